@@ -75,7 +75,7 @@ def test_the_picture_of_a_front(binary: str, tmp_path: Path) -> None:
         assert ax.get_xscale() == "log"
         assert ax.get_xlabel().startswith("epsilon")
         assert ax.get_ylabel() == "error"
-        inside = [p for p in study.get_front("observed") if not p.beyond_reference]
+        inside = [p for p in study.front("observed") if not p.beyond_reference]
         steps = ax.lines[0].get_xdata()
         assert len(steps) == len(inside) + 1
         assert steps[-1] == 10  # up to the reference

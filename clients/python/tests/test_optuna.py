@@ -63,7 +63,7 @@ def test_a_multi_objective_study_with_computed_epsilon(client: Client) -> None:
         assert theirs.params["rate"] == trial.params["rate"]
         assert str(theirs.params["bias"]) == trial.params["bias"]
         assert not trial.warnings  # its own report of ε agrees with the server's
-    front = ours.get_front("observed")
+    front = ours.front("observed")
     best = {t.user_attrs["dpareto:trial"] for t in study.best_trials}
     assert {f"{ours.name}/trials/{p.trial}" for p in front} == best
     # Model-based from the 7th trial on.

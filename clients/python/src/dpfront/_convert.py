@@ -12,6 +12,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from dpfront import _display as display
 from dpfront import privacy as p
 from dpfront import results as r
 from dpfront import spec as s
@@ -342,8 +343,10 @@ _MECHANISM_ENUMS: dict[str, Any] = {
 }
 
 
-def privacy_spec(x: p.Privacy) -> privacy_pb2.PrivacySpec:
+def privacy_spec(x: p.Privacy | privacy_pb2.PrivacySpec) -> privacy_pb2.PrivacySpec:
     """Returns the message of a mechanism with its guarantee."""
+    if isinstance(x, privacy_pb2.PrivacySpec):
+        return x
     out = _mechanism(x.mechanism)
     out.delta = x.delta
     out.adjacency = enum_value(privacy_pb2.Adjacency, x.adjacency, "adjacency")
@@ -423,7 +426,7 @@ def _warnings(messages: Iterable[Any]) -> tuple[r.ResultWarning, ...]:
     return tuple(r.ResultWarning(w.code, w.message) for w in messages)
 
 
-def guarantee(message: privacy_pb2.PrivacyGuarantee) -> r.Guarantee:
+def guarantee(message: privacy_pb2.PrivacyGuarantee, covers: str = display.ONE_RUN) -> r.Guarantee:
     """Returns a guarantee."""
     return r.Guarantee(
         epsilon=message.epsilon,
@@ -434,6 +437,7 @@ def guarantee(message: privacy_pb2.PrivacyGuarantee) -> r.Guarantee:
         steps=message.steps,
         assumptions=tuple(message.assumptions),
         warnings=_warnings(message.warnings),
+        covers=covers,
         raw=message,
     )
 
@@ -458,15 +462,17 @@ def _measurements(messages: Iterable[trial_pb2.Measurement]) -> tuple[r.Measurem
 
 def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
     """Returns a trial."""
-    metrics = _metrics(message.computed_metrics)
-    metrics.update(_metrics(message.final_measurement.metrics))
+    values = {**message.computed_metrics, **message.final_measurement.metrics}
     return r.TrialInfo(
         number=message.number,
         state=enum_name(trial_pb2.TrialState, message.state),
         state_reason=message.state_reason,
         origin=enum_name(trial_pb2.TrialOrigin, message.origin),
         params=from_values(message.parameters),
-        metrics=metrics,
+        metrics=_metrics(values),
+        guarantees={
+            k: guarantee(v.privacy) for k, v in sorted(values.items()) if v.HasField("privacy")
+        },
         measurements=_measurements(message.measurements),
         worker_id=message.lease.worker_id,
         attempt=message.attempt,
@@ -529,6 +535,11 @@ def front(message: front_service_pb2.Front, study: study_pb2.Study) -> r.Front:
         reference=dict(message.reference),
         objectives=tuple(message.objectives),
         minimize={key: goals.get(key) != metric_pb2.GOAL_MAXIMIZE for key in message.objectives},
+        epsilons={
+            m.id: display.spec_terms(m.computed.privacy)
+            for m in study.spec.metrics
+            if m.id in message.objectives and m.computed.HasField("privacy")
+        },
         revision=message.revision,
         warnings=_warnings(message.warnings),
         raw=message,
@@ -595,9 +606,13 @@ def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.P
     return r.PrivacyLedger(
         runs=message.runs,
         largest_epsilon=message.largest_epsilon,
-        composed=guarantee(message.composed),
+        composed=guarantee(message.composed, "all runs of the study together"),
         adaptive=message.adaptive,
-        fixed_in_advance=guarantee(message.fixed_in_advance) if fixed else None,
+        fixed_in_advance=(
+            guarantee(message.fixed_in_advance, "the same runs, had they been fixed beforehand")
+            if fixed
+            else None
+        ),
         warnings=_warnings(message.warnings),
         raw=message,
     )
@@ -606,20 +621,21 @@ def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.P
 # --- publishing -------------------------------------------------------------------------
 
 
-def _guarantee(message: Message, name: str) -> r.Guarantee | None:
-    return guarantee(getattr(message, name)) if message.HasField(name) else None
+def _guarantee(message: Message, name: str, covers: str) -> r.Guarantee | None:
+    return guarantee(getattr(message, name), covers) if message.HasField(name) else None
 
 
 def publication(message: study_pb2.Publication) -> r.Publication:
     """Returns what publishing guarantees."""
+    published, spent = "all that the study publishes", "what the study published so far"
     return r.Publication(
-        train=guarantee(message.train),
-        test=_guarantee(message, "test"),
+        train=guarantee(message.train, published),
+        test=_guarantee(message, "test", published),
         assumptions=tuple(message.assumptions),
         not_covered=tuple(message.not_covered),
         noise_standard_deviation=message.noise_standard_deviation,
-        spent_train=_guarantee(message.spent, "train"),
-        spent_test=_guarantee(message.spent, "test"),
+        spent_train=_guarantee(message.spent, "train", spent),
+        spent_test=_guarantee(message.spent, "test", spent),
         values=message.spent.values,
         max_values=message.spent.max_values,
         raw=message,
@@ -630,12 +646,14 @@ def release(message: release_service_pb2.Release) -> r.Release:
     """Returns a release."""
     return r.Release(
         name=message.name,
-        guarantee=guarantee(message.guarantee),
+        guarantee=guarantee(message.guarantee, "what is published"),
         protects=message.protects,
         assumptions=tuple(message.assumptions),
         not_covered=tuple(message.not_covered),
         warnings=_warnings(message.warnings),
-        training_guarantee=_guarantee(message, "training_guarantee"),
+        training_guarantee=_guarantee(
+            message, "training_guarantee", "all runs of the study together"
+        ),
         points=tuple(
             r.ReleasedPoint(
                 params=from_values(x.parameters),
@@ -665,7 +683,7 @@ def ledger_info(message: release_service_pb2.Ledger) -> r.LedgerInfo:
         epsilon=message.epsilon,
         delta=message.delta,
         adjacency=enum_name(privacy_pb2.Adjacency, message.adjacency),
-        spent=guarantee(message.spent),
+        spent=guarantee(message.spent, "everything charged to the ledger so far"),
         charges=message.charges,
         remaining_epsilon=message.remaining_epsilon,
         create_time=message.create_time.ToDatetime(tzinfo=timezone.utc),
@@ -677,7 +695,7 @@ def charge(message: release_service_pb2.Charge) -> r.Charge:
     """Returns an entry of a ledger."""
     return r.Charge(
         number=trial_number(message.name),
-        guarantee=guarantee(message.guarantee),
+        guarantee=guarantee(message.guarantee, "one charge of the ledger"),
         resource=message.resource,
         reason=message.reason,
         create_time=message.create_time.ToDatetime(tzinfo=timezone.utc),

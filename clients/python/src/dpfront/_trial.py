@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dpfront import _convert as convert
+from dpfront import _display as display
 from dpfront import errors
 from dpfront import results as r
 from dpfront._operations import clip
@@ -39,6 +41,11 @@ class TrialBase:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.number} of {self.study_id}: {self._params}>"
+
+    def _repr_html_(self) -> str:
+        state = "ended" if self._ended else "stopping" if self.should_stop else "held"
+        info = convert.trial_info(self._message)
+        return display.trial(replace(info, state=state)).html()
 
     @property
     def number(self) -> int:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import grpc.aio
 
 from dpfront import _convert as convert
+from dpfront import _display as display
 from dpfront import _operations as ops
 from dpfront import errors
 from dpfront import privacy as p
@@ -320,6 +321,9 @@ class AsyncStudy:
     def __repr__(self) -> str:
         return f"<AsyncStudy {self.id} on {self._client.address}>"
 
+    def _repr_html_(self) -> str:
+        return display.study_handle(self._info).html()
+
     @property
     def id(self) -> str:
         """Id of the study."""
@@ -512,18 +516,8 @@ class AsyncStudy:
                 await asyncio.gather(*tasks, return_exceptions=True)
         return ended
 
-    async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
-        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`."""
-        front = await self.get_front(kind, final_only=final_only)
-        try:
-            return front.to_dataframe()
-        except ImportError:
-            return front
-
-    async def get_front(
-        self, kind: FrontKind = "posterior", *, final_only: bool = False
-    ) -> r.Front:
-        """Reads the Pareto front as objects."""
+    async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
+        """Reads the Pareto front, as `Study.front` does."""
         return await self._run(ops.get_front(self._policy, self._message, kind, final_only))
 
     async def hypervolumes(

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 import grpc
 
 from dpfront import _convert as convert
+from dpfront import _display as display
 from dpfront import _operations as ops
 from dpfront import errors
 from dpfront import privacy as p
@@ -427,6 +428,9 @@ class Study:
     def __repr__(self) -> str:
         return f"<Study {self.id} on {self._client.address}>"
 
+    def _repr_html_(self) -> str:
+        return display.study_handle(self._info).html()
+
     @property
     def id(self) -> str:
         """Id of the study."""
@@ -603,20 +607,12 @@ class Study:
 
     # --- the answer
 
-    def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
-        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`.
+    def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
+        """Reads the Pareto front: a sequence of points, which prints as a table.
 
         The posterior front is what fresh runs should give; the observed one shows the luckiest
-        of noisy measurements. `get_front` returns the same as objects, with the hypervolume.
+        of noisy measurements. `Front.to_dataframe` makes a pandas DataFrame of it.
         """
-        front = self.get_front(kind, final_only=final_only)
-        try:
-            return front.to_dataframe()
-        except ImportError:
-            return front
-
-    def get_front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
-        """Reads the Pareto front as objects."""
         return self._run(ops.get_front(self._policy, self._message, kind, final_only))
 
     def hypervolumes(
@@ -632,7 +628,7 @@ class Study:
         """
         from dpfront.plot import plot_front
 
-        return plot_front(self.get_front(kind), self.trials("state = SUCCEEDED"), ax=ax)
+        return plot_front(self.front(kind), self.trials("state = SUCCEEDED"), ax=ax)
 
     def recommend(
         self,
