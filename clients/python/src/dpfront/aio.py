@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, TypeVar
@@ -525,6 +525,12 @@ class AsyncStudy:
     ) -> list[r.HypervolumePoint]:
         """Reads the hypervolume of a front after completed trials."""
         return await self._run(ops.hypervolumes(self._policy, self.name, kind, final_only))
+
+    async def epsilon_curves(
+        self, trials: Iterable[int] | None = None, *, metric: str = ""
+    ) -> list[r.EpsilonCurve]:
+        """Computes how ε grows with the length of runs, as `Study.epsilon_curves` does."""
+        return await self._run(ops.epsilon_curves(self._policy, self._message, trials, metric))
 
     async def recommend(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,7 +16,7 @@ import grpc
 from dpfront import _convert as convert
 from dpfront import _display as display
 from dpfront import _operations as ops
-from dpfront import errors
+from dpfront import errors, plot
 from dpfront import privacy as p
 from dpfront import results as r
 from dpfront import spec as s
@@ -621,14 +621,76 @@ class Study:
         """Reads the hypervolume of a front after completed trials."""
         return self._run(ops.hypervolumes(self._policy, self.name, kind, final_only))
 
-    def plot_front(self, kind: FrontKind = "posterior", *, ax: Any = None) -> Any:
-        """Draws the front of a study with two objectives, over its trials.
+    def epsilon_curves(
+        self, trials: Iterable[int] | None = None, *, metric: str = ""
+    ) -> list[r.EpsilonCurve]:
+        """Computes how ε grows with the length of runs of DP-SGD: at most 25 lengths of every
+        configuration, up to its own.
 
-        It needs matplotlib. Returns the axes.
+        Args:
+            trials: Numbers of trials; by default those of the posterior front.
+            metric: Id of a metric that is ε; by default the first.
+
+        Raises:
+            ValueError: The metric is not ε of DP-SGD, or the number of epochs is not simply a
+                number or a parameter.
         """
-        from dpfront.plot import plot_front
+        return self._run(ops.epsilon_curves(self._policy, self._message, trials, metric))
 
-        return plot_front(self.front(kind), self.trials("state = SUCCEEDED"), ax=ax)
+    # --- pictures: dpfront.plot explains them and their arguments
+
+    def plot_front(
+        self, kind: FrontKind = "posterior", *, backend: plot.Backend = "matplotlib", ax: Any = None
+    ) -> Any:
+        """Draws the front over the results of trials (`dpfront.plot.front`)."""
+        return plot.front(self.front(kind), self.trials(), backend=backend, ax=ax)
+
+    def plot_history(
+        self, kind: FrontKind = "observed", *, backend: plot.Backend = "matplotlib"
+    ) -> Any:
+        """Draws the hypervolume and every objective over trials (`dpfront.plot.history`)."""
+        return plot.history(
+            self._info, self.hypervolumes(kind), self.trials(), kind=kind, backend=backend
+        )
+
+    def plot_parallel_coordinates(
+        self,
+        kind: FrontKind = "posterior",
+        *,
+        color: str = "",
+        backend: plot.Backend = "matplotlib",
+    ) -> Any:
+        """Draws configurations as lines through parameters and objectives
+        (`dpfront.plot.parallel_coordinates`).
+        """
+        return plot.parallel_coordinates(
+            self._info, self.front(kind), self.trials(), color=color, backend=backend
+        )
+
+    def plot_learning_curves(
+        self,
+        kind: FrontKind = "posterior",
+        *,
+        metric: str = "",
+        backend: plot.Backend = "matplotlib",
+        ax: Any = None,
+    ) -> Any:
+        """Draws a metric over the steps of runs (`dpfront.plot.learning_curves`)."""
+        return plot.learning_curves(
+            self._info, self.front(kind), self.trials(), metric=metric, backend=backend, ax=ax
+        )
+
+    def plot_epsilon_over_epochs(
+        self,
+        trials: Iterable[int] | None = None,
+        *,
+        metric: str = "",
+        backend: plot.Backend = "matplotlib",
+        ax: Any = None,
+    ) -> Any:
+        """Draws how ε grows during runs (`epsilon_curves`)."""
+        curves = self.epsilon_curves(trials, metric=metric)
+        return plot.epsilon_over_epochs(curves, backend=backend, ax=ax)
 
     def recommend(
         self,

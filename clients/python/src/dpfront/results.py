@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Calibration",
     "Charge",
+    "EpsilonCurve",
     "Front",
     "FrontPoint",
     "FrontValue",
@@ -101,6 +102,21 @@ class Calibration:
     """Whether a value in the range reaches the target."""
     guarantee: Guarantee
     derived: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class EpsilonCurve:
+    """How ε of a configuration grows with the length of its run."""
+
+    trial: int
+    """Number of the trial that has the configuration."""
+    params: Mapping[str, Scalar]
+    unit: str
+    """Of the lengths: epochs or steps."""
+    lengths: tuple[int, ...]
+    """Up to that of the configuration."""
+    guarantees: tuple[Guarantee, ...]
+    """Of runs of these lengths."""
 
 
 @dataclass(frozen=True)
