@@ -526,7 +526,8 @@ def study_info(message: study_pb2.Study) -> r.StudyInfo:
 def front(message: front_service_pb2.Front, study: study_pb2.Study) -> r.Front:
     """Returns a front of a study."""
     kind_name = front_service_pb2.FrontKind
-    goals = {m.id: m.goal for m in study.spec.metrics}
+    metrics = [m for m in study.spec.metrics if m.id in message.objectives]
+    goals = {m.id: m.goal for m in metrics}
     return r.Front(
         kind=enum_name(kind_name, message.kind),
         points=tuple(_point(x, message.objectives) for x in message.points),
@@ -535,10 +536,11 @@ def front(message: front_service_pb2.Front, study: study_pb2.Study) -> r.Front:
         reference=dict(message.reference),
         objectives=tuple(message.objectives),
         minimize={key: goals.get(key) != metric_pb2.GOAL_MAXIMIZE for key in message.objectives},
+        transforms={m.id: enum_name(metric_pb2.Transform, m.transform) for m in metrics},
         epsilons={
             m.id: display.spec_terms(m.computed.privacy)
-            for m in study.spec.metrics
-            if m.id in message.objectives and m.computed.HasField("privacy")
+            for m in metrics
+            if m.computed.HasField("privacy")
         },
         revision=message.revision,
         warnings=_warnings(message.warnings),

@@ -290,6 +290,8 @@ class Front(display.Shown, Sequence[FrontPoint]):
     objectives: tuple[str, ...]
     minimize: Mapping[str, bool]
     """By objective, whether smaller is better."""
+    transforms: Mapping[str, str]
+    """By objective, the scale on which it is modelled: identity, log or logit."""
     epsilons: Mapping[str, str]
     """The objectives that are ε, with what an ε says: its δ, adjacency, accountant and what it
     covers."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from dpfront import _display as display
@@ -48,10 +47,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture of one or several panels. Labels can have several lines."""
+    """A picture of one or several panels."""
 
     title: str
     panels: tuple[Panel, ...]
+    note: str = ""
+    """What every ε in it says."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Parallel:
     """A picture of configurations as lines through several axes."""
 
     title: str
+    note: str
     axes: tuple[Axis, ...]
     color: int
     """Index of the axis that gives the colour."""
@@ -86,7 +88,7 @@ def front(front: r.Front, trials: Sequence[r.TrialInfo]) -> Chart:
         raise ValueError("the study has one objective: it has a best trial instead of a front")
     ids = sorted(front.objectives, key=lambda key: key not in front.epsilons)  # ε is horizontal
     panels = tuple(_pair(front, trials, x, y) for x, y in itertools.combinations(ids, 2))
-    return Chart(f"{front.kind.capitalize()} front", panels)
+    return Chart(f"{front.kind.capitalize()} front", panels, _front_note(front))
 
 
 def _pair(front: r.Front, trials: Sequence[r.TrialInfo], x: str, y: str) -> Panel:
@@ -121,10 +123,25 @@ def _pair(front: r.Front, trials: Sequence[r.TrialInfo], x: str, y: str) -> Pane
             )
         )
     x_log, y_log = (
-        key in front.epsilons and all(v > 0 for s in series for v in getattr(s, end))
+        front.transforms.get(key) == "log" and all(v > 0 for s in series for v in getattr(s, end))
         for key, end in ((x, "x"), (y, "y"))
     )
     return Panel(_label(x, front.epsilons), _label(y, front.epsilons), tuple(series), x_log, y_log)
+
+
+def _label(key: str, epsilons: Mapping[str, str]) -> str:
+    return f"{key} (ε of one run)" if key in epsilons else key
+
+
+def _note(epsilons: Mapping[str, str], *, seeded: bool) -> str:
+    lines = [f"{key}: {said}" for key, said in epsilons.items()]
+    if seeded and epsilons:
+        lines.append("Runs were seeded: no ε holds for them.")
+    return "\n".join(lines)
+
+
+def _front_note(front: r.Front) -> str:
+    return _note(front.epsilons, seeded=display.seeded(front.warnings))
 
 
 def _measured(
@@ -178,14 +195,6 @@ def _configuration(params: Mapping[str, Scalar]) -> list[str]:
     return [f"{name} = {display.number(value)}" for name, value in params.items()]
 
 
-def _label(key: str, epsilons: Mapping[str, str]) -> str:
-    return f"{key}\n{_wrap(epsilons[key])}" if key in epsilons else key
-
-
-def _wrap(said: str) -> str:
-    return textwrap.fill(said, 64)
-
-
 # --- history ----------------------------------------------------------------------------
 
 
@@ -218,7 +227,8 @@ def history(
             series.append(Series(stairs.x, stairs.y, f"{word} so far", line=True))
         log = m.transform == metric_pb2.TRANSFORM_LOG and all(v > 0 for v in values)
         panels.append(Panel("trial", _label(m.id, epsilons), tuple(series), y_log=log))
-    return Chart(f"History of {info.id}", tuple(panels))
+    seeded = any(display.seeded(t.warnings) for t in trials)
+    return Chart(f"History of {info.id}", tuple(panels), _note(epsilons, seeded=seeded))
 
 
 def _succeeded(trials: Iterable[r.TrialInfo]) -> list[r.TrialInfo]:
@@ -258,16 +268,14 @@ def parallel(
         axis, column = _parameter_axis(x, [row.get(x.id) for _, row in rows])
         axes.append(axis)
         columns.append(column)
-    metrics = {m.id: m for m in info.raw.spec.metrics}
     for key in front.objectives:
         values = [float(row[key]) for _, row in rows]
-        log = metrics[key].transform == metric_pb2.TRANSFORM_LOG and min(values) > 0
-        label = f"{key} (ε)" if key in front.epsilons else key
+        log = front.transforms.get(key) == "log" and min(values) > 0
         columns.append([math.log10(v) if log else v for v in values])
-        axes.append(_number_axis(label, min(values), max(values), log))
-    terms = "".join(f"\n{key}: {_wrap(said)}" for key, said in front.epsilons.items())
+        axes.append(_number_axis(key, min(values), max(values), log))
     return Parallel(
-        f"Configurations of {info.id}, thick on the {front.kind} front{terms}",
+        f"Configurations of {info.id}",
+        _front_note(front),
         tuple(axes),
         len(info.raw.spec.parameters) + front.objectives.index(color),
         tuple(zip(*columns, strict=True)),
@@ -293,6 +301,10 @@ def _parameter_axis(
             domain = x.double_domain if x.HasField("double_domain") else x.integer_domain
             low, high = float(domain.min), float(domain.max)
         axis = _number_axis(x.id, low, high, log)
+        listed = x.discrete_domain.values
+        if 0 < len(listed) <= display.MOST_CATEGORIES:
+            ticks = tuple((math.log10(v) if log else v, f"{v:.6g}") for v in listed)
+            axis = replace(axis, ticks=ticks)
         positions = {
             v: math.log10(v) if log else float(v) for v in values if isinstance(v, int | float)
         }
@@ -315,7 +327,7 @@ def _number_axis(label: str, low: float, high: float, log: bool) -> Axis:
 
 def _ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
     """Returns three to six round numbers."""
-    power = 10.0 ** math.floor(math.log10((high - low) / 2))
+    power = 10.0 ** math.floor(math.log10((high - low) / 6))
     step = next(m * power for m in (1, 2, 5, 10) if (high - low) / (m * power) < 6)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return tuple((k * step, f"{k * step:.6g}") for k in range(first, last + 1))
@@ -372,9 +384,10 @@ def learning_curves(
                 hover=(hover,) * len(curve),
             )
         )
-    epsilons = _epsilons(info)
+    epsilons = {k: v for k, v in _epsilons(info).items() if k == metric}
+    note = _note(epsilons, seeded=any(display.seeded(t.warnings) for t in trials))
     panel = Panel(info.checkpoint_parameter or "step", _label(metric, epsilons), tuple(series))
-    return Chart(f"Learning curves of {info.id}", (panel,))
+    return Chart(f"Learning curves of {info.id}", (panel,), note)
 
 
 def _curve(t: r.TrialInfo, metric: str, checkpoint: str) -> dict[int, float]:
@@ -406,8 +419,8 @@ def epsilon_over_epochs(curves: Sequence[r.EpsilonCurve]) -> Chart:
                 hover=(hover,) * len(known),
             )
         )
+    series.sort(key=lambda s: -max(s.y, default=0.0))  # the legend in the order of the curves
     g, unit = curves[0].guarantees[0], curves[0].unit
-    said = f"upper bound for {g.covers}; {display.guarantee_terms(g)}"
+    note = f"upper bound of ε for {g.covers}; {display.guarantee_terms(g)}"
     log = all(e > 0 for s in series for e in s.y)
-    panel = Panel(unit, f"ε\n{_wrap(said)}", tuple(series), y_log=log)
-    return Chart(f"ε over {unit}", (panel,))
+    return Chart(f"ε over {unit}", (Panel(unit, "ε", tuple(series), y_log=log),), note)

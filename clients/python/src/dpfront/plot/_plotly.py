@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 from plotly.subplots import make_subplots
 
 from dpfront.plot._data import Chart, Panel, Parallel, Series
@@ -16,17 +17,22 @@ COLORS = {"front": "#1f77b4", "behind": "rgba(128,128,128,0.6)"}
 
 def chart(what: Chart) -> Any:
     """Returns a figure of all panels, three in a row."""
-    columns = min(len(what.panels), 3)
+    columns = 2 if len(what.panels) == 4 else min(len(what.panels), 3)
     rows = math.ceil(len(what.panels) / columns)
     figure = make_subplots(rows, columns, horizontal_spacing=0.09, vertical_spacing=0.35 / rows)
     seen = {""}
     for k, panel in enumerate(what.panels):
         row, column = k // columns + 1, k % columns + 1
-        for series in panel.series:
-            figure.add_trace(_trace(series, named=series.label not in seen), row, column)
+        for j, series in enumerate(panel.series):
+            trace = _trace(series, named=series.label not in seen)
+            if series.role == "each":
+                trace.line.color = sample_colorscale("Viridis", j / max(len(panel.series) - 1, 1))[
+                    0
+                ]
+            figure.add_trace(trace, row, column)
             seen.add(series.label)
         _axes(figure, panel, row, column)
-    figure.update_layout(title=_html(what.title), height=130 + 400 * rows)
+    figure.update_layout(title=_title(what), height=130 + 400 * rows)
     return figure
 
 
@@ -35,8 +41,13 @@ def _axes(figure: Any, panel: Panel, row: int, column: int) -> None:
         (figure.update_xaxes, panel.x_label, panel.x_log),
         (figure.update_yaxes, panel.y_label, panel.y_log),
     ):
-        title = {"text": _html(label), "font": {"size": 11 if "\n" in label else 14}}
-        update(title=title, type="log" if log else "linear", automargin=True, row=row, col=column)
+        update(
+            title=_html(label),
+            type="log" if log else "linear",
+            automargin=True,
+            row=row,
+            col=column,
+        )
 
 
 def _trace(s: Series, *, named: bool) -> Any:
@@ -45,7 +56,7 @@ def _trace(s: Series, *, named: bool) -> Any:
     return go.Scatter(
         x=s.x,
         y=s.y,
-        mode="lines" if s.line else "markers",
+        mode="lines+markers" if s.role == "each" else "lines" if s.line else "markers",
         name=_html(s.label),
         showlegend=named,
         line={"color": color} if s.line else None,
@@ -105,8 +116,13 @@ def parallel(what: Parallel) -> Any:
         },
     }
     figure = go.Figure(go.Parcoords(dimensions=dimensions, line=line))
-    figure.update_layout(title=_html(what.title), margin={"t": 150})
+    figure.update_layout(title=_title(what), margin={"t": 150})
     return figure
+
+
+def _title(what: Chart | Parallel) -> str:
+    note = "".join(f"<br><sup>{_html(line)}</sup>" for line in what.note.splitlines())
+    return _html(what.title) + note
 
 
 def _html(text: str) -> str:
