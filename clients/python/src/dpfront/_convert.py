@@ -456,6 +456,12 @@ def _metrics(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, float]:
     return {key: values[key].value for key in sorted(values) if values[key].HasField("value")}
 
 
+def _guarantees(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, r.Guarantee]:
+    return {
+        k: guarantee(values[k].privacy) for k in sorted(values) if values[k].HasField("privacy")
+    }
+
+
 def _measurements(messages: Iterable[trial_pb2.Measurement]) -> tuple[r.Measurement, ...]:
     return tuple(r.Measurement(m.step, _metrics(m.metrics)) for m in messages)
 
@@ -470,9 +476,7 @@ def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
         origin=enum_name(trial_pb2.TrialOrigin, message.origin),
         params=from_values(message.parameters),
         metrics=_metrics(values),
-        guarantees={
-            k: guarantee(v.privacy) for k, v in sorted(values.items()) if v.HasField("privacy")
-        },
+        guarantees=_guarantees(values),
         measurements=_measurements(message.measurements),
         worker_id=message.lease.worker_id,
         attempt=message.attempt,
@@ -592,6 +596,7 @@ def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommend
         params=from_values(message.parameters),
         predictions=predictions(message.predictions),
         computed=_metrics(message.computed_metrics),
+        guarantees=_guarantees(message.computed_metrics),
         reached=dict(message.reached),
         optimize=message.optimize,
         trials=tuple(trial_number(t) for t in message.trials),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -25,14 +25,15 @@ class Card:
     """What is shown of an object."""
 
     title: str
-    facts: Mapping[str, str] = field(default_factory=dict)
+    facts: Sequence[tuple[str, str]] = ()
+    """Names and values. Names of parameters can equal others."""
     rows: Sequence[Mapping[str, Scalar]] = ()
     notes: Sequence[str] = ()
     """What a reader must know, a sentence each."""
 
     def text(self) -> str:
         """Returns it for a terminal."""
-        facts = (f"{name}: {value}" for name, value in self.facts.items())
+        facts = (f"{name}: {value}" for name, value in self.facts)
         lines = [" ".join(line.splitlines()) for line in (self.title, *facts, *self.notes)]
         return "\n".join([*lines, "", table(self.rows)] if self.rows else lines)
 
@@ -43,7 +44,7 @@ class Card:
             cells = (
                 f'<tr><th style="text-align:left">{escape(name)}</th>'
                 f'<td style="text-align:left">{escape(value)}</td></tr>'
-                for name, value in self.facts.items()
+                for name, value in self.facts
             )
             parts.append(f"<table>{''.join(cells)}</table>")
         if self.rows:
@@ -161,8 +162,9 @@ def seeded(warnings: Sequence[r.ResultWarning]) -> bool:
     return any(w.code == SEEDED for w in warnings)
 
 
-def _unless_seeded(shown: str, warnings: Sequence[r.ResultWarning]) -> str:
-    return "no ε holds: runs were seeded" if seeded(warnings) else shown
+def _covered(g: r.Guarantee, warnings: Sequence[r.ResultWarning]) -> str:
+    """Returns an ε with all that it says, unless runs were seeded."""
+    return "no ε holds: runs were seeded" if seeded(warnings) else str(g)
 
 
 # --- cards ------------------------------------------------------------------------------
@@ -170,64 +172,61 @@ def _unless_seeded(shown: str, warnings: Sequence[r.ResultWarning]) -> str:
 
 def guarantee(g: r.Guarantee) -> Card:
     """Shows a guarantee."""
-    facts = {
-        "ε": "no bound" if math.isinf(g.epsilon) else f"at most {up(g.epsilon)}",
-        "terms": guarantee_terms(g),
-        "covers": g.covers,
-    }
+    facts = [
+        ("ε", "no bound" if math.isinf(g.epsilon) else f"at most {up(g.epsilon)}"),
+        ("terms", guarantee_terms(g)),
+        ("covers", g.covers),
+    ]
     if g.epsilon_lower is not None:
-        facts["lower bound of the true ε"] = up(g.epsilon_lower, decimal.ROUND_FLOOR)
+        facts.append(("lower bound of the true ε", up(g.epsilon_lower, decimal.ROUND_FLOOR)))
     notes = [f"provided that {x}" for x in g.assumptions]
     return Card("Privacy guarantee, an upper bound", facts, notes=notes + _warnings(g.warnings))
 
 
 def trial(t: r.TrialInfo) -> Card:
     """Shows a trial."""
-    facts = {name: number(value) for name, value in t.params.items()}
-    for name, value in t.metrics.items():
-        g = t.guarantees.get(name)
-        facts[name] = number(value) if g is None else f"{bound(g)}; covers {g.covers}"
-        if g is not None:
-            facts[name] = _unless_seeded(facts[name], t.warnings)
-    for name in ("state_reason", "note", "worker_id"):
-        if getattr(t, name):
-            facts[name] = getattr(t, name)
-    if t.measurements:
-        facts["measurements"] = str(len(t.measurements))
-    if t.attempt > 1:
-        facts["attempt"] = str(t.attempt)
-    facts.update((f"label {key}", value) for key, value in t.labels.items())
+    facts = [(key, number(value)) for key, value in t.params.items()]
+    facts += _metrics(t.metrics, t.guarantees, t.warnings)
+    said = {
+        "reason": t.state_reason,
+        "note": t.note,
+        "worker": t.worker_id,
+        "measurements": str(len(t.measurements) or ""),
+        "attempt": str(t.attempt if t.attempt > 1 else ""),
+        **{f"label {key}": value for key, value in t.labels.items()},
+    }
+    facts += [(key, value) for key, value in said.items() if value]
     return Card(f"Trial {t.number}: {t.state}", facts, notes=_warnings(t.warnings))
 
 
-def study(s: r.StudyInfo) -> Card:
-    """Shows a study with its state."""
-    counts = ", ".join(f"{n} {state}" for state, n in s.trial_counts.items() if n) or "none"
-    budget = f" of {s.max_trials}" if s.max_trials else ""
-    state = f"{s.state} ({s.state_reason})" if s.state_reason else s.state
-    facts = {"state": state, f"trials{budget}": counts, **study_facts(s)}
-    return Card(f"Study {s.id}", facts, notes=_warnings(s.warnings))
+def _metrics(
+    values: Mapping[str, float],
+    guarantees: Mapping[str, r.Guarantee],
+    warnings: Sequence[r.ResultWarning],
+) -> list[tuple[str, str]]:
+    return [
+        (key, _covered(guarantees[key], warnings) if key in guarantees else number(value))
+        for key, value in values.items()
+    ]
 
 
-def study_handle(s: r.StudyInfo) -> Card:
-    """Shows what does not change of a study."""
-    return Card(f"Study {s.id}", study_facts(s), notes=["info() reads its state."])
-
-
-def study_facts(s: r.StudyInfo) -> dict[str, str]:
-    """Returns the parameters and metrics of a study."""
+def study(s: r.StudyInfo, *, state: bool = True) -> Card:
+    """Shows a study, with its state or without."""
     spec: study_pb2.StudySpec = s.raw.spec
-    facts = {
-        name: value
-        for name, value in (("name", s.display_name), ("description", s.description))
-        if value
+    counts = ", ".join(f"{n} {name}" for name, n in s.trial_counts.items() if n) or "none"
+    said = {
+        "state": ": ".join(x for x in (s.state, s.state_reason) if x) if state else "",
+        f"trials of {s.max_trials}" if s.max_trials else "trials": counts if state else "",
+        "name": s.display_name,
+        "description": s.description,
+        **{f"parameter {x.id}": _domain(x) for x in spec.parameters},
+        **{f"metric {x.id}": _metric(x) for x in spec.metrics},
+        "checkpoint parameter": s.checkpoint_parameter,
+        **{f"label {key}": value for key, value in s.labels.items()},
     }
-    facts.update((f"parameter {x.id}", _domain(x)) for x in spec.parameters)
-    facts.update((f"metric {x.id}", _metric(x)) for x in spec.metrics)
-    if s.checkpoint_parameter:
-        facts["checkpoint parameter"] = s.checkpoint_parameter
-    facts.update((f"label {key}", value) for key, value in s.labels.items())
-    return facts
+    facts = [(key, value) for key, value in said.items() if value]
+    notes = _warnings(s.warnings) if state else ["info() reads its state."]
+    return Card(f"Study {s.id}", facts, notes=notes)
 
 
 def _domain(x: parameter_pb2.ParameterSpec) -> str:
@@ -285,20 +284,7 @@ def front(f: r.Front) -> Card:
     )
 
 
-def point(p: r.FrontPoint) -> Card:
-    """Shows a point of a front."""
-    epsilons = [key for key, v in p.values.items() if _is_epsilon(p, v)]
-    facts = {name: number(value) for name, value in _row(p, epsilons).items() if name != "trial"}
-    if p.guarantee is not None:
-        facts["guarantee"] = f"{bound(p.guarantee)}; covers {p.guarantee.covers}"
-    return Card(f"Point of trial {p.trial}", facts)
-
-
-def _is_epsilon(p: r.FrontPoint, v: r.FrontValue) -> bool:
-    return v.observed is None and p.guarantee is not None and p.guarantee.epsilon == v.value
-
-
-def _row(p: r.FrontPoint, epsilons: Sequence[str] | Mapping[str, str]) -> dict[str, Scalar]:
+def _row(p: r.FrontPoint, epsilons: Mapping[str, str]) -> dict[str, Scalar]:
     row: dict[str, Scalar] = {}
     for key, v in p.values.items():
         row[key] = up(v.value) if key in epsilons else v.value
@@ -316,20 +302,14 @@ def recommendation(x: r.Recommendation) -> Card:
     """Shows a recommendation."""
     if not x.params:
         return Card("No recommendation yet", notes=_warnings(x.warnings))
-    facts = {name: number(value) for name, value in x.params.items()}
-    for name, p in x.predictions.items():
-        facts[f"expected {name}"] = (
-            f"{number(p.median)}, 90 % interval {number(p.lower)} to {number(p.upper)}"
-        )
-    for name, value in x.computed.items():
-        if x.guarantee is None or value != x.guarantee.epsilon:
-            facts[name] = number(value)
-    if x.guarantee is not None:
-        facts["guarantee"] = _unless_seeded(
-            f"{bound(x.guarantee)}; covers {x.guarantee.covers}", x.warnings
-        )
+    facts = [(key, number(value)) for key, value in x.params.items()]
+    for key, p in x.predictions.items():
+        interval = f"90 % interval {number(p.lower)} to {number(p.upper)}"
+        facts.append((f"expected {key}", f"{number(p.median)}, {interval}"))
+    facts += _metrics(x.computed, x.guarantees, x.warnings)
     trials = ", ".join(map(str, x.trials))
-    facts["measured by"] = f"trials {trials} ({x.runs} runs)" if x.trials else "no trial yet"
+    measured = f"trials {trials} ({x.runs} runs)" if x.trials else "no trial yet"
+    facts.append(("measured by", measured))
     title = f"Recommended for {x.optimize}" if x.optimize else "Recommended"
     if not x.reachable:
         title += ": out of reach, this is nearest"
@@ -338,31 +318,25 @@ def recommendation(x: r.Recommendation) -> Card:
 
 def privacy_ledger(x: r.PrivacyLedger) -> Card:
     """Shows what all runs of a study cost."""
-    facts = {
-        "composed": _unless_seeded(f"{bound(x.composed)}; covers {x.composed.covers}", x.warnings)
-    }
+    how = "results may have decided it" if x.adaptive else "fixed in advance"
+    facts = [("what was run", how), ("composed", _covered(x.composed, x.warnings))]
     if x.fixed_in_advance is not None:
-        fixed = f"{bound(x.fixed_in_advance)}; covers {x.fixed_in_advance.covers}"
-        facts["fixed in advance"] = _unless_seeded(fixed, x.warnings)
-    how = "results may have decided what was run" if x.adaptive else "fixed in advance"
-    facts["choice of runs"] = how
+        facts.append(("fixed in advance", _covered(x.fixed_in_advance, x.warnings)))
     return Card(f"Privacy ledger of {x.runs} runs", facts, notes=_warnings(x.warnings))
 
 
 def release(x: r.Release) -> Card:
     """Shows what was published, with everything that a reader must know."""
-    facts = {} if x.index is None else {"candidate": str(x.index)}
-    facts["guarantee"] = f"{bound(x.guarantee)}, for {x.protects}"
-    training = x.training_guarantee.assumptions if x.training_guarantee else ()
+    facts = [("guarantee", f"{bound(x.guarantee)}, for {x.protects}")]
+    if x.index is not None:
+        facts.insert(0, ("candidate", str(x.index)))
+    assumptions = x.assumptions
     if x.training_guarantee is not None:
-        facts["training records"] = _unless_seeded(bound(x.training_guarantee), x.warnings)
-    notes = [f"provided that {a}" for a in (*x.assumptions, *training)]
+        facts.append(("training records", _covered(x.training_guarantee, x.warnings)))
+        assumptions += x.training_guarantee.assumptions
+    notes = [f"provided that {a}" for a in assumptions]
     notes += [f"not covered: {a}" for a in x.not_covered]
-    rows: list[dict[str, Scalar]] = [  # what has no noise is computed, such as ε
-        {
-            **p.as_dict(),
-            **{k: up(v) for k, v in p.values.items() if k not in p.standard_deviations},
-        }
-        for p in x.points
-    ]
+    rows = [p.as_dict() for p in x.points]
+    for row, p in zip(rows, x.points, strict=True):  # what has no noise is computed, such as ε
+        row.update((k, up(v)) for k, v in p.values.items() if k not in p.standard_deviations)
     return Card(f"{x.name}: {x.mechanism}", facts, rows, notes + _warnings(x.warnings))

@@ -429,7 +429,7 @@ class Study:
         return f"<Study {self.id} on {self._client.address}>"
 
     def _repr_html_(self) -> str:
-        return display.study_handle(self._info).html()
+        return display.study(self._info, state=False).html()
 
     @property
     def id(self) -> str:

@@ -234,7 +234,7 @@ class FrontValue:
 
 
 @dataclass(frozen=True)
-class FrontPoint(display.Shown):
+class FrontPoint:
     """A configuration on the front."""
 
     trial: int
@@ -252,9 +252,6 @@ class FrontPoint(display.Shown):
     knee: bool
     beyond_reference: bool
     guarantee: Guarantee | None
-
-    def _card(self) -> display.Card:
-        return display.point(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Returns a flat row: objectives, parameters, then the rest."""
@@ -356,6 +353,8 @@ class Recommendation(display.Shown):
     """Of measured objectives."""
     computed: Mapping[str, float]
     """Computed metrics, exact."""
+    guarantees: Mapping[str, Guarantee]
+    """Of the computed metrics that are ε, by id."""
     reached: Mapping[str, float]
     """What every objective reaches with the confidence asked for."""
     optimize: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from html import escape
 from typing import Any
 
@@ -32,7 +33,7 @@ def chart(what: Chart) -> Any:
             figure.add_trace(trace, row, column)
             seen.add(series.label)
         _axes(figure, panel, row, column)
-    figure.update_layout(title=_title(what), height=130 + 400 * rows)
+    figure.update_layout(title=_title(what), height=130 + 400 * rows, margin={"t": 110})
     return figure
 
 
@@ -121,8 +122,8 @@ def parallel(what: Parallel) -> Any:
 
 
 def _title(what: Chart | Parallel) -> str:
-    note = "".join(f"<br><sup>{_html(line)}</sup>" for line in what.note.splitlines())
-    return _html(what.title) + note
+    lines = [part for line in what.note.splitlines() for part in textwrap.wrap(line, 90)]
+    return _html(what.title) + "".join(f"<br><sup>{_html(line)}</sup>" for line in lines)
 
 
 def _html(text: str) -> str:
