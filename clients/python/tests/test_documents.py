@@ -75,13 +75,9 @@ def test_the_notebook(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
         notebook, timeout=300, resources={"metadata": {"path": str(PACKAGE / "examples")}}
     )
     client.execute()
-    images = [
-        o
-        for cell in notebook.cells
-        for o in cell.get("outputs", [])
-        if "image/png" in o.get("data", {})
-    ]
-    assert images
+    outputs = [o.get("data", {}) for cell in notebook.cells for o in cell.get("outputs", [])]
+    assert sum("image/png" in data for data in outputs) == 5
+    assert sum("text/html" in data for data in outputs) == 6
 
 
 def test_the_ways_to_publish_of_the_readme(client: dpfront.Client) -> None:

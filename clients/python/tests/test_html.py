@@ -125,6 +125,8 @@ def test_a_recommendation() -> None:
     assert f"ε at most 1.001, {TERMS}; covers one run, not the search" in text
     assert "trials 4 (2 runs)" in text
     answer.reachable = False
+    answer.warnings.add(code="SEEDED")  # other runs were; the one to come need not be
+    assert "ε at most 1.001" in shown(convert.recommendation(answer))
     assert "out of reach, this is nearest" in shown(convert.recommendation(answer))
     assert shown(convert.recommendation(front_service_pb2.QueryFrontResponse())) == (
         "No recommendation yet\n"
@@ -184,6 +186,8 @@ def test_study_and_trial_handles(client: dpfront.Client) -> None:
     trial = study.ask()
     assert f"Trial {trial.number}: held" in shown(trial)
     assert "covers one run, not the search" in shown(trial)
+    trial.seeded = True
+    assert "epsilon\nno ε holds: runs were seeded\n" in shown(trial)
     trial.tell(error=0.5)
     assert f"Trial {trial.number}: ended" in shown(trial)
     assert "trials\n1 succeeded\n" in shown(study.info())

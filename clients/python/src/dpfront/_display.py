@@ -306,7 +306,7 @@ def recommendation(x: r.Recommendation) -> Card:
     for key, p in x.predictions.items():
         interval = f"90 % interval {number(p.lower)} to {number(p.upper)}"
         facts.append((f"expected {key}", f"{number(p.median)}, {interval}"))
-    facts += _metrics(x.computed, x.guarantees, x.warnings)
+    facts += _metrics(x.computed, x.guarantees, ())  # of a run to come
     trials = ", ".join(map(str, x.trials))
     measured = f"trials {trials} ({x.runs} runs)" if x.trials else "no trial yet"
     facts.append(("measured by", measured))

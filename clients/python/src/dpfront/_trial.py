@@ -44,8 +44,13 @@ class TrialBase:
 
     def _repr_html_(self) -> str:
         state = "ended" if self._ended else "stopping" if self.should_stop else "held"
-        info = convert.trial_info(self._message)
-        return display.trial(replace(info, state=state)).html()
+        info = replace(convert.trial_info(self._message), state=state)
+        if self.seeded and not display.seeded(info.warnings):
+            told = r.ResultWarning(
+                display.SEEDED, "the run can be repeated, and its noise taken off"
+            )
+            info = replace(info, warnings=(*info.warnings, told))
+        return display.trial(info).html()
 
     @property
     def number(self) -> int:
