@@ -425,7 +425,9 @@ def test_curves_of_a_study(client: dpfront.Client) -> None:
 
     async def other() -> list[r.EpsilonCurve]:
         async with dpfront.AsyncClient(client.address) as twin:
-            return await (await twin.study(study.id)).epsilon_curves([1, 2])
+            same = await twin.study(study.id)
+            assert plot.front(await same.front("observed"), await same.trials()).lines
+            return await same.epsilon_curves([1, 2])
 
     assert asyncio.run(other()) == [long, short]
 

@@ -33,7 +33,12 @@ def chart(what: Chart) -> Any:
             figure.add_trace(trace, row, column)
             seen.add(series.label)
         _axes(figure, panel, row, column)
-    figure.update_layout(title=_title(what), height=130 + 400 * rows, margin={"t": 110})
+    figure.update_layout(
+        title=_title(what),
+        height=130 + 400 * rows,
+        margin={"t": 110},
+        legend={"orientation": "h", "y": -0.2 / rows},
+    )
     return figure
 
 
@@ -45,6 +50,7 @@ def _axes(figure: Any, panel: Panel, row: int, column: int) -> None:
         update(
             title=_html(label),
             type="log" if log else "linear",
+            dtick="D2" if log else None,
             automargin=True,
             row=row,
             col=column,
@@ -121,9 +127,11 @@ def parallel(what: Parallel) -> Any:
     return figure
 
 
-def _title(what: Chart | Parallel) -> str:
+def _title(what: Chart | Parallel) -> dict[str, Any]:
+    """Returns the title with the note below it, at the top of a margin of 110 pixels."""
     lines = [part for line in what.note.splitlines() for part in textwrap.wrap(line, 90)]
-    return _html(what.title) + "".join(f"<br><sup>{_html(line)}</sup>" for line in lines)
+    text = _html(what.title) + "".join(f"<br><sup>{_html(line)}</sup>" for line in lines)
+    return {"text": text, "y": 0.96, "yanchor": "top"}
 
 
 def _html(text: str) -> str:
