@@ -18,7 +18,7 @@ import pytest
 import dpfront
 from dpfront import Client, Study, Tracked, Trial
 from dpfront._progress import Progress
-from dpfront.client import _Search
+from dpfront._search import Search
 
 from .conftest import METRICS, PARAMETERS, Server, make_study
 
@@ -97,9 +97,9 @@ def test_a_trial_handed_out_after_a_mistake_goes_back(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = threading.Barrier(2, timeout=20)
-    ask = _Search.ask
+    ask = Search.ask
 
-    def late(search: _Search, worker_id: str) -> Trial:
+    def late(search: Search, worker_id: str) -> Trial:
         trial = ask(search, worker_id)
         both.wait()
         if trial.number == 2:
@@ -109,7 +109,7 @@ def test_a_trial_handed_out_after_a_mistake_goes_back(
     def objective(trial: Trial) -> float:
         return NOTHING["no such key"]
 
-    monkeypatch.setattr(_Search, "ask", late)
+    monkeypatch.setattr(Search, "ask", late)
     with pytest.raises(KeyError, match="no such key"):
         study.optimize(objective, workers=2)
     assert [t.state for t in study.trials()] == ["infeasible", "queued"]
