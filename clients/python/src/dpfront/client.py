@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -391,6 +391,10 @@ class Study:
         self._client = client
         self._message = message
         self._info = convert.study_info(message)
+        self._searches: set[Search] = set()  # that run
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_searches": set()}
 
     @classmethod
     def create(
@@ -523,9 +527,9 @@ class Study:
         )
         return [Trial(self, m) for m in messages]
 
-    def _ask_until(self, worker_id: str, stopping: threading.Event) -> Trial:
+    def _ask_until(self, worker_id: str, timeout: float | None, stopping: threading.Event) -> Trial:
         """Asks for a trial; raises `Stopped` if the event is set while it waits."""
-        asking = ops.ask(self._policy, self.name, worker_id, True, 1, None, None)
+        asking = ops.ask(self._policy, self.name, worker_id, True, 1, None, timeout)
         return Trial(self, self._client._run(asking, stopping)[0])
 
     @contextmanager
@@ -577,32 +581,63 @@ class Study:
         objective: Callable[[Trial], Outcome],
         *,
         n_trials: int | None = None,
-        workers: int = 1,
+        timeout: float | None = None,
+        n_jobs: int = 1,
         catch: type[Exception] | tuple[type[Exception], ...] = (),
+        callbacks: Iterable[Callable[[Study, r.TrialInfo], object]] = (),
         progress: bool | None = None,
     ) -> int:
         """Runs trials until the study hands out no more.
 
         ``objective(trial)`` trains a configuration and returns its results: a dict by metric
-        id, or a number if the study has one reported metric. None stands for the last reported
-        measurement. `Infeasible`, a result that is not finite, and the exceptions in ``catch``
-        end the trial as infeasible, and the search continues; any other exception also ends
-        the search. Ctrl-C gives unfinished trials back.
+        id; a number if the study has one reported metric; a tuple with a number for each
+        objective, in the study's order, if workers report all of them. None stands for the
+        last reported measurement. The values of several runs are `Runs`.
+
+        `Infeasible`, a result that is not finite, and the exceptions in ``catch`` end the trial
+        as infeasible: the model learns to avoid such configurations, and the search continues.
+        Any other exception is a mistake in the program or a failure of the machine: the trial
+        goes back to the queue, nothing is learned from it, and the exception is raised. So
+        does Ctrl-C.
+
+        If it runs nothing, or less than ``n_trials``, because the study is done, a warning says
+        why and what to do. While the study is paused, it waits.
 
         Args:
-            objective: Called by ``workers`` threads concurrently. (Python runs one of them at
-                a time, except in numpy, PyTorch and the like. For more, start the program
+            objective: Called by ``n_jobs`` threads concurrently. (Python runs one of them at a
+                time, except in numpy, PyTorch and the like. For more, start the program
                 several times: all share the study.)
             n_trials: Number of trials after which to end, unless the study ends first.
-            workers: Number of threads.
-            catch: Exceptions caused by a configuration, not by the program.
-            progress: Whether to show a bar; by default if standard error is a terminal.
+            timeout: Seconds after which no further trial starts. Those that run end normally.
+            n_jobs: Number of threads; -1 means one for every core.
+            catch: Exceptions of ``objective`` that the configuration causes, such as
+                ``torch.cuda.OutOfMemoryError``. Errors of this package are not caught.
+            callbacks: Called as ``callback(study, trial)`` with a `TrialInfo` after every trial
+                that this search ran, by the thread that ran it. An exception ends the search.
+            progress: Whether to show a bar; by default on terminals and in notebooks.
 
         Returns:
             Number of trials that were run.
         """
-        search = Search(self, objective, n_trials, catch, progress)
-        return search.run(workers)
+        search = Search(self, objective, n_trials, timeout, n_jobs, catch, callbacks, progress)
+        self._searches.add(search)
+        try:
+            return search.run()
+        finally:
+            self._searches.discard(search)
+
+    def stop(self) -> None:
+        """Ends `optimize`, from its objective, a callback or another thread.
+
+        No further trial starts, and those that run end normally.
+
+        Raises:
+            RuntimeError: No `optimize` of this object runs.
+        """
+        if not self._searches:
+            raise RuntimeError("stop: optimize is not running")
+        for search in list(self._searches):
+            search.stopping.set()
 
     # --- the answer
 
@@ -731,12 +766,13 @@ class Trial(TrialBase):
 
     Within ``with trial:`` a thread renews the lease. If the block does not end the trial by
     `tell`, `infeasible`, `fail` or `release`, the trial ends with the last reported
-    measurement; as infeasible if the block raises an exception; and is given back if the block
-    is interrupted (KeyboardInterrupt, SystemExit) or a call of this package fails.
+    measurement, or as infeasible if the block raises `Infeasible` or a result is not finite.
+    Any other exception, KeyboardInterrupt included, gives it back: the next worker that asks
+    gets it. The exception goes on in all cases.
     """
 
     def __init__(self, study: Study, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study._info.checkpoint_parameter)
+        super().__init__(message, study._info)
         self._study = study
         self._heartbeat: _Heartbeat | None = None
 
@@ -759,7 +795,7 @@ class Trial(TrialBase):
         """Records an intermediate measurement, and renews the lease.
 
         In a study with a checkpoint parameter the step is the value of that parameter at the
-        measurement. A value is a number, or several from repeated runs.
+        measurement. A value is a number, or `Runs` or `Mean` of several runs.
 
         Returns:
             Whether the run should stop: then end it with ``tell()``.
@@ -842,12 +878,12 @@ class Trial(TrialBase):
                         f"{self.name}: the block ended without a result; call tell()"
                     )
                 self.tell()
-            elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
-                with suppress(errors.DParetoError):
-                    self._give_back(describe(error))
-            else:
+            elif isinstance(error, errors.Infeasible):
                 with suppress(errors.DParetoError):
                     self.infeasible(describe(error))
+            else:  # the program or the machine failed, not the configuration
+                with suppress(errors.DParetoError):
+                    self._give_back(describe(error))
         finally:
             self._stop_heartbeat()
 
