@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+import types
 from typing import Any
 
 import pytest
@@ -410,6 +411,16 @@ def test_progress(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"100%.* 2/2 \[.*infeasible=2", shown)
     study = make_study(client, max_trials=3)
     study.optimize(lambda trial: 0.5, n_trials=1)  # not on a terminal
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_in_a_notebook(
+    study: Study, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    study.optimize(lambda trial: 0.5, n_trials=1)
+    assert "1/1 [" in capsys.readouterr().err
+    study.optimize(lambda trial: 0.5, n_trials=1, progress=False)
     assert capsys.readouterr().err == ""
 
 

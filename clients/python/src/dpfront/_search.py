@@ -63,7 +63,9 @@ class SearchBase:
 
     def open_bar(self, info: r.StudyInfo | None) -> Any:
         """Returns a bar for ``n_trials``, or for what the study has left."""
-        from tqdm.auto import tqdm  # slow to import
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without ipywidgets there is a plain bar
+            from tqdm.auto import tqdm
 
         total = self.n_trials
         if info is not None and info.max_trials:

@@ -597,8 +597,8 @@ class Study:
         `Infeasible`, a result that is not finite, and the exceptions in ``catch`` end the trial
         as infeasible: the model learns to avoid such configurations, and the search continues.
         Any other exception is a mistake in the program or a failure of the machine: the trial
-        goes back to the queue, nothing is learned from it, and the exception is raised. So
-        does Ctrl-C.
+        goes back to the queue, nothing is learned from it, and the exception is raised. The
+        same holds for Ctrl-C.
 
         If it runs nothing, or less than ``n_trials``, because the study is done, a warning says
         why and what to do. While the study is paused, it waits.
