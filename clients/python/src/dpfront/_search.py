@@ -47,6 +47,7 @@ class SearchBase:
         self.end = None if timeout is None else time.monotonic() + timeout
         self.catch = catch if isinstance(catch, tuple) else (catch,)
         self.progress = progress
+        self.bar: Any = None
         self.started = self.ended = self.infeasible = 0
         self.done: errors.StudyDone | None = None
 
@@ -87,16 +88,16 @@ class SearchBase:
             self.bar.set_postfix(infeasible=self.infeasible, refresh=False)
         self.bar.update()
 
-    def is_short(self) -> bool:
-        """Reports whether the study was done before anything, or what was asked for, was run."""
-        return self.done is not None and self.ended < (self.n_trials or 1)
+    def cut_short(self) -> errors.StudyDone | None:
+        """Returns why nothing, or less than was asked for, was run, if the study was done."""
+        return self.done if self.ended < (self.n_trials or 1) else None
 
-    def warn(self, info: r.StudyInfo) -> None:
-        """Says why less was run than was asked for."""
-        if self.done is not None:
-            done = errors.StudyDone(self.done.study, self.done.reason, info.state_reason)
-            count = "no trials" if self.ended == 0 else f"{self.ended} of {self.n_trials} trials"
-            warnings.warn(f"optimize ran {count}: {done}", stacklevel=4)
+    def warn(self, done: errors.StudyDone, info: r.StudyInfo) -> None:
+        """Says why less was run than was asked for, and what to do."""
+        count = "no trials" if self.ended == 0 else f"{self.ended} of {self.n_trials} trials"
+        why = errors.StudyDone(done.study, done.reason, info.state_reason)
+        # The caller of optimize is four frames up.
+        warnings.warn(f"optimize ran {count}: {why}", stacklevel=4)
 
 
 class Search(SearchBase):
@@ -131,8 +132,8 @@ class Search(SearchBase):
                 self.work(base)
             else:
                 self.share(base)
-        if self.is_short():
-            self.warn(self.study.info())
+        if done := self.cut_short():
+            self.warn(done, self.study.info())
         return self.ended
 
     def share(self, base: str) -> None:
@@ -250,8 +251,8 @@ class AsyncSearch(SearchBase):
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-        if self.is_short():
-            self.warn(await self.study.info())
+        if done := self.cut_short():
+            self.warn(done, await self.study.info())
         return self.ended
 
     async def work(self, worker_id: str) -> None:
