@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> None:
     client = server.client() if server else dpfront.Client(args.server)
     try:
         study = create(client, args.study)
-        study.optimize(train, n_trials=args.trials, workers=args.workers)
+        study.optimize(train, n_trials=args.trials, n_jobs=args.workers)
         front = study.front()
         print(f"{len(front)} points, hypervolume {front.hypervolume:.3f}")
         for point in front:

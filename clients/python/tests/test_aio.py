@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import dpfront
-from dpfront import AsyncClient, AsyncStudy, AsyncTrial, Client, Study, Trial
+from dpfront import AsyncClient, AsyncStudy, AsyncTrial, Client, Study, Trial, TrialInfo
 
 from .conftest import METRICS, PARAMETERS, Server
 
@@ -52,7 +52,7 @@ def test_the_whole_loop(shared_server: Server) -> None:
                 raise dpfront.Infeasible("too wide")
             return 1 / trial.number
 
-        assert await study.optimize(objective, workers=3) == 8
+        assert await study.optimize(objective, n_jobs=3) == 8
         assert most > 1
         states = [t.state for t in await study.trials()]
         assert states == ["succeeded"] * 2 + ["infeasible"] + ["succeeded"] * 5
@@ -86,6 +86,11 @@ def test_blocks(shared_server: Server) -> None:
         with pytest.raises(ZeroDivisionError):
             async with study.trial() as trial:
                 raise ZeroDivisionError("no gradient")
+        assert (await study.get_trial(trial.number)).state == "queued"
+        with pytest.raises(dpfront.Infeasible):
+            async with study.trial() as again:
+                raise dpfront.Infeasible("no gradient")
+        assert again.number == trial.number
         assert (await study.get_trial(trial.number)).state == "infeasible"
 
         held: list[AsyncTrial] = []
@@ -123,11 +128,24 @@ def test_errors_and_mistakes(shared_server: Server) -> None:
             await client.study("no-such-study")
         study = await make(client, "aio-errors")
 
+        together = asyncio.Event()
+
         async def objective(trial: AsyncTrial) -> float:
+            if trial.number == 2:
+                together.set()
+            await together.wait()
             return NOTHING["no such key"]
 
         with pytest.raises(KeyError):
-            await study.optimize(objective, workers=2)
+            await study.optimize(objective, n_jobs=2)
+        assert {t.state for t in await study.trials()} == {"queued"}
+        assert await study.optimize(objective, n_trials=1, catch=KeyError) == 1
+
+        async def as_in_optuna(trial: AsyncTrial) -> tuple[float, float]:
+            return 0.8, 0.4
+
+        with pytest.raises(TypeError, match="the server computes epsilon: return error alone"):
+            await study.optimize(as_in_optuna)
         trial = await study.ask()
         with pytest.raises(dpfront.InvalidArgument, match="eror"):
             await trial.tell(eror=1)
@@ -137,6 +155,37 @@ def test_errors_and_mistakes(shared_server: Server) -> None:
         await client.close()
         with pytest.raises(dpfront.DParetoError, match="closed"):
             await study.info()
+
+    run(shared_server, body)
+
+
+def test_when_a_search_ends(shared_server: Server) -> None:
+    async def body(client: AsyncClient) -> None:
+        study = await make(client, "aio-ends", max_trials=4, max_parallel_trials=1)
+        seen: list[tuple[int, str]] = []
+
+        async def objective(trial: AsyncTrial) -> float:
+            await asyncio.sleep(0.2)
+            return 0.5
+
+        async def remember(of: AsyncStudy, trial: TrialInfo) -> None:
+            assert of is study
+            seen.append((trial.number, trial.state))
+
+        def enough(study: AsyncStudy, trial: TrialInfo) -> None:
+            study.stop()
+
+        # One task runs a trial past the limit, the other one waits for its turn.
+        assert await study.optimize(objective, timeout=0.1, n_jobs=2, callbacks=[remember]) == 1
+        assert seen == [(1, "succeeded")]
+        assert await study.optimize(objective, n_jobs=2, callbacks=[enough]) == 1
+        with pytest.raises(RuntimeError, match="optimize is not running"):
+            study.stop()
+        with pytest.raises(ValueError, match="n_jobs: must be at least 1"):
+            await study.optimize(objective, n_jobs=0)
+        with pytest.warns(UserWarning, match="optimize ran 2 of 5 trials: .* the budget of 4") as w:
+            assert await study.optimize(objective, n_trials=5) == 2
+        assert w[0].filename == __file__
 
     run(shared_server, body)
 

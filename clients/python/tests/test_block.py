@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 import dpfront
-from dpfront import Client, Study
+from dpfront import Categorical, Client, Float, Mean, Runs, Study
 
-from .conftest import make_study
+from .conftest import METRICS, PARAMETERS, make_study
 
 
 def until(condition: object, seconds: float = 20) -> None:
@@ -41,11 +41,96 @@ def test_without_a_result(study: Study) -> None:
     assert study.get_trial(trial.number).state == "queued"
 
 
-def test_an_exception_is_infeasible(study: Study) -> None:
-    with pytest.raises(ZeroDivisionError), study.trial() as trial:
-        raise ZeroDivisionError("no gradient")
+def test_infeasible(study: Study) -> None:
+    with pytest.raises(dpfront.Infeasible), study.trial() as trial:
+        raise dpfront.Infeasible("too wide")
     read = study.get_trial(trial.number)
-    assert (read.state, read.state_reason) == ("infeasible", "ZeroDivisionError: no gradient")
+    assert (read.state, read.state_reason) == ("infeasible", "too wide")
+
+
+@pytest.mark.parametrize("mistake", [KeyError, TypeError, NotImplementedError, MemoryError])
+def test_any_other_exception_gives_it_back(study: Study, mistake: type[Exception]) -> None:
+    with pytest.raises(mistake), study.trial() as trial:
+        raise mistake("oops")
+    read = study.get_trial(trial.number)
+    assert read.state == "queued"
+    assert [(a.outcome, a.reason) for a in read.past_attempts] == [
+        ("released", f"{mistake.__name__}: " + ("'oops'" if mistake is KeyError else "oops"))
+    ]
+    with study.trial() as again:
+        again.tell(error=0.5)
+    assert again.number == trial.number
+    assert study.info().trial_counts["succeeded"] == 1
+
+
+def test_mistakes_do_not_use_up_the_attempts(client: Client) -> None:
+    study = make_study(client, max_trials=1, max_attempts=2)
+    for _ in range(4):
+        with pytest.raises(ZeroDivisionError), study.trial():
+            raise ZeroDivisionError
+    with study.trial() as trial:
+        trial.tell(error=0.5)
+    assert trial.attempt == 5
+
+
+def test_a_parameter_that_is_not_there(client: Client) -> None:
+    study = Study.create(
+        client,
+        "absent-parameters",
+        [
+            *PARAMETERS,
+            Categorical("optimizer", ["sgd", "adam"]),
+            Float("beta", 0.5, 0.99, condition={"optimizer": "adam"}),
+        ],
+        METRICS,
+        algorithm="random",
+    )
+    trial = study.ask(fixed={"optimizer": "sgd"})
+    with pytest.raises(KeyError, match="learning_rat is not a parameter of absent-parameters, "):
+        trial["learning_rat"]
+    with pytest.raises(
+        KeyError,
+        match=r"which has epochs, learning_rate, lot_size, noise_variance, optimizer; "
+        r"did you mean epochs\?",
+    ):
+        trial["epoch"]
+    with pytest.raises(KeyError, match=r"noise_variance, optimizer'$"):
+        trial["zzz"]
+    with pytest.raises(KeyError, match=r"beta is absent from .*: its condition does not hold"):
+        trial["beta"]
+
+
+@pytest.mark.parametrize("results", [(0.8, 0.4), [0.8], 0.8])
+def test_results_have_names(study: Study, results: object) -> None:
+    trial = study.ask()
+    with pytest.raises(TypeError, match=r"metrics: .* is not a dict of values by metric id"):
+        trial.tell(results)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"metrics: .* is not a dict of values by metric id"):
+        trial.report(1, results)  # type: ignore[arg-type]
+
+
+def test_several_values_are_runs_only_when_they_say_so(client: Client) -> None:
+    study = make_study(client, replicates=2)
+    trial = study.ask()
+    with pytest.raises(TypeError, match=r"error: \[0\.5, 0\.7\] is not a number.*Runs"):
+        trial.tell(error=[0.5, 0.7])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"error: .*Runs"):
+        trial.report(1, error=(0.5, 0.7))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"error: .*Runs"):
+        study.add(trial.params, error=[0.5, 0.7])  # type: ignore[arg-type]
+    trial.tell(error=Runs([0.5, 0.7]))
+    value = study.get_trial(trial.number).raw.final_measurement.metrics["error"]
+    assert list(value.runs) == [0.5, 0.7]
+    assert value.standard_error == pytest.approx(0.1)
+
+
+def test_means_keep_their_standard_error(study: Study) -> None:
+    for error in (0.01, 0):
+        with study.trial() as trial:
+            trial.tell(error=Mean(0.5, error))
+        value = study.get_trial(trial.number).raw.final_measurement.metrics["error"]
+        assert (value.value, value.standard_error) == (0.5, error)
+        assert value.HasField("standard_error")
 
 
 def test_a_result_that_is_not_finite_is_infeasible(study: Study) -> None:

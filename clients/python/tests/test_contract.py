@@ -19,7 +19,7 @@ import yaml
 from google.protobuf import json_format, message_factory
 from google.protobuf.message import Message
 
-from dpfront import Client, Study, aio, errors
+from dpfront import Client, Mean, Runs, Study, aio, errors
 from dpfront import _convert as convert
 from dpfront import privacy as p
 from dpfront._connection import failure
@@ -400,16 +400,20 @@ def values(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measured(measurement: Any) -> dict[str, Any]:
-    """Returns the metrics of a measurement, if they are nothing but runs."""
-    out = {}
+    """Returns the metrics of a measurement, if they are runs or means."""
+    out: dict[str, Any] = {}
     for key, value in measurement.metrics.items():
-        if [f.name for f, _ in value.ListFields()] != ["runs"]:
+        fields = [f.name for f, _ in value.ListFields()]
+        if fields == ["runs"]:
+            out[key] = Runs(value.runs)
+        elif fields == ["value", "standard_error"]:
+            out[key] = Mean(value.value, value.standard_error)
+        else:
             raise Inexpressible
-        if not all(math.isfinite(x) for x in value.runs):
-            with pytest.raises(errors.NotFinite):  # before anything is sent
-                convert.to_measurement({key: list(value.runs)})
-            raise Inexpressible
-        out[key] = list(value.runs)
+        try:
+            convert.to_measurement({key: out[key]})
+        except ValueError:  # before anything is sent
+            raise Inexpressible from None
     return out
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dpfront
+from dpfront import Mean, Runs
 from dpfront import privacy as p
 from dpfront import spec as s
 from dpfront._convert import privacy_spec, study_spec, to_measurement, to_value, to_values
@@ -167,29 +168,89 @@ def test_values() -> None:
 
 
 def test_measurements() -> None:
-    message = to_measurement({"error": 0.5, "loss": [1, 2]}, 3, 1.5)
+    message = to_measurement({"error": 0.5, "loss": Runs([1, 2])}, 3, 1.5)
     assert message.step == 3
     assert not message.seeded
     assert to_measurement({"error": 0.5}, seeded=True).seeded
     assert message.elapsed.nanos == 500_000_000
     assert list(message.metrics["error"].runs) == [0.5]
     assert list(message.metrics["loss"].runs) == [1, 2]
-    for value in (float("nan"), float("inf"), [0.1, float("nan")]):
+    nan = float("nan")
+    for value in (nan, float("inf"), Runs([0.1, nan]), Mean(nan, 1)):
         with pytest.raises(dpfront.NotFinite, match="error is"):
             to_measurement({"error": value})
-    for bad in ("0.5", None, True):
-        with pytest.raises(TypeError, match="error"):
-            to_measurement({"error": bad})  # type: ignore[dict-item]
 
 
-def test_scalars_of_numpy() -> None:
+def test_a_mean_with_its_standard_error() -> None:
+    message = to_measurement({"error": Mean(0.5, 0.01), "exact": Mean(0.25, 0)}).metrics
+    assert (message["error"].value, message["error"].standard_error) == (0.5, 0.01)
+    assert message["exact"].HasField("standard_error")  # 0 says that there is no noise
+    for bad in (-0.1, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="error: standard_error: must be finite"):
+            to_measurement({"error": Mean(0.5, bad)})
+    with pytest.raises(TypeError, match="error: standard_error: None is not a number"):
+        to_measurement({"error": Mean(0.5, None)})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [[0.5], (0.8, 0.4), {0.5}, range(3)])
+def test_several_values_are_runs_only_when_they_say_so(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"error: .* is not a number; .* are Runs\(\[\.\.\.\]\)"):
+        to_measurement({"error": value})
+
+
+@pytest.mark.parametrize("value", ["0.5", b"1", None, True, 1j, {"a": 1}])
+def test_what_is_no_number_is_named(value: Any) -> None:
+    for wrong in (value, Runs([value])):
+        with pytest.raises(TypeError, match=r"error: .* is not a number$"):
+            to_measurement({"error": wrong})
+
+
+def test_runs() -> None:
+    assert Runs([1, 2]) == Runs((1, 2))
+    for bad in (0.5, "0.5", None):
+        with pytest.raises(TypeError, match="is not a list of numbers"):
+            Runs(bad)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the list is empty"):
+        Runs([])
+
+
+class Tensor:
+    """Behaves as tensors of PyTorch do."""
+
+    def __init__(self, *values: float) -> None:
+        self.values = values
+
+    def item(self) -> float:
+        if len(self.values) != 1:
+            raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
+        return self.values[0]
+
+    def tolist(self) -> list[float]:
+        return list(self.values)
+
+    def __float__(self) -> float:
+        return self.item()
+
+    def __iter__(self) -> Any:
+        return iter(self.values)
+
+
+def test_arrays_and_tensors() -> None:
     numpy = pytest.importorskip("numpy")
     assert to_value(numpy.float32(0.5), "x").double_value == 0.5
     assert to_value(numpy.int64(7), "x").int_value == 7
-    message = to_measurement(
-        {"a": numpy.float32(0.5), "b": numpy.array([1, 2]), "c": numpy.array(3)}
-    )
-    assert [list(message.metrics[k].runs) for k in "abc"] == [[0.5], [1, 2], [3]]
+    one: Any
+    several: Any
+    for one in (numpy.float32(0.5), numpy.array(0.5), numpy.array([0.5]), Tensor(0.5)):
+        assert list(to_measurement({"a": one}).metrics["a"].runs) == [0.5]
+    for several in (numpy.array([1, 2]), Tensor(1, 2)):
+        with pytest.raises(TypeError, match=r"a: .* is not a number; .* Runs"):
+            to_measurement({"a": several})
+        runs = Runs(several)
+        assert list(to_measurement({"a": runs}).metrics["a"].runs) == [1, 2]
+    for bad in (numpy.bool_(True), Runs(numpy.array([[0.5]]))):
+        with pytest.raises(TypeError, match=r"a: .* is not a number"):
+            to_measurement({"a": bad})
 
 
 def test_expressions_of_numpy_are_numbers() -> None:
@@ -245,9 +306,3 @@ def test_integers_that_come_as_floats() -> None:
     assert to_values({"layers": 0.0}, {"layers": "int"})["layers"].HasField("int_value")
     with pytest.raises(ValueError, match="parameter layers: 9223372036854775808 is out of range"):
         to_values({"layers": 2**63})
-
-
-@pytest.mark.parametrize("value", [[[0.5]], ["0.5"], [True], {"a": 1}])
-def test_what_is_no_measurement_is_named(value: Any) -> None:
-    with pytest.raises(TypeError, match=r"error: .* is not a number"):
-        to_measurement({"error": value})

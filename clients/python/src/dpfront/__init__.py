@@ -62,6 +62,7 @@ from dpfront.spec import (
     Tracked,
     epsilon,
 )
+from dpfront.values import Mean, Runs
 
 __version__ = "0.1.0"
 
@@ -92,6 +93,7 @@ __all__ = [
     "LedgerInfo",
     "LocalServer",
     "Maximize",
+    "Mean",
     "Minimize",
     "NotFinite",
     "NotFound",
@@ -104,6 +106,7 @@ __all__ = [
     "Recommendation",
     "Release",
     "ResourceExhausted",
+    "Runs",
     "ServerError",
     "Study",
     "StudyDone",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta, timezone
 from typing import Any
@@ -27,9 +28,10 @@ from dpfront.v1 import (
     study_pb2,
     trial_pb2,
 )
+from dpfront.values import Mean, Runs
 
 Scalar = int | float | str
-Values = float | Sequence[float]
+Values = float | Runs | Mean
 
 
 # --- enums ------------------------------------------------------------------------------
@@ -151,32 +153,40 @@ def to_measurement(
     if elapsed is not None:
         message.elapsed.FromTimedelta(timedelta(seconds=elapsed))
     for key, value in metrics.items():
-        runs = floats(key, value)
-        for v in runs:
-            if not math.isfinite(v):
-                raise NotFinite(f"{key} is {v}; trial.infeasible(reason) ends such a run")
-        message.metrics[key].runs.extend(runs)
+        message.metrics[key].CopyFrom(_metric_value(key, value))
     return message
 
 
-def floats(id: str, value: Any) -> list[float]:
-    """Returns the numbers of a value: one, or several of a sequence or an array."""
-    if hasattr(value, "tolist"):  # of numpy, or a tensor
-        value = value.tolist()
-    try:
-        parts = list(value) if not isinstance(value, (str, bytes, Mapping)) else None
-    except TypeError:
-        return [_float(id, value)]
-    if parts is None:
-        raise TypeError(f"{id}: {value!r} is not a number")
-    return [_float(id, x) for x in parts]
+def _metric_value(id: str, value: Any) -> metric_pb2.MetricValue:
+    """Returns the message of a metric's value."""
+    if isinstance(value, Mean):
+        error = number(f"{id}: standard_error", value.standard_error)
+        if not 0 <= error < math.inf:
+            raise ValueError(f"{id}: standard_error: must be finite and at least 0, is {error}")
+        mean = _finite(id, number(id, value.value))
+        return metric_pb2.MetricValue(value=mean, standard_error=error)
+    runs = value.values if isinstance(value, Runs) else (value,)
+    return metric_pb2.MetricValue(runs=[_finite(id, number(id, x)) for x in runs])
 
 
-def _float(id: str, value: Any) -> float:
-    if not isinstance(value, (str, bytes, bool)):
-        with suppress(TypeError):
-            return float(value)
-    raise TypeError(f"{id}: {value!r} is not a number")
+def _finite(id: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise NotFinite(f"{id} is {value}; trial.infeasible(reason) ends such a run")
+    return value
+
+
+def number(what: str, value: Any) -> float:
+    """Returns a number of Python, or of an array or tensor that holds one."""
+    with suppress(TypeError, ValueError, RuntimeError):  # which arrays and tensors of several raise
+        plain = value.item() if hasattr(value, "item") else value
+        if hasattr(plain, "__float__") and not isinstance(plain, bool):
+            return float(plain)
+    shown = reprlib.repr(value)
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+        raise TypeError(
+            f"{what}: {shown} is not a number; the values of several runs are Runs([...])"
+        )
+    raise TypeError(f"{what}: {shown} is not a number")
 
 
 # --- specs ------------------------------------------------------------------------------

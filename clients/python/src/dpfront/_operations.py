@@ -268,6 +268,7 @@ def ask(
     """Asks for at least one and at most count trials, and waits for them."""
     action = f"ask for a trial of {study}"
     begin = time.monotonic()
+    warned = False
     while True:
         request = study_service_pb2.SuggestTrialsRequest(
             parent=study, count=count, worker_id=worker_id, resume=resume
@@ -285,6 +286,9 @@ def ask(
             if reason in _DONE or answer.study_state == study_pb2.STUDY_STATE_COMPLETED:
                 raise errors.StudyDone(study, reason or "completed")
             pause = ASK_AGAIN
+        if reason == "paused" and not warned:
+            warned = True
+            logger.warning("%s is paused: waiting for study.resume()", study)
         if timeout is not None:
             left = timeout - (time.monotonic() - begin)
             if left <= 0:
@@ -679,7 +683,7 @@ def select_privately(
 ) -> Operation[r.Release]:
     request = release_service_pb2.SelectPrivatelyRequest(
         ledger=ledger,
-        utilities=convert.floats("utilities", utilities),
+        utilities=[convert.number("utilities", x) for x in utilities],
         sensitivity=sensitivity,
         epsilon=target_epsilon,
         method=convert.enum_value(privacy_pb2.SelectionMethod, method, "method"),

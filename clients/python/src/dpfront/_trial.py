@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+import reprlib
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +16,7 @@ from dpfront._operations import clip
 from dpfront.v1 import study_service_pb2, trial_pb2
 
 Values = convert.Values
-Outcome = Values | Mapping[str, Values] | None
+Outcome = Values | Sequence[Values] | Mapping[str, Values] | None
 
 LONGEST_LEASE = 24 * 3600.0
 DEFAULT_LEASE = 60.0
@@ -29,9 +31,9 @@ class TrialBase:
     Its noise can be taken off, and no ε holds for it: the trial is marked as not for release.
     """
 
-    def __init__(self, message: trial_pb2.Trial, checkpoint_parameter: str) -> None:
+    def __init__(self, message: trial_pb2.Trial, info: r.StudyInfo) -> None:
         self._message = message
-        self._checkpoint_parameter = checkpoint_parameter
+        self._info = info
         self._params = convert.from_values(message.parameters)
         self._reported_step: int | None = None  # the last one
         self._stop_reported = False  # the last report was answered with a request to stop
@@ -76,8 +78,20 @@ class TrialBase:
         return dict(self._params)
 
     def __getitem__(self, id: str) -> Any:
-        """Returns the value of a parameter."""
-        return self._params[id]
+        """Returns the value of a parameter.
+
+        Raises:
+            KeyError: The study has no such parameter, or it is absent from this trial because
+                its condition does not hold.
+        """
+        if id in self._params:
+            return self._params[id]
+        if id in self._info.parameters:
+            raise KeyError(f"{id} is absent from {self.name}: its condition does not hold")
+        close = difflib.get_close_matches(id, self._params, 1)
+        guess = f"; did you mean {close[0]}?" if close else ""
+        there = ", ".join(self._params)
+        raise KeyError(f"{id} is not a parameter of {self.study_id}, which has {there}{guess}")
 
     @property
     def computed(self) -> dict[str, float]:
@@ -167,8 +181,8 @@ class TrialBase:
             return study_service_pb2.CompleteTrialRequest(
                 use_last_measurement=study_service_pb2.UseLastMeasurement()
             )
-        if step is None and self._stop_reported and self._checkpoint_parameter:
-            end = self._params[self._checkpoint_parameter]
+        if step is None and self._stop_reported and self._info.checkpoint_parameter:
+            end = self._params[self._info.checkpoint_parameter]
             if self._reported_step != end:
                 raise ValueError(
                     f"tell: the run was to stop at step {self._reported_step} of {end}; say at "
@@ -193,37 +207,60 @@ def failure_request(reason: str, retryable: bool) -> study_service_pb2.CompleteT
     )
 
 
-def infeasible_errors(
-    catch: type[Exception] | tuple[type[Exception], ...],
-) -> tuple[type[Exception], ...]:
-    """Returns the exceptions that end a trial as infeasible, but not the search."""
-    return (errors.Infeasible, *(catch if isinstance(catch, tuple) else (catch,)))
-
-
 def merge(metrics: Mapping[str, Values] | None, named: Mapping[str, Values]) -> dict[str, Values]:
     """Returns the metrics of a mapping and of keyword arguments together."""
+    if metrics is not None and not isinstance(metrics, Mapping):
+        raise TypeError(f"metrics: {reprlib.repr(metrics)} is not a dict of values by metric id")
     both = set(metrics or {}) & set(named)
     if both:
         raise ValueError(f"given twice: {', '.join(sorted(both))}")
     return {**(metrics or {}), **named}
 
 
-def outcome(value: Outcome, reported: tuple[str, ...]) -> dict[str, Values]:
+def outcome(value: Outcome, study: r.StudyInfo) -> dict[str, Values]:
     """Returns the metrics of an objective function's result.
 
-    None stands for the last measurement that it reported, a mapping for itself, and anything
-    else for the study's only reported metric.
+    None stands for the last measurement that it reported, a mapping for itself, a tuple or list
+    for the study's objectives in their order, and anything else for its only reported metric.
     """
     if value is None:
         return {}
     if isinstance(value, Mapping):
         return dict(value)
-    if len(reported) != 1:
+    if isinstance(value, Sequence):
+        return _in_order(value, study)
+    if len(study.reported) != 1:
         raise TypeError(
-            f"the objective function returned {value!r}, but workers report "
-            f"{', '.join(reported)}: return a dict"
+            f"the objective function returned {reprlib.repr(value)}, but workers report "
+            f"{', '.join(study.reported)}: return {_dict_of(study.reported)}"
         )
-    return {reported[0]: value}
+    return {study.reported[0]: value}
+
+
+def _in_order(values: Sequence[Values], study: r.StudyInfo) -> dict[str, Values]:
+    """Returns the objectives by id, if workers report all of them."""
+    said = f"the objective function returned {reprlib.repr(values)}"
+    computed = [x for x in study.objectives if x not in study.reported]
+    if computed:
+        alone = f"{study.reported[0]} alone, or " if len(study.reported) == 1 else ""
+        raise TypeError(
+            f"{said}, but the server computes {', '.join(computed)}: return {alone}"
+            f"{_dict_of(study.reported)} (your own {computed[0]!r} in the dict is compared with "
+            f"the computed one). {_SEVERAL}"
+        )
+    if len(values) != len(study.objectives):
+        raise TypeError(
+            f"{said}: return one value for each objective, which are "
+            f"{', '.join(study.objectives)}, or {_dict_of(study.reported)}. {_SEVERAL}"
+        )
+    return dict(zip(study.objectives, values, strict=True))
+
+
+_SEVERAL = "The values of several runs of a metric are Runs([...])"
+
+
+def _dict_of(ids: Sequence[str]) -> str:
+    return "{" + ", ".join(f"{x!r}: ..." for x in ids) + "}"
 
 
 def describe(error: BaseException) -> str:

@@ -28,17 +28,15 @@ from dpfront import privacy as p
 from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import TLS, connect, failure
-from dpfront._progress import Progress
+from dpfront._search import AsyncSearch, Stopped
 from dpfront._trial import (
     Outcome,
     TrialBase,
     Values,
     describe,
     failure_request,
-    infeasible_errors,
     infeasible_request,
     merge,
-    outcome,
 )
 from dpfront.client import FrontKind, SelectionMethod
 from dpfront.v1 import (
@@ -145,7 +143,7 @@ class AsyncClient:
                     else:
                         with suppress(asyncio.TimeoutError):
                             await asyncio.wait_for(stopping.wait(), step.seconds)
-                            raise asyncio.CancelledError
+                            raise Stopped
                     step = operation.send(None)
                     continue
                 method = getattr(self._stub(step.service), step.method)
@@ -290,6 +288,7 @@ class AsyncStudy:
         self._client = client
         self._message = message
         self._info = convert.study_info(message)
+        self._searches: set[AsyncSearch] = set()  # that run
 
     @classmethod
     async def create(
@@ -399,7 +398,18 @@ class AsyncStudy:
             condition,
             timeout,
         )
-        stopping = asyncio.Event()
+        return await self._wait_for(operation, asyncio.Event())
+
+    async def _ask_until(
+        self, worker_id: str, timeout: float | None, stopping: asyncio.Event
+    ) -> AsyncTrial:
+        """Asks for a trial; raises `Stopped` if the event is set while it waits."""
+        asking = ops.ask(self._policy, self.name, worker_id, True, 1, None, timeout)
+        return (await self._wait_for(asking, stopping))[0]
+
+    async def _wait_for(
+        self, operation: ops.Operation[list[trial_pb2.Trial]], stopping: asyncio.Event
+    ) -> list[AsyncTrial]:
         asking = asyncio.create_task(self._client._run(operation, stopping))
         try:
             messages = await asyncio.shield(asking)
@@ -464,57 +474,32 @@ class AsyncStudy:
         objective: Callable[[AsyncTrial], Awaitable[Outcome]],
         *,
         n_trials: int | None = None,
-        workers: int = 1,
+        timeout: float | None = None,
+        n_jobs: int = 1,
         catch: type[Exception] | tuple[type[Exception], ...] = (),
+        callbacks: Iterable[Callable[[AsyncStudy, r.TrialInfo], object]] = (),
         progress: bool | None = None,
     ) -> int:
         """Runs trials until the study hands out no more, as `Study.optimize` does.
 
-        ``workers`` tasks await the objective at a time.
+        ``n_jobs`` tasks await the objective at a time. A callback may be a coroutine function.
         """
-        if workers < 1:
-            raise ValueError("workers: must be at least 1")
-        infeasible = infeasible_errors(catch)
-        bar = Progress(n_trials, progress)
-        if n_trials is None and bar.enabled:
-            info = await self.info()
-            left = info.max_trials - sum(info.trial_counts.values())
-            bar.total = left if info.max_trials else None
-        base = ops.new_worker_id()
-        started = ended = 0
+        search = AsyncSearch(self, objective, n_trials, timeout, n_jobs, catch, callbacks, progress)
+        self._searches.add(search)
+        try:
+            return await search.run()
+        finally:
+            self._searches.discard(search)
 
-        async def work(worker_id: str) -> None:
-            nonlocal started, ended
-            while n_trials is None or started < n_trials:
-                started += 1
-                try:
-                    trial = await self.ask(worker_id)
-                except errors.StudyDone:
-                    return
-                try:
-                    await one(trial)
-                except errors.LeaseLost:
-                    pass  # another worker has the trial
-                finally:
-                    ended += 1
-                bar.update(ended)
-
-        async def one(trial: AsyncTrial) -> None:
-            with suppress(*infeasible):
-                async with trial:
-                    value = await objective(trial)
-                    if not trial.ended:
-                        await trial.tell(outcome(value, self._info.reported))
-
-        with bar:
-            tasks = [asyncio.create_task(work(f"{base}-{k}")) for k in range(workers)]
-            try:
-                await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-        return ended
+    def stop(self) -> None:
+        """Ends `optimize`, from its objective, a callback or another task: no further trial
+        starts, and those that run end normally. RuntimeError if no `optimize` of this object
+        runs.
+        """
+        if not self._searches:
+            raise RuntimeError("stop: optimize is not running")
+        for search in list(self._searches):
+            search.stopping.set()
 
     async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
         """Reads the Pareto front, as `Study.front` does."""
@@ -602,7 +587,7 @@ class AsyncTrial(TrialBase):
     """
 
     def __init__(self, study: AsyncStudy, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study._info.checkpoint_parameter)
+        super().__init__(message, study._info)
         self._study = study
         self._heartbeat: asyncio.Task[None] | None = None
 
@@ -656,9 +641,16 @@ class AsyncTrial(TrialBase):
         self._ended = True
 
     async def _give_back(self, reason: str) -> None:
-        """Releases the trial, with little patience: the lease runs out anyway."""
+        """Releases the trial, with little patience: the lease runs out anyway. A cancelled task
+        finishes it first: if one of several fails, the others are cancelled on their way out.
+        """
         self._stop_heartbeat()
-        await self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
+        policy = ops.impatient(self._study._policy)
+        release = asyncio.create_task(self._run(ops.release(policy, self._message, reason)))
+        try:
+            await asyncio.shield(release)
+        finally:
+            await asyncio.gather(release, return_exceptions=True)
         self._ended = True
 
     def keep_alive(self) -> None:
@@ -701,12 +693,12 @@ class AsyncTrial(TrialBase):
                         f"{self.name}: the block ended without a result; call tell()"
                     )
                 await self.tell()
-            elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
-                with suppress(errors.DParetoError):
-                    await self._give_back(describe(error))
-            else:
+            elif isinstance(error, errors.Infeasible):
                 with suppress(errors.DParetoError):
                     await self.infeasible(describe(error))
+            else:  # the program or the machine failed, not the configuration
+                with suppress(errors.DParetoError):
+                    await self._give_back(describe(error))
         finally:
             self._stop_heartbeat()
 

@@ -21,17 +21,15 @@ from dpfront import privacy as p
 from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import TLS, connect, failure
-from dpfront._progress import Progress
+from dpfront._search import Search, Stopped
 from dpfront._trial import (
     Outcome,
     TrialBase,
     Values,
     describe,
     failure_request,
-    infeasible_errors,
     infeasible_request,
     merge,
-    outcome,
 )
 from dpfront.v1 import (
     admin_service_pb2_grpc,
@@ -198,7 +196,7 @@ class Client:
             if self._closed.wait(left if stopping is None else min(left, 0.1)):
                 raise self._closed_error()
             if stopping is not None and stopping.is_set():
-                raise _Stopped
+                raise Stopped
             if time.monotonic() >= end:
                 return
 
@@ -394,6 +392,10 @@ class Study:
         self._client = client
         self._message = message
         self._info = convert.study_info(message)
+        self._searches: set[Search] = set()  # that run
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_searches": set()}
 
     @classmethod
     def create(
@@ -529,6 +531,11 @@ class Study:
         )
         return [Trial(self, m) for m in messages]
 
+    def _ask_until(self, worker_id: str, timeout: float | None, stopping: threading.Event) -> Trial:
+        """Asks for a trial; raises `Stopped` if the event is set while it waits."""
+        asking = ops.ask(self._policy, self.name, worker_id, True, 1, None, timeout)
+        return Trial(self, self._client._run(asking, stopping)[0])
+
     @contextmanager
     def trial(self, worker_id: str | None = None, **conditions: Any) -> Iterator[Trial]:
         """Asks for a trial and holds it for the length of a block, as ``with trial:`` does.
@@ -578,32 +585,63 @@ class Study:
         objective: Callable[[Trial], Outcome],
         *,
         n_trials: int | None = None,
-        workers: int = 1,
+        timeout: float | None = None,
+        n_jobs: int = 1,
         catch: type[Exception] | tuple[type[Exception], ...] = (),
+        callbacks: Iterable[Callable[[Study, r.TrialInfo], object]] = (),
         progress: bool | None = None,
     ) -> int:
         """Runs trials until the study hands out no more.
 
         ``objective(trial)`` trains a configuration and returns its results: a dict by metric
-        id, or a number if the study has one reported metric. None stands for the last reported
-        measurement. `Infeasible`, a result that is not finite, and the exceptions in ``catch``
-        end the trial as infeasible, and the search continues; any other exception also ends
-        the search. Ctrl-C gives unfinished trials back.
+        id; a number if the study has one reported metric; a tuple with a number for each
+        objective, in the study's order, if workers report all of them. None stands for the
+        last reported measurement. The values of several runs are `Runs`.
+
+        `Infeasible`, a result that is not finite, and the exceptions in ``catch`` end the trial
+        as infeasible: the model learns to avoid such configurations, and the search continues.
+        Any other exception is a mistake in the program or a failure of the machine: the trial
+        goes back to the queue, nothing is learned from it, and the exception is raised. The
+        same holds for Ctrl-C.
+
+        If it runs nothing, or less than ``n_trials``, because the study is done, a warning says
+        why and what to do. While the study is paused, it waits.
 
         Args:
-            objective: Called by ``workers`` threads concurrently. (Python runs one of them at
-                a time, except in numpy, PyTorch and the like. For more, start the program
+            objective: Called by ``n_jobs`` threads concurrently. (Python runs one of them at a
+                time, except in numpy, PyTorch and the like. For more, start the program
                 several times: all share the study.)
             n_trials: Number of trials after which to end, unless the study ends first.
-            workers: Number of threads.
-            catch: Exceptions caused by a configuration, not by the program.
-            progress: Whether to show a bar; by default if standard error is a terminal.
+            timeout: Seconds after which no further trial starts. Those that run end normally.
+            n_jobs: Number of threads; -1 means one for every core.
+            catch: Exceptions of ``objective`` that the configuration causes, such as
+                ``torch.cuda.OutOfMemoryError``. Errors of this package are not caught.
+            callbacks: Called as ``callback(study, trial)`` with a `TrialInfo` after every trial
+                that this search ran, by the thread that ran it. An exception ends the search.
+            progress: Whether to show a bar; by default on terminals and in notebooks.
 
         Returns:
             Number of trials that were run.
         """
-        search = _Search(self, objective, n_trials, catch, progress)
-        return search.run(workers)
+        search = Search(self, objective, n_trials, timeout, n_jobs, catch, callbacks, progress)
+        self._searches.add(search)
+        try:
+            return search.run()
+        finally:
+            self._searches.discard(search)
+
+    def stop(self) -> None:
+        """Ends `optimize`, from its objective, a callback or another thread.
+
+        No further trial starts, and those that run end normally.
+
+        Raises:
+            RuntimeError: No `optimize` of this object runs.
+        """
+        if not self._searches:
+            raise RuntimeError("stop: optimize is not running")
+        for search in list(self._searches):
+            search.stopping.set()
 
     # --- the answer
 
@@ -786,12 +824,13 @@ class Trial(TrialBase):
 
     Within ``with trial:`` a thread renews the lease. If the block does not end the trial by
     `tell`, `infeasible`, `fail` or `release`, the trial ends with the last reported
-    measurement; as infeasible if the block raises an exception; and is given back if the block
-    is interrupted (KeyboardInterrupt, SystemExit) or a call of this package fails.
+    measurement, or as infeasible if the block raises `Infeasible` or a result is not finite.
+    Any other exception, KeyboardInterrupt included, gives it back: the next worker that asks
+    gets it. The exception goes on in all cases.
     """
 
     def __init__(self, study: Study, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study._info.checkpoint_parameter)
+        super().__init__(message, study._info)
         self._study = study
         self._heartbeat: _Heartbeat | None = None
 
@@ -814,7 +853,7 @@ class Trial(TrialBase):
         """Records an intermediate measurement, and renews the lease.
 
         In a study with a checkpoint parameter the step is the value of that parameter at the
-        measurement. A value is a number, or several from repeated runs.
+        measurement. A value is a number, or `Runs` or `Mean` of several runs.
 
         Returns:
             Whether the run should stop: then end it with ``tell()``.
@@ -897,12 +936,12 @@ class Trial(TrialBase):
                         f"{self.name}: the block ended without a result; call tell()"
                     )
                 self.tell()
-            elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
-                with suppress(errors.DParetoError):
-                    self._give_back(describe(error))
-            else:
+            elif isinstance(error, errors.Infeasible):
                 with suppress(errors.DParetoError):
                     self.infeasible(describe(error))
+            else:  # the program or the machine failed, not the configuration
+                with suppress(errors.DParetoError):
+                    self._give_back(describe(error))
         finally:
             self._stop_heartbeat()
 
@@ -952,121 +991,3 @@ class _Heartbeat(threading.Thread):
     def stop(self) -> None:
         """Ends the renewals, without waiting for one under way."""
         self._stopped.set()
-
-
-class _Stopped(Exception):
-    """The caller stopped waiting."""
-
-
-class _Search:
-    """The loop of `Study.optimize`."""
-
-    def __init__(
-        self,
-        study: Study,
-        objective: Callable[[Trial], Outcome],
-        n_trials: int | None,
-        catch: type[Exception] | tuple[type[Exception], ...],
-        progress: bool | None,
-    ) -> None:
-        self.study = study
-        self.objective = objective
-        self.n_trials = n_trials
-        self.catch = infeasible_errors(catch)
-        self.lock = threading.Lock()
-        self.started = 0
-        self.ended = 0
-        self.stopping = threading.Event()
-        self.error: BaseException | None = None
-        self.held: set[Trial] = set()
-        self.progress = Progress(n_trials, progress)
-
-    def run(self, workers: int) -> int:
-        if workers < 1:
-            raise ValueError("workers: must be at least 1")
-        if self.n_trials is None and self.progress.enabled:
-            info = self.study.info()
-            left = info.max_trials - sum(info.trial_counts.values())
-            self.progress.total = left if info.max_trials else None
-        with self.progress:
-            # Use separate ids, so that trials that the process asked for elsewhere stay
-            # untouched.
-            base = ops.new_worker_id()
-            if workers == 1:
-                self.work(base)
-            else:
-                self.share(base, workers)
-        return self.ended
-
-    def share(self, base: str, workers: int) -> None:
-        """Runs the worker threads and waits for them."""
-        threads = [
-            threading.Thread(target=self.guard, args=(f"{base}-{k}",), daemon=True)
-            for k in range(workers)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.2)  # short, since an endless join blocks Ctrl-C on Windows
-        except BaseException:
-            # Threads cannot be interrupted. Release their trials now, for other workers.
-            self.stopping.set()
-            with self.lock:
-                held = list(self.held)
-            for trial in held:
-                with suppress(errors.DParetoError):
-                    trial._give_back("interrupted")
-            raise
-        if self.error is not None:
-            raise self.error
-
-    def guard(self, worker_id: str) -> None:
-        try:
-            self.work(worker_id)
-        except BaseException as error:  # noqa: BLE001 - share raises it
-            with self.lock:
-                self.error = self.error or error
-            self.stopping.set()
-
-    def work(self, worker_id: str) -> None:
-        while not self.stopping.is_set() and self.take():
-            try:
-                trial = self.ask(worker_id)
-            except (errors.StudyDone, _Stopped):
-                return
-            with self.lock:
-                self.held.add(trial)
-            if self.stopping.is_set():  # since it was asked for
-                with suppress(errors.DParetoError):
-                    trial._give_back("the search has ended")
-                return
-            try:
-                self.one(trial)
-            except errors.LeaseLost:
-                pass  # another worker has the trial
-            finally:
-                with self.lock:
-                    self.held.discard(trial)
-                    self.ended += 1
-            self.progress.update(self.ended)
-
-    def ask(self, worker_id: str) -> Trial:
-        """Asks for a trial, while the search continues."""
-        study = self.study
-        asking = ops.ask(study._policy, study.name, worker_id, True, 1, None, None)
-        return Trial(study, study._client._run(asking, self.stopping)[0])
-
-    def take(self) -> bool:
-        with self.lock:
-            if self.n_trials is not None and self.started >= self.n_trials:
-                return False
-            self.started += 1
-            return True
-
-    def one(self, trial: Trial) -> None:
-        with suppress(*self.catch), trial:
-            value = self.objective(trial)
-            if not trial.ended:
-                trial.tell(outcome(value, self.study._info.reported))

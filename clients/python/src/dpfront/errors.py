@@ -140,15 +140,41 @@ def call_error(
 
 
 class StudyDone(DParetoError):
-    """The study hands out no more trials. ``reason`` says why, such as ``budget_spent``."""
+    """The study hands out no more trials; the text says what to do.
 
-    def __init__(self, study: str, reason: str) -> None:
-        super().__init__(study, reason)
+    ``reason`` is one of budget_spent, stagnant, space_exhausted, privacy_budget_spent,
+    condition and completed. ``cause`` is the same for people; by default what the reason says.
+    """
+
+    def __init__(self, study: str, reason: str, cause: str = "") -> None:
+        super().__init__(study, reason, cause)
         self.study = study
         self.reason = reason
+        self.cause = cause or _CAUSES.get(reason, reason)
 
     def __str__(self) -> str:
-        return f"{self.study} hands out no more trials ({self.reason})"
+        text = f"{self.study} hands out no more trials: {self.cause}"
+        return f"{text}; {_ADVICE[self.reason]}" if self.reason in _ADVICE else text
+
+
+_CAUSES = {
+    "budget_spent": "its budget of trials or time is spent",
+    "stagnant": "its front has not grown for as many trials as max_stagnant_trials allows",
+    "space_exhausted": "every configuration has been handed out",
+    "privacy_budget_spent": "its privacy budget is spent",
+    "condition": "no further configuration meets the conditions",
+    "completed": "it is complete",
+}
+
+_ADVICE = {
+    "budget_spent": "raise it with study.update(max_trials=...) or study.update("
+    "max_duration=...), unless private_mode or random_stopping fix it",
+    "stagnant": "raise the number with study.update(max_stagnant_trials=...), or lift it with 0",
+    "space_exhausted": "run one again with study.enqueue(replicate_of=...), or create a study "
+    "with a larger space and prior_studies=[...]",
+    "privacy_budget_spent": "it was fixed when the study was created",
+    "condition": "ask with other values of fixed= and at_most=",
+}
 
 
 class LeaseLost(DParetoError):
