@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         study = create(client, args.study)
         study.optimize(train, n_trials=args.trials, n_jobs=args.workers)
-        front = study.get_front()
+        front = study.front()
         print(f"{len(front)} points, hypervolume {front.hypervolume:.3f}")
         for point in front:
             if point.beyond_reference:

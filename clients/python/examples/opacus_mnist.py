@@ -132,7 +132,7 @@ def main(arguments: list[str] | None = None) -> None:
                 f"{theirs - ours:+.5f}"
             )
         print("\nthe front:")
-        for point in study.get_front():
+        for point in study.front():
             print(
                 f"ε {point.values['epsilon'].value:8.4f}  "
                 f"accuracy {point.values['accuracy'].value:.4f}  {dict(point.params)}"

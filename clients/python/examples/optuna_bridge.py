@@ -72,7 +72,7 @@ def main() -> None:
         )
         study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
         study.optimize(objective, n_trials=args.trials)
-        front = sampler.study.get_front()
+        front = sampler.study.front()
         planned = {t.number: t.raw.parameters["epochs"].int_value for t in sampler.study.trials()}
         early = sum(point.step < planned[point.trial] for point in front)
         print(f"{len(study.best_trials)} best trials in Optuna, {len(front)} points of the front,")

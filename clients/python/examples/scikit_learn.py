@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         study = create(client, args.study)
         study.optimize(train, n_trials=args.trials)
-        for point in study.get_front():
+        for point in study.front():
             if point.beyond_reference:
                 continue
             error, epsilon = point.values["error"], point.values["epsilon"]

@@ -56,9 +56,8 @@ def test_the_whole_loop(shared_server: Server) -> None:
         assert most > 1
         states = [t.state for t in await study.trials()]
         assert states == ["succeeded"] * 2 + ["infeasible"] + ["succeeded"] * 5
-        front = await study.get_front("observed")
+        front = await study.front("observed")
         assert front.hypervolume > 0
-        assert len(await study.front("observed")) == len(front)
         found = await study.recommend(epsilon=1000)
         assert found.reachable
         assert (await study.hypervolumes())[-1].completed_trials == 7
@@ -262,8 +261,7 @@ def test_closing_ends_what_is_under_way(server: Server) -> None:
 )
 def test_the_twin_has_everything(blocking: type, twin: type) -> None:
     """The same names with the same arguments, but for what makes no sense there."""
-    left_out = {"stubs", "plot_front"}
-    names = {n for n in dir(blocking) if not n.startswith("_")} - left_out
+    names = {n for n in dir(blocking) if not n.startswith(("_", "plot_"))} - {"stubs"}
     assert names == {n for n in dir(twin) if not n.startswith("_")}
     for name in names:
         ours, theirs = getattr(blocking, name), getattr(twin, name)

@@ -617,7 +617,7 @@ def release_trial(caller: Caller, _: Connection, q: Any) -> None:
 
 def get_front(caller: Caller, c: Connection, q: Any) -> Any:
     kind: Any = names(front_service_pb2.FrontKind, q.kind)
-    front = caller.study(c, q.name).get_front(kind, final_only=q.final_only)
+    front = caller.study(c, q.name).front(kind, final_only=q.final_only)
     for point, message in zip(front, front.raw.points, strict=True):
         assert {k: v.value for k, v in point.values.items()} == {
             k: v.value for k, v in message.values.items()

@@ -95,7 +95,7 @@ def test_a_multi_objective_study_with_computed_epsilon(client: Client) -> None:
         assert theirs.params["rate"] == trial.params["rate"]
         assert str(theirs.params["bias"]) == trial.params["bias"]
         assert not trial.warnings  # its own report of ε agrees with the server's
-    front = ours.get_front("observed")
+    front = ours.front("observed")
     best = {t.user_attrs["dpareto:trial"] for t in study.best_trials}
     assert {f"{ours.name}/trials/{p.trial}" for p in front} == best
     # Model-based from the 7th trial on.
@@ -401,7 +401,7 @@ def test_reports_with_several_objectives_are_points_of_the_front(client: Client)
     sampler, study = make(client, "reports", checkpoint_parameter="epochs")
     study.optimize(train, n_trials=4)
     ours = {t.number: t for t in sampler.study.trials()}
-    early = [p for p in sampler.study.get_front("observed") if p.step < last_step(ours[p.trial])]
+    early = [p for p in sampler.study.front("observed") if p.step < last_step(ours[p.trial])]
     assert early
     for point in early:
         measured = {m.step: m for m in ours[point.trial].measurements}[point.step]

@@ -238,7 +238,7 @@ def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
     with pytest.raises(dpfront.FailedPrecondition):
         study.release_front()
     with pytest.raises(dpfront.FailedPrecondition):
-        study.get_front()
+        study.front()
 
 
 def test_with_asyncio(shared_server: Server) -> None:

@@ -554,7 +554,7 @@ def test_plain_results(client: Client) -> None:
     privacy = paper(dataset_size=10_000, epochs="epochs", delta=1e-6)
     results: list[Any] = [study.info(), *study.trials(), study.get_trial(3), *study.best_trials]
     results += [*study.watch(0)] if study.info().state == "completed" else []
-    results += [study.get_front(), *study.hypervolumes(), study.recommend(epsilon=1.0)]
+    results += [study.front(), *study.hypervolumes(), study.recommend(epsilon=1.0)]
     results += [study.privacy_ledger(), study.reaccount(privacy, validate_only=True)]
     results += [*study.predict([trial.params]), study.parameters, trial.params, trial.computed]
     results += [trial.guarantee, trial.user_attrs, trial.artifacts]

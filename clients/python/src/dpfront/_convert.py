@@ -17,6 +17,7 @@ from typing import Any
 from google.protobuf import struct_pb2
 from google.protobuf.message import Message
 
+from dpfront import _display as display
 from dpfront import privacy as p
 from dpfront import results as r
 from dpfront import spec as s
@@ -573,8 +574,10 @@ _MECHANISM_ENUMS: dict[str, Any] = {
 }
 
 
-def privacy_spec(x: p.Privacy) -> privacy_pb2.PrivacySpec:
+def privacy_spec(x: p.Privacy | privacy_pb2.PrivacySpec) -> privacy_pb2.PrivacySpec:
     """Returns the message of a mechanism with its guarantee."""
+    if isinstance(x, privacy_pb2.PrivacySpec):
+        return x
     out = _mechanism(x.mechanism)
     out.delta = x.delta
     out.adjacency = enum_value(privacy_pb2.Adjacency, x.adjacency, "adjacency")
@@ -662,7 +665,7 @@ def _warnings(messages: Iterable[Any]) -> tuple[r.ResultWarning, ...]:
     return tuple(r.ResultWarning(w.code, w.message) for w in messages)
 
 
-def guarantee(message: privacy_pb2.PrivacyGuarantee) -> r.Guarantee:
+def guarantee(message: privacy_pb2.PrivacyGuarantee, covers: str = display.ONE_RUN) -> r.Guarantee:
     """Returns a guarantee."""
     return r.Guarantee(
         epsilon=message.epsilon,
@@ -673,6 +676,7 @@ def guarantee(message: privacy_pb2.PrivacyGuarantee) -> r.Guarantee:
         steps=message.steps,
         assumptions=tuple(message.assumptions),
         warnings=_warnings(message.warnings),
+        covers=covers,
         raw=message,
     )
 
@@ -689,6 +693,12 @@ def calibration(message: privacy_service_pb2.CalibrateMechanismResponse) -> r.Ca
 
 def _metrics(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, float]:
     return {key: values[key].value for key in sorted(values) if values[key].HasField("value")}
+
+
+def _guarantees(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, r.Guarantee]:
+    return {
+        k: guarantee(values[k].privacy) for k in sorted(values) if values[k].HasField("privacy")
+    }
 
 
 def _measurements(messages: Iterable[trial_pb2.Measurement]) -> tuple[r.Measurement, ...]:
@@ -709,15 +719,15 @@ def _measurement(message: trial_pb2.Measurement) -> r.Measurement:
 
 def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
     """Returns a trial."""
-    metrics = _metrics(message.computed_metrics)
-    metrics.update(_metrics(message.final_measurement.metrics))
+    values = {**message.computed_metrics, **message.final_measurement.metrics}
     return r.TrialInfo(
         number=message.number,
         state=enum_name(trial_pb2.TrialState, message.state),
         state_reason=message.state_reason,
         origin=enum_name(trial_pb2.TrialOrigin, message.origin),
         params=from_values(message.parameters),
-        metrics=metrics,
+        metrics=_metrics(values),
+        guarantees=_guarantees(values),
         measurements=_measurements(message.measurements),
         final_measurement=(
             _measurement(message.final_measurement)
@@ -747,11 +757,6 @@ def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
         end_time=_time(message, "end_time"),
         provenance=_provenance(message.provenance),
         predictions=predictions(message.provenance.predictions),
-        guarantees={
-            key: guarantee(message.computed_metrics[key].privacy)
-            for key in sorted(message.computed_metrics)
-            if message.computed_metrics[key].HasField("privacy")
-        },
         warnings=_warnings(message.warnings),
         raw=message,
     )
@@ -833,7 +838,8 @@ def study_info(message: study_pb2.Study) -> r.StudyInfo:
 def front(message: front_service_pb2.Front, study: study_pb2.Study) -> r.Front:
     """Returns a front of a study."""
     kind_name = front_service_pb2.FrontKind
-    goals = {m.id: m.goal for m in study.spec.metrics}
+    metrics = [m for m in study.spec.metrics if m.id in message.objectives]
+    goals = {m.id: m.goal for m in metrics}
     return r.Front(
         kind=enum_name(kind_name, message.kind),
         points=tuple(_point(x, message.objectives) for x in message.points),
@@ -842,6 +848,12 @@ def front(message: front_service_pb2.Front, study: study_pb2.Study) -> r.Front:
         reference=dict(message.reference),
         objectives=tuple(message.objectives),
         minimize={key: goals.get(key) != metric_pb2.GOAL_MAXIMIZE for key in message.objectives},
+        transforms={m.id: enum_name(metric_pb2.Transform, m.transform) for m in metrics},
+        epsilons={
+            m.id: display.spec_terms(m.computed.privacy)
+            for m in metrics
+            if m.computed.HasField("privacy")
+        },
         revision=message.revision,
         warnings=_warnings(message.warnings),
         raw=message,
@@ -892,6 +904,7 @@ def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommend
         params=from_values(message.parameters),
         predictions=predictions(message.predictions),
         computed=_metrics(message.computed_metrics),
+        guarantees=_guarantees(message.computed_metrics),
         reached=dict(message.reached),
         optimize=message.optimize,
         trials=tuple(trial_number(t) for t in message.trials),
@@ -908,9 +921,13 @@ def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.P
     return r.PrivacyLedger(
         runs=message.runs,
         largest_epsilon=message.largest_epsilon,
-        composed=guarantee(message.composed),
+        composed=guarantee(message.composed, "all runs of the study together"),
         adaptive=message.adaptive,
-        fixed_in_advance=guarantee(message.fixed_in_advance) if fixed else None,
+        fixed_in_advance=(
+            guarantee(message.fixed_in_advance, "the same runs, had they been fixed beforehand")
+            if fixed
+            else None
+        ),
         warnings=_warnings(message.warnings),
         raw=message,
     )
@@ -919,20 +936,21 @@ def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.P
 # --- publishing -------------------------------------------------------------------------
 
 
-def _guarantee(message: Message, name: str) -> r.Guarantee | None:
-    return guarantee(getattr(message, name)) if message.HasField(name) else None
+def _guarantee(message: Message, name: str, covers: str) -> r.Guarantee | None:
+    return guarantee(getattr(message, name), covers) if message.HasField(name) else None
 
 
 def publication(message: study_pb2.Publication) -> r.Publication:
     """Returns what publishing guarantees."""
+    published, spent = "all that the study publishes", "what the study published so far"
     return r.Publication(
-        train=guarantee(message.train),
-        test=_guarantee(message, "test"),
+        train=guarantee(message.train, published),
+        test=_guarantee(message, "test", published),
         assumptions=tuple(message.assumptions),
         not_covered=tuple(message.not_covered),
         noise_standard_deviation=message.noise_standard_deviation,
-        spent_train=_guarantee(message.spent, "train"),
-        spent_test=_guarantee(message.spent, "test"),
+        spent_train=_guarantee(message.spent, "train", spent),
+        spent_test=_guarantee(message.spent, "test", spent),
         values=message.spent.values,
         max_values=message.spent.max_values,
         raw=message,
@@ -943,12 +961,14 @@ def release(message: release_service_pb2.Release) -> r.Release:
     """Returns a release."""
     return r.Release(
         name=message.name,
-        guarantee=guarantee(message.guarantee),
+        guarantee=guarantee(message.guarantee, "what is published"),
         protects=message.protects,
         assumptions=tuple(message.assumptions),
         not_covered=tuple(message.not_covered),
         warnings=_warnings(message.warnings),
-        training_guarantee=_guarantee(message, "training_guarantee"),
+        training_guarantee=_guarantee(
+            message, "training_guarantee", "all runs of the study together"
+        ),
         points=tuple(
             r.ReleasedPoint(
                 params=from_values(x.parameters),
@@ -978,7 +998,7 @@ def ledger_info(message: release_service_pb2.Ledger) -> r.LedgerInfo:
         epsilon=message.epsilon,
         delta=message.delta,
         adjacency=enum_name(privacy_pb2.Adjacency, message.adjacency),
-        spent=guarantee(message.spent),
+        spent=guarantee(message.spent, "everything charged to the ledger so far"),
         charges=message.charges,
         remaining_epsilon=message.remaining_epsilon,
         create_time=message.create_time.ToDatetime(tzinfo=timezone.utc),
@@ -990,7 +1010,7 @@ def charge(message: release_service_pb2.Charge) -> r.Charge:
     """Returns an entry of a ledger."""
     return r.Charge(
         number=trial_number(message.name),
-        guarantee=guarantee(message.guarantee),
+        guarantee=guarantee(message.guarantee, "one charge of the ledger"),
         resource=message.resource,
         reason=message.reason,
         create_time=message.create_time.ToDatetime(tzinfo=timezone.utc),

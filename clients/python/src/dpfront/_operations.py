@@ -59,6 +59,9 @@ ASK_AGAIN = 1.0
 
 MAX_REASON = 2000
 
+CURVE_POINTS = 25
+"""For how many lengths of a run ε is computed, at most."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -691,7 +694,10 @@ def predict(
 
 
 def epsilon(
-    policy: Policy, privacy: p.Privacy, params: Mapping[str, Any], lengths: Iterable[int]
+    policy: Policy,
+    privacy: p.Privacy | privacy_pb2.PrivacySpec,
+    params: Mapping[str, Any],
+    lengths: Iterable[int],
 ) -> Operation[list[r.Guarantee]]:
     request = privacy_service_pb2.ComputeEpsilonRequest(
         privacy=convert.privacy_spec(privacy),
@@ -702,6 +708,67 @@ def epsilon(
         policy, "compute ε", "privacy", "ComputeEpsilon", request
     )
     return [convert.guarantee(x) for x in answer.guarantees]
+
+
+def epsilon_curves(
+    policy: Policy, study: study_pb2.Study, trials: Iterable[int] | None, metric: str
+) -> Operation[list[r.EpsilonCurve]]:
+    spec = _dp_sgd(study, metric)
+    configurations: dict[int, Mapping[str, Any]] = {}
+    if trials is None:
+        front = yield from get_front(policy, study, "posterior", False)
+        for x in sorted(front, key=lambda x: x.step):  # of several, the longest
+            if not x.beyond_reference:
+                configurations[x.trial] = x.params
+    else:
+        for number in trials:
+            info = yield from get_trial(policy, study.name, number)
+            configurations[number] = info.params
+    unit = "steps" if spec.dp_sgd.steps else "epochs"
+    curves = []
+    for number, params in sorted(configurations.items()):
+        longest = yield from _run_length(policy, spec, unit, params)
+        count = min(longest, CURVE_POINTS)
+        while True:
+            lengths = sorted(
+                {longest - k * (longest - 1) // max(count - 1, 1) for k in range(count)}
+            )
+            try:
+                found = yield from epsilon(policy, spec, params, lengths)
+                break
+            except errors.InvalidArgument as error:  # too much work for one call
+                if count <= 2 or not any(v.field == "lengths" for v in error.violations):
+                    raise
+                count //= 2
+        curves.append(r.EpsilonCurve(number, params, unit, tuple(lengths), tuple(found)))
+    return curves
+
+
+def _dp_sgd(study: study_pb2.Study, metric: str) -> privacy_pb2.PrivacySpec:
+    """Returns the mechanism of a metric, or of the first that is ε of DP-SGD."""
+    for x in study.spec.metrics:
+        if metric in ("", x.id) and x.computed.privacy.HasField("dp_sgd"):
+            return x.computed.privacy
+    which = f"metric {metric} of {study.name}" if metric else f"no metric of {study.name}"
+    raise ValueError(f"{which} is {'not ' if metric else ''}ε of DP-SGD, whose runs have a length")
+
+
+def _run_length(
+    policy: Policy, spec: privacy_pb2.PrivacySpec, unit: str, params: Mapping[str, Any]
+) -> Operation[int]:
+    """Returns the length of a run: a number, the value of a parameter, or the steps that the
+    server derives.
+    """
+    expression: str = getattr(spec.dp_sgd, unit)
+    name = expression.removeprefix("int(").removesuffix(")").strip()
+    if name in params:
+        return max(1, int(params[name]))
+    if name.isdecimal():
+        return max(1, int(name))
+    if unit == "epochs" or spec.dp_sgd.sampling == privacy_pb2.SAMPLING_SHUFFLED:
+        raise ValueError(f"the length of a run is {expression!r}, not a parameter or a number")
+    whole = yield from epsilon(policy, spec, params, ())
+    return whole[0].steps
 
 
 def calibrate(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import difflib
 import reprlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpfront import _convert as convert
+from dpfront import _display as display
 from dpfront import errors
 from dpfront import results as r
 from dpfront import spec as s
@@ -44,6 +46,16 @@ class TrialBase(Suggestions):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.number} of {self.study_id}: {self._params}>"
+
+    def _repr_html_(self) -> str:
+        state = "ended" if self._ended else "stopping" if self.should_stop else "held"
+        info = replace(convert.trial_info(self._message), state=state)
+        if self.seeded and not display.seeded(info.warnings):
+            told = r.ResultWarning(
+                display.SEEDED, "the run can be repeated, and its noise taken off"
+            )
+            info = replace(info, warnings=(*info.warnings, told))
+        return display.trial(info).html()
 
     @property
     def number(self) -> int:

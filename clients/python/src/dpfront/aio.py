@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import grpc.aio
 
 from dpfront import _convert as convert
+from dpfront import _display as display
 from dpfront import _operations as ops
 from dpfront import errors
 from dpfront import privacy as p
@@ -316,6 +317,9 @@ class AsyncStudy(StudyBase):
     def __repr__(self) -> str:
         return f"<AsyncStudy {self.id} on {self._client.address}>"
 
+    def _repr_html_(self) -> str:
+        return display.study(self._info, state=False).html()
+
     @property
     def client(self) -> AsyncClient:
         """The client of the study."""
@@ -587,18 +591,8 @@ class AsyncStudy(StudyBase):
         for search in list(self._searches):
             search.stopping.set()
 
-    async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
-        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`."""
-        front = await self.get_front(kind, final_only=final_only)
-        try:
-            return front.to_dataframe()
-        except ImportError:
-            return front
-
-    async def get_front(
-        self, kind: FrontKind = "posterior", *, final_only: bool = False
-    ) -> r.Front:
-        """Reads the Pareto front as objects."""
+    async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
+        """Reads the Pareto front, as `Study.front` does."""
         return await self._run(ops.get_front(self._policy, self._message, kind, final_only))
 
     async def hypervolumes(
@@ -606,6 +600,12 @@ class AsyncStudy(StudyBase):
     ) -> list[r.HypervolumePoint]:
         """Reads the hypervolume of a front after completed trials."""
         return await self._run(ops.hypervolumes(self._policy, self.name, kind, final_only))
+
+    async def epsilon_curves(
+        self, trials: Iterable[int] | None = None, *, metric: str = ""
+    ) -> list[r.EpsilonCurve]:
+        """Computes how ε grows with the length of runs, as `Study.epsilon_curves` does."""
+        return await self._run(ops.epsilon_curves(self._policy, self._message, trials, metric))
 
     async def recommend(
         self,

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import grpc
 
 from dpfront import _convert as convert
+from dpfront import _display as display
 from dpfront import _operations as ops
-from dpfront import errors
+from dpfront import errors, plot
 from dpfront import privacy as p
 from dpfront import results as r
 from dpfront import spec as s
@@ -438,6 +439,9 @@ class Study(StudyBase):
     def __repr__(self) -> str:
         return f"<Study {self.id} on {self._client.address}>"
 
+    def _repr_html_(self) -> str:
+        return display.study(self._info, state=False).html()
+
     @property
     def client(self) -> Client:
         """The client of the study."""
@@ -815,20 +819,12 @@ class Study(StudyBase):
 
     # --- the answer
 
-    def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
-        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`.
+    def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
+        """Reads the Pareto front: a sequence of points, which prints as a table.
 
         The posterior front is what fresh runs should give; the observed one shows the luckiest
-        of noisy measurements. `get_front` returns the same as objects, with the hypervolume.
+        of noisy measurements. `Front.to_dataframe` makes a pandas DataFrame of it.
         """
-        front = self.get_front(kind, final_only=final_only)
-        try:
-            return front.to_dataframe()
-        except ImportError:
-            return front
-
-    def get_front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
-        """Reads the Pareto front as objects."""
         return self._run(ops.get_front(self._policy, self._message, kind, final_only))
 
     def hypervolumes(
@@ -837,14 +833,76 @@ class Study(StudyBase):
         """Reads the hypervolume of a front after completed trials."""
         return self._run(ops.hypervolumes(self._policy, self.name, kind, final_only))
 
-    def plot_front(self, kind: FrontKind = "posterior", *, ax: Any = None) -> Any:
-        """Draws the front of a study with two objectives, over its trials.
+    def epsilon_curves(
+        self, trials: Iterable[int] | None = None, *, metric: str = ""
+    ) -> list[r.EpsilonCurve]:
+        """Computes how ε grows with the length of runs of DP-SGD: at most 25 lengths of every
+        configuration, up to its own.
 
-        It needs matplotlib. Returns the axes.
+        Args:
+            trials: Numbers of trials; by default those of the posterior front.
+            metric: Id of a metric that is ε; by default the first.
+
+        Raises:
+            ValueError: The metric is not ε of DP-SGD, or the number of epochs is not simply a
+                number or a parameter.
         """
-        from dpfront.plot import plot_front
+        return self._run(ops.epsilon_curves(self._policy, self._message, trials, metric))
 
-        return plot_front(self.get_front(kind), self.trials("state = SUCCEEDED"), ax=ax)
+    # --- pictures: dpfront.plot explains them and their arguments
+
+    def plot_front(
+        self, kind: FrontKind = "posterior", *, backend: plot.Backend = "matplotlib", ax: Any = None
+    ) -> Any:
+        """Draws the front over the results of trials (`dpfront.plot.front`)."""
+        return plot.front(self.front(kind), self.trials(), backend=backend, ax=ax)
+
+    def plot_history(
+        self, kind: FrontKind = "observed", *, backend: plot.Backend = "matplotlib"
+    ) -> Any:
+        """Draws the hypervolume and every objective over trials (`dpfront.plot.history`)."""
+        return plot.history(
+            self._info, self.hypervolumes(kind), self.trials(), kind=kind, backend=backend
+        )
+
+    def plot_parallel_coordinates(
+        self,
+        kind: FrontKind = "posterior",
+        *,
+        color: str = "",
+        backend: plot.Backend = "matplotlib",
+    ) -> Any:
+        """Draws configurations as lines through parameters and objectives
+        (`dpfront.plot.parallel_coordinates`).
+        """
+        return plot.parallel_coordinates(
+            self._info, self.front(kind), self.trials(), color=color, backend=backend
+        )
+
+    def plot_learning_curves(
+        self,
+        kind: FrontKind = "posterior",
+        *,
+        metric: str = "",
+        backend: plot.Backend = "matplotlib",
+        ax: Any = None,
+    ) -> Any:
+        """Draws a metric over the steps of runs (`dpfront.plot.learning_curves`)."""
+        return plot.learning_curves(
+            self._info, self.front(kind), self.trials(), metric=metric, backend=backend, ax=ax
+        )
+
+    def plot_epsilon_over_epochs(
+        self,
+        trials: Iterable[int] | None = None,
+        *,
+        metric: str = "",
+        backend: plot.Backend = "matplotlib",
+        ax: Any = None,
+    ) -> Any:
+        """Draws how ε grows during runs (`epsilon_curves`)."""
+        curves = self.epsilon_curves(trials, metric=metric)
+        return plot.epsilon_over_epochs(curves, backend=backend, ax=ax)
 
     def recommend(
         self,

@@ -1,15 +1,17 @@
 """The server's answers as plain objects.
 
 ``raw`` is the message of the contract behind an object, with everything that has no name here.
+``str`` gives a text for people, and notebooks show the same as HTML.
 """
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, overload
+
+from dpfront import _display as display
 
 if TYPE_CHECKING:
     import pandas
@@ -28,6 +30,7 @@ __all__ = [
     "Artifact",
     "Calibration",
     "Charge",
+    "EpsilonCurve",
     "Front",
     "FrontPoint",
     "FrontValue",
@@ -55,28 +58,6 @@ __all__ = [
 Scalar = int | float | str
 
 
-def _table(rows: Sequence[Mapping[str, Scalar]]) -> str:
-    """Returns rows in columns, in the order in which their names appear."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [names, *([_cell(row.get(name, "")) for name in names] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-        if line
-    )
-
-
-def _cell(value: Scalar) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _up(value: float) -> str:
-    """Returns four digits, rounded up: a bound must not shrink on its way to a reader."""
-    digits = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
-    return f"{float(digits.create_decimal(repr(value))):.4g}"
-
-
 @dataclass(frozen=True)
 class ResultWarning:
     """Something that a reader of a result should know."""
@@ -90,10 +71,8 @@ class ResultWarning:
 
 
 @dataclass(frozen=True)
-class Guarantee:
-    """An (ε, δ) guarantee, of one run unless its holder says otherwise. ``float(guarantee)``
-    is ε.
-    """
+class Guarantee(display.Shown):
+    """An (ε, δ) guarantee. ``float(guarantee)`` is ε."""
 
     epsilon: float
     """An upper bound; infinite if the accountant gives none."""
@@ -107,14 +86,18 @@ class Guarantee:
     assumptions: tuple[str, ...]
     """What must be true for the guarantee to hold."""
     warnings: tuple[ResultWarning, ...]
+    covers: str = field(compare=False)
+    """What it is a guarantee of: "one run, not the search"."""
     raw: privacy_pb2.PrivacyGuarantee = field(repr=False, compare=False)
 
     def __float__(self) -> float:
         return self.epsilon
 
+    def __str__(self) -> str:
+        return f"{display.bound(self)}; covers {self.covers}"
 
-def _bound(g: Guarantee) -> str:
-    return f"ε at most {_up(g.epsilon)}, δ = {_up(g.delta)}, {g.adjacency} adjacency"
+    def _card(self) -> display.Card:
+        return display.guarantee(self)
 
 
 @dataclass(frozen=True)
@@ -126,6 +109,21 @@ class Calibration:
     """Whether a value in the range reaches the target."""
     guarantee: Guarantee
     derived: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class EpsilonCurve:
+    """How ε of a configuration grows with the length of its run."""
+
+    trial: int
+    """Number of the trial that has the configuration."""
+    params: Mapping[str, Scalar]
+    unit: str
+    """Of the lengths: epochs or steps."""
+    lengths: tuple[int, ...]
+    """Up to that of the configuration."""
+    guarantees: tuple[Guarantee, ...]
+    """Of runs of these lengths."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +182,7 @@ class Artifact:
 
 
 @dataclass(frozen=True)
-class TrialInfo:
+class TrialInfo(display.Shown):
     """The state of a trial on the server."""
 
     number: int
@@ -195,6 +193,8 @@ class TrialInfo:
     params: Mapping[str, Scalar]
     metrics: Mapping[str, float]
     """Final values by id, computed ones included."""
+    guarantees: Mapping[str, Guarantee]
+    """Of the metrics that are ε, by id."""
     measurements: tuple[Measurement, ...]
     """On the way, of the attempt that runs or completed the trial."""
     final_measurement: Measurement | None
@@ -220,8 +220,6 @@ class TrialInfo:
     it."""
     predictions: Mapping[str, Prediction]
     """What the model expected when it suggested the trial, by metric id."""
-    guarantees: Mapping[str, Guarantee]
-    """Of the whole run, by the id of the privacy metric."""
     warnings: tuple[ResultWarning, ...]
     raw: trial_pb2.Trial = field(repr=False, compare=False)
 
@@ -232,9 +230,12 @@ class TrialInfo:
             return None
         return self.end_time - self.start_time
 
+    def _card(self) -> display.Card:
+        return display.trial(self)
+
 
 @dataclass(frozen=True)
-class StudyInfo:
+class StudyInfo(display.Shown):
     """The state of a study on the server."""
 
     id: str
@@ -261,6 +262,9 @@ class StudyInfo:
     """What publishing its results guarantees, with private_mode or random_stopping."""
     warnings: tuple[ResultWarning, ...]
     raw: study_pb2.Study = field(repr=False, compare=False)
+
+    def _card(self) -> display.Card:
+        return display.study(self)
 
 
 @dataclass(frozen=True)
@@ -349,8 +353,8 @@ class FrontPoint:
         return row
 
 
-@dataclass(frozen=True)
-class Front(Sequence[FrontPoint]):
+@dataclass(frozen=True, repr=False)
+class Front(display.Shown, Sequence[FrontPoint]):
     """The Pareto front: a sequence of points, best in the first objective first."""
 
     kind: str
@@ -363,6 +367,11 @@ class Front(Sequence[FrontPoint]):
     objectives: tuple[str, ...]
     minimize: Mapping[str, bool]
     """By objective, whether smaller is better."""
+    transforms: Mapping[str, str]
+    """By objective, the scale on which it is modelled: identity, log or logit."""
+    epsilons: Mapping[str, str]
+    """The objectives that are ε, with what an ε says: its δ, adjacency, accountant and what it
+    covers."""
     revision: int
     warnings: tuple[ResultWarning, ...]
     raw: front_service_pb2.Front = field(repr=False, compare=False)
@@ -382,19 +391,8 @@ class Front(Sequence[FrontPoint]):
     def __iter__(self) -> Iterator[FrontPoint]:
         return iter(self.points)
 
-    def __str__(self) -> str:
-        """Returns a table: objectives, parameters and the trial of every point. Computed
-        objectives, such as ε, are rounded up.
-        """
-
-        def shown(v: FrontValue) -> Scalar:
-            return _up(v.value) if v.observed is None else v.value
-
-        rows = [
-            {**{k: shown(v) for k, v in p.values.items()}, **p.params, "trial": p.trial}
-            for p in self.points
-        ]
-        return _table(rows) or f"no points on the {self.kind} front"
+    def _card(self) -> display.Card:
+        return display.front(self)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """Returns a row for each point. It needs pandas.
@@ -423,8 +421,8 @@ class HypervolumePoint:
     steps: int
 
 
-@dataclass(frozen=True)
-class Recommendation:
+@dataclass(frozen=True, repr=False)
+class Recommendation(display.Shown):
     """A configuration for bounds on objectives."""
 
     reachable: bool
@@ -435,6 +433,8 @@ class Recommendation:
     """Of measured objectives."""
     computed: Mapping[str, float]
     """Computed metrics, exact."""
+    guarantees: Mapping[str, Guarantee]
+    """Of the computed metrics that are ε, by id."""
     reached: Mapping[str, float]
     """What every objective reaches with the confidence asked for."""
     optimize: str
@@ -446,9 +446,12 @@ class Recommendation:
     guarantee: Guarantee | None
     warnings: tuple[ResultWarning, ...]
 
+    def _card(self) -> display.Card:
+        return display.recommendation(self)
 
-@dataclass(frozen=True)
-class PrivacyLedger:
+
+@dataclass(frozen=True, repr=False)
+class PrivacyLedger(display.Shown):
     """What all runs of a study cost together."""
 
     runs: int
@@ -462,6 +465,9 @@ class PrivacyLedger:
     """The cost of the same runs if they had been fixed before the first."""
     warnings: tuple[ResultWarning, ...]
     raw: privacy_service_pb2.GetPrivacyLedgerResponse = field(repr=False, compare=False)
+
+    def _card(self) -> display.Card:
+        return display.privacy_ledger(self)
 
 
 @dataclass(frozen=True)
@@ -536,7 +542,7 @@ class ReleasedPoint:
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(display.Shown):
     """Something that was published, with its guarantee and limits."""
 
     name: str
@@ -567,27 +573,8 @@ class Release:
     """When it was first handed out."""
     raw: release_service_pb2.Release = field(repr=False, compare=False)
 
-    def __str__(self) -> str:
-        """Returns what was published, with everything that a reader must know."""
-        lines = [f"{self.name}: {self.mechanism}"]
-        if self.index is not None:
-            lines.append(f"candidate {self.index}")
-        lines.append(f"guarantee: {_bound(self.guarantee)}, for {self.protects}")
-        if self.training_guarantee is not None:
-            lines.append(f"training records: {_bound(self.training_guarantee)}")
-        training = self.training_guarantee.assumptions if self.training_guarantee else ()
-        lines += [f"provided that {x}" for x in (*self.assumptions, *training)]
-        lines += [f"not covered: {x}" for x in self.not_covered]
-        lines += [f"warning: {x}" for x in self.warnings]
-        rows = [  # what has no noise is computed, such as ε
-            {
-                **p.as_dict(),
-                **{k: _up(v) for k, v in p.values.items() if k not in p.standard_deviations},
-            }
-            for p in self.points
-        ]
-        table = _table(rows)
-        return "\n".join([*lines, "", table] if table else lines)
+    def _card(self) -> display.Card:
+        return display.release(self)
 
     @property
     def best(self) -> ReleasedPoint | None:

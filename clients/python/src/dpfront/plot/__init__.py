@@ -1,0 +1,127 @@
+"""Pictures of a study: its front, history, configurations, learning curves and ε.
+
+`Study.plot_front` and its siblings read what they need and call these functions, which take
+results of either client:
+
+    front, trials = await study.front(), await study.trials()
+    dpfront.plot.front(front, trials, backend="plotly")
+
+``backend`` is "matplotlib" (`pip install "dpfront[matplotlib]"`), which returns the axes, or an
+array of them where a picture has several, or "plotly" (`pip install "dpfront[plotly]"`), which
+returns a Figure. Every ε in a picture comes with its δ, adjacency, accountant and coverage.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from dpfront import results as r
+from dpfront.plot import _data as data
+
+__all__ = [
+    "Backend",
+    "epsilon_over_epochs",
+    "front",
+    "history",
+    "learning_curves",
+    "parallel_coordinates",
+]
+
+Backend = Literal["matplotlib", "plotly"]
+
+
+def front(
+    front: r.Front,
+    trials: Sequence[r.TrialInfo] = (),
+    *,
+    backend: Backend = "matplotlib",
+    ax: Any = None,
+) -> Any:
+    """Draws a front over the results of trials.
+
+    Two objectives give a staircase, with 90 % intervals of a posterior front; more give a
+    picture for every pair. An ε is on a horizontal, logarithmic axis. Points that are not
+    better than the reference values are left out.
+
+    Args:
+        front: The front.
+        trials: Trials whose results are drawn behind it.
+        backend: What draws.
+        ax: Axes of matplotlib to draw on, for two objectives.
+    """
+    return _draw(data.front(front, trials), backend, ax)
+
+
+def history(
+    info: r.StudyInfo,
+    hypervolumes: Sequence[r.HypervolumePoint],
+    trials: Sequence[r.TrialInfo],
+    *,
+    kind: str = "observed",
+    backend: Backend = "matplotlib",
+) -> Any:
+    """Draws how a study went: the hypervolume over completed trials, and every objective over
+    the numbers of trials, with the best so far.
+
+    ``kind`` is that of the front to which the hypervolumes belong.
+    """
+    return _draw(data.history(info, hypervolumes, trials, kind), backend)
+
+
+def parallel_coordinates(
+    info: r.StudyInfo,
+    front: r.Front,
+    trials: Sequence[r.TrialInfo],
+    *,
+    color: str = "",
+    backend: Backend = "matplotlib",
+) -> Any:
+    """Draws every configuration as a line through its parameters and objectives.
+
+    The front is highlighted: with matplotlib by thick lines; with Plotly by a selection on the
+    last axis, which a click removes. ``color`` is the objective that gives the colour, by
+    default the first one. Trials without a finite value of every objective are left out.
+    """
+    return _draw(data.parallel(info, front, trials, color), backend)
+
+
+def learning_curves(
+    info: r.StudyInfo,
+    front: r.Front,
+    trials: Sequence[r.TrialInfo],
+    *,
+    metric: str = "",
+    backend: Backend = "matplotlib",
+    ax: Any = None,
+) -> Any:
+    """Draws a metric over the steps of runs, those of trials on the front highlighted.
+
+    ``metric`` is by default the first objective that workers report.
+    """
+    return _draw(data.learning_curves(info, front, trials, metric), backend, ax)
+
+
+def epsilon_over_epochs(
+    curves: Sequence[r.EpsilonCurve], *, backend: Backend = "matplotlib", ax: Any = None
+) -> Any:
+    """Draws how ε grows during runs, as `Study.epsilon_curves` computes it."""
+    return _draw(data.epsilon_over_epochs(curves), backend, ax)
+
+
+def _draw(what: data.Chart | data.Parallel, backend: str, ax: Any = None) -> Any:
+    if backend not in ("matplotlib", "plotly"):
+        raise ValueError(f"backend: {backend!r} is not one of matplotlib, plotly")
+    if ax is not None and backend == "plotly":
+        raise ValueError("ax: belongs to matplotlib, but the backend is plotly")
+    try:
+        renderer = importlib.import_module(f"dpfront.plot._{backend}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != backend:
+            raise
+        hint = f'pip install "dpfront[{backend}]"'
+        raise ImportError(f"a picture takes {backend}: {hint}", name=backend) from None
+    if isinstance(what, data.Parallel):
+        return renderer.parallel(what)
+    return renderer.chart(what, ax) if backend == "matplotlib" else renderer.chart(what)

@@ -1,0 +1,426 @@
+"""What pictures show, computed from results without a plotting library."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dpfront import _display as display
+from dpfront import results as r
+from dpfront.v1 import metric_pb2, parameter_pb2
+
+Scalar = int | float | str
+Role = Literal["front", "behind", "each"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points, or the corners of a line."""
+
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    label: str = ""
+    """In the legend; empty for none."""
+    role: Role = "front"
+    """The front or best, what is behind it, or one of several of equal rank."""
+    line: bool = False
+    x_interval: tuple[tuple[float, float], ...] = ()
+    """Lower and upper end at every point, or none at all."""
+    y_interval: tuple[tuple[float, float], ...] = ()
+    hover: tuple[str, ...] = ()
+    """What each point is."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    x_log: bool = False
+    y_log: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture of one or several panels."""
+
+    title: str
+    panels: tuple[Panel, ...]
+    note: str = ""
+    """What every ε in it says."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of parallel coordinates, on which categories and logarithms are positions."""
+
+    label: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """A picture of configurations as lines through several axes."""
+
+    title: str
+    note: str
+    axes: tuple[Axis, ...]
+    color: int
+    """Index of the axis that gives the colour."""
+    lines: tuple[tuple[float, ...], ...]
+    """A position on every axis."""
+    on_front: tuple[bool, ...]
+
+
+# --- front ------------------------------------------------------------------------------
+
+
+def front(front: r.Front, trials: Sequence[r.TrialInfo]) -> Chart:
+    """Returns the picture of a front, a panel for every pair of objectives."""
+    if len(front.objectives) < 2:
+        raise ValueError("the study has one objective: it has a best trial instead of a front")
+    ids = sorted(front.objectives, key=lambda key: key not in front.epsilons)  # ε is horizontal
+    panels = tuple(_pair(front, trials, x, y) for x, y in itertools.combinations(ids, 2))
+    return Chart(f"{front.kind.capitalize()} front", panels, _front_note(front))
+
+
+def _pair(front: r.Front, trials: Sequence[r.TrialInfo], x: str, y: str) -> Panel:
+    points = [p for p in front if not p.beyond_reference]
+    points.sort(key=lambda p: p.values[x].value, reverse=not front.minimize[x])
+    measured, out = _measured(front, trials)
+    series = []
+    if measured:
+        left_out = f"; {out} beyond the reference" if out else ""
+        series.append(
+            Series(
+                tuple(m[x] for _, m in measured),
+                tuple(m[y] for _, m in measured),
+                f"measured ({len(measured)}{left_out})",
+                "behind",
+                hover=tuple(name for name, _ in measured),
+            )
+        )
+    if points:
+        xs, ys = ([p.values[key].value for p in points] for key in (x, y))
+        if len(front.objectives) == 2:
+            # A value reached at x is also reached at everything worse in x.
+            series.append(_stairs([*xs, front.reference[x]], [*ys, ys[-1]]))
+        series.append(
+            Series(
+                tuple(xs),
+                tuple(ys),
+                f"{front.kind} front",
+                x_interval=_interval(points, x),
+                y_interval=_interval(points, y),
+                hover=tuple(_hover(p) for p in points),
+            )
+        )
+    x_log, y_log = (
+        front.transforms.get(key) == "log" and all(v > 0 for s in series for v in getattr(s, end))
+        for key, end in ((x, "x"), (y, "y"))
+    )
+    return Panel(_label(x, front.epsilons), _label(y, front.epsilons), tuple(series), x_log, y_log)
+
+
+def _label(key: str, epsilons: Mapping[str, str]) -> str:
+    return f"{key} (ε of one run)" if key in epsilons else key
+
+
+def _note(epsilons: Mapping[str, str], *, seeded: bool) -> str:
+    lines = [f"{key}: {said}" for key, said in epsilons.items()]
+    if seeded and epsilons:
+        lines.append("Runs were seeded: no ε holds for them.")
+    return "\n".join(lines)
+
+
+def _front_note(front: r.Front) -> str:
+    return _note(front.epsilons, seeded=display.seeded(front.warnings))
+
+
+def _measured(
+    front: r.Front, trials: Sequence[r.TrialInfo]
+) -> tuple[list[tuple[str, Mapping[str, float]]], int]:
+    """Returns the results within the reference, also those on the way of runs with a
+    checkpoint parameter, and the number of the others.
+    """
+
+    def within(m: Mapping[str, float]) -> bool:
+        return all(
+            math.isfinite(m[key]) and (m[key] < end if front.minimize[key] else m[key] > end)
+            for key, end in front.reference.items()
+        )
+
+    results = [(f"trial {t.number}", t.metrics) for t in trials]
+    if any(p.step for p in front):
+        results += [
+            (f"trial {t.number}, step {m.step}", m.metrics) for t in trials for m in t.measurements
+        ]
+    whole = [(name, m) for name, m in results if all(key in m for key in front.objectives)]
+    inside = [(name, m) for name, m in whole if within(m)]
+    return inside, len(whole) - len(inside)
+
+
+def _stairs(xs: Sequence[float], ys: Sequence[float]) -> Series:
+    """Returns the line that keeps each value of y up to the next x."""
+    corners = [(xs[0], ys[0])]
+    for x, y in zip(xs[1:], ys[1:], strict=True):
+        corners += [(x, corners[-1][1]), (x, y)]
+    corners = [c for c, _ in itertools.groupby(corners)]
+    return Series(tuple(x for x, _ in corners), tuple(y for _, y in corners), line=True)
+
+
+def _interval(points: Sequence[r.FrontPoint], key: str) -> tuple[tuple[float, float], ...]:
+    values = [p.values[key] for p in points]
+    if all(v.lower is None or v.upper is None for v in values):
+        return ()
+    return tuple(
+        (v.value if v.lower is None else v.lower, v.value if v.upper is None else v.upper)
+        for v in values
+    )
+
+
+def _hover(p: r.FrontPoint) -> str:
+    step = f", step {p.step}" if p.step else ""
+    return "\n".join([f"trial {p.trial}{step}", *_configuration(p.params)])
+
+
+def _configuration(params: Mapping[str, Scalar]) -> list[str]:
+    return [f"{name} = {display.number(value)}" for name, value in params.items()]
+
+
+# --- history ----------------------------------------------------------------------------
+
+
+def history(
+    info: r.StudyInfo,
+    hypervolumes: Sequence[r.HypervolumePoint],
+    trials: Sequence[r.TrialInfo],
+    kind: str,
+) -> Chart:
+    """Returns the picture of the hypervolume and of every objective."""
+    volume = Series(
+        tuple(float(h.completed_trials) for h in hypervolumes),
+        tuple(h.hypervolume for h in hypervolumes),
+        line=True,
+        hover=tuple(f"trial {h.trial}" for h in hypervolumes),
+    )
+    panels = [Panel("completed trials", f"hypervolume of the {kind} front", (volume,))]
+    epsilons = _epsilons(info)
+    for m in (m for m in info.raw.spec.metrics if m.role == metric_pb2.METRIC_ROLE_OBJECTIVE):
+        done = [(t.number, t.metrics[m.id]) for t in _succeeded(trials) if m.id in t.metrics]
+        done = sorted((n, v) for n, v in done if math.isfinite(v))
+        numbers, values = [float(n) for n, _ in done], [v for _, v in done]
+        maximize = m.goal == metric_pb2.GOAL_MAXIMIZE
+        best = list(itertools.accumulate(values, max if maximize else min))
+        hover = tuple(f"trial {n}" for n, _ in done)
+        series = [Series(tuple(numbers), tuple(values), "trials", "behind", hover=hover)]
+        if numbers:
+            word = "largest" if maximize else "smallest"
+            stairs = _stairs(numbers, best)
+            series.append(Series(stairs.x, stairs.y, f"{word} so far", line=True))
+        log = m.transform == metric_pb2.TRANSFORM_LOG and all(v > 0 for v in values)
+        panels.append(Panel("trial", _label(m.id, epsilons), tuple(series), y_log=log))
+    seeded = any(display.seeded(t.warnings) for t in trials)
+    return Chart(f"History of {info.id}", tuple(panels), _note(epsilons, seeded=seeded))
+
+
+def _succeeded(trials: Iterable[r.TrialInfo]) -> list[r.TrialInfo]:
+    return [t for t in trials if t.state == "succeeded"]
+
+
+def _epsilons(info: r.StudyInfo) -> dict[str, str]:
+    return {
+        m.id: display.spec_terms(m.computed.privacy)
+        for m in info.raw.spec.metrics
+        if m.computed.HasField("privacy")
+    }
+
+
+# --- parallel coordinates ---------------------------------------------------------------
+
+
+def parallel(
+    info: r.StudyInfo, front: r.Front, trials: Sequence[r.TrialInfo], color: str
+) -> Parallel:
+    """Returns the picture of configurations: the points of the front, and other trials."""
+    color = color or front.objectives[0]
+    if color not in front.objectives:
+        raise ValueError(f"color: {color!r} is not one of {', '.join(front.objectives)}")
+    points = [p for p in front if not p.beyond_reference]
+    rows: list[tuple[bool, dict[str, Scalar]]] = [
+        (False, {**t.metrics, **t.params})
+        for t in _succeeded(trials)
+        if all(math.isfinite(t.metrics.get(key, math.nan)) for key in front.objectives)
+        and all(t.params != p.params for p in points)
+    ]
+    rows += [(True, {**{k: v.value for k, v in p.values.items()}, **p.params}) for p in points]
+    if not rows:
+        raise ValueError("no trial of the study has finite values of all objectives yet")
+    axes, columns = [], []
+    for x in info.raw.spec.parameters:
+        axis, column = _parameter_axis(x, [row.get(x.id) for _, row in rows])
+        axes.append(axis)
+        columns.append(column)
+    for key in front.objectives:
+        values = [float(row[key]) for _, row in rows]
+        log = front.transforms.get(key) == "log" and min(values) > 0
+        columns.append([math.log10(v) if log else v for v in values])
+        axes.append(_number_axis(key, min(values), max(values), log))
+    return Parallel(
+        f"Configurations of {info.id}",
+        _front_note(front),
+        tuple(axes),
+        len(info.raw.spec.parameters) + front.objectives.index(color),
+        tuple(zip(*columns, strict=True)),
+        tuple(on_front for on_front, _ in rows),
+    )
+
+
+def _parameter_axis(
+    x: parameter_pb2.ParameterSpec, values: Sequence[Scalar | None]
+) -> tuple[Axis, list[float]]:
+    """Returns the axis of a parameter over its domain, and the values as positions on it."""
+    log = x.scale == parameter_pb2.SCALE_LOG
+    positions: dict[Scalar, float]
+    if x.HasField("categorical_domain"):
+        positions = {c: float(k) for k, c in enumerate(x.categorical_domain.categories)}
+        axis = Axis(
+            x.id, 0.0, len(positions) - 1.0, tuple((at, str(c)) for c, at in positions.items())
+        )
+    else:
+        if x.HasField("discrete_domain"):
+            low, high = x.discrete_domain.values[0], x.discrete_domain.values[-1]
+        else:
+            domain = x.double_domain if x.HasField("double_domain") else x.integer_domain
+            low, high = float(domain.min), float(domain.max)
+        axis = _number_axis(x.id, low, high, log)
+        listed = x.discrete_domain.values
+        if 0 < len(listed) <= display.MOST_CATEGORIES:
+            ticks = tuple((math.log10(v) if log else v, f"{v:.6g}") for v in listed)
+            axis = replace(axis, ticks=ticks)
+        positions = {
+            v: math.log10(v) if log else float(v) for v in values if isinstance(v, int | float)
+        }
+    if None not in values:
+        return axis, [positions[v] for v in values if v is not None]
+    # The parameter does not exist everywhere: a place below its axis stands for its absence.
+    absent = axis.low - 0.2 * (axis.high - axis.low)
+    ticks = ((absent, "absent"), *axis.ticks)
+    column = [absent if v is None else positions[v] for v in values]
+    return Axis(axis.label, absent, axis.high, ticks), column
+
+
+def _number_axis(label: str, low: float, high: float, log: bool) -> Axis:
+    if low == high:
+        low, high = (low / 2, high * 2) if log else (low - 0.5, high + 0.5)
+    ticks = _log_ticks(low, high) if log else _ticks(low, high)
+    ends = (math.log10(low), math.log10(high)) if log else (low, high)
+    return Axis(label, *ends, ticks)
+
+
+def _ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """Returns three to six round numbers."""
+    power = 10.0 ** math.floor(math.log10((high - low) / 6))
+    step = next(m * power for m in (1, 2, 5, 10) if (high - low) / (m * power) < 6)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return tuple((k * step, f"{k * step:.6g}") for k in range(first, last + 1))
+
+
+def _log_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """Returns powers of ten, at most seven, or also their double and fivefold."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    decades = range(first, last + 1, max(1, (last - first) // 6))
+    mantissas = (1, 2, 5) if last - first <= 2 else (1,)
+    values = [m * 10.0**k for k in decades for m in mantissas]
+    inside = [v for v in values if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
+    if len(inside) < 2:
+        inside = [low, high]
+    return tuple((math.log10(v), f"{v:.3g}") for v in inside)
+
+
+# --- curves -----------------------------------------------------------------------------
+
+
+def learning_curves(
+    info: r.StudyInfo, front: r.Front, trials: Sequence[r.TrialInfo], metric: str
+) -> Chart:
+    """Returns the picture of a metric over the steps of runs."""
+    if not metric:
+        metric = next((m for m in info.objectives if m in info.reported), info.objectives[0])
+    elif metric not in {m.id for m in info.raw.spec.metrics}:
+        known = ", ".join(m.id for m in info.raw.spec.metrics)
+        raise ValueError(f"metric: {metric!r} is not one of {known}")
+    best = {n for p in front if not p.beyond_reference for n in p.trials}
+    series: list[Series] = []
+    labelled: set[bool] = set()
+    for t in sorted(trials, key=lambda t: (t.number in best, t.number)):
+        curve = _curve(t, metric, info.checkpoint_parameter)
+        if not curve:
+            continue
+        is_best = t.number in best
+        label = (
+            ""
+            if is_best in labelled
+            else f"on the {front.kind} front"
+            if is_best
+            else "other trials"
+        )
+        labelled.add(is_best)
+        hover = "\n".join([f"trial {t.number}", *_configuration(t.params)])
+        series.append(
+            Series(
+                tuple(float(step) for step in curve),
+                tuple(curve.values()),
+                label,
+                "front" if is_best else "behind",
+                line=True,
+                hover=(hover,) * len(curve),
+            )
+        )
+    epsilons = {k: v for k, v in _epsilons(info).items() if k == metric}
+    note = _note(epsilons, seeded=any(display.seeded(t.warnings) for t in trials))
+    panel = Panel(info.checkpoint_parameter or "step", _label(metric, epsilons), tuple(series))
+    return Chart(f"Learning curves of {info.id}", (panel,), note)
+
+
+def _curve(t: r.TrialInfo, metric: str, checkpoint: str) -> dict[int, float]:
+    """Returns finite values by step, with the final one where its step is known."""
+    curve = {m.step: m.metrics[metric] for m in t.measurements if metric in m.metrics}
+    final = t.raw.final_measurement
+    step = final.step or int(t.params.get(checkpoint, 0))
+    if step and metric in final.metrics:
+        curve[step] = final.metrics[metric].value
+    return {step: v for step, v in sorted(curve.items()) if math.isfinite(v)}
+
+
+def epsilon_over_epochs(curves: Sequence[r.EpsilonCurve]) -> Chart:
+    """Returns the picture of ε over the lengths of runs."""
+    if not curves:
+        raise ValueError("there is no configuration: the front has no point within the reference")
+    series = []
+    for c in curves:
+        known = [(n, g.epsilon) for n, g in zip(c.lengths, c.guarantees, strict=True)]
+        known = [(n, e) for n, e in known if math.isfinite(e)]
+        hover = "\n".join([f"trial {c.trial}", *_configuration(c.params)])
+        series.append(
+            Series(
+                tuple(float(n) for n, _ in known),
+                tuple(e for _, e in known),
+                f"trial {c.trial}",
+                "each",
+                line=True,
+                hover=(hover,) * len(known),
+            )
+        )
+    series.sort(key=lambda s: -max(s.y, default=0.0))  # the legend in the order of the curves
+    g, unit = curves[0].guarantees[0], curves[0].unit
+    note = f"upper bound of ε for {g.covers}; {display.guarantee_terms(g)}"
+    log = all(e > 0 for s in series for e in s.y)
+    return Chart(f"ε over {unit}", (Panel(unit, "ε", tuple(series), y_log=log),), note)
