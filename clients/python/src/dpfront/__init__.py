@@ -27,12 +27,14 @@ from dpfront.errors import (
     NotFinite,
     NotFound,
     PermissionDenied,
+    PrivacyMismatch,
     ResourceExhausted,
     ServerError,
     StudyDone,
     Unauthenticated,
     Unavailable,
 )
+from dpfront.integrations.opacus import opacus_trial
 from dpfront.privacy import DpSgd, Privacy, opacus, paper
 from dpfront.results import (
     Front,
@@ -98,6 +100,7 @@ __all__ = [
     "PermissionDenied",
     "Privacy",
     "PrivacyLedger",
+    "PrivacyMismatch",
     "PrivateMode",
     "Publication",
     "RandomStopping",
@@ -117,5 +120,6 @@ __all__ = [
     "epsilon",
     "local_server",
     "opacus",
+    "opacus_trial",
     "paper",
 ]
