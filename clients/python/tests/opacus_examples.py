@@ -1,4 +1,4 @@
-"""The examples in examples/opacus, the mistakes that tests make in them, and what Opacus did.
+"""The examples in examples/with_opacus, the mistakes that tests make in them, and what Opacus did.
 
     python -m tests.opacus_examples
 
@@ -21,14 +21,12 @@ from typing import Any
 import dpfront
 from dpfront import Float, Int, Maximize, PrivacyMismatch, Study
 
-FOLDER = Path(__file__).resolve().parents[1] / "examples" / "opacus"
+FOLDER = Path(__file__).resolve().parents[1] / "examples" / "with_opacus"
 FIXTURE = Path(__file__).resolve().parent / "fixtures" / "opacus.json"
 EXAMPLES = ("mnist", "cifar10", "names", "table", "finetune")
 RECORDS, DELTA = 500, 1e-5
 CONFIGURATION = {"lr": 0.1, "sigma": 1.0, "batch_size": 64, "epochs": 2}
-SPEC = dpfront.opacus(
-    dataset_size=RECORDS, noise_multiplier="sigma", epochs="epochs", delta=DELTA
-)
+SPEC = dpfront.opacus(dataset_size=RECORDS, noise_multiplier="sigma", epochs="epochs", delta=DELTA)
 
 # What each does to a program, as a regular expression with its replacement, and the part of the
 # run that differs then.
