@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import itertools
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -258,6 +259,27 @@ def test_an_accountant_that_disagrees(study: Study) -> None:
     case = ok_case()
     case["epochs"] = [{**epoch, "epsilon": epoch["epsilon"] * 0.9} for epoch in case["epochs"]]
     assert "ε after epoch 1: 2.8" in fails(study, Engine(case), train, "ε after epoch 1")
+
+
+def test_an_accountant_that_gives_no_bound(study: Study) -> None:
+    case = ok_case()
+    case["epochs"] = [{**epoch, "epsilon": math.inf} for epoch in case["epochs"]]
+    trial, engine = study.ask(fixed=CONFIGURATION), Engine(case)
+    with dpfront.opacus_trial(trial, engine, lambda: 0.5):
+        train(engine)
+    assert trial.ended
+
+
+def test_lots_that_are_accumulated(study: Study) -> None:
+    """Opacus accounts for a step on the gradients of two lots as one with twice the probability."""
+
+    def accumulate(engine: Engine) -> None:
+        *_, loader = engine.make_private()
+        for k, _ in enumerate(loader.batch_sampler):
+            if k % 2:
+                engine.step(1.0, 2 / 8)
+
+    fails(study, Engine(ok_case()), accumulate, "sampling probability")
 
 
 def test_an_engine_with_a_history(study: Study) -> None:
