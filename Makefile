@@ -86,7 +86,7 @@ test-python-long: build $(VENV)/ready ## Hammer a server that restarts every min
 
 .PHONY: test-frameworks
 test-frameworks: build $(FRAMEWORKS)/ready ## Test against the real torch and Opacus; PyPI's torch brings CUDA, 5 GB
-	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 ../../$(FRAMEWORKS)/bin/pytest -m frameworks $(PYTEST)
+	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 ../../$(FRAMEWORKS)/bin/pytest -m frameworks tests/test_frameworks.py $(PYTEST)
 
 .PHONY: record-frameworks
 record-frameworks: build $(FRAMEWORKS)/ready ## Record what Opacus does, for make test
