@@ -25,6 +25,7 @@ DESIGNERS ?= random,nsga2,dpareto,ehvi,default
 # The interpreter that tests of the Python client take, 3.10 or later, and its packages.
 PYTHON ?= python3
 VENV := $(BIN)/venv
+FRAMEWORKS := $(BIN)/venv-frameworks
 # What the contract is compared with by make breaking.
 AGAINST ?= .git\#branch=main
 
@@ -125,6 +126,14 @@ reference: $(VENV)/ready ## Build the reference of the Python package from its d
 	rm -rf $(BIN)/reference
 	PYTHONWARNINGS=error $(VENV)/bin/pdoc --docformat google --output-directory $(BIN)/reference dpfront \
 		$(subst /,.,$(patsubst clients/python/src/%.py,%,$(wildcard clients/python/src/dpfront/[a-z]*.py clients/python/src/dpfront/integrations/[a-z]*.py)))
+
+.PHONY: test-frameworks
+test-frameworks: build $(FRAMEWORKS)/ready ## Test against the real torch and Opacus; PyPI's torch brings CUDA, 5 GB
+	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 ../../$(FRAMEWORKS)/bin/pytest -m frameworks tests/test_frameworks.py $(PYTEST)
+
+.PHONY: record-frameworks
+record-frameworks: build $(FRAMEWORKS)/ready ## Record what Opacus does, for make test
+	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore ../../$(FRAMEWORKS)/bin/python -m tests.opacus_examples
 
 .PHONY: generate-python
 generate-python: $(VENV)/ready ## Generate the Python code from proto/
@@ -243,6 +252,12 @@ $(VENV)/ready: clients/python/pyproject.toml clients/python/constraints.txt cmd/
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=clients/python/constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[dev]'
+	touch $@
+
+$(FRAMEWORKS)/ready: clients/python/pyproject.toml clients/python/constraints.txt
+	rm -rf $(FRAMEWORKS)
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	PIP_CONSTRAINT=clients/python/constraints.txt $(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[frameworks]'
 	touch $@
 
 # Tools are built at pinned versions from modules of their own.

@@ -235,8 +235,11 @@ func TestDerived(t *testing.T) {
 		// β and τ of n = 10,000, λ = 1e-6, ε = 0.1 by a split of 0.1.
 		`{"objective_perturbation":{"epsilon":"0.1","dataset_size":"10000","regularization":"1e-6","split":"0.1"}` + replaceOne + `}`:                             {"beta": 0.045, "tau": 0.0024875208},
 		`{"output_perturbation":{"dataset_size":"1000","regularization":"0.01","feature_norm":"1","standard_deviation":"2"},"delta":1e-6` + replaceOne + `}`:      {"sensitivity": 0.2, "mu": 0.1},
-		`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","steps":"12"},"delta":1e-5` + replaceOne + `}`: {"passes": 6},
-		`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"9"}},"mean_runs":"10","eta":"1"},"delta":1e-6` + addRemove + `}`:                    {"gamma": 0.1},
+		`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","steps":"12"},"delta":1e-5` + replaceOne + `}`: {"passes": 6, "noise_multiplier": 4},
+		`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"1.0/8.0","noise_multiplier":"4.0/2.0","steps":"12"},"delta":1e-5` + addRemove + `}`:     {"sampling_probability": 0.125, "noise_multiplier": 2},
+		`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_OPACUS","dataset_size":"1000","batch_size":"400","noise_multiplier":"2","epochs":"12"},"delta":1e-5` + addRemove + `}`: {
+			"sampling_probability": 1. / 3, "steps_per_epoch": 3, "noise_multiplier": 2},
+		`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"9"}},"mean_runs":"10","eta":"1"},"delta":1e-6` + addRemove + `}`: {"gamma": 0.1},
 	} {
 		got := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, text)}).GetDerived()
 		if len(got) != len(want) {

@@ -258,6 +258,7 @@ func (d *dpSGD) release(variables map[string]any, length *int64) (release, error
 	if e.err != nil {
 		return release{}, below(d.path, nil, e.err)
 	}
+	r.derived["noise_multiplier"] = sigma
 	return r, nil
 }
 
@@ -269,7 +270,9 @@ func (d *dpSGD) drawn(e *evaluation, sigma float64, steps int64) release {
 			e.failf("dataset_size", "must be at least 1, is %d", r.datasetSize)
 		}
 	}
-	r.mechanism = d.poisson(e.float("sampling_probability", d.probability), sigma)
+	q := e.float("sampling_probability", d.probability)
+	r.mechanism = d.poisson(q, sigma)
+	r.derived = map[string]float64{"sampling_probability": q}
 	return r
 }
 

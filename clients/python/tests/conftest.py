@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import socket
 import subprocess
@@ -18,6 +19,15 @@ from dpfront import Float, Int, Minimize, Study, epsilon, paper
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 _counter = itertools.count(1)
+
+
+def pytest_report_header() -> str:
+    """Says what is not run."""
+    recorded = json.loads((Path(__file__).parent / "fixtures" / "opacus.json").read_text())
+    return (
+        f"Opacus: as recorded with opacus {recorded['opacus']}, torch {recorded['torch']}; "
+        "make test-frameworks runs the real ones"
+    )
 
 
 @pytest.fixture(scope="session")

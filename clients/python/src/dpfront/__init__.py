@@ -30,12 +30,14 @@ from dpfront.errors import (
     NotFinite,
     NotFound,
     PermissionDenied,
+    PrivacyMismatch,
     ResourceExhausted,
     ServerError,
     StudyDone,
     Unauthenticated,
     Unavailable,
 )
+from dpfront.integrations.opacus import opacus_trial
 from dpfront.privacy import DpSgd, Privacy, opacus, paper
 from dpfront.results import (
     Artifact,
@@ -113,6 +115,7 @@ __all__ = [
     "PermissionDenied",
     "Privacy",
     "PrivacyLedger",
+    "PrivacyMismatch",
     "PrivateMode",
     "Publication",
     "RandomStopping",
@@ -138,6 +141,7 @@ __all__ = [
     "epsilon",
     "local_server",
     "opacus",
+    "opacus_trial",
     "paper",
     "space",
 ]

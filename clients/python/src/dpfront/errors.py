@@ -12,6 +12,7 @@
     │   └── Unavailable           no answer within Client(patience=...)
     ├── StudyDone                 the study hands out no more trials
     ├── LeaseLost                 the trial is no longer this worker's
+    ├── PrivacyMismatch           a training run is not what its study accounts for
     └── ServerError               a local_server() could not start, or has ended
 
 `Infeasible` is not among them: objective functions raise it. Neither is `NotFinite`, which is
@@ -36,6 +37,7 @@ __all__ = [
     "NotFinite",
     "NotFound",
     "PermissionDenied",
+    "PrivacyMismatch",
     "ResourceExhausted",
     "ServerError",
     "StudyDone",
@@ -191,6 +193,24 @@ class LeaseLost(DParetoError):
 
     def __str__(self) -> str:
         return f"the lease of {self.trial} is lost: {self.message}"
+
+
+class PrivacyMismatch(DParetoError):
+    """A training run is not what its study accounts for: no ε of the study holds for it.
+
+    ``what`` names the part that differs, such as ``noise multiplier``, ``here`` is what the run
+    has, ``study`` what the study says, and ``advice`` what to change.
+    """
+
+    def __init__(self, what: str, here: object, study: object, advice: str) -> None:
+        super().__init__(what, here, study, advice)
+        self.what = what
+        self.here = here
+        self.study = study
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.here} in training, {self.study} in the study; {self.advice}"
 
 
 class ServerError(DParetoError):
