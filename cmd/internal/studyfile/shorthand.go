@@ -19,8 +19,8 @@ const (
 
 var specName = (*dparetov1.StudySpec)(nil).ProtoReflect().Descriptor().FullName()
 
-// shorthand expands, in place, the short forms of a spec: the conditions of parameters, and
-// the cost. It leaves invalid values to the checks that follow.
+// shorthand expands, in place, the short forms of a spec: the conditions of parameters, the cost,
+// and values in prior studies. It leaves invalid values to the checks that follow.
 func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescriptor, fields map[string]any) {
 	if descriptor.FullName() != specName {
 		return
@@ -42,6 +42,14 @@ func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescr
 		if parameter, ok := p.(map[string]any); ok {
 			if id, ok := parameter["id"].(string); ok {
 				kinds[id] = valueField(parameter)
+			}
+		}
+	}
+	for _, field := range []string{"prior_values", "priorValues"} {
+		values, _ := fields[field].(map[string]any)
+		for id, value := range values {
+			if _, isMessage := value.(map[string]any); !isMessage && kinds[id] != "" {
+				values[id] = map[string]any{kinds[id]: value}
 			}
 		}
 	}
