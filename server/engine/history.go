@@ -113,6 +113,16 @@ type historyCache struct {
 	open        map[int64]space.Point
 
 	otherSteps bool // steps count another checkpoint parameter: ignore them
+	// values are those of parameters that the trials of a prior study lack, by id.
+	values map[string]*dparetov1.Value
+}
+
+// pointOf returns the configuration of a trial.
+func (h *historyCache) pointOf(compiled *spec.Study, trial *dparetov1.Trial) (space.Point, error) {
+	if len(h.values) > 0 {
+		trial.Parameters = compiled.Complete(trial.GetParameters(), h.values)
+	}
+	return study.PointOf(compiled, trial)
 }
 
 // read returns the history as of a view, which must not be older than an earlier call's. The caller
@@ -154,7 +164,7 @@ func (h *historyCache) advance(tx *store.ReadTx, id string, record *storev1.Stud
 			completed = append(completed, t)
 			return nil
 		}
-		point, err := study.PointOf(compiled, t.GetTrial())
+		point, err := h.pointOf(compiled, t.GetTrial())
 		open[t.GetTrial().GetNumber()] = point
 		return err
 	}
@@ -204,7 +214,7 @@ func (h *historyCache) advance(tx *store.ReadTx, id string, record *storev1.Stud
 // add adds a terminal trial. Failed trials teach nothing.
 func (h *historyCache) add(compiled *spec.Study, trial *dparetov1.Trial, checkpoints bool) error {
 	h.settled++
-	point, err := study.PointOf(compiled, trial)
+	point, err := h.pointOf(compiled, trial)
 	if err != nil {
 		return err
 	}

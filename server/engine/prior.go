@@ -82,7 +82,10 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 		prior := record.GetStudy()
 		h := p.studies[versionOf(prior)]
 		if h == nil {
-			h = &historyCache{otherSteps: prior.GetSpec().GetCheckpointParameter() != compiled.Spec.GetCheckpointParameter()}
+			h = &historyCache{
+				otherSteps: prior.GetSpec().GetCheckpointParameter() != compiled.Spec.GetCheckpointParameter(),
+				values:     study.PriorValues(compiled.Spec, prior.GetSpec()),
+			}
 		}
 		studies[versionOf(prior)] = h
 		id := strings.TrimPrefix(prior.GetName(), resource.StudyName(""))

@@ -147,3 +147,43 @@ func TestPriorWithoutConstraint(t *testing.T) {
 		s.Complete(t, resp.GetTrials()[0], m)
 	}
 }
+
+// Trials of a prior study that lacks parameters count as ones with the values that the study gives
+// for them, where these parameters exist.
+func TestPriorValues(t *testing.T) {
+	s := enginetest.With(t, enginetest.Random())
+	s.Runs(t, nil)
+	for range 8 {
+		s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
+	}
+	whole := func(n int64) *dparetov1.Value { return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: n}} }
+	integer := func(id string, least, most int64) *dparetov1.ParameterSpec {
+		return &dparetov1.ParameterSpec{
+			Id: id, Scale: dparetov1.Scale_SCALE_LINEAR,
+			Domain: &dparetov1.ParameterSpec_IntegerDomain{IntegerDomain: &dparetov1.IntegerDomain{Min: least, Max: most}},
+		}
+	}
+	asked := enginetest.RunSpec()
+	below, above := integer("below", 0, 9), integer("above", 0, 9)
+	below.Condition = &dparetov1.Condition{Parent: "clip", Values: []*dparetov1.Value{whole(3)}}
+	above.Condition = &dparetov1.Condition{Parent: "clip", Values: []*dparetov1.Value{whole(5)}}
+	asked.Parameters = append([]*dparetov1.ParameterSpec{below, above, integer("clip", 1, 5)}, asked.GetParameters()...)
+	asked.PriorStudies = []string{"studies/runs"}
+	asked.PriorValues = map[string]*dparetov1.Value{"clip": whole(3), "below": whole(7), "above": whole(8)}
+	created, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := s.Engine.Snapshot(t.Context(), "next", created.GetStudy().GetUid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(snapshot.History.Prior); n != 8 {
+		t.Fatalf("%d evaluations, want 8", n)
+	}
+	for _, e := range snapshot.History.Prior {
+		if e.Point[0] != 7 || e.Point[1] == 8 || e.Point[2] != 3 || e.Values[1] != 0.5 {
+			t.Errorf("prior %v", e)
+		}
+	}
+}

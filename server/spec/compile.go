@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -80,6 +82,9 @@ func (c *compiler) compile() *Study {
 	c.trainer()
 	study := newStudy(c.spec, searchSpace)
 	c.checkpoint(study)
+	if isSound {
+		c.priorValues(study)
+	}
 	expressions := c.fields.Len()
 	var environment *expression.Environment
 	if isNamed {
@@ -201,6 +206,24 @@ func (c *compiler) checkpoint(study *Study) {
 		c.addf("checkpoint_parameter", "%q must not be the parent in a condition", id)
 	default:
 		study.checkpoint = i
+	}
+}
+
+// priorValues checks the values of parameters in prior studies. The caller checks which of these lack
+// them.
+func (c *compiler) priorValues(study *Study) {
+	values := c.spec.GetPriorValues()
+	if len(values) > 0 && len(c.spec.GetPriorStudies()) == 0 {
+		c.addf("prior_values", "must be empty without prior_studies")
+	}
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		field := fmt.Sprintf("prior_values[%q]", id)
+		i, ok := study.points.index[id]
+		if !ok {
+			c.addf(field, "is not a parameter")
+		} else if _, message := inDomain(&study.space.Parameters[i], values[id]); message != "" {
+			c.addf(field, "%s", message)
+		}
 	}
 }
 

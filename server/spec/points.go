@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -63,6 +64,28 @@ func (p *points) Point(path string, values map[string]*dparetov1.Value) (space.P
 		return nil, err
 	}
 	return p.space.Canonical(point), nil
+}
+
+// Complete returns the parameters of a trial, by id, with values of others that it lacks, as far as
+// those exist at its configuration.
+func (p *points) Complete(parameters, others map[string]*dparetov1.Value) map[string]*dparetov1.Value {
+	out := make(map[string]*dparetov1.Value)
+	maps.Copy(out, parameters)
+	point := make(space.Point, len(p.space.Parameters))
+	given := make([]bool, len(point))
+	for _, i := range p.space.Order() {
+		parameter := &p.space.Parameters[i]
+		value, ok := out[parameter.Name]
+		if !ok {
+			if value, ok = others[parameter.Name]; !ok || !isKnown(p.space, i, given, point) || !p.space.Active(point, i) {
+				continue
+			}
+			out[parameter.Name] = value
+		}
+		x, message := inDomain(parameter, value)
+		point[i], given[i] = x, message == ""
+	}
+	return out
 }
 
 // isKnown reports whether it is known if parameter i exists at a point: every parameter above

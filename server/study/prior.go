@@ -3,6 +3,7 @@ package study
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -17,12 +18,13 @@ import (
 const MaxPriorStudies = 20
 
 // checkPriorStudies refuses a spec whose prior studies do not exist, or have another search space or
-// other objectives.
+// other objectives, and prior values of parameters that all of them have.
 func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 	var fields invalid.Fields
 	if n := len(asked.GetPriorStudies()); n > MaxPriorStudies {
 		return invalid.Field("study.spec.prior_studies", "must hold at most %d studies, holds %d", MaxPriorStudies, n)
 	}
+	lacked := make(map[string]*dparetov1.Value)
 	for i, name := range asked.GetPriorStudies() {
 		field := fmt.Sprintf("study.spec.prior_studies[%d]", i)
 		id, err := resource.ParseStudyName(field, name)
@@ -38,12 +40,27 @@ func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 		case slices.Index(asked.GetPriorStudies(), name) < i:
 			fields.Addf(field, "%s is listed twice", name)
 		default:
+			maps.Copy(lacked, PriorValues(asked, prior.GetStudy().GetSpec()))
 			if difference := Incompatibility(asked, prior.GetStudy().GetSpec()); difference != "" {
 				fields.Addf(field, "%s cannot be a prior: %s", name, difference)
 			}
 		}
 	}
+	for _, id := range slices.Sorted(maps.Keys(asked.GetPriorValues())) {
+		if lacked[id] == nil && fields.Empty() {
+			fields.Addf(fmt.Sprintf("study.spec.prior_values[%q]", id), "must not be set: all prior studies have this parameter")
+		}
+	}
 	return fields.Err()
+}
+
+// PriorValues returns the values that parameters had in a prior study which lacks them, by id.
+func PriorValues(asked, prior *dparetov1.StudySpec) map[string]*dparetov1.Value {
+	values := maps.Clone(asked.GetPriorValues())
+	for _, p := range prior.GetParameters() {
+		delete(values, p.GetId())
+	}
+	return values
 }
 
 // Incompatibility returns why the trials of a prior study do not mean the same in another study, or
@@ -52,9 +69,13 @@ func Incompatibility(asked, prior *dparetov1.StudySpec) string {
 	if prior.GetRandomStopping() != nil {
 		return "it has random_stopping, and shows only its best trial"
 	}
+	lacked := PriorValues(asked, prior)
 	domains := func(s *dparetov1.StudySpec) map[string]*dparetov1.ParameterSpec {
 		all := make(map[string]*dparetov1.ParameterSpec)
 		for _, p := range s.GetParameters() {
+			if lacked[p.GetId()] != nil {
+				continue
+			}
 			all[p.GetId()] = &dparetov1.ParameterSpec{Domain: p.GetDomain()}
 		}
 		return all
@@ -69,7 +90,7 @@ func Incompatibility(asked, prior *dparetov1.StudySpec) string {
 		return all
 	}
 	if d := firstDifference(domains(asked), domains(prior), holdsDomain); d != "" {
-		return "parameter " + d
+		return "parameter " + d + "; prior_values can hold the value of a parameter that does not exist there"
 	}
 	sameObjective := func(a, b *dparetov1.MetricSpec) bool { return proto.Equal(a, b) }
 	if d := firstDifference(objectives(asked), objectives(prior), sameObjective); d != "" {

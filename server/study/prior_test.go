@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -38,6 +39,12 @@ func TestPriorStudiesAreChecked(t *testing.T) {
 		"extra parameter": {func(a *dparetov1.StudySpec) {
 			a.Parameters = append(a.Parameters, &dparetov1.ParameterSpec{Id: "a", Scale: dparetov1.Scale_SCALE_LINEAR, Domain: a.GetParameters()[0].GetDomain()})
 		}, "parameter a does not exist there"},
+		"another parameter's value": {func(a *dparetov1.StudySpec) {
+			a.Parameters = append(a.Parameters,
+				&dparetov1.ParameterSpec{Id: "a", Scale: dparetov1.Scale_SCALE_LINEAR, Domain: a.GetParameters()[0].GetDomain()},
+				&dparetov1.ParameterSpec{Id: "b", Scale: dparetov1.Scale_SCALE_LINEAR, Domain: a.GetParameters()[0].GetDomain()})
+			a.PriorValues = map[string]*dparetov1.Value{"b": number(0.5)}
+		}, "parameter a does not exist there; prior_values can hold"},
 		"fewer objectives": {func(a *dparetov1.StudySpec) { a.Metrics = a.GetMetrics()[:1] }, "objective error does not exist here"},
 		"transform":        {func(a *dparetov1.StudySpec) { a.Metrics[1].Transform = dparetov1.Transform_TRANSFORM_LOGIT }, "objective error is"},
 	} {
@@ -50,5 +57,49 @@ func TestPriorStudiesAreChecked(t *testing.T) {
 				t.Errorf("%s: %s, want %s", name, got, tc.want)
 			}
 		}
+	}
+}
+
+// number returns the value of a double parameter.
+func number(x float64) *dparetov1.Value {
+	return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}
+}
+
+// Values of parameters in prior studies are of those that a prior study lacks, and in their domains.
+func TestPriorValuesAreChecked(t *testing.T) {
+	s := enginetest.With(t, enginetest.Random())
+	s.Runs(t, nil)
+	create := func(change func(*dparetov1.StudySpec)) error {
+		asked := enginetest.RunSpec()
+		asked.Parameters = append(asked.GetParameters(), &dparetov1.ParameterSpec{Id: "clip", Scale: dparetov1.Scale_SCALE_LINEAR, Domain: asked.GetParameters()[0].GetDomain()})
+		asked.PriorStudies = []string{"studies/runs"}
+		asked.PriorValues = map[string]*dparetov1.Value{"clip": number(0.5)}
+		change(asked)
+		_, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
+		return err
+	}
+	for name, tc := range map[string]struct {
+		change func(*dparetov1.StudySpec)
+		want   string
+	}{
+		"outside": {func(a *dparetov1.StudySpec) { a.PriorValues["clip"] = number(2) }, `study.spec.prior_values["clip"]: 2 is not in the parameter's domain`},
+		"kind": {func(a *dparetov1.StudySpec) {
+			a.PriorValues["clip"] = &dparetov1.Value{Kind: &dparetov1.Value_StringValue{StringValue: "x"}}
+		}, `study.spec.prior_values["clip"]: must have a double_value`},
+		"unknown":          {func(a *dparetov1.StudySpec) { a.PriorValues["other"] = number(0.5) }, `study.spec.prior_values["other"]: is not a parameter`},
+		"not lacked":       {func(a *dparetov1.StudySpec) { a.PriorValues["x"] = number(0.5) }, `study.spec.prior_values["x"]: must not be set: all prior studies have this parameter`},
+		"no prior studies": {func(a *dparetov1.StudySpec) { a.PriorStudies = nil }, "study.spec.prior_values: must be empty without prior_studies"},
+		"missing":          {func(a *dparetov1.StudySpec) { a.PriorValues = nil }, "study.spec.prior_studies[0]: studies/runs cannot be a prior: parameter clip does not exist there"},
+	} {
+		if got := violation(create(tc.change)); !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+	if err := create(func(*dparetov1.StudySpec) {}); err != nil {
+		t.Fatal(err)
+	}
+	err := create(func(a *dparetov1.StudySpec) { a.PriorValues["clip"] = number(0.25) })
+	if status.Code(err) != codes.AlreadyExists || !strings.HasSuffix(status.Convert(err).Message(), "differ: prior_values") {
+		t.Errorf("another value: %v", err)
 	}
 }

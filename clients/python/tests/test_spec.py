@@ -58,6 +58,7 @@ def test_every_field_of_a_spec() -> None:
         cost="epochs",
         trainer=s.Trainer("dp-sgd", {"split": "uci"}),
         prior_studies=["old"],
+        prior_values={"rate": 1, "optimizer": "adam", "epochs": 4.0},
         early_stopping=False,
     )  # fmt: skip
     message = study_spec(spec)
@@ -92,6 +93,9 @@ def test_every_field_of_a_spec() -> None:
     assert message.cost.WhichOneof("measure") == "checkpoint_parameter"
     assert message.trainer.settings == {"split": "uci"}
     assert message.prior_studies == ["studies/old"]
+    assert message.prior_values["rate"].double_value == 1
+    assert message.prior_values["optimizer"].string_value == "adam"
+    assert message.prior_values["epochs"].int_value == 4
     assert message.disable_early_stopping
     assert message.seed == 3
 

@@ -547,8 +547,8 @@ type StudySpec struct {
 	// Names of at most 20 earlier studies whose successful trials serve as a prior: what a model
 	// expects until the study's own trials show otherwise. They must exist when the study is
 	// created, with the same parameters by id and domain, or smaller domains, or without those
-	// in prior_values, and the same objectives by id, goal and transform. Each suggestion reads their trials, at most about
-	// 1,000 measurements; trials deleted in the meantime no longer count.
+	// in prior_values, and the same objectives by id, goal and transform. Each suggestion reads their
+	// trials, at most about 1,000 measurements; trials deleted in the meantime no longer count.
 	PriorStudies []string `protobuf:"bytes,12,rep,name=prior_studies,json=priorStudies,proto3" json:"prior_studies,omitempty"`
 	// Keeps noisy values only and enforces declared privacy budgets, so that all results may
 	// be published. Not together with random_stopping.
@@ -571,9 +571,10 @@ type StudySpec struct {
 	// without: the study's whole budget for these records is charged at its creation, under the adjacency of the
 	// study's privacy metric. It must differ from test_ledger.
 	TrainLedger string `protobuf:"bytes,17,opt,name=train_ledger,json=trainLedger,proto3" json:"train_ledger,omitempty"`
-	// The values that parameters had in all prior studies that lack them, by id, for example {"clip": 1}
-	// where a new study also varies what was fixed before. Required for each parameter that a prior
-	// study lacks, and refused for others.
+	// The values that parameters had in all prior studies that lack them, by id, for example
+	// {"clip": 1} where a new study also varies what was fixed before. They must be in the domains.
+	// Required for each parameter that a prior study lacks, and refused for others. Where the
+	// condition of such a parameter does not hold, the trial of the prior study does without.
 	PriorValues   map[string]*Value `protobuf:"bytes,18,rep,name=prior_values,json=priorValues,proto3" json:"prior_values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

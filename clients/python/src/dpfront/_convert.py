@@ -294,6 +294,10 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
         max_stagnant_trials=integer("max_stagnant_trials", spec.max_stagnant_trials),
         max_parallel_trials=integer("max_parallel_trials", spec.max_parallel_trials),
     )
+    if spec.prior_values:
+        values = to_values(spec.prior_values, kinds(study_pb2.Study(spec=out)))
+        for key, value in values.items():
+            out.prior_values[key].CopyFrom(value)
     if spec.max_duration is not None:
         budget.max_duration.FromTimedelta(_duration("max_duration", spec.max_duration))
     if budget != study_pb2.Budget():

@@ -271,6 +271,9 @@ class StudySpec:
     """The cost of a trial: None (all equal), the checkpoint parameter, or a reported metric."""
     trainer: Trainer | None = None
     prior_studies: Sequence[str] = ()
+    prior_values: Mapping[str, Scalar] = field(default_factory=dict)
+    """The values that parameters had in all prior studies that lack them, by id: {"clip": 1.0}
+    where this study also varies what was fixed before."""
     early_stopping: bool = True
     """Whether the server asks to stop runs that can no longer add to the front."""
     private_mode: PrivateMode | None = None

@@ -114,7 +114,7 @@ class _Run:
         self.trial = trial
         self.engine = engine
         self.evaluate = evaluate
-        self.checkpoint = trial._checkpoint_parameter
+        self.checkpoint = trial._info.checkpoint_parameter
         self.plans = [_plan(trial, m.id, m.computed.privacy) for m in _privacy_metrics(trial)]
         if not self.plans:
             raise ValueError(f"study {trial.study_id} has no privacy metric to check against")
@@ -338,7 +338,7 @@ class _Run:
         if self.seeded():
             self.trial.seeded = True
         if self.evaluate is not None:
-            metrics = outcome(self.evaluate(), self.trial.study._info.reported)
+            metrics = outcome(self.evaluate(), self.trial.study._info)
             self.trial.report(self.report_step(), metrics)
 
     def report_step(self) -> int:
