@@ -40,7 +40,7 @@ from sklearn.datasets import load_breast_cancer
 
 import dpfront
 from dpfront import Float, Int, Minimize
-from dpfront.integrations.optuna import DParetoSampler, epsilon, report, should_stop
+from dpfront.integrations.optuna import DParetoSampler, epsilon, report
 
 TRIALS = 24
 RUNS = 5
@@ -97,14 +97,13 @@ def error_of(model: torch.nn.Module, records: tuple[torch.Tensor, torch.Tensor])
 
 
 def private(
-    data: Data, params: dict[str, Any]
-) -> tuple[torch.nn.Module, torch.optim.Optimizer, Loader, PrivacyEngine]:
-    """Returns a model, its optimizer, its loader and the engine that made them private."""
+    data: Data, params: dict[str, Any], engine: PrivacyEngine
+) -> tuple[torch.nn.Module, torch.optim.Optimizer, Loader]:
+    """Returns a model, its optimizer and its loader, made private."""
     model: Any = torch.nn.Linear(30, 1)
     torch.nn.init.zeros_(model.weight)
     optimizer: Any = torch.optim.SGD(model.parameters(), lr=params["learning_rate"])
     loader: Any = torch.utils.data.DataLoader(data.train, batch_size=params["batch_size"])
-    engine = PrivacyEngine()
     model, optimizer, loader = engine.make_private(
         module=model,
         optimizer=optimizer,
@@ -112,7 +111,7 @@ def private(
         noise_multiplier=params["noise_multiplier"],
         max_grad_norm=params["max_grad_norm"],
     )
-    return model, optimizer, loader, engine
+    return model, optimizer, loader
 
 
 def one_epoch(model: torch.nn.Module, optimizer: torch.optim.Optimizer, loader: Loader) -> None:
@@ -140,11 +139,11 @@ def own_loop(data: Data, client: dpfront.Client, id: str) -> Points:
     )
 
     def train(trial: dpfront.Trial) -> None:
-        model, optimizer, loader, _ = private(data, trial.params)
-        for epoch in range(1, trial["epochs"] + 1):
-            one_epoch(model, optimizer, loader)
-            if trial.report(epoch, error=error_of(model, data.validation)):
-                break
+        engine = PrivacyEngine()
+        with dpfront.opacus_trial(trial, engine, lambda: error_of(model, data.validation)):
+            model, optimizer, loader = private(data, trial.params, engine)
+            for _ in range(trial["epochs"]):
+                one_epoch(model, optimizer, loader)
 
     study.optimize(train, n_trials=TRIALS)
     return front_of(study)
@@ -165,11 +164,10 @@ def bridge(data: Data, client: dpfront.Client, id: str) -> Points:
 
     def objective(trial: optuna.Trial) -> tuple[float, float]:
         params = suggested(trial)
-        model, optimizer, loader, _ = private(data, params)
+        model, optimizer, loader = private(data, params, PrivacyEngine())
         for epoch in range(1, params["epochs"] + 1):
             one_epoch(model, optimizer, loader)
-            report(trial, epoch, error=error_of(model, data.validation))
-            if should_stop(trial):
+            if report(trial, epoch, error=error_of(model, data.validation)):
                 break
         return error_of(model, data.validation), epsilon(trial)
 
@@ -184,7 +182,8 @@ def gp(data: Data, client: dpfront.Client, id: str, logarithm: bool = False) -> 
 
     def objective(trial: optuna.Trial) -> tuple[float, float]:
         params = suggested(trial)
-        model, optimizer, loader, engine = private(data, params)
+        engine = PrivacyEngine()
+        model, optimizer, loader = private(data, params, engine)
         for _ in range(params["epochs"]):
             one_epoch(model, optimizer, loader)
         cost = engine.get_epsilon(DELTA)
@@ -254,7 +253,7 @@ def remeasured(data: Data, params: dict[str, Any]) -> float:
     """Returns the mean held-out error of fresh runs."""
     errors = []
     for _ in range(RUNS):
-        model, optimizer, loader, _ = private(data, params)
+        model, optimizer, loader = private(data, params, PrivacyEngine())
         for _ in range(params["epochs"]):
             one_epoch(model, optimizer, loader)
         errors.append(error_of(model, data.test))

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 Backend = Literal["matplotlib", "plotly"]
+"""The library that draws."""
 
 
 def front(
