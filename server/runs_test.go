@@ -1,12 +1,15 @@
 package server_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
 )
 
 // A measurement, final or not, has as many runs as the trial has replicates, or means of them with
@@ -107,4 +110,45 @@ func TestRunsOfImportedResults(t *testing.T) {
 	}
 	_, err := f.importRecords(records)
 	wantCode(t, err, codes.InvalidArgument, "is of 1 run: the trial has 2 replicates")
+}
+
+// The ledger charges all runs that a stored trial reported, also beyond its replicates.
+func TestLedgerChargesRunsBeyondReplicates(t *testing.T) {
+	for _, where := range []struct {
+		name string
+		add  func(trial *dparetov1.Trial, m *dparetov1.Measurement)
+		want int64
+	}{
+		{"final measurement", func(trial *dparetov1.Trial, m *dparetov1.Measurement) { trial.FinalMeasurement = m }, 5},
+		{"measurement on the way", func(trial *dparetov1.Trial, m *dparetov1.Measurement) {
+			trial.Measurements = []*dparetov1.Measurement{m}
+		}, 5},
+		{"past attempt", func(trial *dparetov1.Trial, m *dparetov1.Measurement) {
+			trial.Attempt++
+			trial.PastAttempts = []*dparetov1.Attempt{{Number: 1, Measurements: []*dparetov1.Measurement{m}}}
+		}, 10},
+	} {
+		t.Run(where.name, func(t *testing.T) {
+			f := start(t)
+			study := f.create("sgd", sgdSpec())
+			f.tell(f.one(study, "w"), 0.5)
+			err := f.records.Update(t.Context(), store.In(store.StudyScope("sgd")), func(tx *store.Tx) error {
+				record, err := tx.Trial("sgd", 1)
+				if err != nil {
+					return err
+				}
+				m := proto.CloneOf(record.GetTrial().GetFinalMeasurement())
+				m.Step = 1
+				m.Metrics["error"].Runs = []float64{0.1, 0.2, 0.3, 0.4, 0.5}
+				where.add(record.GetTrial(), m)
+				return errors.Join(tx.PutParts("sgd", record), tx.PutTrial("sgd", record))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := f.ledger(study, 0).GetRuns(); got != where.want {
+				t.Errorf("%d runs, want %d", got, where.want)
+			}
+		})
+	}
 }

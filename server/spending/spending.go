@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -143,7 +144,7 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 	if study.IsSeeded(trial) {
 		l.seeded++
 	}
-	attempts, runs := int64(trial.GetAttempt()), int64(trial.GetReplicates())
+	attempts, runs := int64(trial.GetAttempt()), max(int64(trial.GetReplicates()), reportedRuns(trial))
 	l.See(trial)
 	last := l.compiled.LastStep(point)
 	add := func(outcome dparetov1.LedgerOutcome, n, step int64) {
@@ -184,6 +185,22 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 func isLastAttempt(record *storev1.TrialRecord) bool {
 	last := study.LastToken(record)
 	return last != "" && record.GetCompletionToken() == last
+}
+
+// reportedRuns returns the largest number of runs in a measurement of a trial. It exceeds the trial's
+// replicates only in a store that an earlier version wrote.
+func reportedRuns(trial *dparetov1.Trial) int64 {
+	measurements := append(slices.Clone(trial.GetMeasurements()), trial.GetFinalMeasurement())
+	for _, a := range trial.GetPastAttempts() {
+		measurements = append(measurements, a.GetMeasurements()...)
+	}
+	most := 0
+	for _, m := range measurements {
+		for _, value := range m.GetMetrics() {
+			most = max(most, len(value.GetRuns()))
+		}
+	}
+	return int64(most)
 }
 
 // stored returns the metric of a trial's run up to a step, nil if the trial does not hold it.
