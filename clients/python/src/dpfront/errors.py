@@ -172,8 +172,8 @@ _ADVICE = {
     "budget_spent": "raise it with study.update(max_trials=...) or study.update("
     "max_duration=...), unless private_mode or random_stopping fix it",
     "stagnant": "raise the number with study.update(max_stagnant_trials=...), or lift it with 0",
-    "space_exhausted": "run one again with study.enqueue(replicate_of=...), or create a study "
-    "with a larger space and prior_studies=[...]",
+    "space_exhausted": "run one again with study.enqueue_trial(replicate_of=...), or create a "
+    "study with a larger space and prior_studies=[...]",
     "privacy_budget_spent": "it was fixed when the study was created",
     "condition": "ask with other values of fixed= and at_most=",
 }
