@@ -124,7 +124,7 @@ test-pythons: build $(VENV)/ready ## Test the Python client under every Python t
 .PHONY: reference
 reference: $(VENV)/ready ## Build the reference of the Python package from its docstrings into .bin/reference
 	rm -rf $(BIN)/reference
-	PYTHONWARNINGS=error $(VENV)/bin/pdoc --docformat google --output-directory $(BIN)/reference dpfront \
+	PYTHONWARNINGS=error $(VENV)/bin/pdoc --docformat google --output-directory $(BIN)/reference dpfront dpfront.plot \
 		$(subst /,.,$(patsubst clients/python/src/%.py,%,$(wildcard clients/python/src/dpfront/[a-z]*.py clients/python/src/dpfront/integrations/[a-z]*.py)))
 
 .PHONY: test-frameworks
