@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import importlib.util
 import inspect
 import logging
 import math
 import pickle
 import re
+import runpy
 import subprocess
 import sys
 import types
@@ -558,15 +558,9 @@ HUB = Path(__file__).resolve().parents[1] / "optunahub-registry" / "package"
 
 
 def load_hub_module(package: str) -> Any:
-    """Loads a package of the local registry, by optunahub if it is installed, or as it does."""
-    try:
-        return importlib.import_module("optunahub.hub").load_local_module(
-            package, registry_root=str(HUB)
-        )
-    except ModuleNotFoundError:
-        path = HUB / package / "__init__.py"
+    """Loads a package of the local registry, as optunahub does."""
     name = "optunahub_registry.package." + package.replace("/", ".")
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, HUB / package / "__init__.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -574,9 +568,17 @@ def load_hub_module(package: str) -> Any:
     return module
 
 
-def test_the_package_of_optunahub(
-    binary: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def hub(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package optunahub that loads from the local registry."""
+    module = types.ModuleType("optunahub")
+    module.load_module = load_hub_module  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "optunahub", module)
+    monkeypatch.setenv("DPARETO_BINARY", binary)
+
+
+@pytest.mark.usefixtures("hub")
+def test_the_package_of_optunahub(capsys: pytest.CaptureFixture[str]) -> None:
     """Its README has what the registry asks for, and an example that runs."""
     yaml = pytest.importorskip("yaml")
     package = HUB / "samplers" / "dpareto"
@@ -592,25 +594,21 @@ def test_the_package_of_optunahub(
     assert module.DParetoSampler is DParetoSampler
     assert all(f"`{name}(" in text or f"`{name}.create(" in text for name in module.__all__)
 
-    hub = types.ModuleType("optunahub")
-    hub.load_module = load_hub_module  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "optunahub", hub)
-    monkeypatch.setenv("DPARETO_BINARY", binary)
     (example,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}
-    exec(example, names)
+    exec(example.replace("n_trials=12", "n_trials=4"), names)
+    assert len(names["study"].trials) == 4
     assert names["study"].best_trials
     assert "noise_multiplier" in capsys.readouterr().out
 
 
-def test_the_example_of_optunahub(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("optunahub.hub")
-    monkeypatch.setenv("DPARETO_BINARY", binary)
-    command = [sys.executable, str(HUB / "samplers" / "dpareto" / "example.py")]
-    run = subprocess.run(
-        [*command, "--registry", str(HUB)], capture_output=True, text=True, check=True
-    )
-    assert "for ε = 1: {" in run.stdout
+@pytest.mark.usefixtures("hub")
+def test_the_example_of_optunahub(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["example.py", "--trials", "4"])
+    runpy.run_path(str(HUB / "samplers" / "dpareto" / "example.py"), run_name="__main__")
+    assert "for ε = 1: {" in capsys.readouterr().out
 
 
 def test_only_public_names_of_optuna_are_used() -> None:

@@ -1,7 +1,4 @@
-"""Logistic regression with DP-SGD: the front of its error and ε.
-
-python example.py --registry path/to/optunahub-registry/package
-"""
+"""Logistic regression with DP-SGD: the front of its error and ε."""
 
 from __future__ import annotations
 
@@ -26,14 +23,9 @@ SPACE = {
 def main() -> None:
     """Runs a study on a server of its own."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--registry", help="packages of a local copy; without, from OptunaHub")
     parser.add_argument("--trials", type=int, default=12)
     args = parser.parse_args()
-    name = "samplers/dpareto"
-    if args.registry:
-        dpareto = optunahub.load_local_module(name, registry_root=args.registry)
-    else:
-        dpareto = optunahub.load_module(name)
+    dpareto = optunahub.load_module("samplers/dpareto")
 
     rng = np.random.default_rng()  # of secret randomness
     x = rng.normal(size=(2 * RECORDS, FEATURES))
