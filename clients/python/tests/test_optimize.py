@@ -371,7 +371,10 @@ def test_an_exception_of_a_callback_ends_the_search(study: Study, n_jobs: int) -
 
     with pytest.raises(RuntimeError, match="no disk"):
         study.optimize(lambda trial: 0.5, n_jobs=n_jobs, callbacks=[fail])
-    assert {t.state for t in study.trials()} == {"succeeded"}
+    states = {t.state for t in study.trials()}
+    # Another thread may have asked for a trial meanwhile, and gives it back.
+    assert {"succeeded"} <= states <= {"succeeded", "queued"}
+    assert states == {"succeeded"} or n_jobs > 1
 
 
 def test_stop_in_a_callback(study: Study) -> None:
