@@ -8,6 +8,8 @@ from typing import Any
 import dpfront
 from dpfront import Categorical, Float, Int, Maximize, Minimize, StudySpec
 from dpfront import _convert as convert
+from dpfront import _read as read
+from dpfront import _specs as specs
 from dpfront import results as r
 from dpfront.v1 import (
     front_service_pb2,
@@ -43,7 +45,7 @@ SPEC = StudySpec(
 
 def study(**fields: Any) -> study_pb2.Study:
     """A study of two objectives, accuracy and ε; of three with seconds=True."""
-    spec = convert.study_spec(SPEC)
+    spec = specs.study_spec(SPEC)
     if not fields.pop("seconds", False):
         del spec.metrics[2]
     spec.checkpoint_parameter = fields.pop("checkpoint_parameter", "")
@@ -80,7 +82,7 @@ def trial(
     **metrics: float,
 ) -> r.TrialInfo:
     """A trial that succeeded with metrics."""
-    return convert.trial_info(
+    return read.trial_info(
         trial_pb2.Trial(
             name=f"studies/made/trials/{number}",
             number=number,
@@ -128,7 +130,7 @@ def front(
 ) -> r.Front:
     """A posterior front."""
     objectives = [m.id for m in of.spec.metrics]
-    return convert.front(
+    return read.front(
         front_service_pb2.Front(
             kind=front_service_pb2.FRONT_KIND_POSTERIOR,
             points=points,
@@ -142,7 +144,7 @@ def front(
 
 
 def ledger(*codes: str) -> r.PrivacyLedger:
-    return convert.privacy_ledger(
+    return read.privacy_ledger(
         privacy_service_pb2.GetPrivacyLedgerResponse(
             runs=3, composed=privacy(2.00001), adaptive=True, warnings=warnings(*codes)
         )

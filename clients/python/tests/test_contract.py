@@ -22,6 +22,8 @@ from google.protobuf.message import Message
 
 from dpfront import Client, Mean, Runs, Study, aio, errors
 from dpfront import _convert as convert
+from dpfront import _read as read
+from dpfront import _specs as specs
 from dpfront import privacy as p
 from dpfront._connection import failure
 from dpfront.client import Stubs
@@ -489,7 +491,7 @@ def get_study(caller: Caller, c: Connection, q: Any) -> Any:
 
 def update_study(caller: Caller, c: Connection, q: Any) -> Any:
     only(q.study, "name", "display_name", "description", "labels", "spec")
-    named = {f"spec.{convert.SPEC_PATHS.get(x, x)}": x for x in convert.UPDATABLE}
+    named = {f"spec.{specs.SPEC_PATHS.get(x, x)}": x for x in specs.UPDATABLE}
     details = {x: x for x in ("display_name", "description", "labels")}
     fields: dict[str, Any] = {}
     for path in q.update_mask.paths:
@@ -662,7 +664,7 @@ def reaccount_study(caller: Caller, c: Connection, q: Any) -> None:
     found = caller.study(c, q.name).reaccount(
         privacy(q.privacy), metric=q.metric, validate_only=True
     )
-    assert found == convert.reaccounting(c.wire.reply)
+    assert found == read.reaccounting(c.wire.reply)
 
 
 def compute_epsilon(_: Caller, c: Connection, q: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 import dpfront
 from dpfront import _convert as convert
+from dpfront import _read as read
 from dpfront.v1 import front_service_pb2, release_service_pb2, trial_pb2
 
 from . import made
@@ -54,20 +55,20 @@ def shown(x: Any) -> str:
 
 
 def test_a_guarantee() -> None:
-    g = convert.guarantee(made.privacy(1.00001))
+    g = read.guarantee(made.privacy(1.00001))
     assert str(g) == f"ε at most 1.001, {TERMS}; covers one run, not the search"  # rounded up
     text = Reader(g._repr_html_()).text
     for part in ("at most 1.001", TERMS, "one run, not the search", "provided that a record is"):
         assert part in text
     assert "lower bound of the true ε\n0.9999\n" in text  # rounded down: of 0.99997
-    unbounded = convert.guarantee(made.privacy(float("inf")))
+    unbounded = read.guarantee(made.privacy(float("inf")))
     assert str(unbounded).startswith("no bound of ε, δ = 1e-06")
     assert "no bound" in Reader(unbounded._repr_html_()).text
     assert repr(g).startswith("Guarantee(epsilon=1.00001, ")
     pure = made.privacy(1)
     pure.delta = 0
     del pure.assumptions[:]
-    assert "δ = 0, add_remove adjacency, exact accountant" in str(convert.guarantee(pure))
+    assert "δ = 0, add_remove adjacency, exact accountant" in str(read.guarantee(pure))
 
 
 def test_a_trial() -> None:
@@ -120,15 +121,15 @@ def test_a_recommendation() -> None:
         runs=2,
         privacy=made.privacy(1.00001),
     )
-    text = shown(convert.recommendation(answer))
+    text = shown(read.recommendation(answer))
     assert "expected accuracy\n0.9, 90 % interval 0.8 to 0.95" in text
     assert f"ε at most 1.001, {TERMS}; covers one run, not the search" in text
     assert "trials 4 (2 runs)" in text
     answer.reachable = False
     answer.warnings.add(code="SEEDED")  # other runs were; the one to come need not be
-    assert "ε at most 1.001" in shown(convert.recommendation(answer))
-    assert "out of reach, this is nearest" in shown(convert.recommendation(answer))
-    assert shown(convert.recommendation(front_service_pb2.QueryFrontResponse())) == (
+    assert "ε at most 1.001" in shown(read.recommendation(answer))
+    assert "out of reach, this is nearest" in shown(read.recommendation(answer))
+    assert shown(read.recommendation(front_service_pb2.QueryFrontResponse())) == (
         "No recommendation yet\n"
     )
 
@@ -150,13 +151,13 @@ def test_hostile_names(kind: str) -> None:
     raw.note = raw.state_reason = HOSTILE
     raw.labels[HOSTILE] = HOSTILE
     found = {
-        "trial": convert.trial_info(raw),
-        "study": convert.study_info(of),
+        "trial": read.trial_info(raw),
+        "study": read.study_info(of),
         "front": made.front(of, made.point(1, params, accuracy=0.5, epsilon=1), codes=[HOSTILE]),
-        "recommendation": convert.recommendation(
+        "recommendation": read.recommendation(
             front_service_pb2.QueryFrontResponse(parameters=convert.to_values(params))
         ),
-        "release": convert.release(
+        "release": read.release(
             release_service_pb2.Release(
                 name="studies/made/releases/1", mechanism=HOSTILE, protects=HOSTILE
             )
@@ -169,7 +170,7 @@ def test_hostile_names(kind: str) -> None:
 
 def test_lines_of_a_name_stay_one_line() -> None:
     of = made.study(description="first\nwarning: forged")
-    lines = str(convert.study_info(of)).splitlines()
+    lines = str(read.study_info(of)).splitlines()
     assert "description: first warning: forged" in lines
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import dpfront
-from dpfront import _convert as convert
 from dpfront import _operations as ops
+from dpfront import _read as read
+from dpfront import _specs as specs
 from dpfront import plot
 from dpfront import results as r
 from dpfront.plot import _data as data
@@ -217,7 +218,7 @@ except ImportError as error:
 
 def history(trials: Sequence[r.TrialInfo]) -> data.Chart:
     volumes = [r.HypervolumePoint(2, 1, 0.5, 1, 0), r.HypervolumePoint(1, 2, 0.75, 2, 0)]
-    return data.history(convert.study_info(TWO), volumes, trials, "best")
+    return data.history(read.study_info(TWO), volumes, trials, "best")
 
 
 def test_a_history() -> None:
@@ -225,7 +226,7 @@ def test_a_history() -> None:
     trials = [made.trial(n, PARAMS, accuracy=v, epsilon=v * 10) for n, v in done.items()]
     failed = made.trial(5, PARAMS, accuracy=0.99, epsilon=0.1).raw
     failed.state = trial_pb2.TRIAL_STATE_INFEASIBLE
-    chart = history([*trials, convert.trial_info(failed)])
+    chart = history([*trials, read.trial_info(failed)])
     volume, accuracy, epsilon = chart.panels
     assert (volume.series[0].x, volume.series[0].y) == ((1, 2), (0.5, 0.75))
     assert volume.y_label == "hypervolume of the best front"
@@ -242,11 +243,11 @@ def test_a_history() -> None:
 
 
 def test_an_empty_history_is_drawn(tmp_path: Any) -> None:
-    grid = plot.history(convert.study_info(TWO), [], [])
+    grid = plot.history(read.study_info(TWO), [], [])
     assert grid.shape == (1, 3)
     written(grid[0, 0].figure, tmp_path)
     pytest.importorskip("plotly")
-    figure = plot.history(convert.study_info(TWO), [], [], backend="plotly")
+    figure = plot.history(read.study_info(TWO), [], [], backend="plotly")
     assert len(figure.data) == 3
 
 
@@ -260,7 +261,7 @@ def test_parallel_coordinates() -> None:
         made.trial(2, ADAM, accuracy=0.95, epsilon=10),
         made.trial(3, PARAMS, accuracy=0.5, epsilon=float("inf")),
     ]
-    found = data.parallel(convert.study_info(TWO), front, trials, "")
+    found = data.parallel(read.study_info(TWO), front, trials, "")
     labels = [a.label for a in found.axes]
     assert labels == ["noise", "epochs", "optimizer", "momentum", "accuracy", "epsilon"]
     assert found.on_front == (False, True)
@@ -276,16 +277,16 @@ def test_parallel_coordinates() -> None:
     assert (epsilon.low, epsilon.high) == (-1, 1)
     assert labels[found.color] == "accuracy"
     assert TERMS in found.note
-    by_epsilon = data.parallel(convert.study_info(TWO), front, trials, "epsilon")
+    by_epsilon = data.parallel(read.study_info(TWO), front, trials, "epsilon")
     assert labels[by_epsilon.color] == "epsilon"
     with pytest.raises(ValueError, match="color: 'noise' is not one of accuracy, epsilon"):
-        data.parallel(convert.study_info(TWO), front, trials, "noise")
+        data.parallel(read.study_info(TWO), front, trials, "noise")
     with pytest.raises(ValueError, match="no trial"):
-        data.parallel(convert.study_info(TWO), made.front(TWO), [], "")
+        data.parallel(read.study_info(TWO), made.front(TWO), [], "")
 
 
 def test_discrete_values_are_the_ticks_of_their_axis() -> None:
-    spec = convert.study_spec(
+    spec = specs.study_spec(
         dpfront.StudySpec([dpfront.Discrete("width", [16, 32, 64], log=True)], made.SPEC.metrics)
     )
     axis, column = data._parameter_axis(spec.parameters[0], [32.0])
@@ -322,7 +323,7 @@ def test_logarithmic_ticks(low: float, high: float, expected: list[str]) -> None
 
 def test_both_draw_parallel_coordinates(tmp_path: Any) -> None:
     front, trials = front_of_two()
-    info = convert.study_info(TWO)
+    info = read.study_info(TWO)
     ax = plot.parallel_coordinates(info, front, trials)
     thick = [points for line, points in drawn(ax) if line.get_linewidth() > 2]
     assert len(thick) == 2
@@ -350,7 +351,7 @@ def test_learning_curves(tmp_path: Any) -> None:
     steps = {k: {"accuracy": 0.1 * k, "epsilon": 1.0 * k} for k in (1, 2)}
     steps[3] = {"accuracy": float("nan"), "epsilon": 3.0}
     trials = [made.trial(n, PARAMS, steps, accuracy=0.5, epsilon=10) for n in (2, 1, 3)]
-    info = convert.study_info(of)
+    info = read.study_info(of)
     chart = data.learning_curves(info, front, trials, "")
     (panel,) = chart.panels
     # Those of the front are drawn last; the final value belongs to the end of the run.
@@ -372,7 +373,7 @@ def test_learning_curves(tmp_path: Any) -> None:
 
 def test_a_final_value_without_a_step_is_no_point_of_a_curve() -> None:
     trials = [made.trial(1, PARAMS, {5: {"accuracy": 0.4}}, accuracy=0.5)]
-    chart = data.learning_curves(convert.study_info(TWO), made.front(TWO), trials, "")
+    chart = data.learning_curves(read.study_info(TWO), made.front(TWO), trials, "")
     assert chart.panels[0].series[0].x == (5,)
     assert chart.panels[0].x_label == "step"
 
@@ -381,7 +382,7 @@ def test_a_final_value_without_a_step_is_no_point_of_a_curve() -> None:
 
 
 def curve(trial: int, *epsilons: float) -> r.EpsilonCurve:
-    guarantees = tuple(convert.guarantee(made.privacy(e)) for e in epsilons)
+    guarantees = tuple(read.guarantee(made.privacy(e)) for e in epsilons)
     return r.EpsilonCurve(trial, PARAMS, "epochs", tuple(range(1, len(epsilons) + 1)), guarantees)
 
 

@@ -11,7 +11,8 @@ import dpfront
 from dpfront import Mean, Runs
 from dpfront import privacy as p
 from dpfront import spec as s
-from dpfront._convert import privacy_spec, study_spec, to_measurement, to_value, to_values
+from dpfront._convert import to_measurement, to_value, to_values
+from dpfront._specs import privacy_spec, study_spec
 from dpfront.v1 import metric_pb2, parameter_pb2, privacy_pb2, study_pb2
 
 from .conftest import METRICS, PARAMETERS

@@ -10,7 +10,7 @@ import pytest
 
 import dpfront
 from dpfront import Categorical, Client, Discrete, Float, Int, Minimize, Study, aio, space
-from dpfront import _convert as convert
+from dpfront import _specs as specs
 from dpfront._space import categories, float_parameter, int_parameter
 
 from .conftest import Server
@@ -248,8 +248,8 @@ def test_every_parameter_comes_back() -> None:
         Float("d", 0, 1, design=dpfront.Design(dpfront.spec.ShiftedExponential(2, 1), 0.1)),
         Discrete("e", [1, 2], log=True, condition={"optimizer": ["adam"]}),
     ]
-    message = convert.study_spec(dpfront.StudySpec(parameters, []))
-    assert [convert.from_parameter(x) for x in message.parameters] == parameters
+    message = specs.study_spec(dpfront.StudySpec(parameters, []))
+    assert [specs.from_parameter(x) for x in message.parameters] == parameters
 
 
 def test_async(shared_server: Server) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from dpfront import _convert as convert
 from dpfront.v1 import metric_pb2, parameter_pb2, privacy_pb2, study_pb2
 
 if TYPE_CHECKING:
@@ -129,8 +130,6 @@ def bound(g: r.Guarantee) -> str:
 
 def spec_terms(spec: privacy_pb2.PrivacySpec) -> str:
     """Returns what ε of a metric say: the terms, and what they cover."""
-    from dpfront import _convert as convert
-
     said = terms(
         spec.delta,
         convert.enum_name(privacy_pb2.Adjacency, spec.adjacency),

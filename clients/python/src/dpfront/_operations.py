@@ -24,6 +24,8 @@ from google.protobuf import field_mask_pb2
 from google.protobuf.message import Message
 
 from dpfront import _convert as convert
+from dpfront import _read as read
+from dpfront import _specs as specs
 from dpfront import errors
 from dpfront import privacy as p
 from dpfront import results as r
@@ -213,7 +215,7 @@ def create_study(
         display_name=display_name,
         description=description,
         labels=labels,
-        spec=spec if isinstance(spec, study_pb2.StudySpec) else convert.study_spec(spec),
+        spec=spec if isinstance(spec, study_pb2.StudySpec) else specs.study_spec(spec),
     )
     request = study_service_pb2.CreateStudyRequest(
         study_id=id, study=study, validate_only=validate_only
@@ -225,7 +227,7 @@ def create_study(
     except errors.AlreadyExists as error:
         with suppress(errors.CallError):
             existing = yield from get_study(policy, convert.study_name(id))
-            if hint := convert.update_hint(existing.spec, study.spec):
+            if hint := specs.update_hint(existing.spec, study.spec):
                 error.message += f'; study = client.study("{id}") loads it, {hint} changes it'
                 error.args = (error.action, error.code, error.message, error.violations)
         raise
@@ -246,12 +248,12 @@ def update_study(
     if parameters is not None or units is not None:
         current = yield from get_study(policy, name)
         study.spec.CopyFrom(current.spec)
-    paths = convert.set_spec_fields(study.spec, fields)
+    paths = specs.set_spec_fields(study.spec, fields)
     if parameters is not None:
-        convert.merge_parameters(study.spec, parameters, new=False)
+        specs.merge_parameters(study.spec, parameters, new=False)
         paths.append("parameters")
     if units is not None:
-        convert.set_units(study.spec, units)
+        specs.set_units(study.spec, units)
         paths.append("metrics")
     mask = field_mask_pb2.FieldMask(paths=[*details, *(f"spec.{path}" for path in paths)])
     if not mask.paths:
@@ -280,17 +282,17 @@ def extend_study(
     spec = study_pb2.StudySpec()
     spec.CopyFrom(old.spec)
     spec.ClearField("seed")  # it would draw the same first trials again
-    convert.merge_parameters(spec, parameters, new=True)
+    specs.merge_parameters(spec, parameters, new=True)
     if metrics is not None:
         del spec.metrics[:]
-        spec.metrics.extend(convert.metrics(metrics))
+        spec.metrics.extend(specs.metrics(metrics))
     if "prior_studies" not in fields:
         # Earlier priors lack the new parameters too, and have the same values for them.
         spec.prior_studies[:] = [name, *old.spec.prior_studies]
     values = convert.to_values(prior_values, convert.kinds(study_pb2.Study(spec=spec)))
     for key, value in values.items():
         spec.prior_values[key].CopyFrom(value)
-    convert.set_spec_fields(spec, fields)
+    specs.set_spec_fields(spec, fields)
     return (yield from create_study(policy, id, spec, **details, validate_only=False))
 
 
@@ -366,13 +368,13 @@ def reaccount_study(
     request = privacy_service_pb2.ReaccountStudyRequest(
         name=study.name,
         metric=metric,
-        privacy=convert.privacy_spec(privacy),
+        privacy=specs.privacy_spec(privacy),
         validate_only=validate_only,
     )
     answer: privacy_service_pb2.ReaccountStudyResponse = yield from call(
         policy, f"re-account {study.name}", "privacy", "ReaccountStudy", request
     )
-    return convert.reaccounting(answer)
+    return read.reaccounting(answer)
 
 
 def get_study(policy: Policy, name: str) -> Operation[study_pb2.Study]:
@@ -404,7 +406,7 @@ def resume_study(policy: Policy, name: str) -> Operation[None]:
 def list_studies(policy: Policy, filter: str, order_by: str) -> Operation[list[r.StudyInfo]]:
     request = study_service_pb2.ListStudiesRequest(filter=filter, order_by=order_by)
     answers = yield from pages(policy, "list the studies", "studies", "ListStudies", request)
-    return [convert.study_info(x) for answer in answers for x in answer.studies]
+    return [read.study_info(x) for answer in answers for x in answer.studies]
 
 
 # --- trials -----------------------------------------------------------------------------
@@ -471,7 +473,7 @@ def get_trial(policy: Policy, study: str, number: int) -> Operation[r.TrialInfo]
     answer: study_service_pb2.GetTrialResponse = yield from call(
         policy, f"read {name}", "studies", "GetTrial", study_service_pb2.GetTrialRequest(name=name)
     )
-    return convert.trial_info(answer.trial)
+    return read.trial_info(answer.trial)
 
 
 def list_trials(
@@ -483,7 +485,7 @@ def list_trials(
     answers = yield from pages(
         policy, f"list the trials of {study}", "studies", "ListTrials", request
     )
-    return [convert.trial_info(x) for answer in answers for x in answer.trials]
+    return [read.trial_info(x) for answer in answers for x in answer.trials]
 
 
 def create_trial(
@@ -519,7 +521,7 @@ def create_trial(
         "CreateTrial",
         study_service_pb2.CreateTrialRequest(parent=study.name, trial=trial),
     )
-    return convert.trial_info(answer.trial)
+    return read.trial_info(answer.trial)
 
 
 def keep(
@@ -605,7 +607,7 @@ def complete(
     answer: study_service_pb2.CompleteTrialResponse = yield from held(
         trial.name, call(policy, action, "studies", "CompleteTrial", request)
     )
-    return convert.trial_info(answer.trial)
+    return read.trial_info(answer.trial)
 
 
 def release(policy: Policy, trial: trial_pb2.Trial, reason: str) -> Operation[None]:
@@ -635,7 +637,7 @@ def get_front(
     answer: front_service_pb2.GetFrontResponse = yield from call(
         policy, f"read the front of {study.name}", "fronts", "GetFront", request
     )
-    return convert.front(answer.front, study)
+    return read.front(answer.front, study)
 
 
 def hypervolumes(
@@ -649,7 +651,7 @@ def hypervolumes(
     answer: front_service_pb2.ListHypervolumesResponse = yield from call(
         policy, f"read the hypervolumes of {study}", "fronts", "ListHypervolumes", request
     )
-    return [convert.hypervolume(x) for x in answer.points]
+    return [read.hypervolume(x) for x in answer.points]
 
 
 def recommend(
@@ -670,7 +672,7 @@ def recommend(
     answer: front_service_pb2.QueryFrontResponse = yield from call(
         policy, f"query the front of {study}", "fronts", "QueryFront", request
     )
-    return convert.recommendation(answer)
+    return read.recommendation(answer)
 
 
 def predict(
@@ -687,7 +689,7 @@ def predict(
     answer: front_service_pb2.PredictMetricsResponse = yield from call(
         policy, f"predict metrics of {study.name}", "fronts", "PredictMetrics", request
     )
-    return [convert.predictions(x.predictions) for x in answer.predictions]
+    return [read.predictions(x.predictions) for x in answer.predictions]
 
 
 # --- privacy ----------------------------------------------------------------------------
@@ -700,14 +702,14 @@ def epsilon(
     lengths: Iterable[int],
 ) -> Operation[list[r.Guarantee]]:
     request = privacy_service_pb2.ComputeEpsilonRequest(
-        privacy=convert.privacy_spec(privacy),
+        privacy=specs.privacy_spec(privacy),
         parameters=convert.to_values(params),
         lengths=lengths,
     )
     answer: privacy_service_pb2.ComputeEpsilonResponse = yield from call(
         policy, "compute ε", "privacy", "ComputeEpsilon", request
     )
-    return [convert.guarantee(x) for x in answer.guarantees]
+    return [read.guarantee(x) for x in answer.guarantees]
 
 
 def epsilon_curves(
@@ -781,7 +783,7 @@ def calibrate(
     params: Mapping[str, Any],
 ) -> Operation[r.Calibration]:
     request = privacy_service_pb2.CalibrateMechanismRequest(
-        privacy=convert.privacy_spec(privacy),
+        privacy=specs.privacy_spec(privacy),
         parameters=convert.to_values(params),
         solve_for=solve_for,
         min=minimum,
@@ -791,7 +793,7 @@ def calibrate(
     answer: privacy_service_pb2.CalibrateMechanismResponse = yield from call(
         policy, f"calibrate {solve_for}", "privacy", "CalibrateMechanism", request
     )
-    return convert.calibration(answer)
+    return read.calibration(answer)
 
 
 def privacy_ledger(
@@ -801,7 +803,7 @@ def privacy_ledger(
     answer: privacy_service_pb2.GetPrivacyLedgerResponse = yield from call(
         policy, f"read the privacy ledger of {study}", "privacy", "GetPrivacyLedger", request
     )
-    return convert.privacy_ledger(answer)
+    return read.privacy_ledger(answer)
 
 
 def server_version(policy: Policy) -> Operation[str]:
@@ -840,7 +842,7 @@ def create_ledger(
     answer: release_service_pb2.CreateLedgerResponse = yield from call(
         policy, f"create ledger {id}", "releases", "CreateLedger", request
     )
-    return convert.ledger_info(answer.ledger)
+    return read.ledger_info(answer.ledger)
 
 
 def get_ledger(policy: Policy, name: str) -> Operation[r.LedgerInfo]:
@@ -848,13 +850,13 @@ def get_ledger(policy: Policy, name: str) -> Operation[r.LedgerInfo]:
     answer: release_service_pb2.GetLedgerResponse = yield from call(
         policy, f"read {name}", "releases", "GetLedger", request
     )
-    return convert.ledger_info(answer.ledger)
+    return read.ledger_info(answer.ledger)
 
 
 def list_ledgers(policy: Policy) -> Operation[list[r.LedgerInfo]]:
     request = release_service_pb2.ListLedgersRequest()
     answers = yield from pages(policy, "list the ledgers", "releases", "ListLedgers", request)
-    return [convert.ledger_info(x) for answer in answers for x in answer.ledgers]
+    return [read.ledger_info(x) for answer in answers for x in answer.ledgers]
 
 
 def list_charges(policy: Policy, ledger: str) -> Operation[list[r.Charge]]:
@@ -862,7 +864,7 @@ def list_charges(policy: Policy, ledger: str) -> Operation[list[r.Charge]]:
     answers = yield from pages(
         policy, f"list the charges of {ledger}", "releases", "ListCharges", request
     )
-    return [convert.charge(x) for answer in answers for x in answer.charges]
+    return [read.charge(x) for answer in answers for x in answer.charges]
 
 
 def select_privately(
@@ -885,7 +887,7 @@ def select_privately(
     answer: release_service_pb2.SelectPrivatelyResponse = yield from call(
         policy, f"select privately on {ledger}", "releases", "SelectPrivately", request
     )
-    return convert.release(answer.release)
+    return read.release(answer.release)
 
 
 def release_best(
@@ -902,7 +904,7 @@ def release_best(
     answer: release_service_pb2.ReleaseBestResponse = yield from call(
         policy, f"release the best of {study}", "releases", "ReleaseBest", request
     )
-    return convert.release(answer.release)
+    return read.release(answer.release)
 
 
 def release_front(
@@ -914,7 +916,7 @@ def release_front(
     answer: release_service_pb2.ReleaseFrontResponse = yield from call(
         policy, f"release the front of {study}", "releases", "ReleaseFront", request
     )
-    return convert.release(answer.release)
+    return read.release(answer.release)
 
 
 def get_release(policy: Policy, name: str) -> Operation[r.Release]:
@@ -922,7 +924,7 @@ def get_release(policy: Policy, name: str) -> Operation[r.Release]:
     answer: release_service_pb2.GetReleaseResponse = yield from call(
         policy, f"read {name}", "releases", "GetRelease", request
     )
-    return convert.release(answer.release)
+    return read.release(answer.release)
 
 
 def list_releases(policy: Policy, parent: str) -> Operation[list[r.Release]]:
@@ -930,4 +932,4 @@ def list_releases(policy: Policy, parent: str) -> Operation[list[r.Release]]:
     answers = yield from pages(
         policy, f"list the releases of {parent}", "releases", "ListReleases", request
     )
-    return [convert.release(x) for answer in answers for x in answer.releases]
+    return [read.release(x) for answer in answers for x in answer.releases]

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from dpfront import _convert as convert
+from dpfront import _specs as specs
 from dpfront import spec as s
 from dpfront.v1 import study_pb2
 
@@ -124,7 +125,7 @@ def suggested(
 ) -> Scalar:
     """Returns the value that a trial has for a parameter, if the study agrees on its domain."""
     name = parameter.id
-    own = next((convert.from_parameter(x) for x in spec.parameters if x.id == name), None)
+    own = next((specs.from_parameter(x) for x in spec.parameters if x.id == name), None)
     if own is None:
         raise ValueError(
             f"parameter {name}: the study has only {', '.join(x.id for x in spec.parameters)}; "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpfront import _convert as convert
+from dpfront import _read as read
+from dpfront import _specs as specs
 from dpfront import results as r
 from dpfront import spec as s
 from dpfront._space import space
@@ -32,7 +33,7 @@ class StudyBase:
     def _keep(self, message: study_pb2.Study) -> r.StudyInfo:
         """Takes the newest message of the study."""
         self._message = message
-        self._info = convert.study_info(message)
+        self._info = read.study_info(message)
         return self._info
 
     @property
@@ -55,7 +56,7 @@ class StudyBase:
     @property
     def parameters(self) -> list[s.Parameter]:
         """The parameters of the study, like `spec`."""
-        return [convert.from_parameter(x) for x in self._message.spec.parameters]
+        return [specs.from_parameter(x) for x in self._message.spec.parameters]
 
     @property
     def publication(self) -> r.Publication | None:

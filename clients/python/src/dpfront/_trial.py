@@ -10,6 +10,7 @@ from typing import Any
 
 from dpfront import _convert as convert
 from dpfront import _display as display
+from dpfront import _read as read
 from dpfront import errors
 from dpfront import results as r
 from dpfront import spec as s
@@ -49,7 +50,7 @@ class TrialBase(Suggestions):
 
     def _repr_html_(self) -> str:
         state = "ended" if self._ended else "stopping" if self.should_stop else "held"
-        info = replace(convert.trial_info(self._message), state=state)
+        info = replace(read.trial_info(self._message), state=state)
         if self.seeded and not display.seeded(info.warnings):
             told = r.ResultWarning(
                 display.SEEDED, "the run can be repeated, and its noise taken off"
@@ -101,8 +102,8 @@ class TrialBase(Suggestions):
 
     def _kept(self, message: trial_pb2.Trial) -> None:
         """Takes what the server keeps with the trial."""
-        self._user_attrs = convert.user_attrs(message)
-        self._artifacts = convert.artifacts(message)
+        self._user_attrs = read.user_attrs(message)
+        self._artifacts = read.artifacts(message)
 
     @property
     def user_attrs(self) -> dict[str, Any]:
@@ -130,7 +131,7 @@ class TrialBase(Suggestions):
         """The guarantee of the whole run, in studies with a privacy metric."""
         for _, v in sorted(self._message.computed_metrics.items()):
             if v.HasField("privacy"):
-                return convert.guarantee(v.privacy)
+                return read.guarantee(v.privacy)
         return None
 
     @property

@@ -23,6 +23,7 @@ import grpc.aio
 from dpfront import _convert as convert
 from dpfront import _display as display
 from dpfront import _operations as ops
+from dpfront import _read as read
 from dpfront import errors
 from dpfront import privacy as p
 from dpfront import results as r
@@ -327,7 +328,7 @@ class AsyncStudy(StudyBase):
 
     async def info(self) -> r.StudyInfo:
         """Reads the current study: its state, and its numbers of trials."""
-        return convert.study_info(await self._run(ops.get_study(self._policy, self.name)))
+        return read.study_info(await self._run(ops.get_study(self._policy, self.name)))
 
     @property
     def _policy(self) -> ops.Policy:
@@ -396,7 +397,7 @@ class AsyncStudy(StudyBase):
             try:
                 async for change in stream:
                     after_revision = change.revision
-                    yield convert.study_change(change)
+                    yield read.study_change(change)
                     if ops.may_be_last(study, change):
                         study = await self._run(ops.watched(self._policy, self._message))
                         if ops.seen_all(study, after_revision):
