@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -137,6 +137,11 @@ def spec_terms(spec: privacy_pb2.PrivacySpec) -> str:
         public_size=_size_is_public(spec),
     )
     return f"upper bound of ε for {ONE_RUN}; {said}"
+
+
+def epsilons(metrics: Iterable[metric_pb2.MetricSpec]) -> dict[str, str]:
+    """Returns the metrics that are ε, with what an ε says."""
+    return {m.id: spec_terms(m.computed.privacy) for m in metrics if m.computed.HasField("privacy")}
 
 
 def _size_is_public(spec: privacy_pb2.PrivacySpec) -> bool:

@@ -35,6 +35,7 @@ from dpfront.v1 import (
     admin_service_pb2,
     front_service_pb2,
     method_pb2,
+    parameter_pb2,
     privacy_pb2,
     privacy_service_pb2,
     release_service_pb2,
@@ -695,19 +696,29 @@ def predict(
 # --- privacy ----------------------------------------------------------------------------
 
 
+def compute_epsilon(
+    policy: Policy,
+    privacy: privacy_pb2.PrivacySpec,
+    parameters: Mapping[str, parameter_pb2.Value],
+    lengths: Iterable[int],
+) -> Operation[privacy_service_pb2.ComputeEpsilonResponse]:
+    request = privacy_service_pb2.ComputeEpsilonRequest(
+        privacy=privacy, parameters=parameters, lengths=lengths
+    )
+    answer: privacy_service_pb2.ComputeEpsilonResponse = yield from call(
+        policy, "compute ε", "privacy", "ComputeEpsilon", request
+    )
+    return answer
+
+
 def epsilon(
     policy: Policy,
     privacy: p.Privacy | privacy_pb2.PrivacySpec,
     params: Mapping[str, Any],
     lengths: Iterable[int],
 ) -> Operation[list[r.Guarantee]]:
-    request = privacy_service_pb2.ComputeEpsilonRequest(
-        privacy=specs.privacy_spec(privacy),
-        parameters=convert.to_values(params),
-        lengths=lengths,
-    )
-    answer: privacy_service_pb2.ComputeEpsilonResponse = yield from call(
-        policy, "compute ε", "privacy", "ComputeEpsilon", request
+    answer = yield from compute_epsilon(
+        policy, specs.privacy_spec(privacy), convert.to_values(params), lengths
     )
     return [read.guarantee(x) for x in answer.guarantees]
 

@@ -231,11 +231,7 @@ def front(message: front_service_pb2.Front, study: study_pb2.Study) -> r.Front:
         objectives=tuple(message.objectives),
         minimize={key: goals.get(key) != metric_pb2.GOAL_MAXIMIZE for key in message.objectives},
         transforms={m.id: convert.enum_name(metric_pb2.Transform, m.transform) for m in metrics},
-        epsilons={
-            m.id: display.spec_terms(m.computed.privacy)
-            for m in metrics
-            if m.computed.HasField("privacy")
-        },
+        epsilons=display.epsilons(metrics),
         revision=message.revision,
         warnings=_warnings(message.warnings),
         raw=message,

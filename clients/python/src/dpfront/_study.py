@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dpfront import _display as display
 from dpfront import _read as read
 from dpfront import _specs as specs
 from dpfront import results as r
@@ -14,6 +15,8 @@ from dpfront.v1 import study_pb2
 
 if TYPE_CHECKING:
     import pandas
+
+    from dpfront._search import AsyncSearch, Search
 
 Parameters = Sequence[s.Parameter] | Callable[[Any], Any]
 """The parameters of a study, or an objective whose ``suggest_*`` calls say them."""
@@ -29,6 +32,13 @@ class StudyBase:
 
     def __init__(self, message: study_pb2.Study) -> None:
         self._keep(message)
+        self._searches: set[Search | AsyncSearch] = set()  # that run
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_searches": set()}
+
+    def _repr_html_(self) -> str:
+        return display.study(self._info, state=False).html()
 
     def _keep(self, message: study_pb2.Study) -> r.StudyInfo:
         """Takes the newest message of the study."""
@@ -64,6 +74,19 @@ class StudyBase:
         random_stopping; that of ``study.info()`` has the spending so far.
         """
         return self._info.publication
+
+    def stop(self) -> None:
+        """Ends `optimize`, from its objective, a callback, or another thread or task.
+
+        No further trial starts, and those that run end normally.
+
+        Raises:
+            RuntimeError: No `optimize` of this object runs.
+        """
+        if not self._searches:
+            raise RuntimeError("stop: optimize is not running")
+        for search in list(self._searches):
+            search.stopping.set()
 
 
 def trials_dataframe(trials: Sequence[r.TrialInfo]) -> pandas.DataFrame:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import grpc.aio
 
 from dpfront import _convert as convert
-from dpfront import _display as display
 from dpfront import _operations as ops
 from dpfront import _read as read
 from dpfront import errors
@@ -286,7 +285,6 @@ class AsyncStudy(StudyBase):
     def __init__(self, client: AsyncClient, message: study_pb2.Study) -> None:
         super().__init__(message)
         self._client = client
-        self._searches: set[AsyncSearch] = set()  # that run
 
     @classmethod
     async def create(
@@ -317,9 +315,6 @@ class AsyncStudy(StudyBase):
 
     def __repr__(self) -> str:
         return f"<AsyncStudy {self.id} on {self._client.address}>"
-
-    def _repr_html_(self) -> str:
-        return display.study(self._info, state=False).html()
 
     @property
     def client(self) -> AsyncClient:
@@ -581,16 +576,6 @@ class AsyncStudy(StudyBase):
             return await search.run()
         finally:
             self._searches.discard(search)
-
-    def stop(self) -> None:
-        """Ends `optimize`, from its objective, a callback or another task: no further trial
-        starts, and those that run end normally. RuntimeError if no `optimize` of this object
-        runs.
-        """
-        if not self._searches:
-            raise RuntimeError("stop: optimize is not running")
-        for search in list(self._searches):
-            search.stopping.set()
 
     async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
         """Reads the Pareto front, as `Study.front` does."""

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import grpc
 
 from dpfront import _convert as convert
-from dpfront import _display as display
 from dpfront import _operations as ops
 from dpfront import _read as read
 from dpfront import errors, plot
@@ -397,10 +396,6 @@ class Study(StudyBase):
     def __init__(self, client: Client, message: study_pb2.Study) -> None:
         super().__init__(message)
         self._client = client
-        self._searches: set[Search] = set()  # that run
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_searches": set()}
 
     @classmethod
     def create(
@@ -439,9 +434,6 @@ class Study(StudyBase):
 
     def __repr__(self) -> str:
         return f"<Study {self.id} on {self._client.address}>"
-
-    def _repr_html_(self) -> str:
-        return display.study(self._info, state=False).html()
 
     @property
     def client(self) -> Client:
@@ -804,19 +796,6 @@ class Study(StudyBase):
             return search.run()
         finally:
             self._searches.discard(search)
-
-    def stop(self) -> None:
-        """Ends `optimize`, from its objective, a callback or another thread.
-
-        No further trial starts, and those that run end normally.
-
-        Raises:
-            RuntimeError: No `optimize` of this object runs.
-        """
-        if not self._searches:
-            raise RuntimeError("stop: optimize is not running")
-        for search in list(self._searches):
-            search.stopping.set()
 
     # --- the answer
 

@@ -115,7 +115,7 @@ class _Run:
         self.trial = trial
         self.engine = engine
         self.evaluate = evaluate
-        self.checkpoint = trial._info.checkpoint_parameter
+        self.checkpoint = trial.study.spec.checkpoint_parameter
         self.plans = [_plan(trial, m.id, m.computed.privacy) for m in _privacy_metrics(trial)]
         if not self.plans:
             raise ValueError(f"study {trial.study_id} has no privacy metric to check against")
@@ -387,11 +387,7 @@ class _Run:
 
 
 def _privacy_metrics(trial: Trial) -> list[Any]:
-    return [
-        m
-        for m in trial.study.spec.metrics
-        if m.HasField("computed") and m.computed.HasField("privacy")
-    ]
+    return [m for m in trial.study.spec.metrics if m.computed.HasField("privacy")]
 
 
 def _plan(trial: Trial, metric: str, spec: privacy_pb2.PrivacySpec) -> _Plan:
@@ -425,15 +421,8 @@ def _account(
     trial: Trial, spec: privacy_pb2.PrivacySpec, length: int | None = None
 ) -> privacy_service_pb2.ComputeEpsilonResponse:
     """Returns ε of a trial by the server, for another length if one is given."""
-    request = privacy_service_pb2.ComputeEpsilonRequest(
-        privacy=spec,
-        parameters=trial.raw.parameters,
-        lengths=[] if length is None else [length],
-    )
-    answer: privacy_service_pb2.ComputeEpsilonResponse = trial.study._run(
-        ops.call(trial.study._policy, "compute ε", "privacy", "ComputeEpsilon", request)
-    )
-    return answer
+    study, lengths = trial.study, [] if length is None else [length]
+    return study._run(ops.compute_epsilon(study._policy, spec, trial.raw.parameters, lengths))
 
 
 def _close(a: float, b: float) -> bool:

@@ -212,7 +212,7 @@ def history(
         hover=tuple(f"trial {h.trial}" for h in hypervolumes),
     )
     panels = [Panel("completed trials", f"hypervolume of the {kind} front", (volume,))]
-    epsilons = _epsilons(info)
+    epsilons = display.epsilons(info.raw.spec.metrics)
     for m in (m for m in info.raw.spec.metrics if m.role == metric_pb2.METRIC_ROLE_OBJECTIVE):
         done = [(t.number, t.metrics[m.id]) for t in _succeeded(trials) if m.id in t.metrics]
         done = sorted((n, v) for n, v in done if math.isfinite(v))
@@ -233,14 +233,6 @@ def history(
 
 def _succeeded(trials: Iterable[r.TrialInfo]) -> list[r.TrialInfo]:
     return [t for t in trials if t.state == "succeeded"]
-
-
-def _epsilons(info: r.StudyInfo) -> dict[str, str]:
-    return {
-        m.id: display.spec_terms(m.computed.privacy)
-        for m in info.raw.spec.metrics
-        if m.computed.HasField("privacy")
-    }
 
 
 # --- parallel coordinates ---------------------------------------------------------------
@@ -384,7 +376,7 @@ def learning_curves(
                 hover=(hover,) * len(curve),
             )
         )
-    epsilons = {k: v for k, v in _epsilons(info).items() if k == metric}
+    epsilons = display.epsilons(m for m in info.raw.spec.metrics if m.id == metric)
     note = _note(epsilons, seeded=any(display.seeded(t.warnings) for t in trials))
     panel = Panel(info.checkpoint_parameter or "step", _label(metric, epsilons), tuple(series))
     return Chart(f"Learning curves of {info.id}", (panel,), note)
