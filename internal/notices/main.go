@@ -69,7 +69,7 @@ func toUTF8(text []byte) string {
 type module struct {
 	name    string   // its path and version
 	dir     string   // where its files are
-	folders []string // those of its packages that the program has, below dir
+	folders []string // the folders of its packages that the program has, below dir
 }
 
 // modulesOf returns the modules of a program, sorted by name.

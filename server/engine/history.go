@@ -113,7 +113,7 @@ type historyCache struct {
 	open        map[int64]space.Point
 
 	otherSteps bool // steps count another checkpoint parameter: ignore them
-	// values are those of parameters that the trials of a prior study lack, by id.
+	// values are the values of the parameters that a prior study lacks, by id.
 	values map[string]*dparetov1.Value
 }
 

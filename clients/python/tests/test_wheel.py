@@ -155,7 +155,7 @@ def test_a_wheel_without_the_program(tmp_path: Path) -> None:
 
 
 class Installation:
-    """A virtual environment of its own, in an environment that knows nothing of ours."""
+    """A virtual environment whose programs see none of our environment variables."""
 
     def __init__(self, folder: Path, python: str) -> None:
         self.folder = folder

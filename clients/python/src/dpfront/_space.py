@@ -1,4 +1,4 @@
-"""Parameters in the words of Optuna: ``trial.suggest_float("clip", 0.1, 10, log=True)``."""
+"""The ``suggest_*`` methods of Optuna, and the parameters that an objective suggests."""
 
 from __future__ import annotations
 

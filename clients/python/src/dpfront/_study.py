@@ -71,7 +71,7 @@ class StudyBase:
     @property
     def publication(self) -> r.Publication | None:
         """What publishing the results of the study guarantees, with private_mode or
-        random_stopping; that of ``study.info()`` has the spending so far.
+        random_stopping. ``study.info().publication`` also has the spending so far.
         """
         return self._info.publication
 

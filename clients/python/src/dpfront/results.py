@@ -121,7 +121,7 @@ class EpsilonCurve:
     unit: str
     """Of the lengths: epochs or steps."""
     lengths: tuple[int, ...]
-    """Up to that of the configuration."""
+    """Up to the length that the configuration says."""
     guarantees: tuple[Guarantee, ...]
     """Of runs of these lengths."""
 

@@ -45,7 +45,7 @@ sys.exit(status)
 
 _LISTENING = "listening on "
 
-# Windows has no sessions: there a console of its own keeps Ctrl-C away, and needs no window.
+# Windows has no sessions: a separate console, without a window, keeps Ctrl-C away.
 _WITHOUT_CONSOLE: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 

@@ -204,8 +204,8 @@ class _Run:
             self.check_plan(plan, sampler, optimizer)
         self.optimizer, self.sampler, self.lots = optimizer, sampler, len(sampler)
         self.generator = generator
-        # A subclass of its own class, so that isinstance still holds. Opacus splits large lots
-        # by wrapping this object (BatchMemoryManager), so that a wrapped loader would miss them.
+        # The sampler gets a subclass of its class, so that isinstance still holds. Opacus splits
+        # large lots by wrapping the sampler (BatchMemoryManager): a wrapped loader misses them.
         run, plain = self, type(sampler)
 
         def draw(self: Any) -> Iterator[Any]:

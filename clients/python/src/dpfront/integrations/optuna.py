@@ -291,7 +291,7 @@ def _epsilon_at(asked: Trial, step: int, whole: float) -> float:
 
 
 def _key(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> tuple[str, int]:
-    """Returns what tells a trial from those of other studies with the same sampler."""
+    """Returns the key of a trial: several studies of Optuna can share a sampler."""
     return study.study_name, trial.number
 
 

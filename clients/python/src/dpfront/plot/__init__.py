@@ -66,7 +66,7 @@ def history(
     """Draws how a study went: the hypervolume over completed trials, and every objective over
     the numbers of trials, with the best so far.
 
-    ``kind`` is that of the front to which the hypervolumes belong.
+    ``kind`` is the kind of front that the hypervolumes measure.
     """
     return _draw(data.history(info, hypervolumes, trials, kind), backend)
 
@@ -97,7 +97,7 @@ def learning_curves(
     backend: Backend = "matplotlib",
     ax: Any = None,
 ) -> Any:
-    """Draws a metric over the steps of runs, those of trials on the front highlighted.
+    """Draws a metric over the steps of runs, and highlights trials on the front.
 
     ``metric`` is by default the first objective that workers report.
     """

@@ -20,7 +20,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def chart(what: Chart, ax: Any = None) -> Any:
-    """Returns the axes of a panel, or an array of those of several."""
+    """Returns the axes, in an array if there are several panels."""
     count = len(what.panels)
     if ax is not None:
         if count > 1:
