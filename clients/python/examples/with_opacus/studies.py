@@ -20,7 +20,6 @@ with dpfront.Client() as client:
                 Int("epochs", 1, 4),
             ],
             metrics=[Maximize("accuracy", 0.1, "logit"), dpfront.epsilon(privacy)],
-            algorithm="default",
             checkpoint_parameter="epochs",
             max_trials=16,
         )

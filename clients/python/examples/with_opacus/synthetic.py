@@ -1,4 +1,4 @@
-"""Small data sets that are made up, in the place of those that the examples' models are from."""
+"""Small synthetic data sets, instead of the real ones of Opacus's examples."""
 
 from __future__ import annotations
 
