@@ -1,7 +1,6 @@
-package study
+package specchange
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,16 +9,15 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/store"
 )
 
 // MaxPriorStudies bounds the prior studies in a spec.
 const MaxPriorStudies = 20
 
-// checkPriorStudies refuses a spec whose prior studies do not exist, or have another search space or
-// other objectives, and prior values of parameters that all of them have.
-func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
+// CheckPriors refuses a spec whose prior studies do not exist, or have another search space or other
+// objectives, and prior values of parameters that all of them have. find returns the spec of the
+// study that a field names, nil if there is none.
+func CheckPriors(asked *dparetov1.StudySpec, find func(field, name string) (*dparetov1.StudySpec, error)) error {
 	var fields invalid.Fields
 	if n := len(asked.GetPriorStudies()); n > MaxPriorStudies {
 		return invalid.Field("study.spec.prior_studies", "must hold at most %d studies, holds %d", MaxPriorStudies, n)
@@ -27,21 +25,17 @@ func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 	lacked := make(map[string]*dparetov1.Value)
 	for i, name := range asked.GetPriorStudies() {
 		field := fmt.Sprintf("study.spec.prior_studies[%d]", i)
-		id, err := resource.ParseStudyName(field, name)
-		if err != nil {
-			return err
-		}
-		prior, err := tx.Study(id)
+		prior, err := find(field, name)
 		switch {
-		case errors.Is(err, store.ErrNotFound):
-			fields.Addf(field, "%s does not exist", name)
 		case err != nil:
 			return err
+		case prior == nil:
+			fields.Addf(field, "%s does not exist", name)
 		case slices.Index(asked.GetPriorStudies(), name) < i:
 			fields.Addf(field, "%s is listed twice", name)
 		default:
-			maps.Copy(lacked, PriorValues(asked, prior.GetStudy().GetSpec()))
-			if difference := Incompatibility(asked, prior.GetStudy().GetSpec()); difference != "" {
+			maps.Copy(lacked, PriorValues(asked, prior))
+			if difference := Incompatibility(asked, prior); difference != "" {
 				fields.Addf(field, "%s cannot be a prior: %s", name, difference)
 			}
 		}

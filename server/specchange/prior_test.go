@@ -1,4 +1,4 @@
-package study_test
+package specchange_test
 
 import (
 	"fmt"
