@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -86,6 +88,9 @@ func Incompatibility(asked, prior *dparetov1.StudySpec) string {
 	if d := firstDifference(domains(asked), domains(prior), holdsDomain); d != "" {
 		return "parameter " + d + "; prior_values can hold the value of a parameter that does not exist there"
 	}
+	if d := otherCondition(asked, prior, lacked); d != "" {
+		return "parameter " + d
+	}
 	sameObjective := func(a, b *dparetov1.MetricSpec) bool { return proto.Equal(a, b) }
 	if d := firstDifference(objectives(asked), objectives(prior), sameObjective); d != "" {
 		return "objective " + d
@@ -98,6 +103,98 @@ func Incompatibility(asked, prior *dparetov1.StudySpec) string {
 func holdsDomain(asked, prior *dparetov1.ParameterSpec) bool {
 	_, reason, sameKind := missing(prior, asked)
 	return sameKind && reason == ""
+}
+
+// otherCondition describes a parameter that exists at other configurations of a prior study than the
+// condition in another study says. It returns "" if there is none.
+func otherCondition(asked, prior *dparetov1.StudySpec, lacked map[string]*dparetov1.Value) string {
+	here, there := byID(asked), byID(prior)
+	for _, p := range prior.GetParameters() {
+		a, b := existence(p.GetId(), here, there, lacked), existence(p.GetId(), there, there, nil)
+		if a != b {
+			return fmt.Sprintf("%s exists %s here, and %s there", p.GetId(), a, b)
+		}
+	}
+	return ""
+}
+
+func byID(spec *dparetov1.StudySpec) map[string]*dparetov1.ParameterSpec {
+	parameters := make(map[string]*dparetov1.ParameterSpec)
+	for _, p := range spec.GetParameters() {
+		parameters[p.GetId()] = p
+	}
+	return parameters
+}
+
+// existence says where in the space of a prior study, with values of parameters that it lacks, a
+// parameter exists. Equal sets of configurations have equal descriptions.
+func existence(id string, parameters, prior map[string]*dparetov1.ParameterSpec, lacked map[string]*dparetov1.Value) string {
+	var requirements []string
+	for c := parameters[id].GetCondition(); c != nil; c = parameters[c.GetParent()].GetCondition() {
+		parent := c.GetParent()
+		if value := lacked[parent]; value != nil {
+			if !slices.ContainsFunc(c.GetValues(), func(v *dparetov1.Value) bool { return proto.Equal(v, value) }) {
+				return "never"
+			}
+			continue
+		}
+		switch values, all := admitted(prior[parent], c.GetValues()); {
+		case all:
+		case len(values) == 0:
+			return "never"
+		case len(values) == 1:
+			requirements = append(requirements, parent+" = "+values[0])
+		default:
+			requirements = append(requirements, parent+" is one of "+strings.Join(values, ", "))
+		}
+	}
+	if len(requirements) == 0 {
+		return "always"
+	}
+	slices.Sort(requirements)
+	return "where " + strings.Join(requirements, " and ")
+}
+
+// admitted returns which of a condition's values the domain of a parameter holds, and whether these
+// are all that it holds.
+func admitted(p *dparetov1.ParameterSpec, values []*dparetov1.Value) (texts []string, all bool) {
+	size := 0
+	holds := func(*dparetov1.Value) bool { return false }
+	switch domain := p.GetDomain().(type) {
+	case *dparetov1.ParameterSpec_IntegerDomain:
+		least, most := domain.IntegerDomain.GetMin(), domain.IntegerDomain.GetMax()
+		size = int(most - least + 1)
+		holds = func(v *dparetov1.Value) bool { return least <= v.GetIntValue() && v.GetIntValue() <= most }
+	case *dparetov1.ParameterSpec_DiscreteDomain:
+		size = len(domain.DiscreteDomain.GetValues())
+		holds = func(v *dparetov1.Value) bool {
+			return slices.Contains(domain.DiscreteDomain.GetValues(), v.GetDoubleValue())
+		}
+	case *dparetov1.ParameterSpec_CategoricalDomain:
+		size = len(domain.CategoricalDomain.GetCategories())
+		holds = func(v *dparetov1.Value) bool {
+			return slices.Contains(domain.CategoricalDomain.GetCategories(), v.GetStringValue())
+		}
+	}
+	for _, v := range values {
+		if holds(v) {
+			texts = append(texts, text(v))
+		}
+	}
+	slices.Sort(texts)
+	return texts, len(texts) == size
+}
+
+// text returns a value of a condition as people write it.
+func text(v *dparetov1.Value) string {
+	switch kind := v.GetKind().(type) {
+	case *dparetov1.Value_IntValue:
+		return strconv.FormatInt(kind.IntValue, 10)
+	case *dparetov1.Value_DoubleValue:
+		return strconv.FormatFloat(kind.DoubleValue+0, 'g', -1, 64) // 0 for -0
+	default:
+		return v.GetStringValue()
+	}
 }
 
 // firstDifference describes the first id, in sorted order, that only one of two studies has or that
