@@ -98,7 +98,7 @@ func killedStudy(t *testing.T, algorithm dparetov1.Algorithm, lease time.Duratio
 		t.Fatal(err)
 	}
 	file.Study.Spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm}
-	file.Study.Spec.Budget = nil
+	file.Study.Spec.Budget, file.Study.Spec.Replicates = nil, 1
 	return file.Study
 }
 

@@ -12,8 +12,8 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -73,7 +73,7 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 		if record == nil {
 			reason = "it no longer exists"
 		} else {
-			reason = study.Incompatibility(compiled.Spec, record.GetStudy().GetSpec())
+			reason = specchange.Incompatibility(compiled.Spec, record.GetStudy().GetSpec())
 		}
 		if reason != "" {
 			logger.WarnContext(ctx, "skipped a prior study", "prior_study", names[i], "reason", reason)
@@ -84,7 +84,7 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 		if h == nil {
 			h = &historyCache{
 				otherSteps: prior.GetSpec().GetCheckpointParameter() != compiled.Spec.GetCheckpointParameter(),
-				values:     study.PriorValues(compiled.Spec, prior.GetSpec()),
+				values:     specchange.PriorValues(compiled.Spec, prior.GetSpec()),
 			}
 		}
 		studies[versionOf(prior)] = h

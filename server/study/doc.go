@@ -8,7 +8,7 @@
 //     request id; events.go: what observers are told once a change is durable
 //   - policy.go: what a study may spend, keep and show. Ordinary studies have the policy Ordinary,
 //     others one of package publish/private
-//   - study.go, update.go, watch.go: calls about studies; difference.go, prior.go: how specs compare
+//   - study.go, update.go, watch.go: calls about studies
 //   - trial.go: calls about trials; report.go: measurements and completion; lease.go: leases, who
 //     gets which trial, renewal; budget.go: how many trials may still be created, and why no more
 //   - stagnation.go: when the front has stopped growing; reaccount.go: a new accountant for the

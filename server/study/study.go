@@ -21,6 +21,7 @@ import (
 	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -118,7 +119,7 @@ func findEqual(tx *store.ReadTx, id string, asked *dparetov1.StudySpec) (*storev
 	if err != nil {
 		return nil, err
 	}
-	if paths := Differences(record.GetStudy().GetSpec(), asked); len(paths) > 0 {
+	if paths := specchange.Differences(record.GetStudy().GetSpec(), asked); len(paths) > 0 {
 		return nil, status.Errorf(codes.AlreadyExists, "study %s exists with another spec; fields that differ: %s",
 			resource.StudyName(id), strings.Join(paths, ", "))
 	}
@@ -162,6 +163,21 @@ func wouldCreate(s *Studies, tx *store.ReadTx, id string, created *storev1.Study
 		return nil, err
 	}
 	return s.Present(created), checkLedgers(s.ledgers, tx, created.GetStudy().GetSpec())
+}
+
+// checkPriorStudies refuses a spec whose prior studies do not exist or do not fit it.
+func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
+	return specchange.CheckPriors(asked, func(field, name string) (*dparetov1.StudySpec, error) {
+		id, err := resource.ParseStudyName(field, name)
+		if err != nil {
+			return nil, err
+		}
+		record, err := tx.Study(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		return record.GetStudy().GetSpec(), err
+	})
 }
 
 // CheckNew refuses a new study that names ledgers which do not exist or do not fit it, whose record

@@ -2,13 +2,8 @@ package study
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -17,16 +12,14 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/store"
 )
 
 // labelsField is the name of the field with the labels of studies and trials.
 const labelsField = "labels"
 
-// wholeMask is the update mask path that stands for all fields.
-const wholeMask = "*"
-
-// Fields that clients may change. For the spec see checkSpecChange.
+// Fields that clients may change. For the spec see specchange.Check.
 var (
 	mutableStudyFields = []string{"display_name", "description", labelsField, "spec"}
 	mutableTrialFields = []string{labelsField, "note", "attributes", "artifacts"}
@@ -91,6 +84,20 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 	return resp, nil
 }
 
+// noteDesignChange notes that a new spec changes which trials the study will have, or which of them
+// a release may choose, if it comes after the first trial was created. From then on a worker may
+// know a result, before the server does. The first change stays noted: undoing it may depend on
+// results, too.
+func (c *Change) noteDesignChange(after *dparetov1.StudySpec) {
+	study := c.Study.GetStudy()
+	if c.Study.GetNextTrialNumber() == 1 || study.GetDesignChange() != nil || c.Policy.Traits().Prepaid {
+		return
+	}
+	if fields := specchange.DesignDifferences(study.GetSpec(), after); len(fields) > 0 {
+		study.DesignChange = &dparetov1.DesignChange{Fields: fields, Time: timestamppb.New(c.Now)}
+	}
+}
+
 // updatedStudy returns a study before and after an update. It compiles the spec, which is too slow
 // for a write transaction.
 func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.UpdateStudyRequest) (before, after *dparetov1.Study, err error) {
@@ -107,7 +114,7 @@ func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.Upd
 		return nil, nil, err
 	}
 	after = proto.CloneOf(before)
-	if err := applyMask(after, req.GetStudy(), req.GetUpdateMask(), mutableStudyFields); err != nil {
+	if err := specchange.ApplyMask(after, req.GetStudy(), req.GetUpdateMask(), mutableStudyFields); err != nil {
 		return nil, nil, err
 	}
 	after.Spec = spec.WithDefaults(after.GetSpec())
@@ -120,7 +127,8 @@ func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.Upd
 		return before, after, nil
 	}
 	policy := s.Policy(before.GetSpec())
-	if err := checkSpecChange(before.GetSpec(), after.GetSpec(), policy.Traits()); err != nil {
+	traits := policy.Traits()
+	if err := specchange.Check(before.GetSpec(), after.GetSpec(), specchange.Fixed{Domains: traits.OwnDraws, Ledgers: traits.Prepaid}); err != nil {
 		return nil, nil, err
 	}
 	if namesLedger(after.GetSpec()) {
@@ -167,7 +175,7 @@ func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialReque
 		change := proto.CloneOf(req.GetTrial())
 		change.Attributes = attachment.Attributes(trial.GetAttributes(), change.GetAttributes())
 		change.Artifacts = attachment.Artifacts(trial.GetArtifacts(), change.GetArtifacts())
-		if err := applyMask(trial, change, req.GetUpdateMask(), mutableTrialFields); err != nil {
+		if err := specchange.ApplyMask(trial, change, req.GetUpdateMask(), mutableTrialFields); err != nil {
 			return err
 		}
 		if err := c.checkTrialFields(trial); err != nil {
@@ -257,146 +265,4 @@ func (c *Change) setState(state dparetov1.StudyState) *dparetov1.Study {
 		c.TouchStudy()
 	}
 	return c.studies.Present(proto.CloneOf(c.Study))
-}
-
-// applyMask copies the masked fields of src to dst. All of them must be allowed fields or below one.
-func applyMask(dst, src proto.Message, mask *fieldmaskpb.FieldMask, allowed []string) error {
-	paths := mask.GetPaths()
-	if len(paths) == 0 {
-		return invalid.Field("update_mask", "must name the fields to change")
-	}
-	if slices.Equal(paths, []string{wholeMask}) {
-		paths = allowed
-	}
-	var fields invalid.Fields
-	for _, path := range paths {
-		if reason := unsettable(dst.ProtoReflect().Descriptor(), path, allowed); reason != "" {
-			fields.Addf("update_mask", "%.200q %s", path, reason)
-			continue
-		}
-		copyField(dst.ProtoReflect(), src.ProtoReflect(), strings.Split(path, "."))
-	}
-	return fields.Err()
-}
-
-// unsettable returns why an update mask path names no field that can be set, or "".
-func unsettable(message protoreflect.MessageDescriptor, path string, allowed []string) string {
-	names := strings.Split(path, ".")
-	for i, name := range names {
-		if message == nil {
-			return "is below " + strings.Join(names[:i], ".") + ", which is set as a whole"
-		}
-		field := message.Fields().ByName(protoreflect.Name(name))
-		if field == nil {
-			return "is not a field"
-		}
-		if i == 0 && !slices.Contains(allowed, name) {
-			return "cannot be changed, only " + strings.Join(allowed, ", ") + " can"
-		}
-		message = nil
-		if !field.IsList() && !field.IsMap() {
-			message = field.Message()
-		}
-	}
-	return ""
-}
-
-// copyField copies the field of src at a path to dst.
-func copyField(dst, src protoreflect.Message, names []string) {
-	field := dst.Descriptor().Fields().ByName(protoreflect.Name(names[0]))
-	switch {
-	case len(names) > 1 && (dst.Has(field) || src.Has(field)):
-		copyField(dst.Mutable(field).Message(), src.Get(field).Message(), names[1:])
-	case len(names) > 1: // absent from both
-	case src.Has(field):
-		dst.Set(field, src.Get(field))
-	default:
-		dst.Clear(field)
-	}
-}
-
-// checkSpecChange refuses changes that past trials depend on. Allowed are the budget, the lease,
-// early stopping, units, growing domains, and a first ledger to charge releases to, as far as the
-// traits of the policy allow them.
-func checkSpecChange(before, after *dparetov1.StudySpec, traits Traits) error {
-	var fields invalid.Fields
-	allowed := proto.CloneOf(before)
-	allowed.Budget, allowed.Lease, allowed.DisableEarlyStopping = after.GetBudget(), after.GetLease(), after.GetDisableEarlyStopping()
-	if before.GetTestLedger() == "" && !traits.Prepaid {
-		allowed.TestLedger = after.GetTestLedger()
-	}
-	if len(before.GetMetrics()) == len(after.GetMetrics()) {
-		for i, m := range after.GetMetrics() {
-			allowed.Metrics[i].Unit = m.GetUnit()
-		}
-	}
-	if len(before.GetParameters()) == len(after.GetParameters()) {
-		for i, p := range after.GetParameters() {
-			field, reason, sameKind := missing(before.GetParameters()[i], p)
-			if reason != "" {
-				fields.Addf(fmt.Sprintf("study.spec.parameters[%d].%s", i, field), "%s: a domain can only grow", reason)
-			}
-			if sameKind && !traits.OwnDraws {
-				allowed.Parameters[i].Domain = p.GetDomain()
-			}
-		}
-	}
-	for _, path := range Differences(allowed, after) {
-		fields.Addf("study.spec."+path, "cannot be changed: the trials so far depend on it")
-	}
-	return fields.Err()
-}
-
-// missing returns which field of a parameter's new domain lacks a value of the old one and what it
-// should be, "" if none does. Domains of different kinds cannot be compared.
-func missing(before, after *dparetov1.ParameterSpec) (field, reason string, sameKind bool) {
-	switch b := before.GetDomain().(type) {
-	case *dparetov1.ParameterSpec_DoubleDomain:
-		if a := after.GetDoubleDomain(); a != nil {
-			field, reason = missingEnd("double_domain", b.DoubleDomain.GetMin(), b.DoubleDomain.GetMax(), a.GetMin(), a.GetMax())
-			return field, reason, true
-		}
-	case *dparetov1.ParameterSpec_IntegerDomain:
-		if a := after.GetIntegerDomain(); a != nil {
-			field, reason = missingEnd("integer_domain", b.IntegerDomain.GetMin(), b.IntegerDomain.GetMax(), a.GetMin(), a.GetMax())
-			return field, reason, true
-		}
-	case *dparetov1.ParameterSpec_DiscreteDomain:
-		if a := after.GetDiscreteDomain(); a != nil {
-			field, reason = missingValue("discrete_domain.values", b.DiscreteDomain.GetValues(), a.GetValues())
-			return field, reason, true
-		}
-	case *dparetov1.ParameterSpec_CategoricalDomain:
-		if a := after.GetCategoricalDomain(); a != nil {
-			field, reason = missingValue("categorical_domain.categories", b.CategoricalDomain.GetCategories(), a.GetCategories())
-			return field, reason, true
-		}
-	}
-	return "", "", false
-}
-
-// missingEnd implements missing for intervals.
-func missingEnd[T int64 | float64](domain string, oldMin, oldMax, newMin, newMax T) (field, reason string) {
-	switch {
-	case newMin > oldMin:
-		return domain + ".min", fmt.Sprintf("must be at most %v, is %v", oldMin, newMin)
-	case newMax < oldMax:
-		return domain + ".max", fmt.Sprintf("must be at least %v, is %v", oldMax, newMax)
-	default:
-		return "", ""
-	}
-}
-
-// missingValue implements missing for lists.
-func missingValue[T comparable](field string, before, after []T) (string, string) {
-	present := make(map[T]bool, len(after))
-	for _, v := range after {
-		present[v] = true
-	}
-	for _, v := range before {
-		if !present[v] {
-			return field, fmt.Sprintf("must hold %v, as before", v)
-		}
-	}
-	return "", ""
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/dpareto/dpareto/server/publish/private"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -89,8 +90,8 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	if asked.GetSpec().Seed != nil && asked.GetSpec().GetSeed() != asked.GetSeed() {
 		fields.Addf(path+".seed", "must equal spec.seed, %d", asked.GetSpec().GetSeed())
 	}
-	if n := len(asked.GetSpec().GetPriorStudies()); n > study.MaxPriorStudies {
-		fields.Addf(path+".spec.prior_studies", "must hold at most %d studies, holds %d", study.MaxPriorStudies, n)
+	if n := len(asked.GetSpec().GetPriorStudies()); n > specchange.MaxPriorStudies {
+		fields.Addf(path+".spec.prior_studies", "must hold at most %d studies, holds %d", specchange.MaxPriorStudies, n)
 	}
 	for j, name := range asked.GetSpec().GetPriorStudies() { // they may have been deleted
 		if _, err := resource.ParseStudyName("", name); err != nil || name == asked.GetName() {

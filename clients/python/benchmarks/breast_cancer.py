@@ -304,13 +304,13 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def run(path: Path, seeds: int) -> None:
+def run(path: Path, seeds: range) -> None:
     """Runs the studies that are not in a file yet, and appends them."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     done = {(s["way"], s["seed"]) for s in read(path)}
-    for seed in range(1, seeds + 1):
+    for seed in seeds:
         for way in WAYS:
             if (way, seed) in done:
                 continue
@@ -365,10 +365,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=["run", "table"])
     parser.add_argument("file", type=Path)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--last-seed", type=int, default=10)
     arguments = parser.parse_args()
     if arguments.command == "run":
-        run(arguments.file, arguments.seeds)
+        run(arguments.file, range(arguments.first_seed, arguments.last_seed + 1))
     else:
         table(arguments.file)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import platform
 import re
 import subprocess
 import sys
@@ -82,6 +83,49 @@ def test_the_notebook(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = [o.get("data", {}) for cell in notebook.cells for o in cell.get("outputs", [])]
     assert sum("image/png" in data for data in outputs) == 5
     assert sum("text/html" in data for data in outputs) == 6
+
+
+def test_suggesting_in_the_readme(client: dpfront.Client) -> None:
+    (block,) = [b for b in BLOCKS if "suggest_float" in b and "optuna" not in b]
+    names: dict[str, Any] = {
+        "dpfront": dpfront,
+        "Float": dpfront.Float,
+        "client": client,
+        "platform": platform,
+        "metrics": [
+            dpfront.Minimize("error", 1),
+            dpfront.epsilon(
+                dpfront.opacus(dataset_size=10_000, batch_size=100, epochs=5, delta=1e-6)
+            ),
+        ],
+        "error_of": lambda rate, sigma: 0.1 + 0.01 * sigma + 0.1 * abs(rate - 0.1),
+    }
+    exec(block, names)
+    study, wider = names["study"], names["wider"]
+    assert len(study.trials("state = SUCCEEDED")) == 6
+    assert {"learning_rate": 0.1, "noise_multiplier": 2.0} in [t.params for t in study.trials()]
+    assert study.trials()[0].user_attrs == {"host": platform.node()}
+    assert wider.parameters[-1].id == "clip"
+    (block,) = [b for b in BLOCKS if "print(study.recommend" in b and "local_server" not in b]
+    exec(block, names)
+
+
+def test_optuna_in_the_readme(client: dpfront.Client) -> None:
+    optuna = pytest.importorskip("optuna")
+    (block,) = [b for b in BLOCKS if "integrations.optuna" in b]
+    names: dict[str, Any] = {
+        "dpfront": dpfront,
+        "Maximize": dpfront.Maximize,
+        "optuna": optuna,
+        "FloatDistribution": optuna.distributions.FloatDistribution,
+        "IntDistribution": optuna.distributions.IntDistribution,
+        "client": client,
+        "privacy": dpfront.opacus(dataset_size=10_000, batch_size=100, epochs="epochs", delta=1e-6),
+        "train_one_epoch": lambda noise: 0.9 - 0.05 * noise,
+    }
+    exec(block, names)
+    assert len(names["study"].trials) == 8
+    assert len(names["sampler"].study.front()) > 1
 
 
 def test_the_ways_to_publish_of_the_readme(client: dpfront.Client) -> None:

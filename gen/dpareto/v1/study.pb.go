@@ -546,9 +546,10 @@ type StudySpec struct {
 	Trainer *TrainerSpec `protobuf:"bytes,11,opt,name=trainer,proto3" json:"trainer,omitempty"`
 	// Names of at most 20 earlier studies whose successful trials serve as a prior: what a model
 	// expects until the study's own trials show otherwise. They must exist when the study is
-	// created, with the same parameters by id and domain, or smaller domains, or without those
-	// in prior_values, and the same objectives by id, goal and transform. Each suggestion reads their
-	// trials, at most about 1,000 measurements; trials deleted in the meantime no longer count.
+	// created, with the same objectives by id, goal and transform, and the same parameters by id and
+	// domain, or smaller domains, or without those in prior_values. The conditions of parameters must
+	// agree on every configuration there. Each suggestion reads their trials, at most about 1,000
+	// measurements; trials deleted in the meantime no longer count.
 	PriorStudies []string `protobuf:"bytes,12,rep,name=prior_studies,json=priorStudies,proto3" json:"prior_studies,omitempty"`
 	// Keeps noisy values only and enforces declared privacy budgets, so that all results may
 	// be published. Not together with random_stopping.

@@ -21,6 +21,7 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/page"
 	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 )
@@ -73,7 +74,7 @@ func (l *Ledgers) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerR
 		default:
 			existing := proto.CloneOf(record.GetLedger())
 			existing.Uid, existing.CreateTime = "", nil
-			if paths := study.Differences(existing, declared); len(paths) > 0 {
+			if paths := specchange.Differences(existing, declared); len(paths) > 0 {
 				return status.Errorf(codes.AlreadyExists, "%s exists with other fields; fields that differ: %s",
 					resource.LedgerName(id), differences(existing, declared, paths))
 			}

@@ -24,7 +24,7 @@ func newStudy(algorithm dparetov1.Algorithm) (*dparetov1.Study, error) {
 	}
 	spec := file.Study.GetSpec()
 	spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm}
-	spec.Budget = nil
+	spec.Budget, spec.Replicates = nil, 1
 	spec.Seed = new(uint64)
 	return file.Study, nil
 }

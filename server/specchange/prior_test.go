@@ -1,4 +1,4 @@
-package study_test
+package specchange_test
 
 import (
 	"fmt"
@@ -101,5 +101,115 @@ func TestPriorValuesAreChecked(t *testing.T) {
 	err := create(func(a *dparetov1.StudySpec) { a.PriorValues["clip"] = number(0.25) })
 	if status.Code(err) != codes.AlreadyExists || !strings.HasSuffix(status.Convert(err).Message(), "differ: prior_values") {
 		t.Errorf("another value: %v", err)
+	}
+}
+
+// whole returns the value of an integer parameter.
+func whole(n int64) *dparetov1.Value {
+	return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: n}}
+}
+
+// kind returns the value of a categorical parameter.
+func kind(name string) *dparetov1.Value {
+	return &dparetov1.Value{Kind: &dparetov1.Value_StringValue{StringValue: name}}
+}
+
+func where(parent string, values ...*dparetov1.Value) *dparetov1.Condition {
+	return &dparetov1.Condition{Parent: parent, Values: values}
+}
+
+// layered returns a spec that also chooses up to most layers and their width, under conditions.
+func layered(most int64, layers, width *dparetov1.Condition) *dparetov1.StudySpec {
+	asked := enginetest.RunSpec()
+	asked.Parameters = append(asked.GetParameters(),
+		&dparetov1.ParameterSpec{
+			Id: "layers", Scale: dparetov1.Scale_SCALE_LINEAR, Condition: layers,
+			Domain: &dparetov1.ParameterSpec_IntegerDomain{IntegerDomain: &dparetov1.IntegerDomain{Min: 1, Max: most}},
+		},
+		&dparetov1.ParameterSpec{
+			Id: "width", Scale: dparetov1.Scale_SCALE_LINEAR, Condition: width,
+			Domain: &dparetov1.ParameterSpec_DiscreteDomain{DiscreteDomain: &dparetov1.DiscreteDomain{Values: []float64{0, 16, 64}}},
+		},
+		&dparetov1.ParameterSpec{
+			Id: "rate", Scale: dparetov1.Scale_SCALE_LINEAR, Domain: asked.GetParameters()[0].GetDomain(),
+			Condition: where("width", number(16)),
+		})
+	return asked
+}
+
+// withKind adds the parameter kind, which prior studies lack, if a value there is given.
+func withKind(asked *dparetov1.StudySpec, there string) *dparetov1.StudySpec {
+	asked.Parameters = append(asked.GetParameters(), &dparetov1.ParameterSpec{
+		Id:     "kind",
+		Domain: &dparetov1.ParameterSpec_CategoricalDomain{CategoricalDomain: &dparetov1.CategoricalDomain{Categories: []string{"linear", "net", "tree"}}},
+	})
+	if there != "" {
+		asked.PriorValues = map[string]*dparetov1.Value{"kind": kind(there)}
+	}
+	return asked
+}
+
+// A study whose parameters exist at other configurations is no prior: its trials could not be read.
+// Any other is one, however its conditions are written.
+func TestPriorConditionsAreChecked(t *testing.T) {
+	net := where("kind", kind("net"))
+	for name, tc := range map[string]struct {
+		prior, asked *dparetov1.StudySpec
+		want         string // what is refused, "" if nothing
+	}{
+		"same":         {layered(3, nil, where("layers", whole(2), whole(3))), layered(3, nil, where("layers", whole(3), whole(2))), ""},
+		"none":         {layered(2, nil, nil), layered(2, nil, nil), ""},
+		"always holds": {layered(2, nil, nil), layered(2, nil, where("layers", whole(1), whole(2))), ""},
+		"grown":        {layered(2, nil, where("layers", whole(2))), layered(3, nil, where("layers", whole(2), whole(3))), ""},
+		"fewer": {
+			layered(2, nil, nil), layered(2, nil, where("layers", whole(2))),
+			"parameter width exists where layers = 2 here, and always there",
+		},
+		"more": {
+			layered(3, nil, where("layers", whole(2))), layered(3, nil, where("layers", whole(3), whole(2))),
+			"parameter width exists where layers is one of 2, 3 here, and where layers = 2 there",
+		},
+		"lost": {
+			layered(2, nil, where("layers", whole(2))), layered(2, nil, nil),
+			"parameter width exists always here, and where layers = 2 there",
+		},
+		"only where it grew": {
+			layered(2, nil, nil), layered(3, nil, where("layers", whole(3))),
+			"parameter width exists never here, and always there",
+		},
+		"another parent": {
+			withKind(layered(2, nil, net), ""), withKind(layered(2, net, where("layers", whole(2))), ""),
+			"parameter layers exists where kind = net here, and always there",
+		},
+		"above the parent": {
+			withKind(layered(2, net, where("layers", whole(2))), ""), withKind(layered(2, net, where("layers", whole(1))), ""),
+			"parameter width exists where kind = net and layers = 1 here, and where kind = net and layers = 2 there",
+		},
+		"both exist together":   {withKind(layered(2, net, net), ""), withKind(layered(2, net, where("layers", whole(1), whole(2))), ""), ""},
+		"prior value":           {layered(2, nil, where("layers", whole(2))), withKind(layered(2, net, where("layers", whole(2))), "net"), ""},
+		"prior value elsewhere": {layered(2, nil, nil), withKind(layered(2, net, nil), "tree"), "parameter layers exists never here, and always there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := enginetest.With(t, enginetest.Random())
+			s.Runs(t, func(prior *dparetov1.StudySpec) { prior.Parameters = tc.prior.GetParameters() })
+			for range 30 { // reach each branch
+				s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
+			}
+			tc.asked.PriorStudies = []string{"studies/runs"}
+			resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: tc.asked}})
+			if tc.want != "" {
+				if got := violation(err); got != "study.spec.prior_studies[0]: studies/runs cannot be a prior: "+tc.want {
+					t.Errorf("%s, want %s", got, tc.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			snapshot, err := s.Engine.Read(t.Context(), "next", resp.GetStudy().GetUid())
+			if err != nil || len(snapshot.History.Prior) != 30 {
+				t.Errorf("%v, %v", snapshot, err)
+			}
+		})
 	}
 }

@@ -1,4 +1,4 @@
-package study_test
+package specchange_test
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/server/specchange"
 )
 
 func TestDifferences(t *testing.T) {
@@ -30,14 +30,14 @@ func TestDifferences(t *testing.T) {
 		"trainer":                                 func(s *dparetov1.StudySpec) { s.Trainer = nil },
 	} {
 		other := proto.CloneOf(base)
-		if paths := study.Differences(base, other); len(paths) != 0 {
+		if paths := specchange.Differences(base, other); len(paths) != 0 {
 			t.Fatalf("equal specs differ in %v", paths)
 		}
 		change(other)
-		if got := study.Differences(base, other); !slices.Equal(got, []string{want}) {
+		if got := specchange.Differences(base, other); !slices.Equal(got, []string{want}) {
 			t.Errorf("differences %v, want %s", got, want)
 		}
-		if got := study.Differences(other, base); !slices.Equal(got, []string{want}) {
+		if got := specchange.Differences(other, base); !slices.Equal(got, []string{want}) {
 			t.Errorf("the other way round: differences %v, want %s", got, want)
 		}
 	}

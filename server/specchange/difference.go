@@ -1,4 +1,4 @@
-package study
+package specchange
 
 import (
 	"fmt"
