@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
 )
 
 // gaussianSpec is a study of the Gaussian mechanism with sensitivity 1, at δ = 1e-5.
@@ -441,5 +442,30 @@ func TestLedgerOfLateResult(t *testing.T) {
 		if e.GetShortenedRuns() != 0 {
 			t.Errorf("%v", e)
 		}
+	}
+}
+
+// Servers before the check of runs kept trials with more runs than replicates: their ledger does not
+// shrink.
+func TestLedgerOfMoreRunsThanReplicates(t *testing.T) {
+	f := start(t)
+	study := f.create("gaussian", gaussianSpec())
+	trial := f.one(study, "a")
+	f.tell(trial, 0.5)
+	err := f.records.Update(t.Context(), store.In(store.StudyScope("gaussian")), func(tx *store.Tx) error {
+		record, err := tx.Trial("gaussian", trial.GetNumber())
+		if err != nil {
+			return err
+		}
+		record.GetTrial().GetFinalMeasurement().GetMetrics()["error"].Runs = []float64{0.4, 0.5, 0.6}
+		return tx.PutTrial("gaussian", record)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := f.ledger(study, 0)
+	one := trial.GetComputedMetrics()["epsilon"].GetValue()
+	if l.GetRuns() != 3 || !(l.GetFixedInAdvance().GetEpsilon() > one) {
+		t.Errorf("three runs of ε = %g are charged as %v", one, l)
 	}
 }

@@ -143,7 +143,7 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 	if study.IsSeeded(trial) {
 		l.seeded++
 	}
-	attempts, runs := int64(trial.GetAttempt()), int64(trial.GetReplicates())
+	attempts, runs := int64(trial.GetAttempt()), runsOf(trial)
 	l.See(trial)
 	last := l.compiled.LastStep(point)
 	add := func(outcome dparetov1.LedgerOutcome, n, step int64) {
@@ -184,6 +184,25 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 func isLastAttempt(record *storev1.TrialRecord) bool {
 	last := study.LastToken(record)
 	return last != "" && record.GetCompletionToken() == last
+}
+
+// runsOf returns the number of runs of an attempt at a trial: its replicates, or more if stores of
+// servers that did not refuse it hold a value of more runs.
+func runsOf(trial *dparetov1.Trial) int64 {
+	runs := int64(trial.GetReplicates())
+	see := func(measurements ...*dparetov1.Measurement) {
+		for _, m := range measurements {
+			for _, value := range m.GetMetrics() {
+				runs = max(runs, int64(len(value.GetRuns())))
+			}
+		}
+	}
+	see(trial.GetFinalMeasurement())
+	see(trial.GetMeasurements()...)
+	for _, a := range trial.GetPastAttempts() {
+		see(a.GetMeasurements()...)
+	}
+	return runs
 }
 
 // stored returns the metric of a trial's run up to a step, nil if the trial does not hold it.
