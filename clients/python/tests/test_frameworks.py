@@ -228,7 +228,7 @@ def steps(
     import torch
 
     model, optimizer = made[:2]
-    for _ in range(CONFIGURATION["epochs"]):
+    for _ in range(int(CONFIGURATION["epochs"])):
         for x, y in loader:
             optimizer.zero_grad()
             predicted = model(torch.cat([x] * copies))
@@ -263,7 +263,7 @@ def test_clipping(study: Study, case: str, what: str | None) -> None:
     from opacus.utils.batch_memory_manager import BatchMemoryManager
 
     kind = case.split(",")[0]
-    options: dict[str, Any] = {
+    kinds: dict[str, dict[str, Any]] = {
         "flat": {"max_grad_norm": 1.0},
         "per layer": {"max_grad_norm": [1.0, 0.5], "clipping": "per_layer"},
         "ghost": {
@@ -271,12 +271,16 @@ def test_clipping(study: Study, case: str, what: str | None) -> None:
             "grad_sample_mode": "ghost",
             "criterion": torch.nn.CrossEntropyLoss(),
         },
-    }[kind]
+    }
 
     def run(engine: Any) -> None:
         model, optimizer, loader = parts()
         made = engine.make_private(
-            module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, **options
+            module=model,
+            optimizer=optimizer,
+            data_loader=loader,
+            noise_multiplier=1.0,
+            **kinds[kind],
         )
         optimizer, loader = made[1], made[-1]
         criterion = made[2] if kind == "ghost" and "another" not in case else None

@@ -474,7 +474,7 @@ class _Run:
         seeds = [torch.initial_seed()]
         if torch.cuda.is_initialized():  # its noise has a generator of its own
             seeds.append(torch.cuda.initial_seed())
-        return min(seeds) < LARGEST_HAND_SET_SEED
+        return bool(min(seeds) < LARGEST_HAND_SET_SEED)
 
 
 def _privacy_metrics(trial: Trial) -> list[Any]:
