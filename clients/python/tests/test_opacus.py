@@ -201,6 +201,28 @@ def test_a_run_may_end_at_a_checkpoint(study: Study) -> None:
     assert info.raw.final_measurement.step == 1
 
 
+@pytest.mark.parametrize("how", ["report", "tell"])
+def test_results_before_their_step(study: Study, how: str) -> None:
+    """A loop over range(epochs) that reports its variable is one behind, and so is its ε."""
+
+    def behind(engine: Engine) -> None:
+        _, _, loader = engine.make_private()
+        for epoch in range(2):
+            engine.epsilon = engine.case["epochs"][epoch]["epsilon"]
+            for _ in loader.batch_sampler:
+                engine.step(1.0, 1 / 8)
+            if epoch == 1 and how == "report":
+                trial.report(epoch, accuracy=0.5)
+        trial.tell(accuracy=0.5, step=1)
+
+    trial, engine = study.ask(fixed=CONFIGURATION), Engine(ok_case())
+    with pytest.raises(PrivacyMismatch) as caught, dpfront.opacus_trial(trial, engine):
+        behind(engine)
+    assert str(caught.value).startswith("step of a result: 1 after 2 epochs in training")
+    check_given_back(study, trial)
+    assert "report" not in vars(trial)
+
+
 def test_lots_without_a_step(study: Study) -> None:
     def skip(engine: Engine) -> None:
         *_, loader = engine.make_private()

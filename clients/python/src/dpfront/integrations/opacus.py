@@ -155,6 +155,8 @@ class _Run:
             return made
 
         self.engine.make_private = make_private
+        if self.checkpoint:
+            self.watch_reports()
         try:
             yield
         finally:
@@ -273,6 +275,36 @@ class _Run:
             wrap(ghost, "get_clipping_coef", clip_ghost)
             wrap(optimizer, "accumulate", accumulate)
         wrap(optimizer, "add_noise", add_noise)
+
+    def watch_reports(self) -> None:
+        """Follows where results belong: ε is that of their step."""
+        trial: Any = self.trial
+        report, tell = trial.report, trial.tell
+
+        def reported(step: int, *args: Any, **kwargs: Any) -> Any:
+            self.check_step(step)
+            return report(step, *args, **kwargs)
+
+        def told(*args: Any, step: int | None = None, **kwargs: Any) -> Any:
+            if step is not None:
+                self.check_step(step)
+            return tell(*args, step=step, **kwargs)
+
+        trial.report, trial.tell = reported, told
+        self.undo += [partial(delattr, trial, "report"), partial(delattr, trial, "tell")]
+
+    def check_step(self, step: int) -> None:
+        if self.lots == 0:
+            return
+        in_steps = self.in_steps()
+        made = self.steps if in_steps else -(-self.steps // self.lots)
+        if step < made:
+            self.fail(
+                "step of a result",
+                f"{step} after {made} {'steps' if in_steps else 'epochs'}",
+                f"at least {made}",
+                "count from 1: a result belongs to what was trained before it",
+            )
 
     def clipped(self, norm: float, gradients: int) -> None:
         self.norm = max(self.norm, norm)
@@ -433,9 +465,12 @@ class _Run:
         """Returns the step of a report now: the epoch, or the number of steps if the study's
         checkpoint parameter is in steps.
         """
-        epoch, plan = self.steps // self.lots, self.plans[0]
-        in_steps = self.trial.params.get(self.checkpoint) == plan.steps
-        return epoch * plan.lots if in_steps else epoch
+        epoch = self.steps // self.lots
+        return epoch * self.plans[0].lots if self.in_steps() else epoch
+
+    def in_steps(self) -> bool:
+        """Whether the study's checkpoint parameter counts steps, not epochs."""
+        return bool(self.trial.params.get(self.checkpoint) == self.plans[0].steps)
 
     def check_epsilon(self, plan: _Plan) -> None:
         accountant, epoch = self.engine.accountant, self.steps // self.lots
