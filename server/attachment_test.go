@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -250,5 +251,25 @@ func TestPublicationsKeepNoAttachments(t *testing.T) {
 				t.Errorf("import: %v", err)
 			}
 		})
+	}
+}
+
+// A request with very many artifacts is refused at once, and not merged with them first.
+func TestManyArtifactsAreRefusedAtOnce(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	trial := f.one(study, "w")
+	artifacts := make([]*dparetov1.Artifact, 200_000)
+	for i := range artifacts {
+		artifacts[i] = &dparetov1.Artifact{Id: fmt.Sprint(i), Uri: "x"}
+	}
+	begin := time.Now()
+	wantCode(t, f.attach(trial.GetName(), nil, artifacts...), codes.InvalidArgument, "must hold at most 64")
+	_, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+		Parent: study, Trial: &dparetov1.Trial{Parameters: trial.GetParameters(), Artifacts: artifacts},
+	})
+	wantCode(t, err, codes.InvalidArgument, "must hold at most 64")
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("took %v", took)
 	}
 }

@@ -26,6 +26,8 @@ const (
 	maxDepth     = 16
 	maxArtifacts = 64
 	maxURI       = 2_000
+	// maxChanges is the number of artifacts in a request that can replace all by others.
+	maxChanges = 2 * maxArtifacts
 )
 
 // digest matches a SHA-256 in hexadecimal digits.
@@ -115,6 +117,7 @@ func JSON(value *structpb.Value) ([]byte, error) {
 func checkArtifacts(field string, artifacts []*dparetov1.Artifact, fields *invalid.Fields) {
 	if n := len(artifacts); n > maxArtifacts {
 		fields.Addf(field, "must hold at most %d, holds %d", maxArtifacts, n)
+		return
 	}
 	seen := make(map[string]bool)
 	for i, a := range artifacts {
@@ -151,8 +154,12 @@ func Attributes(attributes, changes map[string]*structpb.Value) map[string]*stru
 }
 
 // Artifacts returns artifacts with changes applied in their order: each replaces the artifact with its
-// id, or comes last if there is none. One that has nothing but an id removes that artifact.
+// id, or comes last if there is none. One that has nothing but an id removes that artifact. More than
+// maxChanges are not applied but added, for Check to refuse: applying them takes time.
 func Artifacts(artifacts, changes []*dparetov1.Artifact) []*dparetov1.Artifact {
+	if len(changes) > maxChanges {
+		return slices.Concat(artifacts, changes)
+	}
 	out := slices.Clone(artifacts)
 	for _, change := range changes {
 		i := slices.IndexFunc(out, func(a *dparetov1.Artifact) bool { return a.GetId() == change.GetId() })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -144,7 +143,7 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 	if study.IsSeeded(trial) {
 		l.seeded++
 	}
-	attempts, runs := int64(trial.GetAttempt()), max(int64(trial.GetReplicates()), reportedRuns(trial))
+	attempts, runs := int64(trial.GetAttempt()), runsOf(trial)
 	l.See(trial)
 	last := l.compiled.LastStep(point)
 	add := func(outcome dparetov1.LedgerOutcome, n, step int64) {
@@ -187,20 +186,23 @@ func isLastAttempt(record *storev1.TrialRecord) bool {
 	return last != "" && record.GetCompletionToken() == last
 }
 
-// reportedRuns returns the largest number of runs in a measurement of a trial. It exceeds the trial's
-// replicates only in a store that an earlier version wrote.
-func reportedRuns(trial *dparetov1.Trial) int64 {
-	measurements := append(slices.Clone(trial.GetMeasurements()), trial.GetFinalMeasurement())
-	for _, a := range trial.GetPastAttempts() {
-		measurements = append(measurements, a.GetMeasurements()...)
-	}
-	most := 0
-	for _, m := range measurements {
-		for _, value := range m.GetMetrics() {
-			most = max(most, len(value.GetRuns()))
+// runsOf returns the number of runs of an attempt at a trial: its replicates, or more if stores of
+// servers that did not refuse it hold a value of more runs.
+func runsOf(trial *dparetov1.Trial) int64 {
+	runs := int64(trial.GetReplicates())
+	see := func(measurements ...*dparetov1.Measurement) {
+		for _, m := range measurements {
+			for _, value := range m.GetMetrics() {
+				runs = max(runs, int64(len(value.GetRuns())))
+			}
 		}
 	}
-	return int64(most)
+	see(trial.GetFinalMeasurement())
+	see(trial.GetMeasurements()...)
+	for _, a := range trial.GetPastAttempts() {
+		see(a.GetMeasurements()...)
+	}
+	return runs
 }
 
 // stored returns the metric of a trial's run up to a step, nil if the trial does not hold it.

@@ -281,6 +281,20 @@ def test_equal_parts_are_counted() -> None:
     )
 
 
+def test_selection_from_a_single_run_keeps_its_steps() -> None:
+    """Of one run that is always selected, the base is the mechanism, with all of its steps."""
+    step = dp.PoissonSampledDpEvent(0.01, dp.GaussianDpEvent(1.0))
+    run = dp.SelfComposedDpEvent(step, 1000)
+    once = dp.RepeatAndSelectDpEvent(run, 1.0, 1.0)
+    privacy = from_event(once, delta=DELTA, adjacency="add_remove")
+    assert privacy == from_event(run, delta=DELTA, adjacency="add_remove")
+    both = dp.ComposedDpEvent([dp.SelfComposedDpEvent(once, 3), dp.SelfComposedDpEvent(step, 5)])
+    mechanism = from_event(both, delta=DELTA, adjacency="add_remove").mechanism
+    assert isinstance(mechanism, p.Composition)
+    steps = [m.mechanism.steps for m in mechanism.parts if isinstance(m.mechanism, DpSgd)]
+    assert steps == [3000, 5]
+
+
 class Subclass(dp.GaussianDpEvent):  # type: ignore[misc] # mypy reads no types of it
     pass
 

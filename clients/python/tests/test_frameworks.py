@@ -216,3 +216,117 @@ def test_mnist(binary: str, tmp_path: Path) -> None:
     )
     assert process.returncode == 0, process.stderr
     assert "ε by Opacus" in process.stdout
+
+
+# Opacus accounts for the following as for any other run.
+
+
+def steps(
+    made: Any, loader: Any, criterion: Any = None, scheduler: Any = None, copies: int = 1
+) -> None:
+    """Trains two epochs on a number of copies of every record."""
+    import torch
+
+    model, optimizer = made[:2]
+    for _ in range(int(CONFIGURATION["epochs"])):
+        for x, y in loader:
+            optimizer.zero_grad()
+            predicted = model(torch.cat([x] * copies))
+            (criterion or torch.nn.CrossEntropyLoss())(
+                predicted, torch.cat([y] * copies)
+            ).backward()
+            optimizer.step()
+            if scheduler is not None:
+                scheduler.step()
+
+
+@pytest.mark.parametrize(
+    ("case", "what"),
+    [
+        ("flat", None),
+        ("flat, norm changed between lots", None),
+        ("flat, norm changed within a lot", "clipping norm"),
+        ("flat, two copies of a record", "gradients in a step"),
+        ("per layer", None),
+        ("per layer, norm changed", "clipping norm"),
+        ("ghost", None),
+        ("ghost, split lots", None),
+        ("ghost, norm changed", "clipping norm"),
+        ("ghost, two copies of a record", "gradients in a step"),
+        ("ghost, another criterion", "clipping"),
+    ],
+)
+def test_clipping(study: Study, case: str, what: str | None) -> None:
+    import torch
+    from opacus import PrivacyEngine
+    from opacus.schedulers import ExponentialGradClip
+    from opacus.utils.batch_memory_manager import BatchMemoryManager
+
+    kind = case.split(",")[0]
+    kinds: dict[str, dict[str, Any]] = {
+        "flat": {"max_grad_norm": 1.0},
+        "per layer": {"max_grad_norm": [1.0, 0.5], "clipping": "per_layer"},
+        "ghost": {
+            "max_grad_norm": 1.0,
+            "grad_sample_mode": "ghost",
+            "criterion": torch.nn.CrossEntropyLoss(),
+        },
+    }
+
+    def run(engine: Any) -> None:
+        model, optimizer, loader = parts()
+        made = engine.make_private(
+            module=model,
+            optimizer=optimizer,
+            data_loader=loader,
+            noise_multiplier=1.0,
+            **kinds[kind],
+        )
+        optimizer, loader = made[1], made[-1]
+        criterion = made[2] if kind == "ghost" and "another" not in case else None
+        copies = 2 if "copies" in case else 1
+        scheduler = ExponentialGradClip(optimizer, gamma=0.5) if "changed" in case else None
+        if "split" in case or "within" in case:
+            with BatchMemoryManager(
+                data_loader=loader, max_physical_batch_size=16, optimizer=optimizer
+            ) as split:
+                steps(made, split, criterion, scheduler, copies)
+        else:
+            steps(made, loader, criterion, scheduler, copies)
+        assert "add_noise" in vars(optimizer)
+        seen.append(optimizer)
+
+    seen: list[Any] = []
+    trial, engine = study.ask(fixed=CONFIGURATION), PrivacyEngine()
+    if what is None:
+        with dpfront.opacus_trial(trial, engine, lambda: 0.5):
+            run(engine)
+        assert study.trials()[0].state == "succeeded"
+        assert "add_noise" not in vars(seen[0])
+        return
+    with (
+        pytest.raises(dpfront.PrivacyMismatch) as caught,
+        dpfront.opacus_trial(trial, engine, lambda: 0.5),
+    ):
+        run(engine)
+    assert caught.value.what == what
+    assert study.trials()[0].state == "queued"
+
+
+def test_a_generator_of_the_noise_that_is_set_later(study: Study) -> None:
+    import torch
+    from opacus import PrivacyEngine
+
+    trial, engine = study.ask(fixed=CONFIGURATION), PrivacyEngine()
+    with dpfront.opacus_trial(trial, engine, lambda: 0.5):
+        model, optimizer, loader = parts()
+        made = engine.make_private(
+            module=model,
+            optimizer=optimizer,
+            data_loader=loader,
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+        )
+        made[1].generator = torch.Generator().manual_seed(2**40)
+        steps(made, made[-1])
+    assert study.trials()[0].raw.final_measurement.seeded

@@ -22,6 +22,7 @@ from .opacus_examples import CASES, CONFIGURATION, EXAMPLES, FIXTURE, FOLDER, MI
 
 RECORDED = json.loads(FIXTURE.read_text())
 _ids = itertools.count(1)
+DRAWN = 4817873509824692282  # a seed that PyTorch drew
 
 
 @pytest.fixture
@@ -71,6 +72,11 @@ class Engine:
             sampler = type(name, (), {"__module__": module})()
         optimizer = SimpleNamespace(
             noise_multiplier=self.case["noise_multiplier"],
+            max_grad_norm=1.0,
+            generator=None,
+            grad_samples=[[0.0]],
+            clip_and_accumulate=lambda: None,
+            add_noise=lambda: None,
             original_optimizer=SimpleNamespace(register_step_post_hook=self.hook),
         )
         return None, optimizer, SimpleNamespace(batch_sampler=sampler)
@@ -193,6 +199,28 @@ def test_a_run_may_end_at_a_checkpoint(study: Study) -> None:
     (info,) = study.trials()
     assert info.state == "succeeded"
     assert info.raw.final_measurement.step == 1
+
+
+@pytest.mark.parametrize("how", ["report", "tell"])
+def test_results_before_their_step(study: Study, how: str) -> None:
+    """A loop over range(epochs) that reports its variable is one behind, and so is its ε."""
+
+    def behind(engine: Engine) -> None:
+        _, _, loader = engine.make_private()
+        for epoch in range(2):
+            engine.epsilon = engine.case["epochs"][epoch]["epsilon"]
+            for _ in loader.batch_sampler:
+                engine.step(1.0, 1 / 8)
+            if epoch == 1 and how == "report":
+                trial.report(epoch, accuracy=0.5)
+        trial.tell(accuracy=0.5, step=1)
+
+    trial, engine = study.ask(fixed=CONFIGURATION), Engine(ok_case())
+    with pytest.raises(PrivacyMismatch) as caught, dpfront.opacus_trial(trial, engine):
+        behind(engine)
+    assert str(caught.value).startswith("step of a result: 1 after 2 epochs in training")
+    check_given_back(study, trial)
+    assert "report" not in vars(trial)
 
 
 def test_lots_without_a_step(study: Study) -> None:
@@ -341,23 +369,30 @@ def test_the_caller_may_report(study: Study) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "secure", "generator", "seeded"),
+    ("seed", "cuda", "secure", "generator", "seeded"),
     [
-        (42, False, None, True),
-        (4817873509824692282, False, None, False),
-        (4817873509824692282, False, object(), True),
-        (42, True, None, False),
+        (42, None, False, None, True),
+        (DRAWN, None, False, None, False),
+        (DRAWN, None, False, object(), True),
+        (42, None, True, None, False),
+        (DRAWN, 42, False, None, True),
+        (DRAWN, DRAWN, False, None, False),
     ],
 )
 def test_seeded_runs_are_marked(
     study: Study,
     monkeypatch: pytest.MonkeyPatch,
     seed: int,
+    cuda: int | None,
     secure: bool,
     generator: Any,
     seeded: bool,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(initial_seed=lambda: seed))
+    torch = SimpleNamespace(
+        initial_seed=lambda: seed,
+        cuda=SimpleNamespace(is_initialized=lambda: cuda is not None, initial_seed=lambda: cuda),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
     trial, engine = study.ask(fixed=CONFIGURATION), Engine(ok_case())
     engine.secure_mode = secure
     with dpfront.opacus_trial(trial, engine, lambda: 0.5):

@@ -454,6 +454,37 @@ def test_should_stop(client: Client) -> None:
     assert epsilon(trial) == ended.metrics["epsilon"]
 
 
+def test_should_stop_does_not_know_how_far_the_run_is(client: Client) -> None:
+    """The run went on after its last report: ε of that is not ε of what is returned."""
+    sampler, study = make(client, "should-stop-later", checkpoint_parameter="epochs")
+    study.enqueue_trial({"epochs": 20})
+    trial = study.ask(SPACE)
+    whole = epsilon(trial)
+    assert not report(trial, 1, accuracy=0.5)
+    asked = dpareto_trial(trial)
+    sampler.study.stop_trial(1, "enough")
+    asked._stop_reason = "enough"  # as after a renewal, when five epochs have run
+    assert should_stop(trial)
+    assert epsilon(trial) == whole
+    study.tell(trial, (0.9, epsilon(trial)))
+    ended = sampler.study.get_trial(1)  # the checkpoint is a point of the front
+    assert (ended.metrics["accuracy"], ended.raw.final_measurement.step) == (0.5, 1)
+    assert ended.metrics["epsilon"] < whole == study.trials[0].values[1]
+
+
+def test_studies_of_one_name_do_not_share_a_sampler(client: Client) -> None:
+    """Their trials have the same numbers: one's reports would go to the other's."""
+    sampler, first = make(client, "one-name")
+    second = optuna.create_study(
+        study_name=first.study_name, directions=DIRECTIONS, sampler=sampler
+    )
+    trial = first.ask(SPACE)
+    with pytest.raises(ValueError, match="need a sampler each"):
+        second.ask(SPACE)
+    first.tell(trial, (0.5, epsilon(trial)))
+    assert [t.state for t in sampler.study.trials()] == ["succeeded"]
+
+
 def test_epsilon_is_there_before_the_first_suggestion(client: Client) -> None:
     sampler, study = make(client, "before")
     trial = study.ask()

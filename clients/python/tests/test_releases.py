@@ -210,6 +210,33 @@ def test_a_private_front(client: Client) -> None:
     assert study.release_best("error").best is not None
 
 
+def test_a_private_study_is_no_public_prior(client: Client) -> None:
+    """Who says so of a study's priors has not said it of the study itself."""
+    public = Study.create(client, new_id(), PARAMETERS, METRICS, max_trials=1)
+    mode = dpfront.PrivateMode(
+        test_set_size=16_281,
+        test_epsilon=1,
+        train_epsilon=8,
+        delta=1e-6,
+        prior_studies_are_public=True,
+    )
+    private = Study.create(
+        client,
+        new_id(),
+        PARAMETERS,
+        METRICS,
+        max_trials=6,
+        private_mode=mode,
+        prior_studies=[public.id],
+        test_ledger=ledger(client, records=16_281, epsilon=9, delta=1e-4).id,
+        train_ledger=ledger(client, records=32_561, epsilon=99, delta=1e-4).id,
+    )
+    clip = dpfront.Float("clip", 0.1, 10)
+    with pytest.raises(dpfront.InvalidArgument, match="prior_studies_are_public"):
+        private.extend(new_id(), [clip], {"clip": 1})
+    private.extend(new_id(), [clip], {"clip": 1}, private_mode=mode)
+
+
 def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
     study = Study.create(
         client,

@@ -478,7 +478,8 @@ def test_trials_dataframe(study: Study) -> None:
     assert pandas.api.types.is_timedelta64_dtype(frame["duration"])
     assert isinstance(frame["datetime_end"].dtype, pandas.DatetimeTZDtype)
     assert frame.attrs["guarantees"] == {
-        "epsilon": "upper bound of ε for one run, δ = 1e-06, replace_one adjacency"
+        "epsilon": "upper bound of ε for one run, not the search; δ = 1e-06, replace_one "
+        "adjacency, rdp accountant"
     }
     assert list(study.trials_dataframe("state = SUCCEEDED", "number desc")["number"]) == [2, 1]
 
@@ -675,3 +676,30 @@ def test_async_watch_closed(shared_server: Server) -> None:
             await following
 
     asyncio.run(run_it())
+
+
+def test_tables_say_what_an_epsilon_means(client: Client) -> None:
+    """δ is not rounded down, and seeded trials are named."""
+    pytest.importorskip("pandas")
+    delta = 1.2345641e-5
+    privacy = dpfront.opacus(
+        dataset_size=1000, batch_size=100, noise_multiplier="z", epochs=2, delta=delta
+    )
+    study = Study.create(
+        client,
+        "tables",
+        [Float("z", 0.5, 4)],
+        [dpfront.Maximize("accuracy", 0), dpfront.epsilon(privacy)],
+        algorithm="random",
+    )
+    for seeded in (False, True):
+        trial = study.ask()
+        trial.seeded = seeded
+        trial.tell(accuracy=0.5)
+    trials, front = study.trials_dataframe(), study.front("observed").to_dataframe()
+    assert trials.attrs["seeded"] == [2]
+    for frame in (trials, front):
+        said = frame.attrs["guarantees"]["epsilon"]
+        assert said.startswith("upper bound of ε for one run, not the search; δ = ")
+        assert float(said.split("δ = ")[1].split(",")[0]) >= delta
+        assert "add_remove adjacency with a public number of records" in said

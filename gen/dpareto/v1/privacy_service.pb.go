@@ -468,7 +468,7 @@ func (x *GetPrivacyLedgerRequest) GetMetric() string {
 // whatever its outcome, and the runs of active, deleted and imported trials. With a checkpoint
 // parameter, an attempt that succeeded is charged for what it is known to have run, up to its
 // last measurement. Every other attempt is charged at its planned length. A trial of R
-// replicates is charged for R runs.
+// replicates is charged for R runs, or for the number that it holds values of if that is larger.
 type GetPrivacyLedgerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of runs that touched the data, whatever their outcome.

@@ -290,6 +290,8 @@ def extend_study(
     if "prior_studies" not in fields:
         # Earlier priors lack the new parameters too, and have the same values for them.
         spec.prior_studies[:] = [name, *old.spec.prior_studies]
+    if spec.HasField("private_mode"):
+        spec.private_mode.prior_studies_are_public = False  # it was said of other studies
     values = convert.to_values(prior_values, convert.kinds(study_pb2.Study(spec=spec)))
     for key, value in values.items():
         spec.prior_values[key].CopyFrom(value)

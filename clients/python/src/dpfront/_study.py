@@ -112,9 +112,10 @@ def trials_dataframe(trials: Sequence[r.TrialInfo]) -> pandas.DataFrame:
     frame: pandas.DataFrame = pandas.DataFrame(columns)
     guarantees = {key: g for t in trials for key, g in t.guarantees.items()}
     frame.attrs["guarantees"] = {key: _terms(g) for key, g in sorted(guarantees.items())}
+    frame.attrs["seeded"] = [t.number for t in trials if display.seeded(t.warnings)]
     return frame
 
 
 def _terms(g: r.Guarantee) -> str:
     """Returns what an ε of a single run means."""
-    return f"upper bound of ε for one run, δ = {g.delta:g}, {g.adjacency} adjacency"
+    return f"upper bound of ε for {g.covers}; {display.guarantee_terms(g)}"

@@ -743,7 +743,8 @@ class Study(StudyBase):
         Columns: number, state, values_{metric} (means over runs; computed ones, such as ε,
         too), params_{parameter}, user_attrs_{key}, datetime_create, datetime_start,
         datetime_end (UTC) and duration. What a trial lacks is missing there. The attribute
-        ``attrs["guarantees"]`` of the frame says for each ε its δ and adjacency.
+        ``attrs["guarantees"]`` of the frame says for each ε its δ and adjacency, and
+        ``attrs["seeded"]`` has the numbers of trials for which no ε holds.
         """
         return trials_dataframe(self.trials(filter, order_by))
 

@@ -397,7 +397,8 @@ class Front(display.Shown, Sequence[FrontPoint]):
     def to_dataframe(self) -> pandas.DataFrame:
         """Returns a row for each point. It needs pandas.
 
-        ``attrs`` of the frame has the kind of the front, its hypervolume and warnings.
+        ``attrs`` of the frame has the kind of the front, its hypervolume and warnings, and under
+        "guarantees" what each ε says.
         """
         import pandas
 
@@ -406,6 +407,7 @@ class Front(display.Shown, Sequence[FrontPoint]):
             kind=self.kind,
             hypervolume=self.hypervolume,
             warnings=[str(w) for w in self.warnings],
+            guarantees=dict(self.epsilons),
         )
         return frame
 

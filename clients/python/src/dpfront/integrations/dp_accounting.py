@@ -110,7 +110,7 @@ class _Import:
         self.collect(event, 1, parts)
         mechanisms = [
             # Steps of DP-SGD are counted in the mechanism itself.
-            p.Part(dataclasses.replace(m, steps=count))
+            p.Part(dataclasses.replace(m, steps=int(m.steps or 1) * count))
             if isinstance(m, p.DpSgd)
             else p.Part(m, count)
             for m, count in parts.items()

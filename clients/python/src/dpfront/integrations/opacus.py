@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from dpfront import _operations as ops
@@ -34,6 +36,8 @@ DISTRIBUTED_SAMPLER = "opacus.utils.uniform_sampler.DistributedUniformWithReplac
 PRV_SLACK, RELATIVE_SLACK = 0.02, 0.01
 # Seeds that PyTorch draws have 53 bits or more, those that people set are smaller than this.
 LARGEST_HAND_SET_SEED = 2**32
+# Opacus computes the norm of all layers in single precision.
+NORM_SLACK = 1e-6
 
 
 @contextmanager
@@ -48,8 +52,9 @@ def opacus_trial(
     in the block. Its results are compared with what the study says of the trial:
 
     - at once: the sampler, its probability, and the noise multiplier;
-    - at every step: that the lot came from that sampler, and Opacus's record of the noise
-      multiplier, the probability and the number of steps;
+    - at every step: that the lot came from that sampler, that the step has no more gradients
+      than the lot has records, that the noise is for the norm to which they were clipped, and
+      Opacus's record of the noise multiplier, the probability and the number of steps;
     - after every epoch: the number of steps;
     - at the end, and after the first epoch if the study has a checkpoint parameter: ε by Opacus's
       accountant, within the accuracy of that accountant, with ε of the server;
@@ -123,6 +128,12 @@ class _Run:
         self.optimizer: Any = None
         self.hook: Any = None
         self.generator: Any = None  # of the noise
+        self.undo: list[Callable[[], None]] = []
+        self.sizes: deque[int] = deque()  # of lots without a step yet
+        # Since the last noise:
+        self.norm = 0.0  # the largest to which gradients were clipped
+        self.gradients = 0  # one for each record, if all is well
+        self.backward = 0  # passes that ghost clipping clipped, and no step has used
         self.lots = 0  # of an epoch
         self.steps = 0  # in all
         self.drawn = 0  # lots of this pass over the loader
@@ -139,13 +150,19 @@ class _Run:
         def make_private(*args: Any, **kwargs: Any) -> Any:
             made = original(*args, **kwargs)
             self.made(made[1], made[-1], kwargs.get("noise_generator"))
+            # Ghost clipping has a criterion besides, whose backward() clips.
+            self.watch(made[1], made[2].module if len(made) > 3 else None)
             return made
 
         self.engine.make_private = make_private
+        if self.checkpoint:
+            self.watch_reports()
         try:
             yield
         finally:
             del self.engine.make_private
+            for undo in self.undo:
+                undo()
             if self.hook is not None:
                 self.hook.remove()
             if self.sampler is not None:
@@ -212,10 +229,107 @@ class _Run:
             run.begin_pass()
             for lot in plain.__iter__(self):
                 run.drawn += 1
+                run.sizes.append(len(lot))
                 yield lot
 
         sampler.__class__ = type(plain.__name__, (plain,), {"__iter__": draw})
         self.hook = optimizer.original_optimizer.register_step_post_hook(self.stepped)
+
+    def watch(self, optimizer: Any, ghost: Any) -> None:
+        """Follows what is clipped, and the noise that is added to it."""
+
+        def wrap(owner: Any, name: str, wrapper: Callable[[Callable[[], Any]], Any]) -> None:
+            setattr(owner, name, partial(wrapper, getattr(owner, name)))
+            self.undo.append(partial(delattr, owner, name))
+
+        def clip(original: Callable[[], Any]) -> None:
+            # With clipping="per_layer" max_grad_norm is only what the noise is for.
+            norms = getattr(optimizer, "max_grad_norms", [optimizer.max_grad_norm])
+            self.clipped(math.hypot(*map(float, norms)), len(optimizer.grad_samples[0]))
+            original()
+
+        def clip_ghost(original: Callable[[], Any]) -> Any:
+            factors = original()
+            self.backward += 1
+            self.clipped(float(ghost.max_grad_norm), len(factors))
+            return factors
+
+        def accumulate(original: Callable[[], Any]) -> None:
+            if not self.backward:
+                self.fail(
+                    "clipping",
+                    "gradients of a loss that does not clip",
+                    "clipped gradients",
+                    "compute the loss with the criterion that make_private returned",
+                )
+            self.backward = 0
+            original()
+
+        def add_noise(original: Callable[[], Any]) -> None:
+            self.check_clipping(float(optimizer.max_grad_norm))
+            original()
+
+        if ghost is None:
+            wrap(optimizer, "clip_and_accumulate", clip)
+        else:
+            wrap(ghost, "get_clipping_coef", clip_ghost)
+            wrap(optimizer, "accumulate", accumulate)
+        wrap(optimizer, "add_noise", add_noise)
+
+    def watch_reports(self) -> None:
+        """Follows where results belong: ε is that of their step."""
+        trial: Any = self.trial
+        report, tell = trial.report, trial.tell
+
+        def reported(step: int, *args: Any, **kwargs: Any) -> Any:
+            self.check_step(step)
+            return report(step, *args, **kwargs)
+
+        def told(*args: Any, step: int | None = None, **kwargs: Any) -> Any:
+            if step is not None:
+                self.check_step(step)
+            return tell(*args, step=step, **kwargs)
+
+        trial.report, trial.tell = reported, told
+        self.undo += [partial(delattr, trial, "report"), partial(delattr, trial, "tell")]
+
+    def check_step(self, step: int) -> None:
+        if self.lots == 0:
+            return
+        in_steps = self.in_steps()
+        made = self.steps if in_steps else -(-self.steps // self.lots)
+        if step < made:
+            self.fail(
+                "step of a result",
+                f"{step} after {made} {'steps' if in_steps else 'epochs'}",
+                f"at least {made}",
+                "count from 1: a result belongs to what was trained before it",
+            )
+
+    def clipped(self, norm: float, gradients: int) -> None:
+        self.norm = max(self.norm, norm)
+        self.gradients += gradients
+
+    def check_clipping(self, norm: float) -> None:
+        """Checks the gradients of a lot, when noise for a norm is about to be added."""
+        if self.norm > norm * (1 + NORM_SLACK):
+            self.fail(
+                "clipping norm",
+                f"{self.norm:g} of the gradients, and {norm:g} of the noise",
+                "the same",
+                "change it only between lots, and where Opacus clips per layer or by ghost "
+                "clipping not at all",
+            )
+        # Of an empty lot Opacus can make one of a random record (rand_on_empty).
+        if self.sizes and self.gradients > max(1, self.sizes[0]):
+            self.fail(
+                "gradients in a step",
+                self.gradients,
+                f"at most one for each of the {self.sizes[0]} records of the lot",
+                "train on the lot alone, average over copies of a record before clipping, and "
+                "have the records in the first dimension (batch_first)",
+            )
+        self.norm, self.gradients = 0.0, 0
 
     def check_sampler(self, sampler: Any) -> None:
         kind = f"{type(sampler).__module__}.{type(sampler).__qualname__}"
@@ -273,6 +387,7 @@ class _Run:
         for plan in self.plans:
             self.check_plan(plan, self.sampler, self.optimizer)
         self.drawn = self.used = 0
+        self.sizes.clear()
 
     def check_pass(self) -> None:
         """Checks that the last pass made a step for every lot, or none: then it only read."""
@@ -297,6 +412,7 @@ class _Run:
                 "a Poisson lot for every step",
                 "train on that loader, and with no other",
             )
+        self.sizes.popleft()
         self.check_history()
         planned = self.planned_steps()
         if self.steps > planned:
@@ -349,9 +465,12 @@ class _Run:
         """Returns the step of a report now: the epoch, or the number of steps if the study's
         checkpoint parameter is in steps.
         """
-        epoch, plan = self.steps // self.lots, self.plans[0]
-        in_steps = self.trial.params.get(self.checkpoint) == plan.steps
-        return epoch * plan.lots if in_steps else epoch
+        epoch = self.steps // self.lots
+        return epoch * self.plans[0].lots if self.in_steps() else epoch
+
+    def in_steps(self) -> bool:
+        """Whether the study's checkpoint parameter counts steps, not epochs."""
+        return bool(self.trial.params.get(self.checkpoint) == self.plans[0].steps)
 
     def check_epsilon(self, plan: _Plan) -> None:
         accountant, epoch = self.engine.accountant, self.steps // self.lots
@@ -381,9 +500,16 @@ class _Run:
         """Whether the noise comes from a seed that somebody knows."""
         if self.engine.secure_mode:
             return False
+        generators = (self.generator, self.optimizer.generator, self.sampler.generator)
+        if any(generator is not None for generator in generators):
+            return True
         torch = sys.modules.get("torch")
-        given = self.generator is not None or self.sampler.generator is not None
-        return given or (torch is not None and torch.initial_seed() < LARGEST_HAND_SET_SEED)
+        if torch is None:
+            return False
+        seeds = [torch.initial_seed()]
+        if torch.cuda.is_initialized():  # its noise has a generator of its own
+            seeds.append(torch.cuda.initial_seed())
+        return bool(min(seeds) < LARGEST_HAND_SET_SEED)
 
 
 def _privacy_metrics(trial: Trial) -> list[Any]:

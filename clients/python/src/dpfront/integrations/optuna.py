@@ -130,9 +130,10 @@ def epsilon(trial: optuna.Trial | FrozenTrial) -> float:
     """Returns ε of the trial's run, an upper bound that the server computes.
 
     It is there before the run, and even before the first ``trial.suggest_float``. It is ε of
-    the whole run until `report` or `should_stop` says to stop; then it is that of the run up to
-    the last report, if the study has a checkpoint parameter. It covers this run alone. δ and
-    adjacency are in ``dpareto_trial(trial).guarantee``.
+    the whole run until `report` says to stop; then it is that of the run up to this report, if
+    the study has a checkpoint parameter. (`should_stop` does not change it: it cannot know how
+    far the run is.) It covers this run alone. δ and adjacency are in
+    ``dpareto_trial(trial).guarantee``.
 
     Raises:
         KeyError: The study has no privacy metric. Of a trial that has ended, also: neither
@@ -189,7 +190,11 @@ def report(
     except errors.LeaseLost as error:
         raise optuna.TrialPruned(str(error)) from error
     run.step = step
-    return _told(trial, run, stop)
+    _told(run, stop)
+    if stop and run.epsilon is not None:
+        run.epsilon = _epsilon_at(run.trial, step, run.epsilon)
+        trial.set_user_attr(EPSILON_KEY, run.epsilon)
+    return stop
 
 
 def should_stop(trial: optuna.Trial) -> bool:
@@ -199,7 +204,9 @@ def should_stop(trial: optuna.Trial) -> bool:
     Ask right after a report: a run that stops ends with its last report.
     """
     run = _run(trial)
-    return _told(trial, run, run.trial.should_stop)
+    stop = run.trial.should_stop
+    _told(run, stop)
+    return stop
 
 
 def infeasible(trial: optuna.Trial, reason: str) -> optuna.TrialPruned:
@@ -269,14 +276,9 @@ def _run(trial: optuna.Trial) -> _Run:
     return run
 
 
-def _told(trial: optuna.Trial, run: _Run, stop: bool) -> bool:
-    """Notes whether the objective is told to stop; then ε is that of the run so far."""
-    step = run.step if stop else None
-    if step is not None and step != run.stop_step and run.epsilon is not None:
-        run.epsilon = _epsilon_at(run.trial, step, run.epsilon)
-        trial.set_user_attr(EPSILON_KEY, run.epsilon)
-    run.stop_step = step
-    return stop
+def _told(run: _Run, stop: bool) -> None:
+    """Notes whether the objective is told to stop."""
+    run.stop_step = run.step if stop else None
 
 
 def _epsilon_at(asked: Trial, step: int, whole: float) -> float:
@@ -371,6 +373,11 @@ class DParetoSampler(BaseSampler):
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Asks the dpareto study for a configuration."""
         self._check_directions(study)
+        if _key(study, trial) in self._runs:
+            raise ValueError(
+                f"trial {trial.number} of {study.study_name} runs already: two Optuna studies of "
+                "one name, in different storages, need a sampler each"
+            )
         fixed = trial.system_attrs.get("fixed_params") or {}
         try:
             asked = self._study.ask(
