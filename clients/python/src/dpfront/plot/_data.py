@@ -386,6 +386,8 @@ def learning_curves(
         )
     epsilons = {k: v for k, v in _epsilons(info).items() if k == metric}
     note = _note(epsilons, seeded=any(display.seeded(t.warnings) for t in trials))
+    if not series:
+        note = f"no trial has reported {metric} on the way: trial.report() does"
     panel = Panel(info.checkpoint_parameter or "step", _label(metric, epsilons), tuple(series))
     return Chart(f"Learning curves of {info.id}", (panel,), note)
 
