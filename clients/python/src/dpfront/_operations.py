@@ -226,7 +226,7 @@ def create_study(
         with suppress(errors.CallError):
             existing = yield from get_study(policy, convert.study_name(id))
             if hint := convert.update_hint(existing.spec, study.spec):
-                error.message += f'; study = client.study("{id}") loads it, {hint} changes it'
+                error.message += f'; study = client.study("{id}") loads it, {hint}'
                 error.args = (error.action, error.code, error.message, error.violations)
         raise
     return answer.study
@@ -660,6 +660,8 @@ def recommend(
     optimize: str,
     measured_only: bool,
 ) -> Operation[r.Recommendation]:
+    if not bounds:
+        raise ValueError("recommend: a bound on an objective is required, such as epsilon=1.0")
     request = front_service_pb2.QueryFrontRequest(
         name=study,
         bounds=bounds,
