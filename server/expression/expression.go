@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -48,6 +49,7 @@ type Variable struct {
 type Environment struct {
 	env      *cel.Env
 	position map[string]int // of the numeric variables, for Native
+	names    []string       // of all variables
 }
 
 // functions is what all environments have in common; they share its memory.
@@ -69,7 +71,9 @@ func NewEnvironment(variables []Variable) (*Environment, error) {
 	}
 	var options []cel.EnvOption
 	position := make(map[string]int)
+	names := make([]string, len(variables))
 	for i, v := range variables {
+		names[i] = v.Name
 		if v.Type != String {
 			position[v.Name] = i
 		}
@@ -87,7 +91,8 @@ func NewEnvironment(variables []Variable) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression: %w", err)
 	}
-	return &Environment{env, position}, nil
+	slices.Sort(names)
+	return &Environment{env, position, names}, nil
 }
 
 // Reserved reports whether a name cannot be a variable because CEL gives it another
@@ -151,6 +156,9 @@ func (e *Environment) program(source string, cost uint64, check func(*cel.Type) 
 	}
 	checked, issues := e.env.Compile(source)
 	if err := issues.Err(); err != nil {
+		if strings.Contains(err.Error(), "undeclared reference") {
+			err = fmt.Errorf("%w\nthe names are: %s", err, strings.Join(e.names, ", "))
+		}
 		return nil, nil, fmt.Errorf("expression %q: %w", source, err)
 	}
 	if err := check(checked.OutputType()); err != nil {

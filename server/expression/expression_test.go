@@ -69,6 +69,7 @@ func TestCompileErrors(t *testing.T) {
 		"epochs > 3":                    "must have type int or double",
 		"epochs +":                      "Syntax error",
 		strings.Repeat("1+", 600) + "1": "at most 1000 bytes",
+		"epoch + 1":                     "the names are: ",
 	} {
 		if _, err := e.Number(source); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Number(%.20q): error %v, want it to contain %q", source, err, want)

@@ -105,8 +105,12 @@ def test_results_have_names(study: Study, results: object) -> None:
     trial = study.ask()
     with pytest.raises(TypeError, match=r"metrics: .* is not a dict of values by metric id"):
         trial.tell(results)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"metrics: .* is not a dict of values by metric id"):
+    with pytest.raises(
+        TypeError, match=r"report: first the step and then a dict .* called with 1 and "
+    ):
         trial.report(1, results)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"report: .* called with 0\.8 and 1$"):
+        trial.report(0.8, 1)  # type: ignore[arg-type]  # as in Optuna
 
 
 def test_several_values_are_runs_only_when_they_say_so(client: Client) -> None:

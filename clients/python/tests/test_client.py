@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import pickle
 import threading
@@ -347,3 +348,16 @@ def test_a_seeded_run_is_marked(study: Study) -> None:
         assert "SEEDED" in [w.code for w in read.warnings]
     added = [study.add_trial(trial.params, seeded=seeded, error=0.25) for seeded in (False, True)]
     assert [[w.code for w in x.warnings if w.code == "SEEDED"] for x in added] == [[], ["SEEDED"]]
+
+
+def test_another_epsilon_than_the_servers_is_told(
+    study: Study, caplog: pytest.LogCaptureFixture
+) -> None:
+    with study.trial() as trial, caplog.at_level(logging.WARNING, "dpfront"):
+        trial.tell({"error": 0.5, "epsilon": trial.computed["epsilon"]})
+    assert not caplog.records
+    with study.trial() as trial, caplog.at_level(logging.WARNING, "dpfront"):
+        trial.tell({"error": 0.5, "epsilon": 1e-4})
+    (record,) = caplog.records
+    assert trial.name in record.getMessage()
+    assert "0.0001" in record.getMessage()

@@ -209,6 +209,14 @@ def test_a_number_needs_one_reported_metric(client: Client) -> None:
     study.optimize(lambda trial: {"error": 0.5}, n_trials=1)
 
 
+def test_a_forgotten_return(study: Study) -> None:
+    with pytest.raises(ValueError, match="an objective function returns its result"):
+        study.optimize(lambda trial: None)
+    with pytest.raises(TypeError, match=r"error: '0\.8' is not a number"):
+        study.optimize(lambda trial: "0.8")  # type: ignore[arg-type,return-value]
+    assert [t.state for t in study.trials()] == ["queued"]
+
+
 @pytest.mark.parametrize("result", [(0.8, 0.4), [0.8, 0.4]])
 def test_values_of_objectives_are_no_runs(study: Study, result: Any) -> None:
     """The review's second stumble: ``return accuracy, epsilon`` was stored as two runs."""

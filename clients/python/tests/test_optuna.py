@@ -271,6 +271,25 @@ def test_several_threads(client: Client) -> None:
     assert sampler.study.info().trial_counts["succeeded"] == 12
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_parameter_that_the_study_does_not_have_is_told_once(
+    client: Client, caplog: pytest.LogCaptureFixture, named: bool
+) -> None:
+    sampler, _ = make(client, f"unknown-parameter-{named}".lower())
+    if named:
+        other = optuna.samplers.RandomSampler()
+        sampler = DParetoSampler(sampler.study, choices=sampler._choices, independent_sampler=other)
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
+
+    def more(trial: Any) -> Any:
+        trial.suggest_float("dropout", 0, 1)
+        return objective(trial)
+
+    with caplog.at_level(logging.WARNING, "dpfront"):
+        study.optimize(more, n_trials=2)
+    assert caplog.text.count("dropout is not a parameter of") == (0 if named else 1)
+
+
 @pytest.mark.parametrize("error", [KeyError, NotImplementedError, KeyboardInterrupt])
 def test_a_programming_error_teaches_nothing(
     client: Client, error: type[BaseException], caplog: pytest.LogCaptureFixture

@@ -371,6 +371,12 @@ def test_learning_curves(tmp_path: Any) -> None:
     assert [trace.showlegend for trace in figure.data] == [True, False, True]
 
 
+def test_no_learning_curves_say_so() -> None:
+    trials = [made.trial(1, PARAMS, accuracy=0.5)]
+    chart = data.learning_curves(read.study_info(TWO), made.front(TWO), trials, "")
+    assert chart.note == "no trial has reported accuracy on the way: trial.report() does"
+
+
 def test_a_final_value_without_a_step_is_no_point_of_a_curve() -> None:
     trials = [made.trial(1, PARAMS, {5: {"accuracy": 0.4}}, accuracy=0.5)]
     chart = data.learning_curves(read.study_info(TWO), made.front(TWO), trials, "")

@@ -49,6 +49,16 @@ def test_why_it_does_not_start(binary: str, tmp_path: Path) -> None:
     assert "Fatal Python error" not in str(error.value)
 
 
+def test_a_store_has_one_server(binary: str, tmp_path: Path) -> None:
+    """A cell that runs twice starts a second one."""
+    store = tmp_path / "studies.db"
+    with dpfront.local_server(store, binary=binary) as server:
+        with pytest.raises(dpfront.ServerError, match=r"in use by [^$]* stop\(\) it$") as raised:
+            dpfront.local_server(store, binary=binary)
+        assert "--create" not in str(raised.value)
+        assert server.client().studies() == []
+
+
 def test_its_death_is_told_at_once(binary: str) -> None:
     with dpfront.local_server(binary=binary) as server:
         study = make_study(server.client())

@@ -78,6 +78,15 @@ def test_more_trials(client: Client) -> None:
     assert same.info().revision == study.info().revision
 
 
+def test_hint_for_another_parameter(client: Client) -> None:
+    study = make_study(client)
+    more = [*PARAMETERS, Float("momentum", 0.1, 0.9)]
+    with pytest.raises(AlreadyExists, match=r"loads it, study\.extend\(\.\.\.\) adds momentum by"):
+        Study.create(client, study.id, more, METRICS, algorithm="random", seed=1)
+    with pytest.raises(ValueError, match="recommend: a bound on an objective is required"):
+        study.recommend()
+
+
 def test_hint(client: Client) -> None:
     """The hint lists everything that update() can change, and nothing if that is not enough."""
     study = make_study(client, max_trials=2, early_stopping=False)
@@ -703,3 +712,11 @@ def test_tables_say_what_an_epsilon_means(client: Client) -> None:
         assert said.startswith("upper bound of ε for one run, not the search; δ = ")
         assert float(said.split("δ = ")[1].split(",")[0]) >= delta
         assert "add_remove adjacency with a public number of records" in said
+
+
+def test_a_data_frame_takes_pandas(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(
+        ImportError, match=r'a data frame takes pandas: pip install "dpfront\[pandas\]"'
+    ):
+        study.trials_dataframe()

@@ -2,6 +2,7 @@ package command
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -55,13 +56,25 @@ func recorded(settings []debug.BuildSetting) string {
 func versionCommand(env *Env, program string) *cobra.Command {
 	out := NewPrinter(env)
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of the program",
-		Args:  Args(cobra.NoArgs),
+		Use:     "version",
+		Short:   "Print the version of the program",
+		Example: fmt.Sprintf("  %s version --output json", program),
+		Args:    Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if out.Format == output.Text {
 				_, err := fmt.Fprintf(out, "%s %s %s %s/%s\n", program, Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 				return err
+			}
+			if out.Format == output.JSON {
+				encoder := json.NewEncoder(out)
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(struct {
+					Program      string `json:"program"`
+					Version      string `json:"version"`
+					Go           string `json:"go"`
+					System       string `json:"system"`
+					Architecture string `json:"architecture"`
+				}{program, Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
 			return out.Table(&output.Table{
 				Columns: []string{"program", "version", "go", "system", "architecture"},

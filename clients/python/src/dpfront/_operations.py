@@ -229,7 +229,7 @@ def create_study(
         with suppress(errors.CallError):
             existing = yield from get_study(policy, convert.study_name(id))
             if hint := specs.update_hint(existing.spec, study.spec):
-                error.message += f'; study = client.study("{id}") loads it, {hint} changes it'
+                error.message += f'; study = client.study("{id}") loads it, {hint}'
                 error.args = (error.action, error.code, error.message, error.violations)
         raise
     return answer.study
@@ -610,6 +610,9 @@ def complete(
     answer: study_service_pb2.CompleteTrialResponse = yield from held(
         trial.name, call(policy, action, "studies", "CompleteTrial", request)
     )
+    for warning in answer.trial.warnings:
+        if warning.code == "REPORT_DIFFERS":  # most of all, a worker's own ε
+            logger.warning("%s: %s", trial.name, warning.message)
     return read.trial_info(answer.trial)
 
 
@@ -665,6 +668,8 @@ def recommend(
     optimize: str,
     measured_only: bool,
 ) -> Operation[r.Recommendation]:
+    if not bounds:
+        raise ValueError("recommend: a bound on an objective is required, such as epsilon=1.0")
     request = front_service_pb2.QueryFrontRequest(
         name=study,
         bounds=bounds,

@@ -150,7 +150,7 @@ UPDATABLE = sorted(s.UpdatableFields.__annotations__)
 
 
 def update_hint(existing: study_pb2.StudySpec, asked: study_pb2.StudySpec) -> str:
-    """Returns the call of Study.update that makes a spec equal another, "" if none can."""
+    """Returns what makes a spec equal another: a call of Study.update or extend, "" if none can."""
     names = {name: SPEC_PATHS.get(name, name) for name in (*UPDATABLE, "parameters")}
     changes = []
     after = type(existing)()
@@ -162,7 +162,13 @@ def update_hint(existing: study_pb2.StudySpec, asked: study_pb2.StudySpec) -> st
         copy_field(after, asked, path)
         if after.SerializeToString(deterministic=True) != before:
             changes.append(f"{name}={_shown(asked, name, path)}")
-    return f"study.update({', '.join(changes)})" if after == asked else ""
+    if after == asked:
+        return f"study.update({', '.join(changes)}) changes it"
+    there = {p.id for p in existing.parameters}
+    new = [p.id for p in asked.parameters if p.id not in there]
+    if new and there < {p.id for p in asked.parameters}:
+        return f"study.extend(...) adds {', '.join(new)} by a new study that learns from it"
+    return ""
 
 
 def _shown(spec: study_pb2.StudySpec, name: str, path: str) -> str:

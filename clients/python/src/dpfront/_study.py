@@ -91,7 +91,13 @@ class StudyBase:
 
 def trials_dataframe(trials: Sequence[r.TrialInfo]) -> pandas.DataFrame:
     """Returns a row for each trial, as `Study.trials_dataframe` describes."""
-    import pandas
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        if error.name != "pandas":
+            raise
+        hint = 'pip install "dpfront[pandas]"'
+        raise ImportError(f"a data frame takes pandas: {hint}", name="pandas") from None
 
     groups: dict[str, list[dict[str, Any]]] = {
         "values": [dict(t.metrics) for t in trials],

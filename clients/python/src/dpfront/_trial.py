@@ -199,7 +199,10 @@ class TrialBase(Suggestions):
         """Returns the request that ends the trial with metrics, or the last measurement."""
         if not metrics:
             if self._reported_step is None:
-                raise ValueError("tell: there are no metrics, and none were reported before")
+                raise ValueError(
+                    "tell: there are no metrics, and none were reported before: an objective "
+                    "function returns its result"
+                )
             return study_service_pb2.CompleteTrialRequest(
                 use_last_measurement=study_service_pb2.UseLastMeasurement()
             )
@@ -213,6 +216,19 @@ class TrialBase(Suggestions):
         return study_service_pb2.CompleteTrialRequest(
             measurement=convert.to_measurement(metrics, step or 0, elapsed, self.seeded)
         )
+
+
+def reported(
+    step: object, metrics: Mapping[str, Values] | None, named: Mapping[str, Values]
+) -> dict[str, Values]:
+    """Returns the metrics of a report, whose arguments Optuna has the other way round."""
+    if metrics is not None and not isinstance(metrics, Mapping):
+        raise TypeError(
+            f"report: first the step and then a dict of values by metric id, as in report(1, "
+            f"{{'accuracy': 0.8}}) or report(1, accuracy=0.8); it was called with {step!r} and "
+            f"{reprlib.repr(metrics)}"
+        )
+    return merge(metrics, named)
 
 
 def infeasible_request(reason: str) -> study_service_pb2.CompleteTrialRequest:
@@ -249,7 +265,7 @@ def outcome(value: Outcome, study: r.StudyInfo) -> dict[str, Values]:
         return {}
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Sequence):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return _in_order(value, study)
     if len(study.reported) != 1:
         raise TypeError(

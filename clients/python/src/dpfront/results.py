@@ -193,11 +193,11 @@ class TrialInfo(display.Shown):
     params: Mapping[str, Scalar]
     metrics: Mapping[str, float]
     """Final values by id, computed ones included."""
-    guarantees: Mapping[str, Guarantee]
+    guarantees: Mapping[str, Guarantee] = field(repr=False)  # long, and print() shows them
     """Of the metrics that are ε, by id."""
-    measurements: tuple[Measurement, ...]
+    measurements: tuple[Measurement, ...] = field(repr=False)
     """On the way, of the attempt that runs or completed the trial."""
-    final_measurement: Measurement | None
+    final_measurement: Measurement | None = field(repr=False)
     """At the end, of a succeeded trial; step 0 stands for the end of the run."""
     worker_id: str
     attempt: int

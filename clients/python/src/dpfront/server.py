@@ -114,6 +114,8 @@ class LocalServer:
         if store is None:
             self._folder = Path(tempfile.mkdtemp(prefix="dpareto-"))
             store = self._folder / "dpareto.db"
+        path = Path(store)
+        create = [] if path.exists() and path.stat().st_size else ["--create"]
         self._clients: list[Client] = []
         self._log: deque[str] = deque(maxlen=50)
         self._first_line = ""
@@ -131,7 +133,7 @@ class LocalServer:
                 listen,
                 "--store",
                 os.fspath(store),
-                "--create",
+                *create,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -180,7 +182,13 @@ class LocalServer:
         if not self._first_line.startswith(_LISTENING):
             self._keeper.wait()
             self._readers[1].join(5)
-            raise ServerError(self._last_words())
+            words = self._last_words()
+            if "in use by another process" in words:
+                words += (
+                    "\nThe server that has it may be one of this program, of a cell that ran "
+                    "before: use that one, or stop() it"
+                )
+            raise ServerError(words)
         with Client(self.address, patience=timeout) as client:
             client.server_version()
 

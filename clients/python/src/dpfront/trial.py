@@ -20,6 +20,7 @@ from dpfront._trial import (
     failure_request,
     infeasible_request,
     merge,
+    reported,
 )
 from dpfront.v1 import trial_pb2
 
@@ -75,7 +76,9 @@ class Trial(TrialBase):
             LeaseLost: The trial is no longer this worker's.
         """
         self._check_held()
-        measurement = convert.to_measurement(merge(metrics, named), step, elapsed, self.seeded)
+        measurement = convert.to_measurement(
+            reported(step, metrics, named), step, elapsed, self.seeded
+        )
         return self._reported(
             step,
             self._run(ops.add_measurement(self._study._policy, self._message, measurement)),
@@ -262,7 +265,9 @@ class AsyncTrial(TrialBase):
         Returns whether the run should stop: then end it with ``await trial.tell()``.
         """
         self._check_held()
-        measurement = convert.to_measurement(merge(metrics, named), step, elapsed, self.seeded)
+        measurement = convert.to_measurement(
+            reported(step, metrics, named), step, elapsed, self.seeded
+        )
         return self._reported(
             step,
             await self._run(ops.add_measurement(self._study._policy, self._message, measurement)),

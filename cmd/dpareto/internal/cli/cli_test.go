@@ -76,7 +76,7 @@ func TestVersion(t *testing.T) {
 	if code != command.ExitOK || !strings.HasPrefix(stdout, "dpareto ") {
 		t.Errorf("exit code %d, output %q", code, stdout)
 	}
-	if data := clitest.Succeed(t, "version -o json"); !strings.Contains(data, `"program": "dpareto"`) {
+	if data := clitest.Succeed(t, "version -o json"); !strings.HasPrefix(data, "{\n  \"program\": \"dpareto\"") {
 		t.Errorf("as JSON: %s", data)
 	}
 	if flag, _, _ := clitest.Invoke(t, "", "--version"); !strings.Contains(stdout, strings.TrimSpace(flag)) {

@@ -331,6 +331,8 @@ class DParetoSampler(BaseSampler):
         self._choices = {k: dict(v) for k, v in (choices or {}).items()}
         self._space = distributions(study.spec, self._choices)
         self._independent = independent_sampler or RandomSampler()
+        # Who names a sampler of other parameters knows of them.
+        self._warned: set[str] | None = set() if independent_sampler is None else None
         self._runs: dict[tuple[str, int], _Run] = {}
         self._done: dict[tuple[str, int], str] = {}  # trials after the end, with the reason
         goals = {m.id: m.goal for m in study.spec.metrics}
@@ -432,6 +434,15 @@ class DParetoSampler(BaseSampler):
             raise ValueError(
                 f"{param_name} is {self._space[param_name]} in {self._study.name}, and "
                 f"{param_distribution} does not hold the value that was suggested"
+            )
+        if self._warned is not None and param_name not in self._warned:
+            self._warned.add(param_name)
+            logger.warning(
+                "%s is not a parameter of %s: %s chooses it, and the study knows nothing of it. "
+                "study.extend() adds a parameter",
+                param_name,
+                self._study.name,
+                type(self._independent).__name__,
             )
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 

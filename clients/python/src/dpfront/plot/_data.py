@@ -378,6 +378,8 @@ def learning_curves(
         )
     epsilons = display.epsilons(m for m in info.raw.spec.metrics if m.id == metric)
     note = _note(epsilons, seeded=any(display.seeded(t.warnings) for t in trials))
+    if not series:
+        note = f"no trial has reported {metric} on the way: trial.report() does"
     panel = Panel(info.checkpoint_parameter or "step", _label(metric, epsilons), tuple(series))
     return Chart(f"Learning curves of {info.id}", (panel,), note)
 
