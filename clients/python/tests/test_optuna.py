@@ -435,7 +435,7 @@ def last_step(trial: dpfront.TrialInfo) -> int:
 
 @pytest.mark.parametrize("checkpoint", [True, False])
 def test_a_run_that_is_told_to_stop(client: Client, checkpoint: bool) -> None:
-    """With a checkpoint parameter its ε is that of the epochs that were run."""
+    """With a checkpoint parameter its ε covers the epochs that were run."""
     fields = {"checkpoint_parameter": "epochs"} if checkpoint else {}
     sampler, study = make(client, f"stop-{checkpoint}".lower(), **fields)
     study.enqueue_trial({"epochs": 20})

@@ -21,7 +21,7 @@ MODULES = ["dpfront"] + [
 
 
 def members(of: Any) -> Iterator[Any]:
-    """The public names of a module, and those of its classes. Not all fields need words."""
+    """The public names of a module and of its classes. Not all fields need words."""
     for member in of.own_members:
         if member.name.startswith("_") or member.kind == "module":
             continue

@@ -93,7 +93,7 @@ class Suggestions:
         """Returns the value of a parameter that the study has with the domain [low, high].
 
         With ``step`` it is one of low, low + step, ...; with ``log`` ratios matter. The
-        arguments must be those of the study, which chose the value before.
+        arguments must equal the study's, which chose the value before.
 
         Raises:
             ValueError: The study has no such parameter, or another domain for it; or its

@@ -102,7 +102,7 @@ def set_spec_fields(spec: study_pb2.StudySpec, fields: Mapping[str, Any]) -> lis
 
 
 def copy_field(target: Message, source: Message, path: str) -> None:
-    """Makes a field of a message equal that of another one of its type."""
+    """Copies a field from another message of the same type."""
     name, _, rest = path.partition(".")
     if rest:
         copy_field(getattr(target, name), getattr(source, name), rest)
@@ -118,7 +118,7 @@ def copy_field(target: Message, source: Message, path: str) -> None:
 def merge_parameters(
     spec: study_pb2.StudySpec, parameters: Iterable[s.Parameter], *, new: bool
 ) -> None:
-    """Replaces parameters of a spec by those of the same id, and appends others if allowed."""
+    """Replaces parameters of a spec by id, and appends others if allowed."""
     places = {x.id: i for i, x in enumerate(spec.parameters)}
     for x in parameters:
         if x.id in places:

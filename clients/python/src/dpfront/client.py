@@ -821,7 +821,7 @@ class Study(StudyBase):
         configuration, up to its own.
 
         Args:
-            trials: Numbers of trials; by default those of the posterior front.
+            trials: Numbers of trials; by default all on the posterior front.
             metric: Id of a metric that is ε; by default the first.
 
         Raises:

@@ -277,7 +277,7 @@ class _Run:
         wrap(optimizer, "add_noise", add_noise)
 
     def watch_reports(self) -> None:
-        """Follows where results belong: ε is that of their step."""
+        """Follows at which step results are stored, since ε depends on it."""
         trial: Any = self.trial
         report, tell = trial.report, trial.tell
 

@@ -129,10 +129,10 @@ def dpareto_trial(trial: optuna.Trial) -> Trial:
 def epsilon(trial: optuna.Trial | FrozenTrial) -> float:
     """Returns ε of the trial's run, an upper bound that the server computes.
 
-    It is there before the run, and even before the first ``trial.suggest_float``. It is ε of
-    the whole run until `report` says to stop; then it is that of the run up to this report, if
-    the study has a checkpoint parameter. (`should_stop` does not change it: it cannot know how
-    far the run is.) It covers this run alone. δ and adjacency are in
+    It is known before the run, and even before the first ``trial.suggest_float``. It covers
+    the whole run until `report` says to stop; then, if the study has a checkpoint parameter, the
+    run up to this report. (`should_stop` does not change it: it cannot know how far the run
+    is.) It covers this run alone. δ and adjacency are in
     ``dpareto_trial(trial).guarantee``.
 
     Raises:
