@@ -119,11 +119,13 @@ func TestRequestedRunsAreNotStopped(t *testing.T) {
 // The model judges a run in the background, one measurement at a time, and its verdict
 // goes out with the next answer; a verdict on an earlier attempt does not count.
 func TestStopUnpromisingRuns(t *testing.T) {
-	// What the server reads in the background waits while there is a hold.
+	// What a judgement reads waits while there is a hold. (Suggestions read under contexts of their
+	// own, which end early.)
+	var s *enginetest.Service
 	var hold atomic.Pointer[chan struct{}]
 	judging := make(chan struct{}, 10)
 	wait := func(ctx context.Context) {
-		if held := hold.Load(); held != nil && ctx.Done() != t.Context().Done() {
+		if held := hold.Load(); held != nil && ctx.Done() == s.Background.Context().Done() {
 			judging <- struct{}{}
 			<-*held
 		}
@@ -143,7 +145,7 @@ func TestStopUnpromisingRuns(t *testing.T) {
 		}
 		return enginetest.At(0.4, 64).Suggest(ctx, p, h, r)
 	})
-	s := enginetest.New(t, enginetest.Options{Around: enginetest.Hooks{View: wait}.Around, Designer: enginetest.Always(designer)})
+	s = enginetest.New(t, enginetest.Options{Around: enginetest.Hooks{View: wait}.Around, Designer: enginetest.Always(designer)})
 	study := s.Runs(t, func(asked *dparetov1.StudySpec) {
 		enginetest.Checkpoints(asked)
 		asked.Algorithm.InitialTrials = 8
