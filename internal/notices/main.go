@@ -135,7 +135,7 @@ func goRoot() (string, error) {
 var legal = regexp.MustCompile(`(?i)^(un)?(licen[cs]es?|copying|notice|patents|third[-_]party[-_]licen[cs]es)([-_.].*)?$`)
 
 // licences returns the files with terms of use that apply to the packages of a module, below its
-// folder: those of each package's folder and of all above. It is an error if there are none.
+// folder: in each package's folder and in all folders above it. It is an error if there are none.
 func (m *module) licences() ([]string, error) {
 	folders := map[string]bool{".": true}
 	for _, folder := range m.folders {

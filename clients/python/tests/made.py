@@ -107,7 +107,7 @@ def point(
     interval: float = 0,
     **metrics: float,
 ) -> front_service_pb2.FrontPoint:
-    """A point of a front; interval is the half width of that of the accuracy."""
+    """A point of a front; the accuracy has the 90 % interval ± ``interval``."""
     found = front_service_pb2.FrontPoint(
         trial=f"studies/made/trials/{number}",
         trials=[f"studies/made/trials/{number}"],
