@@ -9,7 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/transfer"
@@ -25,13 +27,26 @@ type adminService struct {
 	transfer *transfer.Transfer
 }
 
-func (s *adminService) GetServerInfo(context.Context, *dparetov1.GetServerInfoRequest) (*dparetov1.GetServerInfoResponse, error) {
+func (s *adminService) GetServerInfo(ctx context.Context, req *dparetov1.GetServerInfoRequest) (*dparetov1.GetServerInfoResponse, error) {
+	caller := auth.FromContext(ctx)
+	role := caller.Role
+	if name := req.GetStudy(); name != "" {
+		id, err := resource.ParseStudyName("study", name)
+		if err != nil {
+			return nil, err
+		}
+		role = caller.On(id)
+	}
 	resp := &dparetov1.GetServerInfoResponse{
 		Version:         s.options.Version,
 		GoVersion:       runtime.Version(),
 		StartTime:       timestamppb.New(s.started),
 		StoreFormat:     store.Format,
 		MaxRequestBytes: int64(s.options.Limits.RequestBytes),
+		CallerRole:      dparetov1.Role(role), // of the same numbers
+	}
+	if s.options.Auth != nil {
+		resp.Caller = caller.Name
 	}
 	for _, algorithm := range spec.Algorithms {
 		resp.Algorithms = append(resp.Algorithms, &dparetov1.AlgorithmInfo{

@@ -17,6 +17,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/server/analysis"
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/background"
@@ -109,6 +110,7 @@ type services struct {
 	engine   *engine.Engine
 	lists    *list.Lists
 	fronts   *front.Fronts
+	analyses *analysis.Analyses
 	ledgers  *ledger.Ledgers
 	spending *spending.Spending
 	releases *release.Releases
@@ -155,6 +157,7 @@ func (s *Server) newServices() services {
 		engine:   engine,
 		lists:    list.New(studies, o.Store),
 		fronts:   fronts,
+		analyses: analysis.New(analysis.Options{Fronts: fronts, Engine: engine, Pool: processors}),
 		ledgers:  ledger.New(studies, o.Store, o.Clock.Now),
 		spending: spending,
 		releases: release.New(release.Options{Studies: studies, Store: o.Store, Fronts: fronts, Spending: spending, Entropy: o.Entropy, Now: o.Clock.Now}),
@@ -199,6 +202,7 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	dparetov1.RegisterStudyServiceServer(r, &studyService{studies: s.services.studies, trials: study.Trials{Studies: s.services.studies}, engine: s.services.engine, lists: s.services.lists})
 	dparetov1.RegisterFrontServiceServer(r, &frontService{fronts: s.services.fronts})
+	dparetov1.RegisterAnalysisServiceServer(r, &analysisService{analyses: s.services.analyses})
 	dparetov1.RegisterPrivacyServiceServer(r, &privacyService{pool: s.services.pool, studies: s.services.studies, spending: s.services.spending})
 	dparetov1.RegisterReleaseServiceServer(r, &releaseService{releases: s.services.releases, ledgers: s.services.ledgers})
 	dparetov1.RegisterAdminServiceServer(r, &adminService{options: s.options, started: s.started, transfer: s.services.transfer})

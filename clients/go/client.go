@@ -27,6 +27,7 @@ const DefaultTimeout = 15 * time.Second
 type Client struct {
 	Studies  dparetov1.StudyServiceClient
 	Fronts   dparetov1.FrontServiceClient
+	Analyses dparetov1.AnalysisServiceClient
 	Privacy  dparetov1.PrivacyServiceClient
 	Releases dparetov1.ReleaseServiceClient
 	Admin    dparetov1.AdminServiceClient
@@ -120,6 +121,7 @@ func Dial(address string, options ...Option) (*Client, error) {
 	return &Client{
 		Studies:  dparetov1.NewStudyServiceClient(conn),
 		Fronts:   dparetov1.NewFrontServiceClient(conn),
+		Analyses: dparetov1.NewAnalysisServiceClient(conn),
 		Privacy:  dparetov1.NewPrivacyServiceClient(conn),
 		Releases: dparetov1.NewReleaseServiceClient(conn),
 		Admin:    dparetov1.NewAdminServiceClient(conn),

@@ -43,6 +43,7 @@ var writingServices = []string{
 // readingServices are the services that still work then.
 var readingServices = []string{
 	dparetov1.FrontService_ServiceDesc.ServiceName,
+	dparetov1.AnalysisService_ServiceDesc.ServiceName,
 	dparetov1.PrivacyService_ServiceDesc.ServiceName,
 }
 

@@ -47,6 +47,7 @@ func Handler(ctx context.Context, conn grpc.ClientConnInterface, o Options) (htt
 	err := errors.Join(
 		gateway.RegisterStudyServiceHandlerClient(ctx, mux, dparetov1.NewStudyServiceClient(conn)),
 		gateway.RegisterFrontServiceHandlerClient(ctx, mux, dparetov1.NewFrontServiceClient(conn)),
+		gateway.RegisterAnalysisServiceHandlerClient(ctx, mux, dparetov1.NewAnalysisServiceClient(conn)),
 		gateway.RegisterPrivacyServiceHandlerClient(ctx, mux, dparetov1.NewPrivacyServiceClient(conn)),
 		gateway.RegisterReleaseServiceHandlerClient(ctx, mux, dparetov1.NewReleaseServiceClient(conn)),
 		gateway.RegisterAdminServiceHandlerClient(ctx, mux, dparetov1.NewAdminServiceClient(conn)),

@@ -24,7 +24,9 @@ const (
 
 // Request of GetServerInfo.
 type GetServerInfoRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A study, studies/{study}, on which to tell the caller's role. It need not exist.
+	Study         string `protobuf:"bytes,1,opt,name=study,proto3" json:"study,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -59,6 +61,13 @@ func (*GetServerInfoRequest) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{0}
 }
 
+func (x *GetServerInfoRequest) GetStudy() string {
+	if x != nil {
+		return x.Study
+	}
+	return ""
+}
+
 // Response of GetServerInfo.
 type GetServerInfoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -74,8 +83,14 @@ type GetServerInfoResponse struct {
 	StoreFormat int32 `protobuf:"varint,5,opt,name=store_format,json=storeFormat,proto3" json:"store_format,omitempty"`
 	// Largest request that the server accepts, in bytes.
 	MaxRequestBytes int64 `protobuf:"varint,6,opt,name=max_request_bytes,json=maxRequestBytes,proto3" json:"max_request_bytes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Name of the caller; empty where the server has no credentials and everybody may do
+	// everything.
+	Caller string `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
+	// Role of the caller on the study of the request, or on the whole server.
+	// ROLE_UNSPECIFIED for none.
+	CallerRole    Role `protobuf:"varint,8,opt,name=caller_role,json=callerRole,proto3,enum=dpareto.v1.Role" json:"caller_role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetServerInfoResponse) Reset() {
@@ -148,6 +163,20 @@ func (x *GetServerInfoResponse) GetMaxRequestBytes() int64 {
 		return x.MaxRequestBytes
 	}
 	return 0
+}
+
+func (x *GetServerInfoResponse) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *GetServerInfoResponse) GetCallerRole() Role {
+	if x != nil {
+		return x.CallerRole
+	}
+	return Role_ROLE_UNSPECIFIED
 }
 
 // An algorithm that studies can use.
@@ -1380,8 +1409,9 @@ var File_dpareto_v1_admin_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1edpareto/v1/admin_service.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x16\n" +
-	"\x14GetServerInfoRequest\"\x95\x02\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\",\n" +
+	"\x14GetServerInfoRequest\x12\x14\n" +
+	"\x05study\x18\x01 \x01(\tR\x05study\"\xe0\x02\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1d\n" +
 	"\n" +
@@ -1392,7 +1422,10 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"algorithms\x18\x04 \x03(\v2\x19.dpareto.v1.AlgorithmInfoR\n" +
 	"algorithms\x12!\n" +
 	"\fstore_format\x18\x05 \x01(\x05R\vstoreFormat\x12*\n" +
-	"\x11max_request_bytes\x18\x06 \x01(\x03R\x0fmaxRequestBytes\"T\n" +
+	"\x11max_request_bytes\x18\x06 \x01(\x03R\x0fmaxRequestBytes\x12\x16\n" +
+	"\x06caller\x18\a \x01(\tR\x06caller\x121\n" +
+	"\vcaller_role\x18\b \x01(\x0e2\x10.dpareto.v1.RoleR\n" +
+	"callerRole\"T\n" +
 	"\rAlgorithmInfo\x12)\n" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\"\x14\n" +
@@ -1527,44 +1560,46 @@ var file_dpareto_v1_admin_service_proto_goTypes = []any{
 	(*ExportedTrainingCharge)(nil), // 17: dpareto.v1.ExportedTrainingCharge
 	(*ExportedRelease)(nil),        // 18: dpareto.v1.ExportedRelease
 	(*timestamppb.Timestamp)(nil),  // 19: google.protobuf.Timestamp
-	(Algorithm)(0),                 // 20: dpareto.v1.Algorithm
-	(*Study)(nil),                  // 21: dpareto.v1.Study
-	(*Trial)(nil),                  // 22: dpareto.v1.Trial
-	(*Release)(nil),                // 23: dpareto.v1.Release
+	(Role)(0),                      // 20: dpareto.v1.Role
+	(Algorithm)(0),                 // 21: dpareto.v1.Algorithm
+	(*Study)(nil),                  // 22: dpareto.v1.Study
+	(*Trial)(nil),                  // 23: dpareto.v1.Trial
+	(*Release)(nil),                // 24: dpareto.v1.Release
 }
 var file_dpareto_v1_admin_service_proto_depIdxs = []int32{
 	19, // 0: dpareto.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 1: dpareto.v1.GetServerInfoResponse.algorithms:type_name -> dpareto.v1.AlgorithmInfo
-	20, // 2: dpareto.v1.AlgorithmInfo.name:type_name -> dpareto.v1.Algorithm
-	9,  // 3: dpareto.v1.ExportStudyResponse.record:type_name -> dpareto.v1.ExportedRecord
-	9,  // 4: dpareto.v1.ImportStudyRequest.record:type_name -> dpareto.v1.ExportedRecord
-	21, // 5: dpareto.v1.ImportStudyResponse.study:type_name -> dpareto.v1.Study
-	10, // 6: dpareto.v1.ExportedRecord.study:type_name -> dpareto.v1.ExportedStudy
-	15, // 7: dpareto.v1.ExportedRecord.trial:type_name -> dpareto.v1.ExportedTrial
-	18, // 8: dpareto.v1.ExportedRecord.release:type_name -> dpareto.v1.ExportedRelease
-	21, // 9: dpareto.v1.ExportedStudy.study:type_name -> dpareto.v1.Study
-	13, // 10: dpareto.v1.ExportedStudy.stagnation:type_name -> dpareto.v1.ExportedStagnation
-	12, // 11: dpareto.v1.ExportedStudy.private_mode:type_name -> dpareto.v1.ExportedPrivateMode
-	11, // 12: dpareto.v1.ExportedStudy.random_stopping:type_name -> dpareto.v1.ExportedRandomStopping
-	14, // 13: dpareto.v1.ExportedStagnation.front:type_name -> dpareto.v1.ExportedPoint
-	22, // 14: dpareto.v1.ExportedTrial.trial:type_name -> dpareto.v1.Trial
-	19, // 15: dpareto.v1.ExportedTrial.change_time:type_name -> google.protobuf.Timestamp
-	16, // 16: dpareto.v1.ExportedTrial.private_mode:type_name -> dpareto.v1.ExportedPrivateTrial
-	17, // 17: dpareto.v1.ExportedPrivateTrial.charges:type_name -> dpareto.v1.ExportedTrainingCharge
-	23, // 18: dpareto.v1.ExportedRelease.release:type_name -> dpareto.v1.Release
-	0,  // 19: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
-	3,  // 20: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
-	5,  // 21: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
-	7,  // 22: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
-	1,  // 23: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
-	4,  // 24: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
-	6,  // 25: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
-	8,  // 26: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
-	23, // [23:27] is the sub-list for method output_type
-	19, // [19:23] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	20, // 2: dpareto.v1.GetServerInfoResponse.caller_role:type_name -> dpareto.v1.Role
+	21, // 3: dpareto.v1.AlgorithmInfo.name:type_name -> dpareto.v1.Algorithm
+	9,  // 4: dpareto.v1.ExportStudyResponse.record:type_name -> dpareto.v1.ExportedRecord
+	9,  // 5: dpareto.v1.ImportStudyRequest.record:type_name -> dpareto.v1.ExportedRecord
+	22, // 6: dpareto.v1.ImportStudyResponse.study:type_name -> dpareto.v1.Study
+	10, // 7: dpareto.v1.ExportedRecord.study:type_name -> dpareto.v1.ExportedStudy
+	15, // 8: dpareto.v1.ExportedRecord.trial:type_name -> dpareto.v1.ExportedTrial
+	18, // 9: dpareto.v1.ExportedRecord.release:type_name -> dpareto.v1.ExportedRelease
+	22, // 10: dpareto.v1.ExportedStudy.study:type_name -> dpareto.v1.Study
+	13, // 11: dpareto.v1.ExportedStudy.stagnation:type_name -> dpareto.v1.ExportedStagnation
+	12, // 12: dpareto.v1.ExportedStudy.private_mode:type_name -> dpareto.v1.ExportedPrivateMode
+	11, // 13: dpareto.v1.ExportedStudy.random_stopping:type_name -> dpareto.v1.ExportedRandomStopping
+	14, // 14: dpareto.v1.ExportedStagnation.front:type_name -> dpareto.v1.ExportedPoint
+	23, // 15: dpareto.v1.ExportedTrial.trial:type_name -> dpareto.v1.Trial
+	19, // 16: dpareto.v1.ExportedTrial.change_time:type_name -> google.protobuf.Timestamp
+	16, // 17: dpareto.v1.ExportedTrial.private_mode:type_name -> dpareto.v1.ExportedPrivateTrial
+	17, // 18: dpareto.v1.ExportedPrivateTrial.charges:type_name -> dpareto.v1.ExportedTrainingCharge
+	24, // 19: dpareto.v1.ExportedRelease.release:type_name -> dpareto.v1.Release
+	0,  // 20: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
+	3,  // 21: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
+	5,  // 22: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
+	7,  // 23: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
+	1,  // 24: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
+	4,  // 25: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
+	6,  // 26: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
+	8,  // 27: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
+	24, // [24:28] is the sub-list for method output_type
+	20, // [20:24] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_admin_service_proto_init() }

@@ -93,7 +93,10 @@ type GetFrontRequest struct {
 	// Required. By which values the front is chosen.
 	Kind FrontKind `protobuf:"varint,2,opt,name=kind,proto3,enum=dpareto.v1.FrontKind" json:"kind,omitempty"`
 	// Leaves out intermediate measurements of studies with a checkpoint parameter.
-	FinalOnly     bool `protobuf:"varint,3,opt,name=final_only,json=finalOnly,proto3" json:"final_only,omitempty"`
+	FinalOnly bool `protobuf:"varint,3,opt,name=final_only,json=finalOnly,proto3" json:"final_only,omitempty"`
+	// How many measured configurations beside the front to list, for a picture. In [0, 5000]. If
+	// there are more, an evenly spaced sample of them in the order of their first measurement.
+	MaxOthers     int32 `protobuf:"varint,4,opt,name=max_others,json=maxOthers,proto3" json:"max_others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -147,6 +150,13 @@ func (x *GetFrontRequest) GetFinalOnly() bool {
 		return x.FinalOnly
 	}
 	return false
+}
+
+func (x *GetFrontRequest) GetMaxOthers() int32 {
+	if x != nil {
+		return x.MaxOthers
+	}
+	return 0
 }
 
 // Response of GetFront.
@@ -223,7 +233,9 @@ type Front struct {
 	// Hypervolumes of the fronts of every kind, of the same study at the same revision, in the
 	// order of the kinds. The posterior one needs a fit of the model, and is present only where
 	// this front is the posterior front.
-	Hypervolumes  []*KindHypervolume `protobuf:"bytes,9,rep,name=hypervolumes,proto3" json:"hypervolumes,omitempty"`
+	Hypervolumes []*KindHypervolume `protobuf:"bytes,9,rep,name=hypervolumes,proto3" json:"hypervolumes,omitempty"`
+	// Measured configurations that are not on the front, as many as the request allows.
+	Others        []*MeasuredPoint `protobuf:"bytes,10,rep,name=others,proto3" json:"others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -321,6 +333,87 @@ func (x *Front) GetHypervolumes() []*KindHypervolume {
 	return nil
 }
 
+func (x *Front) GetOthers() []*MeasuredPoint {
+	if x != nil {
+		return x.Others
+	}
+	return nil
+}
+
+// A measured configuration.
+type MeasuredPoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the trial that was the first to measure the configuration.
+	Trial string `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	// The step of the measurement, for studies with a checkpoint parameter.
+	Step int64 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
+	// The objectives by metric id: the mean of all its runs for the posterior front, otherwise the
+	// values that decide the front's kind.
+	Values map[string]float64 `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// Whether it was measured on the way to a trial's last step only.
+	Intermediate  bool `protobuf:"varint,4,opt,name=intermediate,proto3" json:"intermediate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeasuredPoint) Reset() {
+	*x = MeasuredPoint{}
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeasuredPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeasuredPoint) ProtoMessage() {}
+
+func (x *MeasuredPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeasuredPoint.ProtoReflect.Descriptor instead.
+func (*MeasuredPoint) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *MeasuredPoint) GetTrial() string {
+	if x != nil {
+		return x.Trial
+	}
+	return ""
+}
+
+func (x *MeasuredPoint) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *MeasuredPoint) GetValues() map[string]float64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *MeasuredPoint) GetIntermediate() bool {
+	if x != nil {
+		return x.Intermediate
+	}
+	return false
+}
+
 // The hypervolume of one kind of front.
 type KindHypervolume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -334,7 +427,7 @@ type KindHypervolume struct {
 
 func (x *KindHypervolume) Reset() {
 	*x = KindHypervolume{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[3]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -346,7 +439,7 @@ func (x *KindHypervolume) String() string {
 func (*KindHypervolume) ProtoMessage() {}
 
 func (x *KindHypervolume) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[3]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -359,7 +452,7 @@ func (x *KindHypervolume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KindHypervolume.ProtoReflect.Descriptor instead.
 func (*KindHypervolume) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *KindHypervolume) GetKind() FrontKind {
@@ -413,7 +506,7 @@ type FrontPoint struct {
 
 func (x *FrontPoint) Reset() {
 	*x = FrontPoint{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[4]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -425,7 +518,7 @@ func (x *FrontPoint) String() string {
 func (*FrontPoint) ProtoMessage() {}
 
 func (x *FrontPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[4]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -438,7 +531,7 @@ func (x *FrontPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrontPoint.ProtoReflect.Descriptor instead.
 func (*FrontPoint) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FrontPoint) GetTrial() string {
@@ -537,7 +630,7 @@ type FrontValue struct {
 
 func (x *FrontValue) Reset() {
 	*x = FrontValue{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[5]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -549,7 +642,7 @@ func (x *FrontValue) String() string {
 func (*FrontValue) ProtoMessage() {}
 
 func (x *FrontValue) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[5]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -562,7 +655,7 @@ func (x *FrontValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrontValue.ProtoReflect.Descriptor instead.
 func (*FrontValue) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FrontValue) GetValue() float64 {
@@ -638,7 +731,7 @@ type QueryFrontRequest struct {
 
 func (x *QueryFrontRequest) Reset() {
 	*x = QueryFrontRequest{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +743,7 @@ func (x *QueryFrontRequest) String() string {
 func (*QueryFrontRequest) ProtoMessage() {}
 
 func (x *QueryFrontRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +756,7 @@ func (x *QueryFrontRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryFrontRequest.ProtoReflect.Descriptor instead.
 func (*QueryFrontRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *QueryFrontRequest) GetName() string {
@@ -743,7 +836,7 @@ type QueryFrontResponse struct {
 
 func (x *QueryFrontResponse) Reset() {
 	*x = QueryFrontResponse{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -755,7 +848,7 @@ func (x *QueryFrontResponse) String() string {
 func (*QueryFrontResponse) ProtoMessage() {}
 
 func (x *QueryFrontResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -768,7 +861,7 @@ func (x *QueryFrontResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryFrontResponse.ProtoReflect.Descriptor instead.
 func (*QueryFrontResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *QueryFrontResponse) GetReachable() bool {
@@ -870,7 +963,7 @@ type ListHypervolumesRequest struct {
 
 func (x *ListHypervolumesRequest) Reset() {
 	*x = ListHypervolumesRequest{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[8]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -882,7 +975,7 @@ func (x *ListHypervolumesRequest) String() string {
 func (*ListHypervolumesRequest) ProtoMessage() {}
 
 func (x *ListHypervolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[8]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -895,7 +988,7 @@ func (x *ListHypervolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHypervolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListHypervolumesRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListHypervolumesRequest) GetName() string {
@@ -932,7 +1025,7 @@ type ListHypervolumesResponse struct {
 
 func (x *ListHypervolumesResponse) Reset() {
 	*x = ListHypervolumesResponse{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[9]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -944,7 +1037,7 @@ func (x *ListHypervolumesResponse) String() string {
 func (*ListHypervolumesResponse) ProtoMessage() {}
 
 func (x *ListHypervolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[9]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -957,7 +1050,7 @@ func (x *ListHypervolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHypervolumesResponse.ProtoReflect.Descriptor instead.
 func (*ListHypervolumesResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListHypervolumesResponse) GetPoints() []*HypervolumePoint {
@@ -989,7 +1082,7 @@ type HypervolumePoint struct {
 
 func (x *HypervolumePoint) Reset() {
 	*x = HypervolumePoint{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[10]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1094,7 @@ func (x *HypervolumePoint) String() string {
 func (*HypervolumePoint) ProtoMessage() {}
 
 func (x *HypervolumePoint) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[10]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1107,7 @@ func (x *HypervolumePoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HypervolumePoint.ProtoReflect.Descriptor instead.
 func (*HypervolumePoint) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HypervolumePoint) GetTrial() string {
@@ -1065,7 +1158,7 @@ type PredictMetricsRequest struct {
 
 func (x *PredictMetricsRequest) Reset() {
 	*x = PredictMetricsRequest{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[11]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1170,7 @@ func (x *PredictMetricsRequest) String() string {
 func (*PredictMetricsRequest) ProtoMessage() {}
 
 func (x *PredictMetricsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[11]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1183,7 @@ func (x *PredictMetricsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PredictMetricsRequest.ProtoReflect.Descriptor instead.
 func (*PredictMetricsRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PredictMetricsRequest) GetName() string {
@@ -1118,7 +1211,7 @@ type Configuration struct {
 
 func (x *Configuration) Reset() {
 	*x = Configuration{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[12]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1130,7 +1223,7 @@ func (x *Configuration) String() string {
 func (*Configuration) ProtoMessage() {}
 
 func (x *Configuration) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[12]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1143,7 +1236,7 @@ func (x *Configuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configuration.ProtoReflect.Descriptor instead.
 func (*Configuration) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Configuration) GetParameters() map[string]*Value {
@@ -1169,7 +1262,7 @@ type PredictMetricsResponse struct {
 
 func (x *PredictMetricsResponse) Reset() {
 	*x = PredictMetricsResponse{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[13]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1274,7 @@ func (x *PredictMetricsResponse) String() string {
 func (*PredictMetricsResponse) ProtoMessage() {}
 
 func (x *PredictMetricsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[13]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1287,7 @@ func (x *PredictMetricsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PredictMetricsResponse.ProtoReflect.Descriptor instead.
 func (*PredictMetricsResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PredictMetricsResponse) GetPredictions() []*ConfigurationPrediction {
@@ -1235,7 +1328,7 @@ type ConfigurationPrediction struct {
 
 func (x *ConfigurationPrediction) Reset() {
 	*x = ConfigurationPrediction{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[14]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1340,7 @@ func (x *ConfigurationPrediction) String() string {
 func (*ConfigurationPrediction) ProtoMessage() {}
 
 func (x *ConfigurationPrediction) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[14]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1353,7 @@ func (x *ConfigurationPrediction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigurationPrediction.ProtoReflect.Descriptor instead.
 func (*ConfigurationPrediction) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ConfigurationPrediction) GetPredictions() map[string]*MetricPrediction {
@@ -1289,14 +1382,16 @@ var File_dpareto_v1_front_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1edpareto/v1/front_service.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x16dpareto/v1/trial.proto\"o\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x16dpareto/v1/trial.proto\"\x8e\x01\n" +
 	"\x0fGetFrontRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x15.dpareto.v1.FrontKindR\x04kind\x12\x1d\n" +
 	"\n" +
-	"final_only\x18\x03 \x01(\bR\tfinalOnly\";\n" +
+	"final_only\x18\x03 \x01(\bR\tfinalOnly\x12\x1d\n" +
+	"\n" +
+	"max_others\x18\x04 \x01(\x05R\tmaxOthers\";\n" +
 	"\x10GetFrontResponse\x12'\n" +
-	"\x05front\x18\x01 \x01(\v2\x11.dpareto.v1.FrontR\x05front\"\xd0\x03\n" +
+	"\x05front\x18\x01 \x01(\v2\x11.dpareto.v1.FrontR\x05front\"\x83\x04\n" +
 	"\x05Front\x12)\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x15.dpareto.v1.FrontKindR\x04kind\x12.\n" +
 	"\x06points\x18\x02 \x03(\v2\x16.dpareto.v1.FrontPointR\x06points\x12 \n" +
@@ -1310,8 +1405,18 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"objectives\x18\a \x03(\tR\n" +
 	"objectives\x12/\n" +
 	"\bwarnings\x18\b \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12?\n" +
-	"\fhypervolumes\x18\t \x03(\v2\x1b.dpareto.v1.KindHypervolumeR\fhypervolumes\x1a<\n" +
+	"\fhypervolumes\x18\t \x03(\v2\x1b.dpareto.v1.KindHypervolumeR\fhypervolumes\x121\n" +
+	"\x06others\x18\n" +
+	" \x03(\v2\x19.dpareto.v1.MeasuredPointR\x06others\x1a<\n" +
 	"\x0eReferenceEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xd7\x01\n" +
+	"\rMeasuredPoint\x12\x14\n" +
+	"\x05trial\x18\x01 \x01(\tR\x05trial\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\x03R\x04step\x12=\n" +
+	"\x06values\x18\x03 \x03(\v2%.dpareto.v1.MeasuredPoint.ValuesEntryR\x06values\x12\"\n" +
+	"\fintermediate\x18\x04 \x01(\bR\fintermediate\x1a9\n" +
+	"\vValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"^\n" +
 	"\x0fKindHypervolume\x12)\n" +
@@ -1458,90 +1563,94 @@ func file_dpareto_v1_front_service_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_front_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_dpareto_v1_front_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_dpareto_v1_front_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_dpareto_v1_front_service_proto_goTypes = []any{
 	(FrontKind)(0),                   // 0: dpareto.v1.FrontKind
 	(*GetFrontRequest)(nil),          // 1: dpareto.v1.GetFrontRequest
 	(*GetFrontResponse)(nil),         // 2: dpareto.v1.GetFrontResponse
 	(*Front)(nil),                    // 3: dpareto.v1.Front
-	(*KindHypervolume)(nil),          // 4: dpareto.v1.KindHypervolume
-	(*FrontPoint)(nil),               // 5: dpareto.v1.FrontPoint
-	(*FrontValue)(nil),               // 6: dpareto.v1.FrontValue
-	(*QueryFrontRequest)(nil),        // 7: dpareto.v1.QueryFrontRequest
-	(*QueryFrontResponse)(nil),       // 8: dpareto.v1.QueryFrontResponse
-	(*ListHypervolumesRequest)(nil),  // 9: dpareto.v1.ListHypervolumesRequest
-	(*ListHypervolumesResponse)(nil), // 10: dpareto.v1.ListHypervolumesResponse
-	(*HypervolumePoint)(nil),         // 11: dpareto.v1.HypervolumePoint
-	(*PredictMetricsRequest)(nil),    // 12: dpareto.v1.PredictMetricsRequest
-	(*Configuration)(nil),            // 13: dpareto.v1.Configuration
-	(*PredictMetricsResponse)(nil),   // 14: dpareto.v1.PredictMetricsResponse
-	(*ConfigurationPrediction)(nil),  // 15: dpareto.v1.ConfigurationPrediction
-	nil,                              // 16: dpareto.v1.Front.ReferenceEntry
-	nil,                              // 17: dpareto.v1.FrontPoint.ParametersEntry
-	nil,                              // 18: dpareto.v1.FrontPoint.ValuesEntry
-	nil,                              // 19: dpareto.v1.QueryFrontRequest.BoundsEntry
-	nil,                              // 20: dpareto.v1.QueryFrontResponse.ParametersEntry
-	nil,                              // 21: dpareto.v1.QueryFrontResponse.PredictionsEntry
-	nil,                              // 22: dpareto.v1.QueryFrontResponse.ComputedMetricsEntry
-	nil,                              // 23: dpareto.v1.QueryFrontResponse.ReachedEntry
-	nil,                              // 24: dpareto.v1.Configuration.ParametersEntry
-	nil,                              // 25: dpareto.v1.ConfigurationPrediction.PredictionsEntry
-	nil,                              // 26: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
-	(*Warning)(nil),                  // 27: dpareto.v1.Warning
-	(*PrivacyGuarantee)(nil),         // 28: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                    // 29: dpareto.v1.Value
-	(*MetricPrediction)(nil),         // 30: dpareto.v1.MetricPrediction
-	(*MetricValue)(nil),              // 31: dpareto.v1.MetricValue
+	(*MeasuredPoint)(nil),            // 4: dpareto.v1.MeasuredPoint
+	(*KindHypervolume)(nil),          // 5: dpareto.v1.KindHypervolume
+	(*FrontPoint)(nil),               // 6: dpareto.v1.FrontPoint
+	(*FrontValue)(nil),               // 7: dpareto.v1.FrontValue
+	(*QueryFrontRequest)(nil),        // 8: dpareto.v1.QueryFrontRequest
+	(*QueryFrontResponse)(nil),       // 9: dpareto.v1.QueryFrontResponse
+	(*ListHypervolumesRequest)(nil),  // 10: dpareto.v1.ListHypervolumesRequest
+	(*ListHypervolumesResponse)(nil), // 11: dpareto.v1.ListHypervolumesResponse
+	(*HypervolumePoint)(nil),         // 12: dpareto.v1.HypervolumePoint
+	(*PredictMetricsRequest)(nil),    // 13: dpareto.v1.PredictMetricsRequest
+	(*Configuration)(nil),            // 14: dpareto.v1.Configuration
+	(*PredictMetricsResponse)(nil),   // 15: dpareto.v1.PredictMetricsResponse
+	(*ConfigurationPrediction)(nil),  // 16: dpareto.v1.ConfigurationPrediction
+	nil,                              // 17: dpareto.v1.Front.ReferenceEntry
+	nil,                              // 18: dpareto.v1.MeasuredPoint.ValuesEntry
+	nil,                              // 19: dpareto.v1.FrontPoint.ParametersEntry
+	nil,                              // 20: dpareto.v1.FrontPoint.ValuesEntry
+	nil,                              // 21: dpareto.v1.QueryFrontRequest.BoundsEntry
+	nil,                              // 22: dpareto.v1.QueryFrontResponse.ParametersEntry
+	nil,                              // 23: dpareto.v1.QueryFrontResponse.PredictionsEntry
+	nil,                              // 24: dpareto.v1.QueryFrontResponse.ComputedMetricsEntry
+	nil,                              // 25: dpareto.v1.QueryFrontResponse.ReachedEntry
+	nil,                              // 26: dpareto.v1.Configuration.ParametersEntry
+	nil,                              // 27: dpareto.v1.ConfigurationPrediction.PredictionsEntry
+	nil,                              // 28: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
+	(*Warning)(nil),                  // 29: dpareto.v1.Warning
+	(*PrivacyGuarantee)(nil),         // 30: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                    // 31: dpareto.v1.Value
+	(*MetricPrediction)(nil),         // 32: dpareto.v1.MetricPrediction
+	(*MetricValue)(nil),              // 33: dpareto.v1.MetricValue
 }
 var file_dpareto_v1_front_service_proto_depIdxs = []int32{
 	0,  // 0: dpareto.v1.GetFrontRequest.kind:type_name -> dpareto.v1.FrontKind
 	3,  // 1: dpareto.v1.GetFrontResponse.front:type_name -> dpareto.v1.Front
 	0,  // 2: dpareto.v1.Front.kind:type_name -> dpareto.v1.FrontKind
-	5,  // 3: dpareto.v1.Front.points:type_name -> dpareto.v1.FrontPoint
-	16, // 4: dpareto.v1.Front.reference:type_name -> dpareto.v1.Front.ReferenceEntry
-	27, // 5: dpareto.v1.Front.warnings:type_name -> dpareto.v1.Warning
-	4,  // 6: dpareto.v1.Front.hypervolumes:type_name -> dpareto.v1.KindHypervolume
-	0,  // 7: dpareto.v1.KindHypervolume.kind:type_name -> dpareto.v1.FrontKind
-	17, // 8: dpareto.v1.FrontPoint.parameters:type_name -> dpareto.v1.FrontPoint.ParametersEntry
-	18, // 9: dpareto.v1.FrontPoint.values:type_name -> dpareto.v1.FrontPoint.ValuesEntry
-	28, // 10: dpareto.v1.FrontPoint.privacy:type_name -> dpareto.v1.PrivacyGuarantee
-	19, // 11: dpareto.v1.QueryFrontRequest.bounds:type_name -> dpareto.v1.QueryFrontRequest.BoundsEntry
-	20, // 12: dpareto.v1.QueryFrontResponse.parameters:type_name -> dpareto.v1.QueryFrontResponse.ParametersEntry
-	21, // 13: dpareto.v1.QueryFrontResponse.predictions:type_name -> dpareto.v1.QueryFrontResponse.PredictionsEntry
-	28, // 14: dpareto.v1.QueryFrontResponse.privacy:type_name -> dpareto.v1.PrivacyGuarantee
-	22, // 15: dpareto.v1.QueryFrontResponse.computed_metrics:type_name -> dpareto.v1.QueryFrontResponse.ComputedMetricsEntry
-	23, // 16: dpareto.v1.QueryFrontResponse.reached:type_name -> dpareto.v1.QueryFrontResponse.ReachedEntry
-	27, // 17: dpareto.v1.QueryFrontResponse.warnings:type_name -> dpareto.v1.Warning
-	0,  // 18: dpareto.v1.ListHypervolumesRequest.kind:type_name -> dpareto.v1.FrontKind
-	11, // 19: dpareto.v1.ListHypervolumesResponse.points:type_name -> dpareto.v1.HypervolumePoint
-	13, // 20: dpareto.v1.PredictMetricsRequest.configurations:type_name -> dpareto.v1.Configuration
-	24, // 21: dpareto.v1.Configuration.parameters:type_name -> dpareto.v1.Configuration.ParametersEntry
-	15, // 22: dpareto.v1.PredictMetricsResponse.predictions:type_name -> dpareto.v1.ConfigurationPrediction
-	27, // 23: dpareto.v1.PredictMetricsResponse.warnings:type_name -> dpareto.v1.Warning
-	25, // 24: dpareto.v1.ConfigurationPrediction.predictions:type_name -> dpareto.v1.ConfigurationPrediction.PredictionsEntry
-	26, // 25: dpareto.v1.ConfigurationPrediction.computed_metrics:type_name -> dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
-	27, // 26: dpareto.v1.ConfigurationPrediction.warnings:type_name -> dpareto.v1.Warning
-	29, // 27: dpareto.v1.FrontPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
-	6,  // 28: dpareto.v1.FrontPoint.ValuesEntry.value:type_name -> dpareto.v1.FrontValue
-	29, // 29: dpareto.v1.QueryFrontResponse.ParametersEntry.value:type_name -> dpareto.v1.Value
-	30, // 30: dpareto.v1.QueryFrontResponse.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	31, // 31: dpareto.v1.QueryFrontResponse.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	29, // 32: dpareto.v1.Configuration.ParametersEntry.value:type_name -> dpareto.v1.Value
-	30, // 33: dpareto.v1.ConfigurationPrediction.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	31, // 34: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	1,  // 35: dpareto.v1.FrontService.GetFront:input_type -> dpareto.v1.GetFrontRequest
-	7,  // 36: dpareto.v1.FrontService.QueryFront:input_type -> dpareto.v1.QueryFrontRequest
-	9,  // 37: dpareto.v1.FrontService.ListHypervolumes:input_type -> dpareto.v1.ListHypervolumesRequest
-	12, // 38: dpareto.v1.FrontService.PredictMetrics:input_type -> dpareto.v1.PredictMetricsRequest
-	2,  // 39: dpareto.v1.FrontService.GetFront:output_type -> dpareto.v1.GetFrontResponse
-	8,  // 40: dpareto.v1.FrontService.QueryFront:output_type -> dpareto.v1.QueryFrontResponse
-	10, // 41: dpareto.v1.FrontService.ListHypervolumes:output_type -> dpareto.v1.ListHypervolumesResponse
-	14, // 42: dpareto.v1.FrontService.PredictMetrics:output_type -> dpareto.v1.PredictMetricsResponse
-	39, // [39:43] is the sub-list for method output_type
-	35, // [35:39] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	6,  // 3: dpareto.v1.Front.points:type_name -> dpareto.v1.FrontPoint
+	17, // 4: dpareto.v1.Front.reference:type_name -> dpareto.v1.Front.ReferenceEntry
+	29, // 5: dpareto.v1.Front.warnings:type_name -> dpareto.v1.Warning
+	5,  // 6: dpareto.v1.Front.hypervolumes:type_name -> dpareto.v1.KindHypervolume
+	4,  // 7: dpareto.v1.Front.others:type_name -> dpareto.v1.MeasuredPoint
+	18, // 8: dpareto.v1.MeasuredPoint.values:type_name -> dpareto.v1.MeasuredPoint.ValuesEntry
+	0,  // 9: dpareto.v1.KindHypervolume.kind:type_name -> dpareto.v1.FrontKind
+	19, // 10: dpareto.v1.FrontPoint.parameters:type_name -> dpareto.v1.FrontPoint.ParametersEntry
+	20, // 11: dpareto.v1.FrontPoint.values:type_name -> dpareto.v1.FrontPoint.ValuesEntry
+	30, // 12: dpareto.v1.FrontPoint.privacy:type_name -> dpareto.v1.PrivacyGuarantee
+	21, // 13: dpareto.v1.QueryFrontRequest.bounds:type_name -> dpareto.v1.QueryFrontRequest.BoundsEntry
+	22, // 14: dpareto.v1.QueryFrontResponse.parameters:type_name -> dpareto.v1.QueryFrontResponse.ParametersEntry
+	23, // 15: dpareto.v1.QueryFrontResponse.predictions:type_name -> dpareto.v1.QueryFrontResponse.PredictionsEntry
+	30, // 16: dpareto.v1.QueryFrontResponse.privacy:type_name -> dpareto.v1.PrivacyGuarantee
+	24, // 17: dpareto.v1.QueryFrontResponse.computed_metrics:type_name -> dpareto.v1.QueryFrontResponse.ComputedMetricsEntry
+	25, // 18: dpareto.v1.QueryFrontResponse.reached:type_name -> dpareto.v1.QueryFrontResponse.ReachedEntry
+	29, // 19: dpareto.v1.QueryFrontResponse.warnings:type_name -> dpareto.v1.Warning
+	0,  // 20: dpareto.v1.ListHypervolumesRequest.kind:type_name -> dpareto.v1.FrontKind
+	12, // 21: dpareto.v1.ListHypervolumesResponse.points:type_name -> dpareto.v1.HypervolumePoint
+	14, // 22: dpareto.v1.PredictMetricsRequest.configurations:type_name -> dpareto.v1.Configuration
+	26, // 23: dpareto.v1.Configuration.parameters:type_name -> dpareto.v1.Configuration.ParametersEntry
+	16, // 24: dpareto.v1.PredictMetricsResponse.predictions:type_name -> dpareto.v1.ConfigurationPrediction
+	29, // 25: dpareto.v1.PredictMetricsResponse.warnings:type_name -> dpareto.v1.Warning
+	27, // 26: dpareto.v1.ConfigurationPrediction.predictions:type_name -> dpareto.v1.ConfigurationPrediction.PredictionsEntry
+	28, // 27: dpareto.v1.ConfigurationPrediction.computed_metrics:type_name -> dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
+	29, // 28: dpareto.v1.ConfigurationPrediction.warnings:type_name -> dpareto.v1.Warning
+	31, // 29: dpareto.v1.FrontPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
+	7,  // 30: dpareto.v1.FrontPoint.ValuesEntry.value:type_name -> dpareto.v1.FrontValue
+	31, // 31: dpareto.v1.QueryFrontResponse.ParametersEntry.value:type_name -> dpareto.v1.Value
+	32, // 32: dpareto.v1.QueryFrontResponse.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	33, // 33: dpareto.v1.QueryFrontResponse.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	31, // 34: dpareto.v1.Configuration.ParametersEntry.value:type_name -> dpareto.v1.Value
+	32, // 35: dpareto.v1.ConfigurationPrediction.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	33, // 36: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	1,  // 37: dpareto.v1.FrontService.GetFront:input_type -> dpareto.v1.GetFrontRequest
+	8,  // 38: dpareto.v1.FrontService.QueryFront:input_type -> dpareto.v1.QueryFrontRequest
+	10, // 39: dpareto.v1.FrontService.ListHypervolumes:input_type -> dpareto.v1.ListHypervolumesRequest
+	13, // 40: dpareto.v1.FrontService.PredictMetrics:input_type -> dpareto.v1.PredictMetricsRequest
+	2,  // 41: dpareto.v1.FrontService.GetFront:output_type -> dpareto.v1.GetFrontResponse
+	9,  // 42: dpareto.v1.FrontService.QueryFront:output_type -> dpareto.v1.QueryFrontResponse
+	11, // 43: dpareto.v1.FrontService.ListHypervolumes:output_type -> dpareto.v1.ListHypervolumesResponse
+	15, // 44: dpareto.v1.FrontService.PredictMetrics:output_type -> dpareto.v1.PredictMetricsResponse
+	41, // [41:45] is the sub-list for method output_type
+	37, // [37:41] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_front_service_proto_init() }
@@ -1554,14 +1663,14 @@ func file_dpareto_v1_front_service_proto_init() {
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_trial_proto_init()
-	file_dpareto_v1_front_service_proto_msgTypes[5].OneofWrappers = []any{}
+	file_dpareto_v1_front_service_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_front_service_proto_rawDesc), len(file_dpareto_v1_front_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

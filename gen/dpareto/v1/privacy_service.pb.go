@@ -398,6 +398,193 @@ func (x *CalibrateMechanismResponse) GetDerived() map[string]float64 {
 	return nil
 }
 
+// Request of ComputeTradeoff.
+type ComputeTradeoffRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The mechanism. Its expressions may use the parameters below.
+	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
+	// Values of the variables in the mechanism's expressions.
+	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// False positive rates, in [0, 1], at most 1,000. Default: 0.01, 0.1 and others that suffice
+	// for a picture, in ascending order.
+	FalsePositiveRates []float64 `protobuf:"fixed64,3,rep,packed,name=false_positive_rates,json=falsePositiveRates,proto3" json:"false_positive_rates,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *ComputeTradeoffRequest) Reset() {
+	*x = ComputeTradeoffRequest{}
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ComputeTradeoffRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ComputeTradeoffRequest) ProtoMessage() {}
+
+func (x *ComputeTradeoffRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ComputeTradeoffRequest.ProtoReflect.Descriptor instead.
+func (*ComputeTradeoffRequest) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ComputeTradeoffRequest) GetPrivacy() *PrivacySpec {
+	if x != nil {
+		return x.Privacy
+	}
+	return nil
+}
+
+func (x *ComputeTradeoffRequest) GetParameters() map[string]*Value {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *ComputeTradeoffRequest) GetFalsePositiveRates() []float64 {
+	if x != nil {
+		return x.FalsePositiveRates
+	}
+	return nil
+}
+
+// Response of ComputeTradeoff. By the trade-off function of the mechanism (Dong, Roth, Su,
+// "Gaussian Differential Privacy", 2022), no test has more power, whatever it knows beside the
+// record in question: membership inference attacks are such tests.
+type ComputeTradeoffResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The curve, in the order of the false positive rates.
+	Points []*TradeoffPoint `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
+	// The guarantee of the mechanism at its δ, of which the curve is the whole.
+	Guarantee *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
+	// Whether the curve follows from the mechanism's whole privacy profile. Otherwise only the
+	// guarantee's (ε, δ) is known, and real attacks may be much weaker than the curve.
+	ExactProfile  bool `protobuf:"varint,3,opt,name=exact_profile,json=exactProfile,proto3" json:"exact_profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ComputeTradeoffResponse) Reset() {
+	*x = ComputeTradeoffResponse{}
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ComputeTradeoffResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ComputeTradeoffResponse) ProtoMessage() {}
+
+func (x *ComputeTradeoffResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ComputeTradeoffResponse.ProtoReflect.Descriptor instead.
+func (*ComputeTradeoffResponse) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ComputeTradeoffResponse) GetPoints() []*TradeoffPoint {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+func (x *ComputeTradeoffResponse) GetGuarantee() *PrivacyGuarantee {
+	if x != nil {
+		return x.Guarantee
+	}
+	return nil
+}
+
+func (x *ComputeTradeoffResponse) GetExactProfile() bool {
+	if x != nil {
+		return x.ExactProfile
+	}
+	return false
+}
+
+// A point of a trade-off curve.
+type TradeoffPoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Probability with which a test wrongly says that the record was there.
+	FalsePositiveRate float64 `protobuf:"fixed64,1,opt,name=false_positive_rate,json=falsePositiveRate,proto3" json:"false_positive_rate,omitempty"`
+	// Upper bound of the probability with which it rightly says so.
+	TruePositiveRate float64 `protobuf:"fixed64,2,opt,name=true_positive_rate,json=truePositiveRate,proto3" json:"true_positive_rate,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *TradeoffPoint) Reset() {
+	*x = TradeoffPoint{}
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TradeoffPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TradeoffPoint) ProtoMessage() {}
+
+func (x *TradeoffPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TradeoffPoint.ProtoReflect.Descriptor instead.
+func (*TradeoffPoint) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *TradeoffPoint) GetFalsePositiveRate() float64 {
+	if x != nil {
+		return x.FalsePositiveRate
+	}
+	return 0
+}
+
+func (x *TradeoffPoint) GetTruePositiveRate() float64 {
+	if x != nil {
+		return x.TruePositiveRate
+	}
+	return 0
+}
+
 // Request of GetPrivacyLedger.
 type GetPrivacyLedgerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -413,7 +600,7 @@ type GetPrivacyLedgerRequest struct {
 
 func (x *GetPrivacyLedgerRequest) Reset() {
 	*x = GetPrivacyLedgerRequest{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[4]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -425,7 +612,7 @@ func (x *GetPrivacyLedgerRequest) String() string {
 func (*GetPrivacyLedgerRequest) ProtoMessage() {}
 
 func (x *GetPrivacyLedgerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[4]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -438,7 +625,7 @@ func (x *GetPrivacyLedgerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPrivacyLedgerRequest.ProtoReflect.Descriptor instead.
 func (*GetPrivacyLedgerRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetPrivacyLedgerRequest) GetName() string {
@@ -515,7 +702,7 @@ type GetPrivacyLedgerResponse struct {
 
 func (x *GetPrivacyLedgerResponse) Reset() {
 	*x = GetPrivacyLedgerResponse{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[5]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -527,7 +714,7 @@ func (x *GetPrivacyLedgerResponse) String() string {
 func (*GetPrivacyLedgerResponse) ProtoMessage() {}
 
 func (x *GetPrivacyLedgerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[5]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -540,7 +727,7 @@ func (x *GetPrivacyLedgerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPrivacyLedgerResponse.ProtoReflect.Descriptor instead.
 func (*GetPrivacyLedgerResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetPrivacyLedgerResponse) GetRuns() int64 {
@@ -648,7 +835,7 @@ type LedgerEntry struct {
 
 func (x *LedgerEntry) Reset() {
 	*x = LedgerEntry{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -660,7 +847,7 @@ func (x *LedgerEntry) String() string {
 func (*LedgerEntry) ProtoMessage() {}
 
 func (x *LedgerEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,7 +860,7 @@ func (x *LedgerEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerEntry.ProtoReflect.Descriptor instead.
 func (*LedgerEntry) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LedgerEntry) GetOutcome() LedgerOutcome {
@@ -744,7 +931,7 @@ type ReaccountStudyRequest struct {
 
 func (x *ReaccountStudyRequest) Reset() {
 	*x = ReaccountStudyRequest{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -756,7 +943,7 @@ func (x *ReaccountStudyRequest) String() string {
 func (*ReaccountStudyRequest) ProtoMessage() {}
 
 func (x *ReaccountStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -769,7 +956,7 @@ func (x *ReaccountStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReaccountStudyRequest.ProtoReflect.Descriptor instead.
 func (*ReaccountStudyRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReaccountStudyRequest) GetName() string {
@@ -836,7 +1023,7 @@ type ReaccountStudyResponse struct {
 
 func (x *ReaccountStudyResponse) Reset() {
 	*x = ReaccountStudyResponse{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +1035,7 @@ func (x *ReaccountStudyResponse) String() string {
 func (*ReaccountStudyResponse) ProtoMessage() {}
 
 func (x *ReaccountStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +1048,7 @@ func (x *ReaccountStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReaccountStudyResponse.ProtoReflect.Descriptor instead.
 func (*ReaccountStudyResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReaccountStudyResponse) GetTrials() int64 {
@@ -920,7 +1107,7 @@ type AccountingSummary struct {
 
 func (x *AccountingSummary) Reset() {
 	*x = AccountingSummary{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1119,7 @@ func (x *AccountingSummary) String() string {
 func (*AccountingSummary) ProtoMessage() {}
 
 func (x *AccountingSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1132,7 @@ func (x *AccountingSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountingSummary.ProtoReflect.Descriptor instead.
 func (*AccountingSummary) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AccountingSummary) GetPrivacy() *PrivacySpec {
@@ -1033,7 +1220,23 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\aderived\x18\x04 \x03(\v23.dpareto.v1.CalibrateMechanismResponse.DerivedEntryR\aderived\x1a:\n" +
 	"\fDerivedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"[\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xa3\x02\n" +
+	"\x16ComputeTradeoffRequest\x121\n" +
+	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12R\n" +
+	"\n" +
+	"parameters\x18\x02 \x03(\v22.dpareto.v1.ComputeTradeoffRequest.ParametersEntryR\n" +
+	"parameters\x120\n" +
+	"\x14false_positive_rates\x18\x03 \x03(\x01R\x12falsePositiveRates\x1aP\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xad\x01\n" +
+	"\x17ComputeTradeoffResponse\x121\n" +
+	"\x06points\x18\x01 \x03(\v2\x19.dpareto.v1.TradeoffPointR\x06points\x12:\n" +
+	"\tguarantee\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\x12#\n" +
+	"\rexact_profile\x18\x03 \x01(\bR\fexactProfile\"m\n" +
+	"\rTradeoffPoint\x12.\n" +
+	"\x13false_positive_rate\x18\x01 \x01(\x01R\x11falsePositiveRate\x12,\n" +
+	"\x12true_positive_rate\x18\x02 \x01(\x01R\x10truePositiveRate\"[\n" +
 	"\x17GetPrivacyLedgerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05delta\x18\x02 \x01(\x01R\x05delta\x12\x16\n" +
@@ -1095,10 +1298,11 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\x19LEDGER_OUTCOME_INFEASIBLE\x10\x03\x12\x19\n" +
 	"\x15LEDGER_OUTCOME_FAILED\x10\x04\x12\x1c\n" +
 	"\x18LEDGER_OUTCOME_ABANDONED\x10\x05\x12\x19\n" +
-	"\x15LEDGER_OUTCOME_ACTIVE\x10\x062\xc9\x03\n" +
+	"\x15LEDGER_OUTCOME_ACTIVE\x10\x062\xb2\x04\n" +
 	"\x0ePrivacyService\x12d\n" +
 	"\x0eComputeEpsilon\x12!.dpareto.v1.ComputeEpsilonRequest\x1a\".dpareto.v1.ComputeEpsilonResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12p\n" +
-	"\x12CalibrateMechanism\x12%.dpareto.v1.CalibrateMechanismRequest\x1a&.dpareto.v1.CalibrateMechanismResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12r\n" +
+	"\x12CalibrateMechanism\x12%.dpareto.v1.CalibrateMechanismRequest\x1a&.dpareto.v1.CalibrateMechanismResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12g\n" +
+	"\x0fComputeTradeoff\x12\".dpareto.v1.ComputeTradeoffRequest\x1a#.dpareto.v1.ComputeTradeoffResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12r\n" +
 	"\x10GetPrivacyLedger\x12#.dpareto.v1.GetPrivacyLedgerRequest\x1a$.dpareto.v1.GetPrivacyLedgerResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name(\x01\x90\x02\x01\x12k\n" +
 	"\x0eReaccountStudy\x12!.dpareto.v1.ReaccountStudyRequest\x1a\".dpareto.v1.ReaccountStudyResponse\"\x12\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x01(\x01B\xa3\x01\n" +
 	"\x0ecom.dpareto.v1B\x13PrivacyServiceProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
@@ -1118,66 +1322,77 @@ func file_dpareto_v1_privacy_service_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_privacy_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_dpareto_v1_privacy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_dpareto_v1_privacy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_dpareto_v1_privacy_service_proto_goTypes = []any{
 	(LedgerOutcome)(0),                 // 0: dpareto.v1.LedgerOutcome
 	(*ComputeEpsilonRequest)(nil),      // 1: dpareto.v1.ComputeEpsilonRequest
 	(*ComputeEpsilonResponse)(nil),     // 2: dpareto.v1.ComputeEpsilonResponse
 	(*CalibrateMechanismRequest)(nil),  // 3: dpareto.v1.CalibrateMechanismRequest
 	(*CalibrateMechanismResponse)(nil), // 4: dpareto.v1.CalibrateMechanismResponse
-	(*GetPrivacyLedgerRequest)(nil),    // 5: dpareto.v1.GetPrivacyLedgerRequest
-	(*GetPrivacyLedgerResponse)(nil),   // 6: dpareto.v1.GetPrivacyLedgerResponse
-	(*LedgerEntry)(nil),                // 7: dpareto.v1.LedgerEntry
-	(*ReaccountStudyRequest)(nil),      // 8: dpareto.v1.ReaccountStudyRequest
-	(*ReaccountStudyResponse)(nil),     // 9: dpareto.v1.ReaccountStudyResponse
-	(*AccountingSummary)(nil),          // 10: dpareto.v1.AccountingSummary
-	nil,                                // 11: dpareto.v1.ComputeEpsilonRequest.ParametersEntry
-	nil,                                // 12: dpareto.v1.ComputeEpsilonResponse.DerivedEntry
-	nil,                                // 13: dpareto.v1.CalibrateMechanismRequest.ParametersEntry
-	nil,                                // 14: dpareto.v1.CalibrateMechanismResponse.DerivedEntry
-	nil,                                // 15: dpareto.v1.AccountingSummary.AccountantsEntry
-	(*PrivacySpec)(nil),                // 16: dpareto.v1.PrivacySpec
-	(*PrivacyGuarantee)(nil),           // 17: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                      // 18: dpareto.v1.Value
-	(*Warning)(nil),                    // 19: dpareto.v1.Warning
-	(*Publication)(nil),                // 20: dpareto.v1.Publication
+	(*ComputeTradeoffRequest)(nil),     // 5: dpareto.v1.ComputeTradeoffRequest
+	(*ComputeTradeoffResponse)(nil),    // 6: dpareto.v1.ComputeTradeoffResponse
+	(*TradeoffPoint)(nil),              // 7: dpareto.v1.TradeoffPoint
+	(*GetPrivacyLedgerRequest)(nil),    // 8: dpareto.v1.GetPrivacyLedgerRequest
+	(*GetPrivacyLedgerResponse)(nil),   // 9: dpareto.v1.GetPrivacyLedgerResponse
+	(*LedgerEntry)(nil),                // 10: dpareto.v1.LedgerEntry
+	(*ReaccountStudyRequest)(nil),      // 11: dpareto.v1.ReaccountStudyRequest
+	(*ReaccountStudyResponse)(nil),     // 12: dpareto.v1.ReaccountStudyResponse
+	(*AccountingSummary)(nil),          // 13: dpareto.v1.AccountingSummary
+	nil,                                // 14: dpareto.v1.ComputeEpsilonRequest.ParametersEntry
+	nil,                                // 15: dpareto.v1.ComputeEpsilonResponse.DerivedEntry
+	nil,                                // 16: dpareto.v1.CalibrateMechanismRequest.ParametersEntry
+	nil,                                // 17: dpareto.v1.CalibrateMechanismResponse.DerivedEntry
+	nil,                                // 18: dpareto.v1.ComputeTradeoffRequest.ParametersEntry
+	nil,                                // 19: dpareto.v1.AccountingSummary.AccountantsEntry
+	(*PrivacySpec)(nil),                // 20: dpareto.v1.PrivacySpec
+	(*PrivacyGuarantee)(nil),           // 21: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                      // 22: dpareto.v1.Value
+	(*Warning)(nil),                    // 23: dpareto.v1.Warning
+	(*Publication)(nil),                // 24: dpareto.v1.Publication
 }
 var file_dpareto_v1_privacy_service_proto_depIdxs = []int32{
-	16, // 0: dpareto.v1.ComputeEpsilonRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	11, // 1: dpareto.v1.ComputeEpsilonRequest.parameters:type_name -> dpareto.v1.ComputeEpsilonRequest.ParametersEntry
-	17, // 2: dpareto.v1.ComputeEpsilonResponse.guarantees:type_name -> dpareto.v1.PrivacyGuarantee
-	12, // 3: dpareto.v1.ComputeEpsilonResponse.derived:type_name -> dpareto.v1.ComputeEpsilonResponse.DerivedEntry
-	16, // 4: dpareto.v1.CalibrateMechanismRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	13, // 5: dpareto.v1.CalibrateMechanismRequest.parameters:type_name -> dpareto.v1.CalibrateMechanismRequest.ParametersEntry
-	18, // 6: dpareto.v1.CalibrateMechanismResponse.value:type_name -> dpareto.v1.Value
-	17, // 7: dpareto.v1.CalibrateMechanismResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	14, // 8: dpareto.v1.CalibrateMechanismResponse.derived:type_name -> dpareto.v1.CalibrateMechanismResponse.DerivedEntry
-	17, // 9: dpareto.v1.GetPrivacyLedgerResponse.composed:type_name -> dpareto.v1.PrivacyGuarantee
-	17, // 10: dpareto.v1.GetPrivacyLedgerResponse.fixed_in_advance:type_name -> dpareto.v1.PrivacyGuarantee
-	7,  // 11: dpareto.v1.GetPrivacyLedgerResponse.entries:type_name -> dpareto.v1.LedgerEntry
-	19, // 12: dpareto.v1.GetPrivacyLedgerResponse.warnings:type_name -> dpareto.v1.Warning
-	20, // 13: dpareto.v1.GetPrivacyLedgerResponse.publication:type_name -> dpareto.v1.Publication
-	0,  // 14: dpareto.v1.LedgerEntry.outcome:type_name -> dpareto.v1.LedgerOutcome
-	16, // 15: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	10, // 16: dpareto.v1.ReaccountStudyResponse.before:type_name -> dpareto.v1.AccountingSummary
-	10, // 17: dpareto.v1.ReaccountStudyResponse.after:type_name -> dpareto.v1.AccountingSummary
-	16, // 18: dpareto.v1.AccountingSummary.privacy:type_name -> dpareto.v1.PrivacySpec
-	15, // 19: dpareto.v1.AccountingSummary.accountants:type_name -> dpareto.v1.AccountingSummary.AccountantsEntry
-	18, // 20: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	18, // 21: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	1,  // 22: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
-	3,  // 23: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
-	5,  // 24: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
-	8,  // 25: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
-	2,  // 26: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
-	4,  // 27: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
-	6,  // 28: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
-	9,  // 29: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
-	26, // [26:30] is the sub-list for method output_type
-	22, // [22:26] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	20, // 0: dpareto.v1.ComputeEpsilonRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	14, // 1: dpareto.v1.ComputeEpsilonRequest.parameters:type_name -> dpareto.v1.ComputeEpsilonRequest.ParametersEntry
+	21, // 2: dpareto.v1.ComputeEpsilonResponse.guarantees:type_name -> dpareto.v1.PrivacyGuarantee
+	15, // 3: dpareto.v1.ComputeEpsilonResponse.derived:type_name -> dpareto.v1.ComputeEpsilonResponse.DerivedEntry
+	20, // 4: dpareto.v1.CalibrateMechanismRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	16, // 5: dpareto.v1.CalibrateMechanismRequest.parameters:type_name -> dpareto.v1.CalibrateMechanismRequest.ParametersEntry
+	22, // 6: dpareto.v1.CalibrateMechanismResponse.value:type_name -> dpareto.v1.Value
+	21, // 7: dpareto.v1.CalibrateMechanismResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	17, // 8: dpareto.v1.CalibrateMechanismResponse.derived:type_name -> dpareto.v1.CalibrateMechanismResponse.DerivedEntry
+	20, // 9: dpareto.v1.ComputeTradeoffRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	18, // 10: dpareto.v1.ComputeTradeoffRequest.parameters:type_name -> dpareto.v1.ComputeTradeoffRequest.ParametersEntry
+	7,  // 11: dpareto.v1.ComputeTradeoffResponse.points:type_name -> dpareto.v1.TradeoffPoint
+	21, // 12: dpareto.v1.ComputeTradeoffResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	21, // 13: dpareto.v1.GetPrivacyLedgerResponse.composed:type_name -> dpareto.v1.PrivacyGuarantee
+	21, // 14: dpareto.v1.GetPrivacyLedgerResponse.fixed_in_advance:type_name -> dpareto.v1.PrivacyGuarantee
+	10, // 15: dpareto.v1.GetPrivacyLedgerResponse.entries:type_name -> dpareto.v1.LedgerEntry
+	23, // 16: dpareto.v1.GetPrivacyLedgerResponse.warnings:type_name -> dpareto.v1.Warning
+	24, // 17: dpareto.v1.GetPrivacyLedgerResponse.publication:type_name -> dpareto.v1.Publication
+	0,  // 18: dpareto.v1.LedgerEntry.outcome:type_name -> dpareto.v1.LedgerOutcome
+	20, // 19: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	13, // 20: dpareto.v1.ReaccountStudyResponse.before:type_name -> dpareto.v1.AccountingSummary
+	13, // 21: dpareto.v1.ReaccountStudyResponse.after:type_name -> dpareto.v1.AccountingSummary
+	20, // 22: dpareto.v1.AccountingSummary.privacy:type_name -> dpareto.v1.PrivacySpec
+	19, // 23: dpareto.v1.AccountingSummary.accountants:type_name -> dpareto.v1.AccountingSummary.AccountantsEntry
+	22, // 24: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	22, // 25: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	22, // 26: dpareto.v1.ComputeTradeoffRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	1,  // 27: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
+	3,  // 28: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
+	5,  // 29: dpareto.v1.PrivacyService.ComputeTradeoff:input_type -> dpareto.v1.ComputeTradeoffRequest
+	8,  // 30: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
+	11, // 31: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
+	2,  // 32: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
+	4,  // 33: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
+	6,  // 34: dpareto.v1.PrivacyService.ComputeTradeoff:output_type -> dpareto.v1.ComputeTradeoffResponse
+	9,  // 35: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
+	12, // 36: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
+	32, // [32:37] is the sub-list for method output_type
+	27, // [27:32] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_service_proto_init() }
@@ -1189,14 +1404,14 @@ func file_dpareto_v1_privacy_service_proto_init() {
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_study_proto_init()
-	file_dpareto_v1_privacy_service_proto_msgTypes[9].OneofWrappers = []any{}
+	file_dpareto_v1_privacy_service_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_service_proto_rawDesc), len(file_dpareto_v1_privacy_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

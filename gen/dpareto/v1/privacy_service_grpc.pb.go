@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	PrivacyService_ComputeEpsilon_FullMethodName     = "/dpareto.v1.PrivacyService/ComputeEpsilon"
 	PrivacyService_CalibrateMechanism_FullMethodName = "/dpareto.v1.PrivacyService/CalibrateMechanism"
+	PrivacyService_ComputeTradeoff_FullMethodName    = "/dpareto.v1.PrivacyService/ComputeTradeoff"
 	PrivacyService_GetPrivacyLedger_FullMethodName   = "/dpareto.v1.PrivacyService/GetPrivacyLedger"
 	PrivacyService_ReaccountStudy_FullMethodName     = "/dpareto.v1.PrivacyService/ReaccountStudy"
 )
@@ -36,6 +37,9 @@ type PrivacyServiceClient interface {
 	ComputeEpsilon(ctx context.Context, in *ComputeEpsilonRequest, opts ...grpc.CallOption) (*ComputeEpsilonResponse, error)
 	// Finds the value of a parameter for which a mechanism has a target ε.
 	CalibrateMechanism(ctx context.Context, in *CalibrateMechanismRequest, opts ...grpc.CallOption) (*CalibrateMechanismResponse, error)
+	// Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
+	// of any test that tells two neighbouring datasets apart, by its false positive rate.
+	ComputeTradeoff(ctx context.Context, in *ComputeTradeoffRequest, opts ...grpc.CallOption) (*ComputeTradeoffResponse, error)
 	// Returns what the training runs of a study have cost together.
 	GetPrivacyLedger(ctx context.Context, in *GetPrivacyLedgerRequest, opts ...grpc.CallOption) (*GetPrivacyLedgerResponse, error)
 	// Recomputes the privacy metric of a study's trials under another spec, without training.
@@ -64,6 +68,16 @@ func (c *privacyServiceClient) CalibrateMechanism(ctx context.Context, in *Calib
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CalibrateMechanismResponse)
 	err := c.cc.Invoke(ctx, PrivacyService_CalibrateMechanism_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *privacyServiceClient) ComputeTradeoff(ctx context.Context, in *ComputeTradeoffRequest, opts ...grpc.CallOption) (*ComputeTradeoffResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ComputeTradeoffResponse)
+	err := c.cc.Invoke(ctx, PrivacyService_ComputeTradeoff_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +115,9 @@ type PrivacyServiceServer interface {
 	ComputeEpsilon(context.Context, *ComputeEpsilonRequest) (*ComputeEpsilonResponse, error)
 	// Finds the value of a parameter for which a mechanism has a target ε.
 	CalibrateMechanism(context.Context, *CalibrateMechanismRequest) (*CalibrateMechanismResponse, error)
+	// Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
+	// of any test that tells two neighbouring datasets apart, by its false positive rate.
+	ComputeTradeoff(context.Context, *ComputeTradeoffRequest) (*ComputeTradeoffResponse, error)
 	// Returns what the training runs of a study have cost together.
 	GetPrivacyLedger(context.Context, *GetPrivacyLedgerRequest) (*GetPrivacyLedgerResponse, error)
 	// Recomputes the privacy metric of a study's trials under another spec, without training.
@@ -120,6 +137,9 @@ func (UnimplementedPrivacyServiceServer) ComputeEpsilon(context.Context, *Comput
 }
 func (UnimplementedPrivacyServiceServer) CalibrateMechanism(context.Context, *CalibrateMechanismRequest) (*CalibrateMechanismResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CalibrateMechanism not implemented")
+}
+func (UnimplementedPrivacyServiceServer) ComputeTradeoff(context.Context, *ComputeTradeoffRequest) (*ComputeTradeoffResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ComputeTradeoff not implemented")
 }
 func (UnimplementedPrivacyServiceServer) GetPrivacyLedger(context.Context, *GetPrivacyLedgerRequest) (*GetPrivacyLedgerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetPrivacyLedger not implemented")
@@ -184,6 +204,24 @@ func _PrivacyService_CalibrateMechanism_Handler(srv interface{}, ctx context.Con
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PrivacyService_ComputeTradeoff_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ComputeTradeoffRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PrivacyServiceServer).ComputeTradeoff(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PrivacyService_ComputeTradeoff_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PrivacyServiceServer).ComputeTradeoff(ctx, req.(*ComputeTradeoffRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _PrivacyService_GetPrivacyLedger_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetPrivacyLedgerRequest)
 	if err := dec(in); err != nil {
@@ -234,6 +272,10 @@ var PrivacyService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CalibrateMechanism",
 			Handler:    _PrivacyService_CalibrateMechanism_Handler,
+		},
+		{
+			MethodName: "ComputeTradeoff",
+			Handler:    _PrivacyService_ComputeTradeoff_Handler,
 		},
 		{
 			MethodName: "GetPrivacyLedger",

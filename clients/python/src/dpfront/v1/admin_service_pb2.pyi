@@ -14,24 +14,30 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class GetServerInfoRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("study",)
+    STUDY_FIELD_NUMBER: _ClassVar[int]
+    study: str
+    def __init__(self, study: _Optional[str] = ...) -> None: ...
 
 class GetServerInfoResponse(_message.Message):
-    __slots__ = ("version", "go_version", "start_time", "algorithms", "store_format", "max_request_bytes")
+    __slots__ = ("version", "go_version", "start_time", "algorithms", "store_format", "max_request_bytes", "caller", "caller_role")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     GO_VERSION_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     ALGORITHMS_FIELD_NUMBER: _ClassVar[int]
     STORE_FORMAT_FIELD_NUMBER: _ClassVar[int]
     MAX_REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CALLER_FIELD_NUMBER: _ClassVar[int]
+    CALLER_ROLE_FIELD_NUMBER: _ClassVar[int]
     version: str
     go_version: str
     start_time: _timestamp_pb2.Timestamp
     algorithms: _containers.RepeatedCompositeFieldContainer[AlgorithmInfo]
     store_format: int
     max_request_bytes: int
-    def __init__(self, version: _Optional[str] = ..., go_version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., algorithms: _Optional[_Iterable[_Union[AlgorithmInfo, _Mapping]]] = ..., store_format: _Optional[int] = ..., max_request_bytes: _Optional[int] = ...) -> None: ...
+    caller: str
+    caller_role: _method_pb2.Role
+    def __init__(self, version: _Optional[str] = ..., go_version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., algorithms: _Optional[_Iterable[_Union[AlgorithmInfo, _Mapping]]] = ..., store_format: _Optional[int] = ..., max_request_bytes: _Optional[int] = ..., caller: _Optional[str] = ..., caller_role: _Optional[_Union[_method_pb2.Role, str]] = ...) -> None: ...
 
 class AlgorithmInfo(_message.Message):
     __slots__ = ("name", "version")

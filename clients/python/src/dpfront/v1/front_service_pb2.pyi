@@ -26,14 +26,16 @@ FRONT_KIND_BEST: FrontKind
 FRONT_KIND_WORST: FrontKind
 
 class GetFrontRequest(_message.Message):
-    __slots__ = ("name", "kind", "final_only")
+    __slots__ = ("name", "kind", "final_only", "max_others")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     FINAL_ONLY_FIELD_NUMBER: _ClassVar[int]
+    MAX_OTHERS_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: FrontKind
     final_only: bool
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[FrontKind, str]] = ..., final_only: bool = ...) -> None: ...
+    max_others: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[FrontKind, str]] = ..., final_only: bool = ..., max_others: _Optional[int] = ...) -> None: ...
 
 class GetFrontResponse(_message.Message):
     __slots__ = ("front",)
@@ -42,7 +44,7 @@ class GetFrontResponse(_message.Message):
     def __init__(self, front: _Optional[_Union[Front, _Mapping]] = ...) -> None: ...
 
 class Front(_message.Message):
-    __slots__ = ("kind", "points", "hypervolume", "reference", "candidates", "revision", "objectives", "warnings", "hypervolumes")
+    __slots__ = ("kind", "points", "hypervolume", "reference", "candidates", "revision", "objectives", "warnings", "hypervolumes", "others")
     class ReferenceEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +61,7 @@ class Front(_message.Message):
     OBJECTIVES_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     HYPERVOLUMES_FIELD_NUMBER: _ClassVar[int]
+    OTHERS_FIELD_NUMBER: _ClassVar[int]
     kind: FrontKind
     points: _containers.RepeatedCompositeFieldContainer[FrontPoint]
     hypervolume: float
@@ -68,7 +71,27 @@ class Front(_message.Message):
     objectives: _containers.RepeatedScalarFieldContainer[str]
     warnings: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Warning]
     hypervolumes: _containers.RepeatedCompositeFieldContainer[KindHypervolume]
-    def __init__(self, kind: _Optional[_Union[FrontKind, str]] = ..., points: _Optional[_Iterable[_Union[FrontPoint, _Mapping]]] = ..., hypervolume: _Optional[float] = ..., reference: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[int] = ..., revision: _Optional[int] = ..., objectives: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., hypervolumes: _Optional[_Iterable[_Union[KindHypervolume, _Mapping]]] = ...) -> None: ...
+    others: _containers.RepeatedCompositeFieldContainer[MeasuredPoint]
+    def __init__(self, kind: _Optional[_Union[FrontKind, str]] = ..., points: _Optional[_Iterable[_Union[FrontPoint, _Mapping]]] = ..., hypervolume: _Optional[float] = ..., reference: _Optional[_Mapping[str, float]] = ..., candidates: _Optional[int] = ..., revision: _Optional[int] = ..., objectives: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., hypervolumes: _Optional[_Iterable[_Union[KindHypervolume, _Mapping]]] = ..., others: _Optional[_Iterable[_Union[MeasuredPoint, _Mapping]]] = ...) -> None: ...
+
+class MeasuredPoint(_message.Message):
+    __slots__ = ("trial", "step", "values", "intermediate")
+    class ValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    TRIAL_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    INTERMEDIATE_FIELD_NUMBER: _ClassVar[int]
+    trial: str
+    step: int
+    values: _containers.ScalarMap[str, float]
+    intermediate: bool
+    def __init__(self, trial: _Optional[str] = ..., step: _Optional[int] = ..., values: _Optional[_Mapping[str, float]] = ..., intermediate: bool = ...) -> None: ...
 
 class KindHypervolume(_message.Message):
     __slots__ = ("kind", "hypervolume")

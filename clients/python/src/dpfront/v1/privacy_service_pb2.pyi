@@ -104,6 +104,41 @@ class CalibrateMechanismResponse(_message.Message):
     derived: _containers.ScalarMap[str, float]
     def __init__(self, reachable: bool = ..., value: _Optional[_Union[_parameter_pb2.Value, _Mapping]] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., derived: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
+class ComputeTradeoffRequest(_message.Message):
+    __slots__ = ("privacy", "parameters", "false_positive_rates")
+    class ParametersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _parameter_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_parameter_pb2.Value, _Mapping]] = ...) -> None: ...
+    PRIVACY_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    FALSE_POSITIVE_RATES_FIELD_NUMBER: _ClassVar[int]
+    privacy: _privacy_pb2.PrivacySpec
+    parameters: _containers.MessageMap[str, _parameter_pb2.Value]
+    false_positive_rates: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, privacy: _Optional[_Union[_privacy_pb2.PrivacySpec, _Mapping]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., false_positive_rates: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class ComputeTradeoffResponse(_message.Message):
+    __slots__ = ("points", "guarantee", "exact_profile")
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    GUARANTEE_FIELD_NUMBER: _ClassVar[int]
+    EXACT_PROFILE_FIELD_NUMBER: _ClassVar[int]
+    points: _containers.RepeatedCompositeFieldContainer[TradeoffPoint]
+    guarantee: _privacy_pb2.PrivacyGuarantee
+    exact_profile: bool
+    def __init__(self, points: _Optional[_Iterable[_Union[TradeoffPoint, _Mapping]]] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., exact_profile: bool = ...) -> None: ...
+
+class TradeoffPoint(_message.Message):
+    __slots__ = ("false_positive_rate", "true_positive_rate")
+    FALSE_POSITIVE_RATE_FIELD_NUMBER: _ClassVar[int]
+    TRUE_POSITIVE_RATE_FIELD_NUMBER: _ClassVar[int]
+    false_positive_rate: float
+    true_positive_rate: float
+    def __init__(self, false_positive_rate: _Optional[float] = ..., true_positive_rate: _Optional[float] = ...) -> None: ...
+
 class GetPrivacyLedgerRequest(_message.Message):
     __slots__ = ("name", "delta", "metric")
     NAME_FIELD_NUMBER: _ClassVar[int]

@@ -45,6 +45,11 @@ class PrivacyServiceStub(object):
                 request_serializer=dpareto_dot_v1_dot_privacy__service__pb2.CalibrateMechanismRequest.SerializeToString,
                 response_deserializer=dpareto_dot_v1_dot_privacy__service__pb2.CalibrateMechanismResponse.FromString,
                 _registered_method=True)
+        self.ComputeTradeoff = channel.unary_unary(
+                '/dpareto.v1.PrivacyService/ComputeTradeoff',
+                request_serializer=dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffRequest.SerializeToString,
+                response_deserializer=dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffResponse.FromString,
+                _registered_method=True)
         self.GetPrivacyLedger = channel.unary_unary(
                 '/dpareto.v1.PrivacyService/GetPrivacyLedger',
                 request_serializer=dpareto_dot_v1_dot_privacy__service__pb2.GetPrivacyLedgerRequest.SerializeToString,
@@ -76,6 +81,14 @@ class PrivacyServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ComputeTradeoff(self, request, context):
+        """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
+        of any test that tells two neighbouring datasets apart, by its false positive rate.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetPrivacyLedger(self, request, context):
         """Returns what the training runs of a study have cost together.
         """
@@ -102,6 +115,11 @@ def add_PrivacyServiceServicer_to_server(servicer, server):
                     servicer.CalibrateMechanism,
                     request_deserializer=dpareto_dot_v1_dot_privacy__service__pb2.CalibrateMechanismRequest.FromString,
                     response_serializer=dpareto_dot_v1_dot_privacy__service__pb2.CalibrateMechanismResponse.SerializeToString,
+            ),
+            'ComputeTradeoff': grpc.unary_unary_rpc_method_handler(
+                    servicer.ComputeTradeoff,
+                    request_deserializer=dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffRequest.FromString,
+                    response_serializer=dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffResponse.SerializeToString,
             ),
             'GetPrivacyLedger': grpc.unary_unary_rpc_method_handler(
                     servicer.GetPrivacyLedger,
@@ -169,6 +187,33 @@ class PrivacyService(object):
             '/dpareto.v1.PrivacyService/CalibrateMechanism',
             dpareto_dot_v1_dot_privacy__service__pb2.CalibrateMechanismRequest.SerializeToString,
             dpareto_dot_v1_dot_privacy__service__pb2.CalibrateMechanismResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ComputeTradeoff(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dpareto.v1.PrivacyService/ComputeTradeoff',
+            dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffRequest.SerializeToString,
+            dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffResponse.FromString,
             options,
             channel_credentials,
             insecure,

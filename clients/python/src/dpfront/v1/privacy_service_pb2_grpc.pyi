@@ -39,6 +39,10 @@ class PrivacyServiceStub:
     """
     CalibrateMechanism: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.CalibrateMechanismRequest, _privacy_service_pb2.CalibrateMechanismResponse]
     """Finds the value of a parameter for which a mechanism has a target ε."""
+    ComputeTradeoff: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.ComputeTradeoffRequest, _privacy_service_pb2.ComputeTradeoffResponse]
+    """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
+    of any test that tells two neighbouring datasets apart, by its false positive rate.
+    """
     GetPrivacyLedger: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]
     """Returns what the training runs of a study have cost together."""
     ReaccountStudy: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.ReaccountStudyRequest, _privacy_service_pb2.ReaccountStudyResponse]
@@ -55,6 +59,10 @@ class PrivacyServiceAsyncStub(PrivacyServiceStub):
     """
     CalibrateMechanism: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.CalibrateMechanismRequest, _privacy_service_pb2.CalibrateMechanismResponse]  # type: ignore[assignment]
     """Finds the value of a parameter for which a mechanism has a target ε."""
+    ComputeTradeoff: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.ComputeTradeoffRequest, _privacy_service_pb2.ComputeTradeoffResponse]  # type: ignore[assignment]
+    """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
+    of any test that tells two neighbouring datasets apart, by its false positive rate.
+    """
     GetPrivacyLedger: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]  # type: ignore[assignment]
     """Returns what the training runs of a study have cost together."""
     ReaccountStudy: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.ReaccountStudyRequest, _privacy_service_pb2.ReaccountStudyResponse]  # type: ignore[assignment]
@@ -80,6 +88,16 @@ class PrivacyServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_privacy_service_pb2.CalibrateMechanismResponse, _abc.Awaitable[_privacy_service_pb2.CalibrateMechanismResponse]]:
         """Finds the value of a parameter for which a mechanism has a target ε."""
+
+    @_abc_1.abstractmethod
+    def ComputeTradeoff(
+        self,
+        request: _privacy_service_pb2.ComputeTradeoffRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_privacy_service_pb2.ComputeTradeoffResponse, _abc.Awaitable[_privacy_service_pb2.ComputeTradeoffResponse]]:
+        """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
+        of any test that tells two neighbouring datasets apart, by its false positive rate.
+        """
 
     @_abc_1.abstractmethod
     def GetPrivacyLedger(
