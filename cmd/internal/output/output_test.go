@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -46,7 +47,7 @@ func TestNumber(t *testing.T) {
 		0: "0", 1: "1.000", 0.15342: "0.1534", 0.00012346: "0.0001235", 0.00001: "1.000e-05", 32561: "32561",
 		12345678: "1.235e+07", -2.5: "-2.500", 999.96: "1000.0", math.Inf(1): "+Inf",
 	} {
-		if got := output.Number(x); got != want {
+		if got := show.Number(x); got != want {
 			t.Errorf("Number(%v) = %q, want %q", x, got, want)
 		}
 	}
@@ -54,7 +55,7 @@ func TestNumber(t *testing.T) {
 
 func TestPlain(t *testing.T) {
 	for x, want := range map[float64]string{1e-5: "1e-5", 10: "10", 1e25: "1e25", 1e-10: "1e-10", 0.1: "0.1"} {
-		if got := output.Plain(x); got != want {
+		if got := show.Plain(x); got != want {
 			t.Errorf("Plain(%v) = %q, want %q", x, got, want)
 		}
 	}
@@ -82,5 +83,11 @@ func TestTableShowsControlCharacters(t *testing.T) {
 	}
 	if want := "note\n\"a\x1b[2J\nb\u202e ε\"\n"; data.String() != want {
 		t.Errorf("CSV %q, want %q", &data, want)
+	}
+}
+
+func TestFullDelta(t *testing.T) {
+	if got := output.Full(output.Delta(3.0711587e-5)); got != "3.0711587e-5" {
+		t.Errorf("in full: %s", got)
 	}
 }

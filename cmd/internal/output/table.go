@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // GeneratedLabel says that numbers are not about real data.
@@ -139,13 +140,13 @@ func isNumber(cell any) bool {
 func Cell(cell any) string {
 	switch v := cell.(type) {
 	case float64:
-		return Number(v)
+		return show.Number(v)
 	case Bound:
-		return NumberUp(float64(v))
+		return show.NumberUp(float64(v))
 	case LowerBound:
-		return NumberDown(float64(v))
+		return show.NumberDown(float64(v))
 	case Delta:
-		return deltaUp(float64(v))
+		return show.Delta(float64(v))
 	case time.Time:
 		return v.Local().Format("2006-01-02 15:04")
 	case string:
@@ -193,7 +194,7 @@ func Full(cell any) string {
 	case LowerBound:
 		return Full(float64(v))
 	case Delta:
-		return Plain(float64(v))
+		return show.Plain(float64(v))
 	case time.Time:
 		return v.UTC().Format(time.RFC3339Nano)
 	default:
@@ -201,45 +202,8 @@ func Full(cell any) string {
 	}
 }
 
-// Number returns x with four significant digits, or all digits before the point if there
-// are more, and in scientific notation where that is shorter to read.
-func Number(x float64) string {
-	const digits = 4
-	magnitude := math.Abs(x)
-	switch {
-	case x == 0 || math.IsNaN(x) || math.IsInf(x, 0):
-		return strconv.FormatFloat(x, 'g', -1, 64)
-	case magnitude >= 1e7 || magnitude < 1e-4:
-		return strconv.FormatFloat(x, 'e', digits-1, 64)
-	}
-	decimals := max(0, digits-1-int(math.Floor(math.Log10(magnitude))))
-	return strconv.FormatFloat(x, 'f', decimals, 64)
-}
-
-// Plain returns x with as few digits as it needs, and exponents without zeros: 1e-5.
-func Plain(x float64) string {
-	text := strconv.FormatFloat(x, 'g', -1, 64)
-	text = strings.Replace(text, "e-0", "e-", 1)
-	text = strings.Replace(text, "e+0", "e", 1)
-	return strings.Replace(text, "e+", "e", 1)
-}
-
 // Delta is the cell of a δ: people read it with three digits, rounded up, and plain.
 type Delta float64
-
-// deltaUp returns a δ in plain notation with at most three digits, never below it by more than the
-// rounding of sums, a part in 10¹².
-func deltaUp(x float64) string {
-	rounded := func(x float64) float64 {
-		y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64) // it is a number
-		return y
-	}
-	y := rounded(x)
-	if y < x*(1-1e-12) {
-		y = rounded(x + 0.5000001*math.Pow(10, math.Floor(math.Log10(x))-2))
-	}
-	return Plain(y)
-}
 
 // Bound is the cell of an upper bound, such as ε: people read it rounded up, so that
 // what is printed is a bound too.
@@ -247,24 +211,3 @@ type Bound float64
 
 // LowerBound is the cell of a lower bound: people read it rounded down.
 type LowerBound float64
-
-// NumberUp returns x as Number does, but never below x.
-func NumberUp(x float64) string { return roundTo(x, 1) }
-
-// NumberDown returns x as Number does, but never above x.
-func NumberDown(x float64) string { return roundTo(x, -1) }
-
-// roundTo returns x as Number does, but not before x in the direction of a sign.
-func roundTo(x, sign float64) string {
-	s := Number(x)
-	printed, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(sign*printed < sign*x) {
-		return s
-	}
-	// Half a unit of the last digit moves the number to where it is rounded the other way.
-	unit := 1.0
-	if exponent := math.Floor(math.Log10(math.Abs(x))); exponent < 4 || exponent >= 7 {
-		unit = math.Pow(10, exponent-3)
-	}
-	return Number(x + sign*0.5000001*unit)
-}

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
 )
 
 // Create creates the ledgers of the file that do not exist, and the study under its ID. Ledgers stay for

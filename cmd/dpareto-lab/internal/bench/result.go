@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // Result is the outcome of a comparison.
@@ -133,7 +134,7 @@ func WriteMarkdown(w io.Writer, t *output.Table) error {
 			switch v := row[c].(type) {
 			case nil:
 			case float64:
-				cells[i] = output.Number(v)
+				cells[i] = show.Number(v)
 			default:
 				cells[i] = fmt.Sprint(v)
 			}

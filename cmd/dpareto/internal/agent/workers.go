@@ -14,8 +14,8 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/console"
-	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // progressEvery is the least time between two log lines about one worker's trial.
@@ -109,7 +109,7 @@ func (w *workers) measured(worker string, trial *dpareto.Trial, m trainer.Measur
 	}
 	for _, id := range w.metrics {
 		if runs := m.Metrics[id]; len(runs) > 0 {
-			value := output.Number(mean(runs))
+			value := show.Number(mean(runs))
 			metrics = append(metrics, id, value)
 			notes = append(notes, id+" "+value)
 		}
@@ -122,7 +122,7 @@ func (w *workers) measured(worker string, trial *dpareto.Trial, m trainer.Measur
 	if total > 0 {
 		attributes = append(attributes, "of", total)
 	}
-	attributes = append(attributes, slog.Group("metrics", metrics...), "seconds", output.Number(m.Elapsed.Seconds()), "worker", worker)
+	attributes = append(attributes, slog.Group("metrics", metrics...), "seconds", show.Number(m.Elapsed.Seconds()), "worker", worker)
 	w.env.Logger.Info("trial progress", attributes...)
 }
 
@@ -167,10 +167,10 @@ func (w *workers) logTrial(worker string, trial *dpareto.Trial, outcome agent.Ou
 	}
 	switch outcome {
 	case agent.Succeeded:
-		attributes = append(attributes, "seconds", output.Number(m.Elapsed.Seconds()))
+		attributes = append(attributes, "seconds", show.Number(m.Elapsed.Seconds()))
 	case agent.Stopped:
 		level = slog.LevelInfo
-		attributes = append(attributes, "step", m.Step, "seconds", output.Number(m.Elapsed.Seconds()), "reason", err)
+		attributes = append(attributes, "step", m.Step, "seconds", show.Number(m.Elapsed.Seconds()), "reason", err)
 	case agent.Failed, agent.Abandoned:
 		level = slog.LevelWarn
 		attributes = append(attributes, "error", err)

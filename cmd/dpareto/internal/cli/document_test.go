@@ -8,7 +8,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command/commandtest"
-	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -76,13 +76,13 @@ func TestDocumentedCosts(t *testing.T) {
 		exact := guarantee(privacy.Exact{}, fixed, steps)
 		passes := (steps-1)/(n/m) + 1
 		want := []string{
-			output.NumberUp(exact.Epsilon),
-			output.NumberDown(exact.EpsilonLower),
-			output.NumberUp(guarantee(privacy.RDP{}, fixed, steps).Epsilon),
-			output.NumberUp(guarantee(privacy.RDP{Conversion: privacy.Classic}, fixed, steps).Epsilon),
-			output.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.ReplaceOne), steps).Epsilon),
-			output.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.AddRemove), steps).Epsilon),
-			output.NumberUp(guarantee(privacy.Exact{}, privacy.ShuffledGaussian{NoiseMultiplier: sigma}, passes).Epsilon),
+			show.NumberUp(exact.Epsilon),
+			show.NumberDown(exact.EpsilonLower),
+			show.NumberUp(guarantee(privacy.RDP{}, fixed, steps).Epsilon),
+			show.NumberUp(guarantee(privacy.RDP{Conversion: privacy.Classic}, fixed, steps).Epsilon),
+			show.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.ReplaceOne), steps).Epsilon),
+			show.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.AddRemove), steps).Epsilon),
+			show.NumberUp(guarantee(privacy.Exact{}, privacy.ShuffledGaussian{NoiseMultiplier: sigma}, passes).Epsilon),
 		}
 		for i, w := range want {
 			if got := strings.TrimSpace(cells[6+i]); got != w {

@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
@@ -126,7 +127,7 @@ func (r *result) writeJSON(w io.Writer, f flags) error {
 		PosteriorHypervolume: r.front.GetHypervolume(),
 		ObservedHypervolume:  r.observed.GetHypervolume(),
 		Front:                make([]jsonPoint, 0, len(r.front.GetPoints())),
-		Generated:            view.IsGenerated(r.study.GetSpec()),
+		Generated:            show.IsGenerated(r.study.GetSpec()),
 		Seed:                 r.study.GetSeed(),
 		Seconds:              math.Round(r.elapsed.Seconds()*10) / 10,
 		Plot:                 f.picture,
@@ -169,7 +170,7 @@ func (r *result) writeText(w io.Writer, f flags) error {
 	b.WriteString("\n" + r.overTime())
 	if r.exact != nil {
 		fmt.Fprintf(&b, "hypervolume of the front by the model %s, true %s, exact front %s\n",
-			output.Number(r.front.GetHypervolume()), output.Number(r.exact.trueHypervolume), output.Number(r.exact.exactHypervolume))
+			show.Number(r.front.GetHypervolume()), show.Number(r.exact.trueHypervolume), show.Number(r.exact.exactHypervolume))
 	}
 	b.WriteString(r.recommendation(1))
 	fmt.Fprintf(&b, "%d trials%s in %.0f seconds; picture: %s\n", len(r.trials), r.special(), r.elapsed.Seconds(), f.picture)
@@ -213,7 +214,7 @@ func (r *result) table() *output.Table {
 		value := p.GetValues()[errorID]
 		interval := ""
 		if value.Lower != nil && value.Upper != nil {
-			interval = output.Number(value.GetLower()) + " to " + output.Number(value.GetUpper())
+			interval = show.Number(value.GetLower()) + " to " + show.Number(value.GetUpper())
 		}
 		row := []any{output.Bound(p.GetValues()[epsilonID].GetValue()), value.GetValue(), interval}
 		if r.exact != nil {
@@ -240,7 +241,7 @@ func (r *result) overTime() string {
 	fmt.Fprintf(&b, "hypervolume of the observed front over the trials  %s\n ", sparkline(values))
 	n := len(values)
 	for k := 1; ; k = min(2*k, n) {
-		fmt.Fprintf(&b, "  %d: %s", k, output.Number(values[k-1]))
+		fmt.Fprintf(&b, "  %d: %s", k, show.Number(values[k-1]))
 		if k == n {
 			return b.String() + "\n"
 		}
@@ -268,18 +269,18 @@ func sparkline(values []float64) string {
 func (r *result) recommendation(bound float64) string {
 	best := r.bestWithin(bound)
 	if best == nil {
-		return fmt.Sprintf("no configuration of the front has ε ≤ %s\n", output.Plain(bound))
+		return fmt.Sprintf("no configuration of the front has ε ≤ %s\n", show.Plain(bound))
 	}
 	var parts []string
 	for _, p := range r.study.GetSpec().GetParameters() {
 		switch v := view.Value(best.GetParameters()[p.GetId()]).(type) {
 		case float64:
-			parts = append(parts, p.GetId()+" "+output.Number(v))
+			parts = append(parts, p.GetId()+" "+show.Number(v))
 		default:
 			parts = append(parts, fmt.Sprintf("%s %v", p.GetId(), v))
 		}
 	}
-	return fmt.Sprintf("best for ε ≤ %s: error %s at ε = %s with %s\n", output.Plain(bound),
-		output.Number(best.GetValues()[errorID].GetValue()), output.NumberUp(best.GetValues()[epsilonID].GetValue()),
+	return fmt.Sprintf("best for ε ≤ %s: error %s at ε = %s with %s\n", show.Plain(bound),
+		show.Number(best.GetValues()[errorID].GetValue()), show.NumberUp(best.GetValues()[epsilonID].GetValue()),
 		strings.Join(parts, ", "))
 }

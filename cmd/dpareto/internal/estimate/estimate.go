@@ -22,6 +22,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/console"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -200,11 +201,11 @@ func (f *flags) notes(p problem) []string {
 	rule := p.settings[objectiveperturbation.SettingCalibration]
 	return []string{
 		fmt.Sprintf("what one model with objective perturbation is worth, %s loss on %s: pure ε-DP when one of its %d training records of %d "+
-			"features is replaced (calibration %s, λ = %s, exact minimiser)", f.loss, p.trainer.Parts().Split, train.Rows(), train.Dim(), rule, output.Plain(f.regularization)),
+			"features is replaced (calibration %s, λ = %s, exact minimiser)", f.loss, p.trainer.Parts().Split, train.Rows(), train.Dim(), rule, show.Plain(f.regularization)),
 		f.describeMethod(),
 		"NOT differentially private: computed from the raw training and held-out records, for internal use only; an ε chosen by these numbers " +
 			"depends on the records, which the ε of the model does not cover",
-		"the model that answers 0 to everything has the loss " + output.Number(p.Risk.Loss.Value(0)),
+		"the model that answers 0 to everything has the loss " + show.Number(p.Risk.Loss.Value(0)),
 	}
 }
 
@@ -422,11 +423,11 @@ func epsilonFor(ctx context.Context, env *command.Env, f flags, metric estimate.
 	}
 	notes := f.notes(p)
 	if answer.Met {
-		notes = append(notes, fmt.Sprintf("the target is met in the whole range: less than ε = %s may do, and nothing is estimated there", output.Number(answer.Epsilon)))
+		notes = append(notes, fmt.Sprintf("the target is met in the whole range: less than ε = %s may do, and nothing is estimated there", show.Number(answer.Epsilon)))
 	}
 	if f.draws > 1 && answer.Missed == 0 && answer.Lower > epsilons[0] {
 		notes = append(notes, "the ε that one more model takes lies from single_lower to single_upper with probability "+
-			output.Number(float64(f.draws-1)/float64(f.draws+1)))
+			show.Number(float64(f.draws-1)/float64(f.draws+1)))
 	}
 	return f.printAnswer(env, metric, target, answer, notes)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -99,8 +100,8 @@ func (f *flags) printAnswer(env *command.Env, metric estimate.Metric, target flo
 func (f *flags) printModel(env *command.Env, p problem, epsilon float64, theta []float64, trained *estimate.Solution) error {
 	describe := func(what string, theta []float64) string {
 		u := p.Evaluate(theta)
-		return fmt.Sprintf("%s at ε = %s: train loss %s, error %s; held-out loss %s, error %s", what, output.Number(epsilon),
-			output.Number(u.Train.Loss), output.Number(u.Train.Error), output.Number(u.HeldOut.Loss), output.Number(u.HeldOut.Error))
+		return fmt.Sprintf("%s at ε = %s: train loss %s, error %s; held-out loss %s, error %s", what, show.Number(epsilon),
+			show.Number(u.Train.Loss), show.Number(u.Train.Error), show.Number(u.HeldOut.Loss), show.Number(u.HeldOut.Error))
 	}
 	notes := []string{
 		"NOT for release: no guarantee covers an estimated model, and beside another model of the same noise it gives the noise away",
@@ -111,7 +112,7 @@ func (f *flags) printModel(env *command.Env, p problem, epsilon float64, theta [
 	if trained != nil {
 		table.Columns = append(table.Columns, "trained")
 		notes = append(notes, describe("trained model", trained.Theta), fmt.Sprintf("distance of the two: %s, norm of the trained model: %s",
-			output.Number(floats.Distance(theta, trained.Theta, 2)), output.Number(floats.Norm(trained.Theta, 2))))
+			show.Number(floats.Distance(theta, trained.Theta, 2)), show.Number(floats.Norm(trained.Theta, 2))))
 	}
 	for j, weight := range theta {
 		row := []any{int64(j), weight}
@@ -130,7 +131,7 @@ func (f *flags) figure(p problem, curve []estimate.Estimate) *plot.Curves {
 		Subtitle: []string{
 			p.trainer.Parts().Split.String(),
 			fmt.Sprintf("%s loss, %s, λ = %s; %s, mean of %d draws ± deviation of one model", f.loss,
-				p.settings[objectiveperturbation.SettingCalibration], output.Plain(f.regularization), f.method, f.draws),
+				p.settings[objectiveperturbation.SettingCalibration], show.Plain(f.regularization), f.method, f.draws),
 			"not differentially private: computed from the raw records, for internal use only",
 		},
 		X: "ε of one model", Y: "mean loss, error rate",

@@ -6,6 +6,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // Comparison compares what a front claims with fresh runs of its configurations.
@@ -111,8 +112,8 @@ func (r *Comparison) heading(study *dparetov1.Study, front *dparetov1.Front) []s
 		compared += fmt.Sprintf(", %d of them run again so far", r.ComparedPoints)
 	}
 	lines := []string{
-		fmt.Sprintf("%s: %s front of %d points, hypervolume %s within %s", view.Title(study), r.Kind, r.FrontPoints, output.Number(r.FrontHypervolume), reference(front)),
-		fmt.Sprintf("%s: hypervolume claimed %s, re-measured %s", compared, output.Number(r.ClaimedHypervolume), output.Number(r.Hypervolume)),
+		fmt.Sprintf("%s: %s front of %d points, hypervolume %s within %s", view.Title(study), r.Kind, r.FrontPoints, show.Number(r.FrontHypervolume), reference(front)),
+		fmt.Sprintf("%s: hypervolume claimed %s, re-measured %s", compared, show.Number(r.ClaimedHypervolume), show.Number(r.Hypervolume)),
 	}
 	failures, replicates := 0, 0
 	for i := range r.Points {
@@ -122,7 +123,7 @@ func (r *Comparison) heading(study *dparetov1.Study, front *dparetov1.Front) []s
 	if failures > 0 {
 		lines = append(lines, fmt.Sprintf("%d of %d replicates failed, were infeasible or stopped early: fresh values leave them out, and may be too good", failures, replicates))
 	}
-	if statement := view.PrivacyStatement(study.GetSpec()); statement != "" {
+	if statement := show.PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)
 	}
 	return lines

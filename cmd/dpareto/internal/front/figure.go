@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
-	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // Figure returns the picture of a front over all trials of its study. It shows the first
@@ -25,13 +25,13 @@ func Figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 		Y:         axis(spec, y),
 		FrontName: enum.Name(front.GetKind()) + " front",
 	}
-	if statement := view.PrivacyStatement(spec); statement != "" {
+	if statement := show.PrivacyStatement(spec); statement != "" {
 		f.Subtitle = append(f.Subtitle, statement)
 	}
 	if slices.ContainsFunc(front.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "SEEDED" }) {
 		f.Subtitle = append(f.Subtitle, "not for release: trials were seeded, so that no ε holds for them")
 	}
-	summary := fmt.Sprintf("%d trials, hypervolume %s", len(trials), output.Number(front.GetHypervolume()))
+	summary := fmt.Sprintf("%d trials, hypervolume %s", len(trials), show.Number(front.GetHypervolume()))
 	if n := len(objectives); n > 2 {
 		summary += fmt.Sprintf(", the first 2 of %d objectives", n)
 	}
@@ -108,7 +108,7 @@ func measured(m *dparetov1.Measurement, metric string) float64 {
 // axis returns the axis of an objective.
 func axis(spec *dparetov1.StudySpec, m *dparetov1.MetricSpec) plot.Axis {
 	label := m.GetId()
-	if privacy := view.PrivacyMetric(spec); privacy != nil && m.GetId() == privacy.GetId() {
+	if privacy := show.PrivacyMetric(spec); privacy != nil && m.GetId() == privacy.GetId() {
 		label = "ε of one run"
 		if m.GetId() != "epsilon" {
 			label = m.GetId() + ": " + label

@@ -13,7 +13,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enumflag"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -85,7 +85,7 @@ from then on. Agents run them, or --workers of this command.`,
 		},
 	}
 	set := cmd.Flags()
-	enum.Var(set, &f.kind, "kind", "values by which the front is chosen")
+	enumflag.Var(set, &f.kind, "kind", "values by which the front is chosen")
 	set.StringVar(&f.picture, "plot", "", "also draw the front to this file ("+plot.Formats+")")
 	set.BoolVar(&f.all, "all", false, fmt.Sprintf("show all points in the table, and not %d that stand for them", shownPoints))
 	set.BoolVar(&f.wide, "wide", false, "show all columns in the table")

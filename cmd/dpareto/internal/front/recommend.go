@@ -14,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // recommendFlags say which configuration to recommend.
@@ -119,7 +120,7 @@ func (f *recommendFlags) bounds(spec *dparetov1.StudySpec) (map[string]float64, 
 		return nil, err
 	}
 	if f.hasEpsilon {
-		metric := view.PrivacyMetric(spec)
+		metric := show.PrivacyMetric(spec)
 		if metric == nil {
 			return nil, errors.New("--epsilon: the study has no metric that is computed from a mechanism; use --max")
 		}
@@ -182,10 +183,10 @@ func recommendationHeading(study *dparetov1.Study, bounds map[string]float64, co
 		if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
 			relation = " ≥ "
 		}
-		conditions = append(conditions, m.GetId()+relation+output.Plain(bound))
+		conditions = append(conditions, m.GetId()+relation+show.Plain(bound))
 	}
-	lines := []string{fmt.Sprintf("%s: the best %s with %s, confidence %s", view.Title(study), r.GetOptimize(), strings.Join(conditions, ", "), output.Plain(confidence))}
-	if statement := view.PrivacyStatement(study.GetSpec()); statement != "" {
+	lines := []string{fmt.Sprintf("%s: the best %s with %s, confidence %s", view.Title(study), r.GetOptimize(), strings.Join(conditions, ", "), show.Plain(confidence))}
+	if statement := show.PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)
 	}
 	if !r.GetReachable() && len(r.GetParameters()) > 0 {

@@ -16,9 +16,9 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 

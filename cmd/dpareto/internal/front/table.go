@@ -5,9 +5,10 @@ import (
 	"strings"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // table returns a table of a front, a row for every configuration: the objectives, with an interval if the
@@ -105,7 +106,7 @@ func (c *frontColumns) cells(p *dparetov1.FrontPoint, id string) []any {
 	}
 	switch {
 	case c.interval && c.joined:
-		cells = append(cells, output.Number(v.GetLower())+" to "+output.Number(v.GetUpper()))
+		cells = append(cells, show.Number(v.GetLower())+" to "+show.Number(v.GetUpper()))
 	case c.interval:
 		cells = append(cells, optional(v.Lower), optional(v.Upper))
 	}
@@ -146,11 +147,11 @@ func Heading(study *dparetov1.Study, front *dparetov1.Front) []string {
 	title := view.Title(study)
 	lines := []string{fmt.Sprintf("%s: %s front, %d of %d points, hypervolume %s within %s",
 		title, enum.Name(front.GetKind()), len(front.GetPoints()), front.GetCandidates(),
-		output.Number(front.GetHypervolume()), reference(front))}
+		show.Number(front.GetHypervolume()), reference(front))}
 	if kinds := hypervolumes(front); kinds != "" {
 		lines = append(lines, kinds)
 	}
-	if statement := view.PrivacyStatement(study.GetSpec()); statement != "" {
+	if statement := show.PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)
 	}
 	for _, w := range front.GetWarnings() {
@@ -163,7 +164,7 @@ func Heading(study *dparetov1.Study, front *dparetov1.Front) []string {
 func hypervolumes(front *dparetov1.Front) string {
 	var parts []string
 	for _, h := range front.GetHypervolumes() {
-		parts = append(parts, enum.Name(h.GetKind())+" "+output.Number(h.GetHypervolume()))
+		parts = append(parts, enum.Name(h.GetKind())+" "+show.Number(h.GetHypervolume()))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -193,7 +194,7 @@ func hypervolumeTable(spec *dparetov1.StudySpec, points []*dparetov1.Hypervolume
 func reference(front *dparetov1.Front) string {
 	parts := make([]string, len(front.GetObjectives()))
 	for i, id := range front.GetObjectives() {
-		parts[i] = id + " = " + output.Plain(front.GetReference()[id])
+		parts[i] = id + " = " + show.Plain(front.GetReference()[id])
 	}
 	return strings.Join(parts, ", ")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/auth"
 )
 
@@ -170,7 +171,7 @@ func expiry(c *auth.Credential, now time.Time) string {
 	case !now.Before(*c.ExpireTime):
 		return "expired"
 	default:
-		return "in " + output.Duration(c.ExpireTime.Sub(now))
+		return "in " + show.Duration(c.ExpireTime.Sub(now))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy/bayesopt"
 )
 
@@ -65,9 +66,9 @@ func (o noisyOptimisation) Report() (*output.Report, error) {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	notes := []string{o.GainSource, "both releases, the candidate and the largest utility, cost " + fmt.Sprintf("(%s, %s)", output.Plain(2*o.Epsilon), output.Plain(2*o.Delta)) + " together"}
+	notes := []string{o.GainSource, "both releases, the candidate and the largest utility, cost " + fmt.Sprintf("(%s, %s)", show.Plain(2*o.Epsilon), show.Plain(2*o.Delta)) + " together"}
 	if odds := corrected.MostOdds(o.Epsilon, 4); odds < 2 {
-		notes = append(notes, fmt.Sprintf("VACUOUS choice: a candidate that is better by 4 standard deviations of the prior is likelier by a factor of %s only", output.Number(odds)))
+		notes = append(notes, fmt.Sprintf("VACUOUS choice: a candidate that is better by 4 standard deviations of the prior is likelier by a factor of %s only", show.Number(odds)))
 	}
 	if corrected.LaplaceScale >= 1 {
 		notes = append(notes, "VACUOUS maximum: the noise is larger than the standard deviation of all that the utility might be")
@@ -96,7 +97,7 @@ func noiseFreeReport(a bayesopt.NoiseFree) (*output.Report, error) {
 
 // conditionalReport returns a report of an algorithm whose ε rests on a prior.
 func conditionalReport(title string, s bayesopt.Statement, scales output.Section) *output.Report {
-	r := &output.Report{Title: fmt.Sprintf("%s: (%s, %s) for one release", title, output.Plain(s.Epsilon), output.Plain(s.Delta))}
+	r := &output.Report{Title: fmt.Sprintf("%s: (%s, %s) for one release", title, show.Plain(s.Epsilon), show.Plain(s.Delta))}
 	r.Notes = append(r.Notes, s.Condition, "protects "+s.Protects)
 	for _, assumption := range s.Assumptions {
 		r.Notes = append(r.Notes, "provided that "+assumption)

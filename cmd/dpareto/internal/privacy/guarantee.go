@@ -10,9 +10,10 @@ import (
 	"strings"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // Columns and fields of several tables.
@@ -108,7 +109,7 @@ func (g Guarantee) json() jsonGuarantee {
 	if out.Assumptions == nil {
 		out.Assumptions = []string{}
 	}
-	out.Conversion = view.Conversion(m.GetConversion())
+	out.Conversion = show.Conversion(m.GetConversion())
 	if g.LengthName == lengthEpochs {
 		out.Epochs = g.Length
 	}
@@ -149,12 +150,12 @@ func (g Guarantee) Table() *output.Table {
 	if m.GetDelta() == 0 {
 		add("δ", "0, pure differential privacy")
 	} else {
-		add("δ", output.Plain(m.GetDelta()))
+		add("δ", show.Plain(m.GetDelta()))
 	}
 	add(adjacencyColumn, enum.Name(m.GetAdjacency()))
-	add("accountant", view.AccountantText(m))
+	add("accountant", show.AccountantText(m))
 	if m.GetOrder() > 0 {
-		add("order", output.Number(m.GetOrder()))
+		add("order", show.Number(m.GetOrder()))
 	}
 	add("steps", strconv.FormatInt(m.GetSteps(), 10))
 	for _, name := range slices.Sorted(maps.Keys(g.Derived)) {
@@ -192,7 +193,7 @@ func Guarantees(guarantees []Guarantee) *output.Table {
 			row = append([]any{g.Length}, row...)
 		}
 		if withAccountant {
-			row = append(row, view.AccountantText(m))
+			row = append(row, show.AccountantText(m))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -228,7 +229,7 @@ func guaranteesCSV(guarantees []Guarantee) *output.Table {
 		}
 		t.Rows = append(t.Rows, append(row, epochs, m.GetSteps(), m.GetEpsilon(), m.GetEpsilonLower(), m.GetDelta(),
 			enum.Underscored(m.GetAdjacency()), enum.Underscored(m.GetAccountant()),
-			view.Conversion(m.GetConversion()), order, strings.Join(m.GetAssumptions(), "; "), strings.Join(codes, ";")))
+			show.Conversion(m.GetConversion()), order, strings.Join(m.GetAssumptions(), "; "), strings.Join(codes, ";")))
 	}
 	return t
 }
@@ -236,7 +237,7 @@ func guaranteesCSV(guarantees []Guarantee) *output.Table {
 // sameAccountant reports whether one accountant gave all guarantees.
 func sameAccountant(guarantees []Guarantee) bool {
 	return !slices.ContainsFunc(guarantees, func(g Guarantee) bool {
-		return view.AccountantText(g.Message) != view.AccountantText(guarantees[0].Message)
+		return show.AccountantText(g.Message) != show.AccountantText(guarantees[0].Message)
 	})
 }
 
@@ -245,7 +246,7 @@ func guaranteesHeading(guarantees []Guarantee) string {
 	m := guarantees[0].Message
 	heading := guarantees[0].Mechanism + ", " + enum.Name(m.GetAdjacency()) + " adjacency"
 	if sameAccountant(guarantees) {
-		heading += ", accountant " + view.AccountantText(m)
+		heading += ", accountant " + show.AccountantText(m)
 	}
 	return heading
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/accounting"
 )
 
@@ -257,7 +258,7 @@ func calibrate(ctx context.Context, env *command.Env, out *command.Printer, m *m
 	}
 	if !response.GetReachable() {
 		return fmt.Errorf("--epsilon %g cannot be reached: --%s between %s and %s gives at least %s", target, m.SolveFor,
-			output.Plain(least), output.Plain(most), output.NumberDown(response.GetGuarantee().GetEpsilon()))
+			show.Plain(least), show.Plain(most), show.NumberDown(response.GetGuarantee().GetEpsilon()))
 	}
 	g := Guarantee{
 		Mechanism: m.Name, Message: response.GetGuarantee(), Derived: response.GetDerived(),

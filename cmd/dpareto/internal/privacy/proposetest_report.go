@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/proposetest"
 )
@@ -83,7 +83,7 @@ func (p ProposeTest) search(g privacy.Guarantee) output.Section {
 	}
 	s := output.Section{Name: "search", Title: "The search", Table: t}
 	if 4*scale >= 0.1 {
-		s.Notes = []string{fmt.Sprintf("warning: the noise of scale %s on utilities in [0, 1] makes the choice close to a random one; it takes a product of parts and round ε of 100 or more", output.Number(4*scale))}
+		s.Notes = []string{fmt.Sprintf("warning: the noise of scale %s on utilities in [0, 1] makes the choice close to a random one; it takes a product of parts and round ε of 100 or more", show.Number(4*scale))}
 	}
 	return s
 }
@@ -115,7 +115,7 @@ func (p ProposeTest) rules() (output.Section, error) {
 	}
 	title := fmt.Sprintf("What %d rounds cost by every theorem of composition; the least counts", p.Tuning.MostRounds())
 	if p.Budget > 0 {
-		title += fmt.Sprintf("; and how many rounds ε = %s pays for", output.Plain(p.Budget))
+		title += fmt.Sprintf("; and how many rounds ε = %s pays for", show.Plain(p.Budget))
 	}
 	return output.Section{Name: "rules", Title: title, Table: t}, nil
 }
@@ -184,7 +184,7 @@ func (p ProposeTest) claim() output.Section {
 
 // modelText returns a guarantee of package privacy in one line.
 func modelText(g privacy.Guarantee) string {
-	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.Epsilon)), view.DeltaText(g.Delta), dashed(g.Adjacency))
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.Epsilon)), show.DeltaText(g.Delta), dashed(g.Adjacency))
 }
 
 // dashed returns the name of an adjacency as flags have it.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/privacy/mechanism"
 	"github.com/dpareto/dpareto/cmd/internal/command"
-	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/server/accounting"
 )
@@ -57,7 +57,7 @@ whose noise protects the validation records.` + mechanismHelp(),
 				return command.Usage(err)
 			}
 			if cmd.Flags().Changed("base-mu") {
-				repeated.Base.Name = "a Gaussian mechanism with μ = " + output.Plain(mu)
+				repeated.Base.Name = "a Gaussian mechanism with μ = " + show.Plain(mu)
 			}
 			return randomStopping(cmd.Context(), out, repeated, shares)
 		},

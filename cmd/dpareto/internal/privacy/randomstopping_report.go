@@ -1,10 +1,10 @@
 package privacy
 
 import (
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy/stopping"
 )
 
@@ -59,7 +59,7 @@ func (s RandomStopping) Report() *output.Report {
 	if one := s.One.GetEpsilon(); one > 0 {
 		add("ratio", s.Total.GetEpsilon()/one)
 	}
-	add("accountant", view.AccountantText(s.Total))
+	add("accountant", show.AccountantText(s.Total))
 	r.Sections = []output.Section{{Name: "plan", Title: "The search", Table: plan}}
 
 	top := &output.Table{Columns: []string{"best_share", "probability"}}

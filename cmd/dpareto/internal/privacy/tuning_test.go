@@ -10,7 +10,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
-	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // printedReport is a report as programs read it: the rows of every section.
@@ -250,7 +250,7 @@ func TestRandomStopping(t *testing.T) {
 		{0.25, "poisson", "10", 2.039366, 0.3935, 0.0952},
 		{1, "logarithmic", "10", 7.869161, 0.2856, 0.0854},
 	} {
-		r := report(t, "privacy random-stopping --delta 1e-6 --mean-runs "+test.mean+" --distribution "+test.distribution, "--base-mu", output.Plain(test.mu))
+		r := report(t, "privacy random-stopping --delta 1e-6 --mean-runs "+test.mean+" --distribution "+test.distribution, "--base-mu", show.Plain(test.mu))
 		// Orders are searched more finely here than there, which shows where ε is large.
 		if total := r.value(t, "plan", "field", "epsilon", "value").(float64); !(total <= test.total*(1+1e-6) && total >= 0.998*test.total) {
 			t.Errorf("%+v: ε = %.6f", test, total)

@@ -10,7 +10,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enumflag"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -59,7 +59,7 @@ hide one of so many. Datasets that results are evaluated on take the adjacency r
 	flags.Int64Var(&ledger.Records, "records", 0, "number of records (required)")
 	flags.Float64Var(&ledger.Epsilon, "epsilon", 0, "ε of everything that is ever charged (required)")
 	flags.Float64Var(&ledger.Delta, "delta", 0, "δ of everything that is ever charged, of which half is for the composition (required)")
-	enum.Var(flags, &ledger.Adjacency, "adjacency", "adjacency of all guarantees")
+	enumflag.Var(flags, &ledger.Adjacency, "adjacency", "adjacency of all guarantees")
 	flags.StringVar(&ledger.Description, "description", "", "which records these are")
 	return cmd
 }

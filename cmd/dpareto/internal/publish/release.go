@@ -13,7 +13,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enumflag"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -187,7 +187,7 @@ accuracy on m records, one of which is replaced.`,
 	flags.StringVar(&file, "utilities", "", "file with a utility per line (required)")
 	flags.Float64Var(&req.Sensitivity, "sensitivity", 0, "largest change of a utility between neighbouring datasets (required)")
 	flags.Float64Var(&req.Epsilon, "epsilon", 0, "ε of the selection (required)")
-	enum.Var(flags, &req.Method, "method", "mechanism of the choice")
+	enumflag.Var(flags, &req.Method, "method", "mechanism of the choice")
 	addRequestID(cmd, &req.RequestId)
 	return cmd
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enumflag"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // reaccountFlags say how a study is accounted again.
@@ -45,7 +46,7 @@ old values. --validate-only shows the result and changes nothing.`,
 		if err != nil {
 			return err
 		}
-		metric := view.PrivacyMetric(study.GetSpec())
+		metric := show.PrivacyMetric(study.GetSpec())
 		if f.metric != "" {
 			i := slices.IndexFunc(study.GetSpec().GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetId() == f.metric })
 			if metric = nil; i >= 0 {
@@ -68,10 +69,10 @@ old values. --validate-only shows the result and changes nothing.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.metric, "metric", "", "the privacy metric; default: the study's first")
 	flags.Float64Var(&f.delta, "delta", 0, "δ; 0 for a pure guarantee")
-	enum.Var(flags, &f.accountant, "accountant", "accountant",
+	enumflag.Var(flags, &f.accountant, "accountant", "accountant",
 		dparetov1.Accountant_ACCOUNTANT_RDP_ODOMETER, dparetov1.Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION) // of ledgers
-	enum.Var(flags, &f.conversion, "conversion", "conversion, with the accountant rdp (default as before, or improved)")
-	enum.Var(flags, &f.adjacency, "adjacency", "adjacency")
+	enumflag.Var(flags, &f.conversion, "conversion", "conversion, with the accountant rdp (default as before, or improved)")
+	enumflag.Var(flags, &f.adjacency, "adjacency", "adjacency")
 	flags.BoolVar(&f.validateOnly, "validate-only", false, "show the result without storing it")
 	return cmd
 }

@@ -65,7 +65,7 @@ again under another id.`,
 		if err != nil {
 			return &remote.CallError{Action: action, Err: err}
 		}
-		return show(ctx, call, study)
+		return describe(ctx, call, study)
 	})
 	cmd.Flags().StringVar(&id, "id", "", "id of the study, in place of the file's study_id")
 	cmd.Flags().BoolVar(&validateOnly, "validate-only", false, "only have the server check the study: create neither it nor its ledgers")
@@ -85,8 +85,8 @@ func readFile(env *command.Env, path string) (*studyfile.File, error) {
 	return file, nil
 }
 
-// show prints a study.
-func show(ctx context.Context, call *remote.Call, handle *dpareto.Study) error {
+// describe prints a study.
+func describe(ctx context.Context, call *remote.Call, handle *dpareto.Study) error {
 	study, err := handle.Get(ctx)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func getCommand(env *command.Env) *cobra.Command {
 		Example: "  dpareto study get svt --output json",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
-		return show(ctx, call, call.Handle(call.Args[0]))
+		return describe(ctx, call, call.Handle(call.Args[0]))
 	})
 }
 

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // publicationLines returns what publishing the results of a study guarantees, what of it is
@@ -28,7 +28,7 @@ func publicationLines(p *dparetov1.Publication) [][2]string {
 		add("publishing", "all results together: %s, for the training records", guaranteeText(g))
 	}
 	if sd := p.GetNoiseStandardDeviation(); sd > 0 {
-		add("noise", "standard deviation %s in every measured value", output.Number(sd))
+		add("noise", "standard deviation %s in every measured value", show.Number(sd))
 	}
 	if s := p.GetSpent(); s != nil {
 		add("spent", "test records: %d of %d values, so far %s", s.GetValues(), s.GetMaxValues(), guaranteeText(s.GetTest()))
@@ -40,7 +40,7 @@ func publicationLines(p *dparetov1.Publication) [][2]string {
 			where = fmt.Sprintf(" on the shard of %d that has spent most", n)
 		}
 		add("spent", "training records: Rényi divergence %s of %s of order %s%s, so far %s",
-			output.NumberUp(most), output.Number(s.GetDivergenceBudget()), output.Number(s.GetOrder()), where, guaranteeText(train))
+			show.NumberUp(most), show.Number(s.GetDivergenceBudget()), show.Number(s.GetOrder()), where, guaranteeText(train))
 	}
 	for _, a := range p.GetAssumptions() {
 		add("provided that", "%s", a)

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // Ledger returns a table of what the runs of a study cost, a row for every outcome.
@@ -30,14 +31,14 @@ func LedgerHeading(l *dparetov1.GetPrivacyLedgerResponse) []string {
 	g := l.GetComposed()
 	together := fmt.Sprintf("%d runs of %d different mechanisms together: ", l.GetRuns(), l.GetMechanisms())
 	var lines []string
-	if isSeeded(l.GetWarnings()) {
+	if show.IsSeeded(l.GetWarnings()) {
 		lines = append(lines, together+noEpsilon)
 	} else {
 		lines = append(lines, fmt.Sprintf("%s%s at most %s, %s, %s, accountant %s", together, l.GetMetric(), output.Cell(output.Bound(g.GetEpsilon())),
-			DeltaText(g.GetDelta()), adjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()), AccountantText(g)))
+			show.DeltaText(g.GetDelta()), show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()), show.AccountantText(g)))
 		if l.GetAdaptive() {
 			fixed := l.GetFixedInAdvance()
-			lines = append(lines, fmt.Sprintf("had all of them been fixed in advance: at most %s, accountant %s", output.Cell(output.Bound(fixed.GetEpsilon())), AccountantText(fixed)))
+			lines = append(lines, fmt.Sprintf("had all of them been fixed in advance: at most %s, accountant %s", output.Cell(output.Bound(fixed.GetEpsilon())), show.AccountantText(fixed)))
 		}
 	}
 	for _, assumption := range g.GetAssumptions() {

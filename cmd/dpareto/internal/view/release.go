@@ -5,9 +5,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // leftover is less than any budget: what rounding leaves of one that is spent.
@@ -22,7 +23,7 @@ func Ledgers(ledgers []*dparetov1.Ledger) *output.Table {
 			left = 0
 		}
 		t.Rows = append(t.Rows, []any{
-			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), output.Delta(l.GetDelta()), adjacencyText(enum.Underscored(l.GetAdjacency()), l.GetSpent().GetAssumptions()), l.GetCharges(),
+			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), output.Delta(l.GetDelta()), show.AdjacencyText(enum.Underscored(l.GetAdjacency()), l.GetSpent().GetAssumptions()), l.GetCharges(),
 			output.Bound(l.GetSpent().GetEpsilon()), output.Delta(l.GetSpent().GetDelta()), output.LowerBound(left), l.GetCreateTime().AsTime(),
 		})
 	}
@@ -36,7 +37,7 @@ func Charges(charges []*dparetov1.Charge) *output.Table {
 		g := c.GetGuarantee()
 		t.Rows = append(t.Rows, []any{
 			ID(c.GetName()), c.GetResource(), output.Bound(g.GetEpsilon()), output.Delta(g.GetDelta()),
-			adjacencyText(enum.Underscored(g.GetAdjacency()), g.GetAssumptions()), c.GetReason(), c.GetCreateTime().AsTime(),
+			show.AdjacencyText(enum.Underscored(g.GetAdjacency()), g.GetAssumptions()), c.GetReason(), c.GetCreateTime().AsTime(),
 		})
 	}
 	return t
@@ -144,16 +145,16 @@ func ReleaseHeading(r *dparetov1.Release, spec *dparetov1.StudySpec) []string {
 		lines = append(lines, "charged to "+r.GetLedger())
 	}
 	if sigma := r.GetNoiseStandardDeviation(); sigma > 0 {
-		lines = append(lines, "noise in the values: standard deviation "+output.Number(sigma))
+		lines = append(lines, "noise in the values: standard deviation "+show.Number(sigma))
 	}
 	trained := r.GetTrainingGuarantee()
 	switch {
-	case isSeeded(slices.Concat(r.GetWarnings(), trained.GetWarnings())):
+	case show.IsSeeded(slices.Concat(r.GetWarnings(), trained.GetWarnings())):
 		lines = append(lines, "training records: all runs together have "+noEpsilon)
 	case trained != nil:
 		lines = append(lines, "training records: all runs together "+guaranteeText(trained))
 	}
-	if statement := PrivacyStatement(spec); statement != "" {
+	if statement := show.PrivacyStatement(spec); statement != "" {
 		lines = append(lines, statement)
 	}
 	for _, assumption := range slices.Concat(r.GetAssumptions(), trained.GetAssumptions()) {
@@ -170,6 +171,6 @@ func ReleaseHeading(r *dparetov1.Release, spec *dparetov1.StudySpec) []string {
 
 // guaranteeText returns a guarantee in one line.
 func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
-	return fmt.Sprintf("ε at most %s, %s, %s", output.Cell(output.Bound(g.GetEpsilon())), DeltaText(g.GetDelta()),
-		adjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()))
+	return fmt.Sprintf("ε at most %s, %s, %s", output.Cell(output.Bound(g.GetEpsilon())), show.DeltaText(g.GetDelta()),
+		show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()))
 }

@@ -5,9 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // Columns of several tables.
@@ -101,7 +102,7 @@ func Study(s *dparetov1.Study) *output.Table {
 	for _, prior := range spec.GetPriorStudies() {
 		add("prior study", ID(prior))
 	}
-	add("privacy", PrivacyStatement(spec))
+	add("privacy", show.PrivacyStatement(spec))
 	if n := spec.GetPrivateMode().GetTrainingShards(); n > 1 {
 		add("shards", strconv.Itoa(int(n))+" disjoint ones of the training records, one per trial")
 	}
@@ -113,7 +114,7 @@ func Study(s *dparetov1.Study) *output.Table {
 	for _, line := range publicationLines(s.GetPublication()) {
 		add(line[0], line[1])
 	}
-	if IsGenerated(spec) {
+	if show.IsGenerated(spec) {
 		add("data", output.GeneratedLabel)
 	}
 	for _, w := range s.GetWarnings() {
@@ -125,7 +126,7 @@ func Study(s *dparetov1.Study) *output.Table {
 // trialsOf says how many trials a study has, and how many it may have.
 func trialsOf(spec *dparetov1.StudySpec, counts *dparetov1.TrialCounts) string {
 	if stopping := spec.GetRandomStopping(); stopping != nil {
-		return "a secret number, " + output.Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric() + " is shown"
+		return "a secret number, " + show.Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric() + " is shown"
 	}
 	parts := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
 	for _, c := range []struct {
@@ -163,7 +164,7 @@ func limits(b *dparetov1.Budget) string {
 		parts = append(parts, strconv.FormatInt(n, 10)+" trials without a better front")
 	}
 	if d := b.GetMaxDuration(); d != nil {
-		parts = append(parts, output.Duration(d.AsDuration()))
+		parts = append(parts, show.Duration(d.AsDuration()))
 	}
 	return strings.Join(parts, ", or ")
 }
@@ -200,13 +201,13 @@ func domain(p *dparetov1.ParameterSpec) string {
 	}
 	switch d := p.GetDomain().(type) {
 	case *dparetov1.ParameterSpec_DoubleDomain:
-		return "in [" + output.Plain(d.DoubleDomain.GetMin()) + ", " + output.Plain(d.DoubleDomain.GetMax()) + "]" + scale
+		return "in [" + show.Plain(d.DoubleDomain.GetMin()) + ", " + show.Plain(d.DoubleDomain.GetMax()) + "]" + scale
 	case *dparetov1.ParameterSpec_IntegerDomain:
 		return "in {" + strconv.FormatInt(d.IntegerDomain.GetMin(), 10) + ", …, " + strconv.FormatInt(d.IntegerDomain.GetMax(), 10) + "}" + scale
 	case *dparetov1.ParameterSpec_DiscreteDomain:
 		values := make([]string, len(d.DiscreteDomain.GetValues()))
 		for i, v := range d.DiscreteDomain.GetValues() {
-			values[i] = output.Plain(v)
+			values[i] = show.Plain(v)
 		}
 		return "in {" + strings.Join(values, ", ") + "}" + scale
 	case *dparetov1.ParameterSpec_CategoricalDomain:
@@ -228,7 +229,7 @@ func metric(m *dparetov1.MetricSpec) string {
 		if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
 			text = strings.TrimSuffix(text, "below ") + "above "
 		}
-		text += output.Plain(m.GetReferenceValue())
+		text += show.Plain(m.GetReferenceValue())
 	case dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT:
 		text += bounds(m.GetBounds())
 	default:
@@ -244,10 +245,10 @@ func metric(m *dparetov1.MetricSpec) string {
 func bounds(b *dparetov1.MetricBounds) string {
 	var parts []string
 	if b.Min != nil {
-		parts = append(parts, "at least "+output.Plain(b.GetMin()))
+		parts = append(parts, "at least "+show.Plain(b.GetMin()))
 	}
 	if b.Max != nil {
-		parts = append(parts, "at most "+output.Plain(b.GetMax()))
+		parts = append(parts, "at most "+show.Plain(b.GetMax()))
 	}
 	return " must be " + strings.Join(parts, " and ")
 }
@@ -265,7 +266,7 @@ func Title(study *dparetov1.Study) string {
 	if title == "" {
 		title = ID(study.GetName())
 	}
-	if IsGenerated(study.GetSpec()) && !strings.Contains(title, output.GeneratedLabel) {
+	if show.IsGenerated(study.GetSpec()) && !strings.Contains(title, output.GeneratedLabel) {
 		title += " (" + output.GeneratedLabel + ")"
 	}
 	return title

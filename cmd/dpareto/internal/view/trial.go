@@ -8,9 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // EndReason returns why no trial was handed out, in words.
@@ -177,7 +178,7 @@ func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, repeats string, isL
 		parts = append(parts, trial.GetStateReason())
 	}
 	for _, w := range trial.GetWarnings() {
-		if isListed && w.GetCode() == codeSeeded {
+		if isListed && w.GetCode() == show.CodeSeeded {
 			parts = append(parts, "seeded")
 			continue
 		}
@@ -218,11 +219,11 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 		}
 		cell := m.GetId() + " " + output.Cell(value)
 		if p := trial.GetProvenance().GetPredictions()[m.GetId()]; p.GetLower() < p.GetUpper() { // others were computed
-			cell += ", expected " + output.Number(p.GetMedian()) + " (" + output.Number(p.GetLower()) + " to " + output.Number(p.GetUpper()) + ")"
+			cell += ", expected " + show.Number(p.GetMedian()) + " (" + show.Number(p.GetLower()) + " to " + show.Number(p.GetUpper()) + ")"
 		}
 		add("metric", cell)
 	}
-	add("privacy", PrivacyStatement(spec))
+	add("privacy", show.PrivacyStatement(spec))
 	add("step", lastStep(trial))
 	if n := len(trial.GetMeasurements()); n > 0 {
 		add("measurements", int64(n))

@@ -22,6 +22,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -233,7 +234,7 @@ func TestPrivacyStatement(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := view.PrivacyStatement(file.Study.GetSpec()); got != want {
+		if got := show.PrivacyStatement(file.Study.GetSpec()); got != want {
 			t.Errorf("%s: %q, want %q", study, got, want)
 		}
 	}
@@ -257,14 +258,14 @@ func TestPrivacyStatement(t *testing.T) {
 		}}}, dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, true},
 	} {
 		tt.spec.Adjacency = tt.adjacency
-		statement := view.PrivacyStatement(&dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{Source: &dparetov1.MetricSpec_Computed{
+		statement := show.PrivacyStatement(&dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{Source: &dparetov1.MetricSpec_Computed{
 			Computed: &dparetov1.ComputedSource{Function: &dparetov1.ComputedSource_Privacy{Privacy: tt.spec}},
 		}}}})
 		if strings.Contains(statement, "adjacency with a public number of records (zero-out)") != tt.publicSize {
 			t.Errorf("%v: %q", tt.spec, statement)
 		}
 	}
-	if got := view.PrivacyStatement(new(dparetov1.StudySpec)); got != "" {
+	if got := show.PrivacyStatement(new(dparetov1.StudySpec)); got != "" {
 		t.Errorf("without privacy: %q", got)
 	}
 }
@@ -272,7 +273,7 @@ func TestPrivacyStatement(t *testing.T) {
 // Generated data are named wherever a study's title is.
 func TestGenerated(t *testing.T) {
 	study := exampleStudy(t)
-	if view.IsGenerated(study.GetSpec()) || strings.Contains(view.Title(study), "generated") {
+	if show.IsGenerated(study.GetSpec()) || strings.Contains(view.Title(study), "generated") {
 		t.Errorf("the study on Adult is called %q", view.Title(study))
 	}
 	study.Spec.Trainer.Settings["generated"] = "true"

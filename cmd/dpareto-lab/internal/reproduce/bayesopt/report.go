@@ -14,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/machine"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/bayesopt"
 	"github.com/dpareto/dpareto/privacy/selection"
@@ -134,7 +135,7 @@ func (r *results) comparison(ctx context.Context) (output.Section, error) {
 		Notes: []string{
 			"The rows of Algorithm 1 are " + bayesopt.Conditional + ". The others hold in the worst case. All protect one record of the validation set, replaced, and take the training set for public.",
 			fmt.Sprintf("Algorithm 1 with the errors of the paper corrected, T = %d, observation noise of %g and a prior of deviation %s in units of the accuracy; c is bounded by 1/m, not by k₁, and γ_T by %s. The losses are exact expectations over the choice, for Algorithm 1 as if the posterior means were the utilities.",
-				evaluations, noiseOfChoice, output.Number(deviation), output.Number(gain.Upper)),
+				evaluations, noiseOfChoice, show.Number(deviation), show.Number(gain.Upper)),
 			fmt.Sprintf("Algorithm 3 for a score in [0, 1] with Lipschitz constant %g, penalties from %g to %g: its noise is that for the whole range.", lipschitz, machine.LeastPenalty, machine.MostPenalty),
 		},
 	}, nil

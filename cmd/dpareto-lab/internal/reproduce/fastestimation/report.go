@@ -8,6 +8,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // result makes tables and figures of the outcomes.
@@ -325,7 +326,7 @@ func (o *outcome) figure1() *plot.Curves {
 		Title: o.source.title + ", " + o.loss.title,
 		Subtitle: []string{
 			"mean loss on the training records, noise as in the proof; a function of the raw records",
-			"mean distance of the cubic interpolation: " + output.Number(distance(t.estimated[0].losses(), truth)),
+			"mean distance of the cubic interpolation: " + show.Number(distance(t.estimated[0].losses(), truth)),
 		},
 		X: "ε", Y: "loss",
 	}

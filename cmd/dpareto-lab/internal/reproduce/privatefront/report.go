@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // result makes tables and a figure of the outcomes.
@@ -58,7 +59,7 @@ func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
 			Title: "A private front on Adult, beside one that is not",
 			Notes: []string{
 				fmt.Sprintf("At most %d trials each, seed %d. Declared for the private study: ε = %g for the 16,281 test records and ε = %g for the 32,561 training records, δ = %s, replace-one adjacency.",
-					e.Trials, e.Seed, e.TestEpsilon, e.TrainEpsilon, output.Plain(1e-6)),
+					e.Trials, e.Seed, e.TestEpsilon, e.TrainEpsilon, show.Plain(1e-6)),
 				fmt.Sprintf("true: the mean error of %d fresh runs of each reported configuration, measured outside of the server and without noise. These numbers, the numbers of the study that is not private, "+
 					"and everything made with a known seed protect no record and must not be released.", e.Runs),
 			},

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/dpareto/dpareto/cmd/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enumflag"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -179,7 +179,7 @@ func set(m protoreflect.ProtoMessage, name, text string) {
 	case field.Message() != nil:
 		r.Set(field, r.NewField(field))
 	case field.Enum() != nil:
-		value, err := enum.Find(field.Enum(), text)
+		value, err := enumflag.Find(field.Enum(), text)
 		if err != nil {
 			panic("mechanism: " + err.Error()) // flags are checked when they are parsed
 		}

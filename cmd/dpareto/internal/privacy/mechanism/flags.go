@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/cmd/internal/enum"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
 )
 
 // values are the flags that were given, by name, as expressions.

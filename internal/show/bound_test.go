@@ -1,4 +1,4 @@
-package output
+package show
 
 import (
 	"math"
@@ -49,17 +49,14 @@ func TestDelta(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 10_000 {
 		x := math.Exp(-40 * rng.Float64())
-		printed, err := strconv.ParseFloat(Cell(Delta(x)), 64)
+		printed, err := strconv.ParseFloat(Delta(x), 64)
 		if err != nil || printed < x*(1-1e-12) || printed > x*(1+1.01e-2) {
-			t.Fatalf("%v is printed as %s", x, Cell(Delta(x)))
+			t.Fatalf("%v is printed as %s", x, Delta(x))
 		}
 	}
 	for x, want := range map[float64]string{0: "0", 1e-5: "1e-5", 1.0000000000000002e-6: "1e-6", 9.991e-6: "1e-5", 3.0711587e-5: "3.08e-5"} {
-		if got := Cell(Delta(x)); got != want {
+		if got := Delta(x); got != want {
 			t.Errorf("%v is printed as %s, want %s", x, got, want)
 		}
-	}
-	if got := Full(Delta(3.0711587e-5)); got != "3.0711587e-5" {
-		t.Errorf("in full: %s", got)
 	}
 }

@@ -1,10 +1,8 @@
-package output_test
+package show
 
 import (
 	"testing"
 	"time"
-
-	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
 func TestDuration(t *testing.T) {
@@ -20,7 +18,7 @@ func TestDuration(t *testing.T) {
 		day + 90*time.Minute: "1 day 2 hours",
 		365 * day:            "365 days",
 	} {
-		if got := output.Duration(d); got != want {
+		if got := Duration(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}

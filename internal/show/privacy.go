@@ -1,13 +1,12 @@
-package view
+package show
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/internal/enum"
-	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -31,12 +30,12 @@ func PrivacyMetric(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
 	return nil
 }
 
-// codeSeeded is the code of the warning of seeded runs.
-const codeSeeded = "SEEDED"
+// CodeSeeded is the code of the warning of seeded runs.
+const CodeSeeded = "SEEDED"
 
-// isSeeded reports whether runs were seeded, so that no ε holds for them.
-func isSeeded(warnings []*dparetov1.Warning) bool {
-	return slices.ContainsFunc(warnings, func(w *dparetov1.Warning) bool { return w.GetCode() == codeSeeded })
+// IsSeeded reports whether runs were seeded, so that no ε holds for them.
+func IsSeeded(warnings []*dparetov1.Warning) bool {
+	return slices.ContainsFunc(warnings, func(w *dparetov1.Warning) bool { return w.GetCode() == CodeSeeded })
 }
 
 // PrivacyStatement returns what the ε of a study means: without δ, adjacency and
@@ -53,8 +52,8 @@ func PrivacyStatement(spec *dparetov1.StudySpec) string {
 	return "ε of one run, " + DeltaText(p.GetDelta()) + ", " + adjacency + ", " + accountant(p)
 }
 
-// adjacencyText returns an adjacency as guarantees with these assumptions mean it.
-func adjacencyText(name string, assumptions []string) string {
+// AdjacencyText returns an adjacency as guarantees with these assumptions mean it.
+func AdjacencyText(name string, assumptions []string) string {
 	if slices.Contains(assumptions, privacy.PublicSizeAssumption) {
 		name += publicSize
 	}
@@ -100,7 +99,7 @@ func DeltaText(delta float64) string {
 	if delta == 0 {
 		return "pure (δ = 0)"
 	}
-	return "δ = " + output.Plain(delta)
+	return "δ = " + Plain(delta)
 }
 
 // Conversion returns the name of a conversion, or "" without one.
