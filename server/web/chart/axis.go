@@ -1,0 +1,189 @@
+package chart
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/dpareto/dpareto/internal/show"
+)
+
+// Scale is how an axis maps values to places.
+type Scale int
+
+// The scales.
+const (
+	Linear Scale = iota
+	// Log needs positive values.
+	Log
+	// Logit needs values in (0, 1).
+	Logit
+)
+
+// transform returns the place of a value on a scale without bounds, NaN if it has none.
+func (s Scale) transform(v float64) float64 {
+	switch s {
+	case Log:
+		if v <= 0 {
+			return math.NaN()
+		}
+		return math.Log10(v)
+	case Logit:
+		if v <= 0 || v >= 1 {
+			return math.NaN()
+		}
+		return math.Log10(v / (1 - v))
+	default:
+		return v
+	}
+}
+
+// inverse is the inverse of transform.
+func (s Scale) inverse(t float64) float64 {
+	switch s {
+	case Log:
+		return math.Pow(10, t)
+	case Logit:
+		return 1 / (1 + math.Pow(10, -t))
+	default:
+		return t
+	}
+}
+
+// Axis is one direction of a chart.
+type Axis struct {
+	// Label names the quantity and its unit.
+	Label string
+	// Scale maps values to places.
+	Scale Scale
+	// Min and Max are the values at the ends, Min < Max, where the scale is defined.
+	Min, Max float64
+	// Categories are the names of the values 0, 1, 2, ..., for an axis of categories.
+	Categories []string
+}
+
+// padding is the share of an axis that Fit leaves free at each end.
+const padding = 0.04
+
+// Fit returns an axis that shows all finite values that its scale has a place for, with some room
+// at both ends. Without any it shows [0, 1], or a decade.
+func Fit(label string, scale Scale, values ...float64) Axis {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if t := scale.transform(v); !math.IsNaN(t) && !math.IsInf(t, 0) {
+			low, high = min(low, t), max(high, t)
+		}
+	}
+	switch {
+	case low > high:
+		low, high = 0, 1
+		if scale == Log {
+			low, high = -1, 1
+		}
+	case low == high:
+		room := max(math.Abs(low)*0.1, 1e-9)
+		if scale != Linear {
+			room = 0.5
+		}
+		low, high = low-room, high+room
+	}
+	room := padding * (high - low)
+	return Axis{Label: label, Scale: scale, Min: scale.inverse(low - room), Max: scale.inverse(high + room)}
+}
+
+// Categorical returns an axis of categories.
+func Categorical(label string, names []string) Axis {
+	return Axis{Label: label, Min: -0.5, Max: float64(len(names)) - 0.5, Categories: names}
+}
+
+// At returns the place of a value: 0 at Min and 1 at Max. It is NaN where the scale has none.
+func (a *Axis) At(v float64) float64 {
+	low, high := a.Scale.transform(a.Min), a.Scale.transform(a.Max)
+	return (a.Scale.transform(v) - low) / (high - low)
+}
+
+// Tick is a marked value of an axis.
+type Tick struct {
+	Value float64
+	Label string
+}
+
+// Ticks returns about six marked values within the axis.
+func (a *Axis) Ticks() []Tick {
+	switch {
+	case a.Categories != nil:
+		var ticks []Tick
+		for i, name := range a.Categories {
+			ticks = append(ticks, Tick{float64(i), name})
+		}
+		return ticks
+	case a.Scale == Log:
+		if ticks := a.logTicks(); len(ticks) >= 2 {
+			return ticks
+		}
+	case a.Scale == Logit:
+		if ticks := a.logitTicks(); len(ticks) >= 2 {
+			return ticks
+		}
+	}
+	return a.linearTicks()
+}
+
+// linearTicks returns multiples of 1, 2 or 5 times a power of ten.
+func (a *Axis) linearTicks() []Tick {
+	raw := (a.Max - a.Min) / 6
+	step := math.Pow(10, math.Floor(math.Log10(raw)))
+	for _, factor := range []float64{2, 2.5, 2} { // 2, 5, 10
+		if step >= raw {
+			break
+		}
+		step *= factor
+	}
+	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
+	var ticks []Tick
+	for i := math.Ceil(a.Min/step - 1e-9); i*step <= a.Max+1e-9*step; i++ {
+		v := i * step
+		label := strconv.FormatFloat(v, 'f', decimals, 64)
+		if math.Abs(v) >= 1e6 || decimals > 6 {
+			label = show.Plain(v)
+		}
+		ticks = append(ticks, Tick{v, label})
+	}
+	return ticks
+}
+
+// logTicks returns powers of ten, every so many of them that the labels fit, and 2 and 5 times
+// those if the axis is short.
+func (a *Axis) logTicks() []Tick {
+	first, last := math.Floor(math.Log10(a.Min)), math.Ceil(math.Log10(a.Max))
+	every := math.Ceil((last - first) / 8)
+	factors := []float64{1}
+	if last-first <= 3 {
+		factors = []float64{1, 2, 5}
+	}
+	var ticks []Tick
+	for e := first; e <= last; e += every {
+		for _, factor := range factors {
+			if v := factor * math.Pow(10, e); v >= a.Min && v <= a.Max {
+				ticks = append(ticks, Tick{v, show.Plain(round(v))})
+			}
+		}
+	}
+	return ticks
+}
+
+// logitTicks returns round shares.
+func (a *Axis) logitTicks() []Tick {
+	var ticks []Tick
+	for _, v := range []float64{1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999} {
+		if v >= a.Min && v <= a.Max {
+			ticks = append(ticks, Tick{v, show.Plain(v)})
+		}
+	}
+	return ticks
+}
+
+// round drops what arithmetic adds to a short decimal number.
+func round(v float64) float64 {
+	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // it is a number
+	return short
+}

@@ -1,0 +1,267 @@
+package chart
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The size of a chart in its own units; the page scales it to the room that it has.
+const (
+	width, height                   = 640, 400
+	left, right, top, bottom        = 70, 14, 12, 48
+	miniatureWidth, miniatureHeight = 120, 60
+)
+
+// Chart is a picture that grows by the marks that are added to it, in this order. Marks outside the
+// axes are clipped; those without a place on an axis are left out.
+type Chart struct {
+	// ID is unique in the document.
+	ID string
+	// Title is the name of the picture for those who do not see it.
+	Title string
+	// Description says in a sentence or two what is to be seen.
+	Description string
+	// X and Y are the axes.
+	X, Y Axis
+	// Miniature leaves out axes and labels.
+	Miniature bool
+	// Class is added to the class of the picture.
+	Class string
+
+	body strings.Builder
+}
+
+// Point is a place in the units of the axes.
+type Point struct{ X, Y float64 }
+
+// Mark is a point with a meaning: it can be focused, has a label, and leads somewhere.
+type Mark struct {
+	Point
+
+	// Lower and Upper are the ends of a vertical interval; equal for none.
+	Lower, Upper float64
+	// Label says what the point is.
+	Label string
+	// Link is where it leads; "" for nowhere.
+	Link string
+	// Class is added to the point's.
+	Class string
+	// ID is unique in the document; it keeps the focus when the chart is drawn again. "" for none.
+	ID string
+}
+
+// area returns the plane of the chart.
+func (c *Chart) area() (x0, y0, x1, y1 float64) {
+	if c.Miniature {
+		return 2, 2, miniatureWidth - 2, miniatureHeight - 2
+	}
+	return left, top, width - right, height - bottom
+}
+
+// place returns where a point is drawn, and whether it has a place.
+func (c *Chart) place(p Point) (x, y float64, ok bool) {
+	u, v := c.X.At(p.X), c.Y.At(p.Y)
+	if math.IsNaN(u) || math.IsNaN(v) || math.Abs(u) > 1e3 || math.Abs(v) > 1e3 {
+		return 0, 0, false
+	}
+	x0, y0, x1, y1 := c.area()
+	return x0 + u*(x1-x0), y1 - v*(y1-y0), true
+}
+
+// within reports whether a point is within the axes.
+func (c *Chart) within(p Point) bool {
+	const slack = 1e-9
+	u, v := c.X.At(p.X), c.Y.At(p.Y)
+	return u >= -slack && u <= 1+slack && v >= -slack && v <= 1+slack
+}
+
+// coordinate returns a coordinate with a tenth of a unit.
+func coordinate(v float64) string { return strconv.FormatFloat(math.Round(10*v)/10, 'f', -1, 64) }
+
+// Dots adds points without a meaning of their own, as one element however many they are.
+func (c *Chart) Dots(class string, points []Point) {
+	var d strings.Builder
+	for _, p := range points {
+		if x, y, ok := c.place(p); ok && c.within(p) {
+			d.WriteString("M" + coordinate(x) + " " + coordinate(y) + "h0")
+		}
+	}
+	c.path("dots "+class, d.String())
+}
+
+// Marks adds points with a meaning, with their intervals. Shape is "circle", "square" or "diamond".
+func (c *Chart) Marks(class, shape string, marks []Mark) {
+	for i := range marks {
+		m := &marks[i]
+		x, y, ok := c.place(m.Point)
+		if !ok || !c.within(m.Point) {
+			continue
+		}
+		element, attributes := "g", ` tabindex="0" role="img"`
+		if m.Link != "" {
+			element, attributes = "a", ` href="`+escape(m.Link)+`"`
+		}
+		if m.ID != "" {
+			attributes += ` id="` + escape(m.ID) + `"`
+		}
+		fmt.Fprintf(&c.body, `<%s class="mark %s" aria-label="%s"%s>`, element, escape(strings.TrimSpace(class+" "+m.Class)), escape(m.Label), attributes)
+		fmt.Fprintf(&c.body, `<title>%s</title>`, escape(m.Label))
+		if m.Lower != m.Upper {
+			_, low, okLow := c.place(Point{m.X, max(m.Lower, c.Y.Min)})
+			_, high, okHigh := c.place(Point{m.X, min(m.Upper, c.Y.Max)})
+			if okLow && okHigh {
+				fmt.Fprintf(&c.body, `<path class="interval" d="M%[1]s %[2]sV%[3]s"/>`, coordinate(x), coordinate(low), coordinate(high))
+			}
+		}
+		c.shape(shape, x, y)
+		fmt.Fprintf(&c.body, `</%s>`, element)
+	}
+}
+
+// shape draws one point, and a larger invisible one to point at.
+func (c *Chart) shape(shape string, x, y float64) {
+	fmt.Fprintf(&c.body, `<circle class="target" cx="%s" cy="%s" r="12"/>`, coordinate(x), coordinate(y))
+	switch shape {
+	case "square":
+		fmt.Fprintf(&c.body, `<rect x="%s" y="%s" width="8" height="8"/>`, coordinate(x-4), coordinate(y-4))
+	case "diamond":
+		fmt.Fprintf(&c.body, `<path d="M%s %sl5.5 5.5l-5.5 5.5l-5.5-5.5z"/>`, coordinate(x), coordinate(y-5.5))
+	default:
+		fmt.Fprintf(&c.body, `<circle cx="%s" cy="%s" r="4.5"/>`, coordinate(x), coordinate(y))
+	}
+}
+
+// Line adds a line through points. It breaks where a point has no place.
+func (c *Chart) Line(class string, points []Point) {
+	var d strings.Builder
+	next := "M"
+	for _, p := range points {
+		x, y, ok := c.place(p)
+		if !ok {
+			next = "M"
+			continue
+		}
+		d.WriteString(next + coordinate(x) + " " + coordinate(y))
+		next = "L"
+	}
+	c.path("line "+class, d.String())
+}
+
+// Steps adds a staircase through points in the order of X: from each it goes along X first.
+func (c *Chart) Steps(class string, points []Point) {
+	var steps []Point
+	for i, p := range points {
+		if i > 0 {
+			steps = append(steps, Point{p.X, points[i-1].Y})
+		}
+		steps = append(steps, p)
+	}
+	c.Line(class, steps)
+}
+
+// Band adds the area between two lines over the same places. Values outside the axis end at its
+// edge.
+func (c *Chart) Band(class string, x, lower, upper []float64) {
+	var outline []Point
+	for i := range x {
+		outline = append(outline, Point{x[i], c.clamp(upper[i])})
+	}
+	for i, at := range slices.Backward(x) {
+		outline = append(outline, Point{at, c.clamp(lower[i])})
+	}
+	var d strings.Builder
+	next := "M"
+	for _, p := range outline {
+		if x, y, ok := c.place(p); ok {
+			d.WriteString(next + coordinate(x) + " " + coordinate(y))
+			next = "L"
+		}
+	}
+	if d.Len() > 0 {
+		d.WriteString("z")
+	}
+	c.path("band "+class, d.String())
+}
+
+func (c *Chart) clamp(y float64) float64 { return max(c.Y.Min, min(c.Y.Max, y)) }
+
+// Rectangle adds a rectangle between two corners, clipped to the axes, with a label for it if
+// there is one.
+func (c *Chart) Rectangle(class string, from, to Point, label string) {
+	x0, y0, ok0 := c.place(Point{max(c.X.Min, min(c.X.Max, from.X)), c.clamp(from.Y)})
+	x1, y1, ok1 := c.place(Point{max(c.X.Min, min(c.X.Max, to.X)), c.clamp(to.Y)})
+	if !ok0 || !ok1 {
+		return
+	}
+	x0, x1, y0, y1 = min(x0, x1), max(x0, x1), min(y0, y1), max(y0, y1)
+	fmt.Fprintf(&c.body, `<rect class="%s" x="%s" y="%s" width="%s" height="%s">`, escape(class), coordinate(x0), coordinate(y0), coordinate(x1-x0), coordinate(y1-y0))
+	if label != "" {
+		fmt.Fprintf(&c.body, `<title>%s</title>`, escape(label))
+	}
+	c.body.WriteString(`</rect>`)
+}
+
+// Text adds words at a point; anchor is start, middle or end.
+func (c *Chart) Text(class, anchor string, at Point, words string) {
+	if x, y, ok := c.place(at); ok && c.within(at) {
+		fmt.Fprintf(&c.body, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s</text>`, escape(class), escape(anchor), coordinate(x), coordinate(y), escape(words))
+	}
+}
+
+// path adds a path unless it is empty.
+func (c *Chart) path(class, d string) {
+	if d != "" {
+		fmt.Fprintf(&c.body, `<path class="%s" d="%s"/>`, escape(class), d)
+	}
+}
+
+// SVG returns the picture as an element of a document.
+func (c *Chart) SVG() template.HTML {
+	var out strings.Builder
+	w, h := width, height
+	if c.Miniature {
+		w, h = miniatureWidth, miniatureHeight
+	}
+	fmt.Fprintf(&out, `<svg class="chart %s" viewBox="0 0 %d %d" width="%d" height="%d" role="group" aria-labelledby="%s-title %[6]s-about" data-chart="%s">`,
+		escape(c.Class), w, h, w, h, escape(c.ID), escape(c.frame()))
+	fmt.Fprintf(&out, `<title id="%s-title">%s</title><desc id="%[1]s-about">%s</desc>`, escape(c.ID), escape(c.Title), escape(c.Description))
+	x0, y0, x1, y1 := c.area()
+	fmt.Fprintf(&out, `<clipPath id="%s-clip"><rect x="%s" y="%s" width="%s" height="%s"/></clipPath>`,
+		escape(c.ID), coordinate(x0), coordinate(y0), coordinate(x1-x0), coordinate(y1-y0))
+	if !c.Miniature {
+		c.axes(&out)
+	}
+	fmt.Fprintf(&out, `<g clip-path="url(#%s-clip)">%s</g></svg>`, escape(c.ID), c.body.String())
+	return template.HTML(out.String()) //nolint:gosec // every text in it is escaped
+}
+
+// frame tells a script which values are at the edges of the plane, for zooming: its corners, the
+// scales and the values.
+func (c *Chart) frame() string {
+	x0, y0, x1, y1 := c.area()
+	return fmt.Sprint(x0, " ", y0, " ", x1, " ", y1, " ", int(c.X.Scale), " ", c.X.Min, " ", c.X.Max, " ", int(c.Y.Scale), " ", c.Y.Min, " ", c.Y.Max)
+}
+
+// axes draws grid, ticks and labels. Readers of the marks need none of it.
+func (c *Chart) axes(out *strings.Builder) {
+	x0, y0, x1, y1 := c.area()
+	out.WriteString(`<g class="axes" aria-hidden="true">`)
+	for _, t := range c.X.Ticks() {
+		x := coordinate(x0 + c.X.At(t.Value)*(x1-x0))
+		fmt.Fprintf(out, `<path class="grid" d="M%s %sV%s"/><text text-anchor="middle" x="%[1]s" y="%s">%s</text>`, x, coordinate(y0), coordinate(y1), coordinate(y1+18), escape(t.Label))
+	}
+	for _, t := range c.Y.Ticks() {
+		y := y1 - c.Y.At(t.Value)*(y1-y0)
+		fmt.Fprintf(out, `<path class="grid" d="M%s %sH%s"/><text text-anchor="end" x="%s" y="%s">%s</text>`, coordinate(x0), coordinate(y), coordinate(x1), coordinate(x0-6), coordinate(y+4), escape(t.Label))
+	}
+	fmt.Fprintf(out, `<path class="frame" d="M%s %sV%sH%s"/>`, coordinate(x0), coordinate(y0), coordinate(y1), coordinate(x1))
+	fmt.Fprintf(out, `<text class="label" text-anchor="middle" x="%s" y="%d">%s</text>`, coordinate((x0+x1)/2), height-8, escape(c.X.Label))
+	fmt.Fprintf(out, `<text class="label" text-anchor="middle" transform="rotate(-90)" x="%s" y="14">%s</text></g>`, coordinate(-(y0+y1)/2), escape(c.Y.Label))
+}
+
+// escape makes text safe in content and in quoted attributes.
+func escape(text string) string { return template.HTMLEscapeString(text) }

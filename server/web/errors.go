@@ -1,0 +1,80 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// codesOf are the HTTP statuses of failed calls; others are 500.
+var codesOf = map[codes.Code]int{
+	codes.InvalidArgument:    http.StatusUnprocessableEntity,
+	codes.OutOfRange:         http.StatusUnprocessableEntity,
+	codes.Unauthenticated:    http.StatusUnauthorized,
+	codes.PermissionDenied:   http.StatusForbidden,
+	codes.NotFound:           http.StatusNotFound,
+	codes.AlreadyExists:      http.StatusConflict,
+	codes.Aborted:            http.StatusConflict,
+	codes.FailedPrecondition: http.StatusConflict,
+	codes.ResourceExhausted:  http.StatusTooManyRequests,
+	codes.Unavailable:        http.StatusServiceUnavailable,
+	codes.DeadlineExceeded:   http.StatusGatewayTimeout,
+}
+
+// errorPage is what error.html shows.
+type errorPage struct {
+	page
+
+	Message string
+	Fields  []*errdetails.BadRequest_FieldViolation
+}
+
+// inputError is an error of what a reader has entered.
+type inputError struct{ error }
+
+// fail answers a request that failed. A reader without a valid token is asked for one. A part of a
+// view answers with the message alone.
+func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return // the reader has gone
+	}
+	failed := status.Convert(err)
+	code, ok := codesOf[failed.Code()]
+	if _, isInput := errors.AsType[inputError](err); isInput {
+		code, ok = http.StatusUnprocessableEntity, true
+	}
+	if errors.Is(err, errNotFound) {
+		code, ok = http.StatusNotFound, true
+	}
+	if !ok {
+		code = http.StatusInternalServerError
+	}
+	if code == http.StatusUnauthorized && s.options.SignIn && r.Method == http.MethodGet && r.PathValue("part") == "" {
+		http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	p := s.errorOf(err)
+	p.Title = http.StatusText(code)
+	name := "error"
+	if r.PathValue("part") != "" {
+		name = "error-part"
+	}
+	s.render(w, code, name, p)
+}
+
+// errorOf returns what a reader sees of an error.
+func (s *site) errorOf(err error) *errorPage {
+	failed := status.Convert(err)
+	p := &errorPage{page: page{SignIn: s.options.SignIn}, Message: failed.Message()}
+	for _, detail := range failed.Details() {
+		if bad, ok := detail.(*errdetails.BadRequest); ok {
+			p.Fields = append(p.Fields, bad.GetFieldViolations()...)
+		}
+	}
+	return p
+}

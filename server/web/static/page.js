@@ -1,0 +1,75 @@
+// What the page does in a browser besides htmx: times in the reader's time zone, copying, details of
+// points, series drawn by uPlot, and word of a lost connection. Every view also works without it.
+'use strict';
+(() => {
+  // each calls a function for the elements in a part of the document, the part itself included.
+  const each = (root, selector, f) => {
+    if (root.matches?.(selector)) f(root);
+    root.querySelectorAll(selector).forEach(f);
+  };
+
+  const localTime = (element) => {
+    const at = new Date(element.dateTime);
+    element.title = element.dateTime;
+    element.textContent = at.toLocaleString();
+  };
+
+  // A series is <div class="series" data-series='{"x": [...], "lines": [{"label", "y"}], ...}'>. Its table
+  // twin, which follows it, is for everybody else.
+  const drawn = new Set();
+  const series = (element) => {
+    if (element.firstElementChild) return;
+    const data = JSON.parse(element.dataset.series);
+    const style = getComputedStyle(document.documentElement);
+    const colours = ['--accent', '--second', '--third', '--fourth'].map((name) => style.getPropertyValue(name));
+    const dashes = [[], [7, 4], [2, 4], [10, 3, 2, 3]];
+    const axis = { stroke: style.getPropertyValue('--quiet'), grid: { stroke: style.getPropertyValue('--edge'), width: 0.5 } };
+    const plot = new uPlot({
+      width: element.clientWidth, height: element.clientHeight - 60, title: data.title,
+      scales: { x: { time: false, distr: data.logX ? 3 : 1 }, y: { distr: data.logY ? 3 : 1 } },
+      axes: [{ ...axis, label: data.xLabel }, { ...axis, label: data.yLabel, size: 70 }],
+      series: [{ label: data.xLabel }, ...data.lines.map((line, i) => ({
+        label: line.label, stroke: colours[i % 4], dash: dashes[i % 4], width: 2, spanGaps: true,
+        paths: line.steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
+      }))],
+    }, [data.x, ...data.lines.map((line) => line.y)], element);
+    drawn.add({ element, plot });
+  };
+  addEventListener('resize', () => drawn.forEach((d) => {
+    if (!d.element.isConnected) drawn.delete(d);
+    else d.plot.setSize({ width: d.element.clientWidth, height: d.element.clientHeight - 60 });
+  }));
+
+  const ready = (root) => {
+    each(root, 'time[datetime]', localTime);
+    each(root, '.series[data-series]', series);
+  };
+  document.addEventListener('htmx:load', (event) => ready(event.detail.elt));
+  if (document.readyState !== 'loading') ready(document.body);
+  else document.addEventListener('DOMContentLoaded', () => ready(document.body));
+
+  // What a point of a chart means is shown in the .detail after the chart, for the pointer and the keyboard.
+  const describe = (event) => {
+    const mark = event.target.closest?.('.mark');
+    const detail = mark?.closest('figure')?.querySelector('.detail');
+    if (detail) detail.textContent = mark.getAttribute('aria-label');
+  };
+  document.addEventListener('focusin', describe);
+  document.addEventListener('pointerover', describe);
+
+  // <button data-copy="ID"> copies the text of an element.
+  document.addEventListener('click', async (event) => {
+    const button = event.target.closest?.('[data-copy]');
+    if (!button) return;
+    const text = document.getElementById(button.dataset.copy).textContent;
+    let word = 'Copied';
+    try { await navigator.clipboard.writeText(text); } catch { word = 'Select the text and copy it'; }
+    const before = button.dataset.label ??= button.textContent;
+    button.textContent = word;
+    setTimeout(() => { button.textContent = before; }, 2000);
+  });
+
+  const connection = document.getElementById('connection');
+  document.addEventListener('htmx:sseError', () => { connection.textContent = 'The server does not answer; trying again.'; });
+  document.addEventListener('htmx:sseOpen', () => { connection.textContent = ''; });
+})();
