@@ -74,7 +74,7 @@ test: check lint unit test-python test-wheel ## Everything that must pass: check
 
 .PHONY: unit
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
-unit: ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
+unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
 	go test -race -timeout 20m $(RACE)
 	go test -timeout 20m $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
@@ -258,6 +258,17 @@ $(FRAMEWORKS)/ready: clients/python/pyproject.toml clients/python/constraints.tx
 	rm -rf $(FRAMEWORKS)
 	$(PYTHON) -m venv $(FRAMEWORKS)
 	PIP_CONSTRAINT=clients/python/constraints.txt $(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[frameworks]'
+	touch $@
+
+# What tests of the page look for barriers with, as published on npm.
+AXE := 4.14.1
+AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
+
+$(BIN)/axe.min.js: Makefile
+	mkdir -p $(BIN)
+	curl --fail --silent --show-error --location --retry 3 --output $(BIN)/axe-core.tgz https://registry.npmjs.org/axe-core/-/axe-core-$(AXE).tgz
+	echo '$(AXE_SHA256)  $(BIN)/axe-core.tgz' | sha256sum --check --quiet
+	tar -xzf $(BIN)/axe-core.tgz -C $(BIN) --strip-components 1 package/axe.min.js
 	touch $@
 
 # Tools are built at pinned versions from modules of their own.
