@@ -69,6 +69,9 @@ type Options struct {
 	Entropy *noise.Source
 	// NoReflection leaves out gRPC server reflection.
 	NoReflection bool
+	// PageURL is the URL of the page, with the address that the HTTP port listens on, for
+	// GetServerInfo. Default: none.
+	PageURL string
 }
 
 // orDefault returns the options with defaults for fields that are not set.

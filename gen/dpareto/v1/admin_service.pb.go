@@ -88,7 +88,12 @@ type GetServerInfoResponse struct {
 	Caller string `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
 	// Role of the caller on the study of the request, or on the whole server.
 	// ROLE_UNSPECIFIED for none.
-	CallerRole    Role `protobuf:"varint,8,opt,name=caller_role,json=callerRole,proto3,enum=dpareto.v1.Role" json:"caller_role,omitempty"`
+	CallerRole Role `protobuf:"varint,8,opt,name=caller_role,json=callerRole,proto3,enum=dpareto.v1.Role" json:"caller_role,omitempty"`
+	// URL of the server's page, ending in "/", for a browser where the caller is. A study's page is at
+	// studies/STUDY below it. Empty if the server has no HTTP port, or has it on its own machine's
+	// loopback address and the caller reached the server under another. Where the HTTP port listens on
+	// all addresses, the host is the one under which the caller reached the server.
+	PageUrl       string `protobuf:"bytes,9,opt,name=page_url,json=pageUrl,proto3" json:"page_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -177,6 +182,13 @@ func (x *GetServerInfoResponse) GetCallerRole() Role {
 		return x.CallerRole
 	}
 	return Role_ROLE_UNSPECIFIED
+}
+
+func (x *GetServerInfoResponse) GetPageUrl() string {
+	if x != nil {
+		return x.PageUrl
+	}
+	return ""
 }
 
 // An algorithm that studies can use.
@@ -1411,7 +1423,7 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\x1edpareto/v1/admin_service.proto\x12\n" +
 	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\",\n" +
 	"\x14GetServerInfoRequest\x12\x14\n" +
-	"\x05study\x18\x01 \x01(\tR\x05study\"\xe0\x02\n" +
+	"\x05study\x18\x01 \x01(\tR\x05study\"\xfb\x02\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1d\n" +
 	"\n" +
@@ -1425,7 +1437,8 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\x11max_request_bytes\x18\x06 \x01(\x03R\x0fmaxRequestBytes\x12\x16\n" +
 	"\x06caller\x18\a \x01(\tR\x06caller\x121\n" +
 	"\vcaller_role\x18\b \x01(\x0e2\x10.dpareto.v1.RoleR\n" +
-	"callerRole\"T\n" +
+	"callerRole\x12\x19\n" +
+	"\bpage_url\x18\t \x01(\tR\apageUrl\"T\n" +
 	"\rAlgorithmInfo\x12)\n" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\"\x14\n" +

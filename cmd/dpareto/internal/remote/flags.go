@@ -12,6 +12,9 @@ import (
 // DefaultAddress is where a server listens and where clients look for one.
 const DefaultAddress = "127.0.0.1:8321"
 
+// DefaultHTTPAddress is where a server serves its page and JSON over HTTP, if the port is free.
+const DefaultHTTPAddress = "127.0.0.1:8322"
+
 // TokenVariable is the environment variable with the token of clients. There is no flag
 // for it: other users of the machine can read the arguments of programs.
 const TokenVariable = "DPARETO_TOKEN"

@@ -10,11 +10,13 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
@@ -30,28 +32,39 @@ const (
 	// maxHeaderBytes bounds the header of a request.
 	maxHeaderBytes = 64 << 10
 
-	// httpListening begins the line that a server with an HTTP port prints.
-	httpListening = "HTTP on "
+	// PageOn begins the second line that a server with an HTTP port prints; the URL of the page follows.
+	PageOn = "page on "
+
+	// noHTTP in place of an address leaves the HTTP port closed.
+	noHTTP = "none"
 )
 
 // httpFlags are the flags of the HTTP port.
 type httpFlags struct {
-	listen  string
-	origins []string
-	pprof   bool
+	listen string
+	// isDefault says that no one has set listen: another port will do as well.
+	isDefault bool
+	hosts     []string
+	origins   []string
+	pprof     bool
 }
 
 // addHTTPFlags adds the flags of the HTTP port.
 func addHTTPFlags(flags *pflag.FlagSet, f *httpFlags) {
-	flags.StringVar(&f.listen, "http-listen", "", "address for JSON over HTTP, metrics and health; port 0 takes a free one; none by default")
+	flags.StringVar(&f.listen, "http-listen", remote.DefaultHTTPAddress, "address for the page, JSON over HTTP, metrics and health; port 0 takes a free one, as does "+
+		"the default if its port is taken or listen has port 0; \""+noHTTP+"\" for no HTTP")
+	flags.StringSliceVar(&f.hosts, "http-allow-host", nil, "host names, such as dpareto.example.org, under which browsers may call the HTTP port, besides localhost and IP addresses")
 	flags.StringSliceVar(&f.origins, "http-allow-origin", nil, "origins, such as https://example.org, whose pages may call the server from a browser")
 	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles of the program under /debug/pprof/ on the HTTP port")
 }
 
 // validate refuses invalid settings, and settings of a port that is not open.
 func (f *httpFlags) validate() error {
-	if f.listen == "" && (f.pprof || len(f.origins) > 0) {
-		return errors.New("pprof and http-allow-origin require http-listen")
+	if f.listen == noHTTP && (f.pprof || len(f.origins) > 0 || len(f.hosts) > 0) {
+		return errors.New("pprof, http-allow-host and http-allow-origin require http-listen")
+	}
+	if err := checkHosts(f.hosts); err != nil {
+		return err
 	}
 	for _, origin := range f.origins {
 		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
@@ -84,8 +97,47 @@ type httpPort struct {
 	failed chan error // receives the error of serving
 }
 
-// startHTTP serves the HTTP port until it is stopped.
-func startHTTP(ctx context.Context, env *command.Env, f httpFlags, o httpOptions) (*httpPort, error) {
+// open opens the HTTP port, or returns nil if there is to be none. Only an address that was set must be
+// free: many servers can run on a machine without settings.
+func (f *httpFlags) open(ctx context.Context, grpcListen string) (net.Listener, error) {
+	if f.listen == noHTTP {
+		return nil, nil
+	}
+	address := f.listen
+	if _, port, err := net.SplitHostPort(grpcListen); f.isDefault && err == nil && port == "0" {
+		address = freeLoopback
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil && f.isDefault {
+		listener, err = new(net.ListenConfig).Listen(ctx, "tcp", freeLoopback)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("http-listen: %w", err)
+	}
+	return listener, nil
+}
+
+// freeLoopback is a free port that only this machine can reach.
+const freeLoopback = "127.0.0.1:0"
+
+// pageURL returns the URL of the page on a listener, "" for none.
+func pageURL(listener net.Listener, encrypted bool) string {
+	switch {
+	case listener == nil:
+		return ""
+	case encrypted:
+		return "https://" + listener.Addr().String() + "/"
+	default:
+		return "http://" + listener.Addr().String() + "/"
+	}
+}
+
+// startHTTP serves on the listener of the HTTP port until it is stopped. A nil listener is served by
+// nothing, which can be stopped.
+func startHTTP(ctx context.Context, env *command.Env, f httpFlags, listener net.Listener, o httpOptions) (*httpPort, error) {
+	if listener == nil {
+		return new(httpPort), nil
+	}
 	// All requests share one connection: only the server's limits bound them.
 	p := &httpPort{g: o.server.GRPC(grpc.MaxConcurrentStreams(math.MaxUint32)), failed: make(chan error, 1)}
 	local, err := rest.Connect(p.g)
@@ -101,25 +153,20 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, o httpOptions
 	if o.auth != nil {
 		api = o.auth.PassOnCertificates(api)
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("http-listen: %w", err), p.close())
-	}
-	listener = o.door.Listen("http", listener)
-	handler := http.Handler(httpMux(api, f, o))
-	if address, ok := listener.Addr().(*net.TCPAddr); ok && address.IP.IsLoopback() {
-		handler = onlyLocalNames(handler)
-	}
+	page := http.NotFoundHandler()
+	ahead := &unread{open: make(map[net.Conn]bool)}
 	p.web = &http.Server{
-		Handler:           hurry(handler),
+		Handler:           hurry(allowHosts(httpMux(api, page, f, o), listener.Addr(), o.auth != nil, f.hosts)),
 		TLSConfig:         o.tls.Clone(), // which HTTP/2 changes
 		ReadHeaderTimeout: headerPatience,
 		IdleTimeout:       o.limits.IdleTime,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ConnState:         ahead.note,
 	}
-	scheme := "http://"
+	p.web.RegisterOnShutdown(ahead.close)
+	env.Logger.Info("serving HTTP", "address", listener.Addr().String(), "pprof", f.pprof)
+	listener = o.door.Listen("http", listener)
 	if o.tls != nil {
-		scheme = "https://"
 		listener = tls.NewListener(listener, withHTTP2(o.tls))
 	}
 	go func() {
@@ -129,11 +176,34 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, o httpOptions
 		}
 		p.failed <- err
 	}()
-	env.Logger.Info("serving HTTP", "address", listener.Addr().String(), "pprof", f.pprof)
-	if _, err := fmt.Fprintln(env.Stdout, httpListening+scheme+listener.Addr().String()); err != nil {
-		return nil, errors.Join(err, p.close())
-	}
 	return p, nil
+}
+
+// unread are the connections on which nothing was read yet. Browsers open such ahead of requests, and
+// a server that stops would wait for them.
+type unread struct {
+	mu   sync.Mutex
+	open map[net.Conn]bool
+}
+
+// note keeps track of a connection.
+func (u *unread) note(conn net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if state == http.StateNew {
+		u.open[conn] = true
+	} else {
+		delete(u.open, conn)
+	}
+}
+
+// close closes the connections.
+func (u *unread) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for conn := range u.open {
+		_ = conn.Close() // the client notices
+	}
 }
 
 // withHTTP2 returns the configuration of a listener for HTTP/2 and HTTP/1.1.
@@ -172,8 +242,9 @@ func (p *httpPort) close() error {
 	return errors.Join(err, p.local.Close())
 }
 
-// httpMux returns what the HTTP port serves.
-func httpMux(api http.Handler, f httpFlags, o httpOptions) *http.ServeMux {
+// httpMux returns what the HTTP port serves: the API, which lets pages of allowed origins call it, and
+// besides it what changes for requests of its own pages alone.
+func httpMux(api, page http.Handler, f httpFlags, o httpOptions) http.Handler {
 	guarded := func(role auth.Role, handler http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if code, err := o.permit(r, role); err != nil {
@@ -184,8 +255,7 @@ func httpMux(api http.Handler, f httpFlags, o httpOptions) *http.ServeMux {
 		})
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", api)
-	mux.Handle("GET /openapi.json", api)
+	mux.Handle("/", page)
 	mux.Handle("GET /metrics", guarded(auth.Viewer, o.metrics.Handler()))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeLine(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -202,7 +272,11 @@ func httpMux(api http.Handler, f httpFlags, o httpOptions) *http.ServeMux {
 		mux.Handle("/debug/pprof/symbol", guarded(auth.Admin, http.HandlerFunc(pprof.Symbol)))
 		mux.Handle("/debug/pprof/trace", guarded(auth.Admin, http.HandlerFunc(pprof.Trace)))
 	}
-	return mux
+	all := http.NewServeMux()
+	all.Handle("/v1/", api)
+	all.Handle("GET /openapi.json", api)
+	all.Handle("/", http.NewCrossOriginProtection().Handler(mux))
+	return all
 }
 
 // permit returns an error, and its HTTP status, for a request beside the API that is not
@@ -251,22 +325,6 @@ func hurry(next http.Handler) http.Handler {
 		limit := func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerPatience)) }
 		limit()
 		defer limit()
-		next.ServeHTTP(w, r)
-	})
-}
-
-// onlyLocalNames refuses requests for other host names than this machine's: a web page could
-// point its own name here (DNS rebinding) to get around the browser's same-origin rule.
-func onlyLocalNames(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = r.Host
-		}
-		if host != "localhost" && !net.ParseIP(host).IsLoopback() {
-			http.Error(w, "only as localhost or 127.0.0.1", http.StatusMisdirectedRequest)
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
 	"github.com/dpareto/dpareto/cmd/internal/command"
@@ -43,7 +44,7 @@ func startWeb(t *testing.T, args ...string) (address, url string, stop func() (l
 		}
 		*line = lines.Text()
 	}
-	return strings.TrimPrefix(address, serve.Listening), strings.TrimPrefix(url, "HTTP on "), stop
+	return strings.TrimPrefix(address, serve.Listening), strings.TrimSuffix(strings.TrimPrefix(url, serve.PageOn), "/"), stop
 }
 
 // get asks for a URL under the name of a host, "" for the host of the URL.
@@ -80,8 +81,8 @@ func TestHTTPPort(t *testing.T) {
 		{"/readyz", "", 200, "ready\n"},
 		{"/v1/studies", "", 200, "{}"},
 		{"/v1/studies", "localhost", 200, "{}"},
-		{"/v1/studies", "attacker.example", 421, "only as localhost"},
-		{"/metrics", "attacker.example", 421, "only as localhost"},
+		{"/v1/studies", "attacker.example", 421, `"attacker.example"; http-allow-host`},
+		{"/metrics", "attacker.example", 421, `"attacker.example"; http-allow-host`},
 		{"/metrics", "", 200, `dpareto_requests_total{code="OK",method="ListStudies",service="StudyService"} 3`},
 		{"/openapi.json", "", 200, `"/v1/studies/{study}/trials:suggest"`},
 		{"/debug/pprof/", "", 404, ""},
@@ -354,5 +355,167 @@ func TestBodiesMayNotStall(t *testing.T) {
 				t.Errorf("after %q: %v", answer, err)
 			}
 		})
+	}
+}
+
+// ask sends a request with headers, given as pairs, and returns the HTTP status.
+func ask(t *testing.T, method, url, body string, headers ...string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	if host := r.Header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// A running server is safe from pages of other origins, those whose names lead to it (DNS rebinding)
+// and those that send it forms, on all its URLs.
+func TestAttacksFromBrowsers(t *testing.T) {
+	_, url, _ := startWeb(t, "--http-allow-origin", "https://friend.example", "--http-allow-host", "lab.example")
+	const form = "application/x-www-form-urlencoded"
+	for _, path := range []string{"/", "/v1/studies", "/studies/svt/pause", "/openapi.json", "/healthz"} {
+		for host, refused := range map[string]bool{"attacker.example": true, "192.0.2.1": true, "lab.example": false, "localhost:8322": false} {
+			if code := ask(t, http.MethodGet, url+path, "", "Host", host); (code == http.StatusMisdirectedRequest) != refused {
+				t.Errorf("GET %s as %s: HTTP status %d", path, host, code)
+			}
+		}
+		// A rebound page is of the same origin.
+		if code := ask(t, http.MethodPost, url+path, "{}", "Host", "attacker.example", "Origin", "http://attacker.example", "Sec-Fetch-Site", "same-origin"); code != http.StatusMisdirectedRequest {
+			t.Errorf("POST %s of a rebound page: HTTP status %d", path, code)
+		}
+		for _, origin := range []string{"https://attacker.example", "null"} {
+			if code := ask(t, http.MethodPost, url+path, "a=b", "Content-Type", form, "Origin", origin, "Sec-Fetch-Site", "cross-site"); code != http.StatusForbidden {
+				t.Errorf("POST %s from %s: HTTP status %d", path, origin, code)
+			}
+		}
+		code := ask(t, http.MethodPost, url+path, "{}", "Origin", "https://friend.example", "Sec-Fetch-Site", "cross-site")
+		if isAPI := strings.HasPrefix(path, "/v1/"); path != "/openapi.json" && (code == http.StatusForbidden) == isAPI {
+			t.Errorf("POST %s from a friend: HTTP status %d", path, code)
+		}
+	}
+}
+
+// Without a setting every server has an HTTP port: the default one, or a free one. An address that was
+// set must be free, and "none" opens none.
+func TestDefaultPort(t *testing.T) {
+	held, err := net.Listen("tcp", remote.DefaultHTTPAddress)
+	if err == nil { // else it is taken already, which is as well
+		defer held.Close()
+	}
+	serveArgs := func(args ...string) []string {
+		return append([]string{"serve", "--store", filepath.Join(t.TempDir(), "test.db"), "--create"}, args...)
+	}
+	// A name for port 0, so that the default port is tried.
+	for _, listen := range []string{"127.0.0.1:0", "127.0.0.1:00"} {
+		p := clitest.Start(t, serveArgs("--listen", listen)...)
+		first, _ := p.Stdout.ReadString('\n')
+		second, _ := p.Stdout.ReadString('\n')
+		url, ok := strings.CutPrefix(strings.TrimSpace(second), serve.PageOn)
+		if !ok || !strings.HasPrefix(first, serve.Listening) || strings.Contains(url, remote.DefaultHTTPAddress) || !strings.HasPrefix(url, "http://127.0.0.1:") {
+			t.Fatalf("the server printed %q and %q", first, second)
+		}
+		if code, body := get(t, url+"healthz", ""); code != http.StatusOK {
+			t.Errorf("HTTP status %d, %q", code, body)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		p.Stop()
+	}
+
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	check := func(args ...string) {
+		t.Helper()
+		if _, stderr, code := clitest.Invoke(t, "", serveArgs(args...)...); code == command.ExitOK || !strings.Contains(stderr, "http-listen: ") {
+			t.Errorf("%v: exit code %d: %s", args, code, stderr)
+		}
+	}
+	check("--listen", "127.0.0.1:0", "--http-listen", taken.Addr().String())
+	check("--listen", "127.0.0.1:0", "--config", clitest.WriteFile(t, "server.yaml", "http-listen: "+taken.Addr().String()))
+	t.Setenv("DPARETO_HTTP_LISTEN", taken.Addr().String())
+	check("--listen", "127.0.0.1:0")
+
+	t.Setenv("DPARETO_HTTP_LISTEN", "none")
+	p := clitest.Start(t, serveArgs("--listen", "127.0.0.1:0")...)
+	if _, err := p.Stdout.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	log, code := p.Stop()
+	if rest, err := io.ReadAll(p.Stdout); code != command.ExitOK || err != nil || len(rest) > 0 || strings.Contains(log, "serving HTTP") {
+		t.Errorf("exit code %d, printed %q, %v\n%s", code, rest, err, log)
+	}
+}
+
+// A server on all addresses prints a URL that leads somewhere, and keeps rebound names out.
+func TestPageOnAllAddresses(t *testing.T) {
+	_, url, _ := startWeb(t, "--insecure-listen", "--http-listen", "0.0.0.0:0", "--log-level", "error")
+	port, ok := strings.CutPrefix(url, "http://localhost:")
+	if !ok {
+		t.Fatalf("URL %q", url)
+	}
+	url = "http://127.0.0.1:" + port
+	for host, want := range map[string]int{"": 200, "192.0.2.1:" + port: 200, "attacker.example:" + port: 421} {
+		if code, body := get(t, url+"/healthz", host); code != want {
+			t.Errorf("as %q: HTTP status %d, want %d: %s", host, code, want, body)
+		}
+	}
+}
+
+// An open page does not hold up a server that stops: neither its streams nor the connections that a
+// browser opens ahead.
+func TestStopWithAnOpenPage(t *testing.T) {
+	address, url, stop := startWeb(t, "--shutdown-grace", "1m", "--log-level", "error")
+	clitest.Must(t, clitest.SmallStudy, "study", "create", "-", "--server", address)
+	client := &http.Client{Transport: new(http.Transport)}
+	defer client.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/studies/small:watch", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	events := bufio.NewReader(resp.Body)
+	if line, err := events.ReadString('\n'); err != nil || !strings.Contains(line, "small") {
+		t.Fatalf("read %q, %v", line, err)
+	}
+	ahead, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ahead.Close()
+	if _, err := ahead.Write(nil); err != nil {
+		t.Fatal(err)
+	}
+	if code, _ := get(t, url+"/healthz", ""); code != http.StatusOK { // the server has accepted ahead, which came before
+		t.Fatalf("HTTP status %d", code)
+	}
+	began := time.Now()
+	if _, code := stop(); code != command.ExitOK {
+		t.Errorf("exit code %d", code)
+	}
+	// Without care it takes 5 s: net/http waits so long for a connection without a request.
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("the server stopped after %v", took)
+	} else {
+		t.Logf("the server stopped after %v", took)
+	}
+	if rest, err := io.ReadAll(events); err != nil || !strings.Contains(string(rest), "error") {
+		t.Errorf("the stream ended with %q, %v", rest, err)
 	}
 }

@@ -167,7 +167,7 @@ func TestHTTPAuthentication(t *testing.T) {
 		{"a wrong token", "127.0.0.1:1234", viewer + "x", callers, unknown, unknown},
 	} {
 		o := httpOptions{server: server.New(server.Options{Store: records}), metrics: metrics.New("test"), auth: test.auth}
-		mux := httpMux(http.NotFoundHandler(), httpFlags{pprof: true}, o)
+		mux := httpMux(http.NotFoundHandler(), http.NotFoundHandler(), httpFlags{pprof: true}, o)
 		for path, want := range map[string]int{
 			"/metrics": test.metrics, "/debug/pprof/": test.profiles, "/debug/pprof/cmdline": test.profiles, "/healthz": ok, "/readyz": ok,
 		} {

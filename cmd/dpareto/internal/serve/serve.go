@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"runtime"
 	"sync"
@@ -28,7 +30,7 @@ import (
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
 
-// Listening begins the line that a server prints; its address follows.
+// Listening begins the first line that a server prints; its address follows.
 const Listening = "listening on "
 
 // defaultGrace is how long calls in progress may take when the server stops.
@@ -65,9 +67,9 @@ func Command(env *command.Env) *cobra.Command {
 		Short: "Run the server",
 		Long: `Runs the server that keeps studies and suggests configurations.
 
-It prints one line with the address that it listens on. Everything that it has
-acknowledged is in the store, also after kill -9. SIGTERM or Ctrl-C stops it after the
-calls in progress.
+It prints the address that it listens on, and the URL of its page, which shows studies live
+in a browser of this machine. Everything that it has acknowledged is in the store, also after
+kill -9. SIGTERM or Ctrl-C stops it after the calls in progress.
 
 On an address that only this machine can reach anyone may do everything, unless --auth-file
 says who may do what. On an address that other machines can reach the server requires
@@ -94,6 +96,7 @@ from the file --config, whose keys are the names of flags.`,
 				return err
 			}
 		}
+		f.http.isDefault = !cmd.Flags().Changed("http-listen")
 		if f.checkConfig {
 			return check(env, cmd.Flags(), &f)
 		}
@@ -154,7 +157,7 @@ func (f *settings) validate(logger *slog.Logger) error {
 	if err := errors.Join(f.http.validate(), tracing.Check(f.traces)); err != nil {
 		return command.Usage(err)
 	}
-	if f.http.listen != "" {
+	if f.http.listen != noHTTP {
 		if err := checkListen(logger, "http-listen", f.http.listen, &f.security); err != nil {
 			return err
 		}
@@ -232,36 +235,82 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }() // it says why the store has failed
 	ctx, stop := untilFailed(ctx, env.Logger, db)
 	defer stop()
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
+	ports, err := f.openPorts(ctx)
 	if err != nil {
 		return err
 	}
+	defer ports.close()
 	traces, stopTracing, err := tracing.Start(ctx, env.Logger, f.traces, "dpareto")
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	defer stopTracing()
 	door := limit.NewDoor(f.affordable(env.Logger, openFiles()), f.connectionsPerAddress, env.Logger)
-	counted := newMetrics(db, door)
+	counted, page := newMetrics(db, door), pageURL(ports.http, secured.tls != nil)
 	srv := server.New(server.Options{
 		Store: records, Version: command.Version(), Logger: env.Logger, Metrics: counted, TracerProvider: traces,
-		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection,
+		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection, PageURL: page,
 	})
 	defer srv.Close()
-	env.Logger.Info("serving", "address", listener.Addr().String(), "store", path, "new_store", isNew, "version", command.Version(),
+	env.Logger.Info("serving", "address", ports.grpc.Addr().String(), "store", path, "new_store", isNew, "version", command.Version(),
 		"tls", secured.tls != nil, "authentication", secured.auth != nil)
-	if _, err := fmt.Fprintln(env.Stdout, Listening+listener.Addr().String()); err != nil {
-		return errors.Join(err, listener.Close())
+	web, err := startHTTP(ctx, env, f.http, ports.http, httpOptions{
+		server: srv, metrics: counted, tls: secured.tls, auth: secured.auth, limits: f.limits, door: door,
+	})
+	if err != nil {
+		return err
 	}
-	web := new(httpPort)
-	if f.http.listen != "" {
-		if web, err = startHTTP(ctx, env, f.http, httpOptions{
-			server: srv, metrics: counted, tls: secured.tls, auth: secured.auth, limits: f.limits, door: door,
-		}); err != nil {
-			return errors.Join(err, listener.Close())
-		}
+	if err := ports.announce(env.Stdout, page); err != nil {
+		return errors.Join(err, web.stop(ctx, 0))
 	}
-	return f.answer(ctx, env.Logger, srv, secured.tls, door.Listen("grpc", listener), web)
+	return f.answer(ctx, env.Logger, srv, secured.tls, door.Listen("grpc", ports.grpc), web)
+}
+
+// ports are the listeners of a server.
+type ports struct {
+	grpc net.Listener
+	http net.Listener // nil for none
+}
+
+// openPorts opens the ports that the settings name.
+func (f *settings) openPorts(ctx context.Context) (*ports, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return nil, err
+	}
+	web, err := f.http.open(ctx, f.listen)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return &ports{listener, web}, nil
+}
+
+// announce prints where the server listens, in one write: readers of the first line need not read on.
+func (p *ports) announce(out io.Writer, page string) error {
+	lines := Listening + p.grpc.Addr().String() + "\n"
+	if page != "" {
+		lines += PageOn + reachable(page) + "\n"
+	}
+	_, err := io.WriteString(out, lines)
+	return err
+}
+
+// reachable returns a URL with a name of this machine where it has the address that stands for all.
+func reachable(page string) string {
+	u, err := url.Parse(page)
+	if err != nil || !net.ParseIP(u.Hostname()).IsUnspecified() {
+		return page
+	}
+	u.Host = net.JoinHostPort(localhost, u.Port())
+	return u.String()
+}
+
+// close closes the listeners, which those who serve on them have closed before if all went well.
+func (p *ports) close() {
+	_ = p.grpc.Close()
+	if p.http != nil {
+		_ = p.http.Close()
+	}
 }
 
 // setProcessors lets Go run two goroutines at once even on one processor, unless the environment

@@ -29,7 +29,7 @@ from dpfront.v1 import trial_pb2 as dpareto_dot_v1_dot_trial__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64pareto/v1/admin_service.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/method.proto\x1a dpareto/v1/release_service.proto\x1a\x16\x64pareto/v1/study.proto\x1a\x16\x64pareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n\x14GetServerInfoRequest\x12\r\n\x05study\x18\x01 \x01(\t\"\x83\x02\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x12\n\ngo_version\x18\x02 \x01(\t\x12.\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\nalgorithms\x18\x04 \x03(\x0b\x32\x19.dpareto.v1.AlgorithmInfo\x12\x14\n\x0cstore_format\x18\x05 \x01(\x05\x12\x19\n\x11max_request_bytes\x18\x06 \x01(\x03\x12\x0e\n\x06\x63\x61ller\x18\x07 \x01(\t\x12%\n\x0b\x63\x61ller_role\x18\x08 \x01(\x0e\x32\x10.dpareto.v1.Role\"E\n\rAlgorithmInfo\x12#\n\x04name\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.Algorithm\x12\x0f\n\x07version\x18\x02 \x01(\t\"\x14\n\x12\x42\x61\x63kupStoreRequest\"H\n\x13\x42\x61\x63kupStoreResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\"\"\n\x12\x45xportStudyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"A\n\x13\x45xportStudyResponse\x12*\n\x06record\x18\x01 \x01(\x0b\x32\x1a.dpareto.v1.ExportedRecord\"@\n\x12ImportStudyRequest\x12*\n\x06record\x18\x01 \x01(\x0b\x32\x1a.dpareto.v1.ExportedRecord\"X\n\x13ImportStudyResponse\x12 \n\x05study\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Study\x12\x0e\n\x06trials\x18\x02 \x01(\x03\x12\x0f\n\x07\x65xisted\x18\x03 \x01(\x08\"\xa2\x01\n\x0e\x45xportedRecord\x12*\n\x05study\x18\x01 \x01(\x0b\x32\x19.dpareto.v1.ExportedStudyH\x00\x12*\n\x05trial\x18\x02 \x01(\x0b\x32\x19.dpareto.v1.ExportedTrialH\x00\x12.\n\x07release\x18\x03 \x01(\x0b\x32\x1b.dpareto.v1.ExportedReleaseH\x00\x42\x08\n\x06record\"\xa4\x02\n\rExportedStudy\x12 \n\x05study\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Study\x12\x19\n\x11next_trial_number\x18\x02 \x01(\x03\x12\x18\n\x10\x63ompleted_trials\x18\x03 \x01(\x03\x12\x32\n\nstagnation\x18\x04 \x01(\x0b\x32\x1e.dpareto.v1.ExportedStagnation\x12\x14\n\x0cown_revision\x18\x05 \x01(\x03\x12\x35\n\x0cprivate_mode\x18\x06 \x01(\x0b\x32\x1f.dpareto.v1.ExportedPrivateMode\x12;\n\x0frandom_stopping\x18\x07 \x01(\x0b\x32\".dpareto.v1.ExportedRandomStopping\"\x8b\x01\n\x16\x45xportedRandomStopping\x12\x0e\n\x06trials\x18\x01 \x01(\x03\x12\r\n\x05order\x18\x02 \x01(\x01\x12\x12\n\ndivergence\x18\x03 \x01(\x01\x12\x14\n\x0csecond_order\x18\x04 \x01(\x01\x12\x19\n\x11second_divergence\x18\x05 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x06 \x01(\x01\"\xfe\x01\n\x13\x45xportedPrivateMode\x12\r\n\x05order\x18\x01 \x01(\x01\x12\x19\n\x11\x64ivergence_budget\x18\x02 \x01(\x01\x12\x19\n\x11shard_divergences\x18\x03 \x03(\x01\x12\x18\n\x10least_divergence\x18\x04 \x01(\x01\x12\x12\n\nmax_values\x18\x05 \x01(\x03\x12 \n\x18noise_standard_deviation\x18\x06 \x01(\x01\x12\x0e\n\x06values\x18\x07 \x01(\x03\x12\x17\n\x0freserved_values\x18\x08 \x01(\x03\x12\x16\n\x0estarted_trials\x18\t \x01(\x03\x12\x11\n\texhausted\x18\n \x01(\x08\"c\n\x12\x45xportedStagnation\x12\x0e\n\x06trials\x18\x01 \x01(\x03\x12\x13\n\x0bhypervolume\x18\x02 \x01(\x01\x12(\n\x05\x66ront\x18\x03 \x03(\x0b\x32\x19.dpareto.v1.ExportedPoint\"\x1e\n\rExportedPoint\x12\r\n\x05\x63osts\x18\x01 \x03(\x01\"\xba\x02\n\rExportedTrial\x12 \n\x05trial\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Trial\x12\x0f\n\x07\x64\x65leted\x18\x02 \x01(\x08\x12\x14\n\x0clease_tokens\x18\x03 \x03(\t\x12\x18\n\x10\x63ompletion_token\x18\x04 \x01(\t\x12\x19\n\x11\x63ompletion_digest\x18\x05 \x01(\x0c\x12\x18\n\x10\x63ompletion_order\x18\x06 \x01(\x03\x12\x10\n\x08releases\x18\x07 \x01(\x03\x12/\n\x0b\x63hange_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x36\n\x0cprivate_mode\x18\t \x01(\x0b\x32 .dpareto.v1.ExportedPrivateTrial\x12\x16\n\x0estop_requested\x18\n \x01(\x08\"t\n\x14\x45xportedPrivateTrial\x12\x33\n\x07\x63harges\x18\x01 \x03(\x0b\x32\".dpareto.v1.ExportedTrainingCharge\x12\x0e\n\x06values\x18\x02 \x01(\x03\x12\x17\n\x0freserved_values\x18\x03 \x01(\x03\";\n\x16\x45xportedTrainingCharge\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x12\n\ndivergence\x18\x02 \x01(\x01\"\x89\x01\n\x0f\x45xportedRelease\x12$\n\x07release\x18\x01 \x01(\x0b\x32\x13.dpareto.v1.Release\x12\x0e\n\x06\x63\x61ller\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x14\n\x0crequest_type\x18\x04 \x01(\t\x12\x16\n\x0erequest_digest\x18\x05 \x01(\x0c\x32\xb5\x03\n\x0c\x41\x64minService\x12\x61\n\rGetServerInfo\x12 .dpareto.v1.GetServerInfoRequest\x1a!.dpareto.v1.GetServerInfoResponse\"\x0b\x90\x02\x01\x8a\xc9\x18\x04\x08\x01\x10\x01\x12_\n\x0b\x42\x61\x63kupStore\x12\x1e.dpareto.v1.BackupStoreRequest\x1a\x1f.dpareto.v1.BackupStoreResponse\"\r\x90\x02\x01\x8a\xc9\x18\x06\x08\x03\x10\x03 \x01\x30\x01\x12\x65\n\x0b\x45xportStudy\x12\x1e.dpareto.v1.ExportStudyRequest\x1a\x1f.dpareto.v1.ExportStudyResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x03\x10\x02\x1a\x04name \x01\x30\x01\x12z\n\x0bImportStudy\x12\x1e.dpareto.v1.ImportStudyRequest\x1a\x1f.dpareto.v1.ImportStudyResponse\"(\x90\x02\x02\x8a\xc9\x18!\x08\x03\x10\x03\x1a\x17record.study.study.name \x01\x38\x01(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64pareto/v1/admin_service.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/method.proto\x1a dpareto/v1/release_service.proto\x1a\x16\x64pareto/v1/study.proto\x1a\x16\x64pareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n\x14GetServerInfoRequest\x12\r\n\x05study\x18\x01 \x01(\t\"\x95\x02\n\x15GetServerInfoResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x12\n\ngo_version\x18\x02 \x01(\t\x12.\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\nalgorithms\x18\x04 \x03(\x0b\x32\x19.dpareto.v1.AlgorithmInfo\x12\x14\n\x0cstore_format\x18\x05 \x01(\x05\x12\x19\n\x11max_request_bytes\x18\x06 \x01(\x03\x12\x0e\n\x06\x63\x61ller\x18\x07 \x01(\t\x12%\n\x0b\x63\x61ller_role\x18\x08 \x01(\x0e\x32\x10.dpareto.v1.Role\x12\x10\n\x08page_url\x18\t \x01(\t\"E\n\rAlgorithmInfo\x12#\n\x04name\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.Algorithm\x12\x0f\n\x07version\x18\x02 \x01(\t\"\x14\n\x12\x42\x61\x63kupStoreRequest\"H\n\x13\x42\x61\x63kupStoreResponse\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x0e\n\x06sha256\x18\x03 \x01(\x0c\"\"\n\x12\x45xportStudyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"A\n\x13\x45xportStudyResponse\x12*\n\x06record\x18\x01 \x01(\x0b\x32\x1a.dpareto.v1.ExportedRecord\"@\n\x12ImportStudyRequest\x12*\n\x06record\x18\x01 \x01(\x0b\x32\x1a.dpareto.v1.ExportedRecord\"X\n\x13ImportStudyResponse\x12 \n\x05study\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Study\x12\x0e\n\x06trials\x18\x02 \x01(\x03\x12\x0f\n\x07\x65xisted\x18\x03 \x01(\x08\"\xa2\x01\n\x0e\x45xportedRecord\x12*\n\x05study\x18\x01 \x01(\x0b\x32\x19.dpareto.v1.ExportedStudyH\x00\x12*\n\x05trial\x18\x02 \x01(\x0b\x32\x19.dpareto.v1.ExportedTrialH\x00\x12.\n\x07release\x18\x03 \x01(\x0b\x32\x1b.dpareto.v1.ExportedReleaseH\x00\x42\x08\n\x06record\"\xa4\x02\n\rExportedStudy\x12 \n\x05study\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Study\x12\x19\n\x11next_trial_number\x18\x02 \x01(\x03\x12\x18\n\x10\x63ompleted_trials\x18\x03 \x01(\x03\x12\x32\n\nstagnation\x18\x04 \x01(\x0b\x32\x1e.dpareto.v1.ExportedStagnation\x12\x14\n\x0cown_revision\x18\x05 \x01(\x03\x12\x35\n\x0cprivate_mode\x18\x06 \x01(\x0b\x32\x1f.dpareto.v1.ExportedPrivateMode\x12;\n\x0frandom_stopping\x18\x07 \x01(\x0b\x32\".dpareto.v1.ExportedRandomStopping\"\x8b\x01\n\x16\x45xportedRandomStopping\x12\x0e\n\x06trials\x18\x01 \x01(\x03\x12\r\n\x05order\x18\x02 \x01(\x01\x12\x12\n\ndivergence\x18\x03 \x01(\x01\x12\x14\n\x0csecond_order\x18\x04 \x01(\x01\x12\x19\n\x11second_divergence\x18\x05 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x06 \x01(\x01\"\xfe\x01\n\x13\x45xportedPrivateMode\x12\r\n\x05order\x18\x01 \x01(\x01\x12\x19\n\x11\x64ivergence_budget\x18\x02 \x01(\x01\x12\x19\n\x11shard_divergences\x18\x03 \x03(\x01\x12\x18\n\x10least_divergence\x18\x04 \x01(\x01\x12\x12\n\nmax_values\x18\x05 \x01(\x03\x12 \n\x18noise_standard_deviation\x18\x06 \x01(\x01\x12\x0e\n\x06values\x18\x07 \x01(\x03\x12\x17\n\x0freserved_values\x18\x08 \x01(\x03\x12\x16\n\x0estarted_trials\x18\t \x01(\x03\x12\x11\n\texhausted\x18\n \x01(\x08\"c\n\x12\x45xportedStagnation\x12\x0e\n\x06trials\x18\x01 \x01(\x03\x12\x13\n\x0bhypervolume\x18\x02 \x01(\x01\x12(\n\x05\x66ront\x18\x03 \x03(\x0b\x32\x19.dpareto.v1.ExportedPoint\"\x1e\n\rExportedPoint\x12\r\n\x05\x63osts\x18\x01 \x03(\x01\"\xba\x02\n\rExportedTrial\x12 \n\x05trial\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Trial\x12\x0f\n\x07\x64\x65leted\x18\x02 \x01(\x08\x12\x14\n\x0clease_tokens\x18\x03 \x03(\t\x12\x18\n\x10\x63ompletion_token\x18\x04 \x01(\t\x12\x19\n\x11\x63ompletion_digest\x18\x05 \x01(\x0c\x12\x18\n\x10\x63ompletion_order\x18\x06 \x01(\x03\x12\x10\n\x08releases\x18\x07 \x01(\x03\x12/\n\x0b\x63hange_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x36\n\x0cprivate_mode\x18\t \x01(\x0b\x32 .dpareto.v1.ExportedPrivateTrial\x12\x16\n\x0estop_requested\x18\n \x01(\x08\"t\n\x14\x45xportedPrivateTrial\x12\x33\n\x07\x63harges\x18\x01 \x03(\x0b\x32\".dpareto.v1.ExportedTrainingCharge\x12\x0e\n\x06values\x18\x02 \x01(\x03\x12\x17\n\x0freserved_values\x18\x03 \x01(\x03\";\n\x16\x45xportedTrainingCharge\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x12\n\ndivergence\x18\x02 \x01(\x01\"\x89\x01\n\x0f\x45xportedRelease\x12$\n\x07release\x18\x01 \x01(\x0b\x32\x13.dpareto.v1.Release\x12\x0e\n\x06\x63\x61ller\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x14\n\x0crequest_type\x18\x04 \x01(\t\x12\x16\n\x0erequest_digest\x18\x05 \x01(\x0c\x32\xb5\x03\n\x0c\x41\x64minService\x12\x61\n\rGetServerInfo\x12 .dpareto.v1.GetServerInfoRequest\x1a!.dpareto.v1.GetServerInfoResponse\"\x0b\x90\x02\x01\x8a\xc9\x18\x04\x08\x01\x10\x01\x12_\n\x0b\x42\x61\x63kupStore\x12\x1e.dpareto.v1.BackupStoreRequest\x1a\x1f.dpareto.v1.BackupStoreResponse\"\r\x90\x02\x01\x8a\xc9\x18\x06\x08\x03\x10\x03 \x01\x30\x01\x12\x65\n\x0b\x45xportStudy\x12\x1e.dpareto.v1.ExportStudyRequest\x1a\x1f.dpareto.v1.ExportStudyResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x03\x10\x02\x1a\x04name \x01\x30\x01\x12z\n\x0bImportStudy\x12\x1e.dpareto.v1.ImportStudyRequest\x1a\x1f.dpareto.v1.ImportStudyResponse\"(\x90\x02\x02\x8a\xc9\x18!\x08\x03\x10\x03\x1a\x17record.study.study.name \x01\x38\x01(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,41 +47,41 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSERVERINFOREQUEST']._serialized_start=186
   _globals['_GETSERVERINFOREQUEST']._serialized_end=223
   _globals['_GETSERVERINFORESPONSE']._serialized_start=226
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=485
-  _globals['_ALGORITHMINFO']._serialized_start=487
-  _globals['_ALGORITHMINFO']._serialized_end=556
-  _globals['_BACKUPSTOREREQUEST']._serialized_start=558
-  _globals['_BACKUPSTOREREQUEST']._serialized_end=578
-  _globals['_BACKUPSTORERESPONSE']._serialized_start=580
-  _globals['_BACKUPSTORERESPONSE']._serialized_end=652
-  _globals['_EXPORTSTUDYREQUEST']._serialized_start=654
-  _globals['_EXPORTSTUDYREQUEST']._serialized_end=688
-  _globals['_EXPORTSTUDYRESPONSE']._serialized_start=690
-  _globals['_EXPORTSTUDYRESPONSE']._serialized_end=755
-  _globals['_IMPORTSTUDYREQUEST']._serialized_start=757
-  _globals['_IMPORTSTUDYREQUEST']._serialized_end=821
-  _globals['_IMPORTSTUDYRESPONSE']._serialized_start=823
-  _globals['_IMPORTSTUDYRESPONSE']._serialized_end=911
-  _globals['_EXPORTEDRECORD']._serialized_start=914
-  _globals['_EXPORTEDRECORD']._serialized_end=1076
-  _globals['_EXPORTEDSTUDY']._serialized_start=1079
-  _globals['_EXPORTEDSTUDY']._serialized_end=1371
-  _globals['_EXPORTEDRANDOMSTOPPING']._serialized_start=1374
-  _globals['_EXPORTEDRANDOMSTOPPING']._serialized_end=1513
-  _globals['_EXPORTEDPRIVATEMODE']._serialized_start=1516
-  _globals['_EXPORTEDPRIVATEMODE']._serialized_end=1770
-  _globals['_EXPORTEDSTAGNATION']._serialized_start=1772
-  _globals['_EXPORTEDSTAGNATION']._serialized_end=1871
-  _globals['_EXPORTEDPOINT']._serialized_start=1873
-  _globals['_EXPORTEDPOINT']._serialized_end=1903
-  _globals['_EXPORTEDTRIAL']._serialized_start=1906
-  _globals['_EXPORTEDTRIAL']._serialized_end=2220
-  _globals['_EXPORTEDPRIVATETRIAL']._serialized_start=2222
-  _globals['_EXPORTEDPRIVATETRIAL']._serialized_end=2338
-  _globals['_EXPORTEDTRAININGCHARGE']._serialized_start=2340
-  _globals['_EXPORTEDTRAININGCHARGE']._serialized_end=2399
-  _globals['_EXPORTEDRELEASE']._serialized_start=2402
-  _globals['_EXPORTEDRELEASE']._serialized_end=2539
-  _globals['_ADMINSERVICE']._serialized_start=2542
-  _globals['_ADMINSERVICE']._serialized_end=2979
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=503
+  _globals['_ALGORITHMINFO']._serialized_start=505
+  _globals['_ALGORITHMINFO']._serialized_end=574
+  _globals['_BACKUPSTOREREQUEST']._serialized_start=576
+  _globals['_BACKUPSTOREREQUEST']._serialized_end=596
+  _globals['_BACKUPSTORERESPONSE']._serialized_start=598
+  _globals['_BACKUPSTORERESPONSE']._serialized_end=670
+  _globals['_EXPORTSTUDYREQUEST']._serialized_start=672
+  _globals['_EXPORTSTUDYREQUEST']._serialized_end=706
+  _globals['_EXPORTSTUDYRESPONSE']._serialized_start=708
+  _globals['_EXPORTSTUDYRESPONSE']._serialized_end=773
+  _globals['_IMPORTSTUDYREQUEST']._serialized_start=775
+  _globals['_IMPORTSTUDYREQUEST']._serialized_end=839
+  _globals['_IMPORTSTUDYRESPONSE']._serialized_start=841
+  _globals['_IMPORTSTUDYRESPONSE']._serialized_end=929
+  _globals['_EXPORTEDRECORD']._serialized_start=932
+  _globals['_EXPORTEDRECORD']._serialized_end=1094
+  _globals['_EXPORTEDSTUDY']._serialized_start=1097
+  _globals['_EXPORTEDSTUDY']._serialized_end=1389
+  _globals['_EXPORTEDRANDOMSTOPPING']._serialized_start=1392
+  _globals['_EXPORTEDRANDOMSTOPPING']._serialized_end=1531
+  _globals['_EXPORTEDPRIVATEMODE']._serialized_start=1534
+  _globals['_EXPORTEDPRIVATEMODE']._serialized_end=1788
+  _globals['_EXPORTEDSTAGNATION']._serialized_start=1790
+  _globals['_EXPORTEDSTAGNATION']._serialized_end=1889
+  _globals['_EXPORTEDPOINT']._serialized_start=1891
+  _globals['_EXPORTEDPOINT']._serialized_end=1921
+  _globals['_EXPORTEDTRIAL']._serialized_start=1924
+  _globals['_EXPORTEDTRIAL']._serialized_end=2238
+  _globals['_EXPORTEDPRIVATETRIAL']._serialized_start=2240
+  _globals['_EXPORTEDPRIVATETRIAL']._serialized_end=2356
+  _globals['_EXPORTEDTRAININGCHARGE']._serialized_start=2358
+  _globals['_EXPORTEDTRAININGCHARGE']._serialized_end=2417
+  _globals['_EXPORTEDRELEASE']._serialized_start=2420
+  _globals['_EXPORTEDRELEASE']._serialized_end=2557
+  _globals['_ADMINSERVICE']._serialized_start=2560
+  _globals['_ADMINSERVICE']._serialized_end=2997
 # @@protoc_insertion_point(module_scope)

@@ -20,7 +20,7 @@ class GetServerInfoRequest(_message.Message):
     def __init__(self, study: _Optional[str] = ...) -> None: ...
 
 class GetServerInfoResponse(_message.Message):
-    __slots__ = ("version", "go_version", "start_time", "algorithms", "store_format", "max_request_bytes", "caller", "caller_role")
+    __slots__ = ("version", "go_version", "start_time", "algorithms", "store_format", "max_request_bytes", "caller", "caller_role", "page_url")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     GO_VERSION_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
@@ -29,6 +29,7 @@ class GetServerInfoResponse(_message.Message):
     MAX_REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
     CALLER_FIELD_NUMBER: _ClassVar[int]
     CALLER_ROLE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_URL_FIELD_NUMBER: _ClassVar[int]
     version: str
     go_version: str
     start_time: _timestamp_pb2.Timestamp
@@ -37,7 +38,8 @@ class GetServerInfoResponse(_message.Message):
     max_request_bytes: int
     caller: str
     caller_role: _method_pb2.Role
-    def __init__(self, version: _Optional[str] = ..., go_version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., algorithms: _Optional[_Iterable[_Union[AlgorithmInfo, _Mapping]]] = ..., store_format: _Optional[int] = ..., max_request_bytes: _Optional[int] = ..., caller: _Optional[str] = ..., caller_role: _Optional[_Union[_method_pb2.Role, str]] = ...) -> None: ...
+    page_url: str
+    def __init__(self, version: _Optional[str] = ..., go_version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., algorithms: _Optional[_Iterable[_Union[AlgorithmInfo, _Mapping]]] = ..., store_format: _Optional[int] = ..., max_request_bytes: _Optional[int] = ..., caller: _Optional[str] = ..., caller_role: _Optional[_Union[_method_pb2.Role, str]] = ..., page_url: _Optional[str] = ...) -> None: ...
 
 class AlgorithmInfo(_message.Message):
     __slots__ = ("name", "version")
