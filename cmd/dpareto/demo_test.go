@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,6 +23,7 @@ type demoOutput struct {
 	Generated           bool        `json:"generated"`
 	Seed                uint64      `json:"seed"`
 	Plot                string      `json:"plot"`
+	PageURL             string      `json:"page_url"`
 }
 
 // demoPoint is a point of its front.
@@ -70,6 +72,9 @@ func checkEmpty(t *testing.T, folder string) {
 
 func TestDemoSparseVector(t *testing.T) {
 	out, r := demo(t, "--study", "svt", "--trials", "12", "--seed", "5")
+	if out.PageURL != "" {
+		t.Errorf("the page at %s is gone", out.PageURL)
+	}
 	if out.Study != "svt" || out.Trials != 12 || out.Seed != 5 || out.Generated || len(out.Front) == 0 {
 		t.Errorf("demo printed %s", r.stdout)
 	}
@@ -104,7 +109,10 @@ func TestDemoGenerated(t *testing.T) {
 	if !strings.HasPrefix(lines[0], "Adult is not available") || !strings.Contains(lines[0], "generated data") {
 		t.Errorf("first line %q", lines[0])
 	}
-	if !strings.Contains(lines[1], "(generated data): 1 of 3 trials") && !strings.Contains(r.stderr, "(generated data): 3 of 3 trials") {
+	if !strings.HasPrefix(lines[1], "see it live: http://127.0.0.1:") || !strings.HasSuffix(lines[1], "/studies/adult-generated") {
+		t.Errorf("second line %q", lines[1])
+	}
+	if !strings.Contains(lines[2], "(generated data): 1 of 3 trials") && !strings.Contains(r.stderr, "(generated data): 3 of 3 trials") {
 		t.Errorf("progress without a label:\n%s", r.stderr)
 	}
 
@@ -137,6 +145,40 @@ func TestDemoWithSettingsOfAServer(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(folder, "audit.jsonl")); !os.IsNotExist(err) {
 		t.Errorf("the audit log of the server: %v", err)
 	}
+}
+
+// A demo told to serve shows its result, and goes on until Ctrl-C, which ends it well.
+func TestDemoServes(t *testing.T) {
+	temporary := t.TempDir()
+	cmd := program(t, "demo", "--study", "svt", "--trials", "3", "--serve", "--output", "json")
+	cmd.Env = append(cmd.Env, "TMPDIR="+temporary)
+	reader, writer := io.Pipe()
+	defer reader.Close()
+	p := start(t, cmd, writer)
+	var out demoOutput
+	if err := json.NewDecoder(reader).Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	p.await(1, regexp.MustCompile("^see it live: "+regexp.QuoteMeta(out.PageURL)+"$"))
+	p.await(1, regexp.MustCompile("until Ctrl-C: "+regexp.QuoteMeta(out.PageURL)+"$"))
+	server, ok := strings.CutSuffix(out.PageURL, "/studies/svt")
+	if !ok {
+		t.Fatalf("page %q", out.PageURL)
+	}
+	resp, err := http.Get(server + "/v1/studies/svt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("HTTP status %d", resp.StatusCode)
+	}
+	go io.Copy(io.Discard, reader) // what the decoder has left
+	if code := p.signal(os.Interrupt); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	checkEmpty(t, temporary)
 }
 
 // longDemo starts a demo that goes on for a while and waits until trials have run.

@@ -34,6 +34,7 @@ func TestOutputFlags(t *testing.T) {
 		"export":       "JSON lines for import alone",
 		"serve":        "the address it listens at",
 		"study init":   "a study file",
+		"study page":   "the URL alone",
 		"token create": "the token alone",
 	}
 	leaves(root(), func(path string, cmd *cobra.Command) {

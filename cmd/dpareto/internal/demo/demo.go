@@ -53,6 +53,7 @@ type flags struct {
 	workers  int
 	picture  string
 	keep     bool
+	serve    bool
 	format   output.Format
 }
 
@@ -63,7 +64,8 @@ func Command(env *command.Env) *cobra.Command {
 		Use:   "demo",
 		Short: "Run a real study: a server, two agents, and the front that they find",
 		Long: `Starts a server with a fresh store on a free port of this machine, and two agents, in
-separate processes; runs a study; and shows the front that they find.
+separate processes; runs a study; and shows the front that they find. The server's page
+shows the study live in a browser; with --serve it stays after the result until Ctrl-C.
 
   adult           logistic regression with DP-SGD on Adult (UCI census income)
   adult-adam      the same with DP-Adam
@@ -82,9 +84,10 @@ that fails, generated data of the same shape replace it, and every output says s
 
 With --output json the last line on standard output is one JSON object with study,
 trials, hypervolume (of the posterior front; for svt the true one), observed_hypervolume,
-exact_hypervolume (svt), front, and more.`,
+exact_hypervolume (svt), front, page_url (with --serve), and more.`,
 		Example: `  dpareto demo
   dpareto demo --study svt --seed 3 --output json
+  dpareto demo --serve
   dpareto demo --data-dir ~/data --keep`,
 		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -100,6 +103,7 @@ exact_hypervolume (svt), front, and more.`,
 	command.DataDirFlag(cmd, &f.dataDir)
 	set.IntVar(&f.workers, "workers", 1, "number of trials that each of the two agents trains at the same time")
 	set.StringVar(&f.picture, "plot", "", "file for the picture ("+plot.Formats+"); default: dpareto-demo-STUDY.svg")
+	set.BoolVar(&f.serve, "serve", false, "keep the server and its page after the result, until Ctrl-C")
 	set.BoolVar(&f.keep, "keep", false, "keep the store, and print how to use it")
 	command.OutputFlag(cmd, &f.format)
 	cmd.Flags().Lookup("output").Usage = "format of the result on standard output: " + output.Names(output.Text, output.JSON)
@@ -162,10 +166,16 @@ func run(ctx context.Context, env *command.Env, f flags) (err error) {
 	if err := result.figure().Save(f.picture); err != nil {
 		return err
 	}
+	if f.serve {
+		result.pageURL = d.pageURL
+	}
 	if f.format == output.JSON {
 		err = result.writeJSON(env.Stdout, f)
 	} else {
 		err = result.writeText(env.Stdout, f)
+	}
+	if f.serve && err == nil {
+		err = d.serveOn(ctx)
 	}
 	if f.keep {
 		env.Sayf("the store is kept; go on with\n    dpareto serve --store %s\n    dpareto front %s\n", storeFile, file.ID)
@@ -227,6 +237,7 @@ type demo struct {
 
 	env     *command.Env
 	address string // of the server
+	pageURL string // of the study
 	client  *dpareto.Client
 	server  *child.Process
 	agents  []*child.Process
@@ -318,6 +329,10 @@ func (d *demo) run(ctx context.Context, file *studyfile.File) (*result, error) {
 	if err != nil {
 		return nil, &remote.CallError{Action: "create studies/" + file.ID, Err: err}
 	}
+	if d.pageURL, err = remote.PageURL(ctx, d.client, handle); err != nil {
+		return nil, err
+	}
+	d.env.Sayf("see it live: %s\n", d.pageURL)
 	if err := d.startAgents(file.ID); err != nil {
 		return nil, err
 	}
@@ -325,6 +340,17 @@ func (d *demo) run(ctx context.Context, file *studyfile.File) (*result, error) {
 		return nil, err
 	}
 	return readResult(ctx, handle, time.Since(start))
+}
+
+// serveOn waits until the user interrupts the demo, which then has ended well.
+func (d *demo) serveOn(ctx context.Context) error {
+	d.env.Sayf("the server and its page go on until Ctrl-C: %s\n", d.pageURL)
+	select {
+	case <-d.server.Done():
+		return fmt.Errorf("demo: the server ended: %w", errors.Join(errors.New("unexpectedly"), d.server.Err()))
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // wait shows the progress of the study until all agents are done.

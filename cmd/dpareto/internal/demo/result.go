@@ -32,6 +32,7 @@ type result struct {
 	front, observed *dparetov1.Front
 	hypervolumes    []*dparetov1.HypervolumePoint
 	elapsed         time.Duration
+	pageURL         string // "" if the page is gone
 
 	exact *exactComparison // nil where the exact front is not known
 }
@@ -104,6 +105,7 @@ type jsonResult struct {
 	Seed                 uint64      `json:"seed"`
 	Seconds              float64     `json:"seconds"`
 	Plot                 string      `json:"plot"`
+	PageURL              string      `json:"page_url,omitempty"`
 }
 
 type jsonPoint struct {
@@ -131,6 +133,7 @@ func (r *result) writeJSON(w io.Writer, f flags) error {
 		Seed:                 r.study.GetSeed(),
 		Seconds:              math.Round(r.elapsed.Seconds()*10) / 10,
 		Plot:                 f.picture,
+		PageURL:              r.pageURL,
 	}
 	if r.exact != nil {
 		out.ExactHypervolume = &r.exact.exactHypervolume

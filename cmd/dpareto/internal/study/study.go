@@ -16,7 +16,7 @@ import (
 func Command(env *command.Env) *cobra.Command {
 	return command.Group("study", "Create, show, change and delete studies",
 		`A study is one question about a trade-off: parameters, metrics, and all trials spent on it.`,
-		initCommand(env), createCommand(env), getCommand(env), listCommand(env), watchCommand(env),
+		initCommand(env), createCommand(env), getCommand(env), listCommand(env), watchCommand(env), pageCommand(env),
 		updateCommand(env), pauseCommand(env), resumeCommand(env), reaccountCommand(env), deleteCommand(env))
 }
 
@@ -64,6 +64,9 @@ again under another id.`,
 		study, err := file.Create(ctx, call.Client, env.Logger)
 		if err != nil {
 			return &remote.CallError{Action: action, Err: err}
+		}
+		if url, err := remote.PageURL(ctx, call.Client, study); err == nil && url != "" { // the study is created in any case
+			env.Sayf("page: %s\n", url)
 		}
 		return describe(ctx, call, study)
 	})
