@@ -102,7 +102,7 @@ func (s *server) start() {
 		s.t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	for _, want := range []string{"listening on " + s.grpc, "HTTP on http://" + s.http} {
+	for _, want := range []string{"listening on " + s.grpc, "page on http://" + s.http + "/"} {
 		if !lines.Scan() || lines.Text() != want {
 			s.t.Fatalf("the server printed %q, want %q", lines.Text(), want)
 		}

@@ -34,7 +34,7 @@ func TestDocumentation(t *testing.T) {
 	}
 	url, lease := start(t), ""
 	for _, e := range examples {
-		command := strings.ReplaceAll(e[1], "http://127.0.0.1:8081", url)
+		command := strings.ReplaceAll(e[1], "http://127.0.0.1:8322", url)
 		command = strings.ReplaceAll(command, "TOKEN", lease)
 		var args []string
 		for _, w := range word.FindAllString(command, -1) {

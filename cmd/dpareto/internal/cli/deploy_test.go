@@ -125,18 +125,18 @@ func TestSystemdUnit(t *testing.T) {
 // What the units and manifests start gives metrics, where Prometheus looks for them.
 func TestDeployedMetrics(t *testing.T) {
 	prometheus := deployed(t, "prometheus/prometheus.yml")
-	for name, want := range map[string]string{"systemd/server.yaml": "127.0.0.1:8081", "kubernetes/server.yaml": "0.0.0.0:8081"} {
+	for name, want := range map[string]string{"systemd/server.yaml": "127.0.0.1:8322", "kubernetes/server.yaml": "0.0.0.0:8322"} {
 		if !strings.Contains(deployed(t, name), "http-listen: "+want+"\n") {
 			t.Errorf("%s: the server does not listen on %s", name, want)
 		}
 	}
-	if !strings.Contains(prometheus, `targets: ["127.0.0.1:8081"]`) {
+	if !strings.Contains(prometheus, `targets: ["127.0.0.1:8322"]`) {
 		t.Error("prometheus.yml does not scrape the systemd server")
 	}
 	manifests := deployed(t, "kubernetes/server.yaml")
 	for _, want := range []string{
-		`prometheus.io/scrape: "true", prometheus.io/scheme: https, prometheus.io/port: "8081", prometheus.io/path: /metrics`,
-		"{name: http, containerPort: 8081}", "{name: http, port: 8081, targetPort: http}",
+		`prometheus.io/scrape: "true", prometheus.io/scheme: https, prometheus.io/port: "8322", prometheus.io/path: /metrics`,
+		"{name: http, containerPort: 8322}", "{name: http, port: 8322, targetPort: http}",
 	} {
 		if !strings.Contains(manifests, want) {
 			t.Errorf("kubernetes/server.yaml lacks %s", want)
@@ -156,8 +156,8 @@ var dockerRun = regexp.MustCompile(`docker run (.*?)"dpareto:[^"]*" (.*)`)
 // the program with the arguments and the environment of the image; there is no docker here.
 func TestDockerRun(t *testing.T) {
 	text := strings.ReplaceAll(clitest.Document(t, "docs/operations.md"), "\\\n", " ")
-	listen := regexp.MustCompile(`DPARETO_LISTEN=(\S+)`).FindStringSubmatch(deployed(t, "docker/Dockerfile"))
-	if listen == nil || listen[1] != "0.0.0.0:8321" {
+	listen := regexp.MustCompile(`DPARETO_LISTEN=(\S+) DPARETO_HTTP_LISTEN=(\S+)`).FindStringSubmatch(deployed(t, "docker/Dockerfile"))
+	if listen == nil || listen[1] != "0.0.0.0:8321" || listen[2] != "0.0.0.0:8322" {
 		t.Fatalf("the image listens on %q", listen)
 	}
 	runs := dockerRun.FindAllStringSubmatch(text, -1)
@@ -168,10 +168,11 @@ func TestDockerRun(t *testing.T) {
 		checkCommand(t, "operations.md", strings.Fields(run[2]))
 	}
 	open := strings.Fields(runs[0][2])
-	if !strings.Contains(runs[0][1], "-p 127.0.0.1:8321:8321 ") || !slices.Contains(open, "--insecure-listen") {
+	if !strings.Contains(runs[0][1], "-p 127.0.0.1:8321:8321 -p 127.0.0.1:8322:8322 ") || !slices.Contains(open, "--insecure-listen") {
 		t.Errorf("anybody who can reach the machine can call %q", runs[0][0])
 	}
 	t.Setenv("DPARETO_LISTEN", "0.0.0.0:0") // as in the image, on a free port
+	t.Setenv("DPARETO_HTTP_LISTEN", "0.0.0.0:0")
 	t.Setenv("DPARETO_STORE", filepath.Join(t.TempDir(), "dpareto.db"))
 	clitest.Fail(t, command.ExitUsage, "serve") // the image's command: nobody says who may call
 	program := clitest.Start(t, open...)
