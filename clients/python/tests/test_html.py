@@ -9,6 +9,7 @@ import pytest
 
 import dpfront
 from dpfront import _convert as convert
+from dpfront import _display as display
 from dpfront import _read as read
 from dpfront.v1 import front_service_pb2, release_service_pb2, trial_pb2
 
@@ -20,7 +21,7 @@ PARAMS = {"noise": 2.0, "epochs": 3, "optimizer": "<b>$adam$"}
 TERMS = (
     "δ = 1e-06, add_remove adjacency with a public number of records (zero-out), exact accountant"
 )
-TAGS = {"div", "p", "b", "small", "table", "thead", "tbody", "tr", "th", "td"}
+TAGS = {"a", "div", "p", "b", "small", "table", "thead", "tbody", "tr", "th", "td"}
 
 
 class Reader(HTMLParser):
@@ -36,6 +37,11 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag in TAGS
+        if tag == "a":
+            target, *rest = attrs
+            assert rest == [("target", "_blank"), ("rel", "noopener")]
+            self.text += f"{target[1]}\n"
+            attrs = []
         assert {name for name, _ in attrs} <= {"style"}
         assert all(
             "url" not in (value or "") and "color" not in (value or "") for _, value in attrs
@@ -172,6 +178,19 @@ def test_lines_of_a_name_stay_one_line() -> None:
     of = made.study(description="first\nwarning: forged")
     lines = str(read.study_info(of)).splitlines()
     assert "description: first warning: forged" in lines
+
+
+def test_a_link_to_the_page(client: dpfront.Client) -> None:
+    study = make_study(client)
+    assert "see it live" not in shown(study)  # nothing is asked of the server for it
+    page = study.page_url()
+    assert page is not None
+    assert page == f"{client.page_url()}studies/{study.id}"
+    assert f"{page}\nsee it live" in shown(study)
+    hostile = read.study_info(made.study())
+    html = display.study(hostile, page='http://x/"><script>').html()
+    assert "<script>" not in html
+    assert 'http://x/"><script>' in Reader(html).text
 
 
 def test_study_and_trial_handles(client: dpfront.Client) -> None:

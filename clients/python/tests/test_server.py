@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,27 @@ def test_it_serves_and_keeps_its_store(binary: str, tmp_path: Path) -> None:
     server.stop()
     with pytest.raises(dpfront.DParetoError, match="stopped"), server:
         pass
+
+
+def test_it_has_a_page(binary: str) -> None:
+    """Servers do not share a port, and their clients know the page without a call."""
+    with (
+        dpfront.local_server(binary=binary) as one,
+        dpfront.local_server(binary=binary) as other,
+    ):
+        pages = set()
+        for server in (one, other):
+            client = server.client()
+            study = make_study(client)
+            page = server.page_url
+            assert page is not None
+            assert f'href="{page}studies/{study.id}"' in study._repr_html_()
+            assert client.page_url() == page
+            assert study.page_url() == f"{page}studies/{study.id}"
+            with urllib.request.urlopen(f"{page}v1/{study.name}") as answer:
+                assert json.load(answer)["study"]["name"] == study.name
+            pages.add(page)
+        assert len(pages) == 2
 
 
 def test_a_temporary_store_goes_with_it(binary: str) -> None:

@@ -31,6 +31,8 @@ class Card:
     rows: Sequence[Mapping[str, Scalar]] = ()
     notes: Sequence[str] = ()
     """What a reader must know, a sentence each."""
+    page: str | None = None
+    """URL of more about it, for a browser."""
 
     def text(self) -> str:
         """Returns it for a terminal."""
@@ -56,6 +58,9 @@ class Card:
             )
             parts.append(f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>")
         parts += [f"<p><small>{escape(note)}</small></p>" for note in self.notes]
+        if self.page:
+            link = f'<a href="{escape(self.page)}" target="_blank" rel="noopener">'
+            parts.append(f"<p>{link}see it live</a></p>")
         return f'<div style="overflow-x:auto">{"".join(parts)}</div>'
 
 
@@ -214,8 +219,8 @@ def _metrics(
     ]
 
 
-def study(s: r.StudyInfo, *, state: bool = True) -> Card:
-    """Shows a study, with its state or without."""
+def study(s: r.StudyInfo, *, state: bool = True, page: str | None = None) -> Card:
+    """Shows a study, with its state or without, and a link to its page if there is one."""
     spec: study_pb2.StudySpec = s.raw.spec
     counts = ", ".join(f"{n} {name}" for name, n in s.trial_counts.items() if n) or "none"
     said = {
@@ -230,7 +235,7 @@ def study(s: r.StudyInfo, *, state: bool = True) -> Card:
     }
     facts = [(key, value) for key, value in said.items() if value]
     notes = _warnings(s.warnings) if state else ["info() reads its state."]
-    return Card(f"Study {s.id}", facts, notes=notes)
+    return Card(f"Study {s.id}", facts, notes=notes, page=page)
 
 
 def _domain(x: parameter_pb2.ParameterSpec) -> str:

@@ -824,15 +824,23 @@ def privacy_ledger(
     return read.privacy_ledger(answer)
 
 
-def server_version(policy: Policy) -> Operation[str]:
+def server_info(policy: Policy) -> Operation[admin_service_pb2.GetServerInfoResponse]:
     answer: admin_service_pb2.GetServerInfoResponse = yield from call(
         policy,
-        "read the server's version",
+        "read what the server is",
         "admin",
         "GetServerInfo",
         admin_service_pb2.GetServerInfoRequest(),
     )
-    return answer.version
+    return answer
+
+
+def server_version(policy: Policy) -> Operation[str]:
+    return (yield from server_info(policy)).version
+
+
+def page_url(policy: Policy) -> Operation[str | None]:
+    return (yield from server_info(policy)).page_url or None
 
 
 # --- publishing -------------------------------------------------------------------------

@@ -78,6 +78,7 @@ class AsyncClient:
         self._stubs: dict[str, Any] = {}
         self._closed = False
         self._worker_id = ops.new_worker_id()
+        self._page_url: str | None = None  # once it is known
 
     def __repr__(self) -> str:
         return f"AsyncClient({self.address!r})"
@@ -216,6 +217,14 @@ class AsyncClient:
         """Returns the version of the server."""
         return await self._run(ops.server_version(self._policy))
 
+    async def page_url(self) -> str | None:
+        """Returns the URL of the server's page, to be opened in a browser.
+
+        None if the server has no page, or none that this machine can reach.
+        """
+        self._page_url = await self._run(ops.page_url(self._policy))
+        return self._page_url
+
     # --- publishing
 
     async def create_ledger(
@@ -282,6 +291,8 @@ class AsyncClient:
 class AsyncStudy(StudyBase):
     """A study on a server."""
 
+    _client: AsyncClient
+
     def __init__(self, client: AsyncClient, message: study_pb2.Study) -> None:
         super().__init__(message)
         self._client = client
@@ -320,6 +331,14 @@ class AsyncStudy(StudyBase):
     def client(self) -> AsyncClient:
         """The client of the study."""
         return self._client
+
+    async def page_url(self) -> str | None:
+        """Returns the URL of the page that shows the study live, to be opened in a browser.
+
+        None if the server has no page, or none that this machine can reach.
+        """
+        await self._client.page_url()
+        return self._page()
 
     async def info(self) -> r.StudyInfo:
         """Reads the current study: its state, and its numbers of trials."""

@@ -105,6 +105,7 @@ class Client:
         self._stubs: Stubs | None = None
         self._pid = os.getpid()
         self._worker_id = ""
+        self._page_url: str | None = None  # once it is known
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -302,6 +303,14 @@ class Client:
         """Returns the version of the server."""
         return self._run(ops.server_version(self._policy))
 
+    def page_url(self) -> str | None:
+        """Returns the URL of the server's page, to be opened in a browser.
+
+        None if the server has no page, or none that this machine can reach.
+        """
+        self._page_url = self._run(ops.page_url(self._policy))
+        return self._page_url
+
     # --- publishing
 
     def create_ledger(
@@ -393,6 +402,8 @@ class Client:
 class Study(StudyBase):
     """A study on a server. Threads can share it, and it can be pickled."""
 
+    _client: Client
+
     def __init__(self, client: Client, message: study_pb2.Study) -> None:
         super().__init__(message)
         self._client = client
@@ -439,6 +450,14 @@ class Study(StudyBase):
     def client(self) -> Client:
         """The client of the study."""
         return self._client
+
+    def page_url(self) -> str | None:
+        """Returns the URL of the page that shows the study live, to be opened in a browser.
+
+        None if the server has no page, or none that this machine can reach.
+        """
+        self._client.page_url()
+        return self._page()
 
     def info(self) -> r.StudyInfo:
         """Reads the current study: its state, and its numbers of trials."""

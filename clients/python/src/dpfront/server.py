@@ -117,6 +117,7 @@ class LocalServer:
         path = Path(store)
         create = [] if path.exists() and path.stat().st_size else ["--create"]
         self._clients: list[Client] = []
+        self._page_url: str | None = None
         self._log: deque[str] = deque(maxlen=50)
         self._first_line = ""
         self._said = threading.Event()
@@ -190,12 +191,17 @@ class LocalServer:
                 )
             raise ServerError(words)
         with Client(self.address, patience=timeout) as client:
-            client.server_version()
+            self._page_url = client.page_url()
 
     @property
     def address(self) -> str:
         """Its address: host:port."""
         return self._first_line.removeprefix(_LISTENING)
+
+    @property
+    def page_url(self) -> str | None:
+        """URL of its page, for a browser of this machine."""
+        return self._page_url
 
     @property
     def log(self) -> str:
@@ -212,6 +218,7 @@ class LocalServer:
         if self._pid == os.getpid() and self._keeper.poll() is not None:
             raise ServerError(self._last_words())
         client = Client(self.address, tls=False, **options)
+        client._page_url = self._page_url
         self._clients.append(client)
         return client
 
