@@ -34,7 +34,7 @@ func TestRebinding(t *testing.T) {
 	} {
 		handler := allowHosts(http.NotFoundHandler(), &net.TCPAddr{IP: net.ParseIP(test.listener), Port: 8322}, test.authenticated, strings.Fields(test.allowed))
 		for hosts, want := range map[string]int{test.accepted: http.StatusNotFound, test.refused: http.StatusMisdirectedRequest} {
-			for _, host := range strings.Fields(hosts) {
+			for host := range strings.FieldsSeq(hosts) {
 				for _, r := range []*http.Request{
 					httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRequest(http.MethodGet, "/v1/studies", nil),
 					httptest.NewRequest(http.MethodPost, "/studies/svt/pause", strings.NewReader("confirm=yes")),
