@@ -8,9 +8,51 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
 )
+
+// Without a setting every server has an HTTP port: the default one, or a free one.
+func TestDefaultPort(t *testing.T) {
+	taken, err := net.Listen("tcp", freeLoopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	// Other servers may have the real default, so that another address stands for it.
+	for _, test := range []struct {
+		name, grpc string
+		flags      httpFlags
+		want       bool
+	}{
+		{"taken", "127.0.0.1:8321", httpFlags{listen: taken.Addr().String(), isDefault: true}, true},
+		{"free", "127.0.0.1:8321", httpFlags{listen: freeLoopback, isDefault: true}, true},
+		{"set and taken", "127.0.0.1:8321", httpFlags{listen: taken.Addr().String()}, false},
+		{"set and taken, beside a free port", "127.0.0.1:0", httpFlags{listen: taken.Addr().String()}, false},
+		{"beside a free port", "127.0.0.1:0", httpFlags{listen: taken.Addr().String(), isDefault: true}, true},
+	} {
+		listener, err := test.flags.open(t.Context(), test.grpc)
+		if (err == nil) != test.want {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if err != nil {
+			continue
+		}
+		if address, ok := listener.Addr().(*net.TCPAddr); !ok || !address.IP.IsLoopback() || address.Port == taken.Addr().(*net.TCPAddr).Port {
+			t.Errorf("%s: listens on %v", test.name, listener.Addr())
+		}
+		listener.Close()
+	}
+	var flags pflag.FlagSet
+	var added httpFlags
+	addHTTPFlags(&flags, &added)
+	if added.listen != remote.DefaultHTTPAddress {
+		t.Errorf("the default is %s", added.listen)
+	}
+}
 
 // A page whose name was made to lead to the server (DNS rebinding) reads and changes nothing.
 func TestRebinding(t *testing.T) {
