@@ -23,6 +23,7 @@ import (
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/rest"
+	"github.com/dpareto/dpareto/server/web"
 )
 
 const (
@@ -150,10 +151,14 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, listener net.
 	if err != nil {
 		return nil, errors.Join(command.Usage(err), p.close())
 	}
+	shown := web.Options{SignIn: o.auth != nil, Secure: o.tls != nil}
 	if o.auth != nil {
-		api = o.auth.PassOnCertificates(api)
+		api, shown.Authenticate = o.auth.PassOnCertificates(api), o.auth.PassOnCertificates
 	}
-	page := http.NotFoundHandler()
+	page, err := web.Handler(local, shown)
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
 	ahead := &unread{open: make(map[net.Conn]bool)}
 	p.web = &http.Server{
 		Handler:           hurry(allowHosts(httpMux(api, page, f, o), listener.Addr(), o.auth != nil, f.hosts)),

@@ -85,7 +85,9 @@ func TestHTTPPort(t *testing.T) {
 		{"/metrics", "", 200, `dpareto_requests_total{code="OK",method="ListStudies",service="StudyService"} 3`},
 		{"/openapi.json", "", 200, `"/v1/studies/{study}/trials:suggest"`},
 		{"/debug/pprof/", "", 404, ""},
-		{"/", "", 404, ""},
+		{"/sign-in", "", 200, "<html"},
+		{"/", "attacker.example", 421, "http-allow-host"},
+		{"/static/nothing", "", 404, ""},
 	} {
 		code, body := get(t, url+test.path, test.host)
 		if code != test.code || !strings.Contains(body, test.want) {
@@ -154,13 +156,16 @@ func TestHTTPOverTLS(t *testing.T) {
 		{"a viewer's certificate", certificate("agent-7"), "", http.MethodDelete, "/v1/studies/a", http.StatusForbidden},
 		{"another certificate", certificate("agent-8"), "", http.MethodGet, "/v1/studies", http.StatusUnauthorized},
 		{"nothing", nil, "", http.MethodGet, "/v1/studies", http.StatusUnauthorized},
+		{"a certificate", certificate("agent-7"), "", http.MethodGet, "/studies", http.StatusOK},
+		{"nothing", nil, "", http.MethodGet, "/studies", http.StatusSeeOther},
 		{"a certificate", certificate("agent-7"), "", http.MethodGet, "/metrics", http.StatusOK},
 		{"nothing", nil, "", http.MethodGet, "/metrics", http.StatusUnauthorized},
 		{"nothing", nil, "", http.MethodGet, "/healthz", http.StatusOK},
 	} {
-		client := &http.Client{Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: test.certificates}, ForceAttemptHTTP2: true,
-		}}
+		client := &http.Client{
+			Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: test.certificates}, ForceAttemptHTTP2: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
 		r, err := http.NewRequestWithContext(t.Context(), test.method, url+test.path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -459,19 +464,23 @@ func TestStopWithAnOpenPage(t *testing.T) {
 	clitest.Must(t, clitest.SmallStudy, "study", "create", "-", "--server", address)
 	client := &http.Client{Transport: new(http.Transport)}
 	defer client.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/studies/small:watch", nil)
-	if err != nil {
-		t.Fatal(err)
+	follow := func(path, want string) *bufio.Reader {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		events := bufio.NewReader(resp.Body)
+		if line, err := events.ReadString('\n'); err != nil || !strings.Contains(line, want) {
+			t.Fatalf("%s: read %q, %v", path, line, err)
+		}
+		return events
 	}
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	events := bufio.NewReader(resp.Body)
-	if line, err := events.ReadString('\n'); err != nil || !strings.Contains(line, "small") {
-		t.Fatalf("read %q, %v", line, err)
-	}
+	events, page := follow("/v1/studies/small:watch", "small"), follow("/studies/small/live?part=state", "event: state")
 	ahead, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -495,5 +504,8 @@ func TestStopWithAnOpenPage(t *testing.T) {
 	}
 	if rest, err := io.ReadAll(events); err != nil || !strings.Contains(string(rest), "error") {
 		t.Errorf("the stream ended with %q, %v", rest, err)
+	}
+	if _, err := io.ReadAll(page); err != nil {
+		t.Errorf("the page's stream ended with %v", err)
 	}
 }
