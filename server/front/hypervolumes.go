@@ -84,15 +84,21 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 	start := 0
 	for k, end := range ends {
 		among := slices.Clone(front)
-		rebuild := false
+		rebuild, dominated := false, true
 		for i := start; i < end; i++ {
 			c := r.Measurements[i].Configuration
 			rebuild = rebuild || slices.Contains(front, c)
 			known[c] = append(known[c], i)
 			costs[c] = r.Cost(r.value(known[c], kind))
+			dominated = dominated && slices.ContainsFunc(front, func(f int) bool { return pareto.Dominates(costs[f], costs[c]) })
 			if !slices.Contains(among, c) {
 				among = append(among, c)
 			}
+		}
+		start = end
+		if dominated && !rebuild {
+			trace[k] = trace[k-1] // the front is the same
+			continue
 		}
 		if rebuild {
 			among = among[:0]
@@ -111,7 +117,6 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 			front = append(front, among[i])
 		}
 		trace[k] = pareto.Hypervolume(values, reference)
-		start = end
 	}
 	return trace
 }
