@@ -20,8 +20,9 @@ const (
 	// maxScanned bounds the resources read for an unsorted page. If few pass the filter, the page is
 	// shorter.
 	maxScanned = 10_000
-	// maxBytes bounds the encoded resources on a page, not counting the last.
-	maxBytes = 4 << 20
+	// maxBytes bounds the encoded resources on a page, not counting the last. Clients of gRPC refuse
+	// answers of more than 4 MiB unless they are told otherwise.
+	maxBytes = 3 << 20
 )
 
 // pageSize validates a requested page size; 0 means the default.
