@@ -10,7 +10,7 @@ import (
 
 // maxMeasurements bounds the measurements, of somewhat less than a kilobyte each, that are kept for
 // all studies together. A single study may exceed it.
-const maxMeasurements = 500_000
+const maxMeasurements = 200_000
 
 // fits caches the measurements of one study and what follows from them.
 type fits struct {
