@@ -218,7 +218,7 @@ func TestOthersRange(t *testing.T) {
 func TestMeasuredTrace(t *testing.T) {
 	s := enginetest.With(t, enginetest.Random())
 	s.Runs(t, enginetest.Checkpoints)
-	insertRuns(t, s, rand.New(rand.NewPCG(5, 6)), 150)
+	insertRuns(t, s, rand.New(rand.NewPCG(5, 6)), 400)
 	f := frontsOf(s)
 	r, err := f.Results(t.Context(), "runs", false)
 	if err != nil {
