@@ -11,9 +11,11 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/resource"
 )
 
 // pages reads all pages of trials.
@@ -174,6 +176,7 @@ func TestListTrialsOrder(t *testing.T) {
 	for order, compare := range map[string]func(a, b *dparetov1.Trial) int{
 		"":                               byNumber,
 		"number":                         byNumber,
+		" number  desc":                  func(a, b *dparetov1.Trial) int { return -byNumber(a, b) },
 		"create_time desc":               func(a, b *dparetov1.Trial) int { return -byNumber(a, b) },
 		"metrics.error":                  less,
 		"metrics.error asc, number desc": func(a, b *dparetov1.Trial) int { return cmp.Or(less(a, b), -byNumber(a, b)) },
@@ -194,6 +197,72 @@ func TestListTrialsOrder(t *testing.T) {
 	got, _ := f.pages(&dparetov1.ListTrialsRequest{Parent: study, PageSize: 2, Filter: "metrics:error", OrderBy: "metrics.error desc"})
 	if !slices.IsSortedFunc(got, more) || got[0].GetFinalMeasurement() == nil {
 		t.Errorf("filtered and ordered: %v", numbers(got))
+	}
+}
+
+// The newest trials come first, without those that were deleted before or while the pages are read.
+func TestListNewestTrials(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	for i := range 12 {
+		f.importTrial(study, float64(i+1), 0.5)
+	}
+	remove := func(number int64) {
+		if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: resource.TrialName("svt", number)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, number := range []int64{1, 5, 6, 12} {
+		remove(number)
+	}
+	req := &dparetov1.ListTrialsRequest{Parent: study, PageSize: 3, OrderBy: "number desc", Filter: "number != 9"}
+	resp, err := f.studies.ListTrials(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := gocmp.Diff([]int64{11, 10, 8}, numbers(resp.GetTrials())); d != "" {
+		t.Error(d)
+	}
+	f.importTrial(study, 20, 0.5) // newer than the first page
+	remove(8)                     // the last on it
+	remove(4)
+	req.PageToken = resp.GetNextPageToken()
+	resp, err = f.studies.ListTrials(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := gocmp.Diff([]int64{7, 3, 2}, numbers(resp.GetTrials())); d != "" {
+		t.Error(d)
+	}
+}
+
+// Trials do not fill an answer beyond what a client of gRPC accepts by default, 4 MiB.
+func TestLargeTrials(t *testing.T) {
+	f := start(t)
+	study := f.create("large", svtSpec())
+	const trials = 120
+	errors := slices.Repeat([]float64{0.5}, 10_000)
+	for i := range trials {
+		f.importTrial(study, 1+float64(i)/trials, errors...)
+	}
+	for _, req := range []*dparetov1.ListTrialsRequest{{}, {OrderBy: "number desc"}, {OrderBy: "parameters.noise_scale"}, {AfterRevision: 1}} {
+		req.Parent, req.PageSize = study, 1000
+		var all []int64
+		pages := 0
+		for req.PageToken = ""; pages == 0 || req.GetPageToken() != ""; pages++ {
+			resp, err := f.studies.ListTrials(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size := proto.Size(resp); len(resp.GetTrials()) == 0 || size > 4<<20 {
+				t.Errorf("%v: a page of %d trials and %d bytes", req, len(resp.GetTrials()), size)
+			}
+			all = append(all, numbers(resp.GetTrials())...)
+			req.PageToken = resp.GetNextPageToken()
+		}
+		if slices.Sort(all); len(all) != trials || len(slices.Compact(all)) != trials || pages < 2 {
+			t.Errorf("%v: %d trials on %d pages", req, len(all), pages)
+		}
 	}
 }
 

@@ -45,30 +45,12 @@ type Fronts struct {
 	engine     *engine.Engine
 	background *background.Group
 	pool       *pool.Pool
+	memory     memory
 }
 
 // New returns the fronts of the studies in a store.
 func New(o Options) *Fronts {
 	return &Fronts{studies: o.Studies, store: o.Store, engine: o.Engine, background: o.Background, pool: o.Pool}
-}
-
-// fits caches what was fitted to the measurements of one study.
-type fits struct {
-	model          latest[*FittedModel]
-	posterior      latest[*dparetov1.Front]
-	posteriorTrace latest[[]*dparetov1.HypervolumePoint]
-}
-
-// studyFits are the fits of one study: to all measurements, and to final ones only.
-type studyFits struct{ all, final fits }
-
-// kept returns the cached fits for these results.
-func (r *Results) kept() *fits {
-	both := study.Derived(r.cached, func() *studyFits { return new(studyFits) })
-	if r.finalOnly {
-		return &both.final
-	}
-	return &both.all
 }
 
 // GetFront implements FrontService.
@@ -78,47 +60,49 @@ func (f *Fronts) GetFront(ctx context.Context, req *dparetov1.GetFrontRequest) (
 		return nil, err
 	}
 	kind := req.GetKind()
-	isPosterior := kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR
-	if !isPosterior && !slices.Contains(measuredKinds, kind) {
+	if kind != dparetov1.FrontKind_FRONT_KIND_POSTERIOR && !slices.Contains(measuredKinds, kind) {
 		return nil, invalid.Field("kind", "must be set, is %v", kind)
+	}
+	if n := req.GetMaxOthers(); n < 0 || n > maxOthers {
+		return nil, invalid.Field("max_others", "must be in [0, %d], is %d", maxOthers, n)
 	}
 	r, err := f.Results(ctx, id, req.GetFinalOnly())
 	if err != nil {
 		return nil, err
 	}
-	var front *dparetov1.Front
-	if isPosterior {
-		front, err = r.kept().posterior.get(ctx, f.background, r.Study.GetRevision(), r.posteriorFront)
-		if err != nil {
-			return nil, err
+	chosen, err := r.kept().fronts[kind].get(ctx, f.background, r.Study.GetRevision(), func(ctx context.Context) (*choice, error) {
+		if kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
+			return r.posteriorFront(ctx)
 		}
-	} else {
-		front = r.measuredFront(kind)
+		return r.measuredFront(kind), nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return &dparetov1.GetFrontResponse{Front: front}, nil
+	return &dparetov1.GetFrontResponse{Front: r.withOthers(chosen, int(req.GetMaxOthers()))}, nil
 }
 
 // measuredFront chooses the front by measured values.
-func (r *Results) measuredFront(kind dparetov1.FrontKind) *dparetov1.Front {
+func (r *Results) measuredFront(kind dparetov1.FrontKind) *choice {
 	values := r.values(kind)
-	front := r.front(kind, values, pareto.NonDominated(r.costs(values)), nil)
-	front.Candidates = int64(len(r.Configurations))
-	front.Warnings = append(front.Warnings, &dparetov1.Warning{
+	chosen := r.choose(kind, values, pareto.NonDominated(r.costs(values)), nil)
+	chosen.front.Candidates = int64(len(r.Configurations))
+	chosen.front.Warnings = append(chosen.front.Warnings, &dparetov1.Warning{
 		Code:    study.WarnSelectionBias,
 		Message: "chosen by noisy measurements: on average, fresh runs of these configurations give worse values than these",
 	})
-	return front
+	return chosen
 }
 
 // posteriorFront chooses the front by a model of all measurements. Only measured configurations
 // qualify: the model merely interpolates others, and the luckiest interpolation is not a result.
-func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) {
+func (r *Results) posteriorFront(ctx context.Context) (*choice, error) {
 	const kind = dparetov1.FrontKind_FRONT_KIND_POSTERIOR
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {
-		front := r.front(kind, nil, nil, nil)
-		front.Warnings = append(front.Warnings, noModel())
-		return front, nil
+		chosen := r.choose(kind, nil, nil, nil)
+		chosen.front.Warnings = append(chosen.front.Warnings, noModel())
+		return chosen, nil
 	}
 	if err != nil {
 		return nil, err
@@ -129,17 +113,17 @@ func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) 
 	}
 	values := make([][]float64, len(r.Configurations))
 	predictions := make([][]suggest.Prediction, len(r.Configurations))
-	var chosen []int
+	var best []int
 	for i := range estimates {
 		if e := &estimates[i]; e.OnFront {
 			c := r.Measurements[e.Evaluations[0]].Configuration
 			values[c], predictions[c] = Medians(e), e.Predictions
-			chosen = append(chosen, c)
+			best = append(best, c)
 		}
 	}
-	front := r.front(kind, values, chosen, predictions)
-	front.Candidates = int64(len(estimates))
-	return front, nil
+	chosen := r.choose(kind, values, best, predictions)
+	chosen.front.Candidates = int64(len(estimates))
+	return chosen, nil
 }
 
 // FittedModel is a model and the results it was fitted to.
@@ -195,9 +179,9 @@ func Medians(e *model.Estimate) []float64 {
 	return values
 }
 
-// front builds the message of the chosen configurations. values has the values of all configurations
+// choose makes a choice of the chosen configurations. values has the values of all configurations
 // that they were chosen by. predictions has the model's predictions, or is nil.
-func (r *Results) front(kind dparetov1.FrontKind, values [][]float64, chosen []int, predictions [][]suggest.Prediction) *dparetov1.Front {
+func (r *Results) choose(kind dparetov1.FrontKind, values [][]float64, chosen []int, predictions [][]suggest.Prediction) *choice {
 	front := &dparetov1.Front{
 		Kind:       kind,
 		Reference:  make(map[string]float64),
@@ -224,13 +208,13 @@ func (r *Results) front(kind dparetov1.FrontKind, values [][]float64, chosen []i
 		p.Knee = k == knee
 	}
 	front.Hypervolumes = r.hypervolumes(front)
-	front.Warnings = append(front.Warnings, seeded(r.Measurements)...)
-	return front
+	front.Warnings = append(front.Warnings, r.seededWarning()...)
+	return &choice{front, r.others(kind, chosen)}
 }
 
-// seeded returns the warning of a study if a measurement comes from a seeded run.
-func seeded(measurements []Measured) []*dparetov1.Warning {
-	if !slices.ContainsFunc(measurements, func(m Measured) bool { return study.IsSeeded(m.trial) }) {
+// seededWarning returns the warning of a study if a run was seeded.
+func (r *Results) seededWarning() []*dparetov1.Warning {
+	if !r.seeded {
 		return nil
 	}
 	return []*dparetov1.Warning{{
@@ -243,15 +227,15 @@ func seeded(measurements []Measured) []*dparetov1.Warning {
 func (r *Results) point(c *Configuration, values []float64, predictions [][]suggest.Prediction, i int) *dparetov1.FrontPoint {
 	first := &r.Measurements[c.Measurements[0]]
 	point := &dparetov1.FrontPoint{
-		Trial:      first.trial.GetName(),
+		Trial:      r.trialOf(first),
 		Parameters: r.Compiled.Values(c.Point),
 		Values:     make(map[string]*dparetov1.FrontValue),
-		Privacy:    r.Compiled.Guarantee(first.Measurement.GetMetrics()),
+		Privacy:    r.Compiled.Guarantee(first.Measurement().GetMetrics()),
 		Runs:       int64(c.runs),
 		Trials:     r.trialsOf(c),
 	}
 	if r.Compiled.Checkpoints() {
-		point.Step = first.Measurement.GetStep()
+		point.Step = first.step
 	}
 	for j, objective := range r.Compiled.Objectives() {
 		value := &dparetov1.FrontValue{Value: values[j]}

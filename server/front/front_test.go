@@ -117,16 +117,20 @@ func TestMeasuredConstraints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Results{Compiled: compiled, Study: new(dparetov1.Study), byPoint: make(map[string]int)}
+	r := &Results{Compiled: compiled, id: "s", Study: new(dparetov1.Study), byPoint: make(map[string]int)}
 	add := func(number int64, x, err, seconds float64) {
-		r.add(&dparetov1.Trial{Name: resource.TrialName("s", number), Number: number}, []float64{x}, &dparetov1.Measurement{
+		m, failure := r.measuredAt(number, []float64{x}, &dparetov1.Measurement{
 			Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &err}, content: {Value: &seconds}},
 		})
+		if failure != nil {
+			t.Fatal(failure)
+		}
+		r.addMeasured(m)
 	}
 	add(1, 0.1, 0.5, 9)
 	add(2, 0.2, 0.1, 9)
 	add(3, 0.2, 0.1, 13) // together too slow
-	front := r.measuredFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	front := r.measuredFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED).front
 	if len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrial() != resource.TrialName("s", 1) || front.GetHypervolume() != 0.5 {
 		t.Errorf("front %v", front)
 	}
@@ -176,7 +180,7 @@ func TestFinalMeasurementOnTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Measurements[2]; len(r.Measurements) != 5 || m.Measurement.GetStep() != 60 || !m.last || r.Measurements[1].last {
+	if m := r.Measurements[2]; len(r.Measurements) != 5 || m.step != 60 || !m.last || r.Measurements[1].last {
 		t.Errorf("measurements %v", r.Measurements)
 	}
 }

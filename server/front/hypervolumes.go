@@ -34,17 +34,16 @@ func (f *Fronts) ListHypervolumes(ctx context.Context, req *dparetov1.ListHyperv
 	if err != nil {
 		return nil, err
 	}
-	points, ends := trialPoints(r)
-	if !isPosterior {
+	points, err := r.kept().traces[kind].get(ctx, f.background, r.Study.GetRevision(), func(ctx context.Context) ([]*dparetov1.HypervolumePoint, error) {
+		points, ends := trialPoints(r)
+		if isPosterior {
+			return r.posteriorTrace(ctx, points, ends)
+		}
 		for i, hypervolume := range r.measuredTrace(kind, ends) {
 			points[i].Hypervolume = hypervolume
 		}
-		return &dparetov1.ListHypervolumesResponse{Points: points}, nil
-	}
-	points, err = r.kept().posteriorTrace.get(ctx, f.background, r.Study.GetRevision(),
-		func(ctx context.Context) ([]*dparetov1.HypervolumePoint, error) {
-			return r.posteriorTrace(ctx, points, ends)
-		})
+		return points, nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +62,11 @@ func trialPoints(r *Results) (points []*dparetov1.HypervolumePoint, ends []int) 
 		n := int64(m.Evaluation.Runs)
 		runs += n
 		if r.Compiled.Checkpoints() {
-			steps += n * m.Measurement.GetStep()
+			steps += n * m.step
 		}
 		ends = append(ends, i+1)
 		points = append(points, &dparetov1.HypervolumePoint{
-			Trial: m.trial.GetName(), CompletedTrials: int64(len(ends)), Runs: runs, Steps: steps,
+			Trial: r.trialOf(m), CompletedTrials: int64(len(ends)), Runs: runs, Steps: steps,
 		})
 	}
 	return points, ends
@@ -85,15 +84,21 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 	start := 0
 	for k, end := range ends {
 		among := slices.Clone(front)
-		rebuild := false
+		rebuild, dominated := false, true
 		for i := start; i < end; i++ {
 			c := r.Measurements[i].Configuration
 			rebuild = rebuild || slices.Contains(front, c)
 			known[c] = append(known[c], i)
 			costs[c] = r.Cost(r.value(known[c], kind))
+			dominated = dominated && slices.ContainsFunc(front, func(f int) bool { return pareto.Dominates(costs[f], costs[c]) })
 			if !slices.Contains(among, c) {
 				among = append(among, c)
 			}
+		}
+		start = end
+		if dominated && !rebuild {
+			trace[k] = trace[k-1] // the front is the same
+			continue
 		}
 		if rebuild {
 			among = among[:0]
@@ -112,7 +117,6 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 			front = append(front, among[i])
 		}
 		trace[k] = pareto.Hypervolume(values, reference)
-		start = end
 	}
 	return trace
 }

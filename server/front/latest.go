@@ -95,3 +95,10 @@ func (l *latest[T]) leave(f *flight[T]) {
 		}
 	}
 }
+
+// forget drops the result that is kept. Those who wait for it still get it.
+func (l *latest[T]) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flight = nil
+}

@@ -137,7 +137,7 @@ func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answe
 	}
 	resp.Step = r.Compiled.LastStep(a.Point)
 	resp.Warnings = append(resp.Warnings, warnings...)
-	resp.Warnings = append(resp.Warnings, seeded(r.Measurements)...)
+	resp.Warnings = append(resp.Warnings, r.seededWarning()...)
 	if c, ok := r.byPoint[a.Point.Key()]; ok {
 		resp.Runs = int64(r.Configurations[c].runs)
 		resp.Trials = r.trialsOf(&r.Configurations[c])
@@ -164,7 +164,7 @@ func predictions(compiled *spec.Study, all []suggest.Prediction) map[string]*dpa
 func (r *Results) trialsOf(c *Configuration) []string {
 	var names []string
 	for _, k := range c.Measurements {
-		if name := r.Measurements[k].trial.GetName(); !slices.Contains(names, name) {
+		if name := r.trialOf(&r.Measurements[k]); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -2,6 +2,7 @@ package list
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -120,6 +121,8 @@ func (l *Lists) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 				return err
 			}
 			return listChanges(ctx, tx, id, q, after, belongs, resp)
+		case isNewestFirst(req.GetOrderBy()):
+			return listNewest(ctx, tx, id, q, record.GetNextTrialNumber(), belongs, resp)
 		case len(order) > 0:
 			all := page.Sorted[*dparetov1.Trial]{Query: q}
 			err = tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) {
@@ -149,10 +152,10 @@ func (l *Lists) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 // listChanges sets a page of the trials that changed after a revision, and of the names of deleted
 // ones.
 func listChanges(ctx context.Context, tx *store.ReadTx, id string, q *page.Query, after int64, belongs filter.Filter[*dparetov1.Trial], resp *dparetov1.ListTrialsResponse) error {
-	changes := page.Page[*storev1.RevisionRecord]{Query: q}
+	changes := page.Page[*dparetov1.Trial]{Query: q}
 	err := tx.Changes(id, max(after, q.Number()), func(revision int64, change *storev1.RevisionRecord) (bool, error) {
 		isListed := change.GetDeletedTrial() > 0
-		var trial *dparetov1.Trial
+		trial := new(dparetov1.Trial)
 		if n := change.GetTrial(); n > 0 {
 			record, err := tx.Trial(id, n)
 			if err != nil {
@@ -161,10 +164,10 @@ func listChanges(ctx context.Context, tx *store.ReadTx, id string, q *page.Query
 			trial = record.GetTrial()
 			isListed = belongs(trial)
 		}
-		more := changes.Add(page.NumberKey(revision), isListed, change)
+		more := changes.Add(page.NumberKey(revision), isListed, trial)
 		switch {
 		case !more || !isListed:
-		case trial != nil:
+		case change.GetTrial() > 0:
 			resp.Trials = append(resp.Trials, trial)
 		default:
 			resp.DeletedTrials = append(resp.DeletedTrials, resource.TrialName(id, change.GetDeletedTrial()))
@@ -173,4 +176,34 @@ func listChanges(ctx context.Context, tx *store.ReadTx, id string, q *page.Query
 	})
 	resp.NextPageToken = changes.Next
 	return err
+}
+
+// isNewestFirst reports whether an order is by descending number, which needs no sorting.
+func isNewestFirst(order string) bool {
+	return strings.Join(strings.Fields(order), " ") == "number desc"
+}
+
+// listNewest sets a page of the trials with numbers below next, in descending order. The numbers of
+// deleted trials count as read.
+func listNewest(ctx context.Context, tx *store.ReadTx, id string, q *page.Query, next int64, belongs filter.Filter[*dparetov1.Trial], resp *dparetov1.ListTrialsResponse) error {
+	if q.Position != "" {
+		next = q.Number()
+	}
+	trials := page.Page[*dparetov1.Trial]{Query: q}
+	for number := next - 1; number > 0; number-- {
+		record, err := tx.Trial(id, number)
+		exists := !errors.Is(err, store.ErrNotFound)
+		if err != nil && exists {
+			return err
+		}
+		trial := record.GetTrial()
+		if !trials.Add(page.NumberKey(number), exists && belongs(trial), trial) {
+			break
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	resp.Trials, resp.NextPageToken = trials.Resources, trials.Next
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
@@ -18,6 +20,9 @@ const (
 	// maxScanned bounds the resources read for an unsorted page. If few pass the filter, the page is
 	// shorter.
 	maxScanned = 10_000
+	// maxBytes bounds the encoded resources on a page, not counting the last. Clients of gRPC refuse
+	// answers of more than 4 MiB unless they are told otherwise.
+	maxBytes = 3 << 20
 )
 
 // pageSize validates a requested page size; 0 means the default.
@@ -78,18 +83,19 @@ func (q *Query) Number() int64 {
 func NumberKey(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
 // Page collects the resources of a page in stored order.
-type Page[T any] struct {
+type Page[T proto.Message] struct {
 	*Query
 	Resources []T
+	bytes     int // of the resources
 	scanned   int
 	last      string // position of the last scanned resource
 	Next      string // token of the next page, "" on the last one
 }
 
-// Add adds a resource if it belongs to the list. Call it in the order of positions. It returns false
-// once the page is full.
+// Add adds a resource if it belongs to the list; one that does not may be nil. Call it in the order of
+// positions. It returns false once the page is full.
 func (p *Page[T]) Add(position string, belongs bool, resource T) bool {
-	if len(p.Resources) == p.size || p.scanned == maxScanned {
+	if len(p.Resources) == p.size || p.bytes > maxBytes || p.scanned == maxScanned {
 		p.Next = p.token(p.last)
 		return false
 	}
@@ -97,12 +103,13 @@ func (p *Page[T]) Add(position string, belongs bool, resource T) bool {
 	p.last = position
 	if belongs {
 		p.Resources = append(p.Resources, resource)
+		p.bytes += proto.Size(resource)
 	}
 	return true
 }
 
 // Sorted collects the resources of a page that is not in stored order.
-type Sorted[T any] struct {
+type Sorted[T proto.Message] struct {
 	*Query
 	items []item[T]
 }
@@ -135,11 +142,13 @@ func (s *Sorted[T]) cut() {
 // Page returns the resources on the page, and the token of the next page.
 func (s *Sorted[T]) Page() (resources []T, next string) {
 	s.cut()
+	bytes := 0
 	for i, item := range s.items {
-		if i == s.size {
+		if i == s.size || bytes > maxBytes {
 			return resources, s.token(s.items[i-1].position)
 		}
 		resources = append(resources, item.resource)
+		bytes += proto.Size(item.resource)
 	}
 	return resources, ""
 }

@@ -234,7 +234,8 @@ type Front struct {
 	// order of the kinds. The posterior one needs a fit of the model, and is present only where
 	// this front is the posterior front.
 	Hypervolumes []*KindHypervolume `protobuf:"bytes,9,rep,name=hypervolumes,proto3" json:"hypervolumes,omitempty"`
-	// Measured configurations that are not on the front, as many as the request allows.
+	// Measured configurations that are not on the front, as many as the request allows. They are
+	// within the bounds on metrics, and each objective has a finite value.
 	Others        []*MeasuredPoint `protobuf:"bytes,10,rep,name=others,proto3" json:"others,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -232,8 +232,8 @@ func (f *fixedResults) candidates() []*front.Configuration {
 // isAllowed reports whether the computed metrics of a configuration meet the study's constraints.
 // Constraints on measured metrics depend on the data and are not applied.
 func (f *fixedResults) isAllowed(c *front.Configuration) bool {
-	values := f.Compiled.ConstraintValues(f.Measurements[c.Measurements[0]].Measurement)
-	for i, v := range values {
+	values := f.Measurements[c.Measurements[0]].Evaluation.Values
+	for i, v := range values[len(f.Compiled.Problem.Objectives):] {
 		if k := &f.Compiled.Problem.Constraints[i]; k.Known != nil && !k.Holds(v) {
 			return false
 		}

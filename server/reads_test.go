@@ -1,0 +1,316 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
+)
+
+// readers are the clients of a server that reads a store.
+type readers struct {
+	studies dparetov1.StudyServiceClient
+	fronts  dparetov1.FrontServiceClient
+	privacy dparetov1.PrivacyServiceClient
+}
+
+// newReaders starts a server that has read nothing yet.
+func newReaders(b *testing.B, records *store.Store) (r *readers, stop func()) {
+	b.Helper()
+	s := server.New(server.Options{Store: records})
+	g := s.GRPC()
+	listener := bufconn.Listen(1 << 20)
+	go func() { _ = g.Serve(listener) }() // it ends with Stop
+	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r = &readers{dparetov1.NewStudyServiceClient(conn), dparetov1.NewFrontServiceClient(conn), dparetov1.NewPrivacyServiceClient(conn)}
+	return r, func() {
+		if err := conn.Close(); err != nil {
+			b.Error(err)
+		}
+		g.Stop()
+		s.Close()
+	}
+}
+
+// runRecord is the record of a complete run that a server made, and of its study.
+type runRecord struct {
+	id    string
+	study *storev1.StudyRecord
+	trial *storev1.TrialRecord
+	rng   *rand.Rand
+}
+
+// newRun lets a server make a study with one complete run, measured at a number of steps.
+func newRun(b *testing.B, records *store.Store, spec *dparetov1.StudySpec, steps int) *runRecord {
+	b.Helper()
+	calls, stop := newReaders(b, records)
+	defer stop()
+	r := &runRecord{id: "big", rng: rand.New(rand.NewPCG(1, 2))}
+	if _, err := calls.studies.CreateStudy(b.Context(), &dparetov1.CreateStudyRequest{StudyId: r.id, Study: &dparetov1.Study{Spec: spec}}); err != nil {
+		b.Fatal(err)
+	}
+	resp, err := calls.studies.CreateTrial(b.Context(), &dparetov1.CreateTrialRequest{Parent: resource.StudyName(r.id), Trial: runOf(steps)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	err = records.View(b.Context(), func(tx *store.ReadTx) (err error) {
+		if r.study, err = tx.Study(r.id); err != nil {
+			return err
+		}
+		r.trial, err = tx.Trial(r.id, resp.GetTrial().GetNumber())
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	trial := r.trial.GetTrial()
+	for step := 1; step < steps; step++ {
+		m := proto.CloneOf(trial.GetFinalMeasurement())
+		m.Step = int64(step)
+		trial.Measurements = append(trial.Measurements, m)
+	}
+	return r
+}
+
+// runOf returns a complete run from elsewhere. One step stands for a run without checkpoints.
+func runOf(steps int) *dparetov1.Trial {
+	number := func(v float64) *dparetov1.Value {
+		return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: v}}
+	}
+	integer := func(v int64) *dparetov1.Value { return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: v}} }
+	if steps == 1 {
+		return &dparetov1.Trial{
+			Parameters:       map[string]*dparetov1.Value{"cutoff": integer(5), "noise_scale": number(1)},
+			FinalMeasurement: measurement(0, 0.5),
+		}
+	}
+	return &dparetov1.Trial{
+		Parameters:       map[string]*dparetov1.Value{"epochs": integer(int64(steps)), "lot_size": integer(64), "variance": number(1)},
+		FinalMeasurement: measurement(int64(steps), 0.5),
+	}
+}
+
+// fill makes the study one of many different runs.
+func (r *runRecord) fill(b *testing.B, records *store.Store, trials int64) {
+	b.Helper()
+	const batch = 5000
+	base := r.study.GetStudy().GetRevision()
+	for from := int64(1); from <= trials; from += batch {
+		to := min(from+batch-1, trials)
+		err := records.Update(b.Context(), store.In(store.StudyScope(r.id)), func(tx *store.Tx) error {
+			r.study.NextTrialNumber, r.study.CompletedTrials = to+1, to
+			r.study.Study.TrialCounts = &dparetov1.TrialCounts{Succeeded: to}
+			r.study.Study.Revision = base + to
+			if err := tx.PutStudy(r.id, r.study); err != nil {
+				return err
+			}
+			for number := from; number <= to; number++ {
+				record := r.vary(number)
+				record.GetTrial().Revision = base + number
+				if err := tx.PutTrial(r.id, record); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// vary returns the run with another configuration and other values: the error falls with ε, and
+// scatters.
+func (r *runRecord) vary(number int64) *storev1.TrialRecord {
+	record := proto.CloneOf(r.trial)
+	record.CompletionOrder = number
+	trial := record.GetTrial()
+	trial.Name, trial.Number = resource.TrialName(r.id, number), number
+	noise := math.Exp(math.Log(0.1) + r.rng.Float64()*math.Log(1000))
+	for _, id := range []string{"noise_scale", "variance"} {
+		if _, ok := trial.GetParameters()[id]; ok {
+			trial.Parameters[id] = &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: noise}}
+		}
+	}
+	all := append([]*dparetov1.Measurement{trial.GetFinalMeasurement()}, trial.GetMeasurements()...)
+	for _, m := range all {
+		epsilon := 5 / noise * math.Sqrt(float64(1+m.GetStep()))
+		failure := 1 / (1 + math.Exp(math.Log(epsilon)+0.5*r.rng.NormFloat64()))
+		m.Metrics["epsilon"].Value, m.Metrics["epsilon"].Privacy.Epsilon = &epsilon, epsilon
+		m.Metrics["error"].Value, m.Metrics["error"].Runs = &failure, []float64{failure}
+		m.Metrics["error"].Min, m.Metrics["error"].Max = &failure, &failure
+	}
+	return record
+}
+
+// reads are the calls that a page makes.
+func reads() map[string]func(context.Context, *readers) error {
+	const name = "studies/big"
+	front := func(kind dparetov1.FrontKind, others int32) func(context.Context, *readers) error {
+		return func(ctx context.Context, r *readers) error {
+			_, err := r.fronts.GetFront(ctx, &dparetov1.GetFrontRequest{Name: name, Kind: kind, MaxOthers: others})
+			return err
+		}
+	}
+	trials := func(filter, order string) func(context.Context, *readers) error {
+		return func(ctx context.Context, r *readers) error {
+			_, err := r.studies.ListTrials(ctx, &dparetov1.ListTrialsRequest{Parent: name, PageSize: 50, Filter: filter, OrderBy: order})
+			return err
+		}
+	}
+	return map[string]func(context.Context, *readers) error{
+		"GetStudy": func(ctx context.Context, r *readers) error {
+			_, err := r.studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: name})
+			return err
+		},
+		"ListStudies": func(ctx context.Context, r *readers) error {
+			_, err := r.studies.ListStudies(ctx, new(dparetov1.ListStudiesRequest))
+			return err
+		},
+		"ListTrials/first":    trials("", ""),
+		"ListTrials/newest":   trials("", "number desc"),
+		"ListTrials/best":     trials("", "metrics.error"),
+		"ListTrials/filtered": trials("metrics.epsilon < 1", "number desc"),
+		"ListTrials/rare":     trials("metrics.error < 0.0001", "number desc"),
+		"front/observed":      front(dparetov1.FrontKind_FRONT_KIND_OBSERVED, 0),
+		"front/others":        front(dparetov1.FrontKind_FRONT_KIND_OBSERVED, 5000),
+		"front/posterior":     front(dparetov1.FrontKind_FRONT_KIND_POSTERIOR, 5000),
+		"hypervolumes": func(ctx context.Context, r *readers) error {
+			_, err := r.fronts.ListHypervolumes(ctx, &dparetov1.ListHypervolumesRequest{Name: name})
+			return err
+		},
+		"ledger": func(ctx context.Context, r *readers) error {
+			_, err := r.privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: name})
+			return err
+		},
+		"watch": watchLatest,
+	}
+}
+
+// watchLatest reads the revision of a study, and watches it until the latest change has come.
+func watchLatest(ctx context.Context, r *readers) error {
+	resp, err := r.studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: "studies/big"})
+	if err != nil {
+		return err
+	}
+	stream, err := r.studies.WatchStudy(ctx, &dparetov1.WatchStudyRequest{Name: "studies/big", AfterRevision: resp.GetStudy().GetRevision() - 1})
+	if err != nil {
+		return err
+	}
+	_, err = stream.Recv()
+	return err
+}
+
+// addRun completes another run of the study.
+func (r *runRecord) addRun(ctx context.Context, calls *readers, steps int) error {
+	trial := runOf(steps)
+	for _, id := range []string{"noise_scale", "variance"} {
+		if _, ok := trial.GetParameters()[id]; ok {
+			trial.Parameters[id] = &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.2 + 50*r.rng.Float64()}}
+		}
+	}
+	_, err := calls.studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: resource.StudyName(r.id), Trial: trial})
+	return err
+}
+
+// BenchmarkReads measures what a page reads of a study: from a server that has read nothing yet
+// (cold), again (warm), and after each time another run was complete (changed).
+func BenchmarkReads(b *testing.B) {
+	for _, size := range []struct {
+		trials int64
+		steps  int
+	}{{100, 1}, {10_000, 1}, {100_000, 1}, {10_000, 10}} {
+		name := strconv.FormatInt(size.trials, 10)
+		spec := svtSpec()
+		if size.steps > 1 {
+			name += fmt.Sprintf("x%d", size.steps)
+			spec = sgdSpec()
+		}
+		b.Run(name, func(b *testing.B) {
+			db, err := bolt.Open(filepath.Join(b.TempDir(), "dpareto.db"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() {
+				if err := db.Close(); err != nil {
+					b.Error(err)
+				}
+			}()
+			records, err := store.New(b.Context(), db)
+			if err != nil {
+				b.Fatal(err)
+			}
+			run := newRun(b, records, spec, size.steps)
+			run.fill(b, records, size.trials)
+			calls := reads()
+			for _, call := range slices.Sorted(maps.Keys(calls)) {
+				b.Run(call, func(b *testing.B) { benchmarkRead(b, records, calls[call], run, size.steps) })
+			}
+		})
+	}
+}
+
+// benchmarkRead measures one call.
+func benchmarkRead(b *testing.B, records *store.Store, read func(context.Context, *readers) error, run *runRecord, steps int) {
+	// Each call has a context: its end closes what streams there are.
+	once := func(b *testing.B, calls *readers) {
+		ctx, cancel := context.WithCancel(b.Context())
+		defer cancel()
+		if err := read(ctx, calls); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("cold", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			calls, stop := newReaders(b, records)
+			b.StartTimer()
+			once(b, calls)
+			b.StopTimer()
+			stop()
+			b.StartTimer()
+		}
+	})
+	calls, stop := newReaders(b, records)
+	defer stop()
+	once(b, calls)
+	b.Run("warm", func(b *testing.B) {
+		for b.Loop() {
+			once(b, calls)
+		}
+	})
+	b.Run("changed", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			if err := run.addRun(b.Context(), calls, steps); err != nil {
+				b.Fatal(errors.New("add a run: " + err.Error()))
+			}
+			b.StartTimer()
+			once(b, calls)
+		}
+	})
+}
