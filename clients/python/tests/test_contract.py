@@ -677,6 +677,14 @@ def compute_epsilon(_: Caller, c: Connection, q: Any) -> Any:
     assert [float(x) for x in found] == [x.epsilon for x in c.wire.reply.guarantees]
 
 
+def compute_tradeoff(_: Caller, c: Connection, q: Any) -> None:
+    only(q, "privacy", "parameters", "false_positive_rates")
+    found = c.client.tradeoff(
+        privacy(q.privacy), list(q.false_positive_rates), **values(q.parameters)
+    )
+    assert list(found.tprs) == [x.true_positive_rate for x in c.wire.reply.points]
+
+
 def calibrate_mechanism(_: Caller, c: Connection, q: Any) -> None:
     found = c.client.calibrate(
         privacy(q.privacy),
@@ -718,6 +726,7 @@ OWN_WAYS: dict[str, Callable[[Caller, Connection, Any], Any]] = {
     "GetPrivacyLedger": get_privacy_ledger,
     "ReaccountStudy": reaccount_study,
     "ComputeEpsilon": compute_epsilon,
+    "ComputeTradeoff": compute_tradeoff,
     "CalibrateMechanism": calibrate_mechanism,
     "GetServerInfo": get_server_info,
 }

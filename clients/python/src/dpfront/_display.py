@@ -192,6 +192,19 @@ def guarantee(g: r.Guarantee) -> Card:
     return Card("Privacy guarantee, an upper bound", facts, notes=notes + _warnings(g.warnings))
 
 
+def tradeoff(t: r.Tradeoff) -> Card:
+    """Shows a trade-off curve."""
+    notes = [] if t.exact_profile else ["not known to be attained: attacks may be much weaker"]
+    return Card(
+        "The best attack on one record, an upper bound",
+        [("guarantee", bound(t.guarantee)), ("covers", t.guarantee.covers)],
+        rows=[{"fpr": x, "tpr": y} for x, y in zip(t.fprs, t.tprs, strict=True)],
+        notes=notes
+        + [f"provided that {x}" for x in t.guarantee.assumptions]
+        + _warnings(t.guarantee.warnings),
+    )
+
+
 def trial(t: r.TrialInfo) -> Card:
     """Shows a trial."""
     facts = [(key, number(value)) for key, value in t.params.items()]

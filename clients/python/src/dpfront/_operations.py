@@ -730,6 +730,38 @@ def epsilon(
     return [read.guarantee(x) for x in answer.guarantees]
 
 
+def tradeoff(
+    policy: Policy,
+    privacy: p.Privacy | privacy_pb2.PrivacySpec,
+    params: Mapping[str, parameter_pb2.Value],
+    fprs: Iterable[float],
+) -> Operation[r.Tradeoff]:
+    request = privacy_service_pb2.ComputeTradeoffRequest(
+        privacy=specs.privacy_spec(privacy), parameters=params, false_positive_rates=fprs
+    )
+    answer: privacy_service_pb2.ComputeTradeoffResponse = yield from call(
+        policy, "compute a trade-off curve", "privacy", "ComputeTradeoff", request
+    )
+    return read.tradeoff(answer)
+
+
+def study_tradeoff(
+    policy: Policy,
+    study: study_pb2.Study,
+    point: r.FrontPoint | Mapping[str, Any],
+    fprs: Iterable[float],
+    metric: str,
+) -> Operation[r.Tradeoff]:
+    params = point.params if isinstance(point, r.FrontPoint) else point
+    for x in study.spec.metrics:
+        if metric in ("", x.id) and x.computed.HasField("privacy"):
+            values = convert.to_values(params, convert.kinds(study))
+            found = yield from tradeoff(policy, x.computed.privacy, values, fprs)
+            return found
+    which = f"metric {metric} of {study.name}" if metric else f"no metric of {study.name}"
+    raise ValueError(f"{which} is {'not ' if metric else ''}ε of a mechanism")
+
+
 def epsilon_curves(
     policy: Policy, study: study_pb2.Study, trials: Iterable[int] | None, metric: str
 ) -> Operation[list[r.EpsilonCurve]]:

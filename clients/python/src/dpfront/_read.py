@@ -61,6 +61,16 @@ def guarantee(message: privacy_pb2.PrivacyGuarantee, covers: str = display.ONE_R
     )
 
 
+def tradeoff(message: privacy_service_pb2.ComputeTradeoffResponse) -> r.Tradeoff:
+    """Returns a trade-off curve."""
+    return r.Tradeoff(
+        fprs=tuple(x.false_positive_rate for x in message.points),
+        tprs=tuple(x.true_positive_rate for x in message.points),
+        guarantee=guarantee(message.guarantee),
+        exact_profile=message.exact_profile,
+    )
+
+
 def calibration(message: privacy_service_pb2.CalibrateMechanismResponse) -> r.Calibration:
     """Returns a calibration."""
     return r.Calibration(

@@ -198,6 +198,19 @@ class AsyncClient:
         """Computes ε of runs of several lengths, in the unit of the mechanism's length."""
         return await self._run(ops.epsilon(self._policy, privacy, params, lengths))
 
+    async def tradeoff(
+        self, privacy: p.Privacy, fprs: Sequence[float] = (), **params: Any
+    ) -> r.Tradeoff:
+        """Computes the best attack on one record by its false positive rate: what ε means.
+
+        Args:
+            privacy: The mechanism.
+            fprs: False positive rates; by default some that suffice for a picture, with 0.01
+                and 0.1.
+            params: Values of the parameters in its expressions, as for `epsilon`.
+        """
+        return await self._run(ops.tradeoff(self._policy, privacy, convert.to_values(params), fprs))
+
     async def calibrate(
         self,
         privacy: p.Privacy,
@@ -630,6 +643,22 @@ class AsyncStudy(StudyBase):
     ) -> list[dict[str, r.Prediction]]:
         """Returns what the model expects of configurations, by metric id."""
         return await self._run(ops.predict(self._policy, self._message, configurations))
+
+    async def tradeoff(
+        self,
+        point: r.FrontPoint | Mapping[str, Any],
+        fprs: Sequence[float] = (),
+        *,
+        metric: str = "",
+    ) -> r.Tradeoff:
+        """Computes the best attack on one record, for one run of a configuration.
+
+        Args:
+            point: A point of the front, or the parameters of a configuration.
+            fprs: False positive rates; by default some that suffice for a picture.
+            metric: Id of a metric that is ε; by default the first.
+        """
+        return await self._run(ops.study_tradeoff(self._policy, self._message, point, fprs, metric))
 
     async def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
         """Returns what all runs of the study cost together."""

@@ -286,6 +286,17 @@ class Client:
         """Computes ε of runs of several lengths, in the unit of the mechanism's length."""
         return self._run(ops.epsilon(self._policy, privacy, params, lengths))
 
+    def tradeoff(self, privacy: p.Privacy, fprs: Sequence[float] = (), **params: Any) -> r.Tradeoff:
+        """Computes the best attack on one record by its false positive rate: what ε means.
+
+        Args:
+            privacy: The mechanism.
+            fprs: False positive rates; by default some that suffice for a picture, with 0.01
+                and 0.1.
+            params: Values of the parameters in its expressions, as for `epsilon`.
+        """
+        return self._run(ops.tradeoff(self._policy, privacy, convert.to_values(params), fprs))
+
     def calibrate(
         self,
         privacy: p.Privacy,
@@ -904,6 +915,17 @@ class Study(StudyBase):
         curves = self.epsilon_curves(trials, metric=metric)
         return plot.epsilon_over_epochs(curves, backend=backend, ax=ax)
 
+    def plot_tradeoff(
+        self,
+        point: r.FrontPoint | Mapping[str, Any],
+        *,
+        metric: str = "",
+        backend: plot.Backend = "matplotlib",
+        ax: Any = None,
+    ) -> Any:
+        """Draws the best attack on one record, for one run of a configuration (`tradeoff`)."""
+        return plot.tradeoff(self.tradeoff(point, metric=metric), backend=backend, ax=ax)
+
     def recommend(
         self,
         *,
@@ -926,6 +948,22 @@ class Study(StudyBase):
     def predict(self, configurations: Sequence[Mapping[str, Any]]) -> list[dict[str, r.Prediction]]:
         """Returns what the model expects of configurations, by metric id."""
         return self._run(ops.predict(self._policy, self._message, configurations))
+
+    def tradeoff(
+        self,
+        point: r.FrontPoint | Mapping[str, Any],
+        fprs: Sequence[float] = (),
+        *,
+        metric: str = "",
+    ) -> r.Tradeoff:
+        """Computes the best attack on one record, for one run of a configuration.
+
+        Args:
+            point: A point of the front, or the parameters of a configuration.
+            fprs: False positive rates; by default some that suffice for a picture.
+            metric: Id of a metric that is ε; by default the first.
+        """
+        return self._run(ops.study_tradeoff(self._policy, self._message, point, fprs, metric))
 
     def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
         """Returns what all runs of the study cost together."""

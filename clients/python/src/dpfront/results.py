@@ -126,6 +126,42 @@ class EpsilonCurve:
     """Of runs of these lengths."""
 
 
+@dataclass(frozen=True, repr=False)
+class Tradeoff(display.Shown):
+    """What a guarantee means for an attacker who wants to know whether a record was used: the
+    largest true positive rate of any test, by its false positive rate. It is an upper bound for
+    one record, whatever else the attacker knows.
+    """
+
+    fprs: tuple[float, ...]
+    tprs: tuple[float, ...]
+    """Upper bounds, one for every false positive rate."""
+    guarantee: Guarantee
+    exact_profile: bool
+    """Whether some datasets come close to the bounds; otherwise attacks may be much weaker."""
+
+    def tpr(self, fpr: float) -> float:
+        """Returns the bound at one of the false positive rates.
+
+        Raises:
+            ValueError: The curve has no point there. Between points a straight line would be
+                below the bound.
+        """
+        if fpr not in self.fprs:
+            raise ValueError(f"fpr: {fpr} is not one of {', '.join(map(str, self.fprs))}")
+        return self.tprs[self.fprs.index(fpr)]
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each point: fpr and tpr. It needs pandas."""
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame({"fpr": self.fprs, "tpr": self.tprs})
+        return frame
+
+    def _card(self) -> display.Card:
+        return display.tradeoff(self)
+
+
 @dataclass(frozen=True)
 class Prediction:
     """What a model expects of a metric: median and central 90 % interval of the mean that

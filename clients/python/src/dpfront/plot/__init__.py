@@ -27,6 +27,7 @@ __all__ = [
     "history",
     "learning_curves",
     "parallel_coordinates",
+    "tradeoff",
 ]
 
 Backend = Literal["matplotlib", "plotly"]
@@ -109,6 +110,11 @@ def epsilon_over_epochs(
 ) -> Any:
     """Draws how ε grows during runs, as `Study.epsilon_curves` computes it."""
     return _draw(data.epsilon_over_epochs(curves), backend, ax)
+
+
+def tradeoff(curve: r.Tradeoff, *, backend: Backend = "matplotlib", ax: Any = None) -> Any:
+    """Draws the best attack on one record beside guessing, as `Study.tradeoff` computes it."""
+    return _draw(data.tradeoff(curve), backend, ax)
 
 
 def _draw(what: data.Chart | data.Parallel, backend: str, ax: Any = None) -> Any:

@@ -418,3 +418,18 @@ def epsilon_over_epochs(curves: Sequence[r.EpsilonCurve]) -> Chart:
     note = f"upper bound of ε for {g.covers}; {display.guarantee_terms(g)}"
     log = all(e > 0 for s in series for e in s.y)
     return Chart(f"ε over {unit}", (Panel(unit, "ε", tuple(series), y_log=log),), note)
+
+
+def tradeoff(curve: r.Tradeoff) -> Chart:
+    """Returns the picture of a trade-off curve, on logarithmic axes without their zero."""
+    inside = [(x, y) for x, y in zip(curve.fprs, curve.tprs, strict=True) if x > 0 and y > 0]
+    xs = tuple(x for x, _ in inside)
+    note = f"{display.bound(curve.guarantee)}; covers {curve.guarantee.covers}"
+    if not curve.exact_profile:
+        note += "\nNot known to be attained: attacks may be much weaker."
+    series = (
+        Series(xs, xs, "guessing", "behind", line=True),
+        Series(xs, tuple(y for _, y in inside), "best attack, upper bound", line=True),
+    )
+    panel = Panel("false positive rate", "true positive rate", series, x_log=True, y_log=True)
+    return Chart("What the best attack on one record achieves", (panel,), note)
