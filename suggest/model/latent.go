@@ -118,6 +118,20 @@ func prediction(o *suggest.Objective, l acquisition.Distribution) suggest.Predic
 	return suggest.Prediction{Median: own(0), Lower: math.Min(a, b), Upper: math.Max(a, b)}
 }
 
+// Measured returns the prediction of what a number of runs of metric j measure on average,
+// where the surrogate predicts N(mean, variance) of its observation, noise included. It is the
+// inverse of the map from measured values to the surrogate's scale.
+func (m *Model) Measured(j int, mean, variance float64, runs int) suggest.Prediction {
+	o := &m.metrics[j]
+	p := prediction(o, distribution(o, mean, variance))
+	if o.Transform != suggest.Logit || o.SampleSize == 0 || o.Noise > 0 {
+		return p
+	}
+	n := float64(runs) * o.SampleSize
+	counted := func(v float64) float64 { return min(max((v*(n+1)-0.5)/n, 0), 1) } // see latent
+	return suggest.Prediction{Median: counted(p.Median), Lower: counted(p.Lower), Upper: counted(p.Upper)}
+}
+
 // isBad reports whether an infinite value is worse than every finite one.
 func isBad(o *suggest.Objective, v float64) bool {
 	return math.IsInf(v, 1) && o.Goal == suggest.Minimize || math.IsInf(v, -1) && o.Goal == suggest.Maximize

@@ -60,6 +60,7 @@ type Model struct {
 	metrics        []suggest.Objective     // the objectives, then the constraints
 	configurations []suggest.Configuration // that the model was made of
 	gps            []*surrogate.GP         // by metric, nil for an exact one
+	observed       []Observed              // by metric
 	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
 	runsPerTrial   float64                 // typically
 	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
@@ -84,6 +85,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		metrics:        f.metrics,
 		configurations: f.pooled(),
 		gps:            make([]*surrogate.GP, len(f.metrics)),
+		observed:       make([]Observed, len(f.metrics)),
 		knownNoise:     make([]float64, len(f.metrics)),
 	}
 	for j := range f.metrics {
@@ -91,7 +93,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 			continue
 		}
 		var err error
-		m.gps[j], m.knownNoise[j], err = f.fit(ctx, j)
+		m.gps[j], m.observed[j], m.knownNoise[j], err = f.fit(ctx, j)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -119,6 +121,24 @@ func (m *Model) Configurations() []suggest.Configuration { return m.configuratio
 // Surrogate returns the Gaussian process of metric j, on the scale of its transform, or nil
 // for a metric that is known exactly. Metrics are the objectives and then the constraints.
 func (m *Model) Surrogate(j int) *surrogate.GP { return m.gps[j] }
+
+// Observed are the observations that the surrogate of a metric was made of.
+type Observed struct {
+	// Configurations holds the index of each in [Model.Configurations], −1 for an
+	// infeasible configuration with an imputed value.
+	Configurations []int
+
+	// Values are on the scale of the surrogate.
+	Values []float64
+
+	// Runs are the numbers of runs behind the values.
+	Runs []int
+}
+
+// Observed returns the observations of metric j, in the order of its surrogate. There are none
+// for a metric that is known exactly, or that only an earlier study has measured. The caller
+// must not change them.
+func (m *Model) Observed(j int) Observed { return m.observed[j] }
 
 // KnownNoise returns the noise variance of one typical run in metric j on the scale of its
 // surrogate, or NaN if it was learned.
@@ -325,6 +345,42 @@ func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 		}
 	}
 	return &next, nil
+}
+
+// Foresee returns for each metric what its surrogate may become with further runs, each of which
+// measures some configurations: its checkpoints, in order, or a single one. A run has the typical
+// number of repetitions. A metric that is known exactly has nil.
+func (m *Model) Foresee(runs [][]space.Point) ([]*surrogate.Foresight, error) {
+	out := make([]*surrogate.Foresight, len(m.gps))
+	checkpoint := m.problem.CheckpointIndex()
+	for j, gp := range m.gps {
+		if gp == nil {
+			continue
+		}
+		var obs surrogate.Observations
+		for i, run := range runs {
+			for _, q := range run {
+				obs.X = append(obs.X, m.problem.Space.Encode(nil, q))
+				// Repetitions do not average out what is learned beside known noise.
+				if known := m.knownNoise[j]; !math.IsNaN(known) {
+					obs.NoiseVariance = append(obs.NoiseVariance, known/m.runsPerTrial)
+					obs.Runs = append(obs.Runs, 1)
+				} else {
+					obs.NoiseVariance = append(obs.NoiseVariance, 0)
+					obs.Runs = append(obs.Runs, m.runsPerTrial)
+				}
+				if checkpoint >= 0 {
+					obs.Groups = append(obs.Groups, newRun-i)
+					obs.Positions = append(obs.Positions, math.Log(q[checkpoint]))
+				}
+			}
+		}
+		var err error
+		if out[j], err = gp.Foresee(obs); err != nil {
+			return nil, fmt.Errorf("metric %q: %w", m.metrics[j].Name, err)
+		}
+	}
+	return out, nil
 }
 
 // newRun is the group of a run that is not in a model yet.
