@@ -117,7 +117,7 @@ func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) 
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {
 		front := r.front(kind, nil, nil, nil)
-		front.Warnings = append(front.Warnings, noModel())
+		front.Warnings = append(front.Warnings, NoModel())
 		return front, nil
 	}
 	if err != nil {
