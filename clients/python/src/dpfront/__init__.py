@@ -41,6 +41,7 @@ from dpfront.integrations.opacus import opacus_trial
 from dpfront.privacy import DpSgd, Privacy, opacus, paper
 from dpfront.results import (
     Artifact,
+    ExpectedGain,
     Front,
     FrontPoint,
     Guarantee,
@@ -56,6 +57,7 @@ from dpfront.results import (
     TrialChanged,
     TrialDeleted,
     TrialInfo,
+    Validation,
 )
 from dpfront.server import LocalServer, local_server
 from dpfront.spec import (
@@ -95,6 +97,7 @@ __all__ = [
     "Design",
     "Discrete",
     "DpSgd",
+    "ExpectedGain",
     "FailedPrecondition",
     "FieldViolation",
     "Float",
@@ -138,6 +141,7 @@ __all__ = [
     "TrialInfo",
     "Unauthenticated",
     "Unavailable",
+    "Validation",
     "epsilon",
     "local_server",
     "opacus",

@@ -320,6 +320,40 @@ def recommendation(x: r.Recommendation) -> Card:
     return Card(title, facts, notes=_warnings(x.warnings))
 
 
+def validation(x: r.Validation) -> Card:
+    """Shows how well a model predicts."""
+    rows: list[dict[str, Scalar]] = []
+    for o in x.objectives:
+        row: dict[str, Scalar] = {"metric": o.metric, "measurements": len(o.points)}
+        if o.coverage is not None:
+            row["within 90 % interval"] = f"{100 * o.coverage:.0f} %"
+        if o.r_squared is not None:
+            row["R²"] = o.r_squared
+        rows.append(row)
+    title = "Fit of the model" if rows else "No model yet"
+    return Card(title, rows=rows, notes=_warnings(x.warnings))
+
+
+def expected_gain(x: r.ExpectedGain) -> Card:
+    """Shows what the next runs are expected to gain."""
+    if not x.points:
+        return Card("No forecast", notes=_warnings(x.warnings))
+    rows: list[dict[str, Scalar]] = []
+    for p in x.points:
+        row: dict[str, Scalar] = {
+            "runs": p.runs,
+            "gain": p.gain,
+            "lower": p.lower,
+            "upper": p.upper,
+            "more than 1 %": f"{100 * p.probability:.0f} %",
+        }
+        if p.cost is not None and x.cost_unit != "runs":
+            row[f"cost ({x.cost_unit})"] = p.cost
+        rows.append(row)
+    facts = [("hypervolume today", number(x.hypervolume))]
+    return Card("Expected gain of the next runs", facts, rows, _warnings(x.warnings))
+
+
 def privacy_ledger(x: r.PrivacyLedger) -> Card:
     """Shows what all runs of a study cost."""
     how = "results may have decided it" if x.adaptive else "fixed in advance"

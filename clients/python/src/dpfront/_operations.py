@@ -33,6 +33,7 @@ from dpfront import spec as s
 from dpfront._connection import Failure, Pauses
 from dpfront.v1 import (
     admin_service_pb2,
+    analysis_service_pb2,
     front_service_pb2,
     method_pb2,
     parameter_pb2,
@@ -132,6 +133,7 @@ class Rules:
 
 _SERVICES = {
     "studies": study_service_pb2.DESCRIPTOR.services_by_name["StudyService"],
+    "analyses": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
     "fronts": front_service_pb2.DESCRIPTOR.services_by_name["FrontService"],
     "privacy": privacy_service_pb2.DESCRIPTOR.services_by_name["PrivacyService"],
     "releases": release_service_pb2.DESCRIPTOR.services_by_name["ReleaseService"],
@@ -698,6 +700,27 @@ def predict(
         policy, f"predict metrics of {study.name}", "fronts", "PredictMetrics", request
     )
     return [read.predictions(x.predictions) for x in answer.predictions]
+
+
+# --- analyses ---------------------------------------------------------------------------
+
+
+def cross_validate(policy: Policy, study: str) -> Operation[r.Validation]:
+    request = analysis_service_pb2.CrossValidateRequest(name=study)
+    answer: analysis_service_pb2.CrossValidateResponse = yield from call(
+        policy, f"cross-validate the model of {study}", "analyses", "CrossValidate", request
+    )
+    return read.validation(answer)
+
+
+def expected_gain(policy: Policy, study: str, runs: int) -> Operation[r.ExpectedGain]:
+    if runs < 1:
+        raise ValueError(f"runs: must be at least 1, is {runs}")
+    request = analysis_service_pb2.ForecastGainRequest(name=study, runs=runs)
+    answer: analysis_service_pb2.ForecastGainResponse = yield from call(
+        policy, f"forecast the gain of runs of {study}", "analyses", "ForecastGain", request
+    )
+    return read.expected_gain(answer)
 
 
 # --- privacy ----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dpfront import _convert as convert
 from dpfront import _display as display
 from dpfront import results as r
 from dpfront.v1 import (
+    analysis_service_pb2,
     front_service_pb2,
     metric_pb2,
     privacy_pb2,
@@ -289,6 +290,54 @@ def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommend
         runs=message.runs,
         step=message.step,
         guarantee=guarantee(message.privacy) if message.HasField("privacy") else None,
+        warnings=_warnings(message.warnings),
+    )
+
+
+def validation(message: analysis_service_pb2.CrossValidateResponse) -> r.Validation:
+    """Returns how well a model predicts."""
+    return r.Validation(
+        objectives=tuple(
+            r.ObjectiveValidation(
+                metric=o.metric,
+                points=tuple(
+                    r.ValidationPoint(
+                        trial=convert.trial_number(p.trial),
+                        step=p.step,
+                        observed=p.observed,
+                        predicted=r.Prediction(
+                            p.predicted.median, p.predicted.lower, p.predicted.upper
+                        ),
+                    )
+                    for p in o.points
+                ),
+                coverage=convert.optional(o, "coverage"),
+                r_squared=convert.optional(o, "r_squared"),
+            )
+            for o in message.objectives
+        ),
+        revision=message.revision,
+        warnings=_warnings(message.warnings),
+    )
+
+
+def expected_gain(message: analysis_service_pb2.ForecastGainResponse) -> r.ExpectedGain:
+    """Returns what the next runs are expected to gain."""
+    return r.ExpectedGain(
+        hypervolume=message.hypervolume,
+        points=tuple(
+            r.GainPoint(
+                runs=p.runs,
+                gain=p.gain.value,
+                lower=p.gain.lower,
+                upper=p.gain.upper,
+                probability=p.probability,
+                cost=convert.optional(p, "cost"),
+            )
+            for p in message.points
+        ),
+        cost_unit=message.cost_unit,
+        revision=message.revision,
         warnings=_warnings(message.warnings),
     )
 

@@ -35,6 +35,7 @@ from dpfront.client import FrontKind, SelectionMethod
 from dpfront.trial import AsyncTrial
 from dpfront.v1 import (
     admin_service_pb2_grpc,
+    analysis_service_pb2_grpc,
     front_service_pb2_grpc,
     privacy_service_pb2_grpc,
     release_service_pb2_grpc,
@@ -106,6 +107,7 @@ class AsyncClient:
             self._stubs = {
                 "studies": study_service_pb2_grpc.StudyServiceStub(channel),
                 "fronts": front_service_pb2_grpc.FrontServiceStub(channel),
+                "analyses": analysis_service_pb2_grpc.AnalysisServiceStub(channel),
                 "privacy": privacy_service_pb2_grpc.PrivacyServiceStub(channel),
                 "releases": release_service_pb2_grpc.ReleaseServiceStub(channel),
                 "admin": admin_service_pb2_grpc.AdminServiceStub(channel),
@@ -611,6 +613,14 @@ class AsyncStudy(StudyBase):
     ) -> list[dict[str, r.Prediction]]:
         """Returns what the model expects of configurations, by metric id."""
         return await self._run(ops.predict(self._policy, self._message, configurations))
+
+    async def cross_validate(self) -> r.Validation:
+        """Predicts every measurement without the runs of its configuration."""
+        return await self._run(ops.cross_validate(self._policy, self.name))
+
+    async def expected_gain(self, runs: int = 10) -> r.ExpectedGain:
+        """Returns what the next runs are expected to gain, as `Study.expected_gain` does."""
+        return await self._run(ops.expected_gain(self._policy, self.name, runs))
 
     async def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
         """Returns what all runs of the study cost together."""

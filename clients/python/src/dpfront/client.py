@@ -27,6 +27,7 @@ from dpfront._trial import Outcome, Values
 from dpfront.trial import Trial
 from dpfront.v1 import (
     admin_service_pb2_grpc,
+    analysis_service_pb2_grpc,
     front_service_pb2_grpc,
     privacy_service_pb2_grpc,
     release_service_pb2_grpc,
@@ -56,6 +57,7 @@ class Stubs:
 
     studies: study_service_pb2_grpc.StudyServiceStub
     fronts: front_service_pb2_grpc.FrontServiceStub
+    analyses: analysis_service_pb2_grpc.AnalysisServiceStub
     privacy: privacy_service_pb2_grpc.PrivacyServiceStub
     releases: release_service_pb2_grpc.ReleaseServiceStub
     admin: admin_service_pb2_grpc.AdminServiceStub
@@ -144,6 +146,7 @@ class Client:
                 self._stubs = Stubs(
                     studies=study_service_pb2_grpc.StudyServiceStub(self._channel),
                     fronts=front_service_pb2_grpc.FrontServiceStub(self._channel),
+                    analyses=analysis_service_pb2_grpc.AnalysisServiceStub(self._channel),
                     privacy=privacy_service_pb2_grpc.PrivacyServiceStub(self._channel),
                     releases=release_service_pb2_grpc.ReleaseServiceStub(self._channel),
                     admin=admin_service_pb2_grpc.AdminServiceStub(self._channel),
@@ -873,6 +876,10 @@ class Study(StudyBase):
             self._info, self.front(kind), self.trials(), metric=metric, backend=backend, ax=ax
         )
 
+    def plot_fit(self, *, backend: plot.Backend = "matplotlib") -> Any:
+        """Draws what the model predicts over what was measured (`dpfront.plot.fit`)."""
+        return plot.fit(self._info, self.cross_validate(), backend=backend)
+
     def plot_epsilon_over_epochs(
         self,
         trials: Iterable[int] | None = None,
@@ -907,6 +914,23 @@ class Study(StudyBase):
     def predict(self, configurations: Sequence[Mapping[str, Any]]) -> list[dict[str, r.Prediction]]:
         """Returns what the model expects of configurations, by metric id."""
         return self._run(ops.predict(self._policy, self._message, configurations))
+
+    def cross_validate(self) -> r.Validation:
+        """Predicts every measurement without the runs of its configuration.
+
+        With a checkpoint parameter that leaves out all steps of these runs. ``coverage`` near
+        90 % and ``r_squared`` near 1 say that predictions and intervals can be relied on.
+        """
+        return self._run(ops.cross_validate(self._policy, self.name))
+
+    def expected_gain(self, runs: int = 10) -> r.ExpectedGain:
+        """Returns by how much the next runs are expected to enlarge the hypervolume of the
+        posterior front, and what they cost: whether going on is worthwhile.
+
+        The runs are those that would be handed out together; seeing results in between is
+        expected to gain at least as much, if the model is right. ``runs`` is at most 50.
+        """
+        return self._run(ops.expected_gain(self._policy, self.name, runs))
 
     def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
         """Returns what all runs of the study cost together."""

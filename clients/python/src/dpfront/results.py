@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, overload
 
@@ -450,6 +450,115 @@ class Recommendation(display.Shown):
 
     def _card(self) -> display.Card:
         return display.recommendation(self)
+
+
+@dataclass(frozen=True)
+class ValidationPoint:
+    """A measurement, and what the model predicts for it without the runs of its configuration."""
+
+    trial: int
+    """Number of the trial that first measured the configuration."""
+    step: int
+    """Of the measurement, for studies with a checkpoint parameter."""
+    observed: float
+    """The mean of the configuration's runs."""
+    predicted: Prediction
+    """The interval holds the measurement with a probability of 90 %: it includes noise."""
+
+    @property
+    def within(self) -> bool:
+        """Whether the measurement lies within the interval."""
+        return self.predicted.lower <= self.observed <= self.predicted.upper
+
+
+@dataclass(frozen=True)
+class ObjectiveValidation:
+    """How well the model predicts one objective where it does not know it."""
+
+    metric: str
+    points: tuple[ValidationPoint, ...]
+    """The measurements that the model was made of."""
+    coverage: float | None
+    """Share of the measurements within their 90 % intervals; None without points."""
+    r_squared: float | None
+    """Share of the variance that the predictions explain, on the scale of the objective's
+    transform; None if the measurements do not vary."""
+
+
+@dataclass(frozen=True, repr=False)
+class Validation(display.Shown):
+    """How well the model of a study predicts measurements that it does not know."""
+
+    objectives: tuple[ObjectiveValidation, ...]
+    """The measured objectives; empty without a model."""
+    revision: int
+    warnings: tuple[ResultWarning, ...]
+
+    def _card(self) -> display.Card:
+        return display.validation(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each measurement. It needs pandas."""
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame(
+            [
+                {
+                    "metric": o.metric,
+                    "trial": p.trial,
+                    "step": p.step,
+                    "observed": p.observed,
+                    "predicted": p.predicted.median,
+                    "lower": p.predicted.lower,
+                    "upper": p.predicted.upper,
+                    "within": p.within,
+                }
+                for o in self.objectives
+                for p in o.points
+            ]
+        )
+        return frame
+
+
+@dataclass(frozen=True)
+class GainPoint:
+    """What a number of further runs is expected to gain."""
+
+    runs: int
+    gain: float
+    """By how much the hypervolume of the posterior front grows, on average."""
+    lower: float
+    """5 % quantile over what the runs may show; negative if the front may turn out worse."""
+    upper: float
+    """95 % quantile."""
+    probability: float
+    """That the gain exceeds 1 % of today's hypervolume."""
+    cost: float | None
+    """Of these runs, on average; None if no run has reported its cost."""
+
+
+@dataclass(frozen=True, repr=False)
+class ExpectedGain(display.Shown):
+    """By how much the next runs are expected to enlarge the hypervolume of the posterior front."""
+
+    hypervolume: float
+    """Of the posterior front today."""
+    points: tuple[GainPoint, ...]
+    """After one more run, two, and so on; empty without a model."""
+    cost_unit: str
+    """The study's cost metric, its checkpoint parameter, or "runs"."""
+    revision: int
+    warnings: tuple[ResultWarning, ...]
+
+    def _card(self) -> display.Card:
+        return display.expected_gain(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each number of runs. It needs pandas."""
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame([asdict(p) for p in self.points])
+        return frame
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,6 +23,7 @@ from dpfront.plot import _data as data
 __all__ = [
     "Backend",
     "epsilon_over_epochs",
+    "fit",
     "front",
     "history",
     "learning_curves",
@@ -109,6 +110,15 @@ def epsilon_over_epochs(
 ) -> Any:
     """Draws how ε grows during runs, as `Study.epsilon_curves` computes it."""
     return _draw(data.epsilon_over_epochs(curves), backend, ax)
+
+
+def fit(info: r.StudyInfo, validation: r.Validation, *, backend: Backend = "matplotlib") -> Any:
+    """Draws what the model predicts for every configuration without its runs over what they
+    measured, with 90 % intervals: a picture for every measured objective.
+
+    A model that predicts well has nine of ten intervals on the diagonal.
+    """
+    return _draw(data.fit(info, validation), backend)
 
 
 def _draw(what: data.Chart | data.Parallel, backend: str, ax: Any = None) -> Any:

@@ -418,3 +418,36 @@ def epsilon_over_epochs(curves: Sequence[r.EpsilonCurve]) -> Chart:
     note = f"upper bound of ε for {g.covers}; {display.guarantee_terms(g)}"
     log = all(e > 0 for s in series for e in s.y)
     return Chart(f"ε over {unit}", (Panel(unit, "ε", tuple(series), y_log=log),), note)
+
+
+# --- fit --------------------------------------------------------------------------------
+
+
+def fit(info: r.StudyInfo, validation: r.Validation) -> Chart:
+    """Returns the picture of predictions over measurements, a panel for every objective."""
+    logs = {m.id for m in info.raw.spec.metrics if m.transform == metric_pb2.TRANSFORM_LOG}
+    panels = tuple(_fit(o, o.metric in logs) for o in validation.objectives if o.points)
+    if not panels:
+        raise ValueError("there is nothing to compare: no measurement has made a model yet")
+    title = f"Fit of the model of {info.id}"
+    return Chart(title, panels, "without the runs of each configuration; 90 % intervals with noise")
+
+
+def _fit(o: r.ObjectiveValidation, log: bool) -> Panel:
+    both = [v for p in o.points for v in (p.observed, p.predicted.median)]
+    ends = (min(both), max(both))
+    label = f"{o.coverage:.0%} within" if o.coverage is not None else ""
+    if o.r_squared is not None:
+        label += f", R² = {o.r_squared:.2f}"
+    series = (
+        Series(ends, ends, "as measured", "behind", line=True),
+        Series(
+            tuple(p.observed for p in o.points),
+            tuple(p.predicted.median for p in o.points),
+            label,
+            y_interval=tuple((p.predicted.lower, p.predicted.upper) for p in o.points),
+            hover=tuple(f"trial {p.trial}" + (f" at {p.step}" if p.step else "") for p in o.points),
+        ),
+    )
+    log = log and all(v > 0 for p in o.points for v in (p.observed, p.predicted.lower))
+    return Panel(f"{o.metric}, measured", f"{o.metric}, predicted", series, log, log)
