@@ -70,7 +70,7 @@ func (a *Analyses) ForecastGain(ctx context.Context, req *dparetov1.ForecastGain
 	resp.Hypervolume = forecast.Hypervolume
 	for k, g := range forecast.Gains {
 		resp.Points = append(resp.Points, &dparetov1.GainPoint{
-			Runs:        int32(k + 1), //nolint:gosec // at most maxRuns
+			Runs:        int32(k + 1),
 			Gain:        &dparetov1.IntervalEstimate{Value: g.Mean, Lower: g.Lower, Upper: g.Upper},
 			Cost:        defined(g.Cost),
 			Probability: g.Probability,

@@ -75,7 +75,7 @@ func naiveGains(t *testing.T, m *model.Model, pending, next []analysis.Run, draw
 		for k, run := range slices.Concat(pending, next) {
 			for j, gp := range gps {
 				if gp != nil {
-					gps[j] = outcome(t, m, j, gp, run, k, rng)
+					gps[j] = outcome(t, m, gp, run, k, rng)
 				}
 			}
 			points = append(points, run...)
@@ -93,7 +93,7 @@ func naiveGains(t *testing.T, m *model.Model, pending, next []analysis.Run, draw
 
 // outcome returns a surrogate that knows an outcome of a run drawn from itself. The noise that
 // the checkpoints of a run share is drawn from its definition.
-func outcome(t *testing.T, m *model.Model, j int, gp *surrogate.GP, run analysis.Run, k int, rng *rand.Rand) *surrogate.GP {
+func outcome(t *testing.T, m *model.Model, gp *surrogate.GP, run analysis.Run, k int, rng *rand.Rand) *surrogate.GP {
 	t.Helper()
 	p := m.Problem()
 	c := p.CheckpointIndex()
