@@ -82,8 +82,16 @@ func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, Observed, float
 		return nil, Observed{}, 0, err
 	}
 	obs, _ := data.surrogate()
-	gp, err := surrogate.NewWithBase(nil, h, obs, f.bases[j].gp)
+	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, f.bases[j].gp)
 	return gp, Observed{data.configuration, data.y, data.runs}, data.typicalNoise(obs), err
+}
+
+// kernel returns the kernel of the surrogates of metrics.
+func (f *fitter) kernel() surrogate.Kernel {
+	if f.options.Smooth {
+		return surrogate.SquaredExponential{}
+	}
+	return surrogate.Matern52{}
 }
 
 // runsPerTrial returns the median number of runs behind an evaluation.
@@ -117,7 +125,7 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 	b := base{digest: data.digest(0, learned), noise: data.typicalNoise(obs)}
 	var ok bool
 	if b.gp, ok = f.options.Cache.earlierSurrogate(b.digest); !ok {
-		if b.gp, err = surrogate.New(nil, h, obs); err != nil {
+		if b.gp, err = surrogate.New(f.kernel(), h, obs); err != nil {
 			return err
 		}
 		f.options.Cache.putEarlierSurrogate(b.digest, b.gp)
@@ -185,7 +193,7 @@ func (f *fitter) input(c *suggest.Configuration) []float64 {
 // observe gathers the data of metric j in the given configurations.
 func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeInfeasible bool) (*observations, error) {
 	o := &f.metrics[j]
-	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, tied: f.tied}
+	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, smooth: f.options.Smooth, tied: f.tied}
 	data.reserve(len(configurations))
 	checkpoint := f.problem.CheckpointIndex()
 	worst := math.NaN()
@@ -323,6 +331,7 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparamet
 	options.Seed = seed
 	options.Start = start
 	options.Base = f.bases[j].gp
+	options.Kernel = f.kernel()
 	options.Tolerance = fitTolerance
 	options.Workers = f.options.Workers
 	options.Restarts = -1

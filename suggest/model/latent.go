@@ -15,6 +15,13 @@ import (
 // difference that few measurements resolve.
 const minFraction = 1e-3
 
+// OnScale returns an exact value of o on the scale of its transform. Values beyond what the scale
+// can show count as the nearest it can: see [suggest.Objective].Floor.
+func OnScale(o *suggest.Objective, v float64) float64 {
+	z, _ := latent(o, v, 0, 1)
+	return z
+}
+
 // smallCount is the count of successes or failures below which a sample variance says
 // little, so that the Jeffreys posterior gives the noise instead.
 const smallCount = 5

@@ -42,6 +42,10 @@ type Options struct {
 	// merit.
 	ForReading bool
 
+	// Smooth takes the metrics to be infinitely differentiable functions, by the kernel
+	// [surrogate.SquaredExponential], instead of twice differentiable ones.
+	Smooth bool
+
 	// Cache remembers what fits learn, so that the next model of a growing history, or
 	// another model of the same one, costs less. The caller owns it. nil remembers nothing.
 	Cache *Cache
@@ -140,6 +144,16 @@ type Observed struct {
 // must not change them.
 func (m *Model) Observed(j int) Observed { return m.observed[j] }
 
+// Likelihood returns the logarithm of the marginal likelihood of the measurements of metric j
+// under its surrogate, by which models of one history compare. It is 0 for a metric that is known
+// exactly.
+func (m *Model) Likelihood(j int) float64 {
+	if m.gps[j] == nil {
+		return 0
+	}
+	return m.gps[j].LogMarginalLikelihood()
+}
+
 // KnownNoise returns the noise variance of one typical run in metric j on the scale of its
 // surrogate, or NaN if it was learned.
 func (m *Model) KnownNoise(j int) float64 { return m.knownNoise[j] }
@@ -169,6 +183,12 @@ func (m *Model) predictions(distributions []acquisition.Distribution) []suggest.
 // predicts N(mean, variance).
 func (m *Model) Distribution(j int, mean, variance float64) acquisition.Distribution {
 	return distribution(&m.metrics[j], mean, variance)
+}
+
+// Prediction returns what the model says of objective j, in its own unit, where its surrogate
+// predicts N(mean, variance).
+func (m *Model) Prediction(j int, mean, variance float64) suggest.Prediction {
+	return prediction(&m.problem.Objectives[j], m.Distribution(j, mean, variance))
 }
 
 // Distributions appends the distributions of the costs at q to dst[:0]. x is a buffer for the

@@ -23,6 +23,7 @@ type observations struct {
 	deterministic bool        // there is no noise
 	homoscedastic bool        // unknown noise is the same everywhere
 	forReading    bool        // see ModelOptions
+	smooth        bool        // see Options
 	tied          []int       // see surrogate.Options
 }
 
@@ -175,6 +176,7 @@ func (d *observations) digest(seed uint64, before digest) digest {
 	flag(d.deterministic)
 	flag(d.homoscedastic)
 	flag(d.forReading)
+	flag(d.smooth)
 	word(uint64(len(d.tied)))
 	for _, t := range d.tied {
 		word(uint64(t))

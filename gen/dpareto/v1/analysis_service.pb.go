@@ -134,7 +134,8 @@ func (x *AnalyzeImportanceRequest) GetName() string {
 // Response of AnalyzeImportance.
 type AnalyzeImportanceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The objectives, in the order of the study's spec.
+	// The objectives, in the order of the study's spec. Measured ones are left out without a model,
+	// and computed ones that can be computed nowhere.
 	Objectives []*ObjectiveImportance `protobuf:"bytes,1,rep,name=objectives,proto3" json:"objectives,omitempty"`
 	// What a reader must know, such as NO_MODEL if nothing has been measured yet.
 	Warnings []*Warning `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
@@ -272,8 +273,11 @@ func (x *ObjectiveImportance) GetParameters() []*ParameterImportance {
 
 // What one parameter contributes to the variation of an objective (Sobol, "Global sensitivity
 // indices for nonlinear mathematical models and their Monte Carlo estimates", 2001). The
-// intervals hold the uncertainty of the model and of the sampling; for computed objectives the
-// latter alone.
+// intervals hold the uncertainty of the model, given its length scales, and of the sampling; for
+// computed objectives the latter alone. Two models of the measurements are compared, the one
+// behind the posterior front and one of smoother functions, and the likelier one is used. Where
+// measurements are few or noisy for the number of parameters, totals come out too large. ε of
+// DP-SGD is computed by an approximation that is good to a few per cent.
 type ParameterImportance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the parameter.
@@ -343,8 +347,8 @@ type AnalyzeSlicesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The configuration at which the other parameters are held. Default: the knee of the posterior
-	// front, or its middle point if it has no knee.
+	// The configuration at which the other parameters are held; the parameters that exist there, all
+	// of them. Default: the knee of the posterior front, or its middle point if it has no knee.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Number of values of a continuous parameter, in [2, 200]. Default 41. Integer, discrete and
 	// categorical parameters with fewer values have all of them.
@@ -407,7 +411,8 @@ func (x *AnalyzeSlicesRequest) GetPoints() int32 {
 // Response of AnalyzeSlices.
 type AnalyzeSlicesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The configuration at which the other parameters were held; empty without a model.
+	// The configuration at which the other parameters were held; empty without a model unless it was
+	// given.
 	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// One slice for each objective and parameter that is active at the configuration, in the
 	// order of the study's spec, by objective first.
@@ -694,7 +699,8 @@ func (x *AnalyzeContourRequest) GetPoints() int32 {
 // Response of AnalyzeContour.
 type AnalyzeContourResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The configuration at which the other parameters were held; empty without a model.
+	// The configuration at which the other parameters were held; empty if nothing is known of the
+	// objective.
 	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The values of the horizontal parameter, as in Slice.
 	XValues []*Value `protobuf:"bytes,2,rep,name=x_values,json=xValues,proto3" json:"x_values,omitempty"`

@@ -36,6 +36,7 @@ from dpfront.v1 import (
     analysis_service_pb2,
     front_service_pb2,
     method_pb2,
+    metric_pb2,
     parameter_pb2,
     privacy_pb2,
     privacy_service_pb2,
@@ -133,8 +134,8 @@ class Rules:
 
 _SERVICES = {
     "studies": study_service_pb2.DESCRIPTOR.services_by_name["StudyService"],
-    "analyses": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
     "fronts": front_service_pb2.DESCRIPTOR.services_by_name["FrontService"],
+    "analyses": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
     "privacy": privacy_service_pb2.DESCRIPTOR.services_by_name["PrivacyService"],
     "releases": release_service_pb2.DESCRIPTOR.services_by_name["ReleaseService"],
     "admin": admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"],
@@ -721,6 +722,56 @@ def expected_gain(policy: Policy, study: str, runs: int) -> Operation[r.Expected
         policy, f"forecast the gain of runs of {study}", "analyses", "ForecastGain", request
     )
     return read.expected_gain(answer)
+
+
+def importance(policy: Policy, study: str) -> Operation[r.Importance]:
+    answer: analysis_service_pb2.AnalyzeImportanceResponse = yield from call(
+        policy,
+        f"compute the importance of the parameters of {study}",
+        "analyses",
+        "AnalyzeImportance",
+        analysis_service_pb2.AnalyzeImportanceRequest(name=study),
+    )
+    return read.importance(answer)
+
+
+def slices(
+    policy: Policy, study: study_pb2.Study, params: Mapping[str, Any] | None, points: int
+) -> Operation[r.Slices]:
+    request = analysis_service_pb2.AnalyzeSlicesRequest(
+        name=study.name,
+        parameters=convert.to_values(params or {}, convert.kinds(study)),
+        points=points,
+    )
+    answer: analysis_service_pb2.AnalyzeSlicesResponse = yield from call(
+        policy, f"compute slices of {study.name}", "analyses", "AnalyzeSlices", request
+    )
+    return read.slices(answer, study)
+
+
+def contour(
+    policy: Policy,
+    study: study_pb2.Study,
+    x: str,
+    y: str,
+    metric: str,
+    params: Mapping[str, Any] | None,
+    points: int,
+) -> Operation[r.Contour]:
+    objectives = [m for m in study.spec.metrics if m.role == metric_pb2.METRIC_ROLE_OBJECTIVE]
+    measured = [m.id for m in objectives if m.HasField("reported")]
+    request = analysis_service_pb2.AnalyzeContourRequest(
+        name=study.name,
+        metric=metric or (measured or [objectives[0].id])[0],
+        x_parameter=x,
+        y_parameter=y,
+        parameters=convert.to_values(params or {}, convert.kinds(study)),
+        points=points,
+    )
+    answer: analysis_service_pb2.AnalyzeContourResponse = yield from call(
+        policy, f"compute a contour of {study.name}", "analyses", "AnalyzeContour", request
+    )
+    return read.contour(answer, request, study)
 
 
 # --- privacy ----------------------------------------------------------------------------

@@ -595,6 +595,28 @@ class AsyncStudy(StudyBase):
         """Computes how ε grows with the length of runs, as `Study.epsilon_curves` does."""
         return await self._run(ops.epsilon_curves(self._policy, self._message, trials, metric))
 
+    async def importance(self) -> r.Importance:
+        """Computes the importance of the parameters, as `Study.importance` does."""
+        return await self._run(ops.importance(self._policy, self.name))
+
+    async def slices(self, params: Mapping[str, Any] | None = None, *, points: int = 0) -> r.Slices:
+        """Computes the objectives along each parameter, as `Study.slices` does."""
+        return await self._run(ops.slices(self._policy, self._message, params, points))
+
+    async def contour(
+        self,
+        x: str,
+        y: str,
+        *,
+        metric: str = "",
+        params: Mapping[str, Any] | None = None,
+        points: int = 0,
+    ) -> r.Contour:
+        """Computes an objective over two parameters, as `Study.contour` does."""
+        return await self._run(
+            ops.contour(self._policy, self._message, x, y, metric, params, points)
+        )
+
     async def recommend(
         self,
         *,

@@ -833,6 +833,44 @@ class Study(StudyBase):
         """
         return self._run(ops.epsilon_curves(self._policy, self._message, trials, metric))
 
+    # --- analyses
+
+    def importance(self) -> r.Importance:
+        """Computes how much each parameter contributes to the variation of each objective: Sobol
+        indices with 90 % intervals. It prints as a table.
+        """
+        return self._run(ops.importance(self._policy, self.name))
+
+    def slices(self, params: Mapping[str, Any] | None = None, *, points: int = 0) -> r.Slices:
+        """Computes what the model expects of the objectives along each parameter.
+
+        Args:
+            params: The configuration at which the other parameters are held; by default the knee
+                of the posterior front, or its middle point.
+            points: Number of values of a continuous parameter, by default 41.
+        """
+        return self._run(ops.slices(self._policy, self._message, params, points))
+
+    def contour(
+        self,
+        x: str,
+        y: str,
+        *,
+        metric: str = "",
+        params: Mapping[str, Any] | None = None,
+        points: int = 0,
+    ) -> r.Contour:
+        """Computes what the model expects of an objective over two parameters.
+
+        Args:
+            x: Id of the horizontal parameter.
+            y: Id of the vertical one.
+            metric: Id of the objective; by default the first that is measured.
+            params: As in `slices`.
+            points: Number of values on each axis, by default 25.
+        """
+        return self._run(ops.contour(self._policy, self._message, x, y, metric, params, points))
+
     # --- pictures: dpfront.plot explains them and their arguments
 
     def plot_front(
@@ -891,6 +929,40 @@ class Study(StudyBase):
         """Draws how ε grows during runs (`epsilon_curves`)."""
         curves = self.epsilon_curves(trials, metric=metric)
         return plot.epsilon_over_epochs(curves, backend=backend, ax=ax)
+
+    def plot_importance(self, *, backend: plot.Backend = "matplotlib", ax: Any = None) -> Any:
+        """Draws the importance of the parameters (`dpfront.plot.importance`)."""
+        return plot.importance(self.importance(), backend=backend, ax=ax)
+
+    def plot_slice(
+        self,
+        *parameters: str,
+        metric: str = "",
+        params: Mapping[str, Any] | None = None,
+        points: int = 0,
+        backend: plot.Backend = "matplotlib",
+        ax: Any = None,
+    ) -> Any:
+        """Draws objectives along parameters, by default all (`dpfront.plot.slices`)."""
+        found = self.slices(params, points=points)
+        return plot.slices(
+            self._info, found, parameters=parameters, metric=metric, backend=backend, ax=ax
+        )
+
+    def plot_contour(
+        self,
+        x: str,
+        y: str,
+        *,
+        metric: str = "",
+        params: Mapping[str, Any] | None = None,
+        points: int = 0,
+        backend: plot.Backend = "matplotlib",
+        ax: Any = None,
+    ) -> Any:
+        """Draws an objective over two parameters (`dpfront.plot.contour`)."""
+        found = self.contour(x, y, metric=metric, params=params, points=points)
+        return plot.contour(self._info, found, backend=backend, ax=ax)
 
     def recommend(
         self,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
     from dpfront.v1 import (
+        analysis_service_pb2,
         front_service_pb2,
         privacy_pb2,
         privacy_service_pb2,
@@ -30,14 +31,18 @@ __all__ = [
     "Artifact",
     "Calibration",
     "Charge",
+    "Contour",
     "EpsilonCurve",
+    "Estimate",
     "Front",
     "FrontPoint",
     "FrontValue",
     "Guarantee",
     "HypervolumePoint",
+    "Importance",
     "LedgerInfo",
     "Measurement",
+    "ParameterImportance",
     "PastAttempt",
     "Prediction",
     "PrivacyLedger",
@@ -47,6 +52,8 @@ __all__ = [
     "Release",
     "ReleasedPoint",
     "ResultWarning",
+    "Slice",
+    "Slices",
     "StudyChange",
     "StudyChanged",
     "StudyInfo",
@@ -559,6 +566,118 @@ class ExpectedGain(display.Shown):
 
         frame: pandas.DataFrame = pandas.DataFrame([asdict(p) for p in self.points])
         return frame
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate with its central 90 % interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class ParameterImportance:
+    """What a parameter contributes to the variation of an objective: its Sobol indices."""
+
+    metric: str
+    parameter: str
+    first_order: Estimate
+    """Share of the variance that the parameter explains by itself."""
+    total: Estimate
+    """Share that it explains by itself and together with others."""
+
+
+@dataclass(frozen=True, repr=False)
+class Importance(display.Shown):
+    """The importance of the parameters for each objective, over the whole search space."""
+
+    parameters: tuple[ParameterImportance, ...]
+    """By objective, then by parameter, in the order of the study."""
+    variances: Mapping[str, Estimate]
+    """Of the objectives, on the scale of their transforms."""
+    transforms: Mapping[str, str]
+    warnings: tuple[ResultWarning, ...]
+    raw: analysis_service_pb2.AnalyzeImportanceResponse = field(repr=False, compare=False)
+
+    def _card(self) -> display.Card:
+        return display.importance(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each objective and parameter. It needs pandas."""
+        return _frame(display.importance_rows(self), self.warnings)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """An objective along one parameter."""
+
+    metric: str
+    parameter: str
+    values: tuple[Scalar, ...]
+    predictions: tuple[Prediction, ...]
+    """At the values. Those of computed objectives are exact and have no width."""
+
+
+@dataclass(frozen=True, repr=False)
+class Slices(display.Shown):
+    """The objectives along each parameter, the others held at one configuration."""
+
+    params: Mapping[str, Scalar]
+    """The configuration; empty if nothing is known yet."""
+    slices: tuple[Slice, ...]
+    """By objective, then by parameter, in the order of the study."""
+    epsilons: Mapping[str, str]
+    """What the objectives that are ε say, by id."""
+    warnings: tuple[ResultWarning, ...]
+    raw: analysis_service_pb2.AnalyzeSlicesResponse = field(repr=False, compare=False)
+
+    def _card(self) -> display.Card:
+        return display.slices(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each value of each slice. It needs pandas."""
+        return _frame(display.slice_rows(self), self.warnings, self.epsilons)
+
+
+@dataclass(frozen=True, repr=False)
+class Contour(display.Shown):
+    """An objective over two parameters, the others held at one configuration."""
+
+    metric: str
+    x: str
+    """Id of the horizontal parameter."""
+    y: str
+    params: Mapping[str, Scalar]
+    """The configuration; empty if nothing is known yet."""
+    x_values: tuple[Scalar, ...]
+    y_values: tuple[Scalar, ...]
+    predictions: tuple[tuple[Prediction, ...], ...]
+    """A row for each value of y. NaN where the objective cannot be computed."""
+    epsilons: Mapping[str, str]
+    """What the objectives that are ε say, by id."""
+    warnings: tuple[ResultWarning, ...]
+    raw: analysis_service_pb2.AnalyzeContourResponse = field(repr=False, compare=False)
+
+    def _card(self) -> display.Card:
+        return display.contour(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each place. It needs pandas."""
+        return _frame(display.contour_rows(self), self.warnings, self.epsilons)
+
+
+def _frame(
+    rows: Sequence[Mapping[str, Scalar]],
+    warnings: Sequence[ResultWarning],
+    epsilons: Mapping[str, str] | None = None,
+) -> pandas.DataFrame:
+    import pandas
+
+    frame: pandas.DataFrame = pandas.DataFrame(rows)
+    frame.attrs.update(warnings=[str(w) for w in warnings], guarantees=dict(epsilons or {}))
+    return frame
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,38 +4,29 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// gain prints by how much further runs of a study are expected to enlarge its hypervolume.
-func gain(ctx context.Context, call *remote.Call, study string, runs int32) error {
-	resp, err := call.Analyses.ForecastGain(ctx, &dparetov1.ForecastGainRequest{Name: study, Runs: runs})
+// askGain asks by how much further runs are expected to enlarge the hypervolume.
+func askGain(ctx context.Context, q *question) (*answer, error) {
+	resp, err := q.call.Analyses.ForecastGain(ctx, &dparetov1.ForecastGainRequest{Name: q.study.GetName(), Runs: q.flags.gain})
 	if err != nil {
-		return &remote.CallError{Action: "forecast the gain of runs of " + study, Err: err}
+		return nil, q.failed("forecast the gain of further runs", err)
 	}
-	if err := call.Out.Heading(gainHeading(resp)); err != nil {
-		return err
-	}
-	return view.Print(call.Out, gainTable(resp), resp)
-}
-
-// gainHeading returns what all runs together are expected to gain, and the warnings.
-func gainHeading(resp *dparetov1.ForecastGainResponse) []string {
-	line := "hypervolume of the posterior front: " + output.Number(resp.GetHypervolume())
+	section := output.Section{Title: "Expected gain of the next runs", Table: gainTable(resp)}
 	if n := len(resp.GetPoints()); n > 0 {
 		g := resp.GetPoints()[n-1].GetGain()
-		line += fmt.Sprintf("; %d more runs are expected to gain %s (90 %% interval %s to %s)", n, output.Number(g.GetValue()), output.Number(g.GetLower()), output.Number(g.GetUpper()))
+		section.Notes = append(section.Notes, fmt.Sprintf("hypervolume of the posterior front: %s; %d more runs are expected to gain %s (90 %% interval %s to %s)",
+			output.Number(resp.GetHypervolume()), n, output.Number(g.GetValue()), output.Number(g.GetLower()), output.Number(g.GetUpper())))
 	}
-	return append([]string{line}, notes(resp.GetWarnings())...)
+	return &answer{resp, resp.GetWarnings(), section}, nil
 }
 
 // gainTable returns a row for each number of runs.
 func gainTable(resp *dparetov1.ForecastGainResponse) *output.Table {
-	t := &output.Table{Columns: []string{"runs", "gain", "lower", "upper", "probability"}}
-	hasCost := resp.GetCostUnit() != "runs"
+	t := &output.Table{Columns: []string{"runs", "gain", "lower", "upper", "probability_of_1%"}}
+	hasCost := resp.GetCostUnit() != "runs" // which the first column has
 	if hasCost {
 		t.Columns = append(t.Columns, "cost_"+resp.GetCostUnit())
 	}
