@@ -9,6 +9,13 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
+// Columns of these sections.
+const (
+	columnMetric = "metric"
+	columnLower  = "lower"
+	columnUpper  = "upper"
+)
+
 // askFit asks how well the model predicts measurements that it does not know.
 func askFit(ctx context.Context, q *question) (*answer, error) {
 	resp, err := q.call.Analyses.CrossValidate(ctx, &dparetov1.CrossValidateRequest{Name: q.study.GetName()})
@@ -17,7 +24,7 @@ func askFit(ctx context.Context, q *question) (*answer, error) {
 	}
 	section := output.Section{
 		Title: "Fit: what the model predicts for each configuration without the runs of it",
-		Table: &output.Table{Columns: []string{"metric", "trial", "step", "observed", "predicted", "lower", "upper", "within"}},
+		Table: &output.Table{Columns: []string{columnMetric, "trial", "step", "observed", "predicted", columnLower, columnUpper, "within"}},
 	}
 	for _, o := range resp.GetObjectives() {
 		if !q.shows(o.GetMetric()) {

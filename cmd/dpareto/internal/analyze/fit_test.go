@@ -25,13 +25,13 @@ func TestFitAndGain(t *testing.T) {
 	}
 	var answer struct {
 		Gain struct {
-			Hypervolume float64
+			Hypervolume float64 `json:"hypervolume"`
 			Points      []struct {
-				Runs int
-				Cost float64
-			}
+				Runs int     `json:"runs"`
+				Cost float64 `json:"cost"`
+			} `json:"points"`
 			CostUnit string `json:"cost_unit"`
-		}
+		} `json:"gain"`
 	}
 	if err := json.Unmarshal([]byte(clitest.Succeed(t, "study analyze svt --gain 3 -o json")), &answer); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func askGain(ctx context.Context, q *question) (*answer, error) {
 
 // gainTable returns a row for each number of runs.
 func gainTable(resp *dparetov1.ForecastGainResponse) *output.Table {
-	t := &output.Table{Columns: []string{"runs", "gain", "lower", "upper", "probability_of_1%"}}
+	t := &output.Table{Columns: []string{"runs", "gain", columnLower, columnUpper, "probability_of_1%"}}
 	hasCost := resp.GetCostUnit() != "runs" // which the first column has
 	if hasCost {
 		t.Columns = append(t.Columns, "cost_"+resp.GetCostUnit())
