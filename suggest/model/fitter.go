@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/dpareto/dpareto/suggest"
@@ -64,26 +65,46 @@ func tied(s *space.Space) []int {
 	return scales
 }
 
-// fit returns the surrogate of metric j, and the noise variance of one typical run
-// if that is known, else NaN.
-func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, float64, error) {
+// fit returns the surrogate of metric j, the noise variance of one typical run
+// if that is known, else NaN, and what draws variants of the surrogate.
+func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, float64, variants, error) {
 	if err := f.fitBase(ctx, j); err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
 	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil {
-		return f.bases[j].gp, f.bases[j].noise, nil
+		return f.bases[j].gp, f.bases[j].noise, nil, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	h, _, err := f.learn(ctx, j, len(f.runs))
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
 	obs, _ := data.surrogate()
-	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, f.bases[j].gp)
-	return gp, data.typicalNoise(obs), err
+	base := f.bases[j].gp
+	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, base)
+	draw := func(count int, rng *rand.Rand) ([]*surrogate.GP, error) {
+		few, err := f.observe(j, f.sampled(len(f.runs)), false)
+		if err != nil {
+			return nil, err
+		}
+		learned, options := few.surrogate()
+		options.Kernel, options.Base = f.kernel(), base
+		all, err := surrogate.Spread(learned, options, h, count, rng)
+		if err != nil {
+			return nil, err
+		}
+		gps := make([]*surrogate.GP, count)
+		for i := range gps {
+			if gps[i], err = surrogate.NewWithBase(f.kernel(), all[i], obs, base); err != nil {
+				return nil, err
+			}
+		}
+		return gps, nil
+	}
+	return gp, data.typicalNoise(obs), draw, err
 }
 
 // kernel returns the kernel of the surrogates of metrics.

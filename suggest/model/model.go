@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/dpareto/dpareto/suggest"
@@ -65,6 +66,7 @@ type Model struct {
 	configurations []suggest.Configuration // that the model was made of
 	gps            []*surrogate.GP         // by metric, nil for an exact one
 	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
+	variants       []variants              // by metric, nil for one that was not fitted to this history
 	runsPerTrial   float64                 // typically
 	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
 }
@@ -89,13 +91,14 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		configurations: f.pooled(),
 		gps:            make([]*surrogate.GP, len(f.metrics)),
 		knownNoise:     make([]float64, len(f.metrics)),
+		variants:       make([]variants, len(f.metrics)),
 	}
 	for j := range f.metrics {
 		if f.metrics[j].Known != nil && !o.ModelKnown {
 			continue
 		}
 		var err error
-		m.gps[j], m.knownNoise[j], err = f.fit(ctx, j)
+		m.gps[j], m.knownNoise[j], m.variants[j], err = f.fit(ctx, j)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -132,6 +135,19 @@ func (m *Model) Likelihood(j int) float64 {
 		return 0
 	}
 	return m.gps[j].LogMarginalLikelihood()
+}
+
+// variants draws surrogates of a metric with other hyperparameters.
+type variants func(count int, rng *rand.Rand) ([]*surrogate.GP, error)
+
+// Variants draws count surrogates of metric j whose hyperparameters are draws from about their
+// posterior, see [surrogate.Spread]. They are all Surrogate(j) where that belongs to an earlier
+// study. The model must come from [Fit] and have a surrogate for the metric.
+func (m *Model) Variants(j, count int, rng *rand.Rand) ([]*surrogate.GP, error) {
+	if m.variants[j] == nil {
+		return slices.Repeat([]*surrogate.GP{m.gps[j]}, count), nil
+	}
+	return m.variants[j](count, rng)
 }
 
 // KnownNoise returns the noise variance of one typical run in metric j on the scale of its
