@@ -18,15 +18,17 @@ import (
 const (
 	// evaluations is about the number of points at which an objective is evaluated for its
 	// importances.
-	evaluations = 12_000
+	evaluations = 6_000
 	// replicates is the number of independent designs that these points are divided among.
 	replicates = 16
 	// leastPoints is the smallest number of points of a design before coordinates are exchanged.
 	leastPoints = 8
-	// paths is the number of functions drawn from a posterior.
-	paths = 64
+	// variants is the number of surrogates with different hyperparameters.
+	variants = 16
+	// paths is the number of functions drawn from each.
+	paths = 4
 	// frequencies is the number of random frequencies of these functions.
-	frequencies = 512
+	frequencies = 256
 	// resamples is the number of bootstrap samples of the designs, for each of the functions.
 	resamples = 4
 	// knownResamples is that number for a known objective.
@@ -68,8 +70,7 @@ type Sensitivity struct {
 // designs, which are resampled for every function. So the intervals hold the uncertainty of the
 // posterior and of the estimate, as in L. Le Gratiet, C. Cannamela, B. Iooss, "A Bayesian Approach
 // for Global Sensitivity Analysis of (Multifidelity) Computer Codes", SIAM/ASA Journal on
-// Uncertainty Quantification 2, 2014. They do not hold the uncertainty of the hyperparameters.
-// Where measurements are few or noisy for the number of parameters, the posterior has interactions
+// Uncertainty Quantification 2, 2014. The functions have different hyperparameters, too. Where measurements are few or noisy for the number of parameters, the posterior has interactions
 // that the function may lack, and total indices come out too large. Estimates are medians.
 // Importance returns the context's error.
 func Importance(ctx context.Context, p *suggest.Problem, models []*model.Model, j int, seed uint64) (*Sensitivity, error) {
@@ -103,7 +104,7 @@ type functions struct {
 	space *space.Space
 	count int
 	known func(space.Point) float64 // or nil
-	paths *surrogate.Paths          // or nil
+	paths []*surrogate.Paths        // or nil
 }
 
 func newFunctions(p *suggest.Problem, m *model.Model, j int, seed uint64) (*functions, error) {
@@ -119,10 +120,20 @@ func newFunctions(p *suggest.Problem, m *model.Model, j int, seed uint64) (*func
 		}
 		return f, nil
 	}
-	f.count = paths
-	var err error
-	f.paths, err = m.Surrogate(j).Paths(sample.Stream(seed, ^int64(j), sample.Sensitivity), paths, frequencies)
-	return f, err
+	f.count = variants * paths
+	rng := sample.Stream(seed, ^int64(j), sample.Sensitivity)
+	gps, err := m.Variants(j, variants, rng)
+	if err != nil {
+		return nil, err
+	}
+	for _, gp := range gps {
+		drawn, err := gp.Paths(rng, paths, frequencies)
+		if err != nil {
+			return nil, err
+		}
+		f.paths = append(f.paths, drawn)
+	}
+	return f, nil
 }
 
 // evaluate stores the values at points of the unit cube: count values a point.
@@ -136,8 +147,15 @@ func (f *functions) evaluate(dst []float64, points [][]float64) {
 			inputs[i] = f.space.Encode(nil, q)
 		}
 	}
-	if f.known == nil {
-		f.paths.Evaluate(dst, inputs)
+	if f.known != nil {
+		return
+	}
+	part := make([]float64, len(points)*paths)
+	for k, drawn := range f.paths {
+		drawn.Evaluate(part, inputs)
+		for i := range points {
+			copy(dst[i*f.count+k*paths:], part[i*paths:(i+1)*paths])
+		}
 	}
 }
 

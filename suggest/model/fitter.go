@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/dpareto/dpareto/suggest"
@@ -64,26 +65,53 @@ func tied(s *space.Space) []int {
 	return scales
 }
 
-// fit returns the surrogate of metric j, what it observed, and the noise variance of one
-// typical run if that is known, else NaN.
-func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, Observed, float64, error) {
+// fitted is what a fit of one metric gives.
+type fitted struct {
+	gp       *surrogate.GP
+	observed Observed
+	noise    float64  // variance of one typical run if that is known, else NaN
+	draw     variants // draws variants of the surrogate
+}
+
+// fit fits the surrogate of metric j.
+func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	if err := f.fitBase(ctx, j); err != nil {
-		return nil, Observed{}, 0, err
+		return fitted{}, err
 	}
 	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
 	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil {
-		return f.bases[j].gp, Observed{}, f.bases[j].noise, nil
+		return fitted{gp: f.bases[j].gp, noise: f.bases[j].noise}, nil
 	}
 	if err != nil {
-		return nil, Observed{}, 0, err
+		return fitted{}, err
 	}
 	h, _, err := f.learn(ctx, j, len(f.runs))
 	if err != nil {
-		return nil, Observed{}, 0, err
+		return fitted{}, err
 	}
 	obs, _ := data.surrogate()
-	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, f.bases[j].gp)
-	return gp, Observed{data.configuration, data.y, data.runs}, data.typicalNoise(obs), err
+	base := f.bases[j].gp
+	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, base)
+	draw := func(count int, rng *rand.Rand) ([]*surrogate.GP, error) {
+		few, err := f.observe(j, f.sampled(len(f.runs)), false)
+		if err != nil {
+			return nil, err
+		}
+		learned, options := few.surrogate()
+		options.Kernel, options.Base = f.kernel(), base
+		all, err := surrogate.Spread(learned, options, h, count, rng)
+		if err != nil {
+			return nil, err
+		}
+		gps := make([]*surrogate.GP, count)
+		for i := range gps {
+			if gps[i], err = surrogate.NewWithBase(f.kernel(), all[i], obs, base); err != nil {
+				return nil, err
+			}
+		}
+		return gps, nil
+	}
+	return fitted{gp, Observed{data.configuration, data.y, data.runs}, data.typicalNoise(obs), draw}, err
 }
 
 // kernel returns the kernel of the surrogates of metrics.

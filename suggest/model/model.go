@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/dpareto/dpareto/suggest"
@@ -66,6 +67,7 @@ type Model struct {
 	gps            []*surrogate.GP         // by metric, nil for an exact one
 	observed       []Observed              // by metric
 	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
+	variants       []variants              // by metric, nil for one that was not fitted to this history
 	runsPerTrial   float64                 // typically
 	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
 }
@@ -91,13 +93,14 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		gps:            make([]*surrogate.GP, len(f.metrics)),
 		observed:       make([]Observed, len(f.metrics)),
 		knownNoise:     make([]float64, len(f.metrics)),
+		variants:       make([]variants, len(f.metrics)),
 	}
 	for j := range f.metrics {
 		if f.metrics[j].Known != nil && !o.ModelKnown {
 			continue
 		}
-		var err error
-		m.gps[j], m.observed[j], m.knownNoise[j], err = f.fit(ctx, j)
+		fit, err := f.fit(ctx, j)
+		m.gps[j], m.observed[j], m.knownNoise[j], m.variants[j] = fit.gp, fit.observed, fit.noise, fit.draw
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -152,6 +155,19 @@ func (m *Model) Likelihood(j int) float64 {
 		return 0
 	}
 	return m.gps[j].LogMarginalLikelihood()
+}
+
+// variants draws surrogates of a metric with other hyperparameters.
+type variants func(count int, rng *rand.Rand) ([]*surrogate.GP, error)
+
+// Variants draws count surrogates of metric j whose hyperparameters are draws from about their
+// posterior, see [surrogate.Spread]. They are all Surrogate(j) where that belongs to an earlier
+// study. The model must come from [Fit] and have a surrogate for the metric.
+func (m *Model) Variants(j, count int, rng *rand.Rand) ([]*surrogate.GP, error) {
+	if m.variants[j] == nil {
+		return slices.Repeat([]*surrogate.GP{m.gps[j]}, count), nil
+	}
+	return m.variants[j](count, rng)
 }
 
 // KnownNoise returns the noise variance of one typical run in metric j on the scale of its

@@ -52,6 +52,7 @@ SERVICES = {
     "FrontService": ("fronts", front_service_pb2),
     "AnalysisService": ("analyses", analysis_service_pb2),
     "PrivacyService": ("privacy", privacy_service_pb2),
+    "AnalysisService": ("analyses", analysis_service_pb2),
     "ReleaseService": ("releases", release_service_pb2),
     "AdminService": ("admin", admin_service_pb2),
 }

@@ -273,7 +273,7 @@ func (x *ObjectiveImportance) GetParameters() []*ParameterImportance {
 
 // What one parameter contributes to the variation of an objective (Sobol, "Global sensitivity
 // indices for nonlinear mathematical models and their Monte Carlo estimates", 2001). The
-// intervals hold the uncertainty of the model, given its length scales, and of the sampling; for
+// intervals hold the uncertainty of the model and of the sampling; for
 // computed objectives the latter alone. Two models of the measurements are compared, the one
 // behind the posterior front and one of smoother functions, and the likelier one is used. Where
 // measurements are few or noisy for the number of parameters, totals come out too large. ε of

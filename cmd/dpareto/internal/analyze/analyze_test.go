@@ -28,13 +28,17 @@ func TestAnalyze(t *testing.T) {
 		var answer struct {
 			Importance struct {
 				Objectives []struct {
-					Metric     string
+					Metric     string `json:"metric"`
 					Parameters []struct {
-						Parameter string
-						Total     struct{ Value, Lower, Upper float64 }
-					}
-				}
-			}
+						Parameter string `json:"parameter"`
+						Total     struct {
+							Value float64 `json:"value"`
+							Lower float64 `json:"lower"`
+							Upper float64 `json:"upper"`
+						} `json:"total"`
+					} `json:"parameters"`
+				} `json:"objectives"`
+			} `json:"importance"`
 		}
 		if err := json.Unmarshal([]byte(clitest.Succeed(t, "study analyze svt --importance -o json")), &answer); err != nil {
 			t.Fatal(err)
@@ -62,8 +66,10 @@ func TestAnalyze(t *testing.T) {
 			Contour struct {
 				XValues     []float64 `json:"x_values"`
 				YValues     []float64 `json:"y_values"`
-				Predictions []struct{ Median float64 }
-			}
+				Predictions []struct {
+					Median float64 `json:"median"`
+				} `json:"predictions"`
+			} `json:"contour"`
 		}
 		if err := json.Unmarshal([]byte(clitest.Succeed(t, "study analyze svt --contour noise_scale,cutoff --metric epsilon --points 3 -o json")), &answer); err != nil {
 			t.Fatal(err)
