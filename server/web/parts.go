@@ -14,12 +14,21 @@ type part func(ctx context.Context, request *partRequest) (any, error)
 type partRequest struct {
 	Study string     // its name
 	Query url.Values // settings of the view
+	// Early shows what a part has while it is still being made; nil where the reader waits for all
+	// of it. Last is the part as it was sent last on the same stream, nil at first.
+	Early func(data any) error
+	Last  any
 }
 
 // parts returns the parts by name.
 func (s *site) parts() map[string]part {
 	return map[string]part{
-		"state": s.statePart,
+		"state":       s.statePart,
+		"front":       s.frontPart,
+		"running":     s.runningPart,
+		"hypervolume": s.hypervolumePart,
+		"spent":       s.spentPart,
+		"miniature":   s.miniaturePart,
 	}
 }
 

@@ -163,6 +163,18 @@ func (c *Chart) Steps(class string, points []Point) {
 	c.Line(class, steps)
 }
 
+// Stairs adds the edge of what the points of a front dominate. They come in the order of X, from its
+// best to its worst value; those that are no better in Y than the one before are left out.
+func (c *Chart) Stairs(class string, points []Point, maximizeY bool) {
+	var front []Point
+	for _, p := range points {
+		if len(front) == 0 || (p.Y < front[len(front)-1].Y) != maximizeY {
+			front = append(front, p)
+		}
+	}
+	c.Steps(class, front)
+}
+
 // Band adds the area between two lines over the same places. Values outside the axis end at its
 // edge.
 func (c *Chart) Band(class string, x, lower, upper []float64) {
