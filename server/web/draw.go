@@ -40,18 +40,26 @@ func (a *axisSettings) axis(values []float64) chart.Axis {
 
 // extent returns the values of an objective that a picture has room for.
 func (d *frontData) extent(m *dparetov1.MetricSpec) []float64 {
-	values := []float64{m.GetReferenceValue()}
-	for _, front := range []*dparetov1.Front{d.Observed, d.Posterior} {
-		for _, p := range front.GetPoints() {
-			v := p.GetValues()[m.GetId()]
-			values = append(values, v.GetValue())
-			if v.Lower != nil && v.Upper != nil {
-				values = append(values, v.GetLower(), v.GetUpper())
-			}
+	values := append(frontValues(d.Observed, m), frontValues(d.Posterior, m)...)
+	if m.ReferenceValue != nil {
+		values = append(values, m.GetReferenceValue())
+	}
+	return values
+}
+
+// frontValues returns the values of an objective at the points of a front and beside it, and the ends
+// of their intervals.
+func frontValues(front *dparetov1.Front, m *dparetov1.MetricSpec) []float64 {
+	var values []float64
+	for _, p := range front.GetPoints() {
+		v := p.GetValues()[m.GetId()]
+		values = append(values, v.GetValue())
+		if v.Lower != nil && v.Upper != nil {
+			values = append(values, v.GetLower(), v.GetUpper())
 		}
-		for _, o := range front.GetOthers() {
-			values = append(values, o.GetValues()[m.GetId()])
-		}
+	}
+	for _, o := range front.GetOthers() {
+		values = append(values, o.GetValues()[m.GetId()])
 	}
 	return values
 }
