@@ -19,7 +19,7 @@ import (
 // maxCompared is the number of studies that one picture tells apart.
 const maxCompared = 8
 
-// The looks of the studies in a comparison: together they differ for every one of maxCompared.
+// The looks of fronts in one picture: together they differ for every one of maxCompared.
 var (
 	comparedClasses = []string{"", "second", "third", "fourth"}
 	comparedShapes  = []string{"circle", "square", "diamond"}

@@ -19,7 +19,7 @@ func chartScale(name string) chart.Scale {
 
 // axis returns an axis that shows values, within the bounds of its settings.
 func (a *axisSettings) axis(values []float64) chart.Axis {
-	axis := chart.Fit(title(metricText(a.Metric)), chartScale(a.Scale), values...)
+	axis := chart.Fit(metricText(a.Metric), chartScale(a.Scale), values...)
 	if !math.IsNaN(a.Bounds[0]) {
 		axis.Min = a.Bounds[0]
 		if axis.Max <= axis.Min {
@@ -85,11 +85,11 @@ func (d *frontData) plane(chartID string, i, j int) *chart.Chart {
 	d.cloud(c, x, y)
 	if d.Posterior != nil {
 		if d.Settings.Kind == kindBoth {
-			drawFront(c, d.Study, d.Observed, frontStyle{id: chartID + "-observed", class: "second", shape: "square", x: x, y: y, line: len(all) == 2})
+			drawFront(c, d.Study, d.Observed, frontStyle{id: chartID + "-observed", class: comparedClasses[1], shape: comparedShapes[1], x: x, y: y, line: len(all) == 2})
 		}
-		drawFront(c, d.Study, d.Posterior, frontStyle{id: chartID, shape: "circle", x: x, y: y, line: len(all) == 2, means: true})
+		drawFront(c, d.Study, d.Posterior, frontStyle{id: chartID, shape: comparedShapes[0], x: x, y: y, line: len(all) == 2, means: true})
 	} else {
-		drawFront(c, d.Study, d.Observed, frontStyle{id: chartID + "-observed", class: "second", shape: "square", x: x, y: y, line: len(all) == 2})
+		drawFront(c, d.Study, d.Observed, frontStyle{id: chartID + "-observed", class: comparedClasses[1], shape: comparedShapes[1], x: x, y: y, line: len(all) == 2})
 	}
 	return c
 }

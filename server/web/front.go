@@ -103,7 +103,7 @@ func (a *axisSettings) parse(query url.Values) error {
 	for i, end := range []string{"min", "max"} {
 		name := a.Name + "_" + end
 		text := query.Get(name)
-		a.Fields = append(a.Fields, axisField{name, title(metricText(a.Metric)) + map[string]string{"min": " from", "max": " to"}[end], text})
+		a.Fields = append(a.Fields, axisField{name, metricText(a.Metric) + map[string]string{"min": " from", "max": " to"}[end], text})
 		if text == "" {
 			continue
 		}
@@ -160,17 +160,23 @@ func (s *site) frontPart(ctx context.Context, r *partRequest) (any, error) {
 	if r.Early != nil {
 		select {
 		case answer := <-fitted:
-			data.Posterior = answer.front
-			return data, answer.err
+			return s.withFit(data, answer), nil
 		case <-time.After(noticeAfter):
 			if err := r.Early(data.early(r.Last)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	answer := <-fitted
+	return s.withFit(data, <-fitted), nil
+}
+
+// withFit adds the posterior front, or says why there is none: the observed one is there anyway.
+func (s *site) withFit(data *frontData, answer fittedFront) *frontData {
 	data.Posterior = answer.front
-	return data, answer.err
+	if answer.err != nil {
+		data.Note = "This is the observed front, for there is no posterior one: " + s.errorOf(answer.err).Message
+	}
+	return data
 }
 
 // early returns what to show while the model is being fitted.

@@ -187,12 +187,12 @@ func (s *site) stream(t testing.TB, path string) *stream {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("GET %s: %s", path, resp.Status)
 	}
 	events := &stream{events: make(chan [2]string, 100)}
 	go func() {
-		defer resp.Body.Close()
 		defer close(events.events)
 		var name string
 		var data strings.Builder
@@ -244,7 +244,8 @@ func TestStudyLive(t *testing.T) {
 	contains(t, body, `<a class="mark`, "trial 1")
 	stream.until(t, "state", "1 succeeded")
 	s.stop()
-	for range stream.events { //nolint:revive // until the end
+	for event := range stream.events { // until the end
+		stream.seen = append(stream.seen, event)
 	}
 }
 
@@ -330,8 +331,8 @@ func TestStudiesList(t *testing.T) {
 	noMarkup(t, body)
 	contains(t, body, ">Number 0<", ">Number 49<", "Next page")
 	lacks(t, body, ">Number 50<")
-	next := body[strings.LastIndex(body[:strings.Index(body, `rel="next"`)], `href="`)+len(`href="`):]
-	next = strings.ReplaceAll(next[:strings.Index(next, `"`)], "&amp;", "&")
+	next, _, _ := strings.Cut(body, `" rel="next"`)
+	next = strings.ReplaceAll(next[strings.LastIndex(next, `"`)+1:], "&amp;", "&")
 	contains(t, s.get(t, next, http.StatusOK), ">Number 50<", ">Number 59<")
 	contains(t, s.get(t, "/studies", http.StatusOK), ">Number 59<") // newest first
 

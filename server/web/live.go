@@ -136,9 +136,10 @@ func (s *site) send(ctx context.Context, events *eventWriter, name string, p par
 		return ctx.Err()
 	}
 	template := name
-	request.Last = data
 	if err != nil {
-		template, data = "error-part", s.errorOf(err)
+		template, data = errorPart, s.errorOf(err)
+	} else {
+		request.Last = data
 	}
 	content, err := s.templates.bytes(template, data)
 	if err != nil {

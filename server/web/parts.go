@@ -20,15 +20,22 @@ type partRequest struct {
 	Last  any
 }
 
+// Names that several parts of the page share.
+const (
+	errorPart       = "error-part" // the template of a part that cannot be made
+	stateName       = "state"
+	hypervolumeName = "hypervolume"
+)
+
 // parts returns the parts by name.
 func (s *site) parts() map[string]part {
 	return map[string]part{
-		"state":       s.statePart,
-		"front":       s.frontPart,
-		"running":     s.runningPart,
-		"hypervolume": s.hypervolumePart,
-		"spent":       s.spentPart,
-		"miniature":   s.miniaturePart,
+		stateName:       s.statePart,
+		"front":         s.frontPart,
+		"running":       s.runningPart,
+		hypervolumeName: s.hypervolumePart,
+		"spent":         s.spentPart,
+		"miniature":     s.miniaturePart,
 	}
 }
 

@@ -68,12 +68,13 @@ func newHypervolumes(spec *dparetov1.StudySpec, all []*dparetov1.HypervolumePoin
 		return nil
 	}
 	points := thin(all, maxSeries)
-	name, value := "Hypervolume of the observed front", func(v float64) *float64 { return &v }
+	name, unit, value := "Hypervolume of the observed front", hypervolumeName, func(v float64) *float64 { return &v }
 	if metrics := objectives(spec); len(metrics) == 1 {
-		name, value = "Best measured mean of "+metricText(metrics[0])+" so far", func(v float64) *float64 { return bestOf(metrics[0], v) }
+		unit = metricText(metrics[0])
+		name, value = "Best measured mean of "+unit+" so far", func(v float64) *float64 { return bestOf(metrics[0], v) }
 	}
-	runs := &seriesData{Title: name + " over runs", XLabel: "runs", YLabel: name}
-	steps := &seriesData{Title: name + " over " + spec.GetCheckpointParameter(), XLabel: spec.GetCheckpointParameter() + " of all runs", YLabel: name}
+	runs := &seriesData{Title: name + " over runs", XLabel: "runs", YLabel: unit}
+	steps := &seriesData{Title: name + " over " + spec.GetCheckpointParameter(), XLabel: spec.GetCheckpointParameter() + " of all runs", YLabel: unit}
 	for _, p := range points {
 		y := value(p.GetHypervolume())
 		runs.X, runs.Y = append(runs.X, float64(p.GetRuns())), append(runs.Y, y)

@@ -60,7 +60,7 @@ func (s *site) showStudies(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	query := r.URL.Query()
-	data := &studiesPage{page: *p, Search: query.Get("q"), State: query.Get("state"), Order: query.Get("order"), Orders: studyOrders}
+	data := &studiesPage{page: *p, Search: query.Get("q"), State: query.Get(stateName), Order: query.Get("order"), Orders: studyOrders}
 	data.States = enum.Names(dparetov1.StudyState(0).Descriptor())
 	if data.Order == "" {
 		data.Order = studyOrders[0].Value
@@ -112,7 +112,7 @@ func newStudyRow(study *dparetov1.Study, query url.Values) studyRow {
 // the setting.
 func studiesPath(query url.Values, name string, values ...string) string {
 	changed := make(url.Values)
-	for _, key := range []string{"q", "state", "order", "label"} {
+	for _, key := range []string{"q", stateName, "order", "label"} {
 		if query.Get(key) != "" {
 			changed[key] = query[key]
 		}

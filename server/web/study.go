@@ -56,7 +56,7 @@ type studyPage struct {
 }
 
 // studyParts are the parts of the view of a study that come after its frame.
-var studyParts = []string{"front", "running", "hypervolume", "spent"}
+var studyParts = []string{"front", "running", hypervolumeName, "spent"}
 
 // showStudy shows a study: /studies/{study}. Its frame comes at once and the parts follow on the
 // stream; with wait=1 everything comes together.
@@ -88,7 +88,7 @@ func (s *site) showStudy(w http.ResponseWriter, r *http.Request) error {
 	query.Set("wait", "1")
 	data.Wait = p.Path() + "?" + query.Encode()
 	query.Del("wait")
-	query["part"] = append([]string{"state"}, studyParts...)
+	query["part"] = append([]string{stateName}, studyParts...)
 	data.Live = p.Path() + "/live?" + query.Encode()
 	s.render(w, http.StatusOK, "study", data)
 	return nil
@@ -101,7 +101,7 @@ func (s *site) partNow(ctx context.Context, name string, request *partRequest) (
 		return "", ctx.Err()
 	}
 	if err != nil {
-		name, data = "error-part", s.errorOf(err)
+		name, data = errorPart, s.errorOf(err)
 	}
 	content, err := s.templates.bytes(name, data)
 	return template.HTML(content), err //nolint:gosec // made by a template

@@ -142,6 +142,9 @@ func (a *Axis) linearTicks() []Tick {
 	var ticks []Tick
 	for i := math.Ceil(a.Min/step - 1e-9); i*step <= a.Max+1e-9*step; i++ {
 		v := i * step
+		if v == 0 {
+			v = 0 // without a sign
+		}
 		label := strconv.FormatFloat(v, 'f', decimals, 64)
 		if math.Abs(v) >= 1e6 || decimals > 6 {
 			label = show.Plain(v)

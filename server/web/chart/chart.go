@@ -168,7 +168,7 @@ func (c *Chart) Steps(class string, points []Point) {
 func (c *Chart) Stairs(class string, points []Point, maximizeY bool) {
 	var front []Point
 	for _, p := range points {
-		if len(front) == 0 || (p.Y < front[len(front)-1].Y) != maximizeY {
+		if n := len(front); n == 0 || p.Y < front[n-1].Y && !maximizeY || p.Y > front[n-1].Y && maximizeY {
 			front = append(front, p)
 		}
 	}
