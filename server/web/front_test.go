@@ -183,7 +183,7 @@ func (s *site) stream(t testing.TB, path string) *stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := s.Client().Do(req) //nolint:bodyclose // at the end of the test
+	resp, err := s.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
