@@ -249,7 +249,7 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 		}
 	case "SuggestTrials":
 		return []proto.Message{&dparetov1.SuggestTrialsRequest{
-			Parent: "studies/full", WorkerId: "w", Count: 1, RequestId: "r",
+			Parent: "studies/full", WorkerId: "w", Count: 1, RequestId: "suggest",
 			Conditions: []*dparetov1.SuggestionCondition{{
 				FixedParameters: map[string]*dparetov1.Value{"optimizer": {Kind: &dparetov1.Value_StringValue{StringValue: "sgd"}}},
 				AtMost:          map[string]float64{"epsilon": 5},
@@ -268,6 +268,16 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 		}
 	case "ReleaseTrial":
 		return []proto.Message{&dparetov1.ReleaseTrialRequest{Name: heldTrial, LeaseToken: leaseToken, Reason: "r"}}
+	case "AnalyzeImportance":
+		return []proto.Message{&dparetov1.AnalyzeImportanceRequest{Name: "studies/full"}}
+	case "AnalyzeSlices":
+		return []proto.Message{&dparetov1.AnalyzeSlicesRequest{Name: "studies/full", Parameters: fullParameters(), Points: 5}}
+	case "AnalyzeContour":
+		return []proto.Message{&dparetov1.AnalyzeContourRequest{Name: "studies/full", Metric: "error", XParameter: "rate", YParameter: "noise", Parameters: fullParameters(), Points: 3}}
+	case "CrossValidate":
+		return []proto.Message{&dparetov1.CrossValidateRequest{Name: "studies/full"}}
+	case "ForecastGain":
+		return []proto.Message{&dparetov1.ForecastGainRequest{Name: "studies/full", Runs: 2}}
 	case "GetFront":
 		return []proto.Message{&dparetov1.GetFrontRequest{Name: "studies/full", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}}
 	case "QueryFront":
@@ -367,6 +377,11 @@ func FuzzGetServerInfo(f *testing.F)      { fuzz(f, "AdminService.GetServerInfo"
 func FuzzBackupStore(f *testing.F)        { fuzz(f, "AdminService.BackupStore") }
 func FuzzExportStudy(f *testing.F)        { fuzz(f, "AdminService.ExportStudy") }
 func FuzzImportStudy(f *testing.F)        { fuzz(f, "AdminService.ImportStudy") }
+func FuzzAnalyzeImportance(f *testing.F)  { fuzz(f, "AnalysisService.AnalyzeImportance") }
+func FuzzAnalyzeSlices(f *testing.F)      { fuzz(f, "AnalysisService.AnalyzeSlices") }
+func FuzzAnalyzeContour(f *testing.F)     { fuzz(f, "AnalysisService.AnalyzeContour") }
+func FuzzCrossValidate(f *testing.F)      { fuzz(f, "AnalysisService.CrossValidate") }
+func FuzzForecastGain(f *testing.F)       { fuzz(f, "AnalysisService.ForecastGain") }
 func FuzzGetFront(f *testing.F)           { fuzz(f, "FrontService.GetFront") }
 func FuzzQueryFront(f *testing.F)         { fuzz(f, "FrontService.QueryFront") }
 func FuzzListHypervolumes(f *testing.F)   { fuzz(f, "FrontService.ListHypervolumes") }

@@ -249,6 +249,9 @@ func TestSecretsOfRandomStopping(t *testing.T) {
 	compare("at the end", dparetov1.ReleaseService_ReleaseBest_FullMethodName, dparetov1.ReleaseService_GetRelease_FullMethodName, dparetov1.ReleaseService_ListReleases_FullMethodName)
 	want := []string{
 		dparetov1.AdminService_ExportStudy_FullMethodName,
+		dparetov1.AnalysisService_AnalyzeContour_FullMethodName, dparetov1.AnalysisService_AnalyzeImportance_FullMethodName,
+		dparetov1.AnalysisService_AnalyzeSlices_FullMethodName, dparetov1.AnalysisService_CrossValidate_FullMethodName,
+		dparetov1.AnalysisService_ForecastGain_FullMethodName,
 		dparetov1.FrontService_GetFront_FullMethodName, dparetov1.FrontService_ListHypervolumes_FullMethodName,
 		dparetov1.FrontService_PredictMetrics_FullMethodName, dparetov1.FrontService_QueryFront_FullMethodName,
 		dparetov1.PrivacyService_GetPrivacyLedger_FullMethodName, dparetov1.PrivacyService_ReaccountStudy_FullMethodName,

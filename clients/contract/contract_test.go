@@ -52,7 +52,7 @@ func methods() map[string]protoreflect.MethodDescriptor {
 	for _, file := range []protoreflect.FileDescriptor{
 		dparetov1.File_dpareto_v1_study_service_proto, dparetov1.File_dpareto_v1_front_service_proto,
 		dparetov1.File_dpareto_v1_privacy_service_proto, dparetov1.File_dpareto_v1_release_service_proto,
-		dparetov1.File_dpareto_v1_admin_service_proto,
+		dparetov1.File_dpareto_v1_admin_service_proto, dparetov1.File_dpareto_v1_analysis_service_proto,
 	} {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)

@@ -394,7 +394,7 @@ func plain(request proto.Message) proto.Message {
 // method returns the method of a generated client.
 func (c *goClient) method(conn *connection, r request) reflect.Value {
 	stubs := map[string]any{
-		"StudyService": conn.Studies, "FrontService": conn.Fronts, "PrivacyService": conn.Privacy,
+		"StudyService": conn.Studies, "FrontService": conn.Fronts, "AnalysisService": conn.Analyses, "PrivacyService": conn.Privacy,
 		"ReleaseService": conn.Releases, "AdminService": conn.Admin,
 	}
 	return reflect.ValueOf(stubs[string(r.method.Parent().Name())]).MethodByName(string(r.method.Name()))

@@ -95,7 +95,7 @@ func TestEveryMethodHasARoute(t *testing.T) {
 	for _, file := range []protoreflect.FileDescriptor{
 		dparetov1.File_dpareto_v1_study_service_proto, dparetov1.File_dpareto_v1_front_service_proto,
 		dparetov1.File_dpareto_v1_privacy_service_proto, dparetov1.File_dpareto_v1_release_service_proto,
-		dparetov1.File_dpareto_v1_admin_service_proto,
+		dparetov1.File_dpareto_v1_admin_service_proto, dparetov1.File_dpareto_v1_analysis_service_proto,
 	} {
 		service := file.Services().Get(0)
 		for i := range service.Methods().Len() {
