@@ -319,7 +319,7 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 		return []proto.Message{&dparetov1.ReleaseFrontRequest{Name: "studies/fixed", Epsilon: 1e-3, Delta: 1e-9, RequestId: "fuzz-front"}}
 	case "SelectPrivately":
 		return []proto.Message{&dparetov1.SelectPrivatelyRequest{Utilities: []float64{1, 2}, Sensitivity: 0.1, Epsilon: 1e-3, Ledger: "ledgers/full", RequestId: "fuzz"}}
-	case "ComputeEpsilon", "CalibrateMechanism":
+	case "ComputeEpsilon", "CalibrateMechanism", "ComputeTradeoff":
 		return []proto.Message{privacyRequests(t)["PrivacyService."+string(method.Name())]()}
 	default:
 		var all []proto.Message
@@ -372,6 +372,7 @@ func FuzzQueryFront(f *testing.F)         { fuzz(f, "FrontService.QueryFront") }
 func FuzzListHypervolumes(f *testing.F)   { fuzz(f, "FrontService.ListHypervolumes") }
 func FuzzPredictMetrics(f *testing.F)     { fuzz(f, "FrontService.PredictMetrics") }
 func FuzzComputeEpsilon(f *testing.F)     { fuzz(f, "PrivacyService.ComputeEpsilon") }
+func FuzzComputeTradeoff(f *testing.F)    { fuzz(f, "PrivacyService.ComputeTradeoff") }
 func FuzzCalibrateMechanism(f *testing.F) { fuzz(f, "PrivacyService.CalibrateMechanism") }
 func FuzzCreateLedger(f *testing.F)       { fuzz(f, "ReleaseService.CreateLedger") }
 func FuzzGetLedger(f *testing.F)          { fuzz(f, "ReleaseService.GetLedger") }

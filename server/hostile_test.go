@@ -717,6 +717,8 @@ func privacyRequests(t testing.TB) map[string]func() proto.Message {
 			new(dparetov1.ComputeEpsilonRequest)),
 		"PrivacyService.CalibrateMechanism": parse(`{`+privacy+`, "parameters": {"epochs": {"intValue": 4}}, "solveFor": "noise", "min": 0.5, "max": 50, "targetEpsilon": 1}`,
 			new(dparetov1.CalibrateMechanismRequest)),
+		"PrivacyService.ComputeTradeoff": parse(`{`+privacy+`, "parameters": {"noise": {"doubleValue": 1}, "epochs": {"intValue": 4}}, "falsePositiveRates": [0.01, 0.1]}`,
+			new(dparetov1.ComputeTradeoffRequest)),
 	}
 }
 

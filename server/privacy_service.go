@@ -30,6 +30,10 @@ func (s *privacyService) CalibrateMechanism(ctx context.Context, req *dparetov1.
 	return analyse(ctx, s.pool, req, accountant.CalibrateMechanism)
 }
 
+func (s *privacyService) ComputeTradeoff(ctx context.Context, req *dparetov1.ComputeTradeoffRequest) (*dparetov1.ComputeTradeoffResponse, error) {
+	return analyse(ctx, s.pool, req, accountant.ComputeTradeoff)
+}
+
 func (s *privacyService) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPrivacyLedgerRequest) (*dparetov1.GetPrivacyLedgerResponse, error) {
 	return analyse(ctx, s.pool, req, s.spending.GetPrivacyLedger)
 }

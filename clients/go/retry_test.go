@@ -260,7 +260,7 @@ func TestRepetitionsAreEqual(t *testing.T) {
 func TestRepeatableMethods(t *testing.T) {
 	want := map[callRules]string{
 		{}: "BackupStore ExportStudy ImportStudy WatchStudy", // streams
-		{repeatable: true}: "AddMeasurement CalibrateMechanism CompleteTrial ComputeEpsilon CreateStudy GetLedger GetRelease " +
+		{repeatable: true}: "AddMeasurement CalibrateMechanism CompleteTrial ComputeEpsilon ComputeTradeoff CreateStudy GetLedger GetRelease " +
 			"GetServerInfo GetStudy GetTrial ListCharges ListLedgers ListReleases ListStudies ListTrials ReleaseTrial RenewLeases",
 		{repeatable: true, slow: true}: "GetFront GetPrivacyLedger ListHypervolumes PredictMetrics QueryFront",
 		{repeatable: true, identified: true}: "CreateLedger CreateTrial DeleteStudy DeleteTrial PauseStudy ResumeStudy StopTrial " +

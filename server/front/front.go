@@ -70,16 +70,21 @@ func (f *Fronts) GetFront(ctx context.Context, req *dparetov1.GetFrontRequest) (
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := r.kept().fronts[kind].get(ctx, f.background, r.Study.GetRevision(), func(ctx context.Context) (*choice, error) {
+	chosen, err := r.chosen(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	return &dparetov1.GetFrontResponse{Front: r.withOthers(chosen, int(req.GetMaxOthers()))}, nil
+}
+
+// chosen returns the front of a kind. Callers share it and must not change it.
+func (r *Results) chosen(ctx context.Context, kind dparetov1.FrontKind) (*choice, error) {
+	return r.kept().fronts[kind].get(ctx, r.fronts.background, r.Study.GetRevision(), func(ctx context.Context) (*choice, error) {
 		if kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
 			return r.posteriorFront(ctx)
 		}
 		return r.measuredFront(kind), nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &dparetov1.GetFrontResponse{Front: r.withOthers(chosen, int(req.GetMaxOthers()))}, nil
 }
 
 // measuredFront chooses the front by measured values.
@@ -94,6 +99,15 @@ func (r *Results) measuredFront(kind dparetov1.FrontKind) *choice {
 	return chosen
 }
 
+// Posterior returns the posterior front. Callers share it and must not change it.
+func (r *Results) Posterior(ctx context.Context) (*dparetov1.Front, error) {
+	chosen, err := r.chosen(ctx, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	if err != nil {
+		return nil, err
+	}
+	return chosen.front, nil
+}
+
 // posteriorFront chooses the front by a model of all measurements. Only measured configurations
 // qualify: the model merely interpolates others, and the luckiest interpolation is not a result.
 func (r *Results) posteriorFront(ctx context.Context) (*choice, error) {
@@ -101,7 +115,7 @@ func (r *Results) posteriorFront(ctx context.Context) (*choice, error) {
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {
 		chosen := r.choose(kind, nil, nil, nil)
-		chosen.front.Warnings = append(chosen.front.Warnings, noModel())
+		chosen.front.Warnings = append(chosen.front.Warnings, NoModel())
 		return chosen, nil
 	}
 	if err != nil {
@@ -134,7 +148,7 @@ type FittedModel struct {
 
 // fit fits a model to all measurements.
 func (r *Results) fit(ctx context.Context) (*FittedModel, error) {
-	m, err := r.modelOf(ctx, len(r.Measurements))
+	m, err := r.modelOf(ctx, len(r.Measurements), r.ModelOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -148,14 +162,19 @@ func (r *Results) ModelOptions() model.Options {
 	return o
 }
 
+// FitWith fits a model to all measurements with other options than ModelOptions, in the pool.
+func (r *Results) FitWith(ctx context.Context, o model.Options) (*model.Model, error) {
+	return r.modelOf(ctx, len(r.Measurements), o)
+}
+
 // modelOf fits a model to the first n measurements, in the pool.
-func (r *Results) modelOf(ctx context.Context, n int) (m *model.Model, err error) {
+func (r *Results) modelOf(ctx context.Context, n int, o model.Options) (m *model.Model, err error) {
 	history := new(suggest.History)
 	for i := range r.Measurements[:n] {
 		history.Evaluations = append(history.Evaluations, r.Measurements[i].Evaluation)
 	}
 	err = r.fronts.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
-		m, err = model.Fit(ctx, r.Compiled.Problem, history, r.ModelOptions())
+		m, err = model.Fit(ctx, r.Compiled.Problem, history, o)
 		return err
 	})
 	return m, err
@@ -227,7 +246,7 @@ func (r *Results) seededWarning() []*dparetov1.Warning {
 func (r *Results) point(c *Configuration, values []float64, predictions [][]suggest.Prediction, i int) *dparetov1.FrontPoint {
 	first := &r.Measurements[c.Measurements[0]]
 	point := &dparetov1.FrontPoint{
-		Trial:      r.trialOf(first),
+		Trial:      r.TrialOf(first),
 		Parameters: r.Compiled.Values(c.Point),
 		Values:     make(map[string]*dparetov1.FrontValue),
 		Privacy:    r.Compiled.Guarantee(first.Measurement().GetMetrics()),
@@ -235,7 +254,7 @@ func (r *Results) point(c *Configuration, values []float64, predictions [][]sugg
 		Trials:     r.trialsOf(c),
 	}
 	if r.Compiled.Checkpoints() {
-		point.Step = first.step
+		point.Step = first.Step
 	}
 	for j, objective := range r.Compiled.Objectives() {
 		value := &dparetov1.FrontValue{Value: values[j]}

@@ -180,7 +180,7 @@ func TestFinalMeasurementOnTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Measurements[2]; len(r.Measurements) != 5 || m.step != 60 || !m.last || r.Measurements[1].last {
+	if m := r.Measurements[2]; len(r.Measurements) != 5 || m.Step != 60 || !m.last || r.Measurements[1].last {
 		t.Errorf("measurements %v", r.Measurements)
 	}
 }

@@ -62,11 +62,11 @@ func trialPoints(r *Results) (points []*dparetov1.HypervolumePoint, ends []int) 
 		n := int64(m.Evaluation.Runs)
 		runs += n
 		if r.Compiled.Checkpoints() {
-			steps += n * m.step
+			steps += n * m.Step
 		}
 		ends = append(ends, i+1)
 		points = append(points, &dparetov1.HypervolumePoint{
-			Trial: r.trialOf(m), CompletedTrials: int64(len(ends)), Runs: runs, Steps: steps,
+			Trial: r.TrialOf(m), CompletedTrials: int64(len(ends)), Runs: runs, Steps: steps,
 		})
 	}
 	return points, ends
@@ -127,7 +127,7 @@ func (r *Results) posteriorTrace(ctx context.Context, points []*dparetov1.Hyperv
 	var kept []*dparetov1.HypervolumePoint
 	for _, n := range evenly(len(points), posteriorPoints) {
 		var estimates []model.Estimate
-		m, err := r.modelOf(ctx, ends[n-1])
+		m, err := r.modelOf(ctx, ends[n-1], r.ModelOptions())
 		switch {
 		case err == nil:
 			if estimates, err = r.estimates(ctx, m); err != nil {

@@ -54,12 +54,12 @@ func (r *Results) withOthers(c *choice, limit int) *dparetov1.Front {
 func (r *Results) measuredPoint(c *Configuration, kind dparetov1.FrontKind) *dparetov1.MeasuredPoint {
 	first := &r.Measurements[c.Measurements[0]]
 	point := &dparetov1.MeasuredPoint{
-		Trial:        r.trialOf(first),
+		Trial:        r.TrialOf(first),
 		Values:       make(map[string]float64),
 		Intermediate: !slices.ContainsFunc(c.Measurements, func(k int) bool { return r.Measurements[k].last }),
 	}
 	if r.Compiled.Checkpoints() {
-		point.Step = first.step
+		point.Step = first.Step
 	}
 	values := r.value(c.Measurements, kind)
 	for j, objective := range r.Compiled.Objectives() {

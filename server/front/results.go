@@ -41,7 +41,7 @@ type Measured struct {
 	Evaluation    suggest.Evaluation // with the checkpoint parameter set to the step
 	Configuration int                // index in Results.Configurations
 	trial         int64              // number
-	step          int64
+	Step          int64
 	encoded       []byte    // the message, which takes many times the memory once it is decoded
 	best, worst   []float64 // of its runs, by objective; nil if they equal the mean
 	last          bool      // whether it is its trial's last
@@ -233,7 +233,7 @@ func (r *Results) runOf(record *storev1.TrialRecord) (run, error) {
 
 // measuredAt returns a measurement of a trial at a point.
 func (r *Results) measuredAt(trial int64, point space.Point, m *dparetov1.Measurement) (measured Measured, err error) {
-	measured = Measured{Evaluation: r.Compiled.Evaluation(point, m), trial: trial, step: m.GetStep()}
+	measured = Measured{Evaluation: r.Compiled.Evaluation(point, m), trial: trial, Step: m.GetStep()}
 	measured.Evaluation.Run = trial
 	mean := r.Compiled.ObjectiveValues(m, spec.Mean)
 	best, worst := r.Compiled.ObjectiveValues(m, spec.Best), r.Compiled.ObjectiveValues(m, spec.Worst)
@@ -270,8 +270,8 @@ func (r *Results) addMeasured(m Measured) {
 	r.Measurements = append(r.Measurements, m)
 }
 
-// trialOf returns the name of a measurement's trial.
-func (r *Results) trialOf(m *Measured) string { return resource.TrialName(r.id, m.trial) }
+// TrialOf returns the name of a measurement's trial.
+func (r *Results) TrialOf(m *Measured) string { return resource.TrialName(r.id, m.trial) }
 
 // values returns the objective values of every configuration that decide a measured front of some
 // kind. They are NaN where measurements violate a constraint.

@@ -134,7 +134,7 @@ func TestOthers(t *testing.T) {
 	places := make(map[place]int) // configurations
 	for c := range r.Configurations {
 		first := &r.Measurements[r.Configurations[c].Measurements[0]]
-		places[place{resource.TrialName("runs", first.trial), first.step}] = c
+		places[place{resource.TrialName("runs", first.trial), first.Step}] = c
 	}
 	for _, kind := range append(slices.Clone(measuredKinds), dparetov1.FrontKind_FRONT_KIND_POSTERIOR) {
 		for _, limit := range []int32{0, 1, 7, maxOthers} {
@@ -180,7 +180,7 @@ func checkOther(t *testing.T, r *Results, c int, kind dparetov1.FrontKind, o *dp
 	for _, k := range r.Configurations[c].Measurements {
 		m := &r.Measurements[k]
 		errors = append(errors, m.Measurement().GetMetrics()["error"].GetValue())
-		intermediate = intermediate && m.step == 1 // all runs are longer
+		intermediate = intermediate && m.Step == 1 // all runs are longer
 	}
 	sum := 0.0
 	for _, e := range errors {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/dpareto/dpareto/suggest"
@@ -64,26 +65,61 @@ func tied(s *space.Space) []int {
 	return scales
 }
 
-// fit returns the surrogate of metric j, and the noise variance of one typical run
-// if that is known, else NaN.
-func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, float64, error) {
+// fitted is what a fit of one metric gives.
+type fitted struct {
+	gp       *surrogate.GP
+	observed Observed
+	noise    float64  // variance of one typical run if that is known, else NaN
+	draw     variants // draws variants of the surrogate
+}
+
+// fit fits the surrogate of metric j.
+func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	if err := f.fitBase(ctx, j); err != nil {
-		return nil, 0, err
+		return fitted{}, err
 	}
 	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
 	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil {
-		return f.bases[j].gp, f.bases[j].noise, nil
+		return fitted{gp: f.bases[j].gp, noise: f.bases[j].noise}, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return fitted{}, err
 	}
 	h, _, err := f.learn(ctx, j, len(f.runs))
 	if err != nil {
-		return nil, 0, err
+		return fitted{}, err
 	}
 	obs, _ := data.surrogate()
-	gp, err := surrogate.NewWithBase(nil, h, obs, f.bases[j].gp)
-	return gp, data.typicalNoise(obs), err
+	base := f.bases[j].gp
+	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, base)
+	draw := func(count int, rng *rand.Rand) ([]*surrogate.GP, error) {
+		few, err := f.observe(j, f.sampled(len(f.runs)), false)
+		if err != nil {
+			return nil, err
+		}
+		learned, options := few.surrogate()
+		options.Kernel, options.Base = f.kernel(), base
+		all, err := surrogate.Spread(learned, options, h, count, rng)
+		if err != nil {
+			return nil, err
+		}
+		gps := make([]*surrogate.GP, count)
+		for i := range gps {
+			if gps[i], err = surrogate.NewWithBase(f.kernel(), all[i], obs, base); err != nil {
+				return nil, err
+			}
+		}
+		return gps, nil
+	}
+	return fitted{gp, Observed{data.configuration, data.y, data.runs}, data.typicalNoise(obs), draw}, err
+}
+
+// kernel returns the kernel of the surrogates of metrics.
+func (f *fitter) kernel() surrogate.Kernel {
+	if f.options.Smooth {
+		return surrogate.SquaredExponential{}
+	}
+	return surrogate.Matern52{}
 }
 
 // runsPerTrial returns the median number of runs behind an evaluation.
@@ -117,7 +153,7 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 	b := base{digest: data.digest(0, learned), noise: data.typicalNoise(obs)}
 	var ok bool
 	if b.gp, ok = f.options.Cache.earlierSurrogate(b.digest); !ok {
-		if b.gp, err = surrogate.New(nil, h, obs); err != nil {
+		if b.gp, err = surrogate.New(f.kernel(), h, obs); err != nil {
 			return err
 		}
 		f.options.Cache.putEarlierSurrogate(b.digest, b.gp)
@@ -185,18 +221,19 @@ func (f *fitter) input(c *suggest.Configuration) []float64 {
 // observe gathers the data of metric j in the given configurations.
 func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeInfeasible bool) (*observations, error) {
 	o := &f.metrics[j]
-	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, tied: f.tied}
+	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, smooth: f.options.Smooth, tied: f.tied}
 	data.reserve(len(configurations))
 	checkpoint := f.problem.CheckpointIndex()
 	worst := math.NaN()
 	groups := make(map[int64]int) // of the surrogate, by run
-	add := func(c *suggest.Configuration, v, se float64, runs, group int) {
+	add := func(i int, v, se float64, runs, group int) {
+		c := &configurations[i]
 		z, variance := latent(o, v, se, runs)
 		position := 0.0
 		if checkpoint >= 0 {
 			position = math.Log(c.Point[checkpoint])
 		}
-		data.add(f.input(c), z, variance, runs, group, position)
+		data.add(i, f.input(c), z, variance, runs, group, position)
 		if math.IsNaN(worst) {
 			worst = z
 		}
@@ -210,11 +247,11 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 		if len(c.Evaluations) == 1 || !data.deterministic && alone(c, f.history, j) {
 			for _, k := range c.Evaluations {
 				e := &f.history.Evaluations[k]
-				add(c, e.Values[j], e.StdError(j), e.RunCount(), groupOf(groups, e.Run))
+				add(i, e.Values[j], e.StdError(j), e.RunCount(), groupOf(groups, e.Run))
 			}
 			continue
 		}
-		add(c, c.Values[j], c.StdErrors[j], c.Runs, 0)
+		add(i, c.Values[j], c.StdErrors[j], c.Runs, 0)
 	}
 	if math.IsNaN(worst) {
 		return nil, ErrNoData
@@ -223,12 +260,12 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 	// surrogate everywhere.
 	for i := range configurations {
 		if c := &configurations[i]; isBad(o, c.Values[j]) {
-			data.add(f.input(c), worst, math.NaN(), 1, 0, 0)
+			data.add(i, f.input(c), worst, math.NaN(), 1, 0, 0)
 		}
 	}
 	if imputeInfeasible && o.Known == nil { // a known objective has its value there too
 		for _, q := range f.history.Infeasible {
-			data.add(f.problem.Space.Encode(nil, q), worst, math.NaN(), 1, 0, 0)
+			data.add(-1, f.problem.Space.Encode(nil, q), worst, math.NaN(), 1, 0, 0)
 		}
 	}
 	return data, nil
@@ -322,6 +359,7 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparamet
 	options.Seed = seed
 	options.Start = start
 	options.Base = f.bases[j].gp
+	options.Kernel = f.kernel()
 	options.Tolerance = fitTolerance
 	options.Workers = f.options.Workers
 	options.Restarts = -1

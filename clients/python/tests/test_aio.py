@@ -71,6 +71,9 @@ def test_the_whole_loop(shared_server: Server) -> None:
         one = await client.epsilon(privacy, epochs=3)
         curve = await client.epsilon_curve(privacy, [1, 3], epochs=1)
         assert curve[1].epsilon == one.epsilon > curve[0].epsilon
+        attack = await client.tradeoff(privacy, [0.01], epochs=3)
+        assert 0.01 < attack.tpr(0.01) < 1
+        assert (await study.tradeoff(front[0])).guarantee.epsilon > 0
 
     run(shared_server, body)
 

@@ -29,6 +29,7 @@ from dpfront._connection import failure
 from dpfront.client import Stubs
 from dpfront.v1 import (
     admin_service_pb2,
+    analysis_service_pb2,
     front_service_pb2,
     privacy_pb2,
     privacy_service_pb2,
@@ -49,7 +50,9 @@ STEP = {
 SERVICES = {
     "StudyService": ("studies", study_service_pb2),
     "FrontService": ("fronts", front_service_pb2),
+    "AnalysisService": ("analyses", analysis_service_pb2),
     "PrivacyService": ("privacy", privacy_service_pb2),
+    "AnalysisService": ("analyses", analysis_service_pb2),
     "ReleaseService": ("releases", release_service_pb2),
     "AdminService": ("admin", admin_service_pb2),
 }
@@ -677,6 +680,14 @@ def compute_epsilon(_: Caller, c: Connection, q: Any) -> Any:
     assert [float(x) for x in found] == [x.epsilon for x in c.wire.reply.guarantees]
 
 
+def compute_tradeoff(_: Caller, c: Connection, q: Any) -> None:
+    only(q, "privacy", "parameters", "false_positive_rates")
+    found = c.client.tradeoff(
+        privacy(q.privacy), list(q.false_positive_rates), **values(q.parameters)
+    )
+    assert list(found.tprs) == [x.true_positive_rate for x in c.wire.reply.points]
+
+
 def calibrate_mechanism(_: Caller, c: Connection, q: Any) -> None:
     found = c.client.calibrate(
         privacy(q.privacy),
@@ -718,6 +729,7 @@ OWN_WAYS: dict[str, Callable[[Caller, Connection, Any], Any]] = {
     "GetPrivacyLedger": get_privacy_ledger,
     "ReaccountStudy": reaccount_study,
     "ComputeEpsilon": compute_epsilon,
+    "ComputeTradeoff": compute_tradeoff,
     "CalibrateMechanism": calibrate_mechanism,
     "GetServerInfo": get_server_info,
 }

@@ -7,7 +7,7 @@ import math
 import pytest
 
 import dpfront
-from dpfront import Client, opacus, paper
+from dpfront import Client, opacus, paper, plot
 from dpfront.privacy import Convention, Gaussian, Laplace, Privacy
 from dpfront.results import Guarantee
 
@@ -150,3 +150,36 @@ def test_a_convention_is_required(client: Client) -> None:
 def test_warnings_come_with_the_number(client: Client) -> None:
     large = opacus(dataset_size=1000, batch_size=10, noise_multiplier=1.0, epochs=1, delta=0.5)
     assert {w.code for w in client.epsilon(large).warnings} == {"LARGE_DELTA"}
+
+
+def test_tradeoff(client: Client) -> None:
+    gaussian = Privacy(Gaussian(1.0, "noise"), 1e-5, "add_remove")
+    found = client.tradeoff(gaussian, [0.1, 0.01], noise=1.0)
+    # Φ(Φ⁻¹(0.1) + 1) and Φ(Φ⁻¹(0.01) + 1).
+    assert found.tpr(0.1) == pytest.approx(0.389143691645, rel=1e-4)
+    assert found.tpr(0.01) == pytest.approx(0.0923622480737, rel=1e-4)
+    assert found.exact_profile
+    assert found.guarantee == client.epsilon(gaussian, noise=1.0)
+    assert "δ = 1e-05, add_remove adjacency" in str(found)
+    with pytest.raises(ValueError, match=r"0\.5 is not one of 0\.1, 0\.01"):
+        found.tpr(0.5)
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(found.to_dataframe(), pandas.DataFrame)
+    assert list(found.to_dataframe().tpr) == list(found.tprs)
+
+
+@pytest.mark.parametrize("backend", ["matplotlib", "plotly"])
+def test_tradeoff_of_a_point(study: dpfront.Study, backend: plot.Backend) -> None:
+    pytest.importorskip(backend)
+    if backend == "matplotlib":
+        pytest.importorskip("matplotlib").use("Agg")
+    params = {"learning_rate": 0.1, "noise_variance": 4.0, "lot_size": 128, "epochs": 5}
+    study.add_trial(params, error=0.5)
+    (info,) = study.trials()
+    curve = study.tradeoff(info.params)
+    assert curve.guarantee.epsilon == pytest.approx(info.metrics["epsilon"], rel=1e-9)
+    assert 0.01 in curve.fprs
+    assert 0.1 in curve.fprs
+    assert study.plot_tradeoff(info.params, backend=backend) is not None
+    with pytest.raises(ValueError, match=r"metric .* is not ε"):
+        study.tradeoff(info.params, metric="error")

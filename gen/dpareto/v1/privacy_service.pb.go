@@ -465,15 +465,18 @@ func (x *ComputeTradeoffRequest) GetFalsePositiveRates() []float64 {
 
 // Response of ComputeTradeoff. By the trade-off function of the mechanism (Dong, Roth, Su,
 // "Gaussian Differential Privacy", 2022), no test has more power, whatever it knows beside the
-// record in question: membership inference attacks are such tests.
+// record in question: membership inference attacks are such tests. The bound holds for one
+// record of two neighbouring datasets in either order, and under the guarantee's assumptions.
 type ComputeTradeoffResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The curve, in the order of the false positive rates.
 	Points []*TradeoffPoint `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
 	// The guarantee of the mechanism at its δ, of which the curve is the whole.
 	Guarantee *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
-	// Whether the curve follows from the mechanism's whole privacy profile. Otherwise only the
-	// guarantee's (ε, δ) is known, and real attacks may be much weaker than the curve.
+	// Whether the curve follows from the mechanism's whole privacy profile, which some
+	// neighbouring datasets come close to. Otherwise it follows from larger ε (of Rényi
+	// divergences, of a pure guarantee, or of a few δ where more would have exceeded the work of
+	// a call), and real attacks may be much weaker.
 	ExactProfile  bool `protobuf:"varint,3,opt,name=exact_profile,json=exactProfile,proto3" json:"exact_profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -32,7 +32,7 @@ an upper bound, with a lower bound if one is known. It needs no server and gives
 numbers. Only the ledger, which adds up all runs of a study, asks a server.
 
 docs/privacy.md explains which accountant fits which sampler, and what each assumes.`,
-		epsilonCommand(env), curveCommand(env), calibrateCommand(env), composeCommand(env), ledgerCommand(env),
+		epsilonCommand(env), curveCommand(env), tradeoffCommand(env), calibrateCommand(env), composeCommand(env), ledgerCommand(env),
 		proposeTestCommand(env), bayesianOptimizationCommand(env), randomStoppingCommand(env))
 }
 

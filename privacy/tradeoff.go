@@ -1,0 +1,220 @@
+package privacy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Tradeoff bounds what a test can achieve that tells adjacent data sets apart by an output, such as
+// a membership inference attack on one record. It holds for every test, whatever else is known about
+// the data.
+type Tradeoff struct {
+	// TruePositiveRates are upper bounds, in the order of the false positive rates asked for. As a
+	// function of them they are concave and do not fall.
+	TruePositiveRates []float64
+	// Attained reports whether the bounds are close to the best test on some adjacent data sets.
+	// Otherwise they come from ε that is not known to be attained, or from a few ε because the
+	// work ended early; real tests may be much weaker.
+	Attained bool
+}
+
+// Precision of a bound, relative.
+const (
+	tradeoffPrecision  = 1e-4 // above the least over all ε
+	tradeoffClose      = 1e-2 // the same where the work ended early, to count as attained
+	tradeoffNegligible = 1e-7 // δ over the least false positive rate that is small enough
+	tradeoffMargin     = 1e-9 // covers rounding errors
+)
+
+// leastRate takes the place of smaller false positive rates than itself, except 0.
+const leastRate = 1e-300
+
+// NewTradeoff bounds the true positive rates of tests with false positive rates in [0, 1], from the
+// curve's ε for many δ and from g, the guarantee of the curve that the caller states. If the data
+// sets are (ε, δ)-indistinguishable in both orders, a false positive rate α allows at most
+//
+//	min{δ + e^ε·α, 1 − e^{−ε}·(1 − α − δ)}
+//
+// (Wasserman and Zhou, "A statistical framework for differential privacy", 2010; Dong, Roth and Su,
+// 2022, Proposition 2.5). The least over all ε is the trade-off function; the least over some of
+// them is larger. Where a curve of [Within] ends early, the bound uses what it gave before. The
+// errors are FieldErrors for "false_positive_rates[i]", and the curve's.
+func NewTradeoff(c Curve, g Guarantee, falsePositiveRates []float64) (Tradeoff, error) {
+	rates := slices.Clone(falsePositiveRates)
+	least := 1.0 // positive rate
+	for i, alpha := range falsePositiveRates {
+		if !(alpha >= 0 && alpha <= 1) {
+			return Tradeoff{}, FieldErrorf(fmt.Sprintf("false_positive_rates[%d]", i), "must be in [0, 1], is %g", alpha)
+		}
+		if alpha > 0 {
+			rates[i] = math.Max(alpha, leastRate) // the bounds do not fall
+			least = math.Min(least, rates[i])
+		}
+	}
+	p := profile{curve: c, steps: g.Steps, attained: true, points: []profilePoint{{0, 0, 1}}}
+	p.add(g)
+	gain, err := p.refine(rates, math.Sqrt(-math.Log(math.Max(tradeoffNegligible*least, leastRate))))
+	if _, early := errors.AsType[*WorkError](err); err != nil && !early {
+		return Tradeoff{}, err
+	}
+	t := Tradeoff{make([]float64, len(rates)), p.attained && gain <= tradeoffClose}
+	for i, alpha := range rates {
+		_, power := p.least(alpha)
+		t.TruePositiveRates[i] = math.Min(1, math.Max(alpha, power*(1+tradeoffMargin)))
+	}
+	return t, nil
+}
+
+// profile holds points of δ(ε), a convex function of e^ε, for both signs of ε: by symmetry,
+// δ(−ε) = 1 − e^{−ε}·(1 − δ(ε)). Every point is a line that the trade-off function lies below.
+type profile struct {
+	curve    Curve
+	steps    int64
+	points   []profilePoint // in ascending order of r and ε; the first has ε = 0, and maybe too large a δ
+	lines    []profileLine  // of the other points, from the least ε < 0 to the largest
+	attained bool
+}
+
+// profilePoint has ε >= 0 and δ = e^{−r²}. In r, ε is nearly linear.
+type profilePoint struct{ r, epsilon, delta float64 }
+
+// profileLine has the slope e^ε, the intercept δ(ε), and 1 − δ(ε).
+type profileLine struct{ slope, intercept, rest float64 }
+
+func (l profileLine) at(alpha float64) float64 { return l.intercept + l.slope*alpha }
+
+// evaluate adds the point at a δ.
+func (p *profile) evaluate(delta float64) error {
+	g, err := p.curve.Epsilon(p.steps, delta)
+	if err == nil {
+		p.add(g)
+	}
+	return err
+}
+
+// add adds a guarantee to the points.
+func (p *profile) add(g Guarantee) {
+	if g.Delta > 0 && g.EpsilonLower < 0.9*g.Epsilon-1e-3 {
+		p.attained = false
+	}
+	if math.IsInf(g.Epsilon, 1) {
+		return
+	}
+	const largest = 700 // e^ε is beyond floats soon, and beyond 1/leastRate
+	point := profilePoint{math.Sqrt(-math.Log(g.Delta)), math.Min(g.Epsilon, largest), g.Delta}
+	i := slices.IndexFunc(p.points, func(q profilePoint) bool { return q.r >= point.r })
+	if i < 0 {
+		i = len(p.points)
+	}
+	p.points = slices.Insert(p.points, i, point)
+	for len(p.points) > 1 && p.points[1].epsilon == 0 {
+		p.points = p.points[1:]
+	}
+	p.lines = p.lines[:0]
+	for _, q := range slices.Backward(p.points[1:]) {
+		slope := math.Exp(-q.epsilon)
+		p.lines = append(p.lines, profileLine{slope, -math.Expm1(-q.epsilon) + slope*q.delta, slope * (1 - q.delta)})
+	}
+	for _, q := range p.points[1:] {
+		p.lines = append(p.lines, profileLine{math.Exp(q.epsilon), q.delta, 1 - q.delta})
+	}
+}
+
+// least returns the lowest value of a line at alpha, and the line. For the one of ε = 0 it
+// returns the next.
+func (p *profile) least(alpha float64) (line int, value float64) {
+	line, value = len(p.points)-1, alpha+p.points[0].delta
+	for i, l := range p.lines {
+		if v := l.at(alpha); v <= value { // of equal ones the last, which has room beside it
+			line, value = i, v
+		}
+	}
+	return line, value
+}
+
+// refine adds points up to r = furthest until others would lower the bounds by a negligible share
+// at most, and returns the largest such share. First come those that may lower a bound the most.
+func (p *profile) refine(rates []float64, furthest float64) (gain float64, err error) {
+	if err := p.evaluate(0); err != nil && len(FieldErrors(err)) == 0 { // there may be no ε for δ = 0
+		return 1, err
+	}
+	if err := p.evaluate(math.Exp(-furthest * furthest)); err != nil {
+		return 1, err
+	}
+	for {
+		wanted := make(map[float64]float64) // gain by r
+		for _, alpha := range rates {
+			line, value := p.least(alpha)
+			for _, i := range []int{line - 1, line} {
+				if r, ok := p.between(i); ok {
+					wanted[r] = math.Max(wanted[r], 1-p.below(i, alpha)/value)
+				}
+			}
+		}
+		maps.DeleteFunc(wanted, func(_, gain float64) bool { return !(gain > tradeoffPrecision) })
+		order := slices.SortedFunc(maps.Keys(wanted), func(a, b float64) int {
+			return cmp.Or(cmp.Compare(wanted[b], wanted[a]), cmp.Compare(a, b))
+		})
+		if len(order) == 0 {
+			return 0, nil
+		}
+		for _, r := range order {
+			if err := p.evaluate(math.Exp(-r * r)); err != nil {
+				return wanted[order[0]], err
+			}
+		}
+	}
+}
+
+// between returns r in the middle between lines i and i + 1. ok is false where there is no such
+// line, or no room.
+func (p *profile) between(i int) (r float64, ok bool) {
+	if i < 0 || i+1 >= len(p.lines) {
+		return 0, false
+	}
+	i -= len(p.points) - 2
+	i = max(i, -i)
+	a, b := p.points[i], p.points[i+1]
+	room := b.epsilon > a.epsilon && b.r-a.r > 1e-5*b.r && b.r > 1e-7
+	return 0.5 * (a.r + b.r), room && !math.IsInf(b.r, 1)
+}
+
+// below returns a lower bound at alpha of every line between i and i + 1: since δ(ε) is convex in
+// e^ε, it is above the chords on either side, continued.
+func (p *profile) below(i int, alpha float64) float64 {
+	one, two := p.lines[i], p.lines[i+1]
+	left := -1.0
+	if i == 0 {
+		left = chord(profileLine{0, 1, 0}, one, left) // from ε = −∞
+	} else {
+		left = chord(p.lines[i-1], one, left)
+	}
+	right := 0.0
+	if i+2 < len(p.lines) {
+		right = chord(two, p.lines[i+2], right)
+	}
+	ends := math.Min(one.at(alpha), two.at(alpha))
+	if !(right > left) { // also where points coincide
+		return ends
+	}
+	s := (two.intercept - one.intercept + left*one.slope - right*two.slope) / (left - right)
+	s = math.Min(math.Max(one.slope, s), two.slope)
+	return math.Min(ends, one.intercept+left*(s-one.slope)+alpha*s)
+}
+
+// chord returns the slope of δ(ε) in e^ε between a and b, or otherwise if they coincide. Slopes are
+// in [−1, 0].
+func chord(a, b profileLine, otherwise float64) float64 {
+	switch width := b.slope - a.slope; {
+	case !(width > 0):
+		return otherwise
+	case b.slope < 1:
+		return (a.rest - b.rest) / width
+	default:
+		return (b.intercept - a.intercept) / width
+	}
+}
