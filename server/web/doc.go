@@ -9,6 +9,8 @@
 //     errors.go: failed requests; assets.go: scripts and styles
 //   - render.go: templates and what they call; parts.go: the parts of views, by URL or live;
 //     live.go: parts sent again when the study changes
+//   - front.go, draw.go: fronts and their pictures; progress.go: the other parts of the view of a
+//     study; words.go: metrics, domains and budgets as people read them
 //   - studies.go, study.go, ...: one file for each view, with a template of the same name in
 //     templates; actions.go: what buttons do
 //   - chart: pictures as SVG

@@ -62,7 +62,7 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p.Title = http.StatusText(code)
 	name := "error"
 	if r.PathValue("part") != "" {
-		name = "error-part"
+		name = errorPart
 	}
 	s.render(w, code, name, p)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -25,11 +27,12 @@ const (
 
 // live streams the parts of a view named in the query, once now and again whenever the study has
 // changed, as server-sent events named like the parts: /studies/{study}/live?part=state&part=front.
-// Parts come in the order of the query, each when it is ready. The rest of the query are settings of
+// Each part comes when it is ready, and none waits for another. The rest of the query are settings of
 // the view. The stream ends when the server stops; browsers connect again.
 func (s *site) live(w http.ResponseWriter, r *http.Request) error {
 	query, known := r.URL.Query(), s.parts()
-	for _, name := range query["part"] {
+	names := slices.Compact(slices.Sorted(slices.Values(query["part"])))
+	for _, name := range names {
 		if known[name] == nil {
 			return errNotFound
 		}
@@ -41,65 +44,89 @@ func (s *site) live(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changes, err := s.changes(ctx, cancel, study.GetStudy())
-	if err != nil {
+	changes := make([]chan struct{}, len(names))
+	for i := range changes {
+		changes[i] = make(chan struct{}, 1)
+	}
+	if err := s.watch(ctx, cancel, study.GetStudy(), changes); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	events := &eventWriter{w: w, controller: http.NewResponseController(w)}
+	var sending sync.WaitGroup
+	for i, name := range names {
+		request := &partRequest{Study: study.GetStudy().GetName(), Query: query}
+		sending.Go(func() {
+			defer cancel() // without one of its parts a view would be half old
+			s.keepSending(ctx, events, name, known[name], request, changes[i])
+		})
+	}
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
-	request := &partRequest{Study: study.GetStudy().GetName(), Query: query}
-	for {
-		started := time.Now()
-		for _, name := range query["part"] {
-			if err := s.send(ctx, events, name, known[name], request); err != nil {
-				return nil // the reader has gone, or the server stops
-			}
-		}
+	for ctx.Err() == nil {
 		select {
-		case <-time.After(max(liveEvery, restFactor*time.Since(started))):
-		case <-ctx.Done():
-			return nil
-		}
-		for changed := false; !changed; {
-			select {
-			case <-changes:
-				changed = true
-			case <-alive.C:
-				if events.comment("alive") != nil {
-					return nil
-				}
-			case <-ctx.Done():
-				return nil
+		case <-alive.C:
+			if events.comment("alive") != nil {
+				cancel()
 			}
+		case <-ctx.Done():
 		}
 	}
+	sending.Wait()
+	return nil
 }
 
-// changes returns a channel that holds a value when the study has changed since the last one was
-// taken. The context is cancelled when there will be no more.
-func (s *site) changes(ctx context.Context, cancel context.CancelFunc, study *dparetov1.Study) (<-chan struct{}, error) {
+// watch puts a value into every channel that has none whenever the study has changed. The context is
+// cancelled when there will be no more.
+func (s *site) watch(ctx context.Context, cancel context.CancelFunc, study *dparetov1.Study, changes []chan struct{}) error {
 	stream, err := s.studies.WatchStudy(ctx, &dparetov1.WatchStudyRequest{
 		Name: study.GetName(), AfterRevision: study.GetRevision(), StudyUid: study.GetUid(),
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	changes := make(chan struct{}, 1)
 	go func() {
 		defer cancel()
 		for {
 			if _, err := stream.Recv(); err != nil {
 				return
 			}
-			select {
-			case changes <- struct{}{}:
-			default: // the reader will see this change with the last one
+			for _, changed := range changes {
+				select {
+				case changed <- struct{}{}:
+				default: // the reader will see this change with the last one
+				}
 			}
 		}
 	}()
-	return changes, nil
+	return nil
+}
+
+// keepSending sends a part now and after changes, until the context ends or the reader has gone.
+func (s *site) keepSending(ctx context.Context, events *eventWriter, name string, p part, request *partRequest, changes <-chan struct{}) {
+	request.Early = func(data any) error {
+		content, err := s.templates.bytes(name, data)
+		if err != nil {
+			return err
+		}
+		return events.send(name, content)
+	}
+	for {
+		started := time.Now()
+		if err := s.send(ctx, events, name, p, request); err != nil {
+			return
+		}
+		select {
+		case <-time.After(max(liveEvery, restFactor*time.Since(started))):
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // send makes a part and sends it. A part that cannot be made is replaced by its error.
@@ -110,17 +137,20 @@ func (s *site) send(ctx context.Context, events *eventWriter, name string, p par
 	}
 	template := name
 	if err != nil {
-		template, data = "error-part", s.errorOf(err)
+		template, data = errorPart, s.errorOf(err)
+	} else {
+		request.Last = data
 	}
-	var content bytes.Buffer
-	if err := s.templates.write(&content, template, data); err != nil {
+	content, err := s.templates.bytes(template, data)
+	if err != nil {
 		return err
 	}
-	return events.send(name, content.Bytes())
+	return events.send(name, content)
 }
 
-// eventWriter writes server-sent events.
+// eventWriter writes server-sent events. It is safe for concurrent use.
 type eventWriter struct {
+	mu         sync.Mutex
 	w          io.Writer
 	controller *http.ResponseController
 }
@@ -140,6 +170,8 @@ func (e *eventWriter) send(name string, data []byte) error {
 func (e *eventWriter) comment(text string) error { return e.write([]byte(": " + text + "\n\n")) }
 
 func (e *eventWriter) write(event []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	// Not every ResponseWriter supports deadlines; net/http's does.
 	_ = e.controller.SetWriteDeadline(time.Now().Add(writePatience))
 	if _, err := e.w.Write(event); err != nil {

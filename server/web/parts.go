@@ -14,12 +14,28 @@ type part func(ctx context.Context, request *partRequest) (any, error)
 type partRequest struct {
 	Study string     // its name
 	Query url.Values // settings of the view
+	// Early shows what a part has while it is still being made; nil where the reader waits for all
+	// of it. Last is the part as it was sent last on the same stream, nil at first.
+	Early func(data any) error
+	Last  any
 }
+
+// Names that several parts of the page share.
+const (
+	errorPart       = "error-part" // the template of a part that cannot be made
+	stateName       = "state"
+	hypervolumeName = "hypervolume"
+)
 
 // parts returns the parts by name.
 func (s *site) parts() map[string]part {
 	return map[string]part{
-		"state": s.statePart,
+		stateName:       s.statePart,
+		"front":         s.frontPart,
+		"running":       s.runningPart,
+		hypervolumeName: s.hypervolumePart,
+		"spent":         s.spentPart,
+		"miniature":     s.miniaturePart,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
 )
 
 //go:embed templates
@@ -89,16 +90,25 @@ func (t *templates) write(w io.Writer, name string, data any) error {
 	return found.Execute(w, data)
 }
 
+// bytes returns a view or a part.
+func (t *templates) bytes(name string, data any) ([]byte, error) {
+	var content bytes.Buffer
+	if err := t.write(&content, name, data); err != nil {
+		return nil, err
+	}
+	return content.Bytes(), nil
+}
+
 // render answers with a view or a part.
 func (s *site) render(w http.ResponseWriter, code int, name string, data any) {
-	var content bytes.Buffer
-	if err := s.templates.write(&content, name, data); err != nil {
+	content, err := s.templates.bytes(name, data)
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = content.WriteTo(w) // the reader may have gone
+	_, _ = w.Write(content) //nolint:gosec // made by a template, which escapes; the reader may have gone
 }
 
 // functions are what templates call.
@@ -117,6 +127,11 @@ func functions(a *assets) template.FuncMap {
 		"list":     func(items ...any) []any { return items },
 		"time":     timeText,
 		"join":     strings.Join,
+		"metric":   metricText,
+		"title":    title,
+		"domain":   domainText,
+		"ensured":  fullGuarantee,
+		"key":      chart.Key,
 		"views":    func() []studyView { return studyViews },
 	}
 }

@@ -85,6 +85,8 @@ func (s *site) views() *http.ServeMux {
 		"GET /studies/{study}":              s.showStudy,
 		"GET /studies/{study}/live":         s.live,
 		"GET /studies/{study}/parts/{part}": s.showPart,
+		"GET /compare":                      s.showCompare,
+		"GET /compare/fronts":               s.showComparison,
 		"/":                                 notFound,
 	} {
 		mux.Handle(pattern, s.serve(serve))

@@ -21,6 +21,7 @@ type site struct {
 	*httptest.Server
 
 	conn *rest.Local
+	stop func() // the server, not its page
 }
 
 // newSite starts a server with a page and an empty store.
@@ -50,7 +51,7 @@ func newSite(t testing.TB, o server.Options) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{httptest.NewServer(handler), conn}
+	s := &site{httptest.NewServer(handler), conn, srv.Drain}
 	t.Cleanup(s.Close)
 	return s
 }

@@ -19,8 +19,8 @@ const (
 	Logit
 )
 
-// transform returns the place of a value on a scale without bounds, NaN if it has none.
-func (s Scale) transform(v float64) float64 {
+// Place returns the place of a value on a scale without bounds, NaN if it has none.
+func (s Scale) Place(v float64) float64 {
 	switch s {
 	case Log:
 		if v <= 0 {
@@ -37,7 +37,7 @@ func (s Scale) transform(v float64) float64 {
 	}
 }
 
-// inverse is the inverse of transform.
+// inverse is the inverse of Place.
 func (s Scale) inverse(t float64) float64 {
 	switch s {
 	case Log:
@@ -69,7 +69,7 @@ const padding = 0.04
 func Fit(label string, scale Scale, values ...float64) Axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
-		if t := scale.transform(v); !math.IsNaN(t) && !math.IsInf(t, 0) {
+		if t := scale.Place(v); !math.IsNaN(t) && !math.IsInf(t, 0) {
 			low, high = min(low, t), max(high, t)
 		}
 	}
@@ -97,8 +97,8 @@ func Categorical(label string, names []string) Axis {
 
 // At returns the place of a value: 0 at Min and 1 at Max. It is NaN where the scale has none.
 func (a *Axis) At(v float64) float64 {
-	low, high := a.Scale.transform(a.Min), a.Scale.transform(a.Max)
-	return (a.Scale.transform(v) - low) / (high - low)
+	low, high := a.Scale.Place(a.Min), a.Scale.Place(a.Max)
+	return (a.Scale.Place(v) - low) / (high - low)
 }
 
 // Tick is a marked value of an axis.
@@ -142,6 +142,9 @@ func (a *Axis) linearTicks() []Tick {
 	var ticks []Tick
 	for i := math.Ceil(a.Min/step - 1e-9); i*step <= a.Max+1e-9*step; i++ {
 		v := i * step
+		if v == 0 {
+			v = 0 // without a sign
+		}
 		label := strconv.FormatFloat(v, 'f', decimals, 64)
 		if math.Abs(v) >= 1e6 || decimals > 6 {
 			label = show.Plain(v)

@@ -40,7 +40,12 @@
     else d.plot.setSize({ width: d.element.clientWidth, height: d.element.clientHeight - 60 });
   }));
 
+  // What was opened stays open when it is drawn again.
+  const opened = new Set();
+  document.addEventListener('toggle', ({ target }) => { if (target.id) opened[target.open ? 'add' : 'delete'](target.id); }, true);
+
   const ready = (root) => {
+    each(root, 'details[id]', (element) => { element.open ||= opened.has(element.id); });
     each(root, 'time[datetime]', localTime);
     each(root, '.series[data-series]', series);
   };
@@ -56,6 +61,49 @@
   };
   document.addEventListener('focusin', describe);
   document.addEventListener('pointerover', describe);
+
+  // Dragging over a chart in a figure with data-zoom enlarges that area: it fills the form with that id
+  // and sends it. data-chart has the corners of the plane, and for each axis its scale and its ends.
+  let drag;
+  const to = [(v) => v, Math.log10, (v) => Math.log10(v / (1 - v))];
+  const from = [(t) => t, (t) => 10 ** t, (t) => 1 / (1 + 10 ** -t)];
+  const place = ({ matrix, plane: [x0, y0, x1, y1] }, { clientX, clientY }) => {
+    const p = new DOMPoint(clientX, clientY).matrixTransform(matrix);
+    return [Math.min(x1, Math.max(x0, p.x)), Math.min(y1, Math.max(y0, p.y))];
+  };
+  document.addEventListener('pointerdown', (event) => {
+    const svg = event.target.closest?.('[data-zoom] svg[data-chart]');
+    const form = document.getElementById(svg?.closest('[data-zoom]').dataset.zoom);
+    if (!form?.elements.x_min || event.button || event.pointerType === 'touch' || event.target.closest('.mark')) return;
+    drag = { svg, form, matrix: svg.getScreenCTM().inverse(), plane: svg.dataset.chart.split(' ').map(Number) };
+    drag.start = place(drag, event);
+    drag.box = svg.appendChild(document.createElementNS(svg.namespaceURI, 'rect'));
+    drag.box.setAttribute('class', 'zoom');
+  });
+  document.addEventListener('pointermove', (event) => {
+    if (!drag) return;
+    const end = place(drag, event);
+    ['x', 'y'].forEach((name, i) => drag.box.setAttribute(name, Math.min(drag.start[i], end[i])));
+    ['width', 'height'].forEach((name, i) => drag.box.setAttribute(name, Math.abs(drag.start[i] - end[i])));
+  });
+  document.addEventListener('pointerup', (event) => {
+    if (!drag) return;
+    const { start, box, form, plane: [x0, y0, x1, y1, xScale, xMin, xMax, yScale, yMin, yMax] } = drag;
+    const end = place(drag, event);
+    box.remove();
+    drag = undefined;
+    if (Math.abs(start[0] - end[0]) < 8 || Math.abs(start[1] - end[1]) < 8) return;
+    const set = (name, scale, low, high, share) => {
+      const t = to[scale](low) + share * (to[scale](high) - to[scale](low));
+      form.elements[name].value = Number(from[scale](t).toPrecision(5));
+    };
+    [['min', Math.min], ['max', Math.max]].forEach(([name, pick]) => {
+      set(`x_${name}`, xScale, xMin, xMax, (pick(start[0], end[0]) - x0) / (x1 - x0));
+      const other = pick === Math.min ? Math.max : Math.min;
+      set(`y_${name}`, yScale, yMin, yMax, (y1 - other(start[1], end[1])) / (y1 - y0));
+    });
+    form.requestSubmit();
+  });
 
   // <button data-copy="ID"> copies the text of an element.
   document.addEventListener('click', async (event) => {

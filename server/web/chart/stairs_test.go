@@ -1,0 +1,35 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+)
+
+// A staircase goes along X first, to where the next point is better in Y; others are left out.
+func TestStairs(t *testing.T) {
+	for name, test := range map[string]struct {
+		points    []Point
+		maximizeY bool
+	}{
+		"minimise": {[]Point{{0, 1}, {0.25, 1}, {0.5, 0.5}, {0.75, 0.75}, {1, 0}}, false},
+		"maximise": {[]Point{{0, 0}, {0.25, 0}, {0.5, 0.5}, {0.75, 0.25}, {1, 1}}, true},
+	} {
+		c := Chart{ID: "c", Title: "T", Description: "D", X: Axis{Max: 1}, Y: Axis{Max: 1}}
+		c.Stairs("", test.points, test.maximizeY)
+		_, line, _ := strings.Cut(string(c.SVG()), `class="line`)
+		if n := strings.Count(line, "L"); n != 4 {
+			t.Errorf("%s: %d lines, want 4: %s", name, n, line)
+		}
+	}
+}
+
+// Ticks are labelled with their values, at the edge of the plane, and a picture has its description.
+func TestSVGText(t *testing.T) {
+	c := Chart{ID: "c", Title: "T", Description: "D", X: Axis{Label: "x", Min: -1, Max: 1}, Y: Axis{Label: "y", Min: 0, Max: 8}}
+	svg := string(c.SVG())
+	for _, want := range []string{`y="370">0.5</text>`, `y="370">0.0</text>`, `<desc id="c-about">D</desc>`, `>6</text>`} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %s in %s", want, svg)
+		}
+	}
+}
