@@ -10,7 +10,8 @@
 //   - render.go: templates and what they call; parts.go: the parts of views, by URL or live;
 //     live.go: parts sent again when the study changes
 //   - studies.go, study.go, ...: one file for each view, with a template of the same name in
-//     templates; actions.go: what buttons do
+//     templates; actions.go and queue.go: what forms and buttons do
+//   - report: the report of a study as one file, which the command line writes, too
 //   - chart: pictures as SVG
 //
 // Every view works without scripts. With them (static/page.js and three small libraries, see

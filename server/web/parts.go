@@ -20,6 +20,8 @@ type partRequest struct {
 func (s *site) parts() map[string]part {
 	return map[string]part{
 		"state": s.statePart,
+
+		"trials": s.trialsPart, "trials-news": s.trialsNewsPart, "trial": s.trialPart,
 	}
 }
 

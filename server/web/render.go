@@ -118,6 +118,10 @@ func functions(a *assets) template.FuncMap {
 		"time":     timeText,
 		"join":     strings.Join,
 		"views":    func() []studyView { return studyViews },
+
+		"requestID": newRequestID,
+		"field":     newFieldView,
+		"epsilon":   epsilonText,
 	}
 }
 
