@@ -21,7 +21,7 @@ func (s *site) parts() map[string]part {
 	return map[string]part{
 		"state": s.statePart,
 
-		"trials": s.trialsPart, "trials-news": s.trialsNewsPart, "trial": s.trialPart,
+		"trials-table": s.trialsPart, "trials-news": s.trialsNewsPart, "trial-detail": s.trialPart,
 	}
 }
 

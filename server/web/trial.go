@@ -57,7 +57,7 @@ func (s *site) renderTrial(w http.ResponseWriter, r *http.Request, code int, ref
 		p.Form = &form{Values: url.Values{"labels": {labelLines(trial.GetLabels())}, "note": {trial.GetNote()}}}
 	}
 	if trial.GetEndTime() == nil {
-		p.Live = frame.Path() + "/live?part=trial&trial=" + url.QueryEscape(r.PathValue("trial"))
+		p.Live = frame.Path() + "/live?part=trial-detail&trial=" + url.QueryEscape(r.PathValue("trial"))
 	}
 	again := make(url.Values)
 	for name, value := range trial.GetParameters() {
@@ -79,7 +79,7 @@ func exactText(v *dparetov1.Value) string {
 	return valueText(v)
 }
 
-// trialData is what the part "trial" shows.
+// trialData is what the part "trial-detail" shows.
 type trialData struct {
 	Study      *dparetov1.Study
 	Trial      *dparetov1.Trial
@@ -191,7 +191,7 @@ func webLink(uri string) string {
 	return u.String()
 }
 
-// trialPart makes the part "trial": /studies/{study}/parts/trial?trial=NUMBER.
+// trialPart makes the part "trial-detail": /studies/{study}/parts/trial-detail?trial=NUMBER.
 func (s *site) trialPart(ctx context.Context, r *partRequest) (any, error) {
 	study, err := s.studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: r.Study})
 	if err != nil {

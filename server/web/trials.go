@@ -105,7 +105,7 @@ func (s *site) showTrials(w http.ResponseWriter, r *http.Request) error {
 	switch p.Trials, err = s.trials(outgoing(r), frame.Study, p.Query); status.Code(err) {
 	case codes.OK:
 		live := p.Query.values()
-		live["part"] = []string{"state", "trials"}
+		live["part"] = []string{"state", "trials-table"}
 		if !p.Query.IsFirst() {
 			p.News = new(trialsNews)
 			live["part"] = []string{"state", "trials-news"}
@@ -123,7 +123,7 @@ func (s *site) showTrials(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// trialsData is what the part "trials" shows.
+// trialsData is what the part "trials-table" shows.
 type trialsData struct {
 	Path     string // of the study
 	Columns  []trialsColumn
@@ -304,7 +304,7 @@ func (d *trialsData) pages(q *trialsQuery, next string) {
 	}
 }
 
-// trialsPart makes the part "trials".
+// trialsPart makes the part "trials-table".
 func (s *site) trialsPart(ctx context.Context, r *partRequest) (any, error) {
 	resp, err := s.studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: r.Study})
 	if err != nil {
