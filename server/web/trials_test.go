@@ -636,8 +636,8 @@ func (s *site) secret(t *testing.T) {
 	t.Helper()
 	releases := dparetov1.NewReleaseServiceClient(s.conn)
 	for name, ledger := range map[string]*dparetov1.Ledger{
-		"test":  {Records: 10_000, Epsilon: 100, Delta: 0.1, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
-		"train": {Records: 1, Epsilon: 100, Delta: 0.1, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE},
+		"test":  {Records: 10_000, Epsilon: 1e6, Delta: 0.1, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
+		"train": {Records: 1, Epsilon: 1e6, Delta: 0.1, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE},
 	} {
 		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: name, Ledger: ledger}); err != nil {
 			t.Fatal(err)
@@ -670,8 +670,5 @@ func TestProtectedStudies(t *testing.T) {
 	wants(t, "trials", s.get(t, "/studies/stopping/trials", http.StatusOK), "shows only its best trial", "!sse-connect", "!<tbody>")
 	wants(t, "trial", s.get(t, "/studies/stopping/trials/1", http.StatusConflict), "shows only its best trial")
 	report := s.get(t, "/studies/stopping/report", http.StatusOK)
-	wants(t, "report", report, "shows only its best trial", "a secret number, 10.00 on average", "For the training records, all results together: ε at most", "!Seed of the server", `"random_stopping"`)
-	if strings.Contains(report, `"seed"`) {
-		t.Error("the specification has a seed, which the study must not have")
-	}
+	wants(t, "report", report, "shows only its best trial", "a secret number, 10.00 on average", "For the training records, all results together: ε at most", "!Seed of the server", "&#34;random_stopping&#34;", "!&#34;seed&#34;")
 }
