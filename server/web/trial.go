@@ -159,6 +159,9 @@ const shownRuns = 50
 
 // runsText lists the values of single runs.
 func runsText(runs []float64) string {
+	if len(runs) < 2 {
+		return "" // its value is that of the metric
+	}
 	text := ""
 	for i, x := range runs[:min(len(runs), shownRuns)] {
 		if i > 0 {
@@ -225,7 +228,6 @@ func stepsOf(spec *dparetov1.StudySpec, trial *dparetov1.Trial) []*dparetov1.Mea
 
 // curve is a metric over the steps of trials, which page.js draws.
 type curve struct {
-	Title  string      `json:"title"`
 	XLabel string      `json:"xLabel"`
 	YLabel string      `json:"yLabel"`
 	X      []int64     `json:"x"`
@@ -261,7 +263,7 @@ func curvesOf(spec *dparetov1.StudySpec, trials ...*dparetov1.Trial) []*curve {
 	}
 	var curves []*curve
 	for _, metric := range spec.GetMetrics() {
-		c := &curve{Title: metric.GetId(), XLabel: stepLabel(spec), YLabel: metricLabel(metric), X: x}
+		c := &curve{XLabel: stepLabel(spec), YLabel: metricLabel(metric), X: x}
 		known := 0
 		for _, trial := range trials {
 			line := curveLine{Label: "trial " + id(trial.GetName()), Y: make([]*float64, len(x))}
@@ -395,29 +397,31 @@ func (s *site) compareTrials(w http.ResponseWriter, r *http.Request) error {
 
 // comparison returns the rows of a comparison.
 func comparison(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) []compareGroup {
-	row := func(name string, text func(*dparetov1.Trial) string) compareRow {
-		row := compareRow{Name: name}
-		for _, trial := range trials {
-			cell := text(trial)
-			row.Cells = append(row.Cells, cell)
-			row.Differs = row.Differs || cell != row.Cells[0]
-		}
-		return row
-	}
 	configuration := compareGroup{Title: "Configuration"}
 	for _, p := range spec.GetParameters() {
-		configuration.Rows = append(configuration.Rows, row(p.GetId(), func(t *dparetov1.Trial) string { return exactText(t.GetParameters()[p.GetId()]) }))
+		row := compareRow{Name: p.GetId()}
+		first := exactText(trials[0].GetParameters()[p.GetId()])
+		for _, trial := range trials {
+			value := trial.GetParameters()[p.GetId()]
+			row.Cells = append(row.Cells, valueText(value))
+			row.Differs = row.Differs || exactText(value) != first
+		}
+		configuration.Rows = append(configuration.Rows, row)
 	}
 	results := compareGroup{Title: "Results"}
 	for _, m := range spec.GetMetrics() {
-		results.Rows = append(results.Rows, row(metricLabel(m), func(t *dparetov1.Trial) string {
-			value := metricOf(t, m.GetId())
+		row := compareRow{Name: metricLabel(m)}
+		first := metricOf(trials[0], m.GetId()).GetValue()
+		for _, trial := range trials {
+			value := metricOf(trial, m.GetId())
 			text := metricText(m, value)
 			if value != nil && value.StandardError != nil {
 				text += " ± " + show.Number(value.GetStandardError())
 			}
-			return text
-		}))
+			row.Cells = append(row.Cells, text)
+			row.Differs = row.Differs || value.GetValue() != first || (text == "") != (row.Cells[0] == "")
+		}
+		results.Rows = append(results.Rows, row)
 	}
 	return []compareGroup{configuration, results}
 }

@@ -228,7 +228,7 @@ func (c *Chart) SVG() template.HTML {
 	}
 	fmt.Fprintf(&out, `<svg class="chart %s" viewBox="0 0 %d %d" width="%d" height="%d" role="group" aria-labelledby="%s-title %[6]s-about" data-chart="%s">`,
 		escape(c.Class), w, h, w, h, escape(c.ID), escape(c.frame()))
-	fmt.Fprintf(&out, `<title id="%s-title">%s</title><desc id="%[1]s-about">%s</desc>`, escape(c.ID), escape(c.Title), escape(c.Description))
+	fmt.Fprintf(&out, `<title id="%s-title">%s</title><desc id="%[1]s-about">%[3]s</desc>`, escape(c.ID), escape(c.Title), escape(c.Description))
 	x0, y0, x1, y1 := c.area()
 	fmt.Fprintf(&out, `<clipPath id="%s-clip"><rect x="%s" y="%s" width="%s" height="%s"/></clipPath>`,
 		escape(c.ID), coordinate(x0), coordinate(y0), coordinate(x1-x0), coordinate(y1-y0))
@@ -252,7 +252,7 @@ func (c *Chart) axes(out *strings.Builder) {
 	out.WriteString(`<g class="axes" aria-hidden="true">`)
 	for _, t := range c.X.Ticks() {
 		x := coordinate(x0 + c.X.At(t.Value)*(x1-x0))
-		fmt.Fprintf(out, `<path class="grid" d="M%s %sV%s"/><text text-anchor="middle" x="%[1]s" y="%s">%s</text>`, x, coordinate(y0), coordinate(y1), coordinate(y1+18), escape(t.Label))
+		fmt.Fprintf(out, `<path class="grid" d="M%s %sV%s"/><text text-anchor="middle" x="%[1]s" y="%[4]s">%[5]s</text>`, x, coordinate(y0), coordinate(y1), coordinate(y1+18), escape(t.Label))
 	}
 	for _, t := range c.Y.Ticks() {
 		y := y1 - c.Y.At(t.Value)*(y1-y0)
