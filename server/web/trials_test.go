@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 )
@@ -671,4 +672,43 @@ func TestProtectedStudies(t *testing.T) {
 	wants(t, "trial", s.get(t, "/studies/stopping/trials/1", http.StatusConflict), "shows only its best trial")
 	report := s.get(t, "/studies/stopping/report", http.StatusOK)
 	wants(t, "report", report, "shows only its best trial", "a secret number, 10.00 on average", "For the training records, all results together: ε at most", "!Seed of the server", "&#34;random_stopping&#34;", "!&#34;seed&#34;")
+}
+
+// A report states its guarantee in full, shows what the contract says, and is the same on the page and as a
+// file.
+func TestReport(t *testing.T) {
+	s := newSite(t, server.Options{Version: "1.2.3"})
+	s.study(t, t.Context(), "first", &dparetov1.Study{DisplayName: "A question", Description: "Why?", Spec: trainedSpec()})
+	s.train(t, t.Context(), "first", 8, false)
+	body := s.get(t, "/studies/first/report?epsilon=1.5,3", http.StatusOK)
+	ledger, err := dparetov1.NewPrivacyServiceClient(s.conn).GetPrivacyLedger(t.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: "studies/first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants(t, "report", body, "A question", "Why?", "ε of one run, δ = 1e-5, add-remove adjacency, RDP accountant, improved conversion. It is an upper bound, and covers one run",
+		"ε at most "+show.NumberUp(ledger.GetComposed().GetEpsilon())+", δ = 1e-5, add-remove adjacency", "8 succeeded", "1.2.3", `<th scope="row" class="n">1.5</th>`, `<th scope="row" class="n">3</th>`,
+		"<svg", "epochs", "dataset", "adult", "where optimizer is adam", "!no ε holds")
+	front, err := dparetov1.NewFrontServiceClient(s.conn).GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/first", Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range front.GetFront().GetPoints() {
+		wants(t, "front", body, "<td class=\"n\">"+show.NumberUp(p.GetValues()["epsilon"].GetValue())+"</td>")
+	}
+	// Every ε of the front is spanned or its ends are.
+	for e, want := range map[string]int{"": http.StatusOK, "-1": http.StatusUnprocessableEntity, "x": http.StatusUnprocessableEntity, "inf": http.StatusUnprocessableEntity, strings.Repeat("1,", 21): http.StatusUnprocessableEntity} {
+		s.get(t, "/studies/first/report?epsilon="+url.QueryEscape(e), want)
+	}
+	code, file, header := s.send(t, http.MethodGet, "/studies/first/report?epsilon=1.5,3&download=1", "", nil)
+	if code != http.StatusOK || header.Get("Content-Disposition") != `attachment; filename="first.html"` {
+		t.Errorf("download: %d %v", code, header)
+	}
+	content := func(text, from string) string {
+		at := strings.Index(text, from)
+		text = regexp.MustCompile(`as of [^,]*`).ReplaceAllString(text[at:], "")
+		return text[strings.Index(text, "<h2>Question"):strings.Index(text, "</pre>\n\n")]
+	}
+	if page, alone := content(body, "<article"), content(file, "<h1>"); page != alone {
+		t.Errorf("the page shows\n%s\nand the file\n%s", page, alone)
+	}
 }
