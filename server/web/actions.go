@@ -13,6 +13,9 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
+// labelsField is the field of labels, in forms and in the contract.
+const labelsField = "labels"
+
 // form is what a reader has entered, and what is wrong with it.
 type form struct {
 	Values url.Values
@@ -97,14 +100,14 @@ func labelLines(labels map[string]string) string {
 // labels reads the field "labels", and notes what is wrong with it.
 func (f *form) labels() map[string]string {
 	labels := make(map[string]string)
-	for line := range strings.Lines(f.Value("labels")) {
+	for line := range strings.Lines(f.Value(labelsField)) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
 		key, value, ok := strings.Cut(line, "=")
 		if key = strings.TrimSpace(key); !ok || key == "" {
-			f.add("labels", "write each label as key=value in its own line, not "+strconv.Quote(line))
+			f.add(labelsField, "write each label as key=value in its own line, not "+strconv.Quote(line))
 			continue
 		}
 		labels[key] = strings.TrimSpace(value)
@@ -114,7 +117,7 @@ func (f *form) labels() map[string]string {
 
 // done leads to a view after an action.
 func done(w http.ResponseWriter, r *http.Request, path string) error {
-	http.Redirect(w, r, path, http.StatusSeeOther)
+	http.Redirect(w, r, path, http.StatusSeeOther) //nolint:gosec // a path of this site
 	return nil
 }
 
@@ -161,13 +164,13 @@ func (s *site) labelTrial(w http.ResponseWriter, r *http.Request) error {
 	if len(f.Errors) == 0 {
 		_, err = s.studies.UpdateTrial(outgoing(r), &dparetov1.UpdateTrialRequest{
 			Trial:      &dparetov1.Trial{Name: trialName(r), Etag: f.Value("etag"), Labels: labels, Note: f.Value("note")},
-			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"labels", "note"}}, RequestId: f.Value("request_id"),
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{labelsField, "note"}}, RequestId: f.Value("request_id"),
 		})
 		if err == nil {
 			return done(w, r, studyPath(r)+"/trials/"+url.PathEscape(r.PathValue("trial")))
 		}
 		var ok bool
-		if code, ok = s.refuse(f, err, fields("trial", "labels", "note")); !ok {
+		if code, ok = s.refuse(f, err, fields("trial", labelsField, "note")); !ok {
 			return err
 		}
 	}
@@ -194,12 +197,12 @@ func (s *site) renderEdit(w http.ResponseWriter, r *http.Request, code int, deta
 	if err != nil {
 		return err
 	}
-	frame.View = "study"
+	frame.View = studyViews[0].Name
 	study := frame.Study
 	p := &editPage{page: *frame, Details: details, Budget: budget}
 	if details == nil {
 		p.Details = &form{Values: url.Values{
-			"display_name": {study.GetDisplayName()}, "description": {study.GetDescription()}, "labels": {labelLines(study.GetLabels())},
+			"display_name": {study.GetDisplayName()}, "description": {study.GetDescription()}, labelsField: {labelLines(study.GetLabels())},
 		}}
 	}
 	if budget == nil {
@@ -221,7 +224,7 @@ func (s *site) saveDetails(w http.ResponseWriter, r *http.Request) error {
 		return s.renderEdit(w, r, http.StatusUnprocessableEntity, f, nil)
 	}
 	code, err := s.update(r, f, &dparetov1.Study{DisplayName: f.Value("display_name"), Description: f.Value("description"), Labels: labels},
-		"display_name", "description", "labels")
+		"display_name", "description", labelsField)
 	if err != nil {
 		return err
 	}
@@ -267,7 +270,7 @@ func (s *site) update(r *http.Request, f *form, study *dparetov1.Study, paths ..
 		if strings.HasPrefix(path, "study.spec.budget") {
 			return "max_trials"
 		}
-		return fields("study", "display_name", "description", "labels")(path)
+		return fields("study", "display_name", "description", labelsField)(path)
 	}
 	if code, ok := s.refuse(f, err, fieldOf); ok {
 		return code, nil

@@ -48,7 +48,7 @@ func (s *site) renderQueue(w http.ResponseWriter, r *http.Request, code int, f *
 	if err != nil {
 		return err
 	}
-	frame.View = "trials"
+	frame.View = trialsView
 	p := &queuePage{page: *frame, Form: f, Constraints: frame.Study.GetSpec().GetParameterConstraints()}
 	for _, parameter := range frame.Study.GetSpec().GetParameters() {
 		p.Inputs = append(p.Inputs, newParameterInput(parameter, f))

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -50,11 +51,11 @@ func (s *site) renderTrial(w http.ResponseWriter, r *http.Request, code int, ref
 	if err != nil {
 		return err
 	}
-	frame.View = "trials"
+	frame.View = trialsView
 	trial := resp.GetTrial()
 	p := &trialPage{page: *frame, Detail: newTrial(frame.Study, trial), Form: refused}
 	if refused == nil {
-		p.Form = &form{Values: url.Values{"labels": {labelLines(trial.GetLabels())}, "note": {trial.GetNote()}}}
+		p.Form = &form{Values: url.Values{labelsField: {labelLines(trial.GetLabels())}, "note": {trial.GetNote()}}}
 	}
 	if trial.GetEndTime() == nil {
 		p.Live = frame.Path() + "/live?part=trial-detail&trial=" + url.QueryEscape(r.PathValue("trial"))
@@ -162,13 +163,11 @@ func runsText(runs []float64) string {
 	if len(runs) < 2 {
 		return "" // its value is that of the metric
 	}
-	text := ""
-	for i, x := range runs[:min(len(runs), shownRuns)] {
-		if i > 0 {
-			text += ", "
-		}
-		text += show.Number(x)
+	shown := make([]string, min(len(runs), shownRuns))
+	for i := range shown {
+		shown[i] = show.Number(runs[i])
 	}
+	text := strings.Join(shown, ", ")
 	if more := len(runs) - shownRuns; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -228,8 +227,8 @@ func stepsOf(spec *dparetov1.StudySpec, trial *dparetov1.Trial) []*dparetov1.Mea
 
 // curve is a metric over the steps of trials, which page.js draws.
 type curve struct {
-	XLabel string      `json:"xLabel"`
-	YLabel string      `json:"yLabel"`
+	XLabel string      `json:"xLabel"` //nolint:tagliatelle // as scripts are written
+	YLabel string      `json:"yLabel"` //nolint:tagliatelle // likewise
 	X      []int64     `json:"x"`
 	Lines  []curveLine `json:"lines"`
 }
@@ -375,7 +374,7 @@ func (s *site) compareTrials(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	frame.View = "trials"
+	frame.View = trialsView
 	spec := frame.Study.GetSpec()
 	p := &comparePage{page: *frame, Statement: show.PrivacyStatement(spec)}
 	for _, number := range numbers {

@@ -25,6 +25,10 @@ const (
 	maxTrail = 20
 	// newestFirst is the default order.
 	newestFirst = "number desc"
+	// stateName is the setting that restricts the table to trials in a state, and the part with the study's.
+	stateName = "state"
+	// trialsView is the name of the view among those of a study.
+	trialsView = "trials"
 )
 
 // trialsQuery are the settings of the table of trials: what its URL says after "?".
@@ -38,7 +42,7 @@ type trialsQuery struct {
 
 func newTrialsQuery(values url.Values) *trialsQuery {
 	q := &trialsQuery{
-		Filter: validText(values.Get("filter")), State: validText(values.Get("state")), Order: validText(values.Get("order_by")),
+		Filter: validText(values.Get("filter")), State: validText(values.Get(stateName)), Order: validText(values.Get("order_by")),
 		Token: validText(values.Get("page_token")), Trail: values["trail"],
 	}
 	if q.Order == "" {
@@ -65,7 +69,7 @@ func (q *trialsQuery) condition() string {
 // values returns the settings without the page.
 func (q *trialsQuery) values() url.Values {
 	values := make(url.Values)
-	for name, value := range map[string]string{"filter": q.Filter, "state": q.State, "order_by": q.Order} {
+	for name, value := range map[string]string{"filter": q.Filter, stateName: q.State, "order_by": q.Order} {
 		if value != "" && (name != "order_by" || value != newestFirst) {
 			values.Set(name, value)
 		}
@@ -99,16 +103,16 @@ func (s *site) showTrials(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	frame.View = "trials"
+	frame.View = trialsView
 	p := &trialsPage{page: *frame, State: newState(frame.Study), Query: newTrialsQuery(r.URL.Query()), States: enum.Names(dparetov1.TrialState(0).Descriptor())}
 	code := http.StatusOK
 	switch p.Trials, err = s.trials(outgoing(r), frame.Study, p.Query); status.Code(err) {
 	case codes.OK:
 		live := p.Query.values()
-		live["part"] = []string{"state", "trials-table"}
+		live["part"] = []string{stateName, "trials-table"}
 		if !p.Query.IsFirst() {
 			p.News = new(trialsNews)
-			live["part"] = []string{"state", "trials-news"}
+			live["part"] = []string{stateName, "trials-news"}
 			live.Set("since", strconv.FormatInt(p.Trials.Revision, 10))
 		}
 		p.Live = frame.Path() + "/live?" + live.Encode()

@@ -81,7 +81,7 @@ func errorOf(noise float64, epoch int64) float64 {
 }
 
 // study creates a study.
-func (s *site) study(t testing.TB, ctx context.Context, id string, study *dparetov1.Study) {
+func (s *site) study(ctx context.Context, t testing.TB, id string, study *dparetov1.Study) {
 	t.Helper()
 	_, err := dparetov1.NewStudyServiceClient(s.conn).CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: id, Study: study})
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *site) study(t testing.TB, ctx context.Context, id string, study *dparet
 }
 
 // train runs trials of a study of trainedSpec.
-func (s *site) train(t testing.TB, ctx context.Context, id string, trials int, seeded bool) {
+func (s *site) train(ctx context.Context, t testing.TB, id string, trials int, seeded bool) {
 	t.Helper()
 	studies := dparetov1.NewStudyServiceClient(s.conn)
 	for range trials {
@@ -174,8 +174,8 @@ func link(t *testing.T, body, rel string) string {
 
 func TestTrialsTable(t *testing.T) {
 	s := newSite(t, server.Options{})
-	s.study(t, t.Context(), "first", &dparetov1.Study{Spec: trainedSpec()})
-	s.train(t, t.Context(), "first", 120, false)
+	s.study(t.Context(), t, "first", &dparetov1.Study{Spec: trainedSpec()})
+	s.train(t.Context(), t, "first", 120, false)
 	first := s.get(t, "/studies/first/trials", http.StatusOK)
 	if got := numbers(first); len(got) != 50 || got[0] != "120" || got[49] != "71" {
 		t.Errorf("the first page has %v", got)
@@ -214,8 +214,8 @@ func TestTrialsTable(t *testing.T) {
 // A table that does not follow the study says what has changed since.
 func TestTrialsNews(t *testing.T) {
 	s := newSite(t, server.Options{})
-	s.study(t, t.Context(), "first", &dparetov1.Study{Spec: trainedSpec()})
-	s.train(t, t.Context(), "first", 3, false)
+	s.study(t.Context(), t, "first", &dparetov1.Study{Spec: trainedSpec()})
+	s.train(t.Context(), t, "first", 3, false)
 	body := s.get(t, "/studies/first/trials?order_by=number", http.StatusOK)
 	since := regexp.MustCompile(`since=(\d+)`).FindStringSubmatch(body)
 	if since == nil {
@@ -223,7 +223,7 @@ func TestTrialsNews(t *testing.T) {
 	}
 	path := "/studies/first/parts/trials-news?order_by=number&since=" + since[1]
 	wants(t, "nothing new", s.get(t, path, http.StatusOK), "!changed")
-	s.train(t, t.Context(), "first", 2, false)
+	s.train(t.Context(), t, "first", 2, false)
 	wants(t, "two new", s.get(t, path, http.StatusOK), "2 trials have changed", `href="/studies/first/trials?order_by=number"`)
 	s.get(t, "/studies/first/parts/trials-news?since=x", http.StatusUnprocessableEntity)
 }
@@ -231,7 +231,7 @@ func TestTrialsNews(t *testing.T) {
 // New trials appear in the table without a reload.
 func TestTrialsLive(t *testing.T) {
 	s := newSite(t, server.Options{})
-	s.study(t, t.Context(), "first", &dparetov1.Study{Spec: trainedSpec()})
+	s.study(t.Context(), t, "first", &dparetov1.Study{Spec: trainedSpec()})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/studies/first/live?part=trials-table", http.NoBody)
@@ -248,7 +248,7 @@ func TestTrialsLive(t *testing.T) {
 	for lines.Scan() {
 		switch {
 		case strings.Contains(lines.Text(), "No trial."):
-			s.train(t, t.Context(), "first", 1, false)
+			s.train(t.Context(), t, "first", 1, false)
 			trained = true
 		case strings.Contains(lines.Text(), `id="trial-1"`):
 			if !trained {
@@ -265,8 +265,8 @@ func TestTrial(t *testing.T) {
 	spec := trainedSpec()
 	spec.Algorithm = &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_EHVI, InitialTrials: 3}
 	spec.DisableEarlyStopping = true
-	s.study(t, t.Context(), "first", &dparetov1.Study{Spec: spec})
-	s.train(t, t.Context(), "first", 5, false)
+	s.study(t.Context(), t, "first", &dparetov1.Study{Spec: spec})
+	s.train(t.Context(), t, "first", 5, false)
 	studies := dparetov1.NewStudyServiceClient(s.conn)
 	resp, err := studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: "studies/first/trials/5"})
 	if err != nil {
@@ -306,8 +306,8 @@ func TestTrial(t *testing.T) {
 // A seeded run has no ε, and every view says so.
 func TestSeededTrials(t *testing.T) {
 	s := newSite(t, server.Options{})
-	s.study(t, t.Context(), "first", &dparetov1.Study{Spec: trainedSpec()})
-	s.train(t, t.Context(), "first", 4, true)
+	s.study(t.Context(), t, "first", &dparetov1.Study{Spec: trainedSpec()})
+	s.train(t.Context(), t, "first", 4, true)
 	wants(t, "table", s.get(t, "/studies/first/trials", http.StatusOK), "no ε holds", "seeded")
 	wants(t, "trial", s.get(t, "/studies/first/trials/1", http.StatusOK), "No ε holds for this run", "SEEDED")
 	wants(t, "comparison", s.get(t, "/studies/first/trials/compare?trial=1&trial=2", http.StatusOK), "no ε holds")
@@ -326,7 +326,7 @@ func TestHostileText(t *testing.T) {
 	spec.Parameters[2].GetCategoricalDomain().Categories = []string{category, "adam"}
 	spec.Metrics[1].Unit = `"><script>alert(1)</script>`
 	spec.Trainer = &dparetov1.TrainerSpec{Name: `"><script>alert(1)</script>`, Settings: map[string]string{`<script>k</script>`: hostile}}
-	s.study(t, ctx, "first", &dparetov1.Study{DisplayName: hostile, Description: hostile, Labels: map[string]string{"<script>a</script>": hostile}, Spec: spec})
+	s.study(ctx, t, "first", &dparetov1.Study{DisplayName: hostile, Description: hostile, Labels: map[string]string{"<script>a</script>": hostile}, Spec: spec})
 	studies := dparetov1.NewStudyServiceClient(s.conn)
 	value := 0.5
 	for range 4 {
@@ -421,8 +421,8 @@ func guardedSite(t *testing.T) (s *site, tokens map[string]string) {
 // A reader sees the buttons of the role, and the server refuses what a role may not do.
 func TestRoles(t *testing.T) {
 	s, tokens := guardedSite(t)
-	s.study(t, as(t, tokens["admin"]), "first", &dparetov1.Study{Spec: trainedSpec()})
-	s.train(t, as(t, tokens["worker"]), "first", 1, false)
+	s.study(as(t, tokens["admin"]), t, "first", &dparetov1.Study{Spec: trainedSpec()})
+	s.train(as(t, tokens["worker"]), t, "first", 1, false)
 	if _, err := dparetov1.NewStudyServiceClient(s.conn).SuggestTrials(as(t, tokens["worker"]), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "w"}); err != nil {
 		t.Fatal(err)
 	}
@@ -463,7 +463,7 @@ func TestRoles(t *testing.T) {
 
 func TestQueue(t *testing.T) {
 	s := newSite(t, server.Options{})
-	s.study(t, t.Context(), "first", &dparetov1.Study{Spec: trainedSpec()})
+	s.study(t.Context(), t, "first", &dparetov1.Study{Spec: trainedSpec()})
 	wants(t, "form", s.get(t, "/studies/first/queue?parameters.noise=1.25&parameters.optimizer=adam", http.StatusOK),
 		`value="1.25"`, `<option selected>adam</option>`, "used only where optimizer is adam", `min="0.5"`, `max="8"`, `step="1"`)
 
@@ -487,9 +487,9 @@ func TestQueue(t *testing.T) {
 	form.Set("parameters.beta", "0.9")
 	form.Set("request_id", "once")
 	for range 2 { // sent twice, it acts once
-		code, body, header := s.send(t, http.MethodPost, "/studies/first/queue", "", form)
-		if code != http.StatusSeeOther || header.Get("Location") != "/studies/first/trials/1" {
-			t.Fatalf("queue: %d %v %s", code, header, body)
+		again, _, header := s.send(t, http.MethodPost, "/studies/first/queue", "", form)
+		if again != http.StatusSeeOther || header.Get("Location") != "/studies/first/trials/1" {
+			t.Fatalf("queue: %d %v", again, header)
 		}
 	}
 	form.Set("parameters.optimizer", "sgd") // beta stays in the form, and is not used
@@ -509,8 +509,8 @@ func TestQueue(t *testing.T) {
 
 func TestEditStudy(t *testing.T) {
 	s := newSite(t, server.Options{})
-	s.study(t, t.Context(), "first", &dparetov1.Study{Spec: trainedSpec()})
-	s.train(t, t.Context(), "first", 1, false)
+	s.study(t.Context(), t, "first", &dparetov1.Study{Spec: trainedSpec()})
+	s.train(t.Context(), t, "first", 1, false)
 	studies := dparetov1.NewStudyServiceClient(s.conn)
 	get := func() *dparetov1.Study {
 		resp, err := studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/first"})
@@ -584,7 +584,7 @@ func TestEditStudy(t *testing.T) {
 
 func TestLabelAndStopTrial(t *testing.T) {
 	s := newSite(t, server.Options{})
-	s.study(t, t.Context(), "first", &dparetov1.Study{Spec: trainedSpec()})
+	s.study(t.Context(), t, "first", &dparetov1.Study{Spec: trainedSpec()})
 	studies := dparetov1.NewStudyServiceClient(s.conn)
 	if _, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "w"}); err != nil {
 		t.Fatal(err)
@@ -649,14 +649,14 @@ func (s *site) secret(t *testing.T) {
 	private.Budget = &dparetov1.Budget{MaxTrials: 10}
 	private.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 10_000, TestEpsilon: 1, TrainEpsilon: 50, Delta: 1e-6, MaxValues: 400}
 	private.TestLedger, private.TrainLedger = "ledgers/test", "ledgers/train"
-	s.study(t, t.Context(), "private", &dparetov1.Study{Spec: private})
-	s.train(t, t.Context(), "private", 3, false)
+	s.study(t.Context(), t, "private", &dparetov1.Study{Spec: private})
+	s.train(t.Context(), t, "private", 3, false)
 
 	stopping := trainedSpec()
-	stopping.Parameters = stopping.Parameters[:2]
+	stopping.Parameters = stopping.GetParameters()[:2]
 	stopping.Seed, stopping.CheckpointParameter, stopping.Budget, stopping.TrainLedger = nil, "", nil, "ledgers/train"
 	stopping.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "error"}
-	s.study(t, t.Context(), "stopping", &dparetov1.Study{Spec: stopping})
+	s.study(t.Context(), t, "stopping", &dparetov1.Study{Spec: stopping})
 }
 
 // The page shows of protected studies what the contract shows, and no broken view.
@@ -678,8 +678,8 @@ func TestProtectedStudies(t *testing.T) {
 // file.
 func TestReport(t *testing.T) {
 	s := newSite(t, server.Options{Version: "1.2.3"})
-	s.study(t, t.Context(), "first", &dparetov1.Study{DisplayName: "A question", Description: "Why?", Spec: trainedSpec()})
-	s.train(t, t.Context(), "first", 8, false)
+	s.study(t.Context(), t, "first", &dparetov1.Study{DisplayName: "A question", Description: "Why?", Spec: trainedSpec()})
+	s.train(t.Context(), t, "first", 8, false)
 	body := s.get(t, "/studies/first/report?epsilon=1.5,3", http.StatusOK)
 	ledger, err := dparetov1.NewPrivacyServiceClient(s.conn).GetPrivacyLedger(t.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: "studies/first"})
 	if err != nil {

@@ -150,7 +150,7 @@ func (r *Report) listReleases(ctx context.Context, releases dparetov1.ReleaseSer
 func specification(study *dparetov1.Study) (string, error) {
 	again := &dparetov1.Study{DisplayName: study.GetDisplayName(), Description: study.GetDescription(), Labels: study.GetLabels(), Spec: proto.CloneOf(study.GetSpec())}
 	if again.GetSpec().GetRandomStopping() == nil {
-		again.Spec.Seed = proto.Uint64(study.GetSeed())
+		again.Spec.Seed = new(study.GetSeed())
 	}
 	compact, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(again)
 	if err != nil {

@@ -50,7 +50,9 @@ func TestReport(t *testing.T) {
 	// The specification creates the same study again.
 	clitest.Must(t, specification(t, report), "study", "create", "-", "--id", "again")
 	spec := func(id string) (spec any) {
-		var study struct{ Spec any }
+		var study struct {
+			Spec any `json:"spec"`
+		}
 		if err := json.Unmarshal([]byte(clitest.Succeed(t, "study get "+id+" --output json")), &study); err != nil {
 			t.Fatal(err)
 		}
