@@ -36,6 +36,8 @@ func (s *site) parts() map[string]part {
 		hypervolumeName: s.hypervolumePart,
 		"spent":         s.spentPart,
 		"miniature":     s.miniaturePart,
+
+		"trials-table": s.trialsPart, "trials-news": s.trialsNewsPart, "trial-detail": s.trialPart,
 	}
 }
 

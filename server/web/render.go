@@ -133,6 +133,10 @@ func functions(a *assets) template.FuncMap {
 		"ensured":  fullGuarantee,
 		"key":      chart.Key,
 		"views":    func() []studyView { return studyViews },
+
+		"requestID": newRequestID,
+		"field":     newFieldView,
+		"epsilon":   epsilonText,
 	}
 }
 

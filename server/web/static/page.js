@@ -29,7 +29,7 @@
       scales: { x: { time: false, distr: data.logX ? 3 : 1 }, y: { distr: data.logY ? 3 : 1 } },
       axes: [{ ...axis, label: data.xLabel }, { ...axis, label: data.yLabel, size: 70 }],
       series: [{ label: data.xLabel }, ...data.lines.map((line, i) => ({
-        label: line.label, stroke: colours[i % 4], dash: dashes[i % 4], width: 2, spanGaps: true,
+        label: line.label, stroke: colours[i % 4], dash: dashes[(i + (i >> 2)) % 4], width: 2, spanGaps: true,
         paths: line.steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
       }))],
     }, [data.x, ...data.lines.map((line) => line.y)], element);
