@@ -89,8 +89,8 @@ func (e *Engine) observe(events *study.Events) {
 type Chooser interface {
 	// Designer returns the designer to use in place of d under a condition.
 	Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition restrict.Condition) suggest.Designer
-	// AffordsAll reports whether all of the suggestions can be handed out together.
-	AffordsAll(c *study.Change, suggestions []suggest.Suggestion) bool
+	// Affords returns how many of the suggestions, from the first on, can be handed out together.
+	Affords(record *storev1.StudyRecord, compiled *spec.Study, suggestions []suggest.Suggestion) int
 	// Exhausts records that the designer finds no affordable configuration. It returns false if
 	// there may be another cause.
 	Exhausts(c *study.Change) bool

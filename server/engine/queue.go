@@ -431,7 +431,7 @@ func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch 
 		if err != nil || raced {
 			return err
 		}
-		if chooser, ok := c.Policy.(Chooser); ok && !chooser.AffordsAll(c, p.suggestions) {
+		if chooser, ok := c.Policy.(Chooser); ok && chooser.Affords(c.Study, c.Compiled, p.suggestions) < len(p.suggestions) {
 			raced = true
 			return nil
 		}

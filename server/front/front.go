@@ -88,7 +88,7 @@ func (f *Fronts) GetFront(ctx context.Context, req *dparetov1.GetFrontRequest) (
 	}
 	var front *dparetov1.Front
 	if isPosterior {
-		front, err = r.kept().posterior.get(ctx, f.background, r.Study.GetRevision(), r.posteriorFront)
+		front, err = r.Posterior(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +110,11 @@ func (r *Results) measuredFront(kind dparetov1.FrontKind) *dparetov1.Front {
 	return front
 }
 
+// Posterior returns the posterior front. Callers share it and must not change it.
+func (r *Results) Posterior(ctx context.Context) (*dparetov1.Front, error) {
+	return r.kept().posterior.get(ctx, r.fronts.background, r.Study.GetRevision(), r.posteriorFront)
+}
+
 // posteriorFront chooses the front by a model of all measurements. Only measured configurations
 // qualify: the model merely interpolates others, and the luckiest interpolation is not a result.
 func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) {
@@ -117,7 +122,7 @@ func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) 
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {
 		front := r.front(kind, nil, nil, nil)
-		front.Warnings = append(front.Warnings, noModel())
+		front.Warnings = append(front.Warnings, NoModel())
 		return front, nil
 	}
 	if err != nil {
@@ -150,7 +155,7 @@ type FittedModel struct {
 
 // fit fits a model to all measurements.
 func (r *Results) fit(ctx context.Context) (*FittedModel, error) {
-	m, err := r.modelOf(ctx, len(r.Measurements))
+	m, err := r.modelOf(ctx, len(r.Measurements), r.ModelOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -164,14 +169,19 @@ func (r *Results) ModelOptions() model.Options {
 	return o
 }
 
+// FitWith fits a model to all measurements with other options than ModelOptions, in the pool.
+func (r *Results) FitWith(ctx context.Context, o model.Options) (*model.Model, error) {
+	return r.modelOf(ctx, len(r.Measurements), o)
+}
+
 // modelOf fits a model to the first n measurements, in the pool.
-func (r *Results) modelOf(ctx context.Context, n int) (m *model.Model, err error) {
+func (r *Results) modelOf(ctx context.Context, n int, o model.Options) (m *model.Model, err error) {
 	history := new(suggest.History)
 	for i := range r.Measurements[:n] {
 		history.Evaluations = append(history.Evaluations, r.Measurements[i].Evaluation)
 	}
 	err = r.fronts.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
-		m, err = model.Fit(ctx, r.Compiled.Problem, history, r.ModelOptions())
+		m, err = model.Fit(ctx, r.Compiled.Problem, history, o)
 		return err
 	})
 	return m, err

@@ -123,7 +123,7 @@ func (r *Results) posteriorTrace(ctx context.Context, points []*dparetov1.Hyperv
 	var kept []*dparetov1.HypervolumePoint
 	for _, n := range evenly(len(points), posteriorPoints) {
 		var estimates []model.Estimate
-		m, err := r.modelOf(ctx, ends[n-1])
+		m, err := r.modelOf(ctx, ends[n-1], r.ModelOptions())
 		switch {
 		case err == nil:
 			if estimates, err = r.estimates(ctx, m); err != nil {

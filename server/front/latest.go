@@ -7,6 +7,7 @@ import (
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/failure"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 )
 
 // latest caches what is computed from the latest requested revision of a study. Callers that ask for
@@ -94,4 +95,12 @@ func (l *latest[T]) leave(f *flight[T]) {
 			l.flight = nil
 		}
 	}
+}
+
+// Kept returns what compute returns for results, computed once for each revision of the study. Each
+// kind of results that is kept needs its own type T. All callers share the result and must not
+// modify it.
+func Kept[T any](ctx context.Context, r *Results, compute func(context.Context) (*T, error)) (*T, error) {
+	l := study.Derived(r.cached, func() *latest[*T] { return new(latest[*T]) })
+	return l.get(ctx, r.fronts.background, r.Study.GetRevision(), compute)
 }

@@ -32,7 +32,7 @@ func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetri
 	resp := &dparetov1.PredictMetricsResponse{Revision: r.Study.GetRevision()}
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {
-		resp.Warnings = append(resp.Warnings, noModel())
+		resp.Warnings = append(resp.Warnings, NoModel())
 	} else if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 	}
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {
-		resp.Warnings = append(resp.Warnings, noModel())
+		resp.Warnings = append(resp.Warnings, NoModel())
 		return resp, nil
 	}
 	if err != nil {
@@ -118,8 +118,8 @@ func (r *Results) Fitted(ctx context.Context) (*FittedModel, error) {
 	return r.kept().model.get(ctx, r.fronts.background, r.Study.GetRevision(), r.fit)
 }
 
-// noModel returns the warning of a study without measurements.
-func noModel() *dparetov1.Warning {
+// NoModel returns the warning of a study without measurements.
+func NoModel() *dparetov1.Warning {
 	return &dparetov1.Warning{Code: warnNoModel, Message: "nothing has been measured yet"}
 }
 

@@ -36,6 +36,9 @@ type Measured struct {
 	last          bool               // whether it is its trial's last
 }
 
+// Trial returns the name of the trial that was measured.
+func (m *Measured) Trial() string { return m.trial.GetName() }
+
 // Configuration is a configuration and its measurements, from one or more trials.
 type Configuration struct {
 	Point        space.Point

@@ -64,26 +64,34 @@ func tied(s *space.Space) []int {
 	return scales
 }
 
-// fit returns the surrogate of metric j, and the noise variance of one typical run
-// if that is known, else NaN.
-func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, float64, error) {
+// fit returns the surrogate of metric j, what it observed, and the noise variance of one
+// typical run if that is known, else NaN.
+func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, Observed, float64, error) {
 	if err := f.fitBase(ctx, j); err != nil {
-		return nil, 0, err
+		return nil, Observed{}, 0, err
 	}
 	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
 	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil {
-		return f.bases[j].gp, f.bases[j].noise, nil
+		return f.bases[j].gp, Observed{}, f.bases[j].noise, nil
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, Observed{}, 0, err
 	}
 	h, _, err := f.learn(ctx, j, len(f.runs))
 	if err != nil {
-		return nil, 0, err
+		return nil, Observed{}, 0, err
 	}
 	obs, _ := data.surrogate()
-	gp, err := surrogate.NewWithBase(nil, h, obs, f.bases[j].gp)
-	return gp, data.typicalNoise(obs), err
+	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, f.bases[j].gp)
+	return gp, Observed{data.configuration, data.y, data.runs}, data.typicalNoise(obs), err
+}
+
+// kernel returns the kernel of the surrogates of metrics.
+func (f *fitter) kernel() surrogate.Kernel {
+	if f.options.Smooth {
+		return surrogate.SquaredExponential{}
+	}
+	return surrogate.Matern52{}
 }
 
 // runsPerTrial returns the median number of runs behind an evaluation.
@@ -117,7 +125,7 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 	b := base{digest: data.digest(0, learned), noise: data.typicalNoise(obs)}
 	var ok bool
 	if b.gp, ok = f.options.Cache.earlierSurrogate(b.digest); !ok {
-		if b.gp, err = surrogate.New(nil, h, obs); err != nil {
+		if b.gp, err = surrogate.New(f.kernel(), h, obs); err != nil {
 			return err
 		}
 		f.options.Cache.putEarlierSurrogate(b.digest, b.gp)
@@ -185,18 +193,19 @@ func (f *fitter) input(c *suggest.Configuration) []float64 {
 // observe gathers the data of metric j in the given configurations.
 func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeInfeasible bool) (*observations, error) {
 	o := &f.metrics[j]
-	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, tied: f.tied}
+	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, smooth: f.options.Smooth, tied: f.tied}
 	data.reserve(len(configurations))
 	checkpoint := f.problem.CheckpointIndex()
 	worst := math.NaN()
 	groups := make(map[int64]int) // of the surrogate, by run
-	add := func(c *suggest.Configuration, v, se float64, runs, group int) {
+	add := func(i int, v, se float64, runs, group int) {
+		c := &configurations[i]
 		z, variance := latent(o, v, se, runs)
 		position := 0.0
 		if checkpoint >= 0 {
 			position = math.Log(c.Point[checkpoint])
 		}
-		data.add(f.input(c), z, variance, runs, group, position)
+		data.add(i, f.input(c), z, variance, runs, group, position)
 		if math.IsNaN(worst) {
 			worst = z
 		}
@@ -210,11 +219,11 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 		if len(c.Evaluations) == 1 || !data.deterministic && alone(c, f.history, j) {
 			for _, k := range c.Evaluations {
 				e := &f.history.Evaluations[k]
-				add(c, e.Values[j], e.StdError(j), e.RunCount(), groupOf(groups, e.Run))
+				add(i, e.Values[j], e.StdError(j), e.RunCount(), groupOf(groups, e.Run))
 			}
 			continue
 		}
-		add(c, c.Values[j], c.StdErrors[j], c.Runs, 0)
+		add(i, c.Values[j], c.StdErrors[j], c.Runs, 0)
 	}
 	if math.IsNaN(worst) {
 		return nil, ErrNoData
@@ -223,12 +232,12 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 	// surrogate everywhere.
 	for i := range configurations {
 		if c := &configurations[i]; isBad(o, c.Values[j]) {
-			data.add(f.input(c), worst, math.NaN(), 1, 0, 0)
+			data.add(i, f.input(c), worst, math.NaN(), 1, 0, 0)
 		}
 	}
 	if imputeInfeasible && o.Known == nil { // a known objective has its value there too
 		for _, q := range f.history.Infeasible {
-			data.add(f.problem.Space.Encode(nil, q), worst, math.NaN(), 1, 0, 0)
+			data.add(-1, f.problem.Space.Encode(nil, q), worst, math.NaN(), 1, 0, 0)
 		}
 	}
 	return data, nil
@@ -322,6 +331,7 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparamet
 	options.Seed = seed
 	options.Start = start
 	options.Base = f.bases[j].gp
+	options.Kernel = f.kernel()
 	options.Tolerance = fitTolerance
 	options.Workers = f.options.Workers
 	options.Restarts = -1

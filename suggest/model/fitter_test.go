@@ -27,7 +27,7 @@ func TestSmoothness(t *testing.T) {
 		for i, v := range tc.variance {
 			x := []float64{0.1, 0.2, 0, 1}
 			x[0] += float64(i) / 4
-			data.add(x, float64(i), v, 1, 0, 0)
+			data.add(i, x, float64(i), v, 1, 0, 0)
 		}
 		_, o := data.surrogate()
 		if o.Prior == nil {

@@ -15,6 +15,13 @@ import (
 // difference that few measurements resolve.
 const minFraction = 1e-3
 
+// OnScale returns an exact value of o on the scale of its transform. Values beyond what the scale
+// can show count as the nearest it can: see [suggest.Objective].Floor.
+func OnScale(o *suggest.Objective, v float64) float64 {
+	z, _ := latent(o, v, 0, 1)
+	return z
+}
+
 // smallCount is the count of successes or failures below which a sample variance says
 // little, so that the Jeffreys posterior gives the noise instead.
 const smallCount = 5
@@ -116,6 +123,20 @@ func prediction(o *suggest.Objective, l acquisition.Distribution) suggest.Predic
 	own := func(z float64) float64 { return o.Cost(l.Quantile(z)) } // Cost is its own inverse
 	a, b := own(-intervalZ), own(intervalZ)
 	return suggest.Prediction{Median: own(0), Lower: math.Min(a, b), Upper: math.Max(a, b)}
+}
+
+// Measured returns the prediction of what a number of runs of metric j measure on average,
+// where the surrogate predicts N(mean, variance) of its observation, noise included. It is the
+// inverse of the map from measured values to the surrogate's scale.
+func (m *Model) Measured(j int, mean, variance float64, runs int) suggest.Prediction {
+	o := &m.metrics[j]
+	p := prediction(o, distribution(o, mean, variance))
+	if o.Transform != suggest.Logit || o.SampleSize == 0 || o.Noise > 0 {
+		return p
+	}
+	n := float64(runs) * o.SampleSize
+	counted := func(v float64) float64 { return min(max((v*(n+1)-0.5)/n, 0), 1) } // see latent
+	return suggest.Prediction{Median: counted(p.Median), Lower: counted(p.Lower), Upper: counted(p.Upper)}
 }
 
 // isBad reports whether an infinite value is worse than every finite one.

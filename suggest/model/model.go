@@ -42,6 +42,10 @@ type Options struct {
 	// merit.
 	ForReading bool
 
+	// Smooth takes the metrics to be infinitely differentiable functions, by the kernel
+	// [surrogate.SquaredExponential], instead of twice differentiable ones.
+	Smooth bool
+
 	// Cache remembers what fits learn, so that the next model of a growing history, or
 	// another model of the same one, costs less. The caller owns it. nil remembers nothing.
 	Cache *Cache
@@ -60,6 +64,7 @@ type Model struct {
 	metrics        []suggest.Objective     // the objectives, then the constraints
 	configurations []suggest.Configuration // that the model was made of
 	gps            []*surrogate.GP         // by metric, nil for an exact one
+	observed       []Observed              // by metric
 	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
 	runsPerTrial   float64                 // typically
 	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
@@ -84,6 +89,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		metrics:        f.metrics,
 		configurations: f.pooled(),
 		gps:            make([]*surrogate.GP, len(f.metrics)),
+		observed:       make([]Observed, len(f.metrics)),
 		knownNoise:     make([]float64, len(f.metrics)),
 	}
 	for j := range f.metrics {
@@ -91,7 +97,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 			continue
 		}
 		var err error
-		m.gps[j], m.knownNoise[j], err = f.fit(ctx, j)
+		m.gps[j], m.observed[j], m.knownNoise[j], err = f.fit(ctx, j)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -119,6 +125,34 @@ func (m *Model) Configurations() []suggest.Configuration { return m.configuratio
 // Surrogate returns the Gaussian process of metric j, on the scale of its transform, or nil
 // for a metric that is known exactly. Metrics are the objectives and then the constraints.
 func (m *Model) Surrogate(j int) *surrogate.GP { return m.gps[j] }
+
+// Observed are the observations that the surrogate of a metric was made of.
+type Observed struct {
+	// Configurations holds the index of each in [Model.Configurations], −1 for an
+	// infeasible configuration with an imputed value.
+	Configurations []int
+
+	// Values are on the scale of the surrogate.
+	Values []float64
+
+	// Runs are the numbers of runs behind the values.
+	Runs []int
+}
+
+// Observed returns the observations of metric j, in the order of its surrogate. There are none
+// for a metric that is known exactly, or that only an earlier study has measured. The caller
+// must not change them.
+func (m *Model) Observed(j int) Observed { return m.observed[j] }
+
+// Likelihood returns the logarithm of the marginal likelihood of the measurements of metric j
+// under its surrogate, by which models of one history compare. It is 0 for a metric that is known
+// exactly.
+func (m *Model) Likelihood(j int) float64 {
+	if m.gps[j] == nil {
+		return 0
+	}
+	return m.gps[j].LogMarginalLikelihood()
+}
 
 // KnownNoise returns the noise variance of one typical run in metric j on the scale of its
 // surrogate, or NaN if it was learned.
@@ -149,6 +183,12 @@ func (m *Model) predictions(distributions []acquisition.Distribution) []suggest.
 // predicts N(mean, variance).
 func (m *Model) Distribution(j int, mean, variance float64) acquisition.Distribution {
 	return distribution(&m.metrics[j], mean, variance)
+}
+
+// Prediction returns what the model says of objective j, in its own unit, where its surrogate
+// predicts N(mean, variance).
+func (m *Model) Prediction(j int, mean, variance float64) suggest.Prediction {
+	return prediction(&m.problem.Objectives[j], m.Distribution(j, mean, variance))
 }
 
 // Distributions appends the distributions of the costs at q to dst[:0]. x is a buffer for the
@@ -325,6 +365,42 @@ func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 		}
 	}
 	return &next, nil
+}
+
+// Foresee returns for each metric what its surrogate may become with further runs, each of which
+// measures some configurations: its checkpoints, in order, or a single one. A run has the typical
+// number of repetitions. A metric that is known exactly has nil.
+func (m *Model) Foresee(runs [][]space.Point) ([]*surrogate.Foresight, error) {
+	out := make([]*surrogate.Foresight, len(m.gps))
+	checkpoint := m.problem.CheckpointIndex()
+	for j, gp := range m.gps {
+		if gp == nil {
+			continue
+		}
+		var obs surrogate.Observations
+		for i, run := range runs {
+			for _, q := range run {
+				obs.X = append(obs.X, m.problem.Space.Encode(nil, q))
+				// Repetitions do not average out what is learned beside known noise.
+				if known := m.knownNoise[j]; !math.IsNaN(known) {
+					obs.NoiseVariance = append(obs.NoiseVariance, known/m.runsPerTrial)
+					obs.Runs = append(obs.Runs, 1)
+				} else {
+					obs.NoiseVariance = append(obs.NoiseVariance, 0)
+					obs.Runs = append(obs.Runs, m.runsPerTrial)
+				}
+				if checkpoint >= 0 {
+					obs.Groups = append(obs.Groups, newRun-i)
+					obs.Positions = append(obs.Positions, math.Log(q[checkpoint]))
+				}
+			}
+		}
+		var err error
+		if out[j], err = gp.Foresee(obs); err != nil {
+			return nil, fmt.Errorf("metric %q: %w", m.metrics[j].Name, err)
+		}
+	}
+	return out, nil
 }
 
 // newRun is the group of a run that is not in a model yet.

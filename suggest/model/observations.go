@@ -13,6 +13,7 @@ import (
 
 // observations are the data of one metric's surrogate.
 type observations struct {
+	configuration []int       // that was observed, −1 for an infeasible one
 	x             [][]float64 // encoded points
 	y             []float64   // values on the surrogate's scale
 	variance      []float64   // noise variances of y, NaN if unknown
@@ -22,17 +23,19 @@ type observations struct {
 	deterministic bool        // there is no noise
 	homoscedastic bool        // unknown noise is the same everywhere
 	forReading    bool        // see ModelOptions
+	smooth        bool        // see Options
 	tied          []int       // see surrogate.Options
 }
 
 // reserve makes room for n observations.
 func (d *observations) reserve(n int) {
-	d.x = make([][]float64, 0, n)
+	d.configuration, d.x = make([]int, 0, n), make([][]float64, 0, n)
 	d.y, d.variance, d.position = make([]float64, 0, n), make([]float64, 0, n), make([]float64, 0, n)
 	d.runs, d.group = make([]int, 0, n), make([]int, 0, n)
 }
 
-func (d *observations) add(x []float64, y, variance float64, runs, group int, position float64) {
+func (d *observations) add(configuration int, x []float64, y, variance float64, runs, group int, position float64) {
+	d.configuration = append(d.configuration, configuration)
 	d.x = append(d.x, x)
 	d.y = append(d.y, y)
 	d.variance = append(d.variance, variance)
@@ -173,6 +176,7 @@ func (d *observations) digest(seed uint64, before digest) digest {
 	flag(d.deterministic)
 	flag(d.homoscedastic)
 	flag(d.forReading)
+	flag(d.smooth)
 	word(uint64(len(d.tied)))
 	for _, t := range d.tied {
 		word(uint64(t))

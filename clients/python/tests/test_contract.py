@@ -29,6 +29,7 @@ from dpfront._connection import failure
 from dpfront.client import Stubs
 from dpfront.v1 import (
     admin_service_pb2,
+    analysis_service_pb2,
     front_service_pb2,
     privacy_pb2,
     privacy_service_pb2,
@@ -49,6 +50,7 @@ STEP = {
 SERVICES = {
     "StudyService": ("studies", study_service_pb2),
     "FrontService": ("fronts", front_service_pb2),
+    "AnalysisService": ("analyses", analysis_service_pb2),
     "PrivacyService": ("privacy", privacy_service_pb2),
     "ReleaseService": ("releases", release_service_pb2),
     "AdminService": ("admin", admin_service_pb2),

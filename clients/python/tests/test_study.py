@@ -565,6 +565,7 @@ def test_plain_results(client: Client) -> None:
     results: list[Any] = [study.info(), *study.trials(), study.get_trial(3), *study.best_trials]
     results += [*study.watch(0)] if study.info().state == "completed" else []
     results += [study.front(), *study.hypervolumes(), study.recommend(epsilon=1.0)]
+    results += [study.cross_validate(), study.expected_gain(2)]
     results += [study.privacy_ledger(), study.reaccount(privacy, validate_only=True)]
     results += [*study.predict([trial.params]), study.parameters, trial.params, trial.computed]
     results += [trial.guarantee, trial.user_attrs, trial.artifacts]

@@ -134,7 +134,8 @@ func (x *AnalyzeImportanceRequest) GetName() string {
 // Response of AnalyzeImportance.
 type AnalyzeImportanceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The objectives, in the order of the study's spec.
+	// The objectives, in the order of the study's spec. Measured ones are left out without a model,
+	// and computed ones that can be computed nowhere.
 	Objectives []*ObjectiveImportance `protobuf:"bytes,1,rep,name=objectives,proto3" json:"objectives,omitempty"`
 	// What a reader must know, such as NO_MODEL if nothing has been measured yet.
 	Warnings []*Warning `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
@@ -272,8 +273,11 @@ func (x *ObjectiveImportance) GetParameters() []*ParameterImportance {
 
 // What one parameter contributes to the variation of an objective (Sobol, "Global sensitivity
 // indices for nonlinear mathematical models and their Monte Carlo estimates", 2001). The
-// intervals hold the uncertainty of the model and of the sampling; for computed objectives the
-// latter alone.
+// intervals hold the uncertainty of the model, given its length scales, and of the sampling; for
+// computed objectives the latter alone. Two models of the measurements are compared, the one
+// behind the posterior front and one of smoother functions, and the likelier one is used. Where
+// measurements are few or noisy for the number of parameters, totals come out too large. ε of
+// DP-SGD is computed by an approximation that is good to a few per cent.
 type ParameterImportance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the parameter.
@@ -343,8 +347,8 @@ type AnalyzeSlicesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The configuration at which the other parameters are held. Default: the knee of the posterior
-	// front, or its middle point if it has no knee.
+	// The configuration at which the other parameters are held; the parameters that exist there, all
+	// of them. Default: the knee of the posterior front, or its middle point if it has no knee.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Number of values of a continuous parameter, in [2, 200]. Default 41. Integer, discrete and
 	// categorical parameters with fewer values have all of them.
@@ -407,7 +411,8 @@ func (x *AnalyzeSlicesRequest) GetPoints() int32 {
 // Response of AnalyzeSlices.
 type AnalyzeSlicesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The configuration at which the other parameters were held; empty without a model.
+	// The configuration at which the other parameters were held; empty without a model unless it was
+	// given.
 	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// One slice for each objective and parameter that is active at the configuration, in the
 	// order of the study's spec, by objective first.
@@ -694,7 +699,8 @@ func (x *AnalyzeContourRequest) GetPoints() int32 {
 // Response of AnalyzeContour.
 type AnalyzeContourResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The configuration at which the other parameters were held; empty without a model.
+	// The configuration at which the other parameters were held; empty if nothing is known of the
+	// objective.
 	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The values of the horizontal parameter, as in Slice.
 	XValues []*Value `protobuf:"bytes,2,rep,name=x_values,json=xValues,proto3" json:"x_values,omitempty"`
@@ -893,18 +899,21 @@ func (x *CrossValidateResponse) GetRevision() int64 {
 	return 0
 }
 
-// How well the model predicts measurements that it does not know.
+// How well the model predicts measurements that it does not know. Its hyperparameters are learned
+// from all of them, so that the figures are slightly optimistic where there are few.
 type ObjectiveValidation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the objective.
 	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
-	// The measurements that the model was made of.
+	// The measurements that the model was made of: those of a very long study are thinned. It is
+	// empty if only a prior study has measured the objective.
 	Points []*ValidationPoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
-	// Share of the measurements that lie within their 90 % intervals.
-	Coverage float64 `protobuf:"fixed64,3,opt,name=coverage,proto3" json:"coverage,omitempty"`
+	// Share of the measurements that lie within their 90 % intervals. Not set without points.
+	Coverage *float64 `protobuf:"fixed64,3,opt,name=coverage,proto3,oneof" json:"coverage,omitempty"`
 	// Share of the variance of the measurements that the predictions explain, on the scale of the
-	// objective's transform; at most 1, negative where they are worse than the mean of all.
-	RSquared      float64 `protobuf:"fixed64,4,opt,name=r_squared,json=rSquared,proto3" json:"r_squared,omitempty"`
+	// objective's transform; at most 1, negative where they are worse than the mean of all. Not set
+	// if the measurements do not vary.
+	RSquared      *float64 `protobuf:"fixed64,4,opt,name=r_squared,json=rSquared,proto3,oneof" json:"r_squared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -954,20 +963,21 @@ func (x *ObjectiveValidation) GetPoints() []*ValidationPoint {
 }
 
 func (x *ObjectiveValidation) GetCoverage() float64 {
-	if x != nil {
-		return x.Coverage
+	if x != nil && x.Coverage != nil {
+		return *x.Coverage
 	}
 	return 0
 }
 
 func (x *ObjectiveValidation) GetRSquared() float64 {
-	if x != nil {
-		return x.RSquared
+	if x != nil && x.RSquared != nil {
+		return *x.RSquared
 	}
 	return 0
 }
 
-// A measurement, and what the model predicts for it without the trials of its configuration.
+// A measurement, and what the model predicts for it without the trials of its configuration. With a
+// checkpoint parameter these are all trials that differ in it alone, at all of their steps.
 type ValidationPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the trial that first measured the configuration.
@@ -1044,9 +1054,10 @@ func (x *ValidationPoint) GetPredicted() *MetricPrediction {
 // Request of ForecastGain.
 type ForecastGainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The study: studies/{study}.
+	// Required. The study: studies/{study}. It may be paused or complete: the forecast then says
+	// what more runs would gain.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Number of runs, in [1, 50]. Default 10.
+	// Number of runs, in [1, 50]. A run is a trial with all of its repetitions. Default 10.
 	Runs          int32 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1101,7 +1112,9 @@ type ForecastGainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Hypervolume of the posterior front today, in the product of the objectives' own units.
 	Hypervolume float64 `protobuf:"fixed64,1,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
-	// After one more run, two, and so on.
+	// After one more run, two, and so on. Fewer than asked for, with a warning, if the search space
+	// or the privacy budget of a private study has no room for more. Other budgets can be raised, and
+	// give a warning only.
 	Points []*GainPoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
 	// Unit of the cost: the study's cost metric, "runs", or the checkpoint parameter.
 	CostUnit string `protobuf:"bytes,3,opt,name=cost_unit,json=costUnit,proto3" json:"cost_unit,omitempty"`
@@ -1178,18 +1191,19 @@ func (x *ForecastGainResponse) GetRevision() int64 {
 	return 0
 }
 
-// What a number of further runs is expected to gain. The runs are those that the study's
-// designer would hand out together; a search that sees results in between is expected to gain
-// at least as much, under the model.
+// What a number of further runs is expected to gain, beyond what open trials will. The runs are those
+// that the study's designer would hand out together; a search that sees results in between is
+// expected to gain at least as much, if the model is right.
 type GainPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of further runs.
 	Runs int32 `protobuf:"varint,1,opt,name=runs,proto3" json:"runs,omitempty"`
-	// By how much the hypervolume grows, with the interval over what the runs may show.
+	// By how much the hypervolume of the posterior front grows, on average and with the interval over
+	// what the runs may show. It is negative if they show that the front is not as good as it looks.
 	Gain *IntervalEstimate `protobuf:"bytes,2,opt,name=gain,proto3" json:"gain,omitempty"`
-	// Expected cost of these runs, in the cost unit.
-	Cost float64 `protobuf:"fixed64,3,opt,name=cost,proto3" json:"cost,omitempty"`
-	// Probability that the gain exceeds 1 % of the hypervolume.
+	// Expected cost of these runs, in the cost unit. Not set if no run has reported its cost.
+	Cost *float64 `protobuf:"fixed64,3,opt,name=cost,proto3,oneof" json:"cost,omitempty"`
+	// Probability that the gain exceeds 1 % of today's hypervolume.
 	Probability   float64 `protobuf:"fixed64,4,opt,name=probability,proto3" json:"probability,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1240,8 +1254,8 @@ func (x *GainPoint) GetGain() *IntervalEstimate {
 }
 
 func (x *GainPoint) GetCost() float64 {
-	if x != nil {
-		return x.Cost
+	if x != nil && x.Cost != nil {
+		return *x.Cost
 	}
 	return 0
 }
@@ -1345,12 +1359,15 @@ const file_dpareto_v1_analysis_service_proto_rawDesc = "" +
 	"objectives\x18\x01 \x03(\v2\x1f.dpareto.v1.ObjectiveValidationR\n" +
 	"objectives\x12/\n" +
 	"\bwarnings\x18\x02 \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x03R\brevision\"\x9b\x01\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\"\xc0\x01\n" +
 	"\x13ObjectiveValidation\x12\x16\n" +
 	"\x06metric\x18\x01 \x01(\tR\x06metric\x123\n" +
-	"\x06points\x18\x02 \x03(\v2\x1b.dpareto.v1.ValidationPointR\x06points\x12\x1a\n" +
-	"\bcoverage\x18\x03 \x01(\x01R\bcoverage\x12\x1b\n" +
-	"\tr_squared\x18\x04 \x01(\x01R\brSquared\"\x93\x01\n" +
+	"\x06points\x18\x02 \x03(\v2\x1b.dpareto.v1.ValidationPointR\x06points\x12\x1f\n" +
+	"\bcoverage\x18\x03 \x01(\x01H\x00R\bcoverage\x88\x01\x01\x12 \n" +
+	"\tr_squared\x18\x04 \x01(\x01H\x01R\brSquared\x88\x01\x01B\v\n" +
+	"\t_coverageB\f\n" +
+	"\n" +
+	"_r_squared\"\x93\x01\n" +
 	"\x0fValidationPoint\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\tR\x05trial\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x03R\x04step\x12\x1a\n" +
@@ -1364,12 +1381,13 @@ const file_dpareto_v1_analysis_service_proto_rawDesc = "" +
 	"\x06points\x18\x02 \x03(\v2\x15.dpareto.v1.GainPointR\x06points\x12\x1b\n" +
 	"\tcost_unit\x18\x03 \x01(\tR\bcostUnit\x12/\n" +
 	"\bwarnings\x18\x04 \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12\x1a\n" +
-	"\brevision\x18\x05 \x01(\x03R\brevision\"\x87\x01\n" +
+	"\brevision\x18\x05 \x01(\x03R\brevision\"\x95\x01\n" +
 	"\tGainPoint\x12\x12\n" +
 	"\x04runs\x18\x01 \x01(\x05R\x04runs\x120\n" +
-	"\x04gain\x18\x02 \x01(\v2\x1c.dpareto.v1.IntervalEstimateR\x04gain\x12\x12\n" +
-	"\x04cost\x18\x03 \x01(\x01R\x04cost\x12 \n" +
-	"\vprobability\x18\x04 \x01(\x01R\vprobability2\xb4\x04\n" +
+	"\x04gain\x18\x02 \x01(\v2\x1c.dpareto.v1.IntervalEstimateR\x04gain\x12\x17\n" +
+	"\x04cost\x18\x03 \x01(\x01H\x00R\x04cost\x88\x01\x01\x12 \n" +
+	"\vprobability\x18\x04 \x01(\x01R\vprobabilityB\a\n" +
+	"\x05_cost2\xb4\x04\n" +
 	"\x0fAnalysisService\x12u\n" +
 	"\x11AnalyzeImportance\x12$.dpareto.v1.AnalyzeImportanceRequest\x1a%.dpareto.v1.AnalyzeImportanceResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name(\x01\x90\x02\x01\x12i\n" +
 	"\rAnalyzeSlices\x12 .dpareto.v1.AnalyzeSlicesRequest\x1a!.dpareto.v1.AnalyzeSlicesResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name(\x01\x90\x02\x01\x12l\n" +
@@ -1480,6 +1498,8 @@ func file_dpareto_v1_analysis_service_proto_init() {
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_trial_proto_init()
+	file_dpareto_v1_analysis_service_proto_msgTypes[13].OneofWrappers = []any{}
+	file_dpareto_v1_analysis_service_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -35,7 +35,7 @@ const (
 // posterior front; computed metrics are exact.
 type AnalysisServiceClient interface {
 	// Returns how much each parameter contributes to the variation of each objective: the Sobol
-	// indices of the model's posterior over the search space, with intervals.
+	// indices of a model's posterior over the search space, with intervals.
 	AnalyzeImportance(ctx context.Context, in *AnalyzeImportanceRequest, opts ...grpc.CallOption) (*AnalyzeImportanceResponse, error)
 	// Returns what the model expects of the objectives along each parameter, the others held at
 	// one configuration.
@@ -118,7 +118,7 @@ func (c *analysisServiceClient) ForecastGain(ctx context.Context, in *ForecastGa
 // posterior front; computed metrics are exact.
 type AnalysisServiceServer interface {
 	// Returns how much each parameter contributes to the variation of each objective: the Sobol
-	// indices of the model's posterior over the search space, with intervals.
+	// indices of a model's posterior over the search space, with intervals.
 	AnalyzeImportance(context.Context, *AnalyzeImportanceRequest) (*AnalyzeImportanceResponse, error)
 	// Returns what the model expects of the objectives along each parameter, the others held at
 	// one configuration.

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -200,12 +201,18 @@ func countValues(c *study.Change, record *storev1.TrialRecord, values int64, fin
 	return nil
 }
 
-// AffordsAll implements engine.Chooser.
-func (privateMode) AffordsAll(c *study.Change, suggestions []suggest.Suggestion) bool {
-	terms := c.Study.GetPrivateMode()
-	return !slices.ContainsFunc(suggestions, func(s suggest.Suggestion) bool {
-		return !(TrainingCost(c.Compiled, terms, terms.GetOrder(), s.Point, c.Compiled.Replicates()) <= leftFor(terms))
-	})
+// Affords implements engine.Chooser.
+func (privateMode) Affords(record *storev1.StudyRecord, compiled *spec.Study, suggestions []suggest.Suggestion) int {
+	terms := proto.CloneOf(record.GetPrivateMode())
+	for i, s := range suggestions {
+		cost := TrainingCost(compiled, terms, terms.GetOrder(), s.Point, compiled.Replicates())
+		terms.ReservedValues += compiled.ReportedMetrics()
+		if !(cost <= leftFor(terms)) || terms.GetValues()+terms.GetReservedValues() > terms.GetMaxValues() {
+			return i
+		}
+		terms.ShardDivergences[nextShard(terms, record.GetNextTrialNumber()+int64(i))] += cost
+	}
+	return len(suggestions)
 }
 
 // Exhausts implements engine.Chooser. A grid may simply have no points left.

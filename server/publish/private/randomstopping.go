@@ -164,8 +164,10 @@ func (p randomStopping) Designer(record *storev1.StudyRecord, compiled *spec.Stu
 	return independent{p.entropy, compiled, BoundOf(record.GetRandomStopping())}
 }
 
-// AffordsAll implements engine.Chooser.
-func (randomStopping) AffordsAll(*study.Change, []suggest.Suggestion) bool { return true }
+// Affords implements engine.Chooser.
+func (randomStopping) Affords(_ *storev1.StudyRecord, _ *spec.Study, suggestions []suggest.Suggestion) int {
+	return len(suggestions)
+}
 
 // Exhausts implements engine.Chooser.
 func (randomStopping) Exhausts(*study.Change) bool { return false }

@@ -333,6 +333,130 @@ def recommendation(x: r.Recommendation) -> Card:
     return Card(title, facts, notes=_warnings(x.warnings))
 
 
+def validation(x: r.Validation) -> Card:
+    """Shows how well a model predicts."""
+    rows: list[dict[str, Scalar]] = []
+    for o in x.objectives:
+        row: dict[str, Scalar] = {"metric": o.metric, "measurements": len(o.points)}
+        if o.coverage is not None:
+            row["within 90 % interval"] = f"{100 * o.coverage:.0f} %"
+        if o.r_squared is not None:
+            row["R²"] = o.r_squared
+        rows.append(row)
+    title = "Fit of the model" if rows else "No model yet"
+    return Card(title, rows=rows, notes=_warnings(x.warnings))
+
+
+def expected_gain(x: r.ExpectedGain) -> Card:
+    """Shows what the next runs are expected to gain."""
+    if not x.points:
+        return Card("No forecast", notes=_warnings(x.warnings))
+    rows: list[dict[str, Scalar]] = []
+    for p in x.points:
+        row: dict[str, Scalar] = {
+            "runs": p.runs,
+            "gain": p.gain,
+            "lower": p.lower,
+            "upper": p.upper,
+            "more than 1 %": f"{100 * p.probability:.0f} %",
+        }
+        if p.cost is not None and x.cost_unit != "runs":
+            row[f"cost ({x.cost_unit})"] = p.cost
+        rows.append(row)
+    facts = [("hypervolume today", number(x.hypervolume))]
+    return Card("Expected gain of the next runs", facts, rows, _warnings(x.warnings))
+
+
+def importance_rows(x: r.Importance) -> list[dict[str, Scalar]]:
+    """Returns a row for each objective and parameter."""
+    return [
+        {
+            "metric": p.metric,
+            "parameter": p.parameter,
+            "first_order": p.first_order.value,
+            "first_order_lower": p.first_order.lower,
+            "first_order_upper": p.first_order.upper,
+            "total": p.total.value,
+            "total_lower": p.total.lower,
+            "total_upper": p.total.upper,
+        }
+        for p in x.parameters
+    ]
+
+
+def importance(x: r.Importance) -> Card:
+    """Shows shares with two decimals."""
+    rows = [
+        {key: f"{v:.2f}" if isinstance(v, float) else v for key, v in row.items()}
+        for row in importance_rows(x)
+    ]
+    title = "Importance: share of the variance that a parameter explains, by itself and in total"
+    return Card(title if rows else "No importance yet", rows=rows, notes=_warnings(x.warnings))
+
+
+def slice_rows(x: r.Slices) -> list[dict[str, Scalar]]:
+    """Returns a row for each value of each slice."""
+    return [
+        {"metric": s.metric, "parameter": s.parameter, "value": value, **_prediction(p)}
+        for s in x.slices
+        for value, p in zip(s.values, s.predictions, strict=True)
+    ]
+
+
+def contour_rows(x: r.Contour) -> list[dict[str, Scalar]]:
+    """Returns a row for each place."""
+    return [
+        {x.x: at_x, x.y: at_y, **_prediction(p)}
+        for at_y, row in zip(x.y_values, x.predictions, strict=True)
+        for at_x, p in zip(x.x_values, row, strict=True)
+    ]
+
+
+def _prediction(p: r.Prediction) -> dict[str, Scalar]:
+    return {"median": p.median, "lower": p.lower, "upper": p.upper}
+
+
+def slices(x: r.Slices) -> Card:
+    """Shows at which configuration the slices are, and their ends."""
+    if not x.slices:
+        return Card("No slices yet", notes=_warnings(x.warnings))
+    facts = [(f"held {key}", number(value)) for key, value in x.params.items()]
+    rows: list[dict[str, Scalar]] = []
+    for s in x.slices:
+        row: dict[str, Scalar] = {"metric": s.metric, "parameter": s.parameter}
+        for value, p in (
+            (s.values[k], s.predictions[k]) for k in dict.fromkeys((0, -1)) if s.values
+        ):
+            shown = up(p.median) if s.metric in x.epsilons else number(p.median)
+            row[f"at the {'last' if len(row) > 2 else 'first'} value"] = f"{number(value)}: {shown}"
+        rows.append(row)
+    return Card("Slices", facts, rows, [*_said(x.epsilons), *_warnings(x.warnings)])
+
+
+def contour(x: r.Contour) -> Card:
+    """Shows the medians in a table, a row for each value of y."""
+    if not x.predictions:
+        return Card("No contour yet", notes=_warnings(x.warnings))
+    facts = [(f"held {k}", number(v)) for k, v in x.params.items() if k not in (x.x, x.y)]
+    say = up if x.metric in x.epsilons else number
+    rows = [
+        {
+            f"{x.y} \\ {x.x}": number(at_y),
+            **{
+                number(at_x): say(p.median) if math.isfinite(p.median) else ""
+                for at_x, p in zip(x.x_values, row, strict=True)
+            },
+        }
+        for at_y, row in zip(x.y_values, x.predictions, strict=True)
+    ]
+    said = {k: v for k, v in x.epsilons.items() if k == x.metric}
+    return Card(f"Median of {x.metric}", facts, rows, [*_said(said), *_warnings(x.warnings)])
+
+
+def _said(epsilons: Mapping[str, str]) -> list[str]:
+    return [f"{key}: {said}" for key, said in epsilons.items()]
+
+
 def privacy_ledger(x: r.PrivacyLedger) -> Card:
     """Shows what all runs of a study cost."""
     how = "results may have decided it" if x.adaptive else "fixed in advance"

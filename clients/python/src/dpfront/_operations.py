@@ -33,8 +33,10 @@ from dpfront import spec as s
 from dpfront._connection import Failure, Pauses
 from dpfront.v1 import (
     admin_service_pb2,
+    analysis_service_pb2,
     front_service_pb2,
     method_pb2,
+    metric_pb2,
     parameter_pb2,
     privacy_pb2,
     privacy_service_pb2,
@@ -133,6 +135,7 @@ class Rules:
 _SERVICES = {
     "studies": study_service_pb2.DESCRIPTOR.services_by_name["StudyService"],
     "fronts": front_service_pb2.DESCRIPTOR.services_by_name["FrontService"],
+    "analyses": analysis_service_pb2.DESCRIPTOR.services_by_name["AnalysisService"],
     "privacy": privacy_service_pb2.DESCRIPTOR.services_by_name["PrivacyService"],
     "releases": release_service_pb2.DESCRIPTOR.services_by_name["ReleaseService"],
     "admin": admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"],
@@ -698,6 +701,77 @@ def predict(
         policy, f"predict metrics of {study.name}", "fronts", "PredictMetrics", request
     )
     return [read.predictions(x.predictions) for x in answer.predictions]
+
+
+# --- analyses ---------------------------------------------------------------------------
+
+
+def cross_validate(policy: Policy, study: str) -> Operation[r.Validation]:
+    request = analysis_service_pb2.CrossValidateRequest(name=study)
+    answer: analysis_service_pb2.CrossValidateResponse = yield from call(
+        policy, f"cross-validate the model of {study}", "analyses", "CrossValidate", request
+    )
+    return read.validation(answer)
+
+
+def expected_gain(policy: Policy, study: str, runs: int) -> Operation[r.ExpectedGain]:
+    if runs < 1:
+        raise ValueError(f"runs: must be at least 1, is {runs}")
+    request = analysis_service_pb2.ForecastGainRequest(name=study, runs=runs)
+    answer: analysis_service_pb2.ForecastGainResponse = yield from call(
+        policy, f"forecast the gain of runs of {study}", "analyses", "ForecastGain", request
+    )
+    return read.expected_gain(answer)
+
+
+def importance(policy: Policy, study: str) -> Operation[r.Importance]:
+    answer: analysis_service_pb2.AnalyzeImportanceResponse = yield from call(
+        policy,
+        f"compute the importance of the parameters of {study}",
+        "analyses",
+        "AnalyzeImportance",
+        analysis_service_pb2.AnalyzeImportanceRequest(name=study),
+    )
+    return read.importance(answer)
+
+
+def slices(
+    policy: Policy, study: study_pb2.Study, params: Mapping[str, Any] | None, points: int
+) -> Operation[r.Slices]:
+    request = analysis_service_pb2.AnalyzeSlicesRequest(
+        name=study.name,
+        parameters=convert.to_values(params or {}, convert.kinds(study)),
+        points=points,
+    )
+    answer: analysis_service_pb2.AnalyzeSlicesResponse = yield from call(
+        policy, f"compute slices of {study.name}", "analyses", "AnalyzeSlices", request
+    )
+    return read.slices(answer, study)
+
+
+def contour(
+    policy: Policy,
+    study: study_pb2.Study,
+    x: str,
+    y: str,
+    metric: str,
+    params: Mapping[str, Any] | None,
+    points: int,
+) -> Operation[r.Contour]:
+    objectives = [m for m in study.spec.metrics if m.role == metric_pb2.METRIC_ROLE_OBJECTIVE]
+    measured = [m.id for m in objectives if m.HasField("reported")]
+    request = analysis_service_pb2.AnalyzeContourRequest(
+        name=study.name,
+        metric=metric or (measured or [objectives[0].id])[0],
+        x_parameter=x,
+        y_parameter=y,
+        parameters=convert.to_values(params or {}, convert.kinds(study)),
+        points=points,
+    )
+    answer: analysis_service_pb2.AnalyzeContourResponse = yield from call(
+        policy, f"compute a contour of {study.name}", "analyses", "AnalyzeContour", request
+    )
+    return read.contour(answer, request, study)
 
 
 # --- privacy ----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from dpfront import _convert as convert
 from dpfront import _display as display
 from dpfront import results as r
 from dpfront.v1 import (
+    analysis_service_pb2,
     front_service_pb2,
     metric_pb2,
     privacy_pb2,
@@ -303,6 +304,54 @@ def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommend
     )
 
 
+def validation(message: analysis_service_pb2.CrossValidateResponse) -> r.Validation:
+    """Returns how well a model predicts."""
+    return r.Validation(
+        objectives=tuple(
+            r.ObjectiveValidation(
+                metric=o.metric,
+                points=tuple(
+                    r.ValidationPoint(
+                        trial=convert.trial_number(p.trial),
+                        step=p.step,
+                        observed=p.observed,
+                        predicted=r.Prediction(
+                            p.predicted.median, p.predicted.lower, p.predicted.upper
+                        ),
+                    )
+                    for p in o.points
+                ),
+                coverage=convert.optional(o, "coverage"),
+                r_squared=convert.optional(o, "r_squared"),
+            )
+            for o in message.objectives
+        ),
+        revision=message.revision,
+        warnings=_warnings(message.warnings),
+    )
+
+
+def expected_gain(message: analysis_service_pb2.ForecastGainResponse) -> r.ExpectedGain:
+    """Returns what the next runs are expected to gain."""
+    return r.ExpectedGain(
+        hypervolume=message.hypervolume,
+        points=tuple(
+            r.GainPoint(
+                runs=p.runs,
+                gain=p.gain.value,
+                lower=p.gain.lower,
+                upper=p.gain.upper,
+                probability=p.probability,
+                cost=convert.optional(p, "cost"),
+            )
+            for p in message.points
+        ),
+        cost_unit=message.cost_unit,
+        revision=message.revision,
+        warnings=_warnings(message.warnings),
+    )
+
+
 def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.PrivacyLedger:
     """Returns a ledger."""
     fixed = message.HasField("fixed_in_advance")
@@ -316,6 +365,78 @@ def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.P
             if fixed
             else None
         ),
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )
+
+
+# --- analyses ---------------------------------------------------------------------------
+
+
+def _estimate(message: analysis_service_pb2.IntervalEstimate) -> r.Estimate:
+    return r.Estimate(message.value, message.lower, message.upper)
+
+
+def _prediction(message: trial_pb2.MetricPrediction) -> r.Prediction:
+    return r.Prediction(message.median, message.lower, message.upper)
+
+
+def importance(message: analysis_service_pb2.AnalyzeImportanceResponse) -> r.Importance:
+    """Returns the importance of parameters."""
+    return r.Importance(
+        parameters=tuple(
+            r.ParameterImportance(
+                o.metric, p.parameter, _estimate(p.first_order), _estimate(p.total)
+            )
+            for o in message.objectives
+            for p in o.parameters
+        ),
+        variances={o.metric: _estimate(o.variance) for o in message.objectives},
+        transforms={
+            o.metric: convert.enum_name(metric_pb2.Transform, o.transform)
+            for o in message.objectives
+        },
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )
+
+
+def slices(message: analysis_service_pb2.AnalyzeSlicesResponse, study: study_pb2.Study) -> r.Slices:
+    """Returns slices."""
+    return r.Slices(
+        params=convert.from_values(message.parameters),
+        slices=tuple(
+            r.Slice(
+                s.metric,
+                s.parameter,
+                tuple(convert.from_value(p.value) for p in s.points),
+                tuple(_prediction(p.prediction) for p in s.points),
+            )
+            for s in message.slices
+        ),
+        epsilons=display.epsilons(study.spec.metrics),
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )
+
+
+def contour(
+    message: analysis_service_pb2.AnalyzeContourResponse,
+    request: analysis_service_pb2.AnalyzeContourRequest,
+    study: study_pb2.Study,
+) -> r.Contour:
+    """Returns the answer to a request for a contour."""
+    width = len(message.x_values)
+    rows = [message.predictions[k * width : (k + 1) * width] for k in range(len(message.y_values))]
+    return r.Contour(
+        metric=request.metric,
+        x=request.x_parameter,
+        y=request.y_parameter,
+        params=convert.from_values(message.parameters),
+        x_values=tuple(convert.from_value(v) for v in message.x_values),
+        y_values=tuple(convert.from_value(v) for v in message.y_values),
+        predictions=tuple(tuple(_prediction(p) for p in row) for row in rows),
+        epsilons=display.epsilons(study.spec.metrics),
         warnings=_warnings(message.warnings),
         raw=message,
     )

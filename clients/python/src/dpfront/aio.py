@@ -35,6 +35,7 @@ from dpfront.client import FrontKind, SelectionMethod
 from dpfront.trial import AsyncTrial
 from dpfront.v1 import (
     admin_service_pb2_grpc,
+    analysis_service_pb2_grpc,
     front_service_pb2_grpc,
     privacy_service_pb2_grpc,
     release_service_pb2_grpc,
@@ -106,6 +107,7 @@ class AsyncClient:
             self._stubs = {
                 "studies": study_service_pb2_grpc.StudyServiceStub(channel),
                 "fronts": front_service_pb2_grpc.FrontServiceStub(channel),
+                "analyses": analysis_service_pb2_grpc.AnalysisServiceStub(channel),
                 "privacy": privacy_service_pb2_grpc.PrivacyServiceStub(channel),
                 "releases": release_service_pb2_grpc.ReleaseServiceStub(channel),
                 "admin": admin_service_pb2_grpc.AdminServiceStub(channel),
@@ -606,6 +608,28 @@ class AsyncStudy(StudyBase):
         """Computes how ε grows with the length of runs, as `Study.epsilon_curves` does."""
         return await self._run(ops.epsilon_curves(self._policy, self._message, trials, metric))
 
+    async def importance(self) -> r.Importance:
+        """Computes the importance of the parameters, as `Study.importance` does."""
+        return await self._run(ops.importance(self._policy, self.name))
+
+    async def slices(self, params: Mapping[str, Any] | None = None, *, points: int = 0) -> r.Slices:
+        """Computes the objectives along each parameter, as `Study.slices` does."""
+        return await self._run(ops.slices(self._policy, self._message, params, points))
+
+    async def contour(
+        self,
+        x: str,
+        y: str,
+        *,
+        metric: str = "",
+        params: Mapping[str, Any] | None = None,
+        points: int = 0,
+    ) -> r.Contour:
+        """Computes an objective over two parameters, as `Study.contour` does."""
+        return await self._run(
+            ops.contour(self._policy, self._message, x, y, metric, params, points)
+        )
+
     async def recommend(
         self,
         *,
@@ -640,6 +664,14 @@ class AsyncStudy(StudyBase):
             metric: Id of a metric that is ε; by default the first.
         """
         return await self._run(ops.study_tradeoff(self._policy, self._message, point, fprs, metric))
+
+    async def cross_validate(self) -> r.Validation:
+        """Predicts every measurement without the runs of its configuration."""
+        return await self._run(ops.cross_validate(self._policy, self.name))
+
+    async def expected_gain(self, runs: int = 10) -> r.ExpectedGain:
+        """Returns what the next runs are expected to gain, as `Study.expected_gain` does."""
+        return await self._run(ops.expected_gain(self._policy, self.name, runs))
 
     async def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
         """Returns what all runs of the study cost together."""

@@ -27,6 +27,7 @@ from dpfront._trial import Outcome, Values
 from dpfront.trial import Trial
 from dpfront.v1 import (
     admin_service_pb2_grpc,
+    analysis_service_pb2_grpc,
     front_service_pb2_grpc,
     privacy_service_pb2_grpc,
     release_service_pb2_grpc,
@@ -56,6 +57,7 @@ class Stubs:
 
     studies: study_service_pb2_grpc.StudyServiceStub
     fronts: front_service_pb2_grpc.FrontServiceStub
+    analyses: analysis_service_pb2_grpc.AnalysisServiceStub
     privacy: privacy_service_pb2_grpc.PrivacyServiceStub
     releases: release_service_pb2_grpc.ReleaseServiceStub
     admin: admin_service_pb2_grpc.AdminServiceStub
@@ -144,6 +146,7 @@ class Client:
                 self._stubs = Stubs(
                     studies=study_service_pb2_grpc.StudyServiceStub(self._channel),
                     fronts=front_service_pb2_grpc.FrontServiceStub(self._channel),
+                    analyses=analysis_service_pb2_grpc.AnalysisServiceStub(self._channel),
                     privacy=privacy_service_pb2_grpc.PrivacyServiceStub(self._channel),
                     releases=release_service_pb2_grpc.ReleaseServiceStub(self._channel),
                     admin=admin_service_pb2_grpc.AdminServiceStub(self._channel),
@@ -841,6 +844,44 @@ class Study(StudyBase):
         """
         return self._run(ops.epsilon_curves(self._policy, self._message, trials, metric))
 
+    # --- analyses
+
+    def importance(self) -> r.Importance:
+        """Computes how much each parameter contributes to the variation of each objective: Sobol
+        indices with 90 % intervals. It prints as a table.
+        """
+        return self._run(ops.importance(self._policy, self.name))
+
+    def slices(self, params: Mapping[str, Any] | None = None, *, points: int = 0) -> r.Slices:
+        """Computes what the model expects of the objectives along each parameter.
+
+        Args:
+            params: The configuration at which the other parameters are held; by default the knee
+                of the posterior front, or its middle point.
+            points: Number of values of a continuous parameter, by default 41.
+        """
+        return self._run(ops.slices(self._policy, self._message, params, points))
+
+    def contour(
+        self,
+        x: str,
+        y: str,
+        *,
+        metric: str = "",
+        params: Mapping[str, Any] | None = None,
+        points: int = 0,
+    ) -> r.Contour:
+        """Computes what the model expects of an objective over two parameters.
+
+        Args:
+            x: Id of the horizontal parameter.
+            y: Id of the vertical one.
+            metric: Id of the objective; by default the first that is measured.
+            params: As in `slices`.
+            points: Number of values on each axis, by default 25.
+        """
+        return self._run(ops.contour(self._policy, self._message, x, y, metric, params, points))
+
     # --- pictures: dpfront.plot explains them and their arguments
 
     def plot_front(
@@ -884,6 +925,10 @@ class Study(StudyBase):
             self._info, self.front(kind), self.trials(), metric=metric, backend=backend, ax=ax
         )
 
+    def plot_fit(self, *, backend: plot.Backend = "matplotlib") -> Any:
+        """Draws what the model predicts over what was measured (`dpfront.plot.fit`)."""
+        return plot.fit(self._info, self.cross_validate(), backend=backend)
+
     def plot_epsilon_over_epochs(
         self,
         trials: Iterable[int] | None = None,
@@ -906,6 +951,40 @@ class Study(StudyBase):
     ) -> Any:
         """Draws the best attack on one record, for one run of a configuration (`tradeoff`)."""
         return plot.tradeoff(self.tradeoff(point, metric=metric), backend=backend, ax=ax)
+
+    def plot_importance(self, *, backend: plot.Backend = "matplotlib", ax: Any = None) -> Any:
+        """Draws the importance of the parameters (`dpfront.plot.importance`)."""
+        return plot.importance(self.importance(), backend=backend, ax=ax)
+
+    def plot_slice(
+        self,
+        *parameters: str,
+        metric: str = "",
+        params: Mapping[str, Any] | None = None,
+        points: int = 0,
+        backend: plot.Backend = "matplotlib",
+        ax: Any = None,
+    ) -> Any:
+        """Draws objectives along parameters, by default all (`dpfront.plot.slices`)."""
+        found = self.slices(params, points=points)
+        return plot.slices(
+            self._info, found, parameters=parameters, metric=metric, backend=backend, ax=ax
+        )
+
+    def plot_contour(
+        self,
+        x: str,
+        y: str,
+        *,
+        metric: str = "",
+        params: Mapping[str, Any] | None = None,
+        points: int = 0,
+        backend: plot.Backend = "matplotlib",
+        ax: Any = None,
+    ) -> Any:
+        """Draws an objective over two parameters (`dpfront.plot.contour`)."""
+        found = self.contour(x, y, metric=metric, params=params, points=points)
+        return plot.contour(self._info, found, backend=backend, ax=ax)
 
     def recommend(
         self,
@@ -945,6 +1024,23 @@ class Study(StudyBase):
             metric: Id of a metric that is ε; by default the first.
         """
         return self._run(ops.study_tradeoff(self._policy, self._message, point, fprs, metric))
+
+    def cross_validate(self) -> r.Validation:
+        """Predicts every measurement without the runs of its configuration.
+
+        With a checkpoint parameter that leaves out all steps of these runs. ``coverage`` near
+        90 % and ``r_squared`` near 1 say that predictions and intervals can be relied on.
+        """
+        return self._run(ops.cross_validate(self._policy, self.name))
+
+    def expected_gain(self, runs: int = 10) -> r.ExpectedGain:
+        """Returns by how much the next runs are expected to enlarge the hypervolume of the
+        posterior front, and what they cost: whether going on is worthwhile.
+
+        The runs are those that would be handed out together; seeing results in between is
+        expected to gain at least as much, if the model is right. ``runs`` is at most 50.
+        """
+        return self._run(ops.expected_gain(self._policy, self.name, runs))
 
     def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
         """Returns what all runs of the study cost together."""

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, overload
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
     from dpfront.v1 import (
+        analysis_service_pb2,
         front_service_pb2,
         privacy_pb2,
         privacy_service_pb2,
@@ -30,14 +31,18 @@ __all__ = [
     "Artifact",
     "Calibration",
     "Charge",
+    "Contour",
     "EpsilonCurve",
+    "Estimate",
     "Front",
     "FrontPoint",
     "FrontValue",
     "Guarantee",
     "HypervolumePoint",
+    "Importance",
     "LedgerInfo",
     "Measurement",
+    "ParameterImportance",
     "PastAttempt",
     "Prediction",
     "PrivacyLedger",
@@ -47,6 +52,8 @@ __all__ = [
     "Release",
     "ReleasedPoint",
     "ResultWarning",
+    "Slice",
+    "Slices",
     "StudyChange",
     "StudyChanged",
     "StudyInfo",
@@ -486,6 +493,227 @@ class Recommendation(display.Shown):
 
     def _card(self) -> display.Card:
         return display.recommendation(self)
+
+
+@dataclass(frozen=True)
+class ValidationPoint:
+    """A measurement, and what the model predicts for it without the runs of its configuration."""
+
+    trial: int
+    """Number of the trial that first measured the configuration."""
+    step: int
+    """Of the measurement, for studies with a checkpoint parameter."""
+    observed: float
+    """The mean of the configuration's runs."""
+    predicted: Prediction
+    """The interval holds the measurement with a probability of 90 %: it includes noise."""
+
+    @property
+    def within(self) -> bool:
+        """Whether the measurement lies within the interval."""
+        return self.predicted.lower <= self.observed <= self.predicted.upper
+
+
+@dataclass(frozen=True)
+class ObjectiveValidation:
+    """How well the model predicts one objective where it does not know it."""
+
+    metric: str
+    points: tuple[ValidationPoint, ...]
+    """The measurements that the model was made of."""
+    coverage: float | None
+    """Share of the measurements within their 90 % intervals; None without points."""
+    r_squared: float | None
+    """Share of the variance that the predictions explain, on the scale of the objective's
+    transform; None if the measurements do not vary."""
+
+
+@dataclass(frozen=True, repr=False)
+class Validation(display.Shown):
+    """How well the model of a study predicts measurements that it does not know."""
+
+    objectives: tuple[ObjectiveValidation, ...]
+    """The measured objectives; empty without a model."""
+    revision: int
+    warnings: tuple[ResultWarning, ...]
+
+    def _card(self) -> display.Card:
+        return display.validation(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each measurement. It needs pandas."""
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame(
+            [
+                {
+                    "metric": o.metric,
+                    "trial": p.trial,
+                    "step": p.step,
+                    "observed": p.observed,
+                    "predicted": p.predicted.median,
+                    "lower": p.predicted.lower,
+                    "upper": p.predicted.upper,
+                    "within": p.within,
+                }
+                for o in self.objectives
+                for p in o.points
+            ]
+        )
+        return frame
+
+
+@dataclass(frozen=True)
+class GainPoint:
+    """What a number of further runs is expected to gain."""
+
+    runs: int
+    gain: float
+    """By how much the hypervolume of the posterior front grows, on average."""
+    lower: float
+    """5 % quantile over what the runs may show; negative if the front may turn out worse."""
+    upper: float
+    """95 % quantile."""
+    probability: float
+    """That the gain exceeds 1 % of today's hypervolume."""
+    cost: float | None
+    """Of these runs, on average; None if no run has reported its cost."""
+
+
+@dataclass(frozen=True, repr=False)
+class ExpectedGain(display.Shown):
+    """By how much the next runs are expected to enlarge the hypervolume of the posterior front."""
+
+    hypervolume: float
+    """Of the posterior front today."""
+    points: tuple[GainPoint, ...]
+    """After one more run, two, and so on; empty without a model."""
+    cost_unit: str
+    """The study's cost metric, its checkpoint parameter, or "runs"."""
+    revision: int
+    warnings: tuple[ResultWarning, ...]
+
+    def _card(self) -> display.Card:
+        return display.expected_gain(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each number of runs. It needs pandas."""
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame([asdict(p) for p in self.points])
+        return frame
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate with its central 90 % interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class ParameterImportance:
+    """What a parameter contributes to the variation of an objective: its Sobol indices."""
+
+    metric: str
+    parameter: str
+    first_order: Estimate
+    """Share of the variance that the parameter explains by itself."""
+    total: Estimate
+    """Share that it explains by itself and together with others."""
+
+
+@dataclass(frozen=True, repr=False)
+class Importance(display.Shown):
+    """The importance of the parameters for each objective, over the whole search space."""
+
+    parameters: tuple[ParameterImportance, ...]
+    """By objective, then by parameter, in the order of the study."""
+    variances: Mapping[str, Estimate]
+    """Of the objectives, on the scale of their transforms."""
+    transforms: Mapping[str, str]
+    warnings: tuple[ResultWarning, ...]
+    raw: analysis_service_pb2.AnalyzeImportanceResponse = field(repr=False, compare=False)
+
+    def _card(self) -> display.Card:
+        return display.importance(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each objective and parameter. It needs pandas."""
+        return _frame(display.importance_rows(self), self.warnings)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """An objective along one parameter."""
+
+    metric: str
+    parameter: str
+    values: tuple[Scalar, ...]
+    predictions: tuple[Prediction, ...]
+    """At the values. Those of computed objectives are exact and have no width."""
+
+
+@dataclass(frozen=True, repr=False)
+class Slices(display.Shown):
+    """The objectives along each parameter, the others held at one configuration."""
+
+    params: Mapping[str, Scalar]
+    """The configuration; empty if nothing is known yet."""
+    slices: tuple[Slice, ...]
+    """By objective, then by parameter, in the order of the study."""
+    epsilons: Mapping[str, str]
+    """What the objectives that are ε say, by id."""
+    warnings: tuple[ResultWarning, ...]
+    raw: analysis_service_pb2.AnalyzeSlicesResponse = field(repr=False, compare=False)
+
+    def _card(self) -> display.Card:
+        return display.slices(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each value of each slice. It needs pandas."""
+        return _frame(display.slice_rows(self), self.warnings, self.epsilons)
+
+
+@dataclass(frozen=True, repr=False)
+class Contour(display.Shown):
+    """An objective over two parameters, the others held at one configuration."""
+
+    metric: str
+    x: str
+    """Id of the horizontal parameter."""
+    y: str
+    params: Mapping[str, Scalar]
+    """The configuration; empty if nothing is known yet."""
+    x_values: tuple[Scalar, ...]
+    y_values: tuple[Scalar, ...]
+    predictions: tuple[tuple[Prediction, ...], ...]
+    """A row for each value of y. NaN where the objective cannot be computed."""
+    epsilons: Mapping[str, str]
+    """What the objectives that are ε say, by id."""
+    warnings: tuple[ResultWarning, ...]
+    raw: analysis_service_pb2.AnalyzeContourResponse = field(repr=False, compare=False)
+
+    def _card(self) -> display.Card:
+        return display.contour(self)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each place. It needs pandas."""
+        return _frame(display.contour_rows(self), self.warnings, self.epsilons)
+
+
+def _frame(
+    rows: Sequence[Mapping[str, Scalar]],
+    warnings: Sequence[ResultWarning],
+    epsilons: Mapping[str, str] | None = None,
+) -> pandas.DataFrame:
+    import pandas
+
+    frame: pandas.DataFrame = pandas.DataFrame(rows)
+    frame.attrs.update(warnings=[str(w) for w in warnings], guarantees=dict(epsilons or {}))
+    return frame
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/agent"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/analyze"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/data"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/demo"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/estimate"
@@ -39,7 +40,7 @@ Or run a study of your own:
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Studies", []*cobra.Command{demo.Command(env), study.Command(env), trial.Command(env), agent.Command(env)}},
+		{"Studies", []*cobra.Command{demo.Command(env), study.Command(env, analyze.Command(env)), trial.Command(env), agent.Command(env)}},
 		{"Results", []*cobra.Command{front.Command(env), front.RecommendCommand(env)}},
 		{"Privacy", []*cobra.Command{privacy.Command(env), estimate.Command(env)}},
 		{"Publishing", []*cobra.Command{publish.ReleaseCommand(env), publish.LedgerCommand(env)}},

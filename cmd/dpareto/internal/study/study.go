@@ -12,12 +12,14 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 )
 
-// Command returns the command study.
-func Command(env *command.Env) *cobra.Command {
-	return command.Group("study", "Create, show, change and delete studies",
+// Command returns the command study, with more commands from elsewhere.
+func Command(env *command.Env, more ...*cobra.Command) *cobra.Command {
+	group := command.Group("study", "Create, show, change and delete studies",
 		`A study is one question about a trade-off: parameters, metrics, and all trials spent on it.`,
 		initCommand(env), createCommand(env), getCommand(env), listCommand(env), watchCommand(env),
 		updateCommand(env), pauseCommand(env), resumeCommand(env), reaccountCommand(env), deleteCommand(env))
+	group.AddCommand(more...)
+	return group
 }
 
 func createCommand(env *command.Env) *cobra.Command {

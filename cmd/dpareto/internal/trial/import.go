@@ -19,6 +19,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -176,7 +177,7 @@ func (r Result) trial(spec *dparetov1.StudySpec) (*dparetov1.Trial, error) {
 	}
 	for name, value := range r.Values {
 		if i := slices.IndexFunc(spec.GetParameters(), func(p *dparetov1.ParameterSpec) bool { return p.GetId() == name }); i >= 0 {
-			parameter, err := parameterValue(spec.GetParameters()[i], value)
+			parameter, err := view.ParameterValue(spec.GetParameters()[i], value)
 			if err != nil {
 				return nil, fmt.Errorf("parameter %s: %w", name, err)
 			}
@@ -193,27 +194,6 @@ func (r Result) trial(spec *dparetov1.StudySpec) (*dparetov1.Trial, error) {
 		trial.FinalMeasurement.Metrics[name] = metric
 	}
 	return trial, nil
-}
-
-// parameterValue returns a value in the kind that a parameter has.
-func parameterValue(p *dparetov1.ParameterSpec, value any) (*dparetov1.Value, error) {
-	text := strings.TrimSpace(fmt.Sprint(value))
-	switch p.GetDomain().(type) {
-	case *dparetov1.ParameterSpec_IntegerDomain:
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("must be an integer, is %q", text)
-		}
-		return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: n}}, nil
-	case *dparetov1.ParameterSpec_CategoricalDomain:
-		return &dparetov1.Value{Kind: &dparetov1.Value_StringValue{StringValue: text}}, nil
-	default:
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return nil, fmt.Errorf("must be a number, is %q", text)
-		}
-		return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}, nil
-	}
 }
 
 // metricValue returns the value of one run, or the values of several.

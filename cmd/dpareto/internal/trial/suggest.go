@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -82,7 +81,7 @@ func (f *suggestFlags) condition(spec *dparetov1.StudySpec) (*dparetov1.Suggesti
 	}
 	c := &dparetov1.SuggestionCondition{FixedParameters: make(map[string]*dparetov1.Value), AtMost: make(map[string]float64)}
 	for id, text := range f.fixed {
-		value, err := namedValue(spec, id, text)
+		value, err := view.NamedValue(spec, id, text)
 		if err != nil {
 			return nil, fmt.Errorf("--fix: %w", err)
 		}
@@ -96,20 +95,4 @@ func (f *suggestFlags) condition(spec *dparetov1.StudySpec) (*dparetov1.Suggesti
 		c.AtMost[id] = bound
 	}
 	return c, nil
-}
-
-// namedValue reads the value of a parameter of a study.
-func namedValue(spec *dparetov1.StudySpec, id, text string) (*dparetov1.Value, error) {
-	var ids []string
-	for _, p := range spec.GetParameters() {
-		if p.GetId() == id {
-			value, err := parameterValue(p, text)
-			if err != nil {
-				return nil, fmt.Errorf("parameter %s: %w", id, err)
-			}
-			return value, nil
-		}
-		ids = append(ids, p.GetId())
-	}
-	return nil, fmt.Errorf("the study has no parameter %q; it has %s", id, strings.Join(ids, ", "))
 }

@@ -25,6 +25,23 @@ func WriteMessage(w io.Writer, message proto.Message) error {
 	return indent(w, encoded)
 }
 
+// WriteNamed prints messages as a JSON object, in their order.
+func WriteNamed(w io.Writer, names []string, messages []proto.Message) error {
+	values := make([]any, len(messages))
+	for i, message := range messages {
+		encoded, err := plain(message.ProtoReflect())
+		if err != nil {
+			return err
+		}
+		values[i] = encoded
+	}
+	encoded, err := output.EncodeObject(names, values)
+	if err != nil {
+		return err
+	}
+	return indent(w, encoded)
+}
+
 // WriteMessages prints messages as a JSON array.
 func WriteMessages[M proto.Message](w io.Writer, messages []M) error {
 	elements := make([]json.RawMessage, len(messages))

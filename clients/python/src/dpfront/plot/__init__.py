@@ -1,4 +1,4 @@
-"""Pictures of a study: its front, history, configurations, learning curves and ε.
+"""Pictures of a study: its front, history, configurations, learning curves, ε and analyses.
 
 `Study.plot_front` and its siblings read what they need and call these functions, which take
 results of either client:
@@ -22,11 +22,15 @@ from dpfront.plot import _data as data
 
 __all__ = [
     "Backend",
+    "contour",
     "epsilon_over_epochs",
+    "fit",
     "front",
     "history",
+    "importance",
     "learning_curves",
     "parallel_coordinates",
+    "slices",
     "tradeoff",
 ]
 
@@ -117,7 +121,46 @@ def tradeoff(curve: r.Tradeoff, *, backend: Backend = "matplotlib", ax: Any = No
     return _draw(data.tradeoff(curve), backend, ax)
 
 
-def _draw(what: data.Chart | data.Parallel, backend: str, ax: Any = None) -> Any:
+def fit(info: r.StudyInfo, validation: r.Validation, *, backend: Backend = "matplotlib") -> Any:
+    """Draws what the model predicts for every configuration without its runs over what they
+    measured, with 90 % intervals: a picture for every measured objective.
+
+    A model that predicts well has nine of ten intervals on the diagonal.
+    """
+    return _draw(data.fit(info, validation), backend)
+
+
+def importance(found: r.Importance, *, backend: Backend = "matplotlib", ax: Any = None) -> Any:
+    """Draws the importance of the parameters, a picture for each objective: the share of its
+    variance that a parameter explains by itself and in total, with 90 % intervals.
+    """
+    return _draw(data.importance(found), backend, ax)
+
+
+def slices(
+    info: r.StudyInfo,
+    found: r.Slices,
+    *,
+    parameters: Sequence[str] = (),
+    metric: str = "",
+    backend: Backend = "matplotlib",
+    ax: Any = None,
+) -> Any:
+    """Draws objectives along parameters, a picture for each of both, with bands of 90 %.
+
+    Without ``parameters`` all are drawn, without ``metric`` all objectives.
+    """
+    return _draw(data.slices(info, found, parameters, metric), backend, ax)
+
+
+def contour(
+    info: r.StudyInfo, found: r.Contour, *, backend: Backend = "matplotlib", ax: Any = None
+) -> Any:
+    """Draws the median of an objective over two parameters."""
+    return _draw(data.contour(info, found), backend, ax)
+
+
+def _draw(what: data.Chart | data.Parallel | data.Map, backend: str, ax: Any = None) -> Any:
     if backend not in ("matplotlib", "plotly"):
         raise ValueError(f"backend: {backend!r} is not one of matplotlib, plotly")
     if ax is not None and backend == "plotly":
@@ -131,4 +174,6 @@ def _draw(what: data.Chart | data.Parallel, backend: str, ax: Any = None) -> Any
         raise ImportError(f"a picture takes {backend}: {hint}", name=backend) from None
     if isinstance(what, data.Parallel):
         return renderer.parallel(what)
+    if isinstance(what, data.Map):
+        return renderer.contour(what, ax) if backend == "matplotlib" else renderer.contour(what)
     return renderer.chart(what, ax) if backend == "matplotlib" else renderer.chart(what)

@@ -32,6 +32,8 @@ class Series:
     y_interval: tuple[tuple[float, float], ...] = ()
     hover: tuple[str, ...] = ()
     """What each point is."""
+    band: tuple[tuple[float, float], ...] = ()
+    """Lower and upper end of an area around a line at every corner, or none at all."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class Panel:
     series: tuple[Series, ...]
     x_log: bool = False
     y_log: bool = False
+    x_ticks: tuple[str, ...] = ()
+    """Names of the places 0, 1, ... of an axis without numbers."""
+    y_ticks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,22 @@ class Chart:
     panels: tuple[Panel, ...]
     note: str = ""
     """What every ε in it says."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """A picture of values over two axes."""
+
+    title: str
+    panel: Panel
+    """The axes, without series."""
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    values: tuple[tuple[float, ...], ...]
+    """A row for each y; NaN for none."""
+    label: str
+    """Of the values."""
+    note: str
 
 
 @dataclass(frozen=True)
@@ -433,3 +454,132 @@ def tradeoff(curve: r.Tradeoff) -> Chart:
     )
     panel = Panel("false positive rate", "true positive rate", series, x_log=True, y_log=True)
     return Chart("What the best attack on one record achieves", (panel,), note)
+
+
+# --- fit --------------------------------------------------------------------------------
+
+
+def fit(info: r.StudyInfo, validation: r.Validation) -> Chart:
+    """Returns the picture of predictions over measurements, a panel for every objective."""
+    panels = tuple(_fit(o, _is_log(info, o.metric)) for o in validation.objectives if o.points)
+    if not panels:
+        raise ValueError("there is nothing to compare: no measurement has made a model yet")
+    title = f"Fit of the model of {info.id}"
+    return Chart(title, panels, "without the runs of each configuration; 90 % intervals with noise")
+
+
+def _fit(o: r.ObjectiveValidation, log: bool) -> Panel:
+    both = [v for p in o.points for v in (p.observed, p.predicted.median)]
+    ends = (min(both), max(both))
+    label = f"{o.coverage:.0%} within" if o.coverage is not None else ""
+    if o.r_squared is not None:
+        label += f", R² = {o.r_squared:.2f}"
+    series = (
+        Series(ends, ends, "as measured", "behind", line=True),
+        Series(
+            tuple(p.observed for p in o.points),
+            tuple(p.predicted.median for p in o.points),
+            label,
+            y_interval=tuple((p.predicted.lower, p.predicted.upper) for p in o.points),
+            hover=tuple(f"trial {p.trial}" + (f" at {p.step}" if p.step else "") for p in o.points),
+        ),
+    )
+    log = log and all(v > 0 for p in o.points for v in (p.observed, p.predicted.lower))
+    return Panel(f"{o.metric}, measured", f"{o.metric}, predicted", series, log, log)
+
+
+# --- analyses ---------------------------------------------------------------------------
+
+
+def importance(found: r.Importance) -> Chart:
+    """Returns a panel for each objective, with the parameters from top to bottom."""
+    if not found.parameters:
+        raise ValueError("nothing has been measured yet")
+    panels = []
+    for metric in found.variances:
+        rows = [p for p in found.parameters if p.metric == metric][::-1]
+        series = []
+        for name, role, shift in (("in total", "front", 0.1), ("by itself", "behind", -0.1)):
+            shares = [p.total if role == "front" else p.first_order for p in rows]
+            series.append(
+                Series(
+                    tuple(s.value for s in shares),
+                    tuple(k + shift for k in range(len(rows))),
+                    name,
+                    "front" if role == "front" else "behind",
+                    x_interval=tuple((s.lower, s.upper) for s in shares),
+                    hover=tuple(f"{p.parameter}, {name}" for p in rows),
+                )
+            )
+        label = f"share of the variance of {metric}"
+        names = tuple(p.parameter for p in rows)
+        panels.append(Panel(label, "", tuple(series), y_ticks=names))
+    return Chart("Importance of parameters, with 90 % intervals", tuple(panels))
+
+
+def slices(info: r.StudyInfo, found: r.Slices, parameters: Sequence[str], metric: str) -> Chart:
+    """Returns a panel for each slice."""
+    shown = [
+        s
+        for s in found.slices
+        if (not parameters or s.parameter in parameters) and metric in ("", s.metric)
+    ]
+    if not shown:
+        raise ValueError("no slice of these parameters and objectives is known")
+    panels = tuple(_slice(info, s, found.epsilons) for s in shown)
+    held = ", ".join(_configuration(found.params))
+    note = _note({k: v for k, v in found.epsilons.items() if any(s.metric == k for s in shown)},
+                 seeded=display.seeded(found.warnings))  # fmt: skip
+    return Chart("Slices, with 90 % intervals", panels, "\n".join(filter(None, (held, note))))
+
+
+def _slice(info: r.StudyInfo, s: r.Slice, epsilons: Mapping[str, str]) -> Panel:
+    x, ticks, x_log = _places(info, s.parameter, s.values)
+    medians = tuple(p.median for p in s.predictions)
+    band = tuple((p.lower, p.upper) for p in s.predictions)
+    is_exact = all(low == high for low, high in band)
+    if ticks:
+        series = Series(x, medians, y_interval=() if is_exact else band)
+    else:
+        series = Series(x, medians, line=True, band=() if is_exact else band)
+    log = _is_log(info, s.metric) and all(low > 0 for low, _ in band)
+    return Panel(s.parameter, _label(s.metric, epsilons), (series,), x_log, log, ticks)
+
+
+def contour(info: r.StudyInfo, found: r.Contour) -> Map:
+    """Returns the medians over two parameters."""
+    if not found.predictions:
+        raise ValueError("nothing has been measured yet")
+    if min(len(found.x_values), len(found.y_values)) < 2:
+        raise ValueError("a contour takes at least two values of each parameter")
+    x, x_ticks, x_log = _places(info, found.x, found.x_values)
+    y, y_ticks, y_log = _places(info, found.y, found.y_values)
+    values = tuple(tuple(p.median for p in row) for row in found.predictions)
+    label = _label(found.metric, found.epsilons)
+    if _is_log(info, found.metric) and all(v > 0 for row in values for v in row if v == v):
+        label = f"log10 {label}"
+        values = tuple(tuple(math.log10(v) for v in row) for row in values)
+    others = {k: v for k, v in found.params.items() if k not in (found.x, found.y)}
+    said = {k: v for k, v in found.epsilons.items() if k == found.metric}
+    note = _note(said, seeded=display.seeded(found.warnings))
+    panel = Panel(found.x, found.y, (), x_log, y_log, x_ticks, y_ticks)
+    note = "\n".join(filter(None, (", ".join(_configuration(others)), note)))
+    return Map(f"Median of {found.metric}", panel, x, y, values, label, note)
+
+
+def _is_log(info: r.StudyInfo, metric: str) -> bool:
+    return any(
+        m.id == metric and m.transform == metric_pb2.TRANSFORM_LOG for m in info.raw.spec.metrics
+    )
+
+
+def _places(
+    info: r.StudyInfo, parameter: str, values: Sequence[Scalar]
+) -> tuple[tuple[float, ...], tuple[str, ...], bool]:
+    """Returns where values stand on an axis, names of these places, and whether it is a
+    logarithmic one.
+    """
+    (spec,) = (p for p in info.raw.spec.parameters if p.id == parameter)
+    if spec.HasField("categorical_domain"):
+        return tuple(map(float, range(len(values)))), tuple(map(str, values)), False
+    return tuple(map(float, values)), (), spec.scale == parameter_pb2.SCALE_LOG

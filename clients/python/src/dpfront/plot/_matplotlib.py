@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
-from dpfront.plot._data import Chart, Panel, Parallel, Series
+from dpfront.plot._data import Chart, Map, Panel, Parallel, Series
 
 STYLES: dict[str, dict[str, Any]] = {
     "front": {"color": "C0", "zorder": 3, "ms": 4.5},
@@ -59,11 +59,7 @@ def _panel(panel: Panel, ax: Any) -> None:
             _series(series, ax, color=color, marker="o")
         else:
             _series(series, ax)
-    ax.set(xlabel=_plain(panel.x_label), ylabel=_plain(panel.y_label))
-    if panel.x_log:
-        ax.set_xscale("log")
-    if panel.y_log:
-        ax.set_yscale("log")
+    _axes(panel, ax)
     ax.grid(alpha=0.3)
     each = sum(series.role == "each" for series in panel.series)
     if each:
@@ -72,10 +68,39 @@ def _panel(panel: Panel, ax: Any) -> None:
         ax.legend(fontsize=8)
 
 
+def _axes(panel: Panel, ax: Any) -> None:
+    ax.set(xlabel=_plain(panel.x_label), ylabel=_plain(panel.y_label))
+    if panel.x_log:
+        ax.set_xscale("log")
+    if panel.y_log:
+        ax.set_yscale("log")
+    if panel.x_ticks:
+        ax.set_xticks(range(len(panel.x_ticks)), [_plain(text) for text in panel.x_ticks])
+    if panel.y_ticks:
+        ax.set_yticks(range(len(panel.y_ticks)), [_plain(text) for text in panel.y_ticks])
+
+
+def contour(what: Map, ax: Any = None) -> Any:
+    """Returns the axes with filled contours."""
+    if ax is None:
+        figure, ax = plt.subplots(figsize=(6.5, 4.8), layout="constrained")
+        _titles(figure, what.title, what.note)
+    else:
+        title = "\n".join([what.title, *_wrapped(what.note, ax.figure)])
+        ax.set_title(_plain(title), fontsize=8)
+    filled = ax.contourf(what.x, what.y, what.values, levels=12)
+    _axes(what.panel, ax)
+    ax.figure.colorbar(filled, ax=ax, label=_plain(what.label))
+    return ax
+
+
 def _series(s: Series, ax: Any, **more: Any) -> None:
     how = {**STYLES[s.role], **more, "label": _plain(s.label) or None}
     if s.line:
         ax.plot(s.x, s.y, lw=1.5, **how)
+        if s.band:
+            low, high = zip(*s.band, strict=True)
+            ax.fill_between(s.x, low, high, alpha=0.25, lw=0, color=how.get("color"))
         return
     ax.plot(s.x, s.y, "o", **how)
     for name, ends, values in (("xerr", s.x_interval, s.x), ("yerr", s.y_interval, s.y)):

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 from plotly.subplots import make_subplots
 
-from dpfront.plot._data import Chart, Panel, Parallel, Series
+from dpfront.plot._data import Chart, Map, Panel, Parallel, Series
 
 COLORS = {"front": "#1f77b4", "behind": "rgba(128,128,128,0.6)"}
 
@@ -25,6 +25,8 @@ def chart(what: Chart) -> Any:
     for k, panel in enumerate(what.panels):
         row, column = k // columns + 1, k % columns + 1
         for j, series in enumerate(panel.series):
+            if series.band:
+                figure.add_trace(_band(series), row, column)
             trace = _trace(series, named=series.label not in seen)
             if series.role == "each":
                 trace.line.color = sample_colorscale("Viridis", j / max(len(panel.series) - 1, 1))[
@@ -43,18 +45,53 @@ def chart(what: Chart) -> Any:
 
 
 def _axes(figure: Any, panel: Panel, row: int, column: int) -> None:
-    for update, label, log in (
-        (figure.update_xaxes, panel.x_label, panel.x_log),
-        (figure.update_yaxes, panel.y_label, panel.y_log),
+    for update, label, log, ticks in (
+        (figure.update_xaxes, panel.x_label, panel.x_log, panel.x_ticks),
+        (figure.update_yaxes, panel.y_label, panel.y_log, panel.y_ticks),
     ):
         update(
             title=_html(label),
             type="log" if log else "linear",
             dtick="D2" if log else None,
             automargin=True,
+            tickvals=list(range(len(ticks))) or None,
+            ticktext=[_html(text) for text in ticks] or None,
             row=row,
             col=column,
         )
+
+
+def _band(s: Series) -> Any:
+    """Returns the area of a band: there along its upper end and back along the lower."""
+    return go.Scatter(
+        x=[*s.x, *reversed(s.x)],
+        y=[*(high for _, high in s.band), *(low for low, _ in reversed(s.band))],
+        fill="toself",
+        fillcolor="rgba(31,119,180,0.25)",
+        line={"width": 0},
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def contour(what: Map) -> Any:
+    """Returns a figure with filled contours."""
+    figure = make_subplots(1, 1)
+    figure.add_trace(
+        go.Contour(
+            x=what.x,
+            y=what.y,
+            z=[[None if math.isnan(v) else v for v in row] for row in what.values],
+            colorscale="Viridis",
+            colorbar={"title": {"text": _html(what.label)}},
+        ),
+        1,
+        1,
+    )
+    _axes(figure, what.panel, 1, 1)
+    figure.update_layout(title=_title(what), height=530, margin={"t": 110})
+    return figure
 
 
 def _trace(s: Series, *, named: bool) -> Any:
@@ -127,7 +164,7 @@ def parallel(what: Parallel) -> Any:
     return figure
 
 
-def _title(what: Chart | Parallel) -> dict[str, Any]:
+def _title(what: Chart | Map | Parallel) -> dict[str, Any]:
     """Returns the title with the note below it, at the top of a margin of 110 pixels."""
     lines = [part for line in what.note.splitlines() for part in textwrap.wrap(line, 90)]
     text = _html(what.title) + "".join(f"<br><sup>{_html(line)}</sup>" for line in lines)

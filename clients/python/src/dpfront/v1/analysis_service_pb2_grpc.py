@@ -72,7 +72,7 @@ class AnalysisServiceServicer(object):
 
     def AnalyzeImportance(self, request, context):
         """Returns how much each parameter contributes to the variation of each objective: the Sobol
-        indices of the model's posterior over the search space, with intervals.
+        indices of a model's posterior over the search space, with intervals.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

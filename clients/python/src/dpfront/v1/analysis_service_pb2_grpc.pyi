@@ -38,7 +38,7 @@ class AnalysisServiceStub:
     def __new__(cls, channel: _aio.Channel) -> AnalysisServiceAsyncStub: ...
     AnalyzeImportance: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.AnalyzeImportanceRequest, _analysis_service_pb2.AnalyzeImportanceResponse]
     """Returns how much each parameter contributes to the variation of each objective: the Sobol
-    indices of the model's posterior over the search space, with intervals.
+    indices of a model's posterior over the search space, with intervals.
     """
     AnalyzeSlices: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.AnalyzeSlicesRequest, _analysis_service_pb2.AnalyzeSlicesResponse]
     """Returns what the model expects of the objectives along each parameter, the others held at
@@ -67,7 +67,7 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     AnalyzeImportance: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.AnalyzeImportanceRequest, _analysis_service_pb2.AnalyzeImportanceResponse]  # type: ignore[assignment]
     """Returns how much each parameter contributes to the variation of each objective: the Sobol
-    indices of the model's posterior over the search space, with intervals.
+    indices of a model's posterior over the search space, with intervals.
     """
     AnalyzeSlices: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.AnalyzeSlicesRequest, _analysis_service_pb2.AnalyzeSlicesResponse]  # type: ignore[assignment]
     """Returns what the model expects of the objectives along each parameter, the others held at
@@ -99,7 +99,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.AnalyzeImportanceResponse, _abc.Awaitable[_analysis_service_pb2.AnalyzeImportanceResponse]]:
         """Returns how much each parameter contributes to the variation of each objective: the Sobol
-        indices of the model's posterior over the search space, with intervals.
+        indices of a model's posterior over the search space, with intervals.
         """
 
     @_abc_1.abstractmethod
