@@ -19,7 +19,14 @@ type partRequest struct {
 // parts returns the parts by name.
 func (s *site) parts() map[string]part {
 	return map[string]part{
-		"state": s.statePart,
+		"state":      s.statePart,
+		"chooser":    s.chooserPart,
+		"choice":     s.choicePart,
+		"importance": s.importancePart,
+		"slices":     s.slicesPart,
+		"contour":    s.contourPart,
+		"fit":        s.fitPart,
+		"gain":       s.gainPart,
 	}
 }
 
@@ -33,6 +40,9 @@ func (s *site) showPart(w http.ResponseWriter, r *http.Request) error {
 	data, err := found(outgoing(r), &partRequest{Study: studyName(r), Query: r.URL.Query()})
 	if err != nil {
 		return err
+	}
+	if settled, ok := data.(interface{ ViewURL() string }); ok {
+		w.Header().Set("HX-Replace-Url", settled.ViewURL()) // the view keeps the settings of its parts
 	}
 	s.render(w, http.StatusOK, name, data)
 	return nil

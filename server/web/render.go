@@ -17,6 +17,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
 )
 
 //go:embed templates
@@ -104,20 +105,27 @@ func (s *site) render(w http.ResponseWriter, code int, name string, data any) {
 // functions are what templates call.
 func functions(a *assets) template.FuncMap {
 	return template.FuncMap{
-		"asset":    a.url,
-		"id":       id,
-		"number":   show.Number,
-		"up":       show.NumberUp,
-		"down":     show.NumberDown,
-		"delta":    show.Delta,
-		"percent":  percent,
-		"duration": show.Duration,
-		"name":     enum.Name,
-		"value":    valueText,
-		"list":     func(items ...any) []any { return items },
-		"time":     timeText,
-		"join":     strings.Join,
-		"views":    func() []studyView { return studyViews },
+		"asset":     a.url,
+		"id":        id,
+		"number":    show.Number,
+		"up":        show.NumberUp,
+		"down":      show.NumberDown,
+		"delta":     show.Delta,
+		"percent":   percent,
+		"percentUp": percentUp,
+		"guarantee": show.AccountantText,
+		"adjacency": adjacencyText,
+		"deltaText": show.DeltaText,
+		"ratio":     ratio,
+		"exact":     exactValue,
+		"bar":       chart.Bar,
+		"duration":  show.Duration,
+		"name":      enum.Name,
+		"value":     valueText,
+		"list":      func(items ...any) []any { return items },
+		"time":      timeText,
+		"join":      strings.Join,
+		"views":     func() []studyView { return studyViews },
 	}
 }
 
