@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -20,6 +21,9 @@ import (
 	"github.com/dpareto/dpareto/server/web/snippet"
 )
 
+// settingValue is the setting of the bound.
+const settingValue = "value"
+
 // choosePage is what choose.html shows. Chooser is empty until it is loaded: it may need a new fit of
 // the model, which the page does not wait for.
 type choosePage struct {
@@ -28,6 +32,13 @@ type choosePage struct {
 	Query   url.Values
 	Bounds  []tab
 	Chooser template.HTML
+}
+
+// waitLink leads to the view with the same settings, with all parts in it.
+func waitLink(query url.Values) string {
+	all := maps.Clone(query)
+	all.Set("wait", "1")
+	return "?" + all.Encode()
 }
 
 // tab leads to a view with another setting.
@@ -218,7 +229,7 @@ func (s *site) choice(ctx context.Context, r *partRequest) (*choiceData, error) 
 	if d.Answer, err = s.fronts.QueryFront(ctx, query); err != nil {
 		return nil, err
 	}
-	d.settings = url.Values{"bound": {d.Bound.GetId()}, "value": {d.Text}, "confidence": {show.Plain(d.Confidence)}}
+	d.settings = url.Values{"bound": {d.Bound.GetId()}, settingValue: {d.Text}, "confidence": {show.Plain(d.Confidence)}}
 	for _, name := range []string{"optimize", "measured"} {
 		if v := r.Query.Get(name); v != "" {
 			d.settings.Set(name, v)
@@ -250,7 +261,7 @@ func (d *choiceData) read(query url.Values) error {
 	for _, field := range []struct {
 		name string
 		to   *float64
-	}{{"value", &d.Value}, {"confidence", &d.Confidence}} {
+	}{{settingValue, &d.Value}, {"confidence", &d.Confidence}} {
 		text := query.Get(field.name)
 		if text == "" {
 			continue
@@ -261,8 +272,8 @@ func (d *choiceData) read(query url.Values) error {
 		}
 		*field.to = x
 	}
-	if query.Get("value") != "" {
-		d.Text = query.Get("value")
+	if query.Get(settingValue) != "" {
+		d.Text = query.Get(settingValue)
 	}
 	return nil
 }
@@ -449,7 +460,7 @@ func (s *site) ledgerLine(ctx context.Context, study *dparetov1.Study) string {
 	if math.IsInf(g.GetEpsilon(), 1) {
 		return fmt.Sprintf("No bound is known of the ε of all %d runs of the search together.", ledger.GetRuns())
 	}
-	return fmt.Sprintf("All %d runs of the search together: ε ≤ %s, %s, %s adjacency, %s accountant, an upper bound.", ledger.GetRuns(),
+	return fmt.Sprintf("All %d runs of the search together: ε ≤ %s, %s, %s, %s accountant, an upper bound.", ledger.GetRuns(),
 		show.NumberUp(g.GetEpsilon()), show.DeltaText(g.GetDelta()), adjacencyText(g), show.AccountantText(g))
 }
 
@@ -463,5 +474,5 @@ func exactValue(v *dparetov1.Value) string {
 
 // adjacencyText returns the adjacency of a guarantee as people read it.
 func adjacencyText(g *dparetov1.PrivacyGuarantee) string {
-	return show.AdjacencyText(enum.Name(g.GetAdjacency()), g.GetAssumptions())
+	return show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions())
 }

@@ -122,7 +122,7 @@ func (d *contourData) draw(spec *dparetov1.StudySpec, observed []chart.Point) {
 	xs, ys := places(px, d.GetXValues()), places(py, d.GetYValues())
 	c := &chart.Chart{
 		ID: "contour-map", Title: d.Metric + " over " + d.X + " and " + d.Y,
-		Description: "Darker is larger; the table has the numbers, the legend the levels.",
+		Description: "The stronger the shade, the larger; the table has the numbers, the legend the levels.",
 		X:           parameterAxis(px, xs), Y: parameterAxis(py, ys),
 	}
 	xEdges, yEdges := edges(&c.X, xs), edges(&c.Y, ys)

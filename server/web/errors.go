@@ -34,6 +34,9 @@ type errorPage struct {
 	Fields  []*errdetails.BadRequest_FieldViolation
 }
 
+// errorPart is the template of what takes the place of a part that failed.
+const errorPart = "error-part"
+
 // inputError is an error of what a reader has entered.
 type inputError struct{ error }
 
@@ -62,7 +65,7 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p.Title = http.StatusText(code)
 	name := "error"
 	if r.PathValue("part") != "" {
-		name = "error-part"
+		name = errorPart
 	}
 	s.render(w, code, name, p)
 }

@@ -42,7 +42,7 @@ func (s *site) showPart(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if settled, ok := data.(interface{ ViewURL() string }); ok {
-		w.Header().Set("HX-Replace-Url", settled.ViewURL()) // the view keeps the settings of its parts
+		w.Header().Set("Hx-Replace-Url", settled.ViewURL()) // the view keeps the settings of its parts
 	}
 	s.render(w, http.StatusOK, name, data)
 	return nil

@@ -117,6 +117,7 @@ func functions(a *assets) template.FuncMap {
 		"adjacency": adjacencyText,
 		"deltaText": show.DeltaText,
 		"ratio":     ratio,
+		"waitLink":  waitLink,
 		"exact":     exactValue,
 		"bar":       chart.Bar,
 		"duration":  show.Duration,

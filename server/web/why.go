@@ -70,7 +70,7 @@ func (s *site) showWhy(w http.ResponseWriter, r *http.Request) error {
 func (s *site) inline(ctx context.Context, name string, request *partRequest) (template.HTML, error) {
 	data, err := s.parts()[name](ctx, request)
 	if err != nil {
-		name, data = "error-part", s.errorOf(err)
+		name, data = errorPart, s.errorOf(err)
 	}
 	var content strings.Builder
 	err = s.templates.write(&content, name, data)

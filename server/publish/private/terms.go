@@ -113,12 +113,12 @@ func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []sp
 		improved = false
 		for i := range s.Parameters {
 			p := &s.Parameters[i]
-			values := []float64{p.At(0), p.At(1)}
-			if p.Kind == space.Categorical {
-				values = nil
-				for k := range p.Choices {
-					values = append(values, float64(k))
-				}
+			var values []float64
+			if p.Kind != space.Categorical {
+				values = []float64{p.At(0), p.At(1)}
+			}
+			for k := range p.Choices {
+				values = append(values, float64(k))
 			}
 			for _, value := range values {
 				point := best.Clone()

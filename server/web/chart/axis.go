@@ -147,7 +147,7 @@ func (a *Axis) linearTicks() []Tick {
 	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
 	var ticks []Tick
 	for i := math.Ceil(a.Min/step - 1e-9); i*step <= a.Max+1e-9*step; i++ {
-		v := i * step
+		v := i*step + 0 // not -0
 		label := strconv.FormatFloat(v, 'f', decimals, 64)
 		if math.Abs(v) >= 1e6 || decimals > 6 {
 			label = show.Plain(v)

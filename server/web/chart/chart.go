@@ -276,7 +276,7 @@ func (c *Chart) axes(out *strings.Builder) {
 			t.Label = shorten(t.Label, int((x1-x0)/float64(n)/letter))
 		}
 		x := coordinate(x0 + c.X.At(t.Value)*(x1-x0))
-		fmt.Fprintf(out, `<path class="grid" d="M%s %sV%s"/><text text-anchor="middle" x="%[1]s" y="%s">%s</text>`, x, coordinate(y0), coordinate(y1), coordinate(y1+18), escape(t.Label))
+		fmt.Fprintf(out, `<path class="grid" d="M%s %sV%s"/><text text-anchor="middle" x="%[1]s" y="%[4]s">%[5]s</text>`, x, coordinate(y0), coordinate(y1), coordinate(y1+18), escape(t.Label))
 	}
 	for _, t := range c.Y.Ticks() {
 		if c.Y.Categories != nil {

@@ -24,7 +24,7 @@ import (
 var hostile = []string{
 	"plain", "it's", `"`, `\`, `\'`, "'; rm -rf ~; '", "$(id)", "`id`", "${HOME}", "!!", "a b", " led and trailed ", "", "-x", "--note",
 	"true", "null", "~", "1", "1e5", "0x10", "2026-01-01", "- a", "a: b", "#no", "*a", "&a", "%TAG", "@", "{a: 1}", "[1]", "|", ">",
-	"line\nline", "cr\r\n", "tab\t", "nul\x00nul", "\x1b[201~", "\x03", "\x7f", "\u0085", "\u009b", "\u2028", "\u202e", "\ufeff", "\ufffe",
+	"first\nsecond", "cr\r\n", "tab\t", "nul\x00nul", "\x1b[201~", "\x03", "\x7f", "\u0085", "\u009b", "\u2028", "\u202e", "\ufeff", "\ufffe",
 	"é", "日本", "😀", "\U000e0041", "</pre><script>alert(1)</script>", "&amp;", "\U0010ffff",
 }
 
