@@ -137,6 +137,15 @@ func functions(a *assets) template.FuncMap {
 		"requestID": newRequestID,
 		"field":     newFieldView,
 		"epsilon":   epsilonText,
+
+		"percentUp": percentUp,
+		"guarantee": show.AccountantText,
+		"adjacency": guaranteeAdjacency,
+		"deltaText": show.DeltaText,
+		"ratio":     ratio,
+		"waitLink":  waitLink,
+		"exact":     exactValue,
+		"bar":       chart.Bar,
 	}
 }
 

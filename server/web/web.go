@@ -83,6 +83,8 @@ func (s *site) views() *http.ServeMux {
 		"GET /{$}":                          s.home,
 		"GET /studies":                      s.showStudies,
 		"GET /studies/{study}":              s.showStudy,
+		"GET /studies/{study}/choose":       s.showChoose,
+		"GET /studies/{study}/why":          s.showWhy,
 		"GET /studies/{study}/live":         s.live,
 		"GET /studies/{study}/parts/{part}": s.showPart,
 		"GET /compare":                      s.showCompare,
