@@ -181,6 +181,16 @@ func TestPrivateModeRefused(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument, "study.spec.private_mode.test_epsilon: must be at most 1e+06, is 1e+09")
 }
 
+// A study with private_mode can have categories.
+func TestPrivateModeWithCategories(t *testing.T) {
+	f := start(t)
+	spec := privateSpec(4, 1000)
+	spec.Parameters = append(spec.Parameters, &dparetov1.ParameterSpec{
+		Id: "kind", Domain: &dparetov1.ParameterSpec_CategoricalDomain{CategoricalDomain: &dparetov1.CategoricalDomain{Categories: []string{"a", "b"}}},
+	})
+	f.tell(f.ask(f.create("s", spec), "worker", 1).GetTrials()[0], 0.5)
+}
+
 // Where Poisson sampling follows from the number of records, what is published says that the
 // number is public.
 func TestPublicationsStateThePublicSize(t *testing.T) {

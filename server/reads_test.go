@@ -2,10 +2,8 @@ package server_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"net"
 	"path/filepath"
@@ -16,12 +14,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
-	"google.golang.org/protobuf/proto"
 
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
-	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
@@ -56,115 +52,38 @@ func newReaders(b *testing.B, records *store.Store) (r *readers, stop func()) {
 	}
 }
 
-// runRecord is the record of a complete run that a server made, and of its study.
-type runRecord struct {
-	id    string
-	study *storev1.StudyRecord
-	trial *storev1.TrialRecord
-	rng   *rand.Rand
-}
-
-// newRun lets a server make a study with one complete run, measured at a number of steps.
-func newRun(b *testing.B, records *store.Store, spec *dparetov1.StudySpec, steps int) *runRecord {
+// newRun lets a server make the study "big" with one complete run, measured at a number of steps.
+func newRun(b *testing.B, records *store.Store, spec *dparetov1.StudySpec, steps int) *enginetest.Run {
 	b.Helper()
 	calls, stop := newReaders(b, records)
 	defer stop()
-	r := &runRecord{id: "big", rng: rand.New(rand.NewPCG(1, 2))}
-	if _, err := calls.studies.CreateStudy(b.Context(), &dparetov1.CreateStudyRequest{StudyId: r.id, Study: &dparetov1.Study{Spec: spec}}); err != nil {
+	if _, err := calls.studies.CreateStudy(b.Context(), &dparetov1.CreateStudyRequest{StudyId: "big", Study: &dparetov1.Study{Spec: spec}}); err != nil {
 		b.Fatal(err)
 	}
-	resp, err := calls.studies.CreateTrial(b.Context(), &dparetov1.CreateTrialRequest{Parent: resource.StudyName(r.id), Trial: runOf(steps)})
+	resp, err := calls.studies.CreateTrial(b.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/big", Trial: runOf(steps, 1)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	err = records.View(b.Context(), func(tx *store.ReadTx) (err error) {
-		if r.study, err = tx.Study(r.id); err != nil {
-			return err
-		}
-		r.trial, err = tx.Trial(r.id, resp.GetTrial().GetNumber())
-		return err
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	trial := r.trial.GetTrial()
-	for step := 1; step < steps; step++ {
-		m := proto.CloneOf(trial.GetFinalMeasurement())
-		m.Step = int64(step)
-		trial.Measurements = append(trial.Measurements, m)
-	}
-	return r
+	return enginetest.ReadRun(b, records, "big", resp.GetTrial().GetNumber())
 }
 
-// runOf returns a complete run from elsewhere. One step stands for a run without checkpoints.
-func runOf(steps int) *dparetov1.Trial {
+// runOf returns a complete run from elsewhere with a noise. One step stands for a run without
+// checkpoints.
+func runOf(steps int, noise float64) *dparetov1.Trial {
 	number := func(v float64) *dparetov1.Value {
 		return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: v}}
 	}
 	integer := func(v int64) *dparetov1.Value { return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: v}} }
 	if steps == 1 {
 		return &dparetov1.Trial{
-			Parameters:       map[string]*dparetov1.Value{"cutoff": integer(5), "noise_scale": number(1)},
+			Parameters:       map[string]*dparetov1.Value{"cutoff": integer(5), "noise_scale": number(noise)},
 			FinalMeasurement: measurement(0, 0.5),
 		}
 	}
 	return &dparetov1.Trial{
-		Parameters:       map[string]*dparetov1.Value{"epochs": integer(int64(steps)), "lot_size": integer(64), "variance": number(1)},
+		Parameters:       map[string]*dparetov1.Value{"epochs": integer(int64(steps)), "lot_size": integer(64), "variance": number(noise)},
 		FinalMeasurement: measurement(int64(steps), 0.5),
 	}
-}
-
-// fill makes the study one of many different runs.
-func (r *runRecord) fill(b *testing.B, records *store.Store, trials int64) {
-	b.Helper()
-	const batch = 5000
-	base := r.study.GetStudy().GetRevision()
-	for from := int64(1); from <= trials; from += batch {
-		to := min(from+batch-1, trials)
-		err := records.Update(b.Context(), store.In(store.StudyScope(r.id)), func(tx *store.Tx) error {
-			r.study.NextTrialNumber, r.study.CompletedTrials = to+1, to
-			r.study.Study.TrialCounts = &dparetov1.TrialCounts{Succeeded: to}
-			r.study.Study.Revision = base + to
-			if err := tx.PutStudy(r.id, r.study); err != nil {
-				return err
-			}
-			for number := from; number <= to; number++ {
-				record := r.vary(number)
-				record.GetTrial().Revision = base + number
-				if err := tx.PutTrial(r.id, record); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// vary returns the run with another configuration and other values: the error falls with ε, and
-// scatters.
-func (r *runRecord) vary(number int64) *storev1.TrialRecord {
-	record := proto.CloneOf(r.trial)
-	record.CompletionOrder = number
-	trial := record.GetTrial()
-	trial.Name, trial.Number = resource.TrialName(r.id, number), number
-	noise := math.Exp(math.Log(0.1) + r.rng.Float64()*math.Log(1000))
-	for _, id := range []string{"noise_scale", "variance"} {
-		if _, ok := trial.GetParameters()[id]; ok {
-			trial.Parameters[id] = &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: noise}}
-		}
-	}
-	all := append([]*dparetov1.Measurement{trial.GetFinalMeasurement()}, trial.GetMeasurements()...)
-	for _, m := range all {
-		epsilon := 5 / noise * math.Sqrt(float64(1+m.GetStep()))
-		failure := 1 / (1 + math.Exp(math.Log(epsilon)+0.5*r.rng.NormFloat64()))
-		m.Metrics["epsilon"].Value, m.Metrics["epsilon"].Privacy.Epsilon = &epsilon, epsilon
-		m.Metrics["error"].Value, m.Metrics["error"].Runs = &failure, []float64{failure}
-		m.Metrics["error"].Min, m.Metrics["error"].Max = &failure, &failure
-	}
-	return record
 }
 
 // reads are the calls that a page makes.
@@ -225,18 +144,6 @@ func watchLatest(ctx context.Context, r *readers) error {
 	return err
 }
 
-// addRun completes another run of the study.
-func (r *runRecord) addRun(ctx context.Context, calls *readers, steps int) error {
-	trial := runOf(steps)
-	for _, id := range []string{"noise_scale", "variance"} {
-		if _, ok := trial.GetParameters()[id]; ok {
-			trial.Parameters[id] = &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.2 + 50*r.rng.Float64()}}
-		}
-	}
-	_, err := calls.studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: resource.StudyName(r.id), Trial: trial})
-	return err
-}
-
 // BenchmarkReads measures what a page reads of a study: from a server that has read nothing yet
 // (cold), again (warm), and after each time another run was complete (changed).
 func BenchmarkReads(b *testing.B) {
@@ -265,17 +172,17 @@ func BenchmarkReads(b *testing.B) {
 				b.Fatal(err)
 			}
 			run := newRun(b, records, spec, size.steps)
-			run.fill(b, records, size.trials)
+			run.Fill(b, records, size.trials)
 			calls := reads()
 			for _, call := range slices.Sorted(maps.Keys(calls)) {
-				b.Run(call, func(b *testing.B) { benchmarkRead(b, records, calls[call], run, size.steps) })
+				b.Run(call, func(b *testing.B) { benchmarkRead(b, records, calls[call], size.steps) })
 			}
 		})
 	}
 }
 
 // benchmarkRead measures one call.
-func benchmarkRead(b *testing.B, records *store.Store, read func(context.Context, *readers) error, run *runRecord, steps int) {
+func benchmarkRead(b *testing.B, records *store.Store, read func(context.Context, *readers) error, steps int) {
 	// Each call has a context: its end closes what streams there are.
 	once := func(b *testing.B, calls *readers) {
 		ctx, cancel := context.WithCancel(b.Context())
@@ -303,11 +210,13 @@ func benchmarkRead(b *testing.B, records *store.Store, read func(context.Context
 			once(b, calls)
 		}
 	})
+	rng := rand.New(rand.NewPCG(1, 2))
 	b.Run("changed", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			if err := run.addRun(b.Context(), calls, steps); err != nil {
-				b.Fatal(errors.New("add a run: " + err.Error()))
+			another := &dparetov1.CreateTrialRequest{Parent: "studies/big", Trial: runOf(steps, 0.2+50*rng.Float64())}
+			if _, err := calls.studies.CreateTrial(b.Context(), another); err != nil {
+				b.Fatal(err)
 			}
 			b.StartTimer()
 			once(b, calls)

@@ -12,7 +12,8 @@
 //   - front.go, draw.go: fronts and their pictures; progress.go: the other parts of the view of a
 //     study; words.go: metrics, domains and budgets as people read them
 //   - studies.go, study.go, ...: one file for each view, with a template of the same name in
-//     templates; actions.go: what buttons do
+//     templates; actions.go and queue.go: what forms and buttons do
+//   - report: the report of a study as one file, which the command line writes, too
 //   - chart: pictures as SVG
 //
 // Every view works without scripts. With them (static/page.js and three small libraries, see

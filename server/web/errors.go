@@ -34,6 +34,9 @@ type errorPage struct {
 	Fields  []*errdetails.BadRequest_FieldViolation
 }
 
+// errorPart is the template of what takes the place of a part that failed.
+const errorPart = "error-part"
+
 // inputError is an error of what a reader has entered.
 type inputError struct{ error }
 

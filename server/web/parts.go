@@ -22,7 +22,6 @@ type partRequest struct {
 
 // Names that several parts of the page share.
 const (
-	errorPart       = "error-part" // the template of a part that cannot be made
 	stateName       = "state"
 	hypervolumeName = "hypervolume"
 )
@@ -36,6 +35,16 @@ func (s *site) parts() map[string]part {
 		hypervolumeName: s.hypervolumePart,
 		"spent":         s.spentPart,
 		"miniature":     s.miniaturePart,
+
+		"trials-table": s.trialsPart, "trials-news": s.trialsNewsPart, "trial-detail": s.trialPart,
+
+		"chooser":    s.chooserPart,
+		"choice":     s.choicePart,
+		"importance": s.importancePart,
+		"slices":     s.slicesPart,
+		"contour":    s.contourPart,
+		"fit":        s.fitPart,
+		"gain":       s.gainPart,
 	}
 }
 
@@ -49,6 +58,9 @@ func (s *site) showPart(w http.ResponseWriter, r *http.Request) error {
 	data, err := found(outgoing(r), &partRequest{Study: studyName(r), Query: r.URL.Query()})
 	if err != nil {
 		return err
+	}
+	if settled, ok := data.(interface{ ViewURL() string }); ok {
+		w.Header().Set("Hx-Replace-Url", settled.ViewURL()) // the view keeps the settings of its parts
 	}
 	s.render(w, http.StatusOK, name, data)
 	return nil

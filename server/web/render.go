@@ -133,6 +133,19 @@ func functions(a *assets) template.FuncMap {
 		"ensured":  fullGuarantee,
 		"key":      chart.Key,
 		"views":    func() []studyView { return studyViews },
+
+		"requestID": newRequestID,
+		"field":     newFieldView,
+		"epsilon":   epsilonText,
+
+		"percentUp": percentUp,
+		"guarantee": show.AccountantText,
+		"adjacency": guaranteeAdjacency,
+		"deltaText": show.DeltaText,
+		"ratio":     ratio,
+		"waitLink":  waitLink,
+		"exact":     exactValue,
+		"bar":       chart.Bar,
 	}
 }
 

@@ -89,7 +89,7 @@ func (s *site) signOut(w http.ResponseWriter, r *http.Request) {
 // localPath returns a path of this site, the studies for anything else: a link to the sign-in must
 // not lead to another site afterwards.
 func localPath(path string) string {
-	if !strings.HasPrefix(path, "/studies") && !strings.HasPrefix(path, "/compare") {
+	if !strings.HasPrefix(path, "/studies") && !strings.HasPrefix(path, "/compare") && path != "/about" {
 		return "/studies"
 	}
 	return path

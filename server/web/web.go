@@ -83,11 +83,29 @@ func (s *site) views() *http.ServeMux {
 		"GET /{$}":                          s.home,
 		"GET /studies":                      s.showStudies,
 		"GET /studies/{study}":              s.showStudy,
+		"GET /studies/{study}/choose":       s.showChoose,
+		"GET /studies/{study}/why":          s.showWhy,
 		"GET /studies/{study}/live":         s.live,
 		"GET /studies/{study}/parts/{part}": s.showPart,
 		"GET /compare":                      s.showCompare,
 		"GET /compare/fronts":               s.showComparison,
-		"/":                                 notFound,
+
+		"GET /studies/{study}/trials":                 s.showTrials,
+		"GET /studies/{study}/trials/compare":         s.compareTrials,
+		"GET /studies/{study}/trials/{trial}":         s.showTrial,
+		"POST /studies/{study}/trials/{trial}/stop":   s.stopTrial,
+		"POST /studies/{study}/trials/{trial}/labels": s.labelTrial,
+		"POST /studies/{study}/pause":                 s.pause,
+		"POST /studies/{study}/resume":                s.resume,
+		"GET /studies/{study}/edit":                   s.editStudy,
+		"POST /studies/{study}/edit":                  s.saveDetails,
+		"POST /studies/{study}/budget":                s.saveBudget,
+		"GET /studies/{study}/queue":                  s.queueForm,
+		"POST /studies/{study}/queue":                 s.queue,
+		"GET /studies/{study}/report":                 s.showReport,
+		"GET /about":                                  s.about,
+
+		"/": notFound,
 	} {
 		mux.Handle(pattern, s.serve(serve))
 	}

@@ -101,6 +101,12 @@ func (a *Axis) At(v float64) float64 {
 	return (a.Scale.Place(v) - low) / (high - low)
 }
 
+// Value returns the value at a place: the inverse of At.
+func (a *Axis) Value(place float64) float64 {
+	low, high := a.Scale.Place(a.Min), a.Scale.Place(a.Max)
+	return a.Scale.inverse(low + place*(high-low))
+}
+
 // Tick is a marked value of an axis.
 type Tick struct {
 	Value float64

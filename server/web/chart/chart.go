@@ -14,6 +14,8 @@ const (
 	width, height                   = 640, 400
 	left, right, top, bottom        = 70, 14, 12, 48
 	miniatureWidth, miniatureHeight = 120, 60
+	smallWidth, smallHeight         = 320, 220
+	smallLeft, smallBottom          = 58, 42
 )
 
 // Chart is a picture that grows by the marks that are added to it, in this order. Marks outside the
@@ -29,6 +31,8 @@ type Chart struct {
 	X, Y Axis
 	// Miniature leaves out axes and labels.
 	Miniature bool
+	// Small makes a picture for one of several columns.
+	Small bool
 	// Class is added to the class of the picture.
 	Class string
 
@@ -59,7 +63,22 @@ func (c *Chart) area() (x0, y0, x1, y1 float64) {
 	if c.Miniature {
 		return 2, 2, miniatureWidth - 2, miniatureHeight - 2
 	}
+	if c.Small {
+		return smallLeft, top, smallWidth - right, smallHeight - smallBottom
+	}
 	return left, top, width - right, height - bottom
+}
+
+// size returns the width and the height of the picture.
+func (c *Chart) size() (w, h int) {
+	switch {
+	case c.Miniature:
+		return miniatureWidth, miniatureHeight
+	case c.Small:
+		return smallWidth, smallHeight
+	default:
+		return width, height
+	}
 }
 
 // place returns where a point is drawn, and whether it has a place.
@@ -234,9 +253,9 @@ func (c *Chart) path(class, d string) {
 // SVG returns the picture as an element of a document.
 func (c *Chart) SVG() template.HTML {
 	var out strings.Builder
-	w, h := width, height
-	if c.Miniature {
-		w, h = miniatureWidth, miniatureHeight
+	w, h := c.size()
+	if c.Small {
+		c.Class += " small"
 	}
 	fmt.Fprintf(&out, `<svg class="chart %s" viewBox="0 0 %d %d" width="%d" height="%d" role="group" aria-labelledby="%s-title %[6]s-about" data-chart="%s">`,
 		escape(c.Class), w, h, w, h, escape(c.ID), escape(c.frame()))
@@ -262,17 +281,44 @@ func (c *Chart) frame() string {
 func (c *Chart) axes(out *strings.Builder) {
 	x0, y0, x1, y1 := c.area()
 	out.WriteString(`<g class="axes" aria-hidden="true">`)
+	_, h := c.size()
+	const letter = 7.5 // width of one
 	for _, t := range c.X.Ticks() {
+		if n := len(c.X.Categories); n > 0 {
+			t.Label = shorten(t.Label, int((x1-x0)/float64(n)/letter))
+		}
 		x := coordinate(x0 + c.X.At(t.Value)*(x1-x0))
 		fmt.Fprintf(out, `<path class="grid" d="M%s %sV%s"/><text text-anchor="middle" x="%[1]s" y="%[4]s">%[5]s</text>`, x, coordinate(y0), coordinate(y1), coordinate(y1+18), escape(t.Label))
 	}
 	for _, t := range c.Y.Ticks() {
+		if c.Y.Categories != nil {
+			t.Label = shorten(t.Label, int(x0/letter)-2)
+		}
 		y := y1 - c.Y.At(t.Value)*(y1-y0)
 		fmt.Fprintf(out, `<path class="grid" d="M%s %sH%s"/><text text-anchor="end" x="%s" y="%s">%s</text>`, coordinate(x0), coordinate(y), coordinate(x1), coordinate(x0-6), coordinate(y+4), escape(t.Label))
 	}
 	fmt.Fprintf(out, `<path class="frame" d="M%s %sV%sH%s"/>`, coordinate(x0), coordinate(y0), coordinate(y1), coordinate(x1))
-	fmt.Fprintf(out, `<text class="label" text-anchor="middle" x="%s" y="%d">%s</text>`, coordinate((x0+x1)/2), height-8, escape(c.X.Label))
+	fmt.Fprintf(out, `<text class="label" text-anchor="middle" x="%s" y="%d">%s</text>`, coordinate((x0+x1)/2), h-8, escape(c.X.Label))
 	fmt.Fprintf(out, `<text class="label" text-anchor="middle" transform="rotate(-90)" x="%s" y="14">%s</text></g>`, coordinate(-(y0+y1)/2), escape(c.Y.Label))
+}
+
+// shorten returns a text of at most n letters, at least one.
+func shorten(text string, n int) string {
+	letters := []rune(text)
+	if len(letters) <= max(1, n) {
+		return text
+	}
+	return string(letters[:max(1, n)-1]) + "…"
+}
+
+// Bar returns a bar of a length in [0, 1] with its interval, for a row of a table, which has the
+// numbers, too.
+func Bar(class string, value, lower, upper float64) template.HTML {
+	const long, high = 160, 14
+	at := func(v float64) string { return coordinate(long * max(0, min(1, v))) }
+	return template.HTML(fmt.Sprintf(`<svg class="chart bars %s" viewBox="-2 0 %d %d" width="%[2]d" height="%[3]d" aria-hidden="true">`+ //nolint:gosec // numbers, and an escaped text
+		`<rect class="bar" y="3" width="%[4]s" height="8"/><path class="whisker" d="M%[5]s 7H%[6]sM%[5]s 3v8M%[6]s 3v8"/></svg>`,
+		escape(class), long+4, high, at(value), at(lower), at(upper)))
 }
 
 // escape makes text safe in content and in quoted attributes.

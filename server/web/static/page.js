@@ -29,7 +29,7 @@
       scales: { x: { time: false, distr: data.logX ? 3 : 1 }, y: { distr: data.logY ? 3 : 1 } },
       axes: [{ ...axis, label: data.xLabel }, { ...axis, label: data.yLabel, size: 70 }],
       series: [{ label: data.xLabel }, ...data.lines.map((line, i) => ({
-        label: line.label, stroke: colours[i % 4], dash: dashes[i % 4], width: 2, spanGaps: true,
+        label: line.label, stroke: colours[i % 4], dash: dashes[(i + (i >> 2)) % 4], width: 2, spanGaps: true,
         paths: line.steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
       }))],
     }, [data.x, ...data.lines.map((line) => line.y)], element);
@@ -104,6 +104,23 @@
     });
     form.requestSubmit();
   });
+
+  // A slider moves the number field that data-twin names from data-low to data-high; the field is what
+  // the form sends, and moves the slider.
+  const twin = (event) => {
+    const element = event.target;
+    const slider = element.dataset?.twin ? element : element.id && document.querySelector(`[data-twin="${element.id}"]`);
+    if (!slider) return;
+    const number = document.getElementById(slider.dataset.twin);
+    const scale = (v) => 'log' in slider.dataset ? Math.log(v) : +v;
+    const low = scale(slider.dataset.low), room = scale(slider.dataset.high) - low;
+    if (slider === element) {
+      const v = low + room * slider.value / 1000;
+      number.value = Number(('log' in slider.dataset ? Math.exp(v) : v).toPrecision(4));
+    } else slider.value = Math.round(1000 * (scale(number.value) - low) / room);
+    slider.setAttribute('aria-valuetext', number.value);
+  };
+  document.addEventListener('input', twin, true);
 
   // <button data-copy="ID"> copies the text of an element.
   document.addEventListener('click', async (event) => {

@@ -13,6 +13,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/privacy"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/publish"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/report"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/study"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/trial"
@@ -41,7 +42,7 @@ Or run a study of your own:
 		commands []*cobra.Command
 	}{
 		{"Studies", []*cobra.Command{demo.Command(env), study.Command(env, analyze.Command(env)), trial.Command(env), agent.Command(env)}},
-		{"Results", []*cobra.Command{front.Command(env), front.RecommendCommand(env)}},
+		{"Results", []*cobra.Command{front.Command(env), front.RecommendCommand(env), report.Command(env)}},
 		{"Privacy", []*cobra.Command{privacy.Command(env), estimate.Command(env)}},
 		{"Publishing", []*cobra.Command{publish.ReleaseCommand(env), publish.LedgerCommand(env)}},
 		{"Data", []*cobra.Command{data.Command(env)}},

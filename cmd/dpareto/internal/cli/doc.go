@@ -2,7 +2,7 @@
 // package beside this one:
 //
 //   - serve, agent, demo: processes that run for long
-//   - study, trial, front: what a server keeps
+//   - study, trial, front, report: what a server keeps
 //   - privacy, estimate: computations, most without a server
 //   - publish: ledgers and releases
 //   - data: datasets

@@ -35,6 +35,7 @@ func TestOutputFlags(t *testing.T) {
 		"serve":        "the address it listens at",
 		"study init":   "a study file",
 		"study page":   "the URL alone",
+		"report":       "an HTML file",
 		"token create": "the token alone",
 	}
 	leaves(root(), func(path string, cmd *cobra.Command) {

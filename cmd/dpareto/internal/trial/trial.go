@@ -15,9 +15,9 @@ import (
 
 // Command returns the command trial.
 func Command(env *command.Env) *cobra.Command {
-	return command.Group("trial", "Show, take, change and import trials",
+	return command.Group("trial", "Show, create, take, change and import trials",
 		"A trial is one configuration of a study, with everything that was measured of it.",
-		listCommand(env), getCommand(env), importCommand(env), suggestCommand(env),
+		listCommand(env), getCommand(env), createCommand(env), importCommand(env), suggestCommand(env),
 		updateCommand(env), stopCommand(env), deleteCommand(env))
 }
 

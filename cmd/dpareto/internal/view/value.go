@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +36,9 @@ func ParameterValue(p *dparetov1.ParameterSpec, value any) (*dparetov1.Value, er
 		}
 		return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: n}}, nil
 	case *dparetov1.ParameterSpec_CategoricalDomain:
+		if exact := fmt.Sprint(value); slices.Contains(p.GetCategoricalDomain().GetCategories(), exact) {
+			text = exact // with the spaces around it
+		}
 		return &dparetov1.Value{Kind: &dparetov1.Value_StringValue{StringValue: text}}, nil
 	default:
 		x, err := strconv.ParseFloat(text, 64)

@@ -1,0 +1,287 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
+)
+
+// Report is what is known of a study at one time.
+type Report struct {
+	study *dparetov1.Study
+	made  time.Time
+	info  *dparetov1.GetServerInfoResponse
+
+	front           *dparetov1.Front
+	frontProblem    string // in place of the front
+	recommendations []recommendation
+	ledger          *dparetov1.GetPrivacyLedgerResponse
+	ledgerProblem   string // in place of the ledger
+	releases        []*dparetov1.Release
+	specification   string // JSON
+}
+
+// recommendation is a configuration for an ε.
+type recommendation struct {
+	Epsilon float64 // asked for, at most
+	*dparetov1.QueryFrontResponse
+}
+
+// Title returns the name of the study.
+func (r *Report) Title() string {
+	if name := r.study.GetDisplayName(); name != "" {
+		return name
+	}
+	return r.ID()
+}
+
+// ID returns the study's.
+func (r *Report) ID() string { return strings.TrimPrefix(r.study.GetName(), "studies/") }
+
+// Study returns the study.
+func (r *Report) Study() *dparetov1.Study { return r.study }
+
+// Seeded reports whether runs of the study were seeded, so that no ε holds for them.
+func (r *Report) Seeded() bool {
+	return show.IsSeeded(r.study.GetWarnings()) || show.IsSeeded(r.front.GetWarnings()) || show.IsSeeded(r.ledger.GetWarnings())
+}
+
+// Generated reports whether the trainer used generated data.
+func (r *Report) Generated() bool { return show.IsGenerated(r.study.GetSpec()) }
+
+// Statement says what an ε means, "" for a study without.
+func (r *Report) Statement() string { return show.PrivacyStatement(r.study.GetSpec()) }
+
+// Warnings returns what a reader must know, each once.
+func (r *Report) Warnings() []*dparetov1.Warning {
+	var all []*dparetov1.Warning
+	for _, w := range slices.Concat(r.study.GetWarnings(), r.front.GetWarnings(), r.ledger.GetWarnings()) {
+		if !slices.ContainsFunc(all, func(other *dparetov1.Warning) bool {
+			return other.GetCode() == w.GetCode() && other.GetMessage() == w.GetMessage()
+		}) {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// objectives returns the coordinates of the front, in the order of the spec.
+func (r *Report) objectives() []*dparetov1.MetricSpec {
+	return slices.DeleteFunc(slices.Clone(r.study.GetSpec().GetMetrics()), func(m *dparetov1.MetricSpec) bool {
+		return m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE
+	})
+}
+
+// epsilonObjective returns the objective that is an ε, or nil.
+func epsilonObjective(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
+	if m := show.PrivacyMetric(spec); m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE {
+		return m
+	}
+	return nil
+}
+
+// epsilonText returns an upper bound for people.
+func epsilonText(epsilon float64) string {
+	if math.IsInf(epsilon, 1) {
+		return "no bound"
+	}
+	return show.NumberUp(epsilon)
+}
+
+// guaranteeText returns a guarantee with everything without which its ε means nothing.
+func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
+	if math.IsInf(g.GetEpsilon(), 1) {
+		return "no bound on ε is known"
+	}
+	return fmt.Sprintf("ε at most %s, %s, %s, accountant %s", show.NumberUp(g.GetEpsilon()), show.DeltaText(g.GetDelta()),
+		show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()), show.AccountantText(g))
+}
+
+// valueText returns the value of a parameter for people.
+func valueText(v *dparetov1.Value) string {
+	switch kind := v.GetKind().(type) {
+	case *dparetov1.Value_DoubleValue:
+		return show.Number(kind.DoubleValue)
+	case *dparetov1.Value_IntValue:
+		return strconv.FormatInt(kind.IntValue, 10)
+	case *dparetov1.Value_StringValue:
+		return kind.StringValue
+	default:
+		return ""
+	}
+}
+
+// frontRow is a point of the front.
+type frontRow struct {
+	Values     []string // of the objectives
+	Parameters []string
+	Trial      string
+	Step       int64
+	Runs       int64
+	Remark     string
+}
+
+// maxRows bounds the table of the front.
+const maxRows = 50
+
+// FrontRows returns the points of the front for a table: all, or as many that are evenly spread.
+func (r *Report) FrontRows() []frontRow {
+	points := r.front.GetPoints()
+	var rows []frontRow
+	for i := range min(len(points), maxRows) {
+		p := points[i]
+		if len(points) > maxRows {
+			p = points[i*(len(points)-1)/(maxRows-1)]
+		}
+		row := frontRow{Trial: p.GetTrial()[strings.LastIndexByte(p.GetTrial(), '/')+1:], Step: p.GetStep(), Runs: p.GetRuns()}
+		for _, m := range r.objectives() {
+			row.Values = append(row.Values, objectiveText(m, p.GetValues()[m.GetId()]))
+		}
+		for _, parameter := range r.study.GetSpec().GetParameters() {
+			row.Parameters = append(row.Parameters, valueText(p.GetParameters()[parameter.GetId()]))
+		}
+		switch {
+		case p.GetKnee():
+			row.Remark = "knee"
+		case p.GetBeyondReference():
+			row.Remark = "beyond the reference"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// objectiveText returns the value of an objective at a point, with its interval.
+func objectiveText(m *dparetov1.MetricSpec, v *dparetov1.FrontValue) string {
+	switch {
+	case m.GetComputed().GetPrivacy() != nil:
+		return epsilonText(v.GetValue())
+	case v.Lower == nil || v.Upper == nil:
+		return show.Number(v.GetValue())
+	default:
+		return fmt.Sprintf("%s (%s to %s)", show.Number(v.GetValue()), show.Number(v.GetLower()), show.Number(v.GetUpper()))
+	}
+}
+
+// recommendedRow is a recommendation for a table.
+type recommendedRow struct {
+	Asked      string
+	Reached    []string // by objective
+	Parameters []string
+	Remark     string
+}
+
+// RecommendedRows returns the recommendations for a table.
+func (r *Report) RecommendedRows() []recommendedRow {
+	var rows []recommendedRow
+	for _, a := range r.recommendations {
+		row := recommendedRow{Asked: show.Plain(a.Epsilon)}
+		for _, m := range r.objectives() {
+			text := ""
+			if p := a.GetPredictions()[m.GetId()]; p != nil {
+				text = fmt.Sprintf("%s (%s to %s)", show.Number(p.GetMedian()), show.Number(p.GetLower()), show.Number(p.GetUpper()))
+			} else if v := a.GetComputedMetrics()[m.GetId()]; v != nil && v.Value != nil {
+				text = show.Number(v.GetValue())
+				if m.GetComputed().GetPrivacy() != nil {
+					text = epsilonText(v.GetValue())
+				}
+			}
+			row.Reached = append(row.Reached, text)
+		}
+		for _, p := range r.study.GetSpec().GetParameters() {
+			row.Parameters = append(row.Parameters, valueText(a.GetParameters()[p.GetId()]))
+		}
+		switch {
+		case !a.GetReachable():
+			row.Remark = "not reachable: this is what comes nearest"
+		case len(a.GetTrials()) == 0:
+			row.Remark = "a prediction: it was never run"
+		default:
+			row.Remark = fmt.Sprintf("measured in %d runs", a.GetRuns())
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// domain returns the domain of a parameter, its scale and its condition in words.
+func domain(p *dparetov1.ParameterSpec) string {
+	text := ""
+	switch d := p.GetDomain().(type) {
+	case *dparetov1.ParameterSpec_DoubleDomain:
+		text = show.Plain(d.DoubleDomain.GetMin()) + " to " + show.Plain(d.DoubleDomain.GetMax())
+	case *dparetov1.ParameterSpec_IntegerDomain:
+		text = fmt.Sprintf("%d to %d, whole numbers", d.IntegerDomain.GetMin(), d.IntegerDomain.GetMax())
+	case *dparetov1.ParameterSpec_DiscreteDomain:
+		var values []string
+		for _, x := range d.DiscreteDomain.GetValues() {
+			values = append(values, show.Plain(x))
+		}
+		text = strings.Join(values, ", ")
+	case *dparetov1.ParameterSpec_CategoricalDomain:
+		text = strings.Join(d.CategoricalDomain.GetCategories(), ", ")
+	}
+	if p.GetScale() == dparetov1.Scale_SCALE_LOG {
+		text += ", logarithmic"
+	}
+	if c := p.GetCondition(); c != nil {
+		var values []string
+		for _, v := range c.GetValues() {
+			values = append(values, valueText(v))
+		}
+		text += ", where " + c.GetParent() + " is " + strings.Join(values, " or ")
+	}
+	return text
+}
+
+// metricText says what a metric is.
+func metricText(m *dparetov1.MetricSpec) string {
+	var parts []string
+	switch m.GetRole() {
+	case dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
+		parts = append(parts, "objective to "+enum.Name(m.GetGoal()))
+	default:
+		parts = append(parts, enum.Name(m.GetRole()))
+	}
+	switch {
+	case m.GetComputed().GetPrivacy() != nil:
+		parts = append(parts, "computed, ε of one run")
+	case m.GetComputed() != nil:
+		parts = append(parts, "computed, "+m.GetComputed().GetExpression())
+	default:
+		parts = append(parts, "measured")
+	}
+	if m.ReferenceValue != nil {
+		parts = append(parts, "counts better than "+show.Plain(m.GetReferenceValue()))
+	}
+	if b := m.GetBounds(); b != nil {
+		if b.Min != nil {
+			parts = append(parts, "at least "+show.Plain(b.GetMin()))
+		}
+		if b.Max != nil {
+			parts = append(parts, "at most "+show.Plain(b.GetMax()))
+		}
+	}
+	if m.GetUnit() != "" {
+		parts = append(parts, "unit "+m.GetUnit())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// settings returns the trainer's settings, sorted.
+func (r *Report) settings() [][2]string {
+	var rows [][2]string
+	all := r.study.GetSpec().GetTrainer().GetSettings()
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		rows = append(rows, [2]string{key, all[key]})
+	}
+	return rows
+}

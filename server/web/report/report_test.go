@@ -1,0 +1,45 @@
+package report
+
+import (
+	"slices"
+	"testing"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Recommendations are for ε that the front has a point at or below, and does not end below.
+func TestSpanned(t *testing.T) {
+	for _, tt := range []struct{ points, want []float64 }{
+		{nil, nil},
+		{[]float64{0.3, 1.5, 9}, []float64{0.5, 1, 2, 4, 8}},
+		{[]float64{0.9, 4.1}, []float64{1, 2, 4}},
+		{[]float64{2, 2}, []float64{2}},
+		{[]float64{0.1, 0.2}, []float64{0.1, 0.2}},
+		{[]float64{3}, []float64{3}},
+	} {
+		front := new(dparetov1.Front)
+		for _, e := range tt.points {
+			front.Points = append(front.Points, &dparetov1.FrontPoint{Values: map[string]*dparetov1.FrontValue{"epsilon": {Value: e}}})
+		}
+		if got := spanned(front, "epsilon"); !slices.Equal(got, tt.want) {
+			t.Errorf("a front at %v: %v, want %v", tt.points, got, tt.want)
+		}
+	}
+}
+
+// A long front is shown by points that are spread over it, both ends included.
+func TestFrontRows(t *testing.T) {
+	r := &Report{study: &dparetov1.Study{Spec: &dparetov1.StudySpec{}}, front: new(dparetov1.Front)}
+	for range 1000 {
+		r.front.Points = append(r.front.Points, &dparetov1.FrontPoint{Runs: int64(len(r.front.GetPoints()))})
+	}
+	rows := r.FrontRows()
+	if len(rows) != maxRows || rows[0].Runs != 0 || rows[maxRows-1].Runs != 999 {
+		t.Errorf("%d rows from %d to %d", len(rows), rows[0].Runs, rows[len(rows)-1].Runs)
+	}
+	for i := range rows[1:] {
+		if gap := rows[i+1].Runs - rows[i].Runs; gap < 20 || gap > 21 {
+			t.Errorf("a gap of %d points after row %d", gap, i)
+		}
+	}
+}

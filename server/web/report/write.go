@@ -1,0 +1,185 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
+)
+
+//go:embed report.html
+var source string
+
+//go:embed report.css
+var style string
+
+var templates = template.Must(template.New("report").Funcs(template.FuncMap{
+	"name":      enum.Name,
+	"domain":    domain,
+	"metric":    metricText,
+	"guarantee": guaranteeText,
+	"epsilon":   epsilonText,
+	"number":    show.Number,
+	"value":     valueText,
+	"up":        show.NumberUp,
+	"join":      strings.Join,
+	"time":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"duration":  show.Duration,
+	"id":        func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] },
+}).Parse(source))
+
+// view is what the templates show.
+type view struct {
+	*Report
+
+	Made            time.Time
+	Info            *dparetov1.GetServerInfoResponse
+	Objectives      []*dparetov1.MetricSpec
+	Front           *dparetov1.Front
+	FrontProblem    string
+	Figures         []template.HTML
+	Ledger          *dparetov1.GetPrivacyLedgerResponse
+	LedgerProblem   string
+	Releases        []*dparetov1.Release
+	Settings        [][2]string
+	Specification   string
+	EpsilonIsColumn bool
+	Assumptions     []string
+	Style           template.CSS
+}
+
+func (r *Report) view() *view {
+	return &view{
+		Report: r, Made: r.made, Info: r.info, Objectives: r.objectives(), Front: r.front, FrontProblem: r.frontProblem, Figures: r.figures(),
+		Ledger: r.ledger, LedgerProblem: r.ledgerProblem, Releases: r.releases, Settings: r.settings(), Specification: r.specification,
+		EpsilonIsColumn: epsilonObjective(r.study.GetSpec()) != nil, Assumptions: r.assumptions(), Style: template.CSS(style), //nolint:gosec // a file of this package
+	}
+}
+
+// Body returns the report as a part of a page, with headings from the second level on.
+func (r *Report) Body() (template.HTML, error) {
+	var out bytes.Buffer
+	if err := templates.ExecuteTemplate(&out, "body", r.view()); err != nil {
+		return "", fmt.Errorf("report: %w", err)
+	}
+	return template.HTML(out.String()), nil //nolint:gosec // a template has escaped it
+}
+
+// Write writes the report as a file of its own.
+func (r *Report) Write(w io.Writer) error {
+	var out bytes.Buffer // so that a failure leaves no half of a file
+	if err := templates.ExecuteTemplate(&out, "document", r.view()); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if _, err := out.WriteTo(w); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// assumptions returns what the guarantees of the front's points rest on.
+func (r *Report) assumptions() []string {
+	var all []string
+	for _, p := range r.front.GetPoints() {
+		for _, a := range p.GetPrivacy().GetAssumptions() {
+			if !slices.Contains(all, a) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// figures draws the front: ε, or the first objective, against each of the others.
+func (r *Report) figures() []template.HTML {
+	objectives := r.objectives()
+	if len(r.front.GetPoints()) == 0 || len(objectives) < 2 {
+		return nil
+	}
+	x := epsilonObjective(r.study.GetSpec())
+	if x == nil {
+		x = objectives[0]
+	}
+	var figures []template.HTML
+	for _, y := range objectives {
+		if y != x {
+			figures = append(figures, r.figure(x, y, len(objectives) == 2))
+		}
+	}
+	return figures
+}
+
+// axisLabel names an objective, with what an ε means.
+func (r *Report) axisLabel(m *dparetov1.MetricSpec) string {
+	if m == show.PrivacyMetric(r.study.GetSpec()) {
+		p := m.GetComputed().GetPrivacy()
+		return fmt.Sprintf("%s: ε of one run at most, %s, %s", m.GetId(), show.DeltaText(p.GetDelta()), enum.Name(p.GetAdjacency()))
+	}
+	if m.GetUnit() != "" {
+		return m.GetId() + " (" + m.GetUnit() + ")"
+	}
+	return m.GetId()
+}
+
+// scale returns the scale of an axis: logarithmic where an objective is modelled so.
+func scale(m *dparetov1.MetricSpec, values []float64) chart.Scale {
+	if m.GetTransform() == dparetov1.Transform_TRANSFORM_LOG && !slices.ContainsFunc(values, func(v float64) bool { return v <= 0 }) {
+		return chart.Log
+	}
+	return chart.Linear
+}
+
+// figure draws two objectives; with stairs if these are all.
+func (r *Report) figure(x, y *dparetov1.MetricSpec, stairs bool) template.HTML {
+	var xs, ys []float64
+	var marks []chart.Mark
+	for _, p := range r.front.GetPoints() {
+		a, b := p.GetValues()[x.GetId()], p.GetValues()[y.GetId()]
+		if math.IsInf(a.GetValue(), 0) || math.IsInf(b.GetValue(), 0) {
+			continue
+		}
+		mark := chart.Mark{Point: chart.Point{X: a.GetValue(), Y: b.GetValue()}}
+		mark.Label = fmt.Sprintf("trial %s: %s %s, %s %s", p.GetTrial()[strings.LastIndexByte(p.GetTrial(), '/')+1:],
+			x.GetId(), objectiveText(x, a), y.GetId(), objectiveText(y, b))
+		xs, ys = append(xs, a.GetValue()), append(ys, b.GetValue())
+		if b.Lower != nil && b.Upper != nil {
+			mark.Lower, mark.Upper = b.GetLower(), b.GetUpper()
+			ys = append(ys, b.GetLower(), b.GetUpper())
+		}
+		marks = append(marks, mark)
+	}
+	slices.SortFunc(marks, func(a, b chart.Mark) int {
+		switch {
+		case a.X < b.X:
+			return -1
+		case a.X > b.X:
+			return 1
+		default:
+			return 0
+		}
+	})
+	c := chart.Chart{
+		ID: "front-" + y.GetId(), Title: "Front of " + x.GetId() + " and " + y.GetId(),
+		Description: fmt.Sprintf("%d configurations that no other one beats in every objective, by what fresh runs would give, with 90 %% intervals.", len(marks)),
+		X:           chart.Fit(r.axisLabel(x), scale(x, xs), xs...), Y: chart.Fit(r.axisLabel(y), scale(y, ys), ys...),
+	}
+	if stairs && x.GetGoal() == dparetov1.Goal_GOAL_MINIMIZE {
+		points := make([]chart.Point, len(marks))
+		for i := range marks {
+			points[i] = marks[i].Point
+		}
+		c.Steps("", points)
+	}
+	c.Marks("", "circle", marks)
+	return c.SVG()
+}
