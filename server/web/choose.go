@@ -257,7 +257,15 @@ func (d *choiceData) read(query url.Values) error {
 	if i := slices.IndexFunc(d.front, (*dparetov1.FrontPoint).GetKnee); i >= 0 {
 		d.Value = d.front[i].GetValues()[d.Bound.GetId()].GetValue()
 	}
-	d.Text = show.Plain(d.Value)
+	// Four digits, with which the point still meets the bound.
+	round := show.NumberUp
+	if d.Bound.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+		round = show.NumberDown
+	}
+	d.Text = round(d.Value)
+	if x, err := strconv.ParseFloat(d.Text, 64); err == nil {
+		d.Value = x
+	}
 	for _, field := range []struct {
 		name string
 		to   *float64
