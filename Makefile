@@ -189,6 +189,24 @@ bench-engine: build ## Compare designers on test problems, the sparse vector tec
 	$(BIN)/dpareto-lab bench engine --problem adult --designer $(DESIGNERS) --budget 80 --target 8.520 --output markdown
 	$(BIN)/dpareto-lab bench engine --problem adult --designer dpareto --final-only --budget 272 --at 32,80 --remeasure 10 --output markdown
 
+# optuna-dashboard, which bench-page compares the page with.
+DASHBOARD := $(BIN)/venv-dashboard
+
+.PHONY: bench-page
+bench-page: $(BIN)/dashboard.db ## Measure the page at 100 to 100,000 trials, beside optuna-dashboard (minutes; needs Chromium)
+	DPARETO_OPTUNA_DASHBOARD=$(CURDIR)/$(DASHBOARD) DPARETO_OPTUNA_STUDY=$(CURDIR)/$(BIN)/dashboard.db \
+		go test -tags long -timeout 30m -count 1 -run '^TestPageSpeed$$' -v ./cmd/dpareto
+
+$(BIN)/dashboard.db: clients/python/benchmarks/optuna_dashboard_study.py
+	rm -rf $(DASHBOARD) $@
+	$(PYTHON) -m venv $(DASHBOARD)
+	$(DASHBOARD)/bin/pip install --quiet --disable-pip-version-check optuna==5.0.0 optuna-dashboard==0.21.0
+	$(DASHBOARD)/bin/python $< sqlite:///$(CURDIR)/$@.part 10000 && mv $@.part $@
+
+.PHONY: screenshots
+screenshots: ## Take the pictures of the page in docs/images (minutes; needs Chromium)
+	go test -tags long -timeout 10m -count 1 -run '^TestPagePictures$$' -v ./cmd/dpareto
+
 # One experiment of docs/engine.md: five seeds, 32 and 80 runs, fresh runs of the front.
 ADULT = $(BIN)/dpareto-lab bench engine --budget 80 --at 32 --remeasure 10 --target 8.488 --output markdown
 
