@@ -4,20 +4,25 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // requireBrowser is the environment variable that makes tests of the page fail where there is no
@@ -54,8 +59,12 @@ type tab struct {
 	problems []string // what the browser complained about
 }
 
-// openTab opens a tab of the width and height of a small laptop. What the browser complains about, an
-// uncaught exception, a dialog or a violation of the content security policy, fails the test.
+// foreign begins complaints about requests to other hosts.
+const foreign = "a request to another host: "
+
+// openTab opens a tab of the width and height of a small laptop. What the browser complains about fails
+// the test: an uncaught exception, a dialog, a violation of the content security policy, a request to
+// another host.
 func openTab(t *testing.T, url string) *tab {
 	t.Helper()
 	parent, err := chromium()
@@ -75,6 +84,13 @@ func openTab(t *testing.T, url string) *tab {
 	if _, err := chromedp.Call(ctx, cdplog.Enable, cdp.Empty{}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	// A tab that is not in front has the focus, too.
+	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -92,6 +108,10 @@ func (b *tab) listen(event any) {
 	switch event := event.(type) {
 	case *runtime.EventExceptionThrown:
 		b.problems = append(b.problems, event.ExceptionDetails.Text+" "+event.ExceptionDetails.Exception.Description)
+	case *network.EventRequestWillBeSent:
+		if url := event.Request.URL; url != b.url && !strings.HasPrefix(url, b.url+"/") && !strings.HasPrefix(url, "data:image/") {
+			b.problems = append(b.problems, foreign+url)
+		}
 	case *page.EventJavascriptDialogOpening:
 		b.problems = append(b.problems, "dialog: "+event.Message)
 	case *cdplog.EventEntryAdded:
@@ -99,6 +119,15 @@ func (b *tab) listen(event any) {
 			b.problems = append(b.problems, event.Entry.Text)
 		}
 	}
+}
+
+// abroad calls a function in which the tab may ask other hosts.
+func (b *tab) abroad(visit func()) {
+	b.t.Helper()
+	visit()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.problems = slices.DeleteFunc(b.problems, func(problem string) bool { return strings.HasPrefix(problem, foreign) })
 }
 
 // run performs actions, which must succeed.
@@ -139,6 +168,47 @@ func (b *tab) await(expression string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// press presses keys.
+func (b *tab) press(keys ...string) {
+	b.t.Helper()
+	for _, key := range keys {
+		b.run(chromedp.KeyEvent(key))
+	}
+}
+
+// tabTo presses Tab until an element that a selector names has the focus.
+func (b *tab) tabTo(selector string) {
+	b.t.Helper()
+	const patient = 300 // more than any view has stops
+	for range patient {
+		b.press(kb.Tab)
+		if eval[bool](b, fmt.Sprintf("document.activeElement.matches(%q)", selector)) {
+			return
+		}
+	}
+	b.t.Fatalf("Tab never comes to %s; it is at %s", selector, eval[string](b, "document.activeElement.outerHTML.slice(0, 300)"))
+}
+
+// prefer tells the page that the reader prefers a colour scheme, light or dark.
+func (b *tab) prefer(scheme string) {
+	b.t.Helper()
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// complete holds when a view has all of its parts.
+const complete = `document.readyState == "complete" && !document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")
+	&& !/being (fitted|read)/.test(document.body.innerText) && ![...document.querySelectorAll(".part")].some((part) => part.textContent.trim() == "…")`
+
+// openWhole opens a path and waits until the view has all of its parts.
+func (b *tab) openWhole(path string) {
+	b.t.Helper()
+	b.open(path)
+	b.await(complete)
 }
 
 // pageServer is a server with its page.
