@@ -21,13 +21,6 @@ import (
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
-// measurementsOf returns a copy of what results hold.
-func measurementsOf(r *Results) *Results {
-	d := r.Data
-	d.Measurements, d.Configurations = slices.Clone(d.Measurements), slices.Clone(d.Configurations)
-	return &Results{Data: d}
-}
-
 // difference compares what results hold.
 func difference(want, got *Results) string {
 	return gocmp.Diff(want.Data, got.Data, gocmp.AllowUnexported(Data{}, Measured{}, Configuration{}),
