@@ -83,7 +83,7 @@ func TestChoose(t *testing.T) {
 	// The page does not wait for a fit of the model.
 	webtest.Contains(t, s.Get(t, "/studies/first/choose?value=2", http.StatusOK), `hx-get="/studies/first/parts/chooser?value=2"`, "being fitted", `href="?value=2&amp;wait=1"`)
 	body := s.Get(t, "/studies/first/choose?wait=1&value=3&confidence=0.9", http.StatusOK)
-	webtest.Contains(t, body, "Recommended with epsilon ≤ 3", `data-twin="choose-value"`, "90 % interval", "ε ≤ ", "δ = 1e-5", "add-remove adjacency", "upper bound",
+	webtest.Contains(t, body, "Recommended with ε ≤ 3", `data-twin="choose-value"`, "90 % interval", "ε ≤ ", "δ = 1e-5", "add-remove adjacency", "upper bound",
 		"What twice the ε would buy", "With an ε of at most 6.000", "with at least 80 % by the model", "All 24 runs of the search together", "Guessing finds 1 %",
 		`action="/studies/first/queue"`, `name="parameters.epochs"`, `name="request_id"`, `<option value="0.9" selected>`)
 	if strings.Contains(body, "<script>alert") || strings.Contains(body, "style=") {
@@ -116,7 +116,7 @@ func TestChooseAlongError(t *testing.T) {
 	measured(t, s, "first", 24)
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/choice?bound=error&value=0.3&measured=1", http.StatusOK), "Recommended with error ≤ 0.3", `href="/studies/first/trials/`, "What twice the ε would buy")
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/choice?bound=error&value=0.0001", http.StatusOK), "No configuration meets the bound")
-	webtest.Contains(t, s.Get(t, "/studies/first/parts/choice?bound=what", http.StatusOK), "Recommended with epsilon ≤ ")
+	webtest.Contains(t, s.Get(t, "/studies/first/parts/choice?bound=what", http.StatusOK), "Recommended with ε ≤ ")
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/choice?value=much", http.StatusUnprocessableEntity), "value: must be a number")
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/choice?value=1&confidence=2", http.StatusUnprocessableEntity), "confidence")
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/choice?value=1&optimize=%3Cscript%3E", http.StatusUnprocessableEntity), "&lt;script&gt;")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,13 +41,20 @@ func (a *axisSettings) axis(values []float64) chart.Axis {
 	return axis
 }
 
-// extent returns the values of an objective that a picture has room for.
-func (d *frontData) extent(m *dparetov1.MetricSpec) []float64 {
-	values := append(frontValues(d.Observed, m), frontValues(d.Posterior, m)...)
-	if m.ReferenceValue != nil {
-		values = append(values, m.GetReferenceValue())
+// extent returns the values of an objective that a picture has room for: all that are known, and the
+// reference value unless it would squeeze the others into less than half of the axis.
+func (d *frontData) extent(a *axisSettings) []float64 {
+	values := append(frontValues(d.Observed, a.Metric), frontValues(d.Posterior, a.Metric)...)
+	with := append(slices.Clone(values), a.Metric.GetReferenceValue())
+	scale := chartScale(a.Scale)
+	room := func(values []float64) float64 {
+		axis := chart.Fit("", scale, values...)
+		return scale.Place(axis.Max) - scale.Place(axis.Min)
 	}
-	return values
+	if len(values) > 1 && room(with) > 2*room(values) {
+		return values
+	}
+	return with
 }
 
 // frontValues returns the values of an objective at the points of a front and beside it, and the ends
@@ -80,7 +88,7 @@ func (d *frontData) plane(chartID string, i, j int) *chart.Chart {
 	x, y := all[i], all[j]
 	c := &chart.Chart{
 		ID: chartID, Title: "Front: " + words.Metric(y) + " over " + words.Metric(x), Description: d.Description(),
-		X: d.Settings.Axes[i].axis(d.extent(x)), Y: d.Settings.Axes[j].axis(d.extent(y)),
+		X: d.Settings.Axes[i].axis(d.extent(&d.Settings.Axes[i])), Y: d.Settings.Axes[j].axis(d.extent(&d.Settings.Axes[j])),
 	}
 	c.Rectangle("reference", chart.Point{X: x.GetReferenceValue(), Y: y.GetReferenceValue()},
 		chart.Point{X: best(x, &c.X), Y: best(y, &c.Y)}, "Within the anti-ideal values")

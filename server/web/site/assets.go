@@ -7,7 +7,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"mime"
 	"net/http"
 	"path"
 	"strconv"
@@ -26,6 +25,14 @@ var notices string
 
 // Notices returns what the authors of the libraries among the scripts and styles ask to be shown.
 func Notices() string { return notices }
+
+// contentTypes are those of assets by extension; what the machine says of them may be wrong.
+var contentTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+	".txt": "text/plain; charset=utf-8",
+}
 
 // assets are the scripts and styles, by their URL.
 type assets struct {
@@ -65,7 +72,7 @@ func loadAssets() (*assets, error) {
 		digest := sha256.Sum256(content)
 		url := staticPath + hex.EncodeToString(digest[:8]) + "/" + entry.Name()
 		a.urls[entry.Name()] = url
-		a.files[url] = &asset{content: content, zipped: zipped.Bytes(), contentType: mime.TypeByExtension(path.Ext(entry.Name()))}
+		a.files[url] = &asset{content: content, zipped: zipped.Bytes(), contentType: contentTypes[path.Ext(entry.Name())]}
 	}
 	return a, nil
 }

@@ -17,7 +17,12 @@
   // A series is <div class="series" data-series='{"x": [...], "lines": [{"label", "y"}], ...}'>. Its table
   // twin, which follows it, is for everybody else.
   const drawn = new Set();
+  // Parts that were swapped out take their series with them.
+  const tidy = () => drawn.forEach((d) => {
+    if (!d.element.isConnected) { d.plot.destroy(); drawn.delete(d); }
+  });
   const series = (element) => {
+    tidy();
     if (element.firstElementChild) return;
     const data = JSON.parse(element.dataset.series);
     const style = getComputedStyle(document.documentElement);
@@ -35,10 +40,10 @@
     }, [data.x, ...data.lines.map((line) => line.y)], element);
     drawn.add({ element, plot });
   };
-  addEventListener('resize', () => drawn.forEach((d) => {
-    if (!d.element.isConnected) drawn.delete(d);
-    else d.plot.setSize({ width: d.element.clientWidth, height: d.element.clientHeight - 60 });
-  }));
+  addEventListener('resize', () => {
+    tidy();
+    drawn.forEach(({ element, plot }) => plot.setSize({ width: element.clientWidth, height: element.clientHeight - 60 }));
+  });
 
   // What was opened stays open when it is drawn again.
   const opened = new Set();
@@ -85,6 +90,10 @@
     const end = place(drag, event);
     ['x', 'y'].forEach((name, i) => drag.box.setAttribute(name, Math.min(drag.start[i], end[i])));
     ['width', 'height'].forEach((name, i) => drag.box.setAttribute(name, Math.abs(drag.start[i] - end[i])));
+  });
+  document.addEventListener('pointercancel', () => {
+    drag?.box.remove();
+    drag = undefined;
   });
   document.addEventListener('pointerup', (event) => {
     if (!drag) return;
