@@ -28,7 +28,7 @@ func trainedPage(t *testing.T, trials int) *pageServer {
 	must(t, "study", "create", "--server", srv.address, file)
 	must(t, "study", "create", "--server", srv.address, "--id", "other", svtStudy(t, 8, 5))
 	for _, study := range []string{"trained", "other"} {
-		must(t, "agent", "--server", srv.address, "--study", study, "--seed", "1")
+		must(t, "agent", "--server", srv.address, "--study", study)
 	}
 	return srv
 }

@@ -166,7 +166,7 @@ func (a *Axis) logTicks() []Tick {
 	first, last := math.Floor(math.Log10(a.Min)), math.Ceil(math.Log10(a.Max))
 	every := math.Ceil((last - first) / 8)
 	factors := []float64{1}
-	if last-first <= 3 {
+	if last-first <= 2 { // there is room for their labels in small charts, too
 		factors = []float64{1, 2, 5}
 	}
 	var ticks []Tick
