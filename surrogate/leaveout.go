@@ -46,7 +46,7 @@ func (g *GP) LeaveOut(ctx context.Context, blocks [][]int) ([]LeftOut, error) {
 			continue
 		}
 		var chol mat.Cholesky
-		if !chol.Factorize(g.precision(block)) {
+		if !chol.Factorize(g.factor.precision(block)) {
 			return nil, fmt.Errorf("surrogate: block %d: %w", k, ErrNotPositiveDefinite)
 		}
 		weights := make([]float64, len(block))
@@ -65,9 +65,9 @@ func (g *GP) LeaveOut(ctx context.Context, blocks [][]int) ([]LeftOut, error) {
 	return out, nil
 }
 
-// precision returns Q_II of a block I, the product of the columns I of L⁻¹. Such a column is
+// precision returns the block I of (LLᵀ)⁻¹, the product of the columns I of L⁻¹. Such a column is
 // zero above its own row, which only the rows of L below it can change.
-func (g *GP) precision(block []int) *mat.SymDense {
+func (t triangle) precision(block []int) *mat.SymDense {
 	columns := make([][]float64, len(block))
 	seen := make(map[int]bool, len(block))
 	for a, i := range block {
@@ -75,11 +75,11 @@ func (g *GP) precision(block []int) *mat.SymDense {
 			panic("surrogate: an observation is twice in a block")
 		}
 		seen[i] = true
-		below := make(triangle, g.n-i)
+		below := make(triangle, len(t)-i)
 		for r := range below {
-			below[r] = g.factor[i+r][i:]
+			below[r] = t[i+r][i:]
 		}
-		columns[a] = make([]float64, g.n-i)
+		columns[a] = make([]float64, len(t)-i)
 		columns[a][0] = 1
 		below.solve(blas.NoTrans, columns[a])
 	}

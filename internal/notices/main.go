@@ -1,5 +1,6 @@
 // Command notices prints the licences of everything that a Go program is built from but this module:
-// the Go distribution and all modules whose packages it has, for the platform in GOOS and GOARCH.
+// the Go distribution and all modules whose packages it has, for the platform in GOOS and GOARCH, and
+// what this module's packages embed, which their embedded files NOTICES.txt list.
 //
 //	GOOS=windows GOARCH=amd64 notices ./cmd/dpareto
 package main
@@ -31,7 +32,7 @@ func run(args []string, out io.Writer) error {
 	if len(args) != 1 {
 		return errors.New("usage: notices PACKAGE")
 	}
-	modules, err := modulesOf(args[0])
+	modules, embedded, err := modulesOf(args[0])
 	if err != nil {
 		return err
 	}
@@ -48,6 +49,15 @@ func run(args []string, out io.Writer) error {
 			if _, err := fmt.Fprintf(out, "%s\n%s: %s\n\n%s\n\n", strings.Repeat("=", 80), m.name, filepath.ToSlash(file), toUTF8(bytes.TrimSpace(text))); err != nil {
 				return err
 			}
+		}
+	}
+	for _, file := range embedded {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(out, "%s\n\n", bytes.TrimSpace(text)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -72,24 +82,26 @@ type module struct {
 	folders []string // the folders of its packages that the program has, below dir
 }
 
-// modulesOf returns the modules of a program, sorted by name.
-func modulesOf(program string) ([]*module, error) {
+// modulesOf returns the modules of a program, sorted by name, and the paths of the NOTICES.txt that
+// its own packages embed.
+func modulesOf(program string) (modules []*module, embedded []string, err error) {
 	goroot, err := goRoot()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module", "--", program) //nolint:gosec,noctx // a package; it ends by itself
+	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module,EmbedFiles", "--", program) //nolint:gosec,noctx // a package; it ends by itself
 	cmd.Stderr = os.Stderr
 	listed, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return nil, nil, fmt.Errorf("go list: %w", err)
 	}
 	found := map[string]*module{"Go": {name: "Go " + runtime.Version(), dir: goroot}}
 	for decoder := json.NewDecoder(bytes.NewReader(listed)); ; {
 		var p struct {
-			Dir      string
-			Standard bool
-			Module   *struct {
+			Dir        string
+			Standard   bool
+			EmbedFiles []string
+			Module     *struct {
 				Path    string
 				Version string
 				Dir     string
@@ -99,9 +111,17 @@ func modulesOf(program string) ([]*module, error) {
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) { //nolint:musttag // go list names them so
 			break
 		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
+			return nil, nil, fmt.Errorf("go list: %w", err)
 		}
-		if p.Standard || p.Module == nil || p.Module.Main {
+		if p.Standard || p.Module == nil {
+			continue
+		}
+		if p.Module.Main {
+			for _, file := range p.EmbedFiles {
+				if file = filepath.FromSlash(file); filepath.Base(file) == "NOTICES.txt" {
+					embedded = append(embedded, filepath.Join(p.Dir, file))
+				}
+			}
 			continue
 		}
 		m := found[p.Module.Path]
@@ -111,16 +131,15 @@ func modulesOf(program string) ([]*module, error) {
 		}
 		folder, err := filepath.Rel(m.dir, p.Dir)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		m.folders = append(m.folders, folder)
 	}
-	modules := make([]*module, 0, len(found))
 	for _, m := range found {
 		modules = append(modules, m)
 	}
 	slices.SortFunc(modules, func(a, b *module) int { return strings.Compare(a.name, b.name) })
-	return modules, nil
+	return modules, embedded, nil
 }
 
 func goRoot() (string, error) {

@@ -49,7 +49,7 @@ func TestProgram(t *testing.T) {
 	if err := run([]string{"github.com/dpareto/dpareto/cmd/dpareto"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"\nGo go1.", "\ngo.etcd.io/bbolt v", "\ngonum.org/v1/gonum v", "Permission is hereby granted"} {
+	for _, want := range []string{"\nGo go1.", "\ngo.etcd.io/bbolt v", "\ngonum.org/v1/gonum v", "\nhtmx.org ", "\nuplot ", "Permission is hereby granted"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the notices lack %q", want)
 		}

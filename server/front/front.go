@@ -232,8 +232,8 @@ func (r *Results) choose(kind dparetov1.FrontKind, values [][]float64, chosen []
 }
 
 // seededWarning returns the warning of a study if a run was seeded.
-func (r *Results) seededWarning() []*dparetov1.Warning {
-	if !r.seeded {
+func (d *Data) seededWarning() []*dparetov1.Warning {
+	if !d.seeded {
 		return nil
 	}
 	return []*dparetov1.Warning{{

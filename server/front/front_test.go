@@ -117,7 +117,7 @@ func TestMeasuredConstraints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Results{Compiled: compiled, id: "s", Study: new(dparetov1.Study), byPoint: make(map[string]int)}
+	r := &Results{Study: new(dparetov1.Study), Data: Data{Compiled: compiled, id: "s", byPoint: make(map[string]int)}}
 	add := func(number int64, x, err, seconds float64) {
 		m, failure := r.measuredAt(number, []float64{x}, &dparetov1.Measurement{
 			Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &err}, content: {Value: &seconds}},

@@ -19,13 +19,13 @@ type choice struct {
 }
 
 // others returns the configurations beside the chosen ones.
-func (r *Results) others(kind dparetov1.FrontKind, chosen []int) []int {
-	isChosen := make([]bool, len(r.Configurations))
+func (d *Data) others(kind dparetov1.FrontKind, chosen []int) []int {
+	isChosen := make([]bool, len(d.Configurations))
 	for _, c := range chosen {
 		isChosen[c] = true
 	}
 	var others []int
-	for c, values := range r.values(kind) {
+	for c, values := range d.values(kind) {
 		if !isChosen[c] && !slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 			others = append(others, c)
 		}
@@ -51,18 +51,18 @@ func (r *Results) withOthers(c *choice, limit int) *dparetov1.Front {
 }
 
 // measuredPoint builds the message of a configuration beside a front of some kind.
-func (r *Results) measuredPoint(c *Configuration, kind dparetov1.FrontKind) *dparetov1.MeasuredPoint {
-	first := &r.Measurements[c.Measurements[0]]
+func (d *Data) measuredPoint(c *Configuration, kind dparetov1.FrontKind) *dparetov1.MeasuredPoint {
+	first := &d.Measurements[c.Measurements[0]]
 	point := &dparetov1.MeasuredPoint{
-		Trial:        r.TrialOf(first),
+		Trial:        d.TrialOf(first),
 		Values:       make(map[string]float64),
-		Intermediate: !slices.ContainsFunc(c.Measurements, func(k int) bool { return r.Measurements[k].last }),
+		Intermediate: !slices.ContainsFunc(c.Measurements, func(k int) bool { return d.Measurements[k].last }),
 	}
-	if r.Compiled.Checkpoints() {
+	if d.Compiled.Checkpoints() {
 		point.Step = first.Step
 	}
-	values := r.value(c.Measurements, kind)
-	for j, objective := range r.Compiled.Objectives() {
+	values := d.value(c.Measurements, kind)
+	for j, objective := range d.Compiled.Objectives() {
 		point.Values[objective] = values[j]
 	}
 	return point

@@ -161,10 +161,10 @@ func predictions(compiled *spec.Study, all []suggest.Prediction) map[string]*dpa
 }
 
 // trialsOf returns the names of the trials that measured a configuration.
-func (r *Results) trialsOf(c *Configuration) []string {
+func (d *Data) trialsOf(c *Configuration) []string {
 	var names []string
 	for _, k := range c.Measurements {
-		if name := r.TrialOf(&r.Measurements[k]); !slices.Contains(names, name) {
+		if name := d.TrialOf(&d.Measurements[k]); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -20,14 +20,20 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Results are the measurements of a study at one revision. Calls share all but Study: none of it may
-// be modified.
+// Results are the measurements of a study at one revision, and what follows from them. Calls share all
+// but Study: none of it may be modified.
 type Results struct {
-	fronts         *Fronts
+	Data
+	fronts *Fronts
+	Study  *dparetov1.Study
+	cached *study.Cached
+}
+
+// Data are the measurements of a study.
+type Data struct {
 	id             string // of the study
-	Study          *dparetov1.Study
+	revision       int64
 	finalOnly      bool // without intermediate measurements
-	cached         *study.Cached
 	Compiled       *spec.Study
 	Measurements   []Measured      // in the order in which trials completed, then by step
 	Configurations []Configuration // in the order of their first measurement
@@ -91,7 +97,7 @@ func (f *Fronts) Results(ctx context.Context, id string, finalOnly bool) (*Resul
 
 // results is Results, but fails with errOtherSpec if the study's spec changes meanwhile.
 func (f *Fronts) results(ctx context.Context, id string, finalOnly bool) (*Results, error) {
-	r := &Results{fronts: f, id: id, finalOnly: finalOnly}
+	r := &Results{fronts: f, Data: Data{id: id, finalOnly: finalOnly}}
 	find := func(tx *store.ReadTx) (completed int64, err error) {
 		record, err := study.FindStudy(tx, id)
 		if err != nil {
@@ -120,8 +126,11 @@ func (f *Fronts) results(ctx context.Context, id string, finalOnly bool) (*Resul
 		if r.cached != cached {
 			return errOtherSpec
 		}
-		r.Compiled = cached.Compiled
-		return r.read(ctx, tx, fits.results, completed)
+		r.Compiled, r.revision, r.completed = cached.Compiled, r.Study.GetRevision(), completed
+		if fits.results == nil {
+			return r.readAll(ctx, tx)
+		}
+		return r.read(ctx, tx, &fits.results.Data)
 	})
 	if err != nil {
 		return nil, err
@@ -131,30 +140,32 @@ func (f *Fronts) results(ctx context.Context, id string, finalOnly bool) (*Resul
 	return r, nil
 }
 
-// read sets the measurements as of a view. It adds the new ones to those of an earlier view, or reads
-// all if there is none, or if something that it has read has changed.
-func (r *Results) read(ctx context.Context, tx *store.ReadTx, before *Results, completed int64) error {
-	defer func() { r.completed = completed }()
-	if before != nil {
-		r.Measurements, r.Configurations, r.byPoint, r.seeded = before.Measurements, before.Configurations, before.byPoint, before.seeded
-		if r.Study.GetRevision() == before.Study.GetRevision() {
-			return nil
-		}
-		added, ok, err := r.changes(ctx, tx, before)
-		if err != nil {
-			return err
-		}
-		if ok {
-			// What was appended to lies beyond what the earlier results see.
-			r.Configurations, r.byPoint = slices.Clone(r.Configurations), maps.Clone(r.byPoint)
-			r.add(added)
-			return nil
-		}
+// read adds the measurements since an earlier view. It reads all if something that was read earlier has
+// changed.
+func (d *Data) read(ctx context.Context, tx *store.ReadTx, before *Data) error {
+	d.Measurements, d.Configurations, d.byPoint, d.seeded = before.Measurements, before.Configurations, before.byPoint, before.seeded
+	if d.revision == before.revision {
+		return nil
 	}
+	added, ok, err := d.changes(ctx, tx, before)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return d.readAll(ctx, tx)
+	}
+	// What was appended to lies beyond what the earlier results see.
+	d.Configurations, d.byPoint = slices.Clone(d.Configurations), maps.Clone(d.byPoint)
+	d.add(added)
+	return nil
+}
+
+// readAll sets the measurements as of a view.
+func (d *Data) readAll(ctx context.Context, tx *store.ReadTx) error {
 	var all []run
-	err := tx.Trials(r.id, 0, func(t *storev1.TrialRecord) (bool, error) {
+	err := tx.Trials(d.id, 0, func(t *storev1.TrialRecord) (bool, error) {
 		if t.GetTrial().GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
-			succeeded, err := r.runOf(t)
+			succeeded, err := d.runOf(t)
 			if err != nil {
 				return false, err
 			}
@@ -165,23 +176,23 @@ func (r *Results) read(ctx context.Context, tx *store.ReadTx, before *Results, c
 	if err != nil {
 		return err
 	}
-	r.Measurements, r.Configurations, r.byPoint, r.seeded = nil, nil, make(map[string]int), false
-	r.add(all)
+	d.Measurements, d.Configurations, d.byPoint, d.seeded = nil, nil, make(map[string]int), false
+	d.add(all)
 	return nil
 }
 
 // changes returns the trials that have succeeded since an earlier view. ok is false if a trial was
 // deleted, or changed after it had succeeded.
-func (r *Results) changes(ctx context.Context, tx *store.ReadTx, before *Results) (added []run, ok bool, err error) {
+func (d *Data) changes(ctx context.Context, tx *store.ReadTx, before *Data) (added []run, ok bool, err error) {
 	ok = true
-	err = tx.Changes(r.id, before.Study.GetRevision(), func(_ int64, change *storev1.RevisionRecord) (bool, error) {
+	err = tx.Changes(d.id, before.revision, func(_ int64, change *storev1.RevisionRecord) (bool, error) {
 		if change.GetDeletedTrial() > 0 {
 			ok = false
 		}
 		if change.GetTrial() == 0 {
 			return ok, ctx.Err()
 		}
-		t, err := tx.BareTrial(r.id, change.GetTrial())
+		t, err := tx.BareTrial(d.id, change.GetTrial())
 		switch {
 		case err != nil:
 			return false, err
@@ -189,7 +200,7 @@ func (r *Results) changes(ctx context.Context, tx *store.ReadTx, before *Results
 		case t.GetCompletionOrder() <= before.completed:
 			ok = false
 		default:
-			succeeded, err := r.runOf(t)
+			succeeded, err := d.runOf(t)
 			if err != nil {
 				return false, err
 			}
@@ -209,19 +220,19 @@ type run struct {
 
 // runOf returns the measurements of a trial: the final one, and, if checkpoints are evaluations, the
 // intermediate ones.
-func (r *Results) runOf(record *storev1.TrialRecord) (run, error) {
+func (d *Data) runOf(record *storev1.TrialRecord) (run, error) {
 	trial := record.GetTrial()
-	point, err := study.PointOf(r.Compiled, trial)
+	point, err := study.PointOf(d.Compiled, trial)
 	if err != nil {
 		return run{}, err
 	}
 	out := run{order: record.GetCompletionOrder(), seeded: study.IsSeeded(trial)}
 	measurements := []*dparetov1.Measurement{trial.GetFinalMeasurement()}
-	if r.Compiled.Checkpoints() && !r.finalOnly {
+	if d.Compiled.Checkpoints() && !d.finalOnly {
 		measurements = study.WithFinal(trial)
 	}
 	for _, m := range measurements {
-		measured, err := r.measuredAt(trial.GetNumber(), point, m)
+		measured, err := d.measuredAt(trial.GetNumber(), point, m)
 		if err != nil {
 			return run{}, err
 		}
@@ -232,11 +243,11 @@ func (r *Results) runOf(record *storev1.TrialRecord) (run, error) {
 }
 
 // measuredAt returns a measurement of a trial at a point.
-func (r *Results) measuredAt(trial int64, point space.Point, m *dparetov1.Measurement) (measured Measured, err error) {
-	measured = Measured{Evaluation: r.Compiled.Evaluation(point, m), trial: trial, Step: m.GetStep()}
+func (d *Data) measuredAt(trial int64, point space.Point, m *dparetov1.Measurement) (measured Measured, err error) {
+	measured = Measured{Evaluation: d.Compiled.Evaluation(point, m), trial: trial, Step: m.GetStep()}
 	measured.Evaluation.Run = trial
-	mean := r.Compiled.ObjectiveValues(m, spec.Mean)
-	best, worst := r.Compiled.ObjectiveValues(m, spec.Best), r.Compiled.ObjectiveValues(m, spec.Worst)
+	mean := d.Compiled.ObjectiveValues(m, spec.Mean)
+	best, worst := d.Compiled.ObjectiveValues(m, spec.Best), d.Compiled.ObjectiveValues(m, spec.Worst)
 	if !slices.Equal(best, mean) || !slices.Equal(worst, mean) {
 		measured.best, measured.worst = best, worst
 	}
@@ -245,58 +256,58 @@ func (r *Results) measuredAt(trial int64, point space.Point, m *dparetov1.Measur
 }
 
 // add adds trials in the order in which they completed.
-func (r *Results) add(runs []run) {
+func (d *Data) add(runs []run) {
 	slices.SortFunc(runs, func(a, b run) int { return cmp.Compare(a.order, b.order) })
 	for i := range runs {
-		r.seeded = r.seeded || runs[i].seeded
+		d.seeded = d.seeded || runs[i].seeded
 		for _, m := range runs[i].measurements {
-			r.addMeasured(m)
+			d.addMeasured(m)
 		}
 	}
 }
 
 // addMeasured adds a measurement to its configuration.
-func (r *Results) addMeasured(m Measured) {
+func (d *Data) addMeasured(m Measured) {
 	key := m.Evaluation.Point.Key()
-	c, ok := r.byPoint[key]
+	c, ok := d.byPoint[key]
 	if !ok {
-		c = len(r.Configurations)
-		r.byPoint[key] = c
-		r.Configurations = append(r.Configurations, Configuration{Point: m.Evaluation.Point})
+		c = len(d.Configurations)
+		d.byPoint[key] = c
+		d.Configurations = append(d.Configurations, Configuration{Point: m.Evaluation.Point})
 	}
 	m.Configuration = c
-	r.Configurations[c].Measurements = append(r.Configurations[c].Measurements, len(r.Measurements))
-	r.Configurations[c].runs += m.Evaluation.Runs
-	r.Measurements = append(r.Measurements, m)
+	d.Configurations[c].Measurements = append(d.Configurations[c].Measurements, len(d.Measurements))
+	d.Configurations[c].runs += m.Evaluation.Runs
+	d.Measurements = append(d.Measurements, m)
 }
 
 // TrialOf returns the name of a measurement's trial.
-func (r *Results) TrialOf(m *Measured) string { return resource.TrialName(r.id, m.trial) }
+func (d *Data) TrialOf(m *Measured) string { return resource.TrialName(d.id, m.trial) }
 
 // values returns the objective values of every configuration that decide a measured front of some
 // kind. They are NaN where measurements violate a constraint.
-func (r *Results) values(kind dparetov1.FrontKind) [][]float64 {
-	values := make([][]float64, len(r.Configurations))
-	for i := range r.Configurations {
-		values[i] = r.value(r.Configurations[i].Measurements, kind)
+func (d *Data) values(kind dparetov1.FrontKind) [][]float64 {
+	values := make([][]float64, len(d.Configurations))
+	for i := range d.Configurations {
+		values[i] = d.value(d.Configurations[i].Measurements, kind)
 	}
 	return values
 }
 
 // value returns the objective values of a configuration from one or more of its measurements.
-func (r *Results) value(measurements []int, kind dparetov1.FrontKind) []float64 {
-	if !r.allowed(measurements) {
-		return slices.Repeat([]float64{math.NaN()}, len(r.Compiled.Problem.Objectives))
+func (d *Data) value(measurements []int, kind dparetov1.FrontKind) []float64 {
+	if !d.allowed(measurements) {
+		return slices.Repeat([]float64{math.NaN()}, len(d.Compiled.Problem.Objectives))
 	}
-	statistic, objectives := statisticOf(kind), len(r.Compiled.Problem.Objectives)
-	pooled := slices.Clone(r.Measurements[measurements[0]].values(statistic, objectives))
-	runs := float64(r.Measurements[measurements[0]].Evaluation.Runs)
+	statistic, objectives := statisticOf(kind), len(d.Compiled.Problem.Objectives)
+	pooled := slices.Clone(d.Measurements[measurements[0]].values(statistic, objectives))
+	runs := float64(d.Measurements[measurements[0]].Evaluation.Runs)
 	for _, k := range measurements[1:] {
-		m := &r.Measurements[k]
+		m := &d.Measurements[k]
 		more := float64(m.Evaluation.Runs)
 		runs += more
 		for j, v := range m.values(statistic, objectives) {
-			o := &r.Compiled.Problem.Objectives[j]
+			o := &d.Compiled.Problem.Objectives[j]
 			switch {
 			case o.Known != nil: // the same for all
 			case statistic == spec.Mean:
@@ -325,19 +336,19 @@ func statisticOf(kind dparetov1.FrontKind) spec.Statistic {
 
 // allowed reports whether the mean of measurements meets the study's constraints. A missing value
 // does not.
-func (r *Results) allowed(measurements []int) bool {
-	sums, runs := make([]float64, len(r.Compiled.Problem.Constraints)), 0.0
+func (d *Data) allowed(measurements []int) bool {
+	sums, runs := make([]float64, len(d.Compiled.Problem.Constraints)), 0.0
 	for _, k := range measurements {
-		m := &r.Measurements[k]
+		m := &d.Measurements[k]
 		weight := float64(m.Evaluation.Runs)
-		for i, v := range m.Evaluation.Values[len(r.Compiled.Problem.Objectives):] {
+		for i, v := range m.Evaluation.Values[len(d.Compiled.Problem.Objectives):] {
 			sums[i] += weight * v
 		}
 		runs += weight
 	}
 	for i, sum := range sums {
 		mean := sum / runs
-		if c := &r.Compiled.Problem.Constraints[i]; !c.Holds(mean) || math.IsInf(mean, 0) {
+		if c := &d.Compiled.Problem.Constraints[i]; !c.Holds(mean) || math.IsInf(mean, 0) {
 			return false
 		}
 	}
@@ -345,30 +356,30 @@ func (r *Results) allowed(measurements []int) bool {
 }
 
 // describe adds the statistics of a configuration's runs to the value of measured objective j.
-func (r *Results) describe(value *dparetov1.FrontValue, c *Configuration, j int) {
-	value.Observed = &r.value(c.Measurements, dparetov1.FrontKind_FRONT_KIND_OBSERVED)[j]
-	if se := r.standardError(c, j, value.GetObserved()); !math.IsNaN(se) {
+func (d *Data) describe(value *dparetov1.FrontValue, c *Configuration, j int) {
+	value.Observed = &d.value(c.Measurements, dparetov1.FrontKind_FRONT_KIND_OBSERVED)[j]
+	if se := d.standardError(c, j, value.GetObserved()); !math.IsNaN(se) {
 		value.StandardError = &se
 	}
-	objective := r.Compiled.Objectives()[j]
+	objective := d.Compiled.Objectives()[j]
 	for _, k := range c.Measurements {
-		if metric := r.Measurements[k].Measurement().GetMetrics()[objective]; metric.Min == nil {
+		if metric := d.Measurements[k].Measurement().GetMetrics()[objective]; metric.Min == nil {
 			return // single runs were not reported
 		}
 	}
-	value.Best = &r.value(c.Measurements, dparetov1.FrontKind_FRONT_KIND_BEST)[j]
-	value.Worst = &r.value(c.Measurements, dparetov1.FrontKind_FRONT_KIND_WORST)[j]
+	value.Best = &d.value(c.Measurements, dparetov1.FrontKind_FRONT_KIND_BEST)[j]
+	value.Worst = &d.value(c.Measurements, dparetov1.FrontKind_FRONT_KIND_WORST)[j]
 }
 
 // standardError returns the standard error of the mean of objective j over all runs of a
 // configuration, from the sums of squares within and between measurements. It is NaN if unknown.
-func (r *Results) standardError(c *Configuration, j int, mean float64) float64 {
+func (d *Data) standardError(c *Configuration, j int, mean float64) float64 {
 	if len(c.Measurements) == 1 {
-		return r.Measurements[c.Measurements[0]].Evaluation.StdErrors[j]
+		return d.Measurements[c.Measurements[0]].Evaluation.StdErrors[j]
 	}
 	squares := 0.0
 	for _, k := range c.Measurements {
-		e := &r.Measurements[k].Evaluation
+		e := &d.Measurements[k].Evaluation
 		n := float64(e.Runs)
 		if e.Runs > 1 {
 			squares += e.StdErrors[j] * e.StdErrors[j] * n * (n - 1)
@@ -380,10 +391,10 @@ func (r *Results) standardError(c *Configuration, j int, mean float64) float64 {
 }
 
 // Cost returns objective values as costs, with maximised objectives negated.
-func (r *Results) Cost(values []float64) []float64 {
+func (d *Data) Cost(values []float64) []float64 {
 	costs := slices.Clone(values)
 	for i := range costs {
-		if r.Compiled.Problem.Objectives[i].Goal == suggest.Maximize {
+		if d.Compiled.Problem.Objectives[i].Goal == suggest.Maximize {
 			costs[i] = -costs[i]
 		}
 	}
@@ -391,19 +402,19 @@ func (r *Results) Cost(values []float64) []float64 {
 }
 
 // costs returns the costs of many configurations.
-func (r *Results) costs(values [][]float64) [][]float64 {
+func (d *Data) costs(values [][]float64) [][]float64 {
 	costs := make([][]float64, len(values))
 	for i, v := range values {
-		costs[i] = r.Cost(v)
+		costs[i] = d.Cost(v)
 	}
 	return costs
 }
 
 // reference returns the reference values as costs.
-func (r *Results) reference() []float64 {
-	reference := make([]float64, len(r.Compiled.Problem.Objectives))
+func (d *Data) reference() []float64 {
+	reference := make([]float64, len(d.Compiled.Problem.Objectives))
 	for i := range reference {
-		reference[i] = r.Compiled.Problem.Objectives[i].Reference
+		reference[i] = d.Compiled.Problem.Objectives[i].Reference
 	}
-	return r.Cost(reference)
+	return d.Cost(reference)
 }

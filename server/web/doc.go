@@ -3,19 +3,24 @@
 // from the contract, called with the reader's own token, so that it can show nothing that the
 // reader may not read.
 //
-// Files:
+// Every view is in the room of its subject, with a file and a template of one name:
 //
-//   - web.go: the handler, its routes and its headers; session.go: signing in and out;
-//     errors.go: failed requests; assets.go: scripts and styles
-//   - render.go: templates and what they call; parts.go: the parts of views, by URL or live;
-//     live.go: parts sent again when the study changes
-//   - front.go, draw.go: fronts and their pictures; progress.go: the other parts of the view of a
-//     study; words.go: metrics, domains and budgets as people read them
-//   - studies.go, study.go, ...: one file for each view, with a template of the same name in
-//     templates; actions.go and queue.go: what forms and buttons do
-//   - report: the report of a study as one file, which the command line writes, too
+//   - overview: the list of studies, one study with its front and its progress, and the fronts of
+//     several studies
+//   - choose: the choice of a point of the front, and what the model has learnt
+//   - trials: trials, and what forms and buttons do
+//   - web itself: the report and /about
+//
+// The rooms stand on
+//
+//   - site: the frame that views share, with all templates, scripts and styles
+//   - words: metrics, parameters, guarantees and budgets as people read them
 //   - chart: pictures as SVG
+//   - report: the report of a study as one file, which the command line writes, too
+//   - choose/snippet: configurations to copy
 //
-// Every view works without scripts. With them (static/page.js and three small libraries, see
-// static/NOTICES.txt) parts of it stay up to date by server-sent events.
+// Tests start a server with its page by webtest.
+//
+// Every view works without scripts. With them (site/static/page.js and three small libraries, see
+// site/static/NOTICES.txt) parts of it stay up to date by server-sent events.
 package web

@@ -2,44 +2,47 @@ package web
 
 import (
 	"errors"
+	"html/template"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/status"
 
 	"github.com/dpareto/dpareto/server/web/report"
+	"github.com/dpareto/dpareto/server/web/site"
 )
 
 // reportPage is what report.html shows.
 type reportPage struct {
-	page
+	site.Page
 
 	Epsilons string // as the reader has entered them
-	Report   bare
+	Report   template.HTML
 	Download string // URL of the report as a file
 }
 
 // showReport shows the report of a study, or downloads it: /studies/{study}/report?epsilon=0.5+1&download=1.
-func (s *site) showReport(w http.ResponseWriter, r *http.Request) error {
+func (s views) showReport(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	options := report.Options{Now: s.now()}
+	options := report.Options{Now: time.Now()}
 	for _, text := range strings.FieldsFunc(query.Get("epsilon"), func(c rune) bool { return c == ' ' || c == ',' || c == ';' }) {
 		epsilon, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return inputError{errors.New("ε must be a number, is " + strconv.Quote(text))}
+			return site.Invalid(errors.New("ε must be a number, is " + strconv.Quote(text)))
 		}
 		options.Epsilons = append(options.Epsilons, epsilon)
 	}
-	frame, err := s.newPage(r, "Report")
+	frame, err := s.NewPage(r, "Report")
 	if err != nil {
 		return err
 	}
-	made, err := report.New(outgoing(r), &report.Clients{
-		Studies: s.studies, Fronts: s.fronts, Privacy: s.privacy, Releases: s.releases, Admin: s.admin,
-	}, studyName(r), options)
+	made, err := report.New(site.Outgoing(r), &report.Clients{
+		Studies: s.Studies, Fronts: s.Fronts, Privacy: s.Privacy, Releases: s.Releases, Admin: s.Admin,
+	}, site.StudyName(r), options)
 	if _, isCall := status.FromError(err); err != nil && !isCall {
-		return inputError{err}
+		return site.Invalid(err)
 	}
 	if err != nil {
 		return err
@@ -50,12 +53,12 @@ func (s *site) showReport(w http.ResponseWriter, r *http.Request) error {
 		return made.Write(w)
 	}
 	frame.View = "report"
-	p := &reportPage{page: *frame, Epsilons: query.Get("epsilon")}
+	p := &reportPage{Page: *frame, Epsilons: query.Get("epsilon")}
 	if p.Report, err = made.Body(); err != nil {
 		return err
 	}
 	query.Set("download", "1")
 	p.Download = frame.Path() + "/report?" + query.Encode()
-	s.render(w, http.StatusOK, "report", p)
+	s.Render(w, http.StatusOK, "report", p)
 	return nil
 }

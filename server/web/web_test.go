@@ -2,120 +2,234 @@ package web_test
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/structpb"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
-	"github.com/dpareto/dpareto/server/rest"
-	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
-	"github.com/dpareto/dpareto/server/web"
+	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/web/webtest"
 )
 
-// site is a server with its page.
-type site struct {
-	*httptest.Server
-
-	conn *rest.Local
-	stop func() // the server, not its page
-}
-
-// newSite starts a server with a page and an empty store.
-func newSite(t testing.TB, o server.Options) *site {
-	t.Helper()
-	db, err := bolt.Open(t.TempDir() + "/test.db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	if o.Store, err = store.New(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	srv := server.New(o)
-	t.Cleanup(srv.Close)
-	g := srv.GRPC()
-	conn, err := rest.Connect(g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		srv.Drain()
-		g.Stop()
-		_ = conn.Close()
-	})
-	handler, err := web.Handler(conn, web.Options{SignIn: o.Auth != nil})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &site{httptest.NewServer(handler), conn, srv.Drain}
-	t.Cleanup(s.Close)
-	return s
-}
-
-// get returns the body of a page, which must have a status.
-func (s *site) get(t testing.TB, path string, want int) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := s.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp.StatusCode != want {
-		t.Fatalf("GET %s: %s\n%s", path, resp.Status, body)
-	}
-	return string(body)
-}
-
-// create creates a study with two objectives and a random designer.
-func (s *site) create(t testing.TB, id string) {
-	t.Helper()
-	studies := dparetov1.NewStudyServiceClient(s.conn)
-	_, err := studies.CreateStudy(context.Background(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: simpleSpec()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func simpleSpec() *dparetov1.StudySpec {
-	reference := 1.0
-	objective := func(id string) *dparetov1.MetricSpec {
-		return &dparetov1.MetricSpec{
-			Id: id, Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE, ReferenceValue: &reference,
-			Transform: dparetov1.Transform_TRANSFORM_IDENTITY, Source: &dparetov1.MetricSpec_Reported{Reported: new(dparetov1.ReportedSource)},
-		}
-	}
-	return &dparetov1.StudySpec{
-		Parameters: []*dparetov1.ParameterSpec{{Id: "x", Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Max: 1}}, Scale: dparetov1.Scale_SCALE_LINEAR}},
-		Metrics:    []*dparetov1.MetricSpec{objective("a"), objective("b")},
-		Algorithm:  &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
-		Budget:     &dparetov1.Budget{MaxTrials: 10},
-	}
-}
-
 func TestStudies(t *testing.T) {
-	s := newSite(t, server.Options{})
-	if body := s.get(t, "/", http.StatusOK); !strings.Contains(body, "There is none yet") {
+	s := webtest.New(t, server.Options{})
+	if body := s.Get(t, "/", http.StatusOK); !strings.Contains(body, "There is none yet") {
 		t.Errorf("no studies: %s", body)
 	}
-	s.create(t, "first")
-	if body := s.get(t, "/studies", http.StatusOK); !strings.Contains(body, `href="/studies/first"`) {
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: webtest.SimpleSpec()})
+	if body := s.Get(t, "/studies", http.StatusOK); !strings.Contains(body, `href="/studies/first"`) {
 		t.Errorf("one study: %s", body)
 	}
-	if body := s.get(t, "/studies/first", http.StatusOK); !strings.Contains(body, "0 succeeded") {
+	if body := s.Get(t, "/studies/first", http.StatusOK); !strings.Contains(body, "0 succeeded") {
 		t.Errorf("study: %s", body)
 	}
-	s.get(t, "/studies/other", http.StatusNotFound)
-	s.get(t, "/elsewhere", http.StatusNotFound)
+	s.Get(t, "/studies/other", http.StatusNotFound)
+	s.Get(t, "/elsewhere", http.StatusNotFound)
+}
+
+// A seeded run has no ε, and every view says so.
+func TestSeededTrials(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: webtest.TrainedSpec()})
+	s.Train(t.Context(), t, "first", 4, true)
+	webtest.Contains(t, s.Get(t, "/studies/first/trials", http.StatusOK), "no ε holds", "seeded")
+	webtest.Contains(t, s.Get(t, "/studies/first/trials/1", http.StatusOK), "No ε holds for this run", "SEEDED")
+	webtest.Contains(t, s.Get(t, "/studies/first/trials/compare?trial=1&trial=2", http.StatusOK), "no ε holds")
+	webtest.Contains(t, s.Get(t, "/studies/first/report", http.StatusOK), "no ε holds", "have no ε, since runs were seeded", "None: runs were seeded", "!ε at most 0", "!Largest ε of one run", "SEEDED")
+}
+
+// hostileText is text that would run as a script, end an attribute or an element, or start an event.
+const hostileText = `"'></textarea></title></script><script>alert(1)</script><img src=x onerror=alert(2)>{{.}}`
+
+// Text that users write stays text in every view.
+func TestHostileText(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	ctx := t.Context()
+	spec := webtest.TrainedSpec()
+	category := hostileText + "-category"
+	spec.Parameters[2].GetCategoricalDomain().Categories = []string{category, "adam"}
+	spec.Metrics[1].Unit = `"><script>alert(1)</script>`
+	spec.Trainer = &dparetov1.TrainerSpec{Name: `"><script>alert(1)</script>`, Settings: map[string]string{`<script>k</script>`: hostileText}}
+	s.Create(ctx, t, "first", &dparetov1.Study{DisplayName: hostileText, Description: hostileText, Labels: map[string]string{"<script>a</script>": hostileText}, Spec: spec})
+	studies := dparetov1.NewStudyServiceClient(s.Conn)
+	value := 0.5
+	for range 4 {
+		created, err := studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: "studies/first", Trial: &dparetov1.Trial{
+			Parameters: map[string]*dparetov1.Value{"epochs": webtest.Whole(3), "noise": webtest.Number(1), "optimizer": webtest.Word(category)},
+			Note:       hostileText, Labels: map[string]string{"<script>b</script>": hostileText},
+			Attributes: map[string]*structpb.Value{"<script>c</script>": structpb.NewStringValue(hostileText)},
+			Artifacts: []*dparetov1.Artifact{
+				{Id: "<script>d</script>", Uri: "javascript:alert(1)"},
+				{Id: "data", Uri: "data:text/html,<script>alert(1)</script>"},
+				{Id: "upper", Uri: "JaVaScRiPt:alert(1)//https://example.org"},
+				{Id: "good", Uri: "https://example.org/model.pt"},
+			},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: hostileText})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trial := resp.GetTrials()[0]
+		request := &dparetov1.CompleteTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}
+		switch created.GetTrial().GetNumber() {
+		case 1:
+			request.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &value}}}}
+		case 2:
+			request.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: hostileText}}
+		case 3:
+			request.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: hostileText}}
+		default:
+			if _, err := studies.ReleaseTrial(ctx, &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: hostileText}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: hostileText}); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if _, err := studies.CompleteTrial(ctx, request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	query := url.QueryEscape(hostileText)
+	for path, code := range map[string]int{
+		"/studies/first": 200, "/studies/first/trials": 200, "/studies/first/trials?order_by=number&filter=" + url.QueryEscape(`note:"script"`): 200,
+		"/studies/first/trials?filter=" + query: 422, "/studies/first/trials?state=" + query: 422, "/studies/first/trials?order_by=" + query: 422, "/studies/first/trials?page_token=" + query: 422,
+		"/studies/first/trials?trail=" + query: 200, "/studies/first/trials/1": 200, "/studies/first/trials/2": 200, "/studies/first/trials/3": 200, "/studies/first/trials/4": 200,
+		"/studies/first/trials/compare?trial=1&trial=2": 200, "/studies/first/trials/compare?trial=1&trial=" + query: 422,
+		"/studies/first/queue?parameters.optimizer=" + query + "&note=" + query: 200, "/studies/first/edit": 200, "/studies/first/report": 200, "/studies/first/report?download=1": 200,
+		"/studies/first/report?epsilon=" + query: 422, "/studies/first/parts/trial-detail?trial=4": 200, "/studies/first/parts/trials-table": 200, "/studies/first/parts/trial-detail?trial=" + query: 422,
+		"/studies/first/trials/%3Cscript%3E": 422, "/about": 200,
+	} {
+		body := s.Get(t, path, code)
+		for _, evil := range []string{"<script>alert", "<script>a<", "<script>b<", "<script>c<", "<script>d<", "<script>k<", "<img", "</textarea></title>", `href="javascript`, `href="JaVa`, `href="data:`, `style=`} {
+			if strings.Contains(strings.ReplaceAll(body, "<style>", ""), evil) {
+				t.Errorf("%s: %q in\n%s", path, evil, body)
+			}
+		}
+	}
+	webtest.Contains(t, s.Get(t, "/studies/first/trials/1", http.StatusOK),
+		`<a href="https://example.org/model.pt" rel="noopener noreferrer nofollow">`, "<code>javascript:alert(1)</code>", "<code>JaVaScRiPt:alert(1)//https://example.org</code>")
+}
+
+// as returns a context for calls with a token.
+func as(t testing.TB, token string) context.Context {
+	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+}
+
+// guardedSite starts a server that knows a viewer, a worker and an administrator, with their tokens.
+func guardedSite(t *testing.T) (s *webtest.Site, tokens map[string]string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "auth.yaml")
+	tokens = make(map[string]string)
+	for name, role := range map[string]auth.Role{"viewer": auth.Viewer, "worker": auth.Worker, "admin": auth.Admin} {
+		made, token, err := auth.NewToken(auth.Credential{Name: name, Role: role})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens[name] = token
+		if err := auth.Change(file, func(all []*auth.Credential) ([]*auth.Credential, error) { return append(all, made), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known, err := auth.Open(file, auth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return webtest.New(t, server.Options{Auth: known}), tokens
+}
+
+// A reader sees the buttons of the role, and the server refuses what a role may not do.
+func TestRoles(t *testing.T) {
+	s, tokens := guardedSite(t)
+	s.Create(as(t, tokens["admin"]), t, "first", &dparetov1.Study{Spec: webtest.TrainedSpec()})
+	s.Train(as(t, tokens["worker"]), t, "first", 1, false)
+	if _, err := dparetov1.NewStudyServiceClient(s.Conn).SuggestTrials(as(t, tokens["worker"]), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	administer := []string{"/studies/first/pause", "/studies/first/resume", "/studies/first/edit", "/studies/first/budget"}
+	work := []string{"/studies/first/queue", "/studies/first/trials/1/labels", "/studies/first/trials/2/stop"}
+	form := url.Values{
+		"max_trials": {"9"}, "parameters.epochs": {"2"}, "parameters.noise": {"1"}, "parameters.optimizer": {"sgd"}, "request_id": {"r"}, "labels": {"a=b"},
+	}
+	for _, role := range []string{"viewer", "worker", "admin"} {
+		var pages strings.Builder
+		for _, path := range []string{"/studies/first", "/studies/first/trials", "/studies/first/trials/1", "/studies/first/trials/2", "/studies/first/queue", "/studies/first/edit", "/studies/first/report", "/about"} {
+			code, body, _ := s.Send(t, http.MethodGet, path, tokens[role], nil)
+			if code != http.StatusOK {
+				t.Errorf("%s: GET %s: %d", role, path, code)
+			}
+			pages.WriteString(body)
+		}
+		for _, path := range slices.Concat(administer, work) {
+			may := role == "admin" || role == "worker" && slices.Contains(work, path)
+			shown := strings.Contains(pages.String(), `action="`+path+`"`)
+			if shown != may && path != "/studies/first/resume" { // shown where the study is paused
+				t.Errorf("%s: a form for %s is shown: %v", role, path, shown)
+			}
+			form.Set("request_id", role+path)
+			if code, body, _ := s.Send(t, http.MethodPost, path, tokens[role], form); (code == http.StatusSeeOther) != may || !may && code != http.StatusForbidden {
+				t.Errorf("%s: POST %s: %d %s", role, path, code, body)
+			}
+		}
+		webtest.Contains(t, pages.String(), role+", role on the whole server: "+role)
+	}
+	if code, _, header := s.Send(t, http.MethodGet, "/about", "", nil); code != http.StatusSeeOther || header.Get("Location") != "/sign-in?next=%2Fabout" {
+		t.Errorf("without a token: %d %v", code, header)
+	}
+	if code, _, _ := s.Send(t, http.MethodPost, "/studies/first/pause", "", url.Values{}); code != http.StatusUnauthorized {
+		t.Errorf("pause without a token: %d", code)
+	}
+}
+
+// secret are studies whose results are protected: with private_mode, and with random stopping.
+func secret(t *testing.T, s *webtest.Site) {
+	t.Helper()
+	releases := dparetov1.NewReleaseServiceClient(s.Conn)
+	for name, ledger := range map[string]*dparetov1.Ledger{
+		"test":  {Records: 10_000, Epsilon: 1e6, Delta: 0.1, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
+		"train": {Records: 1, Epsilon: 1e6, Delta: 0.1, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE},
+	} {
+		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: name, Ledger: ledger}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	private := webtest.TrainedSpec()
+	private.Metrics[1].GetReported().SampleSize = 0
+	private.Budget = &dparetov1.Budget{MaxTrials: 10}
+	private.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 10_000, TestEpsilon: 1, TrainEpsilon: 50, Delta: 1e-6, MaxValues: 400}
+	private.TestLedger, private.TrainLedger = "ledgers/test", "ledgers/train"
+	s.Create(t.Context(), t, "private", &dparetov1.Study{Spec: private})
+	s.Train(t.Context(), t, "private", 3, false)
+
+	stopping := webtest.TrainedSpec()
+	stopping.Parameters = stopping.GetParameters()[:2]
+	stopping.Seed, stopping.CheckpointParameter, stopping.Budget, stopping.TrainLedger = nil, "", nil, "ledgers/train"
+	stopping.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "error"}
+	s.Create(t.Context(), t, "stopping", &dparetov1.Study{Spec: stopping})
+}
+
+// The page shows of protected studies what the contract shows, and no broken view.
+func TestProtectedStudies(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	secret(t, s)
+	webtest.Contains(t, s.Get(t, "/studies/private/trials", http.StatusOK), `id="trial-3"`)
+	webtest.Contains(t, s.Get(t, "/studies/private/trials/1", http.StatusOK), "Configuration")
+	webtest.Contains(t, s.Get(t, "/studies/private/report", http.StatusOK), "For the test records, all results together: ε at most 1", "For the training records, all results together: ε at most 50", "δ = 1e-6", "Provided that", "The ledger test must exist")
+	webtest.Contains(t, s.Get(t, "/studies/private/edit", http.StatusOK), "!another budget may depend on results")
+
+	webtest.Contains(t, s.Get(t, "/studies/stopping/trials", http.StatusOK), "shows only its best trial", "!sse-connect", "!<tbody>")
+	webtest.Contains(t, s.Get(t, "/studies/stopping/trials/1", http.StatusConflict), "shows only its best trial")
+	report := s.Get(t, "/studies/stopping/report", http.StatusOK)
+	webtest.Contains(t, report, "shows only its best trial", "a secret number, 10.00 on average", "For the training records, all results together: ε at most", "!Seed of the server", "&#34;random_stopping&#34;", "!&#34;seed&#34;")
 }

@@ -13,10 +13,15 @@ import optuna
 
 
 def main() -> None:
+    """Writes the study: STORAGE TRIALS."""
     storage, trials = sys.argv[1], int(sys.argv[2])
     draw = random.Random(1)
-    space = {name: optuna.distributions.FloatDistribution(0, 1) for name in "xyz"}
-    study = optuna.create_study(storage=storage, study_name="speed", directions=["minimize", "minimize"])
+    space: dict[str, optuna.distributions.BaseDistribution] = {
+        name: optuna.distributions.FloatDistribution(0, 1) for name in "xyz"
+    }
+    study = optuna.create_study(
+        storage=storage, study_name="speed", directions=["minimize", "minimize"]
+    )
     frozen = []
     for _ in range(trials):
         params = {name: draw.random() for name in space}

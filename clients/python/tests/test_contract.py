@@ -52,7 +52,6 @@ SERVICES = {
     "FrontService": ("fronts", front_service_pb2),
     "AnalysisService": ("analyses", analysis_service_pb2),
     "PrivacyService": ("privacy", privacy_service_pb2),
-    "AnalysisService": ("analyses", analysis_service_pb2),
     "ReleaseService": ("releases", release_service_pb2),
     "AdminService": ("admin", admin_service_pb2),
 }
@@ -656,6 +655,48 @@ def predict_metrics(caller: Caller, c: Connection, q: Any) -> None:
     ]
 
 
+def analyze_importance(caller: Caller, c: Connection, q: Any) -> Any:
+    found = caller.study(c, q.name).importance()
+    assert [x.parameter for x in found.parameters] == [
+        x.parameter for o in c.wire.reply.objectives for x in o.parameters
+    ]
+    return found.raw
+
+
+def analyze_slices(caller: Caller, c: Connection, q: Any) -> Any:
+    found = caller.study(c, q.name).slices(values(q.parameters), points=q.points)
+    assert found.params == values(c.wire.reply.parameters)
+    return found.raw
+
+
+def analyze_contour(caller: Caller, c: Connection, q: Any) -> Any:
+    found = caller.study(c, q.name).contour(
+        q.x_parameter,
+        q.y_parameter,
+        metric=q.metric,
+        params=values(q.parameters),
+        points=q.points,
+    )
+    assert [p.median for row in found.predictions for p in row] == [
+        p.median for p in c.wire.reply.predictions
+    ]
+    return found.raw
+
+
+def cross_validate(caller: Caller, c: Connection, q: Any) -> Any:
+    found = caller.study(c, q.name).cross_validate()
+    assert [p.observed for o in found.objectives for p in o.points] == [
+        p.observed for o in c.wire.reply.objectives for p in o.points
+    ]
+    return found.raw
+
+
+def forecast_gain(caller: Caller, c: Connection, q: Any) -> Any:
+    found = caller.study(c, q.name).expected_gain(q.runs)
+    assert [p.gain for p in found.points] == [p.gain.value for p in c.wire.reply.points]
+    return found.raw
+
+
 def get_privacy_ledger(caller: Caller, c: Connection, q: Any) -> Any:
     return caller.study(c, q.name).privacy_ledger(q.delta, q.metric).raw
 
@@ -726,6 +767,11 @@ OWN_WAYS: dict[str, Callable[[Caller, Connection, Any], Any]] = {
     "ListHypervolumes": list_hypervolumes,
     "QueryFront": query_front,
     "PredictMetrics": predict_metrics,
+    "AnalyzeImportance": analyze_importance,
+    "AnalyzeSlices": analyze_slices,
+    "AnalyzeContour": analyze_contour,
+    "CrossValidate": cross_validate,
+    "ForecastGain": forecast_gain,
     "GetPrivacyLedger": get_privacy_ledger,
     "ReaccountStudy": reaccount_study,
     "ComputeEpsilon": compute_epsilon,

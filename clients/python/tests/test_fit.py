@@ -29,7 +29,7 @@ def test_cross_validate(client: dpfront.Client) -> None:
     study = trained(client)
     found = study.cross_validate()
     assert found.warnings == ()
-    assert found.revision > 0
+    assert found.raw.revision > 0
     (objective,) = found.objectives
     assert objective.metric == "error"
     assert len(objective.points) == 8
@@ -85,7 +85,9 @@ def test_without_results(client: dpfront.Client) -> None:
     assert "No model yet" in str(fit)
     assert "No forecast" in str(gain)
     pytest.importorskip("pandas")
-    assert len(fit.to_dataframe()) == len(gain.to_dataframe()) == 0
+    for frame in (fit.to_dataframe(), gain.to_dataframe()):
+        assert len(frame) == 0
+        assert "NO_MODEL" in frame.attrs["warnings"][0]
     with pytest.raises(ValueError, match="nothing to compare"):
         study.plot_fit()
 

@@ -101,6 +101,7 @@ def test_inspect_notices(wheel: Path, tmp_path: Path) -> None:
     named = re.findall(r"^={80}\n(\S+) (\S+): ", notices.decode(), re.MULTILINE)
     assert ("Go", listed.split()[1]) in named
     assert not [m for m in modules if m not in named]
+    assert re.search(r"^={80}\nhtmx\.org ", notices.decode(), re.MULTILINE)
     assert not re.search(r"^\tbuild\tCGO_ENABLED=1", listed, re.MULTILINE)
 
 

@@ -39,7 +39,7 @@ func TestFrontNoise(t *testing.T) {
 func measured(goal suggest.Goal, value float64) (*fixedResults, *front.Configuration) {
 	objective := suggest.Objective{Goal: goal}
 	compiled := &spec.Study{Problem: &suggest.Problem{Objectives: []suggest.Objective{objective}}}
-	results := &front.Results{Compiled: compiled, Measurements: []front.Measured{{Evaluation: suggest.Evaluation{Runs: 1, Values: []float64{value}}}}}
+	results := &front.Results{Data: front.Data{Compiled: compiled, Measurements: []front.Measured{{Evaluation: suggest.Evaluation{Runs: 1, Values: []float64{value}}}}}}
 	return &fixedResults{Results: results, records: 100}, &front.Configuration{Point: space.Point{0}, Measurements: []int{0}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // The size of a chart in its own units; the page scales it to the room that it has.
@@ -282,13 +283,18 @@ func (c *Chart) axes(out *strings.Builder) {
 	x0, y0, x1, y1 := c.area()
 	out.WriteString(`<g class="axes" aria-hidden="true">`)
 	_, h := c.size()
-	const letter = 7.5 // width of one
+	const letter = 7.5   // width of one
+	free := math.Inf(-1) // where the last label ends
 	for _, t := range c.X.Ticks() {
 		if n := len(c.X.Categories); n > 0 {
 			t.Label = shorten(t.Label, int((x1-x0)/float64(n)/letter))
 		}
-		x := coordinate(x0 + c.X.At(t.Value)*(x1-x0))
-		fmt.Fprintf(out, `<path class="grid" d="M%s %sV%s"/><text text-anchor="middle" x="%[1]s" y="%[4]s">%[5]s</text>`, x, coordinate(y0), coordinate(y1), coordinate(y1+18), escape(t.Label))
+		at := x0 + c.X.At(t.Value)*(x1-x0)
+		fmt.Fprintf(out, `<path class="grid" d="M%s %sV%s"/>`, coordinate(at), coordinate(y0), coordinate(y1))
+		if half := letter * float64(utf8.RuneCountInString(t.Label)) / 2; at-half >= free {
+			fmt.Fprintf(out, `<text text-anchor="middle" x="%s" y="%s">%s</text>`, coordinate(at), coordinate(y1+18), escape(t.Label))
+			free = at + half + letter/2
+		}
 	}
 	for _, t := range c.Y.Ticks() {
 		if c.Y.Categories != nil {

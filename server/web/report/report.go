@@ -5,13 +5,13 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/words"
 )
 
 // Report is what is known of a study at one time.
@@ -74,11 +74,7 @@ func (r *Report) Warnings() []*dparetov1.Warning {
 }
 
 // objectives returns the coordinates of the front, in the order of the spec.
-func (r *Report) objectives() []*dparetov1.MetricSpec {
-	return slices.DeleteFunc(slices.Clone(r.study.GetSpec().GetMetrics()), func(m *dparetov1.MetricSpec) bool {
-		return m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE
-	})
-}
+func (r *Report) objectives() []*dparetov1.MetricSpec { return show.Objectives(r.study.GetSpec()) }
 
 // epsilonObjective returns the objective that is an ε, or nil.
 func epsilonObjective(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
@@ -88,14 +84,6 @@ func epsilonObjective(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
 	return nil
 }
 
-// epsilonText returns an upper bound for people.
-func epsilonText(epsilon float64) string {
-	if math.IsInf(epsilon, 1) {
-		return "no bound"
-	}
-	return show.NumberUp(epsilon)
-}
-
 // guaranteeText returns a guarantee with everything without which its ε means nothing.
 func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
 	if math.IsInf(g.GetEpsilon(), 1) {
@@ -103,20 +91,6 @@ func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
 	}
 	return fmt.Sprintf("ε at most %s, %s, %s, accountant %s", show.NumberUp(g.GetEpsilon()), show.DeltaText(g.GetDelta()),
 		show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()), show.AccountantText(g))
-}
-
-// valueText returns the value of a parameter for people.
-func valueText(v *dparetov1.Value) string {
-	switch kind := v.GetKind().(type) {
-	case *dparetov1.Value_DoubleValue:
-		return show.Number(kind.DoubleValue)
-	case *dparetov1.Value_IntValue:
-		return strconv.FormatInt(kind.IntValue, 10)
-	case *dparetov1.Value_StringValue:
-		return kind.StringValue
-	default:
-		return ""
-	}
 }
 
 // frontRow is a point of the front.
@@ -146,7 +120,7 @@ func (r *Report) FrontRows() []frontRow {
 			row.Values = append(row.Values, objectiveText(m, p.GetValues()[m.GetId()]))
 		}
 		for _, parameter := range r.study.GetSpec().GetParameters() {
-			row.Parameters = append(row.Parameters, valueText(p.GetParameters()[parameter.GetId()]))
+			row.Parameters = append(row.Parameters, words.Value(p.GetParameters()[parameter.GetId()]))
 		}
 		switch {
 		case p.GetKnee():
@@ -163,7 +137,7 @@ func (r *Report) FrontRows() []frontRow {
 func objectiveText(m *dparetov1.MetricSpec, v *dparetov1.FrontValue) string {
 	switch {
 	case m.GetComputed().GetPrivacy() != nil:
-		return epsilonText(v.GetValue())
+		return words.Epsilon(v.GetValue())
 	case v.Lower == nil || v.Upper == nil:
 		return show.Number(v.GetValue())
 	default:
@@ -191,13 +165,13 @@ func (r *Report) RecommendedRows() []recommendedRow {
 			} else if v := a.GetComputedMetrics()[m.GetId()]; v != nil && v.Value != nil {
 				text = show.Number(v.GetValue())
 				if m.GetComputed().GetPrivacy() != nil {
-					text = epsilonText(v.GetValue())
+					text = words.Epsilon(v.GetValue())
 				}
 			}
 			row.Reached = append(row.Reached, text)
 		}
 		for _, p := range r.study.GetSpec().GetParameters() {
-			row.Parameters = append(row.Parameters, valueText(a.GetParameters()[p.GetId()]))
+			row.Parameters = append(row.Parameters, words.Value(a.GetParameters()[p.GetId()]))
 		}
 		switch {
 		case !a.GetReachable():
@@ -235,7 +209,7 @@ func domain(p *dparetov1.ParameterSpec) string {
 	if c := p.GetCondition(); c != nil {
 		var values []string
 		for _, v := range c.GetValues() {
-			values = append(values, valueText(v))
+			values = append(values, words.Value(v))
 		}
 		text += ", where " + c.GetParent() + " is " + strings.Join(values, " or ")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/web/chart"
+	"github.com/dpareto/dpareto/server/web/words"
 )
 
 //go:embed report.html
@@ -28,9 +29,9 @@ var templates = template.Must(template.New("report").Funcs(template.FuncMap{
 	"domain":    domain,
 	"metric":    metricText,
 	"guarantee": guaranteeText,
-	"epsilon":   epsilonText,
+	"epsilon":   words.Epsilon,
 	"number":    show.Number,
-	"value":     valueText,
+	"value":     words.Value,
 	"up":        show.NumberUp,
 	"join":      strings.Join,
 	"time":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },

@@ -279,11 +279,15 @@ def hypervolume(message: front_service_pb2.HypervolumePoint) -> r.HypervolumePoi
     )
 
 
+def _prediction(message: trial_pb2.MetricPrediction) -> r.Prediction:
+    return r.Prediction(message.median, message.lower, message.upper)
+
+
 def predictions(
     messages: Mapping[str, trial_pb2.MetricPrediction],
 ) -> dict[str, r.Prediction]:
     """Returns predictions by metric id."""
-    return {key: r.Prediction(m.median, m.lower, m.upper) for key, m in sorted(messages.items())}
+    return {key: _prediction(m) for key, m in sorted(messages.items())}
 
 
 def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommendation:
@@ -300,54 +304,6 @@ def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommend
         runs=message.runs,
         step=message.step,
         guarantee=guarantee(message.privacy) if message.HasField("privacy") else None,
-        warnings=_warnings(message.warnings),
-    )
-
-
-def validation(message: analysis_service_pb2.CrossValidateResponse) -> r.Validation:
-    """Returns how well a model predicts."""
-    return r.Validation(
-        objectives=tuple(
-            r.ObjectiveValidation(
-                metric=o.metric,
-                points=tuple(
-                    r.ValidationPoint(
-                        trial=convert.trial_number(p.trial),
-                        step=p.step,
-                        observed=p.observed,
-                        predicted=r.Prediction(
-                            p.predicted.median, p.predicted.lower, p.predicted.upper
-                        ),
-                    )
-                    for p in o.points
-                ),
-                coverage=convert.optional(o, "coverage"),
-                r_squared=convert.optional(o, "r_squared"),
-            )
-            for o in message.objectives
-        ),
-        revision=message.revision,
-        warnings=_warnings(message.warnings),
-    )
-
-
-def expected_gain(message: analysis_service_pb2.ForecastGainResponse) -> r.ExpectedGain:
-    """Returns what the next runs are expected to gain."""
-    return r.ExpectedGain(
-        hypervolume=message.hypervolume,
-        points=tuple(
-            r.GainPoint(
-                runs=p.runs,
-                gain=p.gain.value,
-                lower=p.gain.lower,
-                upper=p.gain.upper,
-                probability=p.probability,
-                cost=convert.optional(p, "cost"),
-            )
-            for p in message.points
-        ),
-        cost_unit=message.cost_unit,
-        revision=message.revision,
         warnings=_warnings(message.warnings),
     )
 
@@ -375,10 +331,6 @@ def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.P
 
 def _estimate(message: analysis_service_pb2.IntervalEstimate) -> r.Estimate:
     return r.Estimate(message.value, message.lower, message.upper)
-
-
-def _prediction(message: trial_pb2.MetricPrediction) -> r.Prediction:
-    return r.Prediction(message.median, message.lower, message.upper)
 
 
 def importance(message: analysis_service_pb2.AnalyzeImportanceResponse) -> r.Importance:
@@ -437,6 +389,52 @@ def contour(
         y_values=tuple(convert.from_value(v) for v in message.y_values),
         predictions=tuple(tuple(_prediction(p) for p in row) for row in rows),
         epsilons=display.epsilons(study.spec.metrics),
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )
+
+
+def validation(message: analysis_service_pb2.CrossValidateResponse) -> r.Validation:
+    """Returns how well a model predicts."""
+    return r.Validation(
+        objectives=tuple(
+            r.ObjectiveValidation(
+                metric=o.metric,
+                points=tuple(
+                    r.ValidationPoint(
+                        trial=convert.trial_number(p.trial),
+                        step=p.step,
+                        observed=p.observed,
+                        predicted=_prediction(p.predicted),
+                    )
+                    for p in o.points
+                ),
+                coverage=convert.optional(o, "coverage"),
+                r_squared=convert.optional(o, "r_squared"),
+            )
+            for o in message.objectives
+        ),
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )
+
+
+def expected_gain(message: analysis_service_pb2.ForecastGainResponse) -> r.ExpectedGain:
+    """Returns what the next runs are expected to gain."""
+    return r.ExpectedGain(
+        hypervolume=message.hypervolume,
+        points=tuple(
+            r.GainPoint(
+                runs=p.runs,
+                gain=p.gain.value,
+                lower=p.gain.lower,
+                upper=p.gain.upper,
+                probability=p.probability,
+                cost=convert.optional(p, "cost"),
+            )
+            for p in message.points
+        ),
+        cost_unit=message.cost_unit,
         warnings=_warnings(message.warnings),
         raw=message,
     )

@@ -34,14 +34,17 @@ __all__ = [
     "Contour",
     "EpsilonCurve",
     "Estimate",
+    "ExpectedGain",
     "Front",
     "FrontPoint",
     "FrontValue",
+    "GainPoint",
     "Guarantee",
     "HypervolumePoint",
     "Importance",
     "LedgerInfo",
     "Measurement",
+    "ObjectiveValidation",
     "ParameterImportance",
     "PastAttempt",
     "Prediction",
@@ -57,9 +60,12 @@ __all__ = [
     "StudyChange",
     "StudyChanged",
     "StudyInfo",
+    "Tradeoff",
     "TrialChanged",
     "TrialDeleted",
     "TrialInfo",
+    "Validation",
+    "ValidationPoint",
 ]
 
 Scalar = int | float | str
@@ -534,33 +540,29 @@ class Validation(display.Shown):
 
     objectives: tuple[ObjectiveValidation, ...]
     """The measured objectives; empty without a model."""
-    revision: int
     warnings: tuple[ResultWarning, ...]
+    raw: analysis_service_pb2.CrossValidateResponse = field(repr=False, compare=False)
 
     def _card(self) -> display.Card:
         return display.validation(self)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """Returns a row for each measurement. It needs pandas."""
-        import pandas
-
-        frame: pandas.DataFrame = pandas.DataFrame(
-            [
-                {
-                    "metric": o.metric,
-                    "trial": p.trial,
-                    "step": p.step,
-                    "observed": p.observed,
-                    "predicted": p.predicted.median,
-                    "lower": p.predicted.lower,
-                    "upper": p.predicted.upper,
-                    "within": p.within,
-                }
-                for o in self.objectives
-                for p in o.points
-            ]
-        )
-        return frame
+        rows: list[dict[str, Scalar]] = [
+            {
+                "metric": o.metric,
+                "trial": p.trial,
+                "step": p.step,
+                "observed": p.observed,
+                "predicted": p.predicted.median,
+                "lower": p.predicted.lower,
+                "upper": p.predicted.upper,
+                "within": p.within,
+            }
+            for o in self.objectives
+            for p in o.points
+        ]
+        return _frame(rows, self.warnings)
 
 
 @dataclass(frozen=True)
@@ -590,18 +592,15 @@ class ExpectedGain(display.Shown):
     """After one more run, two, and so on; empty without a model."""
     cost_unit: str
     """The study's cost metric, its checkpoint parameter, or "runs"."""
-    revision: int
     warnings: tuple[ResultWarning, ...]
+    raw: analysis_service_pb2.ForecastGainResponse = field(repr=False, compare=False)
 
     def _card(self) -> display.Card:
         return display.expected_gain(self)
 
     def to_dataframe(self) -> pandas.DataFrame:
         """Returns a row for each number of runs. It needs pandas."""
-        import pandas
-
-        frame: pandas.DataFrame = pandas.DataFrame([asdict(p) for p in self.points])
-        return frame
+        return _frame([asdict(p) for p in self.points], self.warnings)
 
 
 @dataclass(frozen=True)
@@ -705,7 +704,7 @@ class Contour(display.Shown):
 
 
 def _frame(
-    rows: Sequence[Mapping[str, Scalar]],
+    rows: Sequence[Mapping[str, Any]],
     warnings: Sequence[ResultWarning],
     epsilons: Mapping[str, str] | None = None,
 ) -> pandas.DataFrame:

@@ -138,7 +138,7 @@ func analyze(ctx context.Context, call *remote.Call, f flags) error {
 // checkMetric checks the flag --metric.
 func (q *question) checkMetric() error {
 	var ids []string
-	for _, m := range view.Objectives(q.study.GetSpec()) {
+	for _, m := range show.Objectives(q.study.GetSpec()) {
 		if m.GetId() == q.flags.metric {
 			return nil
 		}

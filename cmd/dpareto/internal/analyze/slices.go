@@ -7,6 +7,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // askSlices asks for the objectives along each parameter.
@@ -43,7 +44,7 @@ func askContour(ctx context.Context, q *question) (*answer, error) {
 		return nil, err
 	}
 	metric := q.flags.metric
-	for _, m := range view.Objectives(q.study.GetSpec()) {
+	for _, m := range show.Objectives(q.study.GetSpec()) {
 		if metric == "" && m.GetReported() != nil {
 			metric = m.GetId()
 		}

@@ -16,7 +16,7 @@ import (
 // two objectives; a study with one is drawn against itself.
 func Figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.Trial) *plot.Figure {
 	spec := study.GetSpec()
-	objectives := view.Objectives(spec)
+	objectives := show.Objectives(spec)
 	x := objectives[0]
 	y := objectives[min(1, len(objectives)-1)]
 	f := &plot.Figure{

@@ -19,6 +19,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
@@ -105,7 +106,7 @@ func (r *remeasurement) choose() {
 // costs returns the objectives in their order, negated if they are to be maximised.
 func (r *remeasurement) costs(value func(id string) float64) []float64 {
 	var costs []float64
-	for _, m := range view.Objectives(r.study.GetSpec()) {
+	for _, m := range show.Objectives(r.study.GetSpec()) {
 		v := value(m.GetId())
 		if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
 			v = -v
@@ -242,7 +243,7 @@ func (r *remeasurement) result() *Comparison {
 		for id, v := range p.GetParameters() {
 			point.Parameters[id] = view.Value(v)
 		}
-		for _, m := range view.Objectives(r.study.GetSpec()) {
+		for _, m := range show.Objectives(r.study.GetSpec()) {
 			v := p.GetValues()[m.GetId()]
 			value := comparedValue{Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper}
 			if m.GetComputed() == nil {

@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // spread returns a front with at most n of its points, at least 2, in their order. They stand for the
@@ -60,7 +60,7 @@ func spread(spec *dparetov1.StudySpec, front *dparetov1.Front, n int) *dparetov1
 // objective's transform.
 func scaled(spec *dparetov1.StudySpec, front *dparetov1.Front) [][]float64 {
 	var all [][]float64
-	for _, m := range view.Objectives(spec) {
+	for _, m := range show.Objectives(spec) {
 		values := make([]float64, len(front.GetPoints()))
 		for i, p := range front.GetPoints() {
 			values[i] = p.GetValues()[m.GetId()].GetValue()

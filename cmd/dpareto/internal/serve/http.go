@@ -185,7 +185,7 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, listener net.
 }
 
 // unread are the connections on which nothing was read yet. Browsers open such ahead of requests, and
-// a server that stops would wait for them.
+// [http.Server.Shutdown] waits five seconds for them.
 type unread struct {
 	mu   sync.Mutex
 	open map[net.Conn]bool

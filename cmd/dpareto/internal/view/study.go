@@ -1,7 +1,6 @@
 package view
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -251,13 +250,6 @@ func bounds(b *dparetov1.MetricBounds) string {
 		parts = append(parts, "at most "+show.Plain(b.GetMax()))
 	}
 	return " must be " + strings.Join(parts, " and ")
-}
-
-// Objectives returns the objectives of a study.
-func Objectives(spec *dparetov1.StudySpec) []*dparetov1.MetricSpec {
-	return slices.DeleteFunc(slices.Clone(spec.GetMetrics()), func(m *dparetov1.MetricSpec) bool {
-		return m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE
-	})
 }
 
 // Title returns the name of a study for headings, labelled if its data are generated.

@@ -1,0 +1,462 @@
+package choose
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
+	"github.com/dpareto/dpareto/server/web/choose/snippet"
+	"github.com/dpareto/dpareto/server/web/site"
+	"github.com/dpareto/dpareto/server/web/words"
+)
+
+// settingValue is the setting of the bound.
+const settingValue = "value"
+
+// choosePage is what choose.html shows. Chooser is empty until it is loaded: it may need a new fit of
+// the model, which the page does not wait for.
+type choosePage struct {
+	site.Page
+
+	Query   url.Values
+	Bounds  []tab
+	Chooser template.HTML
+}
+
+// tab leads to a view with another setting.
+type tab struct {
+	Label, Link string
+	Current     bool
+}
+
+// showChoose lets the reader choose a point of the front:
+// /studies/{study}/choose?bound=METRIC&value=X&confidence=P&optimize=METRIC&measured=1. With wait=1
+// the answer is part of the page, for readers without scripts.
+func (s views) showChoose(w http.ResponseWriter, r *http.Request) error {
+	frame, err := s.NewPage(r, "Choose a point")
+	if err != nil {
+		return err
+	}
+	frame.View = "choose"
+	p := &choosePage{Page: *frame, Query: r.URL.Query()}
+	bound := boundOf(frame.Study.GetSpec(), p.Query)
+	for _, m := range show.Objectives(frame.Study.GetSpec()) {
+		p.Bounds = append(p.Bounds, tab{m.GetId(), "?bound=" + url.QueryEscape(m.GetId()), m == bound})
+	}
+	if p.Query.Get("wait") != "" {
+		if p.Chooser, err = s.Part(site.Outgoing(r), "chooser", &site.PartRequest{Study: site.StudyName(r), Query: p.Query}); err != nil {
+			return err
+		}
+	}
+	s.Render(w, http.StatusOK, "choose", p)
+	return nil
+}
+
+// chooserData is what the part "chooser" shows: the form and the first answer.
+type chooserData struct {
+	Study    *dparetov1.Study
+	Bound    *dparetov1.MetricSpec
+	Optimize []string // the other objectives, if there are several
+	Slider   slider
+	Choice   *choiceData
+	Ledger   string // what the whole search has cost
+	Privacy  string // what the ε of the study means
+}
+
+// ViewURL is the address of the view with these settings.
+func (d *chooserData) ViewURL() string { return d.Choice.ViewURL() }
+
+// slider is the range of the bound.
+type slider struct {
+	Min, Max float64
+	Log      bool
+	At       float64 // in [0, 1000]
+}
+
+// chooserPart makes the part "chooser".
+func (s views) chooserPart(ctx context.Context, r *site.PartRequest) (any, error) {
+	return s.chooser(ctx, r)
+}
+
+func (s views) chooser(ctx context.Context, r *site.PartRequest) (*chooserData, error) {
+	choice, err := s.choice(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	spec := choice.Study.GetSpec()
+	d := &chooserData{
+		Study: choice.Study, Bound: choice.Bound, Choice: choice,
+		Ledger: s.ledgerLine(ctx, choice.Study), Privacy: show.PrivacyStatement(spec),
+	}
+	if others := show.Objectives(spec); len(others) > 2 {
+		for _, m := range others {
+			if m.GetId() != d.Bound.GetId() {
+				d.Optimize = append(d.Optimize, m.GetId())
+			}
+		}
+	}
+	d.Slider = newSlider(d.Bound, choice.front, choice.Value)
+	return d, nil
+}
+
+// newSlider returns the slider over the values of a metric on the front.
+func newSlider(bound *dparetov1.MetricSpec, points []*dparetov1.FrontPoint, value float64) slider {
+	values := valuesAt(points, bound.GetId())
+	if len(values) == 0 {
+		return slider{}
+	}
+	s := slider{Min: slices.Min(values), Max: slices.Max(values)}
+	s.Log = bound.GetTransform() == dparetov1.Transform_TRANSFORM_LOG && s.Min > 0
+	share := (value - s.Min) / (s.Max - s.Min)
+	if s.Log {
+		share = math.Log(value/s.Min) / math.Log(s.Max/s.Min)
+	}
+	if !math.IsNaN(share) {
+		s.At = math.Round(1000 * max(0, min(1, share)))
+	}
+	return s
+}
+
+// valuesAt returns the finite values of a metric on the front.
+func valuesAt(points []*dparetov1.FrontPoint, metric string) []float64 {
+	var values []float64
+	for _, p := range points {
+		if v := p.GetValues()[metric]; v != nil && !math.IsNaN(v.GetValue()) && !math.IsInf(v.GetValue(), 0) {
+			values = append(values, v.GetValue())
+		}
+	}
+	return values
+}
+
+// choiceData is what the part "choice" shows: the recommended configuration and what is known of it.
+type choiceData struct {
+	Study      *dparetov1.Study
+	Bound      *dparetov1.MetricSpec
+	Relation   string // ≤ or ≥
+	Value      float64
+	Text       string // of the value, for the field
+	Confidence float64
+	Measured   bool // only what was measured
+	Answer     *dparetov1.QueryFrontResponse
+	Objectives []expectation
+	Doubling   string // what twice the ε would buy
+	Picture    template.HTML
+	Epsilon    *dparetov1.PrivacyGuarantee
+	Tradeoff   *tradeoffData
+	Problem    string // why there is no trade-off
+	Entries    []snippet.Entry
+	Copies     []copied
+	CanQueue   bool
+	RequestID  string
+	settings   url.Values
+	front      []*dparetov1.FrontPoint
+}
+
+// copied is the configuration in one format.
+type copied struct{ ID, Label, Text string }
+
+// expectation is what is expected of one objective.
+type expectation struct {
+	Metric     *dparetov1.MetricSpec
+	Prediction *dparetov1.MetricPrediction // nil for computed ones
+	Computed   *dparetov1.MetricValue
+}
+
+// ViewURL is the address of the view with these settings.
+func (d *choiceData) ViewURL() string {
+	return "/studies/" + site.ID(d.Study.GetName()) + "/choose?" + d.settings.Encode()
+}
+
+// choicePart makes the part "choice".
+func (s views) choicePart(ctx context.Context, r *site.PartRequest) (any, error) {
+	return s.choice(ctx, r)
+}
+
+// boundOf returns the objective that the reader moves along: the one asked for, ε, or the first.
+func boundOf(spec *dparetov1.StudySpec, query url.Values) *dparetov1.MetricSpec {
+	all := show.Objectives(spec)
+	if i := slices.IndexFunc(all, func(m *dparetov1.MetricSpec) bool { return m.GetId() == query.Get("bound") }); i >= 0 {
+		return all[i]
+	}
+	if epsilon := show.PrivacyMetric(spec); slices.Contains(all, epsilon) {
+		return epsilon
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
+}
+
+func (s views) choice(ctx context.Context, r *site.PartRequest) (*choiceData, error) {
+	study, err := s.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: r.Study})
+	if err != nil {
+		return nil, err
+	}
+	front, err := s.Fronts.GetFront(ctx, &dparetov1.GetFrontRequest{Name: r.Study, Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
+	if err != nil {
+		return nil, err
+	}
+	d := &choiceData{
+		Study: study.GetStudy(), Bound: boundOf(study.GetStudy().GetSpec(), r.Query), Relation: "≤", Confidence: 0.5,
+		Measured: r.Query.Get("measured") != "", RequestID: site.NewRequestID(), front: front.GetFront().GetPoints(),
+	}
+	if d.Bound.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+		d.Relation = "≥"
+	}
+	if err := d.read(r.Query); err != nil {
+		return nil, err
+	}
+	query := &dparetov1.QueryFrontRequest{
+		Name: r.Study, Bounds: map[string]float64{d.Bound.GetId(): d.Value}, Confidence: d.Confidence,
+		Optimize: r.Query.Get("optimize"), MeasuredOnly: d.Measured,
+	}
+	if d.Answer, err = s.Fronts.QueryFront(ctx, query); err != nil {
+		return nil, err
+	}
+	d.settings = url.Values{"bound": {d.Bound.GetId()}, settingValue: {d.Text}, "confidence": {show.Plain(d.Confidence)}}
+	for _, name := range []string{"optimize", "measured"} {
+		if v := r.Query.Get(name); v != "" {
+			d.settings.Set(name, v)
+		}
+	}
+	if len(d.Answer.GetParameters()) == 0 {
+		return d, nil // nothing is known yet: a warning says so
+	}
+	info, err := s.Admin.GetServerInfo(ctx, &dparetov1.GetServerInfoRequest{Study: r.Study})
+	if err != nil {
+		return nil, err
+	}
+	d.CanQueue = (&site.Page{Role: info.GetCallerRole()}).CanWork()
+	s.explain(ctx, d, query)
+	return d, nil
+}
+
+// read reads the settings. The value is by default that of the knee of the front, or of its middle
+// point.
+func (d *choiceData) read(query url.Values) error {
+	d.Value = 1
+	if values := valuesAt(d.front, d.Bound.GetId()); len(values) > 0 {
+		d.Value = values[len(values)/2]
+	}
+	if i := slices.IndexFunc(d.front, (*dparetov1.FrontPoint).GetKnee); i >= 0 {
+		d.Value = d.front[i].GetValues()[d.Bound.GetId()].GetValue()
+	}
+	d.Value = d.loosened(d.Value)
+	d.Text = show.Plain(d.Value)
+	for _, field := range []struct {
+		name string
+		to   *float64
+	}{{settingValue, &d.Value}, {"confidence", &d.Confidence}} {
+		text := query.Get(field.name)
+		if text == "" {
+			continue
+		}
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return site.Invalid(fmt.Errorf("%s: must be a number, is %q", field.name, text))
+		}
+		*field.to = x
+	}
+	if query.Get(settingValue) != "" {
+		d.Text = query.Get(settingValue)
+	}
+	return nil
+}
+
+// loosened returns a bound with few digits that the value meets.
+func (d *choiceData) loosened(value float64) float64 {
+	text := show.NumberUp(value)
+	if d.Bound.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+		text = show.NumberDown(value)
+	}
+	if rounded, err := strconv.ParseFloat(text, 64); err == nil {
+		return rounded
+	}
+	return value
+}
+
+// explain adds what follows from the recommendation.
+func (s views) explain(ctx context.Context, d *choiceData, query *dparetov1.QueryFrontRequest) {
+	spec := d.Study.GetSpec()
+	for _, m := range show.Objectives(spec) {
+		d.Objectives = append(d.Objectives, expectation{m, d.Answer.GetPredictions()[m.GetId()], d.Answer.GetComputedMetrics()[m.GetId()]})
+	}
+	d.Epsilon = d.Answer.GetPrivacy()
+	d.Doubling = s.doubling(ctx, d, query)
+	d.Picture = d.picture()
+	if p := show.PrivacyMetric(spec).GetComputed().GetPrivacy(); p != nil {
+		resp, err := s.Privacy.ComputeTradeoff(ctx, &dparetov1.ComputeTradeoffRequest{Privacy: p, Parameters: d.Answer.GetParameters()})
+		if err != nil {
+			d.Problem = site.Message(err)
+		} else {
+			d.Tradeoff = newTradeoff(resp)
+		}
+	}
+	d.Entries = snippet.Entries(spec.GetParameters(), d.Answer.GetParameters())
+	d.Copies = []copied{
+		{"copy-yaml", "YAML", snippet.YAML(d.Entries)},
+		{"copy-json", "JSON", snippet.JSON(d.Entries)},
+		{"copy-python", "Python", snippet.Python(d.Entries)},
+		{"copy-command", "Command that queues it", snippet.Command(site.ID(d.Study.GetName()), d.Entries)},
+	}
+}
+
+// doubling says what twice the ε of the recommendation would buy. Of the difference of two predictions
+// only the intervals of both are known; each holds with 90 %, both with at least 80 %.
+func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.QueryFrontRequest) string {
+	epsilon, gained := show.PrivacyMetric(d.Study.GetSpec()), d.Answer.GetOptimize()
+	if !slices.Contains(show.Objectives(d.Study.GetSpec()), epsilon) {
+		return ""
+	}
+	if gained == epsilon.GetId() {
+		gained = d.Bound.GetId()
+	}
+	limit := 2 * d.Epsilon.GetEpsilon()
+	if d.Bound == epsilon {
+		limit = 2 * d.Value
+	}
+	before := d.Answer.GetPredictions()[gained]
+	if before == nil || !(limit > 0) || math.IsInf(limit, 0) {
+		return ""
+	}
+	twice, err := s.Fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{
+		Name: query.GetName(), Bounds: map[string]float64{epsilon.GetId(): limit}, Confidence: query.GetConfidence(), Optimize: gained, MeasuredOnly: query.GetMeasuredOnly(),
+	})
+	if err != nil {
+		return site.Message(err)
+	}
+	after := twice.GetPredictions()[gained]
+	if after == nil || !twice.GetReachable() {
+		return ""
+	}
+	return fmt.Sprintf("With an ε of at most %s, %s is expected to be %s in place of %s: a difference of %s, between %s and %s with at least 80 %% by the model.",
+		show.NumberUp(limit), gained, show.Number(after.GetMedian()), show.Number(before.GetMedian()), signed(after.GetMedian()-before.GetMedian()),
+		signed(after.GetLower()-before.GetUpper()), signed(after.GetUpper()-before.GetLower()))
+}
+
+// signed returns a difference with its sign.
+func signed(x float64) string {
+	if x > 0 {
+		return "+" + show.Number(x)
+	}
+	return show.Number(x)
+}
+
+// scaleOf returns the scale of an axis for an objective.
+func scaleOf(t dparetov1.Transform) chart.Scale {
+	switch t {
+	case dparetov1.Transform_TRANSFORM_LOG:
+		return chart.Log
+	case dparetov1.Transform_TRANSFORM_LOGIT:
+		return chart.Logit
+	default:
+		return chart.Linear
+	}
+}
+
+// picture draws the front with the chosen point.
+func (d *choiceData) picture() template.HTML {
+	all := show.Objectives(d.Study.GetSpec())
+	i := slices.IndexFunc(all, func(m *dparetov1.MetricSpec) bool { return m != d.Bound && m.GetId() == d.Answer.GetOptimize() })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(m *dparetov1.MetricSpec) bool { return m != d.Bound })
+	}
+	if i < 0 {
+		return ""
+	}
+	x, y := d.Bound, all[i]
+	of := func(m *dparetov1.MetricSpec) (value, lower, upper float64) {
+		if p := d.Answer.GetPredictions()[m.GetId()]; p != nil {
+			return p.GetMedian(), p.GetLower(), p.GetUpper()
+		}
+		v := d.Answer.GetComputedMetrics()[m.GetId()].GetValue()
+		return v, v, v
+	}
+	atX, _, _ := of(x)
+	atY, lower, upper := of(y)
+	points := make([]chart.Point, 0, len(d.front))
+	for _, p := range d.front {
+		points = append(points, chart.Point{X: p.GetValues()[x.GetId()].GetValue(), Y: p.GetValues()[y.GetId()].GetValue()})
+	}
+	slices.SortFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
+	c := &chart.Chart{
+		ID: "chosen", Title: "The chosen point on the posterior front",
+		Description: fmt.Sprintf("%s against %s; the chosen point at %s and %s.", y.GetId(), x.GetId(), show.Number(atX), show.Number(atY)),
+		X:           chart.Fit(x.GetId(), scaleOf(x.GetTransform()), append(valuesAt(d.front, x.GetId()), atX)...),
+		Y:           chart.Fit(y.GetId(), scaleOf(y.GetTransform()), append(valuesAt(d.front, y.GetId()), atY, lower, upper)...),
+	}
+	if len(all) == 2 && x.GetGoal() == dparetov1.Goal_GOAL_MINIMIZE {
+		c.Steps("", points)
+	}
+	c.Dots("", points)
+	c.Marks("second", "diamond", []chart.Mark{{
+		Point: chart.Point{X: atX, Y: atY}, Lower: lower, Upper: upper, ID: "chosen-point",
+		Label: fmt.Sprintf("Chosen: %s %s, %s %s, 90 %% interval %s to %s", x.GetId(), show.Number(atX), y.GetId(), show.Number(atY), show.Number(lower), show.Number(upper)),
+	}})
+	return c.SVG()
+}
+
+// tradeoffData is what an ε means for an attacker.
+type tradeoffData struct {
+	Points            []*dparetov1.TradeoffPoint
+	AtHundredth, At10 float64 // largest true positive rates at false positive rates of 1 % and 10 %
+	Exact             bool
+	Picture           template.HTML
+}
+
+func newTradeoff(resp *dparetov1.ComputeTradeoffResponse) *tradeoffData {
+	d := &tradeoffData{Points: resp.GetPoints(), AtHundredth: 1, At10: 1, Exact: resp.GetExactProfile()}
+	curve := make([]chart.Point, 0, len(d.Points))
+	for _, p := range d.Points {
+		curve = append(curve, chart.Point{X: p.GetFalsePositiveRate(), Y: p.GetTruePositiveRate()})
+		switch p.GetFalsePositiveRate() {
+		case 0.01:
+			d.AtHundredth = p.GetTruePositiveRate()
+		case 0.1:
+			d.At10 = p.GetTruePositiveRate()
+		}
+	}
+	c := &chart.Chart{
+		ID: "tradeoff", Title: "Best attack on one record",
+		Description: "Upper bound of the true positive rate over the false positive rate; the dashed line is guessing.",
+		X:           chart.Axis{Label: "false positive rate", Max: 1}, Y: chart.Axis{Label: "true positive rate, upper bound", Max: 1},
+	}
+	c.Line("reference", []chart.Point{{}, {X: 1, Y: 1}})
+	c.Line("", curve)
+	c.Marks("", "circle", []chart.Mark{
+		{Point: chart.Point{X: 0.01, Y: d.AtHundredth}, ID: "tradeoff-1", Label: "False positive rate 1 %: at most " + words.PercentUp(d.AtHundredth) + " are found"},
+		{Point: chart.Point{X: 0.1, Y: d.At10}, ID: "tradeoff-10", Label: "False positive rate 10 %: at most " + words.PercentUp(d.At10) + " are found"},
+	})
+	d.Picture = c.SVG()
+	return d
+}
+
+// ledgerLine says what the whole search has cost. It is empty for studies without privacy.
+func (s views) ledgerLine(ctx context.Context, study *dparetov1.Study) string {
+	if show.PrivacyMetric(study.GetSpec()) == nil {
+		return ""
+	}
+	ledger, err := s.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: study.GetName()})
+	switch {
+	case err != nil:
+		return site.Message(err)
+	case show.IsSeeded(ledger.GetWarnings()):
+		return "Runs of the search were seeded: no ε holds for all of it together."
+	case ledger.GetRuns() == 0:
+		return "No run has touched the data yet."
+	}
+	g := ledger.GetComposed()
+	if math.IsInf(g.GetEpsilon(), 1) {
+		return fmt.Sprintf("No bound is known of the ε of all %d runs of the search together.", ledger.GetRuns())
+	}
+	return fmt.Sprintf("All %d runs of the search together: %s, an upper bound.", ledger.GetRuns(), words.Guarantee(g))
+}

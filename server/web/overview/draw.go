@@ -1,0 +1,336 @@
+package overview
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
+	"github.com/dpareto/dpareto/server/web/site"
+	"github.com/dpareto/dpareto/server/web/words"
+)
+
+// chartScale returns the scale with a name.
+func chartScale(name string) chart.Scale {
+	return map[string]chart.Scale{scaleLog: chart.Log, scaleLogit: chart.Logit}[name]
+}
+
+// axis returns an axis that shows values, within the bounds of its settings.
+func (a *axisSettings) axis(values []float64) chart.Axis {
+	axis := chart.Fit(words.Metric(a.Metric), chartScale(a.Scale), values...)
+	if !math.IsNaN(a.Bounds[0]) {
+		axis.Min = a.Bounds[0]
+		if axis.Max <= axis.Min {
+			axis.Max = axis.Min + max(1e-9, math.Abs(axis.Min)*0.1)
+		}
+	}
+	if !math.IsNaN(a.Bounds[1]) {
+		axis.Max = a.Bounds[1]
+		if axis.Min >= axis.Max {
+			axis.Min = axis.Max - max(1e-9, math.Abs(axis.Max)*0.1)
+		}
+	}
+	if axis.Scale != chart.Linear && math.IsNaN(axis.Scale.Place(axis.Min)) {
+		axis.Scale = chart.Linear
+	}
+	return axis
+}
+
+// extent returns the values of an objective that a picture has room for: all that are known, and the
+// reference value unless it would squeeze the others into less than half of the axis.
+func (d *frontData) extent(a *axisSettings) []float64 {
+	values := append(frontValues(d.Observed, a.Metric), frontValues(d.Posterior, a.Metric)...)
+	with := append(slices.Clone(values), a.Metric.GetReferenceValue())
+	scale := chartScale(a.Scale)
+	room := func(values []float64) float64 {
+		axis := chart.Fit("", scale, values...)
+		return scale.Place(axis.Max) - scale.Place(axis.Min)
+	}
+	if len(values) > 1 && room(with) > 2*room(values) {
+		return values
+	}
+	return with
+}
+
+// frontValues returns the values of an objective at the points of a front and beside it, and the ends
+// of their intervals.
+func frontValues(front *dparetov1.Front, m *dparetov1.MetricSpec) []float64 {
+	var values []float64
+	for _, p := range front.GetPoints() {
+		v := p.GetValues()[m.GetId()]
+		values = append(values, v.GetValue())
+		if v.Lower != nil && v.Upper != nil {
+			values = append(values, v.GetLower(), v.GetUpper())
+		}
+	}
+	for _, o := range front.GetOthers() {
+		values = append(values, o.GetValues()[m.GetId()])
+	}
+	return values
+}
+
+// best returns the end of an axis at which an objective is best.
+func best(m *dparetov1.MetricSpec, a *chart.Axis) float64 {
+	if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+		return a.Max
+	}
+	return a.Min
+}
+
+// plane draws the front in the plane of two objectives.
+func (d *frontData) plane(chartID string, i, j int) *chart.Chart {
+	all := d.Objectives()
+	x, y := all[i], all[j]
+	c := &chart.Chart{
+		ID: chartID, Title: "Front: " + words.Metric(y) + " over " + words.Metric(x), Description: d.Description(),
+		X: d.Settings.Axes[i].axis(d.extent(&d.Settings.Axes[i])), Y: d.Settings.Axes[j].axis(d.extent(&d.Settings.Axes[j])),
+	}
+	c.Rectangle("reference", chart.Point{X: x.GetReferenceValue(), Y: y.GetReferenceValue()},
+		chart.Point{X: best(x, &c.X), Y: best(y, &c.Y)}, "Within the anti-ideal values")
+	d.cloud(c, x, y)
+	if d.Posterior != nil {
+		if d.Settings.Kind == kindBoth {
+			drawFront(c, d.Study, d.Observed, frontStyle{id: chartID + "-observed", class: comparedClasses[1], shape: comparedShapes[1], x: x, y: y, line: len(all) == 2})
+		}
+		drawFront(c, d.Study, d.Posterior, frontStyle{id: chartID, shape: comparedShapes[0], x: x, y: y, line: len(all) == 2, means: true})
+	} else {
+		drawFront(c, d.Study, d.Observed, frontStyle{id: chartID + "-observed", class: comparedClasses[1], shape: comparedShapes[1], x: x, y: y, line: len(all) == 2})
+	}
+	return c
+}
+
+// cloud draws the configurations beside the front, and what runs have measured so far.
+func (d *frontData) cloud(c *chart.Chart, x, y *dparetov1.MetricSpec) {
+	var others, onTheWay []chart.Point
+	for _, o := range d.Observed.GetOthers() {
+		p := chart.Point{X: o.GetValues()[x.GetId()], Y: o.GetValues()[y.GetId()]}
+		if o.GetIntermediate() {
+			onTheWay = append(onTheWay, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	c.Dots("minor", onTheWay)
+	c.Dots("", others)
+	var running []chart.Mark
+	for _, t := range d.Running {
+		m := lastMeasurement(t)
+		vx, okX := valueAt(t, m, x)
+		vy, okY := valueAt(t, m, y)
+		if okX && okY {
+			label := fmt.Sprintf("Trial %s runs: at step %d %s %s, %s %s; %s", site.ID(t.GetName()), m.GetStep(), words.Metric(x), words.MetricValue(x, vx), words.Metric(y), words.MetricValue(y, vy), words.Configuration(d.Study.GetSpec(), t.GetParameters()))
+			running = append(running, chart.Mark{Point: chart.Point{X: vx, Y: vy}, Lower: vy, Upper: vy, Label: label, Link: trialPath(t.GetName()), ID: c.ID + "-runs-" + site.ID(t.GetName())})
+		}
+	}
+	c.Marks("third open", "diamond", thin(running, maxFocusable))
+}
+
+// lastMeasurement returns the last measurement of a trial that runs, nil without any.
+func lastMeasurement(t *dparetov1.Trial) *dparetov1.Measurement {
+	if n := len(t.GetMeasurements()); n > 0 {
+		return t.GetMeasurements()[n-1]
+	}
+	return nil
+}
+
+// valueAt returns the value of a metric at a measurement; only the computed ones of studies without
+// steps are those of the trial itself.
+func valueAt(t *dparetov1.Trial, m *dparetov1.Measurement, metric *dparetov1.MetricSpec) (float64, bool) {
+	if m == nil {
+		return 0, false
+	}
+	v, ok := m.GetMetrics()[metric.GetId()]
+	if !ok && m.GetStep() == 0 {
+		v, ok = t.GetComputedMetrics()[metric.GetId()]
+	}
+	return v.GetValue(), ok && v.Value != nil
+}
+
+// frontStyle is how a front is drawn.
+type frontStyle struct {
+	id, class, shape string
+	x, y             *dparetov1.MetricSpec
+	line             bool   // a staircase through the points
+	means            bool   // what was measured at each point beside what the model says
+	prefix           string // of every label
+}
+
+// drawFront draws a front. The staircase goes through all of its points that count.
+func drawFront(c *chart.Chart, study *dparetov1.Study, front *dparetov1.Front, s frontStyle) {
+	place := func(p *dparetov1.FrontPoint) chart.Point {
+		return chart.Point{X: p.GetValues()[s.x.GetId()].GetValue(), Y: p.GetValues()[s.y.GetId()].GetValue()}
+	}
+	var stairs, means []chart.Point
+	var marks []chart.Mark
+	for _, p := range front.GetPoints() {
+		stairs = append(stairs, place(p))
+	}
+	if s.line {
+		c.Stairs(s.class, stairs, s.y.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE)
+	}
+	for _, p := range thin(front.GetPoints(), maxFocusable) {
+		v := p.GetValues()[s.y.GetId()]
+		if v.Observed != nil {
+			means = append(means, chart.Point{X: p.GetValues()[s.x.GetId()].GetValue(), Y: v.GetObserved()})
+		}
+		mark := chart.Mark{
+			Point: place(p), Label: s.prefix + pointText(study, p), Link: trialPath(p.GetTrial()),
+			ID: s.id + "-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10),
+		}
+		if s.means || s.prefix != "" {
+			mark.Link = choosePath(study, p)
+		}
+		if v.Lower != nil && v.Upper != nil {
+			mark.Lower, mark.Upper = v.GetLower(), v.GetUpper()
+		}
+		if isRemeasured(p) {
+			mark.Class = "again"
+		}
+		marks = append(marks, mark)
+	}
+	if s.means {
+		c.Dots("means", means)
+	}
+	c.Marks(s.class, s.shape, marks)
+}
+
+// Description says what is to be seen.
+func (d *frontData) Description() string {
+	front, kind := d.Front(), "observed"
+	if d.IsPosterior() {
+		kind = "posterior"
+	}
+	return fmt.Sprintf("The %s front has %d points chosen among %d configurations. The table after the picture lists them.", kind, len(front.GetPoints()), front.GetCandidates())
+}
+
+// pairs draws a front of three or more objectives: each pair of them, and parallel coordinates.
+func (d *frontData) pairs() template.HTML {
+	var out strings.Builder
+	out.WriteString(`<div class="columns">`)
+	for i := range d.Objectives() {
+		for j := range i {
+			out.WriteString(string(d.plane(fmt.Sprintf("front-%d-%d", j, i), j, i).SVG()))
+		}
+	}
+	out.WriteString(`</div>`)
+	out.WriteString(string(d.parallel().SVG()))
+	return template.HTML(out.String()) //nolint:gosec // made of pictures
+}
+
+// maxCoordinates is the number of axes that parallel coordinates have room for.
+const maxCoordinates = 10
+
+// parallel draws the points of the front over parallel axes of the objectives and the parameters.
+func (d *frontData) parallel() *chart.Chart {
+	points := thin(d.Front().GetPoints(), maxFocusable)
+	columns := d.coordinates(points)
+	names := make([]string, len(columns))
+	for i := range columns {
+		names[i] = columns[i].name
+	}
+	c := &chart.Chart{
+		ID: "parallel", Title: "Parallel coordinates of the front", Class: "parallel",
+		Description: "Each line is a point of the front; it crosses the axis of each objective and parameter at its value.",
+		X:           chart.Categorical("", names), Y: chart.Axis{Min: -0.12, Max: 1.12, Categories: []string{}},
+	}
+	var marks []chart.Mark
+	for k, p := range points {
+		var line []chart.Point
+		for i := range columns {
+			line = append(line, chart.Point{X: float64(i), Y: columns[i].axis.At(columns[i].values[k])})
+		}
+		c.Line("thin", line)
+		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p), Link: trialPath(p.GetTrial()), ID: "parallel-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10)})
+	}
+	for i := range columns {
+		c.Text("tick", "middle", chart.Point{X: float64(i), Y: -0.09}, columns[i].low)
+		c.Text("tick", "middle", chart.Point{X: float64(i), Y: 1.05}, columns[i].high)
+	}
+	c.Marks("", "circle", marks)
+	return c
+}
+
+// coordinate is one axis of parallel coordinates.
+type coordinate struct {
+	name, low, high string
+	axis            chart.Axis
+	values          []float64 // of the points; NaN where a point has none
+}
+
+// coordinates returns the axes of parallel coordinates of points.
+func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
+	var columns []coordinate
+	add := func(name string, scale chart.Scale, categories []string, value func(*dparetov1.FrontPoint) float64) {
+		column := coordinate{name: short(name)}
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, p := range points {
+			v := value(p)
+			column.values = append(column.values, v)
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				low, high = min(low, v), max(high, v)
+			}
+		}
+		if categories != nil {
+			column.axis = chart.Categorical("", categories)
+			column.low, column.high = short(categories[0]), short(categories[len(categories)-1])
+		} else {
+			column.axis = chart.Fit("", scale, column.values...)
+			if low <= high {
+				column.low, column.high = show.Number(low), show.Number(high)
+			}
+		}
+		if len(columns) < maxCoordinates {
+			columns = append(columns, column)
+		}
+	}
+	for i, m := range d.Objectives() {
+		add(words.Metric(m), chartScale(d.Settings.Axes[i].Scale), nil, func(p *dparetov1.FrontPoint) float64 { return p.GetValues()[m.GetId()].GetValue() })
+	}
+	for _, p := range d.Study.GetSpec().GetParameters() {
+		scale := chart.Linear
+		if p.GetScale() == dparetov1.Scale_SCALE_LOG {
+			scale = chart.Log
+		}
+		categories := p.GetCategoricalDomain().GetCategories()
+		add(p.GetId(), scale, categories, func(point *dparetov1.FrontPoint) float64 {
+			return valueNumber(point.GetParameters()[p.GetId()], categories)
+		})
+	}
+	return columns
+}
+
+// Omitted returns how many parameters the parallel coordinates have no room for.
+func (d *frontData) Omitted() int {
+	return max(0, len(d.Objectives())+len(d.Study.GetSpec().GetParameters())-maxCoordinates)
+}
+
+// valueNumber returns the place of a parameter's value on its axis, NaN without one.
+func valueNumber(v *dparetov1.Value, categories []string) float64 {
+	switch kind := v.GetKind().(type) {
+	case *dparetov1.Value_DoubleValue:
+		return kind.DoubleValue
+	case *dparetov1.Value_IntValue:
+		return float64(kind.IntValue)
+	case *dparetov1.Value_StringValue:
+		for i, category := range categories {
+			if category == kind.StringValue {
+				return float64(i)
+			}
+		}
+	}
+	return math.NaN()
+}
+
+// short returns text that fits under an axis.
+func short(text string) string {
+	const most = 11
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,133 @@
+package overview
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
+)
+
+// pictured returns a study of two objectives with an observed front of three points and others beside
+// it, every third of them intermediate.
+func pictured(t *testing.T, others int) *frontData {
+	t.Helper()
+	reference := 1.0
+	metric := func(id string) *dparetov1.MetricSpec {
+		return &dparetov1.MetricSpec{Id: id, Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE, ReferenceValue: &reference}
+	}
+	study := &dparetov1.Study{Name: "studies/s", Spec: &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{metric("a"), metric("b")}}}
+	settings, err := parseFront(nil, show.Objectives(study.GetSpec()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := &dparetov1.Front{Candidates: int64(others) + 3, Revision: 7}
+	for i := range 3 {
+		point := &dparetov1.FrontPoint{Trial: fmt.Sprintf("studies/s/trials/%d", i+1), Runs: int64(i + 1), Values: map[string]*dparetov1.FrontValue{
+			"a": {Value: float64(i+1) / 8}, "b": {Value: float64(3-i) / 8},
+		}}
+		front.Points = append(front.Points, point)
+	}
+	for i := range others {
+		front.Others = append(front.Others, &dparetov1.MeasuredPoint{Intermediate: i%3 == 0, Values: map[string]float64{"a": 0.5, "b": float64(i) / float64(others)}})
+	}
+	return &frontData{Study: study, Settings: settings, Observed: front}
+}
+
+// The configurations beside a front are two paths, however many they are; points measured more than
+// once are marked.
+func TestCloud(t *testing.T) {
+	d := pictured(t, 9)
+	picture, err := d.Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := make(map[string]int)
+	for _, class := range []string{"dots minor", "dots "} {
+		_, rest, _ := strings.Cut(string(picture), `<path class="`+class+`" d="`)
+		path, _, _ := strings.Cut(rest, `"`)
+		paths[class] = strings.Count(path, "h0")
+	}
+	if paths["dots minor"] != 3 || paths["dots "] != 6 {
+		t.Errorf("cloud: %v", paths)
+	}
+	if n := strings.Count(string(picture), `class="mark second again"`); n != 2 {
+		t.Errorf("%d points measured more than once, want 2", n)
+	}
+	if thinned := d.Thinned(); thinned != "" {
+		t.Errorf("thinned: %s", thinned)
+	}
+	d = pictured(t, maxCloud)
+	d.Observed.Candidates = 100_000
+	if thinned := d.Thinned(); thinned != "5000 of 99997 other configurations, evenly over time" {
+		t.Errorf("thinned: %s", thinned)
+	}
+}
+
+// While a model is fitted, the last posterior front stays, with the revision that it shows.
+func TestEarly(t *testing.T) {
+	before, now := pictured(t, 0), pictured(t, 0)
+	if first := now.early(nil); first.Posterior != nil || !strings.Contains(first.Note, "first fit") {
+		t.Errorf("first: %+v", first)
+	}
+	before.Posterior = &dparetov1.Front{Revision: 5}
+	if next := now.early(before); next.Posterior != before.Posterior || !strings.Contains(next.Note, "revision 5, the study is at 7") {
+		t.Errorf("next: %+v", next)
+	}
+	if now.Posterior != nil {
+		t.Error("early changes what it is called on")
+	}
+}
+
+// A thinned list keeps its ends and its order.
+func TestThin(t *testing.T) {
+	items := make([]int, 1234)
+	for i := range items {
+		items[i] = i
+	}
+	for _, n := range []int{2, 3, 20, 1233, 1234, 5000} {
+		got := thin(items, n)
+		if len(got) != min(n, len(items)) || got[0] != 0 || got[len(got)-1] != 1233 {
+			t.Errorf("%d: %d from %d to %d", n, len(got), got[0], got[len(got)-1])
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i] <= got[i-1] {
+				t.Fatalf("%d: %d after %d", n, got[i], got[i-1])
+			}
+		}
+	}
+}
+
+// Thousands of points of a front are drawn, a part of them can be focused.
+func TestLargeFront(t *testing.T) {
+	d := pictured(t, 0)
+	for i := range 3000 {
+		d.Observed.Points = append(d.Observed.Points, &dparetov1.FrontPoint{Trial: fmt.Sprintf("studies/s/trials/%d", i+10), Values: map[string]*dparetov1.FrontValue{
+			"a": {Value: 0.4 + float64(i)/1e4}, "b": {Value: 0.1 - float64(i)/1e5},
+		}})
+	}
+	picture, err := d.Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(picture), `<a class="mark`); n != maxFocusable {
+		t.Errorf("%d marks, want %d", n, maxFocusable)
+	}
+	if len(d.Rows()) != maxFocusable || d.Unlisted() != 3003-maxFocusable {
+		t.Errorf("%d rows, %d unlisted", len(d.Rows()), d.Unlisted())
+	}
+}
+
+// With one objective, the hypervolume tells the best value so far.
+func TestBestSoFar(t *testing.T) {
+	reference := 10.0
+	spec := &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{Id: "a", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MAXIMIZE, ReferenceValue: &reference}}}
+	series := newHypervolumes(spec, []*dparetov1.HypervolumePoint{{Runs: 1}, {Runs: 2, Hypervolume: 2.5}})
+	if len(series) != 1 || series[0].Y[0] != nil || *series[0].Y[1] != 12.5 {
+		t.Errorf("series: %+v", series)
+	}
+	if rows := series[0].Rows(); rows[0] != [2]string{"1.000", "none"} && rows[0] != [2]string{"1", "none"} {
+		t.Errorf("rows: %v", rows)
+	}
+}

@@ -1,0 +1,354 @@
+package overview_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/web/webtest"
+)
+
+// hostile is text that would become markup or a script wherever a page forgets to escape it.
+const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>`
+
+// privacySpec is a question about ε and an error, with steps.
+func privacySpec() *dparetov1.StudySpec {
+	reference := func(x float64) *float64 { return &x }
+	return &dparetov1.StudySpec{
+		Parameters: []*dparetov1.ParameterSpec{
+			{Id: "sigma", Scale: dparetov1.Scale_SCALE_LOG, Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 1, Max: 32}}},
+			{Id: "epochs", Scale: dparetov1.Scale_SCALE_LINEAR, Domain: &dparetov1.ParameterSpec_IntegerDomain{IntegerDomain: &dparetov1.IntegerDomain{Min: 1, Max: 8}}},
+			{Id: "kind", Domain: &dparetov1.ParameterSpec_CategoricalDomain{CategoricalDomain: &dparetov1.CategoricalDomain{Categories: []string{"plain", hostile}}}},
+		},
+		Metrics: []*dparetov1.MetricSpec{
+			{
+				Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE,
+				Transform: dparetov1.Transform_TRANSFORM_LOG, ReferenceValue: reference(20),
+				Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{Function: &dparetov1.ComputedSource_Privacy{Privacy: &dparetov1.PrivacySpec{
+					Delta: 1e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE,
+					Mechanism: &dparetov1.PrivacySpec_Gaussian{Gaussian: &dparetov1.GaussianMechanism{Sensitivity: "1", StandardDeviation: "sigma / math.sqrt(double(epochs))"}},
+				}}}},
+			},
+			{
+				Id: "error", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE, Unit: "ratio",
+				Transform: dparetov1.Transform_TRANSFORM_LOGIT, ReferenceValue: reference(0.9),
+				Source: &dparetov1.MetricSpec_Reported{Reported: new(dparetov1.ReportedSource)},
+			},
+		},
+		CheckpointParameter: "epochs",
+		Algorithm:           &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
+		Budget:              &dparetov1.Budget{MaxTrials: 1000},
+	}
+}
+
+// measured returns a measurement.
+func measured(step int64, values map[string]float64) *dparetov1.Measurement {
+	m := &dparetov1.Measurement{Step: step, Metrics: make(map[string]*dparetov1.MetricValue)}
+	for metric, v := range values {
+		m.Metrics[metric] = &dparetov1.MetricValue{Value: &v}
+	}
+	return m
+}
+
+// add adds a trial with its measurement.
+func add(t testing.TB, s *webtest.Site, study string, parameters map[string]*dparetov1.Value, values map[string]float64) {
+	t.Helper()
+	_, err := dparetov1.NewStudyServiceClient(s.Conn).CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+		Parent: "studies/" + study,
+		Trial:  &dparetov1.Trial{Parameters: parameters, FinalMeasurement: measured(0, values)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fill adds trials to a study of privacySpec.
+func fill(t testing.TB, s *webtest.Site, study string, trials int) {
+	t.Helper()
+	for i := range trials {
+		share := float64(i) / float64(trials)
+		sigma := math.Pow(32, share)
+		err := 0.05 + 0.5*share*share + 0.03*math.Sin(7*float64(i))
+		kind := []string{"plain", hostile}[i%2]
+		add(t, s, study, map[string]*dparetov1.Value{"sigma": webtest.Number(sigma), "epochs": webtest.Whole(int64(1 + i%8)), "kind": webtest.Word(kind)}, map[string]float64{"error": err})
+	}
+}
+
+// noMarkup fails if a page has markup from hostile text.
+func noMarkup(t testing.TB, body string) {
+	t.Helper()
+	for _, bad := range []string{"<script>alert", "<img src=x", `"'><`} {
+		if at := strings.Index(body, bad); at >= 0 {
+			t.Errorf("unescaped %q: %s", bad, body[max(0, at-200):min(len(body), at+100)])
+		}
+	}
+}
+
+// A study shows its fronts, what runs, its progress and what it spent, with what ε means; hostile
+// text stays text.
+func TestStudy(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "first", &dparetov1.Study{
+		DisplayName: hostile, Description: hostile, Labels: map[string]string{"la<bel": hostile}, Spec: privacySpec(),
+	})
+	fill(t, s, "first", 24)
+	studies := dparetov1.NewStudyServiceClient(s.Conn)
+	resp, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: hostile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := resp.GetTrials()[0]
+	if _, err := studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measured(1, map[string]float64{"error": 0.625}),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	frame := s.Get(t, "/studies/first", http.StatusOK)
+	noMarkup(t, frame)
+	webtest.Contains(t, frame, "The front is being read", "/studies/first/live?part=state&amp;part=front", "?wait=1", "δ = 1e-6", "add-remove adjacency", "tightest accountant", "upper bound", "24 succeeded")
+	webtest.Contains(t, frame, `!class="mark`)
+
+	for _, settings := range []string{"", "&front=observed", "&front=both&x=linear&y=logit&others=0&final=1", "&x_min=0.5&x_max=10&y_max=0.3"} {
+		body := s.Get(t, "/studies/first?wait=1"+settings, http.StatusOK)
+		noMarkup(t, body)
+		webtest.Contains(t, body, `<a class="mark`, "step 1", "0.6250", "&lt;script&gt;", `data-series="`, "Hypervolume of the observed front over runs", "over epochs",
+			"All 25 runs together", "upper bound", "Posterior"[1:], "of epochs"[3:])
+		if isPosterior := strings.Contains(body, "90 % interval"); isPosterior != (settings != "&front=observed") {
+			t.Errorf("%s: intervals %t", settings, isPosterior)
+		}
+	}
+	webtest.Contains(t, s.Get(t, "/studies/first?wait=1", http.StatusOK), `href="/studies/first/choose?epsilon=`)
+	for _, bad := range []string{"front=x", "x=logit", "x_min=0", "y_min=a", "x_min=3&x_max=2", "x_min=Inf"} {
+		s.Get(t, "/studies/first?"+bad, http.StatusUnprocessableEntity)
+		s.Get(t, "/studies/first/parts/front?"+bad, http.StatusUnprocessableEntity)
+	}
+}
+
+// stream reads server-sent events.
+type stream struct {
+	events chan [2]string // name and data
+	seen   [][2]string
+}
+
+func listen(t testing.TB, s *webtest.Site, path string) *stream {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %s", path, resp.Status)
+	}
+	events := &stream{events: make(chan [2]string, 100)}
+	go func() {
+		defer close(events.events)
+		var name string
+		var data strings.Builder
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<24)
+		for lines.Scan() {
+			switch line := lines.Text(); {
+			case strings.HasPrefix(line, "event: "):
+				name = line[len("event: "):]
+			case strings.HasPrefix(line, "data: "):
+				data.WriteString(line[len("data: "):] + "\n")
+			case line == "" && name != "":
+				events.events <- [2]string{name, data.String()}
+				name = ""
+				data.Reset()
+			}
+		}
+	}()
+	return events
+}
+
+// until returns the first event with some text of a part.
+func (s *stream) until(t testing.TB, part, text string) string {
+	t.Helper()
+	for _, event := range s.seen {
+		if event[0] == part && strings.Contains(event[1], text) {
+			return event[1]
+		}
+	}
+	for event := range s.events {
+		s.seen = append(s.seen, event)
+		if event[0] == part && strings.Contains(event[1], text) {
+			return event[1]
+		}
+	}
+	t.Fatalf("the stream ended without %q in %s", text, part)
+	return ""
+}
+
+// Points appear on the stream after a trial is completed, the posterior front without a request, and
+// the stream ends with the server.
+func TestStudyLive(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: privacySpec()})
+	stream := listen(t, s, "/studies/first/live?part=front&part=state&part=running&part=hypervolume&part=spent")
+	stream.until(t, "front", "No configuration has been measured yet")
+	add(t, s, "first", map[string]*dparetov1.Value{"sigma": webtest.Number(4), "epochs": webtest.Whole(2), "kind": webtest.Word("plain")}, map[string]float64{"error": 0.25})
+	body := stream.until(t, "front", "1 configurations")
+	webtest.Contains(t, body, `<a class="mark`, "trial 1")
+	stream.until(t, "state", "1 succeeded")
+	s.Stop()
+	for event := range stream.events { // until the end
+		stream.seen = append(stream.seen, event)
+	}
+}
+
+// Studies with three objectives, one, or none that is about privacy, have a view without ε.
+func TestStudyKinds(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	objective := func(id string, goal dparetov1.Goal, reference float64) *dparetov1.MetricSpec {
+		m := webtest.SimpleSpec().GetMetrics()[0]
+		m.Id, m.Goal, m.ReferenceValue = id, goal, &reference
+		return m
+	}
+	for id, metrics := range map[string][]*dparetov1.MetricSpec{
+		"one":   {objective("a", dparetov1.Goal_GOAL_MAXIMIZE, 0)},
+		"two":   {objective("a", dparetov1.Goal_GOAL_MAXIMIZE, 0), objective("b", dparetov1.Goal_GOAL_MINIMIZE, 1)},
+		"three": {objective("a", dparetov1.Goal_GOAL_MAXIMIZE, 0), objective("b", dparetov1.Goal_GOAL_MINIMIZE, 1), objective("c", dparetov1.Goal_GOAL_MINIMIZE, 1)},
+	} {
+		spec := webtest.SimpleSpec()
+		spec.Metrics = metrics
+		s.Create(t.Context(), t, id, &dparetov1.Study{Spec: spec})
+		empty := s.Get(t, "/studies/"+id+"?wait=1", http.StatusOK)
+		webtest.Contains(t, empty, "No configuration has been measured yet", "No trial has succeeded yet", "nothing is accounted for", "No worker holds a trial")
+		for i := range 6 {
+			x := float64(i) / 6
+			values := make(map[string]float64)
+			for _, m := range metrics {
+				values[m.GetId()] = map[string]float64{"a": 0.25 + x/2, "b": 0.125 + x/2, "c": (x - 0.5) * (x - 0.5)}[m.GetId()]
+			}
+			add(t, s, id, map[string]*dparetov1.Value{"x": webtest.Number(x)}, values)
+		}
+		body := s.Get(t, "/studies/"+id+"?wait=1&front=observed", http.StatusOK)
+		webtest.Contains(t, body, "!ε ≤", "!upper bound", "!choose?epsilon")
+		switch id {
+		case "one":
+			webtest.Contains(t, body, "Best measured mean of a so far over runs", "0.6667")
+			webtest.Contains(t, body, `!class="mark`)
+		case "two":
+			webtest.Contains(t, body, `id="front-observed-1-0"`, `href="/studies/two/trials/1"`)
+		case "three":
+			webtest.Contains(t, body, `id="front-0-1-observed-1-0"`, `id="front-0-2-observed-1-0"`, `id="front-1-2-observed-1-0"`, "Parallel coordinates", `id="parallel-1-0"`)
+		}
+	}
+}
+
+// A private study shows what publishing guarantees and what is spent; one with random stopping shows
+// nothing that its calls refuse.
+func TestPrivateStudy(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	releases := dparetov1.NewReleaseServiceClient(s.Conn)
+	for id, adjacency := range map[string]dparetov1.Adjacency{"train": dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, "test": dparetov1.Adjacency_ADJACENCY_REPLACE_ONE} {
+		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{Records: 10_000, Epsilon: 100, Delta: 0.01, Adjacency: adjacency}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := privacySpec()
+	spec.TestLedger, spec.TrainLedger = "ledgers/test", "ledgers/train"
+	spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 10_000, TestEpsilon: 1, TrainEpsilon: 30, Delta: 1e-6, MaxValues: 5000}
+	s.Create(t.Context(), t, "private", &dparetov1.Study{Spec: spec})
+	body := s.Get(t, "/studies/private?wait=1", http.StatusOK)
+	webtest.Contains(t, body, "What publishing guarantees", "0 of 5000 noisy values", "ledger <code>train</code>", "ledger <code>test</code>", "are the declared ones")
+
+	spec = privacySpec()
+	spec.CheckpointParameter, spec.Budget = "", nil
+	spec.TrainLedger = "ledgers/train"
+	spec.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 5, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "error"}
+	s.Create(t.Context(), t, "hidden", &dparetov1.Study{Spec: spec})
+	body = s.Get(t, "/studies/hidden", http.StatusOK)
+	webtest.Contains(t, body, "shows only its best trial")
+	webtest.Contains(t, body, "!sse-connect", "!succeeded")
+	webtest.Contains(t, s.Get(t, "/studies/hidden/parts/front", http.StatusConflict), `role="alert"`)
+	webtest.Contains(t, s.Get(t, "/studies", http.StatusOK), `href="/studies/hidden"`, `href="/studies/private"`, "a secret number of trials")
+	webtest.Contains(t, s.Get(t, "/compare/fronts?study=hidden&study=private", http.StatusOK), "shows only its best trial")
+}
+
+// The list of studies searches, filters by state and labels, and has pages.
+func TestStudiesList(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	for i := range 60 {
+		s.Create(t.Context(), t, fmt.Sprintf("s%02d", i), &dparetov1.Study{
+			DisplayName: fmt.Sprintf("Number %d", i), Spec: webtest.SimpleSpec(), Labels: map[string]string{"team": fmt.Sprint(i % 3), "a=b&c": hostile},
+		})
+	}
+	body := s.Get(t, "/studies?order=name", http.StatusOK)
+	noMarkup(t, body)
+	webtest.Contains(t, body, ">Number 0<", ">Number 49<", "Next page")
+	webtest.Contains(t, body, "!>Number 50<")
+	next, _, _ := strings.Cut(body, `" rel="next"`)
+	next = strings.ReplaceAll(next[strings.LastIndex(next, `"`)+1:], "&amp;", "&")
+	webtest.Contains(t, s.Get(t, next, http.StatusOK), ">Number 50<", ">Number 59<")
+	webtest.Contains(t, s.Get(t, "/studies", http.StatusOK), ">Number 59<") // newest first
+
+	body = s.Get(t, "/studies?q=ber+7&order=name", http.StatusOK)
+	webtest.Contains(t, body, ">Number 7<")
+	webtest.Contains(t, body, "!>Number 17<", "!>Number 8<")
+	body = s.Get(t, "/studies?label="+url.QueryEscape("team=1")+"&label="+url.QueryEscape(url.QueryEscape("a=b&c")+"="+url.QueryEscape(hostile)), http.StatusOK)
+	noMarkup(t, body)
+	webtest.Contains(t, body, ">Number 1<", ">Number 58<"[:8], "Without the label team: 1")
+	webtest.Contains(t, body, "!>Number 2<", "!>Number 3<")
+	webtest.Contains(t, s.Get(t, "/studies?state=paused", http.StatusOK), "No study fits")
+	webtest.Contains(t, s.Get(t, "/studies?q="+url.QueryEscape(hostile+`\" OR state = ACTIVE`), http.StatusOK), "No study fits")
+	for _, bad := range []string{"state=x", "label=x%25zz%3D1", "label=%3D", "order=x", "page=x"} {
+		s.Get(t, "/studies?"+bad, http.StatusUnprocessableEntity)
+	}
+}
+
+// The front in miniature has a line and no text but its title.
+func TestMiniature(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: privacySpec()})
+	fill(t, s, "first", 8)
+	webtest.Contains(t, s.Get(t, "/studies", http.StatusOK), `hx-get="/studies/first/parts/miniature"`)
+	body := s.Get(t, "/studies/first/parts/miniature", http.StatusOK)
+	webtest.Contains(t, body, "miniature", `class="line `, `class="dots front"`)
+	webtest.Contains(t, body, "!<text")
+}
+
+// Fronts of the same two objectives are drawn together; what is not comparable is said.
+func TestCompare(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	webtest.Contains(t, s.Get(t, "/compare", http.StatusOK), "Choose the studies")
+	for _, id := range []string{"first", "second", "third"} {
+		spec := privacySpec()
+		if id == "third" {
+			spec.GetMetrics()[0].GetComputed().GetPrivacy().Delta = 1e-5
+			*spec.GetMetrics()[1].ReferenceValue = 0.8
+		}
+		s.Create(t.Context(), t, id, &dparetov1.Study{Spec: spec})
+		fill(t, s, id, 8)
+	}
+	s.Create(t.Context(), t, "other", &dparetov1.Study{Spec: webtest.SimpleSpec()})
+	frame := s.Get(t, "/compare?study=first&study=second", http.StatusOK)
+	webtest.Contains(t, frame, `hx-get="/compare/fronts?study=first&amp;study=second"`, `<option value="third">`, `value="first" checked`)
+	webtest.Contains(t, frame, `!class="mark`)
+	body := s.Get(t, "/compare?wait=1&study=first&study=second&study=first", http.StatusOK)
+	noMarkup(t, body)
+	webtest.Contains(t, body, `id="compare-first-`, `id="compare-second-`, `class="line "`, `class="line second"`, "90 % intervals", "first: ε")
+	webtest.Contains(t, body, "!not comparable")
+	body = s.Get(t, "/compare/fronts?study=first&study=third&study=other&study=absent&front=observed&x=linear", http.StatusOK)
+	webtest.Contains(t, body, "ε of third and of first are not comparable", "hypervolumes of third and of first are not comparable", "It has other objectives than first", "absent")
+	webtest.Contains(t, body, `!id="compare-other`, "!90 %")
+	s.Get(t, "/compare?study=a&study=b&study=c&study=d&study=e&study=f&study=g&study=h&study=i", http.StatusUnprocessableEntity)
+	s.Get(t, "/compare/fronts?study=first&front=best", http.StatusUnprocessableEntity)
+	noMarkup(t, s.Get(t, "/compare?wait=1&study="+url.QueryEscape(hostile), http.StatusOK))
+}

@@ -1,0 +1,204 @@
+package overview
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/site"
+	"github.com/dpareto/dpareto/server/web/words"
+)
+
+const (
+	// maxSeries is how many points of a long series are drawn, maxTwin how many its table lists.
+	maxSeries = 1000
+	maxTwin   = 20
+)
+
+// seriesData is a series drawn by page.js, with its table.
+type seriesData struct {
+	Title, XLabel, YLabel string
+	X                     []float64
+	Y                     []*float64 // nil where there is none
+}
+
+// JSON returns the series as page.js reads it.
+func (d *seriesData) JSON() (string, error) {
+	text, err := json.Marshal(map[string]any{
+		"x": d.X, "xLabel": d.XLabel, "yLabel": d.YLabel,
+		"lines": []any{map[string]any{"label": d.YLabel, "y": d.Y, "steps": true}},
+	})
+	return string(text), err
+}
+
+// Rows returns at most maxTwin rows of the table.
+func (d *seriesData) Rows() [][2]string {
+	var rows [][2]string
+	for i := range d.X {
+		rows = append(rows, [2]string{show.Number(d.X[i]), "none"})
+		if d.Y[i] != nil {
+			rows[i][1] = show.Number(*d.Y[i])
+		}
+	}
+	return thin(rows, maxTwin)
+}
+
+// hypervolumePart makes the part "hypervolume": how the observed front has grown over runs and, with
+// a checkpoint parameter, over steps. With one objective it is the best value so far, which follows
+// from the hypervolume: that is its distance from the reference value.
+func (s views) hypervolumePart(ctx context.Context, r *site.PartRequest) (any, error) {
+	resp, err := s.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: r.Study})
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.Fronts.ListHypervolumes(ctx, &dparetov1.ListHypervolumesRequest{
+		Name: r.Study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED, FinalOnly: r.Query.Get("final") == "1",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newHypervolumes(resp.GetStudy().GetSpec(), list.GetPoints()), nil
+}
+
+func newHypervolumes(spec *dparetov1.StudySpec, all []*dparetov1.HypervolumePoint) []*seriesData {
+	if len(all) == 0 {
+		return nil
+	}
+	points := thin(all, maxSeries)
+	name, unit, value := "Hypervolume of the observed front", hypervolumeName, func(v float64) *float64 { return &v }
+	if metrics := show.Objectives(spec); len(metrics) == 1 {
+		unit = words.Metric(metrics[0])
+		name, value = "Best measured mean of "+unit+" so far", func(v float64) *float64 { return bestOf(metrics[0], v) }
+	}
+	runs := &seriesData{Title: name + " over runs", XLabel: "runs", YLabel: unit}
+	steps := &seriesData{Title: name + " over " + spec.GetCheckpointParameter(), XLabel: spec.GetCheckpointParameter() + " of all runs", YLabel: unit}
+	for _, p := range points {
+		y := value(p.GetHypervolume())
+		runs.X, runs.Y = append(runs.X, float64(p.GetRuns())), append(runs.Y, y)
+		steps.X, steps.Y = append(steps.X, float64(p.GetSteps())), append(steps.Y, y)
+	}
+	if spec.GetCheckpointParameter() == "" {
+		return []*seriesData{runs}
+	}
+	return []*seriesData{runs, steps}
+}
+
+// bestOf returns the best value of a single objective from its hypervolume; nil without one that is
+// better than the reference.
+func bestOf(m *dparetov1.MetricSpec, hypervolume float64) *float64 {
+	if hypervolume <= 0 {
+		return nil
+	}
+	v := m.GetReferenceValue() - hypervolume
+	if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+		v = m.GetReferenceValue() + hypervolume
+	}
+	return &v
+}
+
+// runningData is what the part "running" shows.
+type runningData struct {
+	Study  *dparetov1.Study
+	Trials []runningTrial
+	More   int64 // trials that are not listed
+}
+
+// runningTrial is a trial that a worker holds.
+type runningTrial struct {
+	Path, Number, Worker, State string
+	Since, Until                time.Time
+	Expired                     bool
+	Last, Parameters            string
+}
+
+// maxRunning is the number of trials that the table of running ones lists.
+const maxRunning = 100
+
+// runningPart makes the part "running": who runs what.
+func (s views) runningPart(ctx context.Context, r *site.PartRequest) (any, error) {
+	resp, err := s.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: r.Study})
+	if err != nil {
+		return nil, err
+	}
+	trials, err := s.running(ctx, r.Study)
+	if err != nil {
+		return nil, err
+	}
+	study := resp.GetStudy()
+	data := &runningData{Study: study, More: max(0, study.GetTrialCounts().GetActive()+study.GetTrialCounts().GetStopping()-maxRunning)}
+	for _, t := range trials[:min(len(trials), maxRunning)] {
+		data.Trials = append(data.Trials, runningTrial{
+			Path: trialPath(t.GetName()), Number: site.ID(t.GetName()), Worker: t.GetLease().GetWorkerId(),
+			State: map[bool]string{true: "asked to stop", false: ""}[t.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING],
+			Since: t.GetStartTime().AsTime(), Until: t.GetLease().GetExpireTime().AsTime(), Expired: t.GetLease().GetExpireTime().AsTime().Before(time.Now()),
+			Last: lastText(study.GetSpec(), t), Parameters: words.Configuration(study.GetSpec(), t.GetParameters()),
+		})
+	}
+	return data, nil
+}
+
+// lastText returns the last measurement of a trial in a line.
+func lastText(spec *dparetov1.StudySpec, t *dparetov1.Trial) string {
+	m := lastMeasurement(t)
+	if m == nil {
+		return "nothing yet"
+	}
+	parts := []string{"step " + strconv.FormatInt(m.GetStep(), 10)}
+	for _, metric := range spec.GetMetrics() {
+		if v, ok := valueAt(t, m, metric); ok {
+			parts = append(parts, words.Metric(metric)+" "+words.MetricValue(metric, v))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// spentData is what the part "spent" shows.
+type spentData struct {
+	Study   *dparetov1.Study
+	Ledger  *dparetov1.GetPrivacyLedgerResponse
+	Problem string // why there is none
+	Ledgers []ledgerData
+}
+
+// ledgerData is a ledger that the study charges.
+type ledgerData struct {
+	Name, Records string
+	Ledger        *dparetov1.Ledger
+	Problem       string // why there is none
+}
+
+// spentPart makes the part "spent": what the whole search costs.
+func (s views) spentPart(ctx context.Context, r *site.PartRequest) (any, error) {
+	resp, err := s.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: r.Study})
+	if err != nil {
+		return nil, err
+	}
+	data := &spentData{Study: resp.GetStudy()}
+	spec := data.Study.GetSpec()
+	if show.PrivacyMetric(spec) != nil {
+		if data.Ledger, err = s.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: r.Study}); err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			data.Problem = site.Message(err)
+		}
+	}
+	for _, l := range []ledgerData{{Name: spec.GetTrainLedger(), Records: "Training records"}, {Name: spec.GetTestLedger(), Records: "Test records"}} {
+		if l.Name == "" {
+			continue
+		}
+		found, err := s.Releases.GetLedger(ctx, &dparetov1.GetLedgerRequest{Name: l.Name})
+		if l.Ledger = found.GetLedger(); err != nil {
+			l.Problem = site.Message(err)
+		}
+		data.Ledgers = append(data.Ledgers, l)
+	}
+	return data, nil
+}
+
+// HasPrivacy reports whether the study has an ε at all.
+func (d *spentData) HasPrivacy() bool { return show.PrivacyMetric(d.Study.GetSpec()) != nil }

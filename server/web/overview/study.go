@@ -1,0 +1,89 @@
+package overview
+
+import (
+	"context"
+	"html/template"
+	"net/http"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/site"
+	"github.com/dpareto/dpareto/server/web/words"
+)
+
+// studyPage is what study.html shows.
+type studyPage struct {
+	site.Page
+
+	State    *site.State
+	Settings *frontSettings
+	// Hidden says why there is nothing to see but the study itself; empty for other studies.
+	Hidden string
+	// Live is the path of the stream of the parts, Wait that of the view with all of them at once.
+	Live, Wait string
+	// Parts are the parts that the view waited for.
+	Parts map[string]template.HTML
+}
+
+// studyParts are the parts of the view of a study that come after its frame.
+var studyParts = []string{"front", "running", hypervolumeName, "spent"}
+
+// showStudy shows a study: /studies/{study}. Its frame comes at once and the parts follow on the
+// stream; with wait=1 everything comes together.
+func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.NewPage(r, "Front")
+	if err != nil {
+		return err
+	}
+	p.View = "study"
+	query := r.URL.Query()
+	data := &studyPage{Page: *p, State: site.NewState(p.Study), Parts: make(map[string]template.HTML)}
+	if data.Settings, err = parseFront(query, show.Objectives(p.Study.GetSpec())); err != nil {
+		return err
+	}
+	if p.Study.GetSpec().GetRandomStopping() != nil {
+		data.Hidden = "This study shows only its best trial, once it is released: with random stopping the guarantee depends on everything else staying secret."
+		s.Render(w, http.StatusOK, "study", data)
+		return nil
+	}
+	if query.Get("wait") == "1" {
+		for _, name := range studyParts {
+			if data.Parts[name], err = s.Part(site.Outgoing(r), name, &site.PartRequest{Study: p.Study.GetName(), Query: query}); err != nil {
+				return err
+			}
+		}
+		s.Render(w, http.StatusOK, "study", data)
+		return nil
+	}
+	query.Set("wait", "1")
+	data.Wait = p.Path() + "?" + query.Encode()
+	query.Del("wait")
+	query["part"] = append([]string{stateName}, studyParts...)
+	data.Live = p.Path() + "/live?" + query.Encode()
+	s.Render(w, http.StatusOK, "study", data)
+	return nil
+}
+
+// Guarantees says what each ε of the study means.
+func (p *studyPage) Guarantees() []string { return words.Guarantees(p.Study.GetSpec()) }
+
+// Labels returns the labels of the study, which lead to all studies that have them.
+func (p *studyPage) Labels() []label {
+	return labelsOf(p.Study.GetLabels(), func(key, value string) string {
+		return studiesPath(nil, "label", labelField(key, value))
+	})
+}
+
+// Trainer returns the settings of the trainer.
+func (p *studyPage) Trainer() []label {
+	return labelsOf(p.Study.GetSpec().GetTrainer().GetSettings(), func(string, string) string { return "" })
+}
+
+// statePart makes the part "state".
+func (s views) statePart(ctx context.Context, r *site.PartRequest) (any, error) {
+	resp, err := s.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: r.Study})
+	if err != nil {
+		return nil, err
+	}
+	return site.NewState(resp.GetStudy()), nil
+}

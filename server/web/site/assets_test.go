@@ -1,0 +1,72 @@
+package site_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// zippedSize returns the size of a file, compressed as the server does it.
+func zippedSize(t *testing.T, file string) int {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var zipped bytes.Buffer
+	z, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return zipped.Len()
+}
+
+// Scripts, styles and fonts of all views together have at most 60,000 bytes, compressed.
+func TestSize(t *testing.T) {
+	const limit = 60_000
+	files, err := filepath.Glob("static/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, file := range files {
+		if filepath.Ext(file) == ".txt" { // not loaded by the page
+			continue
+		}
+		size := zippedSize(t, file)
+		t.Logf("%s: %d bytes, compressed", file, size)
+		total += size
+	}
+	t.Logf("together: %d bytes", total)
+	if total > limit {
+		t.Errorf("scripts and styles have %d bytes, compressed, more than %d", total, limit)
+	}
+}
+
+// The scripts and styles of others are those that npm has under these names and versions.
+func TestLibrariesAreThosePublished(t *testing.T) {
+	for _, library := range []struct{ file, source, digest string }{
+		{"htmx.min.js", "htmx.org@2.0.7/dist/htmx.min.js", "60231ae6ba9db3825eb15a261122d5f55921c4d53b66bf637dc18b4ee27c79f9"},
+		{"sse.min.js", "htmx-ext-sse@2.2.3/dist/sse.min.js", "204a17ec2bf490b7df592f55ebe547e44b099fb53c88b442d0bced0e10327e12"},
+		{"uPlot.iife.min.js", "uplot@1.6.32/dist/uPlot.iife.min.js", "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"},
+		{"uPlot.min.css", "uplot@1.6.32/dist/uPlot.min.css", "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"},
+	} {
+		content, err := os.ReadFile(filepath.Join("static", library.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if digest := sha256.Sum256(content); hex.EncodeToString(digest[:]) != library.digest {
+			t.Errorf("%s is not %s of npm: its SHA-256 is %x", library.file, library.source, digest)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package words
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/internal/show"
+)
+
+// Metric returns the name of a metric with its unit.
+func Metric(m *dparetov1.MetricSpec) string {
+	name := m.GetId()
+	if name == "epsilon" && m.GetComputed().GetPrivacy() != nil {
+		name = "ε"
+	}
+	if m.GetUnit() != "" {
+		name += " (" + m.GetUnit() + ")"
+	}
+	return name
+}
+
+// Title returns text with a large first letter, unless it is one of the names that start with a
+// Greek letter.
+func Title(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if first > unicode.MaxASCII {
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// MetricValue returns a value of a metric: an ε is never rounded down.
+func MetricValue(m *dparetov1.MetricSpec, v float64) string {
+	if m.GetComputed().GetPrivacy() != nil {
+		return Epsilon(v)
+	}
+	return show.Number(v)
+}
+
+// Measured returns what was measured or computed of a metric, "" for nothing.
+func Measured(m *dparetov1.MetricSpec, v *dparetov1.MetricValue) string {
+	if v == nil || v.Value == nil {
+		return ""
+	}
+	return MetricValue(m, v.GetValue())
+}
+
+// Epsilon returns an upper bound, rounded up.
+func Epsilon(epsilon float64) string {
+	if math.IsInf(epsilon, 1) {
+		return "no bound"
+	}
+	return show.NumberUp(epsilon)
+}
+
+// Conditions returns what the ε of a guarantee depends on: δ, adjacency and accountant.
+func Conditions(g *dparetov1.PrivacyGuarantee) string {
+	delta := "δ = " + show.Delta(g.GetDelta())
+	if g.GetDelta() == 0 {
+		delta = show.DeltaText(0)
+	}
+	return delta + ", " + show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()) + ", " + show.AccountantText(g) + " accountant"
+}
+
+// Guarantee returns an ε with everything that it depends on.
+func Guarantee(g *dparetov1.PrivacyGuarantee) string {
+	if math.IsInf(g.GetEpsilon(), 1) {
+		return "no bound: the cost of a run is not known"
+	}
+	return "ε ≤ " + show.NumberUp(g.GetEpsilon()) + ", " + Conditions(g)
+}
+
+// Guarantees says what every ε among the objectives means, or, without one there, the study's first.
+func Guarantees(spec *dparetov1.StudySpec) []string {
+	var texts []string
+	for _, m := range show.Objectives(spec) {
+		if m.GetComputed().GetPrivacy() != nil {
+			texts = append(texts, show.PrivacyStatement(&dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{m}})+", an upper bound")
+		}
+	}
+	if m := show.PrivacyMetric(spec); texts == nil && m != nil {
+		texts = append(texts, show.PrivacyStatement(spec)+", an upper bound")
+	}
+	if len(texts) > 1 {
+		i := 0
+		for _, m := range show.Objectives(spec) {
+			if m.GetComputed().GetPrivacy() != nil {
+				texts[i] = m.GetId() + ": " + texts[i]
+				i++
+			}
+		}
+	}
+	return texts
+}
+
+// Configuration returns the values of parameters in a line, in the order of the study's parameters.
+func Configuration(spec *dparetov1.StudySpec, values map[string]*dparetov1.Value) string {
+	var parts []string
+	for _, p := range spec.GetParameters() {
+		if v, ok := values[p.GetId()]; ok {
+			parts = append(parts, p.GetId()+" "+Value(v))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Value returns the value of a parameter.
+func Value(v *dparetov1.Value) string {
+	switch kind := v.GetKind().(type) {
+	case *dparetov1.Value_DoubleValue:
+		return show.Number(kind.DoubleValue)
+	case *dparetov1.Value_IntValue:
+		return strconv.FormatInt(kind.IntValue, 10)
+	case *dparetov1.Value_StringValue:
+		return kind.StringValue
+	default:
+		return ""
+	}
+}
+
+// Exact returns the value of a parameter with all its digits.
+func Exact(v *dparetov1.Value) string {
+	if x, ok := v.GetKind().(*dparetov1.Value_DoubleValue); ok {
+		return show.Plain(x.DoubleValue)
+	}
+	return Value(v)
+}
+
+// Domain returns the domain of a parameter as people read it.
+func Domain(p *dparetov1.ParameterSpec) string {
+	switch d := p.GetDomain().(type) {
+	case *dparetov1.ParameterSpec_DoubleDomain:
+		return "from " + show.Plain(d.DoubleDomain.GetMin()) + " to " + show.Plain(d.DoubleDomain.GetMax())
+	case *dparetov1.ParameterSpec_IntegerDomain:
+		return "whole numbers from " + strconv.FormatInt(d.IntegerDomain.GetMin(), 10) + " to " + strconv.FormatInt(d.IntegerDomain.GetMax(), 10)
+	case *dparetov1.ParameterSpec_DiscreteDomain:
+		var values []string
+		for _, v := range d.DiscreteDomain.GetValues() {
+			values = append(values, show.Plain(v))
+		}
+		return "one of " + strings.Join(values, ", ")
+	case *dparetov1.ParameterSpec_CategoricalDomain:
+		return "one of " + strings.Join(d.CategoricalDomain.GetCategories(), ", ")
+	default:
+		return ""
+	}
+}
+
+// Budget returns the limits of a study as people read them, without the number of trials; that
+// of privacy comes with its conditions.
+func Budget(spec *dparetov1.StudySpec) string {
+	var parts []string
+	b := spec.GetBudget()
+	if b.GetMaxTrials() > 0 {
+		parts = append(parts, strconv.FormatInt(b.GetMaxTrials(), 10)+" trials")
+	}
+	if b.GetMaxDuration() != nil {
+		parts = append(parts, show.Duration(b.GetMaxDuration().AsDuration()))
+	}
+	if b.GetMaxStagnantTrials() > 0 {
+		parts = append(parts, strconv.FormatInt(b.GetMaxStagnantTrials(), 10)+" trials without progress")
+	}
+	if p := spec.GetPrivateMode(); p != nil {
+		parts = append(parts, "privacy of all that it shows: ε "+show.NumberUp(p.GetTrainEpsilon())+" for training records, "+
+			show.NumberUp(p.GetTestEpsilon())+" for test records, each with "+show.DeltaText(p.GetDelta()))
+	}
+	if r := spec.GetRandomStopping(); r != nil {
+		parts = append(parts, "a secret number of trials, "+show.Number(r.GetMeanTrials())+" in the mean")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Percent returns a share in percent with as many digits as matter.
+func Percent(x float64) string { return show.Number(100*x) + " %" }
+
+// PercentUp returns a share in percent, rounded up.
+func PercentUp(x float64) string {
+	if x >= 1 {
+		return "100 %"
+	}
+	return show.NumberUp(100*x) + " %"
+}
+
+// Ratio returns a per b, and nothing where b is 0. b is an int32 or a float64.
+func Ratio(a float64, b any) string {
+	var divisor float64
+	switch b := b.(type) {
+	case int32:
+		divisor = float64(b)
+	case float64:
+		divisor = b
+	}
+	if divisor == 0 {
+		return ""
+	}
+	return show.Number(a / divisor)
+}
