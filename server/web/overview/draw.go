@@ -23,22 +23,14 @@ func chartScale(name string) chart.Scale {
 // axis returns an axis that shows values, within the bounds of its settings.
 func (a *axisSettings) axis(values []float64) chart.Axis {
 	axis := chart.Fit(words.Metric(a.Metric), chartScale(a.Scale), values...)
+	low, high := axis.Min, axis.Max
 	if !math.IsNaN(a.Bounds[0]) {
-		axis.Min = a.Bounds[0]
-		if axis.Max <= axis.Min {
-			axis.Max = axis.Min + max(1e-9, math.Abs(axis.Min)*0.1)
-		}
+		low, high = a.Bounds[0], max(a.Bounds[0], high)
 	}
 	if !math.IsNaN(a.Bounds[1]) {
-		axis.Max = a.Bounds[1]
-		if axis.Min >= axis.Max {
-			axis.Min = axis.Max - max(1e-9, math.Abs(axis.Max)*0.1)
-		}
+		low, high = min(a.Bounds[1], low), a.Bounds[1]
 	}
-	if axis.Scale != chart.Linear && math.IsNaN(axis.Scale.Place(axis.Min)) {
-		axis.Scale = chart.Linear
-	}
-	return axis
+	return chart.Between(axis.Label, axis.Scale, low, high)
 }
 
 // extent returns the values of an objective that a picture has room for: all that are known, and the
