@@ -24,7 +24,7 @@ func TestAxesAreLabelled(t *testing.T) {
 // within it: also where values differ in their last bit alone, or are as far apart as floats can be.
 func TestAxesOfAnyValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	special := []float64{0, -0.0, 1, 0.3, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 1e-300, 1e300, 1e16, math.Inf(1), math.Inf(-1), math.NaN(), 0.5, 1 - 1e-16}
+	special := []float64{0, math.Copysign(0, -1), 1, 0.3, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 1e-300, 1e300, 1e16, math.Inf(1), math.Inf(-1), math.NaN(), 0.5, 1 - 1e-16}
 	value := func() float64 {
 		if rng.IntN(2) == 0 {
 			return special[rng.IntN(len(special))]

@@ -171,7 +171,7 @@ func drawFront(c *chart.Chart, study *dparetov1.Study, front *dparetov1.Front, s
 			means = append(means, chart.Point{X: p.GetValues()[s.x.GetId()].GetValue(), Y: v.GetObserved()})
 		}
 		mark := chart.Mark{
-			Point: place(p), Label: s.prefix + pointText(study, p), Link: trialPath(p.GetTrial()),
+			Point: place(p), Label: s.prefix + pointText(study, p, show.IsSeeded(front.GetWarnings())), Link: trialPath(p.GetTrial()),
 			ID: s.id + "-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10),
 		}
 		if s.means || s.prefix != "" {
@@ -237,7 +237,7 @@ func (d *frontData) parallel() *chart.Chart {
 			line = append(line, chart.Point{X: float64(i), Y: columns[i].axis.At(columns[i].values[k])})
 		}
 		c.Line("thin", line)
-		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p), Link: trialPath(p.GetTrial()), ID: "parallel-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10)})
+		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p, d.Seeded()), Link: trialPath(p.GetTrial()), ID: "parallel-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10)})
 	}
 	for i := range columns {
 		c.Text("tick", "middle", chart.Point{X: float64(i), Y: -0.09}, columns[i].low)
@@ -257,7 +257,7 @@ type coordinate struct {
 // coordinates returns the axes of parallel coordinates of points.
 func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 	var columns []coordinate
-	add := func(name string, scale chart.Scale, categories []string, value func(*dparetov1.FrontPoint) float64) {
+	add := func(name string, scale chart.Scale, categories []string, text func(float64) string, value func(*dparetov1.FrontPoint) float64) {
 		column := coordinate{name: short(name)}
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, p := range points {
@@ -273,7 +273,7 @@ func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 		} else {
 			column.axis = chart.Fit("", scale, column.values...)
 			if low <= high {
-				column.low, column.high = show.Number(low), show.Number(high)
+				column.low, column.high = text(low), text(high)
 			}
 		}
 		if len(columns) < maxCoordinates {
@@ -281,7 +281,8 @@ func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 		}
 	}
 	for i, m := range d.Objectives() {
-		add(words.Metric(m), chartScale(d.Settings.Axes[i].Scale), nil, func(p *dparetov1.FrontPoint) float64 { return p.GetValues()[m.GetId()].GetValue() })
+		text := func(v float64) string { return words.MetricValue(m, v) }
+		add(words.Metric(m), chartScale(d.Settings.Axes[i].Scale), nil, text, func(p *dparetov1.FrontPoint) float64 { return p.GetValues()[m.GetId()].GetValue() })
 	}
 	for _, p := range d.Study.GetSpec().GetParameters() {
 		scale := chart.Linear
@@ -289,7 +290,7 @@ func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 			scale = chart.Log
 		}
 		categories := p.GetCategoricalDomain().GetCategories()
-		add(p.GetId(), scale, categories, func(point *dparetov1.FrontPoint) float64 {
+		add(p.GetId(), scale, categories, show.Number, func(point *dparetov1.FrontPoint) float64 {
 			return valueNumber(point.GetParameters()[p.GetId()], categories)
 		})
 	}

@@ -115,6 +115,10 @@ func functions(a *assets) template.FuncMap {
 		"guarantee": words.Guarantee,
 		"title":     words.Title,
 		"domain":    words.Domain,
+		"measure":   words.MetricValue,
+		"meaning":   words.Meaning,
+		"count":     show.Count,
+		"seeded":    func() string { return words.Seeded },
 
 		"key": chart.Key,
 		"bar": chart.Bar,
