@@ -16,7 +16,10 @@ type Tradeoff struct {
 	// TruePositiveRates are upper bounds, in the order of the false positive rates asked for. As a
 	// function of them they are concave and do not fall.
 	TruePositiveRates []float64
-	// Attained reports whether the bounds are close to the best test on some adjacent data sets.
+	// Attained reports whether the bounds follow from the whole of δ(ε), which is nearly attained:
+	// for every ε by some adjacent data sets in one of their orders. Where the best tests of the
+	// two orders differ, as with few steps on Poisson samples and little noise, the bounds are
+	// their concave hull, which neither attains in between: up to a quarter above the better one.
 	// Otherwise they come from ε that is not known to be attained, or from a few ε because the
 	// work ended early; real tests may be much weaker.
 	Attained bool

@@ -152,6 +152,54 @@ func TestTradeoffVectors(t *testing.T) {
 	}
 }
 
+// The best tests of one step on a Poisson sample have different powers for adding and for removing a
+// record. The bound is above both, and equals their concave hull.
+func TestTradeoffOfBothOrders(t *testing.T) {
+	cdf := func(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
+	for _, tc := range []struct{ q, sigma, gap float64 }{{0.5, 0.2, 1.2}, {0.1, 0.5, 1.02}, {0.9, 0.5, 1.002}, {0.1, 4, 1}} {
+		mixed := func(x float64) float64 { return (1-tc.q)*cdf(x/tc.sigma) + tc.q*cdf((x-1)/tc.sigma) }
+		var rates, powers []float64 // of the better order
+		for x := -8 * tc.sigma; x <= 1+8*tc.sigma; x += tc.sigma / 50 {
+			add := [2]float64{cdf(-x / tc.sigma), 1 - mixed(x)}
+			remove := [2]float64{mixed(x), cdf(x / tc.sigma)}
+			for _, at := range [][2]float64{add, remove} {
+				rates, powers = append(rates, at[0]), append(powers, at[1])
+			}
+		}
+		var lines []profileLine // above all powers
+		for slope := math.Exp(-30); slope < math.Exp(30); slope *= 1.003 {
+			l := profileLine{slope: slope}
+			for k := range rates {
+				l.intercept = math.Max(l.intercept, powers[k]-slope*rates[k])
+			}
+			lines = append(lines, l)
+		}
+		m := PoissonGaussian{SamplingProbability: tc.q, NoiseMultiplier: tc.sigma, Neighbours: AddRemove}
+		alphas := []float64{0.01, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.7}
+		got := tradeoff(t, Tightest{}, m, 1, 1e-5, alphas...)
+		widest := 1.0
+		for i, alpha := range alphas {
+			best, hull := 0.0, 1.0
+			for k, rate := range rates {
+				if rate <= alpha {
+					best = math.Max(best, powers[k])
+				}
+			}
+			for _, l := range lines {
+				hull = math.Min(hull, l.at(alpha))
+			}
+			bound := got.TruePositiveRates[i]
+			if bound < best || relErr(bound, hull) > 1e-3 {
+				t.Errorf("%+v: at %g %.6f, best test %.6f, hull %.6f", tc, alpha, bound, best, hull)
+			}
+			widest = math.Max(widest, bound/best)
+		}
+		if widest < tc.gap || widest > 1.25 {
+			t.Errorf("%+v: up to %.4f of the better test", tc, widest)
+		}
+	}
+}
+
 // The likelihood-ratio test, which is the best one, on simulated losses of DP-SGD: its power is
 // below the bound, and by little.
 func TestTradeoffAgainstAnAttack(t *testing.T) {

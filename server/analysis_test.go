@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"maps"
 	"math"
 	"testing"
 
@@ -135,9 +136,7 @@ func (f *fixture) checkSlice(study string, centre map[string]*dparetov1.Value, s
 		}
 		previous = v
 		c := &dparetov1.Configuration{Parameters: make(map[string]*dparetov1.Value)}
-		for id, held := range centre {
-			c.Parameters[id] = held
-		}
+		maps.Copy(c.Parameters, centre)
 		c.Parameters[s.GetParameter()] = p.GetValue()
 		req.Configurations = append(req.Configurations, c)
 	}

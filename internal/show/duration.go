@@ -21,17 +21,17 @@ func Duration(d time.Duration) string {
 		if rounded < large.size && !last {
 			continue
 		}
-		text := count(int64(rounded/large.size), large.name)
+		text := Count(int64(rounded/large.size), large.name)
 		if rest := rounded % large.size; rest > 0 {
-			text += " " + count(int64(rest/small.size), small.name)
+			text += " " + Count(int64(rest/small.size), small.name)
 		}
 		return text
 	}
 	return ""
 }
 
-// count returns a number of things.
-func count(n int64, what string) string {
+// Count returns a number of things: 1 run, 2 runs.
+func Count(n int64, what string) string {
 	if n != 1 {
 		what += "s"
 	}

@@ -60,6 +60,18 @@ func AdjacencyText(name string, assumptions []string) string {
 	return name
 }
 
+// Attacker says what a trade-off curve grants an attacker, which depends on the adjacency of its guarantee.
+func Attacker(g *dparetov1.PrivacyGuarantee) string {
+	instead := ""
+	switch {
+	case slices.Contains(g.GetAssumptions(), privacy.PublicSizeAssumption):
+		instead = ", or was blank in its place"
+	case g.GetAdjacency() == dparetov1.Adjacency_ADJACENCY_REPLACE_ONE:
+		instead = ", or another in its place"
+	}
+	return "Suppose somebody knows everything about the data except whether one record was in it" + instead + ", and guesses from what the run releases."
+}
+
 // publicSize follows the name of an adjacency under which the number of records is public: records are
 // zeroed out, not added or removed.
 const publicSize = " with a public number of records (zero-out)"

@@ -233,3 +233,12 @@ func TestProtectedStudies(t *testing.T) {
 	report := s.Get(t, "/studies/stopping/report", http.StatusOK)
 	webtest.Contains(t, report, "shows only its best trial", "a secret number, 10.00 on average", "For the training records, all results together: ε at most", "!Seed of the server", "&#34;random_stopping&#34;", "!&#34;seed&#34;")
 }
+
+// A model of one trial has nothing to be compared with, and is drawn all the same.
+func TestWhyOfOneTrial(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "one", &dparetov1.Study{Spec: webtest.TrainedSpec()})
+	s.Train(t.Context(), t, "one", 1, false)
+	webtest.Contains(t, s.Get(t, "/studies/one/why?wait=1", http.StatusOK), "How well the model predicts", "Is it worth going on?")
+	s.Get(t, "/studies/one/parts/fit", http.StatusOK)
+}

@@ -70,8 +70,9 @@ type Sensitivity struct {
 // designs, which are resampled for every function. So the intervals hold the uncertainty of the
 // posterior and of the estimate, as in L. Le Gratiet, C. Cannamela, B. Iooss, "A Bayesian Approach
 // for Global Sensitivity Analysis of (Multifidelity) Computer Codes", SIAM/ASA Journal on
-// Uncertainty Quantification 2, 2014. The functions have different hyperparameters, too. Where measurements are few or noisy for the number of parameters, the posterior has interactions
-// that the function may lack, and total indices come out too large. Estimates are medians.
+// Uncertainty Quantification 2, 2014. The functions have different hyperparameters, too. Where measurements
+// are few or noisy for the number of parameters, the posterior has interactions that the function
+// may lack, and total indices come out too large. Estimates are medians.
 // Importance returns the context's error.
 func Importance(ctx context.Context, p *suggest.Problem, models []*model.Model, j int, seed uint64) (*Sensitivity, error) {
 	f, err := newFunctions(p, likeliest(models, j), j, seed)
@@ -137,18 +138,21 @@ func newFunctions(p *suggest.Problem, m *model.Model, j int, seed uint64) (*func
 }
 
 // evaluate stores the values at points of the unit cube: count values a point.
-func (f *functions) evaluate(dst []float64, points [][]float64) {
+func (f *functions) evaluate(ctx context.Context, dst []float64, points [][]float64) error {
 	inputs := make([][]float64, len(points))
 	for i, u := range points {
 		q := sample.At(f.space, u)
 		if f.known != nil {
+			if err := pause.Check(ctx); err != nil { // one value may take a second
+				return err
+			}
 			dst[i] = f.known(q)
 		} else {
 			inputs[i] = f.space.Encode(nil, q)
 		}
 	}
 	if f.known != nil {
-		return
+		return nil
 	}
 	part := make([]float64, len(points)*paths)
 	for k, drawn := range f.paths {
@@ -157,6 +161,7 @@ func (f *functions) evaluate(dst []float64, points [][]float64) {
 			copy(dst[i*f.count+k*paths:], part[i*paths:(i+1)*paths])
 		}
 	}
+	return nil
 }
 
 // sums are what one function contributes to the estimates on one design: for every parameter i the
@@ -206,15 +211,24 @@ func (f *functions) replicate(ctx context.Context, sequence sample.Halton, point
 	for k := range values {
 		values[k] = make([]float64, points*f.count)
 	}
-	f.evaluate(values[0], a)
-	f.evaluate(values[1], b)
+	// at evaluates a and b into values[k] and values[k+1].
+	at := func(k int) error {
+		if err := f.evaluate(ctx, values[k], a); err != nil {
+			return err
+		}
+		return f.evaluate(ctx, values[k+1], b)
+	}
+	if err := at(0); err != nil {
+		return nil, err
+	}
 	for i := range d {
 		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
 		exchange(a, b, i)
-		f.evaluate(values[2], a)
-		f.evaluate(values[3], b)
+		if err := at(2); err != nil {
+			return nil, err
+		}
 		exchange(a, b, i)
 		for n := range points {
 			for s := range all {

@@ -2,6 +2,7 @@ package analysis_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -330,6 +331,33 @@ func BenchmarkImportance(b *testing.B) {
 	for b.Loop() {
 		if _, err := analysis.Importance(b.Context(), m[0].Problem(), m, 0, 1); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// A computed objective may take a second for one value. So a call that has ended asks for no other.
+func TestComputedObjectivesStop(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, *suggest.Problem) error{
+		"importance": func(ctx context.Context, p *suggest.Problem) error {
+			_, err := analysis.Importance(ctx, p, nil, 0, 1)
+			return err
+		},
+		"predictions": func(ctx context.Context, p *suggest.Problem) error {
+			_, err := analysis.Predict(ctx, p, nil, 0, []space.Point{{0.1}, {0.2}, {0.3}, {0.4}})
+			return err
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := 0
+		p := &suggest.Problem{Space: box(1, 0, 1), Objectives: []suggest.Objective{{Name: "f", Known: func(q space.Point) float64 {
+			calls++
+			if calls == 3 {
+				cancel()
+			}
+			return q[0]
+		}}}}
+		if err := ask(ctx, p); !errors.Is(err, context.Canceled) || calls != 3 {
+			t.Errorf("%s: %v after %d values, want 3", name, err, calls)
 		}
 	}
 }

@@ -45,6 +45,9 @@ func Predict(ctx context.Context, p *suggest.Problem, m *model.Model, j int, poi
 		}
 		if m == nil || m.Surrogate(j) == nil {
 			for _, q := range some {
+				if err := pause.Check(ctx); err != nil { // one value may take a second
+					return nil, err
+				}
 				predictions = append(predictions, exact(&p.Objectives[j], q))
 			}
 			continue

@@ -119,15 +119,17 @@ func validation(m *model.Model, j int, observed model.Observed, blocks [][]int, 
 	}
 	n := float64(len(out.Points))
 	mean /= n
-	var unexplained, total float64
+	var unexplained, total, largest float64
 	for _, p := range means {
 		if p.runs > 0 {
 			unexplained += p.residual * p.residual
 			total += (p.value - mean) * (p.value - mean)
+			largest = math.Max(largest, math.Abs(p.value))
 		}
 	}
 	out.Coverage, out.RSquared = inside/n, 1-unexplained/total
-	if total == 0 {
+	const rounding = 1e-12 // of means of equal values, relative
+	if total <= n*rounding*largest*rounding*largest {
 		out.RSquared = math.NaN()
 	}
 	return out

@@ -280,3 +280,19 @@ func TestCheckpointsWouldGiveTheAnswerAway(t *testing.T) {
 		t.Errorf("median error %v without the run, %v with its other checkpoints", b, a)
 	}
 }
+
+// Equal measurements have no variance to explain, whatever the rounding error of their mean.
+func TestCrossValidateOfEqualMeasurements(t *testing.T) {
+	p := simulated.EpochTraining()
+	for _, v := range []float64{0.1, 0.3, 0.5, 0.7} {
+		h := epochHistory(p, 7, 3)
+		for i := range h.Evaluations {
+			h.Evaluations[i].Values[1] = v
+		}
+		for _, c := range crossValidate(t, fit(t, p, h, 1)) {
+			if !math.IsNaN(c.RSquared) || c.Coverage != 1 {
+				t.Errorf("measurements of %g: R² %g, coverage %g", v, c.RSquared, c.Coverage)
+			}
+		}
+	}
+}

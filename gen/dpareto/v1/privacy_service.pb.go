@@ -474,7 +474,8 @@ type ComputeTradeoffResponse struct {
 	// The guarantee of the mechanism at its δ, of which the curve is the whole.
 	Guarantee *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
 	// Whether the curve follows from the mechanism's whole privacy profile, which some
-	// neighbouring datasets come close to. Otherwise it follows from larger ε (of Rényi
+	// neighbouring datasets come close to; where the two orders of the datasets differ, the curve is
+	// the concave hull of both, above either in between. Otherwise it follows from larger ε (of Rényi
 	// divergences, of a pure guarantee, or of a few δ where more would have exceeded the work of
 	// a call), and real attacks may be much weaker.
 	ExactProfile  bool `protobuf:"varint,3,opt,name=exact_profile,json=exactProfile,proto3" json:"exact_profile,omitempty"`

@@ -73,21 +73,41 @@ func Fit(label string, scale Scale, values ...float64) Axis {
 			low, high = min(low, t), max(high, t)
 		}
 	}
-	switch {
-	case low > high:
+	if low > high {
 		low, high = 0, 1
 		if scale == Log {
 			low, high = -1, 1
 		}
-	case low == high:
-		room := max(math.Abs(low)*0.1, 1e-9)
-		if scale != Linear {
-			room = 0.5
-		}
-		low, high = low-room, high+room
 	}
+	low, high = scale.apart(low, high)
 	room := padding * (high - low)
 	return Axis{Label: label, Scale: scale, Min: scale.inverse(low - room), Max: scale.inverse(high + room)}
+}
+
+// Between returns an axis from one value to another, or with more room if they are too close to tell
+// values between them apart.
+func Between(label string, scale Scale, from, to float64) Axis {
+	low, high := scale.apart(scale.Place(from), scale.Place(to))
+	return Axis{Label: label, Scale: scale, Min: scale.inverse(low), Max: scale.inverse(high)}
+}
+
+// apart returns two places with room between them: enough for ticks, and not too much for a float64.
+func (s Scale) apart(low, high float64) (float64, float64) {
+	far := map[Scale]float64{Linear: 1e300, Log: 280, Logit: 14}[s] // in powers of ten but for Linear
+	clamp := func(v float64) float64 { return max(-far, min(far, v)) }
+	low, high = clamp(low), clamp(high)
+	least := 1e-300
+	if s != Linear {
+		least = 1e-6
+	}
+	if high-low > max(least, 1e-6*max(math.Abs(low), math.Abs(high))) {
+		return low, high
+	}
+	room := max(math.Abs(low)*0.1, 1e-9)
+	if s != Linear {
+		room = 0.5
+	}
+	return low - room, high + room
 }
 
 // Categorical returns an axis of categories.
@@ -134,6 +154,9 @@ func (a *Axis) Ticks() []Tick {
 	return a.linearTicks()
 }
 
+// maxTicks is more than an axis has.
+const maxTicks = 50
+
 // linearTicks returns multiples of 1, 2 or 5 times a power of ten.
 func (a *Axis) linearTicks() []Tick {
 	raw := (a.Max - a.Min) / 6
@@ -146,7 +169,12 @@ func (a *Axis) linearTicks() []Tick {
 	}
 	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
 	var ticks []Tick
-	for i := math.Ceil(a.Min/step - 1e-9); i*step <= a.Max+1e-9*step; i++ {
+	first := math.Ceil(a.Min/step - 1e-9)
+	for k := range maxTicks {
+		i := first + float64(k)
+		if i*step > a.Max+1e-9*step {
+			break
+		}
 		v := i * step
 		if v == 0 {
 			v = 0 // without a sign
@@ -164,7 +192,7 @@ func (a *Axis) linearTicks() []Tick {
 // those if the axis is short.
 func (a *Axis) logTicks() []Tick {
 	first, last := math.Floor(math.Log10(a.Min)), math.Ceil(math.Log10(a.Max))
-	every := math.Ceil((last - first) / 8)
+	every := max(1, math.Ceil((last-first)/8))
 	factors := []float64{1}
 	if last-first <= 2 { // there is room for their labels in small charts, too
 		factors = []float64{1, 2, 5}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -50,7 +51,7 @@ func (s views) showChoose(w http.ResponseWriter, r *http.Request) error {
 	p := &choosePage{Page: *frame, Query: r.URL.Query()}
 	bound := boundOf(frame.Study.GetSpec(), p.Query)
 	for _, m := range show.Objectives(frame.Study.GetSpec()) {
-		p.Bounds = append(p.Bounds, tab{m.GetId(), "?bound=" + url.QueryEscape(m.GetId()), m == bound})
+		p.Bounds = append(p.Bounds, tab{words.Metric(m), "?bound=" + url.QueryEscape(m.GetId()), m == bound})
 	}
 	if p.Query.Get("wait") != "" {
 		if p.Chooser, err = s.Part(site.Outgoing(r), "chooser", &site.PartRequest{Study: site.StudyName(r), Query: p.Query}); err != nil {
@@ -146,6 +147,7 @@ type choiceData struct {
 	Text       string // of the value, for the field
 	Confidence float64
 	Measured   bool // only what was measured
+	Seeded     bool // runs were seeded: no ε holds for them
 	Answer     *dparetov1.QueryFrontResponse
 	Objectives []expectation
 	Doubling   string // what twice the ε would buy
@@ -207,7 +209,7 @@ func (s views) choice(ctx context.Context, r *site.PartRequest) (*choiceData, er
 	}
 	d := &choiceData{
 		Study: study.GetStudy(), Bound: boundOf(study.GetStudy().GetSpec(), r.Query), Relation: "≤", Confidence: 0.5,
-		Measured: r.Query.Get("measured") != "", RequestID: site.NewRequestID(), front: front.GetFront().GetPoints(),
+		Measured: r.Query.Get("measured") != "", RequestID: site.NewRequestID(), front: front.GetFront().GetPoints(), Seeded: show.IsSeeded(front.GetFront().GetWarnings()),
 	}
 	if d.Bound.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
 		d.Relation = "≥"
@@ -321,7 +323,7 @@ func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.Que
 		gained = d.Bound.GetId()
 	}
 	limit := 2 * d.Epsilon.GetEpsilon()
-	if d.Bound == epsilon {
+	if d.Bound == epsilon && d.Answer.GetReachable() {
 		limit = 2 * d.Value
 	}
 	before := d.Answer.GetPredictions()[gained]
@@ -338,17 +340,21 @@ func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.Que
 	if after == nil || !twice.GetReachable() {
 		return ""
 	}
+	same := func(a, b *dparetov1.Value) bool { return words.Exact(a) == words.Exact(b) }
+	if twice.GetStep() == d.Answer.GetStep() && maps.EqualFunc(twice.GetParameters(), d.Answer.GetParameters(), same) {
+		return fmt.Sprintf("With an ε of at most %s the same configuration is recommended: twice the ε buys nothing, by the model.", show.NumberUp(limit))
+	}
 	return fmt.Sprintf("With an ε of at most %s, %s is expected to be %s in place of %s: a difference of %s, between %s and %s with at least 80 %% by the model.",
-		show.NumberUp(limit), gained, show.Number(after.GetMedian()), show.Number(before.GetMedian()), signed(after.GetMedian()-before.GetMedian()),
-		signed(after.GetLower()-before.GetUpper()), signed(after.GetUpper()-before.GetLower()))
+		show.NumberUp(limit), gained, show.Number(after.GetMedian()), show.Number(before.GetMedian()), signed(after.GetMedian()-before.GetMedian(), show.Number),
+		signed(after.GetLower()-before.GetUpper(), show.NumberDown), signed(after.GetUpper()-before.GetLower(), show.NumberUp))
 }
 
-// signed returns a difference with its sign.
-func signed(x float64) string {
+// signed returns a difference, rounded by text, with its sign.
+func signed(x float64, text func(float64) string) string {
 	if x > 0 {
-		return "+" + show.Number(x)
+		return "+" + text(x)
 	}
-	return show.Number(x)
+	return text(x)
 }
 
 // scaleOf returns the scale of an axis for an objective.
@@ -383,6 +389,10 @@ func (d *choiceData) picture() template.HTML {
 	}
 	atX, _, _ := of(x)
 	atY, lower, upper := of(y)
+	interval := ""
+	if lower < upper {
+		interval = ", 90 % interval " + show.NumberDown(lower) + " to " + show.NumberUp(upper)
+	}
 	points := make([]chart.Point, 0, len(d.front))
 	for _, p := range d.front {
 		points = append(points, chart.Point{X: p.GetValues()[x.GetId()].GetValue(), Y: p.GetValues()[y.GetId()].GetValue()})
@@ -390,9 +400,9 @@ func (d *choiceData) picture() template.HTML {
 	slices.SortFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
 	c := &chart.Chart{
 		ID: "chosen", Title: "The chosen point on the posterior front",
-		Description: fmt.Sprintf("%s against %s; the chosen point at %s and %s.", y.GetId(), x.GetId(), show.Number(atX), show.Number(atY)),
-		X:           chart.Fit(x.GetId(), scaleOf(x.GetTransform()), append(valuesAt(d.front, x.GetId()), atX)...),
-		Y:           chart.Fit(y.GetId(), scaleOf(y.GetTransform()), append(valuesAt(d.front, y.GetId()), atY, lower, upper)...),
+		Description: fmt.Sprintf("%s against %s; the chosen point at %s and %s.", words.Metric(y), words.Metric(x), words.MetricValue(x, atX), words.MetricValue(y, atY)),
+		X:           chart.Fit(words.Metric(x), scaleOf(x.GetTransform()), append(valuesAt(d.front, x.GetId()), atX)...),
+		Y:           chart.Fit(words.Metric(y), scaleOf(y.GetTransform()), append(valuesAt(d.front, y.GetId()), atY, lower, upper)...),
 	}
 	if len(all) == 2 && x.GetGoal() == dparetov1.Goal_GOAL_MINIMIZE {
 		c.Steps("", points)
@@ -400,13 +410,14 @@ func (d *choiceData) picture() template.HTML {
 	c.Dots("", points)
 	c.Marks("second", "diamond", []chart.Mark{{
 		Point: chart.Point{X: atX, Y: atY}, Lower: lower, Upper: upper, ID: "chosen-point",
-		Label: fmt.Sprintf("Chosen: %s %s, %s %s, 90 %% interval %s to %s", x.GetId(), show.Number(atX), y.GetId(), show.Number(atY), show.Number(lower), show.Number(upper)),
+		Label: fmt.Sprintf("Chosen: %s %s, %s %s", words.Metric(x), words.MetricValue(x, atX), words.Metric(y), words.MetricValue(y, atY)) + interval,
 	}})
 	return c.SVG()
 }
 
 // tradeoffData is what an ε means for an attacker.
 type tradeoffData struct {
+	Attacker          string // what an attacker may know
 	Points            []*dparetov1.TradeoffPoint
 	AtHundredth, At10 float64 // largest true positive rates at false positive rates of 1 % and 10 %
 	Exact             bool
@@ -414,7 +425,7 @@ type tradeoffData struct {
 }
 
 func newTradeoff(resp *dparetov1.ComputeTradeoffResponse) *tradeoffData {
-	d := &tradeoffData{Points: resp.GetPoints(), AtHundredth: 1, At10: 1, Exact: resp.GetExactProfile()}
+	d := &tradeoffData{Attacker: show.Attacker(resp.GetGuarantee()), Points: resp.GetPoints(), AtHundredth: 1, At10: 1, Exact: resp.GetExactProfile()}
 	curve := make([]chart.Point, 0, len(d.Points))
 	for _, p := range d.Points {
 		curve = append(curve, chart.Point{X: p.GetFalsePositiveRate(), Y: p.GetTruePositiveRate()})
@@ -455,8 +466,8 @@ func (s views) ledgerLine(ctx context.Context, study *dparetov1.Study) string {
 		return "No run has touched the data yet."
 	}
 	g := ledger.GetComposed()
-	if math.IsInf(g.GetEpsilon(), 1) {
-		return fmt.Sprintf("No bound is known of the ε of all %d runs of the search together.", ledger.GetRuns())
+	if ledger.GetRuns() == 1 {
+		return "The only run of the search: " + words.Guarantee(g) + "."
 	}
-	return fmt.Sprintf("All %d runs of the search together: %s, an upper bound.", ledger.GetRuns(), words.Guarantee(g))
+	return fmt.Sprintf("All %d runs of the search together: %s.", ledger.GetRuns(), words.Guarantee(g))
 }

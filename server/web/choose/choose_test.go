@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/webtest"
 )
@@ -84,7 +85,8 @@ func TestChoose(t *testing.T) {
 	webtest.Contains(t, s.Get(t, "/studies/first/choose?value=2", http.StatusOK), `hx-get="/studies/first/parts/chooser?value=2"`, "being fitted", `href="?value=2&amp;wait=1"`)
 	body := s.Get(t, "/studies/first/choose?wait=1&value=3&confidence=0.9", http.StatusOK)
 	webtest.Contains(t, body, "Recommended with ε ≤ 3", `data-twin="choose-value"`, "90 % interval", "ε ≤ ", "δ = 1e-5", "add-remove adjacency", "upper bound",
-		"What twice the ε would buy", "With an ε of at most 6.000", "with at least 80 % by the model", "All 24 runs of the search together", "Guessing finds 1 %",
+		"What twice the ε would buy", "With an ε of at most 6.000", "with at least 80 % by the model", "All 24 runs of the search together", "whether one record was in it, or was blank in its place, and guesses from what the run releases", "Without the run’s output it would be 1 %", "!released model", "!SEEDED",
+		"One run of this configuration: ε ≤ ",
 		`action="/studies/first/queue"`, `name="parameters.epochs"`, `name="request_id"`, `<option value="0.9" selected>`)
 	if strings.Contains(body, "<script>alert") || strings.Contains(body, "style=") {
 		t.Error("the page holds what a user wrote, or a style")
@@ -163,4 +165,43 @@ func TestChooseWithoutResults(t *testing.T) {
 			t.Errorf("a study without privacy shows %q", unwanted)
 		}
 	}
+}
+
+// The ε of the chosen point is rounded up wherever it is written.
+func TestChooseEpsilonUp(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	measured(t, s, "first", 24)
+	fronts := dparetov1.NewFrontServiceClient(s.Conn)
+	for _, bound := range []float64{1.5, 3} {
+		resp, err := fronts.QueryFront(t.Context(), &dparetov1.QueryFrontRequest{Name: "studies/first", Bounds: map[string]float64{"epsilon": bound}, MeasuredOnly: true, Confidence: 0.5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		epsilon := show.NumberUp(resp.GetComputedMetrics()["epsilon"].GetValue())
+		body := s.Get(t, fmt.Sprintf("/studies/first/parts/choice?measured=1&value=%v", bound), http.StatusOK)
+		webtest.Contains(t, body, "Chosen: ε "+epsilon+", error ", "error against ε; the chosen point at "+epsilon+" and ", "!epsilon<")
+	}
+}
+
+// What twice the ε would buy is measured from a configuration that exists, and says if it is the same.
+func TestDoubling(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	measured(t, s, "first", 24)
+	resp, err := dparetov1.NewFrontServiceClient(s.Conn).QueryFront(t.Context(), &dparetov1.QueryFrontRequest{Name: "studies/first", Bounds: map[string]float64{"epsilon": 1e-4}, Confidence: 0.5})
+	if err != nil || resp.GetReachable() {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	body := s.Get(t, "/studies/first/parts/choice?value=0.0001", http.StatusOK)
+	webtest.Contains(t, body, "No configuration meets the bound", "With an ε of at most "+show.NumberUp(2*resp.GetComputedMetrics()["epsilon"].GetValue()))
+	body = s.Get(t, "/studies/first/parts/choice?value=100000&measured=1", http.StatusOK)
+	webtest.Contains(t, body, "the same configuration is recommended", "!a difference of 0")
+}
+
+// A seeded configuration has an ε only for new runs whose randomness is secret, and one run is not several.
+func TestChooseSeeded(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: webtest.TrainedSpec()})
+	s.Train(t.Context(), t, "first", 3, true)
+	webtest.Contains(t, s.Get(t, "/studies/first/choose?wait=1&value=20&measured=1", http.StatusOK), "Measured in 1 run:", "A new run of this configuration whose randomness is secret: ε ≤ ",
+		"Runs of this study were seeded, so that no ε holds for them", "Runs of the search were seeded", "whether one record was in it, and guesses", "!One run of this configuration:")
 }

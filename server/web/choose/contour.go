@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/web/chart"
 	"github.com/dpareto/dpareto/server/web/site"
 	"github.com/dpareto/dpareto/server/web/words"
@@ -23,7 +22,8 @@ type contourData struct {
 
 	Study        string // its name
 	Metric, X, Y string
-	Parameters   []string // to choose from
+	Spec         *dparetov1.MetricSpec // of the metric
+	Parameters   []string              // to choose from
 	Centre       []namedValue
 	Levels       []level
 	Rows         []contourRow // from the largest value of y to the smallest, as drawn
@@ -55,6 +55,7 @@ func (s views) contourPart(ctx context.Context, r *site.PartRequest) (any, error
 		return nil, err
 	}
 	d := &contourData{Study: r.Study, Metric: objectiveOf(spec, r.Query), X: r.Query.Get("x"), Y: r.Query.Get("y")}
+	d.Spec = metricOf(spec, d.Metric)
 	// Those without a condition come first: they are active wherever the map is made.
 	for _, conditional := range []bool{false, true} {
 		for _, p := range spec.GetParameters() {
@@ -108,7 +109,7 @@ func (s views) observed(ctx context.Context, study string, spec *dparetov1.Study
 
 // draw draws the map in levels of equal steps on the scale of the metric's transform.
 func (d *contourData) draw(spec *dparetov1.StudySpec, observed []chart.Point) {
-	scale := chart.Axis{Scale: scaleOf(transformOf(spec, d.Metric)), Min: math.Inf(1), Max: math.Inf(-1)}
+	scale := chart.Axis{Scale: scaleOf(d.Spec.GetTransform()), Min: math.Inf(1), Max: math.Inf(-1)}
 	for _, p := range d.GetPredictions() {
 		if v := p.GetMedian(); !math.IsNaN(v) && !math.IsInf(v, 0) {
 			scale.Min, scale.Max = min(scale.Min, v), max(scale.Max, v)
@@ -139,7 +140,7 @@ func (d *contourData) draw(spec *dparetov1.StudySpec, observed []chart.Point) {
 				k = int(max(0, min(contourLevels-1, math.Floor(contourLevels*scale.At(v)))))
 			}
 			c.Rectangle(d.Levels[k].Class, chart.Point{X: xEdges[i], Y: yEdges[j]}, chart.Point{X: xEdges[i+1], Y: yEdges[j+1]},
-				words.Value(d.GetXValues()[i])+", "+words.Value(d.GetYValues()[j])+": "+show.Number(v))
+				words.Value(d.GetXValues()[i])+", "+words.Value(d.GetYValues()[j])+": "+words.MetricValue(d.Spec, v))
 		}
 	}
 	c.Dots("over", observed)

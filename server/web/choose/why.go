@@ -51,7 +51,7 @@ func (s views) showWhy(w http.ResponseWriter, r *http.Request) error {
 	p := &whyPage{Page: *frame, Query: r.URL.Query()}
 	spec := frame.Study.GetSpec()
 	for _, m := range show.Objectives(spec) {
-		p.Metrics = append(p.Metrics, tab{m.GetId(), "?metric=" + url.QueryEscape(m.GetId()), m.GetId() == objectiveOf(spec, p.Query)})
+		p.Metrics = append(p.Metrics, tab{words.Metric(m), "?metric=" + url.QueryEscape(m.GetId()), m.GetId() == objectiveOf(spec, p.Query)})
 	}
 	request := &site.PartRequest{Study: site.StudyName(r), Query: p.Query}
 	for _, section := range whySections {
@@ -96,6 +96,7 @@ func (s views) importancePart(ctx context.Context, r *site.PartRequest) (any, er
 // slicesData is what the part "slices" shows.
 type slicesData struct {
 	Metric   string
+	Spec     *dparetov1.MetricSpec // of the metric
 	Centre   []namedValue
 	Slices   []slicePicture
 	Warnings []*dparetov1.Warning
@@ -124,6 +125,7 @@ func (s views) slicesPart(ctx context.Context, r *site.PartRequest) (any, error)
 		return nil, err
 	}
 	d := &slicesData{Metric: objectiveOf(spec, r.Query), Centre: named(spec, resp.GetParameters()), Warnings: resp.GetWarnings()}
+	d.Spec = metricOf(spec, d.Metric)
 	for _, slice := range resp.GetSlices() {
 		if slice.GetMetric() == d.Metric {
 			d.Slices = append(d.Slices, slicePicture{slice, drawSlice(spec, slice)})
@@ -176,19 +178,19 @@ func parameterAxis(p *dparetov1.ParameterSpec, values []float64) chart.Axis {
 	return chart.Fit(p.GetId(), scale, values...)
 }
 
-// transformOf returns the transform of a metric.
-func transformOf(spec *dparetov1.StudySpec, metric string) dparetov1.Transform {
+// metricOf returns the spec of a metric, nil without it.
+func metricOf(spec *dparetov1.StudySpec, metric string) *dparetov1.MetricSpec {
 	for _, m := range spec.GetMetrics() {
 		if m.GetId() == metric {
-			return m.GetTransform()
+			return m
 		}
 	}
-	return dparetov1.Transform_TRANSFORM_IDENTITY
+	return nil
 }
 
 // drawSlice draws an objective along a parameter, with its band.
 func drawSlice(spec *dparetov1.StudySpec, slice *dparetov1.Slice) template.HTML {
-	p := parameterOf(spec, slice.GetParameter())
+	p, metric := parameterOf(spec, slice.GetParameter()), metricOf(spec, slice.GetMetric())
 	var x, lower, upper, all []float64
 	var line []chart.Point
 	var marks []chart.Mark
@@ -199,13 +201,13 @@ func drawSlice(spec *dparetov1.StudySpec, slice *dparetov1.Slice) template.HTML 
 		line = append(line, chart.Point{X: at, Y: y.GetMedian()})
 		marks = append(marks, chart.Mark{
 			Point: chart.Point{X: at, Y: y.GetMedian()}, Lower: y.GetLower(), Upper: y.GetUpper(),
-			Label: fmt.Sprintf("%s %s: %s, 90 %% interval %s to %s", slice.GetParameter(), words.Value(point.GetValue()), show.Number(y.GetMedian()), show.Number(y.GetLower()), show.Number(y.GetUpper())),
+			Label: fmt.Sprintf("%s %s: %s, 90 %% interval %s to %s", slice.GetParameter(), words.Value(point.GetValue()), words.MetricValue(metric, y.GetMedian()), words.MetricValue(metric, y.GetLower()), words.MetricValue(metric, y.GetUpper())),
 		})
 	}
 	c := &chart.Chart{
 		ID: "slice-" + slice.GetParameter(), Small: true, Title: slice.GetMetric() + " along " + slice.GetParameter(),
 		Description: "The expected value with its 90 % band; the table has the numbers.",
-		X:           parameterAxis(p, x), Y: chart.Fit(slice.GetMetric(), scaleOf(transformOf(spec, slice.GetMetric())), all...),
+		X:           parameterAxis(p, x), Y: chart.Fit(words.Metric(metric), scaleOf(metric.GetTransform()), all...),
 	}
 	if p.GetCategoricalDomain() != nil {
 		c.Marks("", "circle", marks)
@@ -270,7 +272,7 @@ func drawFit(spec *dparetov1.StudySpec, metric string, points []*dparetov1.Valid
 			Label: fmt.Sprintf("Trial %s: measured %s, predicted %s, 90 %% interval %s to %s", site.ID(p.GetTrial()), show.Number(p.GetObserved()), show.Number(y.GetMedian()), show.Number(y.GetLower()), show.Number(y.GetUpper())),
 		})
 	}
-	scale := scaleOf(transformOf(spec, metric))
+	scale := scaleOf(metricOf(spec, metric).GetTransform())
 	c := &chart.Chart{
 		ID: "fit-" + metric, Title: "Predicted against measured " + metric,
 		Description: "On the dashed diagonal both agree; nine of ten intervals should reach it.",

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/webtest"
 )
@@ -28,6 +29,28 @@ func TestWhy(t *testing.T) {
 		if strings.Contains(body, "<script") || strings.Contains(body, "style=") || strings.Contains(body, "NaN") && !strings.HasPrefix(part, "contour") {
 			t.Errorf("%s: %s", part, body)
 		}
+	}
+	// An ε is rounded up along a parameter, and in a map.
+	resp, err := dparetov1.NewAnalysisServiceClient(s.Conn).AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: "studies/first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := s.Get(t, "/studies/first/parts/slices?metric=epsilon", http.StatusOK)
+	webtest.Contains(t, body, "ε of one run, δ = 1e-5, add-remove adjacency")
+	for _, slice := range resp.GetSlices() {
+		for _, p := range slice.GetPoints() {
+			if slice.GetMetric() == "epsilon" {
+				webtest.Contains(t, body, "<td class=\"n\">"+show.NumberUp(p.GetPrediction().GetMedian())+"</td>")
+			}
+		}
+	}
+	contour, err := dparetov1.NewAnalysisServiceClient(s.Conn).AnalyzeContour(t.Context(), &dparetov1.AnalyzeContourRequest{Name: "studies/first", Metric: "epsilon", XParameter: "epochs", YParameter: "noise"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body = s.Get(t, "/studies/first/parts/contour?metric=epsilon&x=epochs&y=noise", http.StatusOK)
+	for _, p := range contour.GetPredictions() {
+		webtest.Contains(t, body, "<td class=\"n\">"+show.NumberUp(p.GetMedian())+"</td>")
 	}
 	webtest.Contains(t, s.Get(t, "/studies/first/why?wait=1", http.StatusOK), "Share of the variance of error", "Predicted against measured error", "10 more runs", "contour-map")
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/contour?x=kind&y=kind", http.StatusUnprocessableEntity), `role="alert"`)

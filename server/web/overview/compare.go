@@ -123,6 +123,20 @@ type comparedStudy struct {
 // IsDrawn reports whether the study's front is in the picture.
 func (c *comparedStudy) IsDrawn() bool { return c.Problem == "" }
 
+// Seeded reports whether runs of the study were seeded, so that no ε holds for them.
+func (c *comparedStudy) Seeded() bool {
+	return show.PrivacyMetric(c.Study.GetSpec()) != nil && show.IsSeeded(c.Front.GetWarnings())
+}
+
+// Warnings returns the warnings of the front, with the study's name.
+func (c *comparedStudy) Warnings() []*dparetov1.Warning {
+	var warnings []*dparetov1.Warning
+	for _, w := range c.Front.GetWarnings() {
+		warnings = append(warnings, &dparetov1.Warning{Code: c.ID + ": " + w.GetCode(), Message: w.GetMessage()})
+	}
+	return warnings
+}
+
 // Hypervolume returns the hypervolume of the front.
 func (c *comparedStudy) Hypervolume() string { return show.Number(c.Front.GetHypervolume()) }
 
@@ -130,7 +144,7 @@ func (c *comparedStudy) Hypervolume() string { return show.Number(c.Front.GetHyp
 func (c *comparedStudy) References() string {
 	var parts []string
 	for _, m := range show.Objectives(c.Study.GetSpec()) {
-		parts = append(parts, words.Metric(m)+" "+show.Number(m.GetReferenceValue()))
+		parts = append(parts, words.Metric(m)+" "+words.MetricValue(m, m.GetReferenceValue()))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -23,22 +23,14 @@ func chartScale(name string) chart.Scale {
 // axis returns an axis that shows values, within the bounds of its settings.
 func (a *axisSettings) axis(values []float64) chart.Axis {
 	axis := chart.Fit(words.Metric(a.Metric), chartScale(a.Scale), values...)
+	low, high := axis.Min, axis.Max
 	if !math.IsNaN(a.Bounds[0]) {
-		axis.Min = a.Bounds[0]
-		if axis.Max <= axis.Min {
-			axis.Max = axis.Min + max(1e-9, math.Abs(axis.Min)*0.1)
-		}
+		low, high = a.Bounds[0], max(a.Bounds[0], high)
 	}
 	if !math.IsNaN(a.Bounds[1]) {
-		axis.Max = a.Bounds[1]
-		if axis.Min >= axis.Max {
-			axis.Min = axis.Max - max(1e-9, math.Abs(axis.Max)*0.1)
-		}
+		low, high = min(a.Bounds[1], low), a.Bounds[1]
 	}
-	if axis.Scale != chart.Linear && math.IsNaN(axis.Scale.Place(axis.Min)) {
-		axis.Scale = chart.Linear
-	}
-	return axis
+	return chart.Between(axis.Label, axis.Scale, low, high)
 }
 
 // extent returns the values of an objective that a picture has room for: all that are known, and the
@@ -179,7 +171,7 @@ func drawFront(c *chart.Chart, study *dparetov1.Study, front *dparetov1.Front, s
 			means = append(means, chart.Point{X: p.GetValues()[s.x.GetId()].GetValue(), Y: v.GetObserved()})
 		}
 		mark := chart.Mark{
-			Point: place(p), Label: s.prefix + pointText(study, p), Link: trialPath(p.GetTrial()),
+			Point: place(p), Label: s.prefix + pointText(study, p, show.IsSeeded(front.GetWarnings())), Link: trialPath(p.GetTrial()),
 			ID: s.id + "-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10),
 		}
 		if s.means || s.prefix != "" {
@@ -245,7 +237,7 @@ func (d *frontData) parallel() *chart.Chart {
 			line = append(line, chart.Point{X: float64(i), Y: columns[i].axis.At(columns[i].values[k])})
 		}
 		c.Line("thin", line)
-		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p), Link: trialPath(p.GetTrial()), ID: "parallel-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10)})
+		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p, d.Seeded()), Link: trialPath(p.GetTrial()), ID: "parallel-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10)})
 	}
 	for i := range columns {
 		c.Text("tick", "middle", chart.Point{X: float64(i), Y: -0.09}, columns[i].low)
@@ -265,7 +257,7 @@ type coordinate struct {
 // coordinates returns the axes of parallel coordinates of points.
 func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 	var columns []coordinate
-	add := func(name string, scale chart.Scale, categories []string, value func(*dparetov1.FrontPoint) float64) {
+	add := func(name string, scale chart.Scale, categories []string, text func(float64) string, value func(*dparetov1.FrontPoint) float64) {
 		column := coordinate{name: short(name)}
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, p := range points {
@@ -281,7 +273,7 @@ func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 		} else {
 			column.axis = chart.Fit("", scale, column.values...)
 			if low <= high {
-				column.low, column.high = show.Number(low), show.Number(high)
+				column.low, column.high = text(low), text(high)
 			}
 		}
 		if len(columns) < maxCoordinates {
@@ -289,7 +281,8 @@ func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 		}
 	}
 	for i, m := range d.Objectives() {
-		add(words.Metric(m), chartScale(d.Settings.Axes[i].Scale), nil, func(p *dparetov1.FrontPoint) float64 { return p.GetValues()[m.GetId()].GetValue() })
+		text := func(v float64) string { return words.MetricValue(m, v) }
+		add(words.Metric(m), chartScale(d.Settings.Axes[i].Scale), nil, text, func(p *dparetov1.FrontPoint) float64 { return p.GetValues()[m.GetId()].GetValue() })
 	}
 	for _, p := range d.Study.GetSpec().GetParameters() {
 		scale := chart.Linear
@@ -297,7 +290,7 @@ func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 			scale = chart.Log
 		}
 		categories := p.GetCategoricalDomain().GetCategories()
-		add(p.GetId(), scale, categories, func(point *dparetov1.FrontPoint) float64 {
+		add(p.GetId(), scale, categories, show.Number, func(point *dparetov1.FrontPoint) float64 {
 			return valueNumber(point.GetParameters()[p.GetId()], categories)
 		})
 	}

@@ -131,3 +131,24 @@ func TestBestSoFar(t *testing.T) {
 		t.Errorf("rows: %v", rows)
 	}
 }
+
+// An ε is rounded up wherever it is written: at the axes of parallel coordinates, in the table of
+// the best value so far, and beside a point.
+func TestEpsilonUp(t *testing.T) {
+	const epsilon = 3.00041
+	d := pictured(t, 0)
+	m := d.Study.GetSpec().GetMetrics()[0]
+	m.Source = &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{Function: &dparetov1.ComputedSource_Privacy{Privacy: new(dparetov1.PrivacySpec)}}}
+	d.Observed.GetPoints()[2].Values["a"] = &dparetov1.FrontValue{Value: epsilon, Observed: new(float64(epsilon))}
+	if columns := d.coordinates(d.Observed.GetPoints()); columns[0].high != "3.001" || columns[1].high != "0.3750" {
+		t.Errorf("axes up to %s and %s", columns[0].high, columns[1].high)
+	}
+	value := &dparetov1.FrontValue{Value: 4, Observed: new(float64(epsilon)), Lower: new(4.0), Upper: new(4.0)}
+	if text := frontValueText(m, value); !strings.Contains(text, "measured 3.001") {
+		t.Errorf("value %q", text)
+	}
+	series := newHypervolumes(&dparetov1.StudySpec{Metrics: d.Study.GetSpec().GetMetrics()[:1]}, []*dparetov1.HypervolumePoint{{Runs: 1, Hypervolume: 1 - 0.30001}})
+	if rows := series[0].Rows(); rows[0] != [2]string{"1", "0.3001"} {
+		t.Errorf("rows %v", rows)
+	}
+}

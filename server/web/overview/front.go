@@ -241,6 +241,11 @@ func (d *frontData) IsPosterior() bool { return d.Posterior != nil }
 // Objectives returns the objectives.
 func (d *frontData) Objectives() []*dparetov1.MetricSpec { return show.Objectives(d.Study.GetSpec()) }
 
+// Seeded reports whether runs of the study were seeded, so that no ε holds for them.
+func (d *frontData) Seeded() bool {
+	return show.PrivacyMetric(d.Study.GetSpec()) != nil && show.IsSeeded(slices.Concat(d.Posterior.GetWarnings(), d.Observed.GetWarnings()))
+}
+
 // Guarantees says what each ε of the front means.
 func (d *frontData) Guarantees() []string { return words.Guarantees(d.Study.GetSpec()) }
 
@@ -301,7 +306,7 @@ func pointNote(p *dparetov1.FrontPoint) string {
 		notes = append(notes, "knee")
 	}
 	if isRemeasured(p) {
-		notes = append(notes, fmt.Sprintf("measured in %d trials, %d runs", max(1, len(p.GetTrials())), p.GetRuns()))
+		notes = append(notes, fmt.Sprintf("measured in %s, %s", show.Count(int64(max(1, len(p.GetTrials()))), "trial"), show.Count(p.GetRuns(), "run")))
 	}
 	if p.GetBeyondReference() {
 		notes = append(notes, "outside the anti-ideal box")
@@ -313,14 +318,18 @@ func pointNote(p *dparetov1.FrontPoint) string {
 func isRemeasured(p *dparetov1.FrontPoint) bool { return len(p.GetTrials()) > 1 || p.GetRuns() > 1 }
 
 // pointText says everything about a point in a line.
-func pointText(study *dparetov1.Study, p *dparetov1.FrontPoint) string {
+func pointText(study *dparetov1.Study, p *dparetov1.FrontPoint, seeded bool) string {
 	var parts []string
 	for _, m := range show.Objectives(study.GetSpec()) {
 		parts = append(parts, words.Metric(m)+" "+frontValueText(m, p.GetValues()[m.GetId()]))
 	}
 	parts = append(parts, words.Configuration(study.GetSpec(), p.GetParameters()))
 	if p.GetPrivacy() != nil {
-		parts = append(parts, "ε is an upper bound for one run, "+words.Conditions(p.GetPrivacy()))
+		of := "one run"
+		if seeded {
+			of = "a run whose randomness is secret, not for the seeded ones"
+		}
+		parts = append(parts, "ε is an upper bound for "+of+", "+words.Conditions(p.GetPrivacy()))
 	}
 	parts = append(parts, "trial "+site.ID(p.GetTrial()))
 	if note := pointNote(p); note != "" {
@@ -336,7 +345,7 @@ func frontValueText(m *dparetov1.MetricSpec, v *dparetov1.FrontValue) string {
 		text += fmt.Sprintf(" (90 %% interval %s to %s)", show.NumberDown(v.GetLower()), show.NumberUp(v.GetUpper()))
 	}
 	if v.Observed != nil && (v.Lower != nil || v.GetObserved() != v.GetValue()) {
-		text += ", measured " + show.Number(v.GetObserved())
+		text += ", measured " + words.MetricValue(m, v.GetObserved())
 	}
 	if v.StandardError != nil {
 		text += " ± " + show.NumberUp(v.GetStandardError()) + " (standard error)"

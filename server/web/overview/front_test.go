@@ -267,7 +267,11 @@ func TestPrivateStudy(t *testing.T) {
 	spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 10_000, TestEpsilon: 1, TrainEpsilon: 30, Delta: 1e-6, MaxValues: 5000}
 	s.Create(t.Context(), t, "private", &dparetov1.Study{Spec: spec})
 	body := s.Get(t, "/studies/private?wait=1", http.StatusOK)
-	webtest.Contains(t, body, "What publishing guarantees", "0 of 5000 noisy values", "ledger <code>train</code>", "ledger <code>test</code>", "are the declared ones")
+	webtest.Contains(t, body, "What publishing guarantees", "0 of 5000 noisy values", "all studies that it pays for have spent, in ", "; it allows ε ≤ 100.0, δ = 0.01, under the same adjacency", "ledger <code>train</code>", "ledger <code>test</code>", "are the declared ones")
+
+	for _, path := range []string{"/studies/private", "/studies"} {
+		webtest.Contains(t, s.Get(t, path, http.StatusOK), "for training records ε ≤ 30.00, δ = 1e-6, add-remove adjacency, ", "for test records ε ≤ 1.000, δ = 1e-6, replace-one adjacency, ", "accountant, an upper bound")
+	}
 
 	spec = privacySpec()
 	spec.CheckpointParameter, spec.Budget = "", nil
@@ -351,4 +355,36 @@ func TestCompare(t *testing.T) {
 	s.Get(t, "/compare?study=a&study=b&study=c&study=d&study=e&study=f&study=g&study=h&study=i", http.StatusUnprocessableEntity)
 	s.Get(t, "/compare/fronts?study=first&front=best", http.StatusUnprocessableEntity)
 	noMarkup(t, s.Get(t, "/compare?wait=1&study="+url.QueryEscape(hostile), http.StatusOK))
+}
+
+// What a search has cost is said with all that it depends on; of one run not as of several.
+func TestSpent(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: privacySpec()})
+	webtest.Contains(t, s.Get(t, "/studies/first/parts/spent", http.StatusOK), "No run has touched the data yet", "!ε ≤")
+	fill(t, s, "first", 1)
+	body := s.Get(t, "/studies/first?wait=1", http.StatusOK)
+	webtest.Contains(t, body, "The only run: <b>ε ≤ ", "The costliest single run: ε ≤ ", ", an upper bound (ε of one run, δ = 1e-6, add-remove adjacency, tightest accountant).",
+		"the largest ε is an upper bound, ε of one run, δ = 1e-6", "<dt>Runs per trial</dt><dd>1</dd>", "!All 1 runs")
+	fill(t, s, "first", 3)
+	webtest.Contains(t, s.Get(t, "/studies/first/parts/spent", http.StatusOK), "All 4 runs together", "!upper bound, an upper bound")
+}
+
+// Of seeded runs no ε is shown, and every other one says that it is of runs whose randomness is secret.
+func TestSeededStudy(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	const seeded = "Runs of this study were seeded, so that no ε holds for them"
+	for id, isSeeded := range map[string]bool{"seeded": true, "secret": false} {
+		s.Create(t.Context(), t, id, &dparetov1.Study{Spec: webtest.TrainedSpec()})
+		s.Train(t.Context(), t, id, 3, isSeeded)
+	}
+	body := s.Get(t, "/studies/seeded?wait=1", http.StatusOK)
+	webtest.Contains(t, body, "Runs of the search were seeded", "<b>"+seeded, "ε is an upper bound for a run whose randomness is secret, not for the seeded ones, δ = 1e-5",
+		"!costliest single run", "!Largest ε", "!no bound", "!+Inf", "!ε is an upper bound for one run")
+	_, caption, _ := strings.Cut(body, "<caption>The posterior front")
+	caption, _, _ = strings.Cut(caption, "</caption>")
+	webtest.Contains(t, caption, seeded)
+	webtest.Contains(t, s.Get(t, "/studies/secret?wait=1", http.StatusOK), "!"+seeded, "The costliest single run", "ε is an upper bound for one run, δ = 1e-5")
+	body = s.Get(t, "/compare/fronts?study=seeded&study=secret", http.StatusOK)
+	webtest.Contains(t, body, "<b>seeded:</b> "+seeded, "<b>seeded: SEEDED</b> not for release", "!<b>secret:</b>", "secret: ε")
 }

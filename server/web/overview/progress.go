@@ -3,6 +3,7 @@ package overview
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type seriesData struct {
 	Title, XLabel, YLabel string
 	X                     []float64
 	Y                     []*float64 // nil where there is none
+	text                  func(float64) string
 }
 
 // JSON returns the series as page.js reads it.
@@ -39,9 +41,9 @@ func (d *seriesData) JSON() (string, error) {
 func (d *seriesData) Rows() [][2]string {
 	var rows [][2]string
 	for i := range d.X {
-		rows = append(rows, [2]string{show.Number(d.X[i]), "none"})
+		rows = append(rows, [2]string{show.Plain(d.X[i]), "none"})
 		if d.Y[i] != nil {
-			rows[i][1] = show.Number(*d.Y[i])
+			rows[i][1] = d.text(*d.Y[i])
 		}
 	}
 	return thin(rows, maxTwin)
@@ -69,13 +71,15 @@ func newHypervolumes(spec *dparetov1.StudySpec, all []*dparetov1.HypervolumePoin
 		return nil
 	}
 	points := thin(all, maxSeries)
+	text := show.Number
 	name, unit, value := "Hypervolume of the observed front", hypervolumeName, func(v float64) *float64 { return &v }
 	if metrics := show.Objectives(spec); len(metrics) == 1 {
 		unit = words.Metric(metrics[0])
 		name, value = "Best measured mean of "+unit+" so far", func(v float64) *float64 { return bestOf(metrics[0], v) }
+		text = func(v float64) string { return words.MetricValue(metrics[0], v) }
 	}
-	runs := &seriesData{Title: name + " over runs", XLabel: "runs", YLabel: unit}
-	steps := &seriesData{Title: name + " over " + spec.GetCheckpointParameter(), XLabel: spec.GetCheckpointParameter() + " of all runs", YLabel: unit}
+	runs := &seriesData{Title: name + " over runs", XLabel: "runs", YLabel: unit, text: text}
+	steps := &seriesData{Title: name + " over " + spec.GetCheckpointParameter(), XLabel: spec.GetCheckpointParameter() + " of all runs", YLabel: unit, text: text}
 	for _, p := range points {
 		y := value(p.GetHypervolume())
 		runs.X, runs.Y = append(runs.X, float64(p.GetRuns())), append(runs.Y, y)
@@ -198,6 +202,27 @@ func (s views) spentPart(ctx context.Context, r *site.PartRequest) (any, error) 
 		data.Ledgers = append(data.Ledgers, l)
 	}
 	return data, nil
+}
+
+// Seeded reports whether runs were seeded, so that no ε holds for them.
+func (d *spentData) Seeded() bool { return show.IsSeeded(d.Ledger.GetWarnings()) }
+
+// Statement says what the ε of one run means.
+func (d *spentData) Statement() string { return show.PrivacyStatement(d.Study.GetSpec()) }
+
+// Costliest says what the costliest run cost, if the cost of any is known.
+func (d *spentData) Costliest() string {
+	if d.Ledger.GetRuns() == d.Ledger.GetUnknownRuns() {
+		return ""
+	}
+	known := ""
+	if d.Ledger.GetUnknownRuns() > 0 {
+		known = " of known cost"
+	}
+	if math.IsInf(d.Ledger.GetLargestEpsilon(), 1) {
+		return "The costliest single run" + known + ": no bound on its ε is known (" + d.Statement() + ")."
+	}
+	return "The costliest single run" + known + ": ε ≤ " + show.NumberUp(d.Ledger.GetLargestEpsilon()) + ", an upper bound (" + d.Statement() + ")."
 }
 
 // HasPrivacy reports whether the study has an ε at all.

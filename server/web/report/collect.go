@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -125,11 +126,20 @@ func spanned(front *dparetov1.Front, metric string) []float64 {
 		return within
 	case low > high:
 		return nil
-	case low == high:
-		return []float64{low}
-	default:
-		return []float64{low, high}
 	}
+	if low, high = loosened(low), loosened(high); low == high {
+		return []float64{low}
+	}
+	return []float64{low, high}
+}
+
+// loosened returns a bound with few digits that an ε meets.
+func loosened(epsilon float64) float64 {
+	rounded, err := strconv.ParseFloat(show.NumberUp(epsilon), 64)
+	if err != nil {
+		return epsilon
+	}
+	return rounded
 }
 
 // listReleases reads what was published of the study.

@@ -89,7 +89,7 @@ func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
 	if math.IsInf(g.GetEpsilon(), 1) {
 		return "no bound on ε is known"
 	}
-	return fmt.Sprintf("ε at most %s, %s, %s, accountant %s", show.NumberUp(g.GetEpsilon()), show.DeltaText(g.GetDelta()),
+	return fmt.Sprintf("ε at most %s, %s, %s, accountant %s, an upper bound", show.NumberUp(g.GetEpsilon()), show.DeltaText(g.GetDelta()),
 		show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()), show.AccountantText(g))
 }
 
@@ -165,7 +165,7 @@ func (r *Report) RecommendedRows() []recommendedRow {
 			} else if v := a.GetComputedMetrics()[m.GetId()]; v != nil && v.Value != nil {
 				text = show.Number(v.GetValue())
 				if m.GetComputed().GetPrivacy() != nil {
-					text = words.Epsilon(v.GetValue())
+					text = words.EpsilonWithin(v.GetValue(), a.Epsilon)
 				}
 			}
 			row.Reached = append(row.Reached, text)
@@ -179,7 +179,7 @@ func (r *Report) RecommendedRows() []recommendedRow {
 		case len(a.GetTrials()) == 0:
 			row.Remark = "a prediction: it was never run"
 		default:
-			row.Remark = fmt.Sprintf("measured in %d runs", a.GetRuns())
+			row.Remark = "measured in " + show.Count(a.GetRuns(), "run")
 		}
 		rows = append(rows, row)
 	}

@@ -16,6 +16,7 @@ func TestSpanned(t *testing.T) {
 		{[]float64{2, 2}, []float64{2}},
 		{[]float64{0.1, 0.2}, []float64{0.1, 0.2}},
 		{[]float64{3}, []float64{3}},
+		{[]float64{0.03748520081450309, 0.041239999}, []float64{0.03749, 0.04124}},
 	} {
 		front := new(dparetov1.Front)
 		for _, e := range tt.points {
@@ -40,6 +41,24 @@ func TestFrontRows(t *testing.T) {
 	for i := range rows[1:] {
 		if gap := rows[i+1].Runs - rows[i].Runs; gap < 20 || gap > 21 {
 			t.Errorf("a gap of %d points after row %d", gap, i)
+		}
+	}
+}
+
+// A recommendation is within the bound that it was asked for, as asked and as printed.
+func TestRecommendedRows(t *testing.T) {
+	reached := 0.03748520081450309
+	r := &Report{study: &dparetov1.Study{Spec: &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{
+		Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE,
+		Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{Function: &dparetov1.ComputedSource_Privacy{Privacy: new(dparetov1.PrivacySpec)}}},
+	}}}}}
+	for asked, want := range map[float64][2]string{reached: {"0.03748520081450309", "0.03748520081450309"}, 0.0375: {"0.0375", "0.03749"}} {
+		r.recommendations = []recommendation{{asked, &dparetov1.QueryFrontResponse{
+			Reachable: true, Trials: []string{"studies/s/trials/1"}, Runs: 1, ComputedMetrics: map[string]*dparetov1.MetricValue{"epsilon": {Value: &reached}},
+		}}}
+		row := r.RecommendedRows()[0]
+		if row.Asked != want[0] || row.Reached[0] != want[1] || row.Remark != "measured in 1 run" {
+			t.Errorf("%+v, want %v", row, want)
 		}
 	}
 }

@@ -31,6 +31,7 @@ var templates = template.Must(template.New("report").Funcs(template.FuncMap{
 	"guarantee": guaranteeText,
 	"epsilon":   words.Epsilon,
 	"number":    show.Number,
+	"count":     show.Count,
 	"value":     words.Value,
 	"up":        show.NumberUp,
 	"join":      strings.Join,

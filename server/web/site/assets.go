@@ -93,6 +93,7 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	limitWriting(w)
 	header := w.Header()
 	header.Set("Content-Type", file.contentType)
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")

@@ -135,13 +135,10 @@ func (s *Site) send(ctx context.Context, events *eventWriter, name string, p Par
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	template := name
-	if err != nil {
-		template, data = errorPart, s.errorOf(err)
-	} else {
+	if err == nil {
 		request.Last = data
 	}
-	content, err := s.templates.bytes(template, data)
+	content, err := s.content(name, data, err)
 	if err != nil {
 		return err
 	}
@@ -159,8 +156,11 @@ type eventWriter struct {
 func (e *eventWriter) send(name string, data []byte) error {
 	var event bytes.Buffer
 	fmt.Fprintf(&event, "event: %s\n", name)
+	// A carriage return alone ends a line of an event, too, and would let text begin another.
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
 	for line := range bytes.Lines(data) {
-		fmt.Fprintf(&event, "data: %s\n", bytes.TrimRight(line, "\r\n"))
+		fmt.Fprintf(&event, "data: %s\n", bytes.TrimRight(line, "\n"))
 	}
 	event.WriteByte('\n')
 	return e.write(event.Bytes())

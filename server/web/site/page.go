@@ -76,6 +76,6 @@ func NewState(study *dparetov1.Study) *State {
 	return &State{
 		Study: study,
 		Done:  counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed(),
-		Max:   study.GetSpec().GetBudget().GetMaxTrials(), Budget: words.Budget(study.GetSpec()),
+		Max:   study.GetSpec().GetBudget().GetMaxTrials(), Budget: words.Budget(study),
 	}
 }

@@ -46,9 +46,18 @@ func (s *Site) Part(ctx context.Context, name string, request *PartRequest) (tem
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	if err != nil {
-		name, data = errorPart, s.errorOf(err)
-	}
-	content, err := s.templates.bytes(name, data)
+	content, err := s.content(name, data, err)
 	return template.HTML(content), err //nolint:gosec // made by a template
+}
+
+// content returns a part, or what takes its place if it could not be made: one part must not keep a
+// view from its others.
+func (s *Site) content(name string, data any, err error) ([]byte, error) {
+	if err == nil {
+		var content []byte
+		if content, err = s.templates.bytes(name, data); err == nil {
+			return content, nil
+		}
+	}
+	return s.templates.bytes(errorPart, s.errorOf(err))
 }

@@ -80,9 +80,10 @@ func (t *templates) bytes(name string, data any) ([]byte, error) {
 func (s *Site) Render(w http.ResponseWriter, code int, name string, data any) {
 	content, err := s.templates.bytes(name, data)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		http.Error(w, "this page cannot be drawn: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
+	limitWriting(w)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = w.Write(content) //nolint:gosec // made by a template, which escapes; the reader may have gone
@@ -114,6 +115,10 @@ func functions(a *assets) template.FuncMap {
 		"guarantee": words.Guarantee,
 		"title":     words.Title,
 		"domain":    words.Domain,
+		"measure":   words.MetricValue,
+		"meaning":   words.Meaning,
+		"count":     show.Count,
+		"seeded":    func() string { return words.Seeded },
 
 		"key": chart.Key,
 		"bar": chart.Bar,

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -125,6 +126,16 @@ func NewRequestID() string { return rand.Text() }
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// limitWriting bounds the time that a reader may take to receive an answer, so that none holds a
+// connection by not reading.
+func limitWriting(w http.ResponseWriter) {
+	// Not every ResponseWriter supports deadlines; net/http's does.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerPatience))
+}
+
+// answerPatience is how long a reader may take to receive an answer.
+const answerPatience = 2 * time.Minute
+
 // secured sets the headers that keep others out of the page.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -136,6 +147,11 @@ func secured(next http.Handler) http.Handler {
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
+		// Links lead here from other sites, but nothing that they load does.
+		if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+			http.Error(w, "not for other sites", http.StatusForbidden)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }

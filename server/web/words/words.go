@@ -67,24 +67,45 @@ func Conditions(g *dparetov1.PrivacyGuarantee) string {
 	return delta + ", " + show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()) + ", " + show.AccountantText(g) + " accountant"
 }
 
-// Guarantee returns an ε with everything that it depends on.
+// Guarantee returns an ε with everything that it depends on, and says that it is an upper bound.
 func Guarantee(g *dparetov1.PrivacyGuarantee) string {
 	if math.IsInf(g.GetEpsilon(), 1) {
-		return "no bound: the cost of a run is not known"
+		return "no bound on ε is known"
 	}
-	return "ε ≤ " + show.NumberUp(g.GetEpsilon()) + ", " + Conditions(g)
+	return "ε ≤ " + show.NumberUp(g.GetEpsilon()) + ", " + Conditions(g) + ", an upper bound"
+}
+
+// Seeded is said beside every ε of a study with seeded runs.
+const Seeded = "Runs of this study were seeded, so that no ε holds for them: an ε is what a run of the configuration costs if its randomness is secret"
+
+// EpsilonWithin returns an ε that meets a bound so that it is seen to: rounded up, unless that
+// would exceed the bound.
+func EpsilonWithin(epsilon, bound float64) string {
+	text := Epsilon(epsilon)
+	if rounded, err := strconv.ParseFloat(text, 64); err == nil && epsilon <= bound && rounded > bound {
+		return show.Plain(epsilon)
+	}
+	return text
+}
+
+// Meaning says what a metric means if it is an ε, otherwise nothing.
+func Meaning(m *dparetov1.MetricSpec) string {
+	if m.GetComputed().GetPrivacy() == nil {
+		return ""
+	}
+	return show.PrivacyStatement(&dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{m}}) + ", an upper bound"
 }
 
 // Guarantees says what every ε among the objectives means, or, without one there, the study's first.
 func Guarantees(spec *dparetov1.StudySpec) []string {
 	var texts []string
 	for _, m := range show.Objectives(spec) {
-		if m.GetComputed().GetPrivacy() != nil {
-			texts = append(texts, show.PrivacyStatement(&dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{m}})+", an upper bound")
+		if text := Meaning(m); text != "" {
+			texts = append(texts, text)
 		}
 	}
-	if m := show.PrivacyMetric(spec); texts == nil && m != nil {
-		texts = append(texts, show.PrivacyStatement(spec)+", an upper bound")
+	if text := Meaning(show.PrivacyMetric(spec)); texts == nil && text != "" {
+		texts = append(texts, text)
 	}
 	if len(texts) > 1 {
 		i := 0
@@ -151,10 +172,11 @@ func Domain(p *dparetov1.ParameterSpec) string {
 	}
 }
 
-// Budget returns the limits of a study as people read them, without the number of trials; that
-// of privacy comes with its conditions.
-func Budget(spec *dparetov1.StudySpec) string {
+// Budget returns the limits of a study as people read them; those of privacy come with their
+// conditions.
+func Budget(study *dparetov1.Study) string {
 	var parts []string
+	spec := study.GetSpec()
 	b := spec.GetBudget()
 	if b.GetMaxTrials() > 0 {
 		parts = append(parts, strconv.FormatInt(b.GetMaxTrials(), 10)+" trials")
@@ -165,9 +187,8 @@ func Budget(spec *dparetov1.StudySpec) string {
 	if b.GetMaxStagnantTrials() > 0 {
 		parts = append(parts, strconv.FormatInt(b.GetMaxStagnantTrials(), 10)+" trials without progress")
 	}
-	if p := spec.GetPrivateMode(); p != nil {
-		parts = append(parts, "privacy of all that it shows: ε "+show.NumberUp(p.GetTrainEpsilon())+" for training records, "+
-			show.NumberUp(p.GetTestEpsilon())+" for test records, each with "+show.DeltaText(p.GetDelta()))
+	if p := study.GetPublication(); spec.GetPrivateMode() != nil && p.GetTrain() != nil && p.GetTest() != nil {
+		parts = append(parts, "privacy of all that it will ever show: for training records "+Guarantee(p.GetTrain())+"; for test records "+Guarantee(p.GetTest()))
 	}
 	if r := spec.GetRandomStopping(); r != nil {
 		parts = append(parts, "a secret number of trials, "+show.Number(r.GetMeanTrials())+" in the mean")

@@ -104,8 +104,9 @@ func tradeoffNotes(response *dparetov1.ComputeTradeoffResponse) []string {
 	for _, p := range response.GetPoints() {
 		if p.GetFalsePositiveRate() == 0.01 {
 			notes = append(notes, "",
-				"Whatever else an attacker knows: a test for one person's record that wrongly accuses at most 1",
-				fmt.Sprintf("in 100 people who were not in the data finds at most %s in 100 who were.", show.NumberUp(100*p.GetTruePositiveRate())))
+				show.Attacker(response.GetGuarantee()),
+				"If they are wrong about at most 1 % of the records that were not in it, they are right",
+				fmt.Sprintf("about at most %s %% of those that were. Without the run's output it would be 1 %%.", show.NumberUp(100*p.GetTruePositiveRate())))
 		}
 	}
 	if !response.GetExactProfile() {

@@ -24,7 +24,7 @@ func TestPrivacyTradeoff(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	stdout, _, code := clitest.Invoke(t, "", strings.Fields("privacy "+gaussian)...)
-	for _, want := range []string{"add-remove adjacency, accountant exact: ε at most 4.3", "δ = 1e-5, for one run", "finds at most 9.23", "provided that"} {
+	for _, want := range []string{"add-remove adjacency, accountant exact: ε at most 4.3", "δ = 1e-5, for one run", "whether one record was in it, and guesses from what the run releases", "about at most 9.23", "provided that"} {
 		if !strings.Contains(stdout, want) || code != 0 {
 			t.Errorf("exit code %d, %q is missing in\n%s", code, want, stdout)
 		}

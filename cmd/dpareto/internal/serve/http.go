@@ -322,6 +322,8 @@ func fromThisMachine(r *http.Request) error {
 // for what they read.
 func hurry(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The page's time to write must not end the next answer of the same connection.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		if r.ContentLength == 0 {
 			next.ServeHTTP(w, r)
 			return
