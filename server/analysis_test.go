@@ -135,10 +135,9 @@ func (f *fixture) checkSlice(study string, centre map[string]*dparetov1.Value, s
 			f.t.Errorf("%s of %s: value %g after %g", s.GetMetric(), s.GetParameter(), v, previous)
 		}
 		previous = v
-		c := &dparetov1.Configuration{Parameters: make(map[string]*dparetov1.Value)}
-		maps.Copy(c.Parameters, centre)
-		c.Parameters[s.GetParameter()] = p.GetValue()
-		req.Configurations = append(req.Configurations, c)
+		parameters := maps.Clone(centre)
+		parameters[s.GetParameter()] = p.GetValue()
+		req.Configurations = append(req.Configurations, &dparetov1.Configuration{Parameters: parameters})
 	}
 	resp, err := f.fronts.PredictMetrics(f.t.Context(), req)
 	if err != nil || len(req.GetConfigurations()) != 5 {

@@ -2,7 +2,7 @@
 
     python benchmarks/optuna_dashboard_study.py sqlite:///study.db 10000
 
-The values are those of TestPageSpeed: three parameters, and two objectives in conflict.
+It has three parameters, and two objectives in conflict.
 """
 
 import math

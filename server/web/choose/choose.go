@@ -11,6 +11,9 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
@@ -149,6 +152,7 @@ type choiceData struct {
 	Measured   bool // only what was measured
 	Seeded     bool // runs were seeded: no ε holds for them
 	Answer     *dparetov1.QueryFrontResponse
+	Run        *dparetov1.QueryFrontResponse // the best that was run, beside an answer that was not
 	Objectives []expectation
 	Doubling   string // what twice the ε would buy
 	Picture    template.HTML
@@ -232,6 +236,17 @@ func (s views) choice(ctx context.Context, r *site.PartRequest) (*choiceData, er
 	}
 	if len(d.Answer.GetParameters()) == 0 {
 		return d, nil // nothing is known yet: a warning says so
+	}
+	if len(d.Answer.GetTrials()) == 0 {
+		measured := proto.CloneOf(query)
+		measured.MeasuredOnly = true
+		run, err := s.Fronts.QueryFront(ctx, measured)
+		if err != nil {
+			return nil, err
+		}
+		if run.GetReachable() && len(run.GetTrials()) > 0 {
+			d.Run = run
+		}
 	}
 	info, err := s.Admin.GetServerInfo(ctx, &dparetov1.GetServerInfoRequest{Study: r.Study})
 	if err != nil {
@@ -367,6 +382,30 @@ func scaleOf(t dparetov1.Transform) chart.Scale {
 	default:
 		return chart.Linear
 	}
+}
+
+// BestRun says what the best configuration that was run gives, "" where the answer was run itself or
+// nothing that was run meets the bound.
+func (d *choiceData) BestRun() string {
+	if d.Run == nil {
+		return ""
+	}
+	var parts []string
+	for _, m := range show.Objectives(d.Study.GetSpec()) {
+		if p := d.Run.GetPredictions()[m.GetId()]; p != nil {
+			parts = append(parts, fmt.Sprintf("%s %s (90 %% interval %s to %s)", words.Metric(m), show.Number(p.GetMedian()), show.Number(p.GetLower()), show.Number(p.GetUpper())))
+		} else if v := d.Run.GetComputedMetrics()[m.GetId()]; v != nil {
+			parts = append(parts, words.Metric(m)+" "+words.MetricValue(m, v.GetValue()))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// RunURL is the address of the view with what was run alone.
+func (d *choiceData) RunURL() string {
+	settings := maps.Clone(d.settings)
+	settings.Set("measured", "1")
+	return "/studies/" + site.ID(d.Study.GetName()) + "/choose?" + settings.Encode()
 }
 
 // picture draws the front with the chosen point.

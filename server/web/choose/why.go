@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"html/template"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -326,7 +325,7 @@ func goingOn(resp *dparetov1.ForecastGainResponse) string {
 	}
 	return fmt.Sprintf("%s: by the model, %d more runs%s enlarge the hypervolume by %s%s, 90 %% interval %s to %s; by more than 1 %% with a probability of %s.",
 		answer, last.GetRuns(), cost, show.Number(last.GetGain().GetValue()), share,
-		show.Number(last.GetGain().GetLower()), show.Number(last.GetGain().GetUpper()), words.Percent(math.Round(100*last.GetProbability())/100))
+		show.Number(last.GetGain().GetLower()), show.Number(last.GetGain().GetUpper()), fmt.Sprintf("about %.0f %%", 100*last.GetProbability()))
 }
 
 // drawGain draws the gain over the number of runs.

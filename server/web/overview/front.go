@@ -353,12 +353,13 @@ func frontValueText(m *dparetov1.MetricSpec, v *dparetov1.FrontValue) string {
 	return text
 }
 
-// choosePath returns where a point leads: to the choice of a point with at most its ε where the
-// study has one, otherwise to its trial.
+// choosePath returns where a point leads: to the best that was run with at most its ε, rounded up, where
+// the study has one; otherwise to its trial.
 func choosePath(study *dparetov1.Study, p *dparetov1.FrontPoint) string {
 	privacy := show.PrivacyMetric(study.GetSpec())
 	if v, ok := p.GetValues()[privacy.GetId()]; ok && len(show.Objectives(study.GetSpec())) == 2 && !math.IsInf(v.GetValue(), 0) {
-		return "/studies/" + site.ID(study.GetName()) + "/choose?epsilon=" + strconv.FormatFloat(v.GetValue(), 'g', -1, 64)
+		query := url.Values{"bound": {privacy.GetId()}, "value": {show.NumberUp(v.GetValue())}, "measured": {"1"}}
+		return "/studies/" + site.ID(study.GetName()) + "/choose?" + query.Encode()
 	}
 	return trialPath(p.GetTrial())
 }

@@ -125,7 +125,7 @@ func TestStudy(t *testing.T) {
 			t.Errorf("%s: intervals %t", settings, isPosterior)
 		}
 	}
-	webtest.Contains(t, s.Get(t, "/studies/first?wait=1", http.StatusOK), `href="/studies/first/choose?epsilon=`)
+	webtest.Contains(t, s.Get(t, "/studies/first?wait=1", http.StatusOK), `href="/studies/first/choose?bound=epsilon&amp;measured=1&amp;value=`)
 	for _, bad := range []string{"front=x", "x=logit", "x_min=0", "y_min=a", "x_min=3&x_max=2", "x_min=Inf"} {
 		s.Get(t, "/studies/first?"+bad, http.StatusUnprocessableEntity)
 		s.Get(t, "/studies/first/parts/front?"+bad, http.StatusUnprocessableEntity)

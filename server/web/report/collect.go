@@ -108,6 +108,16 @@ func (r *Report) recommend(ctx context.Context, fronts dparetov1.FrontServiceCli
 			return err
 		}
 		r.recommendations = append(r.recommendations, recommendation{e, resp})
+		if len(resp.GetTrials()) > 0 {
+			continue
+		}
+		run, err := fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{Name: r.study.GetName(), Bounds: map[string]float64{m.GetId(): e}, MeasuredOnly: true})
+		if err != nil {
+			return err
+		}
+		if run.GetReachable() && len(run.GetTrials()) > 0 {
+			r.recommendations = append(r.recommendations, recommendation{e, run})
+		}
 	}
 	return nil
 }
