@@ -1057,7 +1057,8 @@ class Study(StudyBase):
         posterior front, and what they cost: whether going on is worthwhile.
 
         The runs are those that would be handed out together; seeing results in between is
-        expected to gain more, if the model is right; it is a forecast and no bound. ``runs`` is at most 50.
+        expected to gain more, if the model is right. It is a forecast and no bound. ``runs`` is
+        at most 50.
         """
         return self._run(ops.expected_gain(self._policy, self.name, runs))
 
