@@ -36,7 +36,7 @@ type LeftOut struct {
 // LeaveOut panics if an index is out of range or occurs twice in a block. It returns an error
 // wrapping [ErrNotPositiveDefinite] if a covariance cannot be inverted, and the error of ctx if
 // that ends first.
-func (g *GP) LeaveOut(ctx context.Context, blocks [][]int) ([]LeftOut, error) {
+func LeaveOut(ctx context.Context, g *GP, blocks [][]int) ([]LeftOut, error) {
 	out := make([]LeftOut, len(blocks))
 	for k, block := range blocks {
 		if err := pause.Check(ctx); err != nil {

@@ -58,7 +58,7 @@ func TestLeaveOutMatchesPosteriorWithoutBlock(t *testing.T) {
 		for _, b := range blocks {
 			rng.Shuffle(len(b), func(i, j int) { b[i], b[j] = b[j], b[i] })
 		}
-		out, err := newGP(obs).LeaveOut(t.Context(), blocks)
+		out, err := LeaveOut(t.Context(), newGP(obs), blocks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestLeaveOutFails(t *testing.T) {
 	g := mustNew(t, nil, someHyperparameters(2), randomObservations(newRand(1), 5, 2))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := g.LeaveOut(ctx, [][]int{{1}}); !errors.Is(err, context.Canceled) {
+	if _, err := LeaveOut(ctx, g, [][]int{{1}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	for _, block := range [][]int{{5}, {-1}, {1, 1}} {
@@ -127,7 +127,7 @@ func TestLeaveOutFails(t *testing.T) {
 					t.Errorf("no panic for the block %v", block)
 				}
 			}()
-			_, _ = g.LeaveOut(t.Context(), [][]int{block})
+			_, _ = LeaveOut(t.Context(), g, [][]int{block})
 		}()
 	}
 }
@@ -208,7 +208,7 @@ func BenchmarkLeaveOut(b *testing.B) {
 				blocks[i] = []int{i}
 			}
 			for b.Loop() {
-				if _, err := g.LeaveOut(b.Context(), blocks); err != nil {
+				if _, err := LeaveOut(b.Context(), g, blocks); err != nil {
 					b.Fatal(err)
 				}
 			}

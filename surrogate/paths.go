@@ -164,7 +164,7 @@ func (p *Paths) Evaluate(dst []float64, x [][]float64) {
 }
 
 // draw stores a draw of the noise of n observations, with jitter. Along a run the shared noise is
-// drawn from one position to the next, since its correlation is that of a Markov process.
+// drawn from one position to the next, since it correlates like a Markov process.
 func (e *noise) draw(dst []float64, jitter float64, rng *rand.Rand) {
 	order := make([]int, len(dst))
 	for i := range order {

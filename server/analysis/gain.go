@@ -55,7 +55,7 @@ func (a *Analyses) ForecastGain(ctx context.Context, req *dparetov1.ForecastGain
 	if err != nil {
 		return nil, err
 	}
-	proposal, err := a.engine.Propose(ctx, id, r.Study.GetUid(), runs)
+	proposal, err := engine.Propose(ctx, a.engine, id, r.Study.GetUid(), runs)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/analysis"
+	"github.com/dpareto/dpareto/server/engine"
 )
 
 func forecast(t *testing.T, a *analysis.Analyses, runs int32) *dparetov1.ForecastGainResponse {
@@ -70,7 +71,7 @@ func TestProposalIsHandedOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.Engine.Propose(t.Context(), "runs", studyNow.GetStudy().GetUid(), 3)
+	p, err := engine.Propose(t.Context(), s.Engine, "runs", studyNow.GetStudy().GetUid(), 3)
 	if err != nil || len(p.Next) != 3 || len(p.Pending) != 0 || p.Number != 11 {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -83,7 +84,7 @@ func TestProposalIsHandedOut(t *testing.T) {
 			t.Errorf("trial %d has x = %v, proposed was %v", i, got, p.Next[i][0])
 		}
 	}
-	_, err = s.Engine.Propose(t.Context(), "runs", "another", 3)
+	_, err = engine.Propose(t.Context(), s.Engine, "runs", "another", 3)
 	wantCode(t, err, codes.NotFound)
 }
 

@@ -22,7 +22,7 @@ type Proposal struct {
 // Propose returns the configurations that the designer of a study would hand out together, at most
 // count. It creates no trials, and it ignores every budget that can be raised, pauses included. It
 // returns NOT_FOUND if the study with this uid was deleted.
-func (e *Engine) Propose(ctx context.Context, id, uid string, count int) (*Proposal, error) {
+func Propose(ctx context.Context, e *Engine, id, uid string, count int) (*Proposal, error) {
 	from, err := e.snapshot(ctx, id, uid)
 	if err != nil {
 		return nil, err

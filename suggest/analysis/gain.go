@@ -23,10 +23,10 @@ type Run []space.Point
 
 // Forecast says what further runs are expected to gain.
 type Forecast struct {
-	// Hypervolume is that of the posterior front today, in the objectives' own units.
+	// Hypervolume of the posterior front today, in the objectives' own units.
 	Hypervolume float64
 
-	// Gains are those of the first run, of the first two, and so on.
+	// Gains of the first run, of the first two, and so on.
 	Gains []Gain
 }
 
@@ -193,7 +193,7 @@ func newForecaster(m *model.Model, runs []Run) (*forecaster, error) {
 	return f, nil
 }
 
-// add adds a configuration. values are those of its metrics, or nil if they must be computed.
+// add adds a configuration. values are the values of its metrics, or nil if they must be computed.
 func (f *forecaster) add(q space.Point, run int, values []float64) {
 	p := f.model.Problem()
 	metrics := len(f.foresights)
@@ -307,7 +307,7 @@ func (f *forecaster) observe(k int) {
 	}
 }
 
-// hypervolume returns that of the front of the configurations measured up to run k, or today.
+// hypervolume returns the hypervolume of the front of the configurations measured up to run k, or today.
 func (f *forecaster) hypervolume(k *int) float64 {
 	f.costs = f.costs[:0]
 	for i := range f.candidates {

@@ -48,7 +48,7 @@ type ValidationPoint struct {
 // differ in it alone are states of the same runs, and are left out together.
 //
 // Whether an interval holds a measurement is decided on the scale of the surrogate. The errors
-// are those of [surrogate.GP.LeaveOut].
+// are those of [surrogate.LeaveOut].
 func CrossValidate(ctx context.Context, m *model.Model) ([]Validation, error) {
 	var all []Validation
 	for j := range m.Problem().Objectives {
@@ -58,7 +58,7 @@ func CrossValidate(ctx context.Context, m *model.Model) ([]Validation, error) {
 		}
 		observed := m.Observed(j)
 		blocks := blocks(m, observed)
-		left, err := gp.LeaveOut(ctx, blocks)
+		left, err := surrogate.LeaveOut(ctx, gp, blocks)
 		if err != nil {
 			return nil, fmt.Errorf("metric %q: %w", m.Problem().Objectives[j].Name, err)
 		}

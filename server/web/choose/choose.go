@@ -257,7 +257,7 @@ func (s views) choice(ctx context.Context, r *site.PartRequest) (*choiceData, er
 	return d, nil
 }
 
-// read reads the settings. The value is by default that of the knee of the front, or of its middle
+// read reads the settings. By default the value is the one at the knee of the front, or at its middle
 // point.
 func (d *choiceData) read(query url.Values) error {
 	d.Value = 1

@@ -34,7 +34,7 @@ type comparePage struct {
 	Chosen []string // ids
 	Known  []string // ids of studies to choose from
 	Kind   string   // posterior or observed
-	X, Y   string   // scales of the axes; empty for those of the metrics
+	X, Y   string   // scales of the axes; empty for the scales of the metrics
 	// Fronts is the path of the part with the fronts, Wait of the view with it at once.
 	Fronts, Wait string
 	Now          *comparison // what the view waited for

@@ -131,7 +131,7 @@ func lastMeasurement(t *dparetov1.Trial) *dparetov1.Measurement {
 }
 
 // valueAt returns the value of a metric at a measurement; only the computed ones of studies without
-// steps are those of the trial itself.
+// steps belong to the trial itself.
 func valueAt(t *dparetov1.Trial, m *dparetov1.Measurement, metric *dparetov1.MetricSpec) (float64, bool) {
 	if m == nil {
 		return 0, false

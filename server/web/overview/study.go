@@ -19,7 +19,7 @@ type studyPage struct {
 	Settings *frontSettings
 	// Hidden says why there is nothing to see but the study itself; empty for other studies.
 	Hidden string
-	// Live is the path of the stream of the parts, Wait that of the view with all of them at once.
+	// Live is the path of the stream of the parts, Wait the path of the view with all of them at once.
 	Live, Wait string
 	// Parts are the parts that the view waited for.
 	Parts map[string]template.HTML

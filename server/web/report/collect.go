@@ -44,7 +44,7 @@ var usualEpsilons = []float64{0.5, 1, 2, 4, 8}
 const maxEpsilons = 20
 
 // New makes the report of a study, studies/{study}. Where the server does not show something, such as the
-// front of a study with random_stopping, the report says so. Errors are those of other failed calls.
+// front of a study with random_stopping, the report says so. Other failed calls give their errors.
 func New(ctx context.Context, c *Clients, study string, o Options) (*Report, error) {
 	if len(o.Epsilons) > maxEpsilons {
 		return nil, fmt.Errorf("report: at most %d values of ε, not %d", maxEpsilons, len(o.Epsilons))

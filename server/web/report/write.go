@@ -77,7 +77,7 @@ func (r *Report) Body() (template.HTML, error) {
 	return template.HTML(out.String()), nil //nolint:gosec // a template has escaped it
 }
 
-// Write writes the report as a file of its own.
+// Write writes the report as one file.
 func (r *Report) Write(w io.Writer) error {
 	var out bytes.Buffer // so that a failure leaves no half of a file
 	if err := templates.ExecuteTemplate(&out, "document", r.view()); err != nil {

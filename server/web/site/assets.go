@@ -26,7 +26,7 @@ var notices string
 // Notices returns what the authors of the libraries among the scripts and styles ask to be shown.
 func Notices() string { return notices }
 
-// contentTypes are those of assets by extension; what the machine says of them may be wrong.
+// contentTypes are the types of assets by extension; what the machine says of them may be wrong.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",

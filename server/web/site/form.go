@@ -12,7 +12,7 @@ import (
 // Form is what a reader has entered, and what is wrong with it.
 type Form struct {
 	Values url.Values
-	// Errors are messages by field; those of "" are of the whole form.
+	// Errors are messages by field; those under "" concern the whole form.
 	Errors map[string]string
 }
 

@@ -15,7 +15,7 @@ type Page struct {
 	Caller string
 	// Study is the study that the view is about; nil for others.
 	Study *dparetov1.Study
-	// View names the current view among those of a study.
+	// View names the current view of the study.
 	View string
 	// Role is what the reader may do with the study, or on the whole server.
 	Role dparetov1.Role

@@ -107,7 +107,7 @@ func (s *Site) signOut(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
 }
 
-// localPath returns the path of a view of this site, that of the studies for anything else: a link to the
+// localPath returns the path of a view of this site, the path of the studies for anything else: a link to the
 // sign-in must not lead to another site afterwards.
 func localPath(target string) string {
 	u, err := url.Parse(target)

@@ -155,7 +155,7 @@ const shownRuns = 50
 // runsText lists the values of single runs.
 func runsText(runs []float64) string {
 	if len(runs) < 2 {
-		return "" // its value is that of the metric
+		return "" // the metric has the value
 	}
 	shown := make([]string, min(len(runs), shownRuns))
 	for i := range shown {

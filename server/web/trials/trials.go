@@ -26,9 +26,9 @@ const (
 	maxTrail = 20
 	// newestFirst is the default order.
 	newestFirst = "number desc"
-	// trialsView is the name of the view among those of a study.
+	// trialsView is the name of the view.
 	trialsView = "trials"
-	// stateName is the setting of the state, and the part that shows that of the study.
+	// stateName is the setting of the state, and the part that shows the state of the study.
 	stateName = "state"
 )
 

@@ -172,7 +172,7 @@ func Domain(p *dparetov1.ParameterSpec) string {
 	}
 }
 
-// Budget returns the limits of a study as people read them; those of privacy come with their
+// Budget returns the limits of a study as people read them; limits of privacy come with their
 // conditions.
 func Budget(study *dparetov1.Study) string {
 	var parts []string

@@ -24,7 +24,7 @@ func checkHosts(hosts []string) error {
 // allowHosts refuses requests for other names than the server's: a web page could make its own name
 // lead here (DNS rebinding), and would then be of the same origin as the server for the browser.
 //
-// The names are localhost, those in allowed, and IP addresses, which nobody can rebind: for a loopback
+// The names are localhost, those in allowed, and IP addresses, which cannot be rebound: for a loopback
 // listener only loopback addresses. Where callers are authenticated, a listener that other machines can
 // reach has all names unless some are given: such a page has no credentials.
 func allowHosts(next http.Handler, listener net.Addr, authenticated bool, allowed []string) http.Handler {
