@@ -53,6 +53,6 @@ the server shows the same.`,
 	flags := cmd.Flags()
 	remote.TakeStudy(cmd, &id)
 	flags.StringVar(&out, "out", "", "file to write; default: standard output")
-	flags.Float64SliceVar(&epsilons, "epsilon", nil, "ε to recommend a configuration for, at most 20; default: those of 0.5, 1, 2, 4 and 8 that the front spans")
+	flags.Float64SliceVar(&epsilons, "epsilon", nil, "ε to recommend a configuration for, at most 20; default: 0.5, 1, 2, 4 and 8 as far as the front spans them")
 	return cmd
 }
