@@ -77,6 +77,8 @@ shows the study live in a browser; with --serve it stays after the result until 
                   lots of 600 and a fixed noise multiplier
   mnist-mlp1      a network with one hidden layer of 1000 with DP-SGD on MNIST
   mnist-mlp2      the network of mnist, with lots and noise to be found
+  paper-*         the five experiments of Avent et al. (2020) in the paper's protocol: 272
+                  trials, each the mean of ten runs; those on MNIST take days
   svt             the sparse vector technique, compared with its exact front
 
 Adult comes from --data-dir, or the cache, or is downloaded (3.5 MB, with a checksum). If
