@@ -18,6 +18,6 @@ takes only the program dpareto.`,
 		command.Group("reproduce", "Recompute the tables and figures of papers",
 			`Recomputes tables and figures of published papers: with their mistakes corrected, beside
 what they print. Results are functions of the flags and of --seed.`,
-			fastEstimationCommand(env), proposeTestCommand(env), bayesianOptimizationCommand(env), privateFrontCommand(env)),
+			dparetoCommand(env), fastEstimationCommand(env), proposeTestCommand(env), bayesianOptimizationCommand(env), privateFrontCommand(env)),
 	)
 }

@@ -95,8 +95,10 @@ func (e *Experiment) Validate() error {
 // scaleOf returns how much of a setting is run.
 func (e *Experiment) scaleOf(s setting) scale {
 	switch onMNIST := s.dataset == dataset.NameMNIST; {
+	case e.generated && onMNIST:
+		return testMNIST
 	case e.generated:
-		return testScale
+		return testAdult
 	case e.Quick && onMNIST:
 		return quickMNIST
 	case e.Quick:

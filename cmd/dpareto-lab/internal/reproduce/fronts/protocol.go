@@ -67,7 +67,8 @@ var (
 	someMNIST  = scale{name: "subset", replicates: 1, trials: 64, initial: 16, random: 300, maxEpochs: 40}
 	quickAdult = scale{name: "quick", replicates: 1, trials: 48, initial: 16, random: parts * 48, levels: []int32{3}}
 	quickMNIST = scale{name: "quick", replicates: 1, trials: 20, initial: 8, random: 40, maxEpochs: 3}
-	testScale  = scale{name: "test", replicates: 2, trials: 8, initial: 4, random: parts * 8, levels: []int32{2}, maxEpochs: 2}
+	testAdult  = scale{name: "test", replicates: 2, trials: 8, initial: 4, random: parts * 8, levels: []int32{2}, maxEpochs: 2}
+	testMNIST  = scale{name: "test", replicates: 1, trials: 6, initial: 4, random: 6, maxEpochs: 2}
 )
 
 // series is one study: a setting, a method, and how much is run.
@@ -131,7 +132,6 @@ func (s *series) file() (*studyfile.File, error) {
 	spec.Algorithm.InitialTrials = s.scale.initial
 	switch s.method {
 	case methodPublished:
-		spec.Algorithm.PublishedAcquisition = true
 	case methodDefault:
 		spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
 	case methodRandom:
@@ -151,7 +151,11 @@ func (s *series) file() (*studyfile.File, error) {
 		parameter(spec, "epochs").GetIntegerDomain().Max = s.scale.maxEpochs
 	}
 	if s.generated {
-		spec.GetTrainer().GetSettings()["generated"] = "true"
+		settings := spec.GetTrainer().GetSettings()
+		settings["generated"] = "true"
+		if settings["hidden"] != "" { // smaller, to be fast
+			settings["hidden"] = "4"
+		}
 	}
 	return file, nil
 }

@@ -97,8 +97,9 @@ func dominated(front, by []outcome) float64 {
 
 // reached returns the number of outcomes after which a hypervolume is reached, or 0 if it is not.
 func reached(outcomes []outcome, hypervolume float64) int {
+	const rounding = 1e-12 // a course adds up what a hypervolume is
 	for i, v := range trace(outcomes) {
-		if v >= hypervolume {
+		if v >= hypervolume*(1-rounding) {
 			return i + 1
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
-	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -24,7 +23,7 @@ func (e *Experiment) seriesOfTable2() []series {
 }
 
 // modelMethods are the methods that are compared with random sampling.
-var modelMethods = []method{methodDPareto, methodPublished, methodDefault}
+var modelMethods = []method{methodDPareto, methodDefault}
 
 // name returns what tables and legends call the method.
 func (m method) name() string {
@@ -53,7 +52,7 @@ func (e *Experiment) table2(found results) ([]output.Section, []reproduce.Figure
 		if !ok {
 			continue
 		}
-		random := hypervolumes(divide(sampled[0], parts, int(e.scaleOf(s).random)/parts-e.leftOver(s)))
+		random := hypervolumes(divide(sampled[0], parts, e.partSize()))
 		for _, m := range modelMethods {
 			studies, ok := found.of(e.modelled(s, m)...)
 			if !ok {
@@ -158,5 +157,3 @@ func (e *Experiment) table3(results) ([]output.Section, []reproduce.Figure) {
 func (e *Experiment) table4(results) ([]output.Section, []reproduce.Figure) {
 	return []output.Section{{Name: "table4", Title: "Table 4: random sampling on Adult", Table: distributions(adultSGD), Notes: []string{"Equal to the published table."}}}, nil
 }
-
-var _ = studyfile.File{}

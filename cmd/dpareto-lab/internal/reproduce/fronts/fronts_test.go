@@ -1,0 +1,135 @@
+package fronts
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+)
+
+// The intervals of the published Table 2 give the published significances, but for the first row: the paper
+// says p < .001 of all.
+func TestPublishedSignificance(t *testing.T) {
+	for i, want := range []float64{0.0056, 3.3e-5, 1.1e-4} {
+		if p := publishedTable2[i].p(); math.Abs(p-want) > 0.05*want {
+			t.Errorf("row %d: p = %g, want %g", i, p, want)
+		}
+	}
+}
+
+// The tests agree with values computed by R 4.3: t.test(3 - x) and t.test(y, x).
+func TestComparisons(t *testing.T) {
+	x, y := []float64{1, 2, 4, 2.5}, []float64{3, 5, 4.5}
+	one := compareOne(3, x)
+	two := compareTwo(y, x)
+	// mean(x) = 2.375, sd(x) = 1.25, so that t = .625/.625 = 1 with 3 degrees of freedom: p = .391002.
+	if diff := cmp.Diff(comparison{0.625, 0.625 - 3.182446*0.625, 0.625 + 3.182446*0.625, 1, 0.391002}, one,
+		cmp.AllowUnexported(comparison{}), cmpopts.EquateApprox(0, 1e-5)); diff != "" {
+		t.Errorf("one sample (-want +got):\n%s", diff)
+	}
+	// var(y)/3 = .361111, var(x)/4 = .390625, 4.78 degrees of freedom.
+	if math.Abs(two.difference-1.791667) > 1e-6 || math.Abs(two.t-1.791667/math.Sqrt(0.361111+0.390625)) > 1e-5 || !(0.09 < two.p && two.p < 0.11) {
+		t.Errorf("two samples: %+v", two)
+	}
+}
+
+// The interval of compareOne covers in 95 of 100 samples.
+func TestIntervalCovers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	covered := 0
+	const samples = 2000
+	for range samples {
+		sample := make([]float64, parts)
+		for i := range sample {
+			sample[i] = 2 + rng.NormFloat64()
+		}
+		if c := compareOne(3, sample); c.lower < 1 && 1 < c.upper {
+			covered++
+		}
+	}
+	if share := float64(covered) / samples; math.Abs(share-0.95) > 0.02 {
+		t.Errorf("the interval covers in %g of the samples", share)
+	}
+}
+
+func TestDominated(t *testing.T) {
+	front := []outcome{{epsilon: 1, mean: 0.3}, {epsilon: 2, mean: 0.2}, {epsilon: 3, mean: 0.25}, {epsilon: 20, mean: 0.1}}
+	by := []outcome{{epsilon: 1, mean: 0.3}, {epsilon: 2.5, mean: 0.1}}
+	if got := dominated(front, by); got != 0.5 {
+		t.Errorf("dominated = %g, want one of two points", got)
+	}
+	if n := reached(front, hypervolume(front[:2])); n != 2 {
+		t.Errorf("reached after %d", n)
+	}
+	if n := reached(front, 9.9); n != 0 {
+		t.Errorf("9.9 reached after %d", n)
+	}
+}
+
+// A small experiment on made-up data makes every figure and table, and one that goes on with its store runs nothing
+// again and reports the same.
+func TestRun(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "store.db")
+	report := func(parts []string, seeds int) (text string, trained int) {
+		e := &Experiment{Parts: parts, Store: store, Seeds: seeds, Workers: 2, generated: true}
+		if err := e.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		first, calls := -1, 0
+		result, err := e.Run(t.Context(), func(done, total int) {
+			if calls++; first < 0 {
+				first = done
+			}
+			if done > total {
+				t.Errorf("%d of %d done", done, total)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := result.Draw(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(parts) == len(Parts()) && len(files) != 4 {
+			t.Errorf("figures %q, want 4", files)
+		}
+		var out bytes.Buffer
+		if err := result.Report.Write(&out, output.CSV); err != nil {
+			t.Fatal(err)
+		}
+		return out.String(), calls
+	}
+	part, _ := report([]string{"fig7", "fig8"}, 1)
+	if part == "" {
+		t.Error("no report")
+	}
+	whole, calls := report(Parts(), 2)
+	again, callsAgain := report(Parts(), 2)
+	if diff := cmp.Diff(whole, again); diff != "" {
+		t.Errorf("the same store gives other numbers (-first +second):\n%s", diff)
+	}
+	if callsAgain*4 > calls {
+		t.Errorf("%d steps with a full store, %d before", callsAgain, calls)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for name, e := range map[string]Experiment{
+		"part":    {Parts: []string{"fig9"}, Seeds: 1},
+		"no part": {Seeds: 1},
+		"seeds":   {Parts: Parts()},
+		"workers": {Parts: Parts(), Seeds: 1, Workers: -1},
+		"both":    {Parts: Parts(), Seeds: 1, Quick: true, WholeMNIST: true},
+	} {
+		if e.Validate() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
