@@ -65,9 +65,9 @@ var (
 	wholeAdult = scale{replicates: 10, trials: 272, initial: 16, random: 5000, levels: []int32{3, 4}}
 	wholeMNIST = scale{replicates: 10, trials: 272, initial: 16, random: 272}
 	someMNIST  = scale{name: "subset", replicates: 1, trials: 64, initial: 16, random: 300, maxEpochs: 40}
-	quickAdult = scale{name: "quick", replicates: 1, trials: 48, initial: 16, random: parts * 48, levels: []int32{3}}
+	quickAdult = scale{name: "quick", replicates: 1, trials: 40, initial: 16, random: parts * 24, levels: []int32{3}}
 	quickMNIST = scale{name: "quick", replicates: 1, trials: 20, initial: 8, random: 40, maxEpochs: 3}
-	testAdult  = scale{name: "test", replicates: 2, trials: 8, initial: 4, random: parts * 8, levels: []int32{2}, maxEpochs: 2}
+	testAdult  = scale{name: "test", replicates: 2, trials: 6, initial: 4, random: parts * 3, levels: []int32{2}, maxEpochs: 2}
 	testMNIST  = scale{name: "test", replicates: 1, trials: 6, initial: 4, random: 6, maxEpochs: 2}
 )
 
@@ -153,12 +153,21 @@ func (s *series) file() (*studyfile.File, error) {
 	if s.generated {
 		settings := spec.GetTrainer().GetSettings()
 		settings["generated"] = "true"
+		settings["split"], settings["train_rows"] = dataset.SplitShuffled, fmt.Sprint(generatedRows)
+		for _, m := range spec.GetMetrics() {
+			if sgd := m.GetComputed().GetPrivacy().GetDpSgd(); sgd != nil {
+				sgd.DatasetSize = fmt.Sprint(generatedRows)
+			}
+		}
 		if settings["hidden"] != "" { // smaller, to be fast
 			settings["hidden"] = "4"
 		}
 	}
 	return file, nil
 }
+
+// generatedRows is the number of made-up training examples of tests.
+const generatedRows = 1000
 
 // parameter returns a parameter that the study has.
 func parameter(spec *dparetov1.StudySpec, id string) *dparetov1.ParameterSpec {
