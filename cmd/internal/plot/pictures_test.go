@@ -345,6 +345,17 @@ func TestHeatMap(t *testing.T) {
 	}
 }
 
+// The images of an SVG fill their rectangles: viewers keep the ratio of the pixels otherwise.
+func TestImages(t *testing.T) {
+	var out bytes.Buffer
+	if err := exampleMap(false).Render(&out, "svg"); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), `<image preserveAspectRatio="none" `); n != 2 || strings.Contains(out.String(), "image/jpg") {
+		t.Errorf("%d images fill their rectangles, want the map and the bar", n)
+	}
+}
+
 // Strange pictures are drawn, too.
 func TestStrangePictures(t *testing.T) {
 	nan := math.NaN()

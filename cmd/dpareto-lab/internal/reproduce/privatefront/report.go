@@ -23,7 +23,10 @@ func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
 		Title:    "A front that may be published, and one that may not",
 		X:        plot.Axis{Label: "ε of one run", Log: true, Reference: math.NaN()},
 		Y:        plot.Axis{Label: "test error", Reference: math.NaN()},
-		Subtitle: []string{fmt.Sprintf("Adult, logistic regression with DP-SGD; declared: ε = %g (test), ε = %g (training)", e.TestEpsilon, e.TrainEpsilon)},
+		Subtitle: []string{fmt.Sprintf("Adult, logistic regression with DP-SGD; declared for the whole private study: ε = %g (test records), ε = %g (training records), δ = %s, replace-one adjacency", e.TestEpsilon, e.TrainEpsilon, show.Plain(1e-6))},
+	}
+	if len(outcomes) > 0 {
+		picture.Subtitle = append(picture.Subtitle, show.PrivacyStatement(outcomes[0].study.GetSpec()))
 	}
 	for _, o := range outcomes {
 		publication := o.study.GetPublication()
