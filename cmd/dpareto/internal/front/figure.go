@@ -69,7 +69,7 @@ func hypervolumeCurve(study *dparetov1.Study, kind dparetov1.FrontKind, history 
 	c := &plot.Curve{
 		Title:    view.Title(study),
 		Subtitle: []string{enum.Name(kind) + " front"},
-		X:        plot.Axis{Label: "trials"},
+		X:        plot.Axis{Label: trialsName},
 		Y:        plot.Axis{Label: "hypervolume"},
 	}
 	steps := study.GetSpec().GetCheckpointParameter()

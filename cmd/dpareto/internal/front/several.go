@@ -206,7 +206,7 @@ func overlayHistories(kind dparetov1.FrontKind, members []*member) *plot.Curves 
 	}
 	picture := &plot.Curves{
 		Title: strings.Join(titles, ", "), Subtitle: append([]string{enum.Name(kind) + " fronts"}, statements(members)...),
-		X: "trials", Y: "hypervolume", Rising: true,
+		X: trialsName, Y: "hypervolume", Rising: true,
 	}
 	if steps != "" {
 		picture.X = steps

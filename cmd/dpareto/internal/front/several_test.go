@@ -95,7 +95,7 @@ func TestSeveralFronts(t *testing.T) {
 		t.Error(stderr)
 	}
 	for line, want := range map[string]string{
-		"front svt svt":                      "study svt is given twice",
+		"front svt other svt":                "study svt is given twice",
 		"front svt other --remeasure 1":      "--remeasure takes one study",
 		"front svt --spread":                 "--spread needs --plot",
 		"front svt --spread --over-time":     "--spread needs --plot",

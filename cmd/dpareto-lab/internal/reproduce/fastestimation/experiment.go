@@ -280,7 +280,7 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 			}
 			o, err := r.measure(ctx, records, l)
 			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", records.source.name, l.name, err)
+				return nil, fmt.Errorf("%s, %s: %w", records.name, l.name, err)
 			}
 			outcomes = append(outcomes, o)
 		}
