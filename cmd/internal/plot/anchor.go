@@ -47,7 +47,9 @@ func (c *svgCanvas) finish() ([]byte, error) {
 	for i, anchor := range c.anchors {
 		fmt.Fprintf(&out, `<text text-anchor="%s" %s`, anchor, parts[i+1])
 	}
-	picture := bytes.ReplaceAll(out.Bytes(), []byte("data:image/jpg;"), []byte("data:image/png;")) // what it is
+	// Images are what they are, and fill their rectangle as in other formats.
+	picture := bytes.ReplaceAll(out.Bytes(), []byte("data:image/jpg;"), []byte("data:image/png;"))
+	picture = bytes.ReplaceAll(picture, []byte("<image "), []byte(`<image preserveAspectRatio="none" `))
 	// Fonts with the same metrics replace the font if it is missing.
 	return bytes.ReplaceAll(picture, []byte("font-family:Liberation Sans;"), []byte("font-family:"+fontFamilies+";")), nil
 }

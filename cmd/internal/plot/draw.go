@@ -80,10 +80,6 @@ func (f *Figure) drawPanel(c draw.Canvas, size font.Length) {
 	p.Add(s)
 	f.head().write(&c, p.DataCanvas(c).Min.X, size)
 	p.Draw(c)
-	if s.hidden > 0 {
-		c.FillText(style(noteSize, grey, text.XRight, text.YBottom), vg.Point{X: c.Max.X, Y: c.Min.Y},
-			fmt.Sprintf("%d of %d points beyond the axes", s.hidden, len(s.Points)))
-	}
 }
 
 // head implements Panel.
@@ -112,6 +108,9 @@ func (f *Figure) head() *head {
 			c.SetColor(minors)
 			c.Fill(squares([]vg.Point{at}, 1.5*minorSize))
 		}})
+	}
+	if s := f.scene(); s.hidden > 0 {
+		h.legend = append(h.legend, entry{label: fmt.Sprintf("%d of %d points beyond the axes", s.hidden, len(f.Points))})
 	}
 	return h
 }

@@ -132,7 +132,7 @@ func render(d drawing, w io.Writer, format string) error {
 
 // Size of a picture with a head of the usual height.
 const (
-	width       = 7.2 * vg.Inch
-	height      = 4.8 * vg.Inch
+	usualWidth  = 7.2 * vg.Inch
+	usualHeight = 4.8 * vg.Inch
 	dotsPerInch = 192
 )

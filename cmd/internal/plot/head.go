@@ -22,8 +22,8 @@ type head struct {
 // entry is an entry of a legend.
 type entry struct {
 	label  string
-	width  vg.Length // of the symbol
-	symbol func(c *draw.Canvas, center vg.Point)
+	width  vg.Length                             // of the symbol
+	symbol func(c *draw.Canvas, center vg.Point) // nil for none
 }
 
 // Distances within and below a head.
@@ -66,6 +66,9 @@ func (h *head) layout(width vg.Length, size font.Length) (parts []part, height v
 	x := vg.Length(0)
 	for _, e := range h.legend {
 		label := e.width + symbolGap
+		if e.symbol == nil {
+			label = 0
+		}
 		lines := wrap(note, e.label, (width-label)/fontSlack)
 		wide := vg.Length(0)
 		for _, line := range lines {
@@ -75,7 +78,9 @@ func (h *head) layout(width vg.Length, size font.Length) (parts []part, height v
 			x = 0
 			height += lineHeight
 		}
-		parts = append(parts, part{vg.Point{X: x + e.width/2, Y: -height}, e.symbol})
+		if e.symbol != nil {
+			parts = append(parts, part{vg.Point{X: x + e.width/2, Y: -height}, e.symbol})
+		}
 		for i, line := range lines {
 			if i > 0 {
 				height += lineHeight

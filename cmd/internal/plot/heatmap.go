@@ -234,15 +234,14 @@ func (s grid) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// scale returns the axis of the colours, its limits and ticks.
-func (s grid) scale() (lo, hi float64, ticks []plot.Tick) {
+// ticks returns the ticks of the scale of the colours.
+func (s grid) ticks() []plot.Tick {
 	axis := Axis{Log: s.Value.Log}
-	lo, hi = axis.value(s.value.best), axis.value(s.value.worst)
 	var ticker plot.Ticker = linearTicks{}
 	if axis.Log {
 		ticker = logTicks{}
 	}
-	return lo, hi, ticker.Ticks(lo, hi)
+	return ticker.Ticks(axis.value(s.value.best), axis.value(s.value.worst))
 }
 
 // Distances right of the bar of the colours.
@@ -254,9 +253,8 @@ const (
 
 // labelsWidth returns the width of everything right of the bar.
 func (s grid) labelsWidth() vg.Length {
-	_, _, ticks := s.scale()
 	tick, wide := style(tickSize, ink, text.XLeft, text.YCenter), vg.Length(0)
-	for _, t := range ticks {
+	for _, t := range s.ticks() {
 		wide = max(wide, fontSlack*tick.Width(t.Label))
 	}
 	wide += tickLength + tickGap
@@ -269,15 +267,14 @@ func (s grid) labelsWidth() vg.Length {
 // drawBar draws what the colours mean: a bar at the left of a canvas, with ticks and a label.
 func (s grid) drawBar(c *draw.Canvas, thick vg.Length) {
 	column := image.NewNRGBA(image.Rect(0, 0, 1, len(shades)))
-	for y := range len(shades) {
+	for y := range shades {
 		column.Set(0, y, shades[len(shades)-1-y])
 	}
 	c.DrawImage(vg.Rectangle{Min: c.Min, Max: vg.Point{X: c.Min.X + thick, Y: c.Max.Y}}, column)
 	tick, line := style(tickSize, ink, text.XLeft, text.YCenter), draw.LineStyle{Color: grey, Width: 0.6}
 	right := c.Min.X + thick
-	_, _, ticks := s.scale()
 	axis := Axis{Log: s.Value.Log}
-	for _, t := range ticks {
+	for _, t := range s.ticks() {
 		y := c.Min.Y + vg.Length((axis.cost(t.Value)-s.value.best)/(s.value.worst-s.value.best))*(c.Max.Y-c.Min.Y)
 		c.StrokeLine2(line, right, y, right+tickLength, y)
 		if t.Label != "" {

@@ -89,7 +89,9 @@ func (p *Panels) draw(c draw.Canvas) {
 type alone struct{ Panel }
 
 // size implements drawing.
-func (a alone) size() (w, h vg.Length) { return width, height + a.head().extra(width, titleSize) }
+func (a alone) size() (width, height vg.Length) {
+	return usualWidth, usualHeight + a.head().extra(usualWidth, titleSize)
+}
 
 // draw implements drawing.
 func (a alone) draw(c draw.Canvas) {

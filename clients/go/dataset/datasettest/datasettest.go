@@ -1,6 +1,6 @@
 // Package datasettest finds real datasets for tests. They are not part of the repository:
-// each lies in data/NAME below the folder named by the environment variable
-// DPARETO_SHARED, or below a folder "shared" next to the clone.
+// each lies in NAME below the folder named by the environment variable DPARETO_DATA_DIR,
+// as for the programs, or below a folder "shared/data" next to the clone.
 package datasettest
 
 import (
@@ -13,11 +13,11 @@ import (
 // it does not exist.
 func Folder(t testing.TB, name string) string {
 	t.Helper()
-	shared := os.Getenv("DPARETO_SHARED")
-	if shared == "" {
-		shared = filepath.Join(root(t), "..", "shared")
+	data := os.Getenv("DPARETO_DATA_DIR")
+	if data == "" {
+		data = filepath.Join(root(t), "..", "shared", "data")
 	}
-	folder := filepath.Join(shared, "data", name)
+	folder := filepath.Join(data, name)
 	if _, err := os.Stat(folder); err != nil {
 		t.Skipf("no dataset %s: %v", name, err)
 	}

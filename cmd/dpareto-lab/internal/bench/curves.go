@@ -19,12 +19,13 @@ func (r *Result) Curves() *plot.Curves {
 		Subtitle: []string{fmt.Sprintf("mean over %d seeds, band: one standard deviation", r.options.Seeds)},
 		X:        "runs",
 		Y:        "observed hypervolume",
+		Rising:   !difference,
 	}
 	if difference {
 		c.Y = "log10 of the difference to the maximal hypervolume"
 	}
 	for _, d := range r.designers {
-		curve := plot.Series{Name: d.name}
+		curve := plot.Series{Name: d.name, Steps: true}
 		for run := range r.options.Budget {
 			values := make([]float64, len(d.seeds))
 			for i, o := range d.seeds {

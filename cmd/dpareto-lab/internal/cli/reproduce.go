@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -19,12 +20,12 @@ type reproduceFlags struct {
 }
 
 func (f *reproduceFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.picture, "plot", "", "also draw the figures, to a folder or to a file ("+plot.Formats+")")
+	cmd.Flags().StringVar(&f.picture, "plot", "", "also draw the figures, to a folder of the experiment in this folder, or to a file ("+plot.Formats+")")
 	command.OutputFlag(cmd, &f.format)
 }
 
 // run runs an experiment, draws its figures if there is a path for them, and prints its
-// tables.
+// tables. What could not be run without data is named, and no error.
 func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.Experiment, dataDir string) error {
 	if err := command.CheckDataDir(dataDir); err != nil {
 		return err
@@ -45,11 +46,22 @@ func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.
 		bar.Set(int64(done), "")
 	})
 	bar.Finish()
+	if line, ok := reproduce.Missing(e.Name(), err); ok {
+		result, err = &reproduce.Result{Report: output.Report{Title: e.Name()}, Missing: []string{line}}, nil
+	}
 	if err != nil {
 		return err
 	}
-	if f.picture != "" {
-		files, err := result.Draw(f.picture)
+	for _, line := range result.Missing {
+		env.Logger.Warn(line)
+	}
+	result.Report.Notes = append(result.Report.Notes, result.Missing...)
+	if f.picture != "" && len(result.Figures) > 0 {
+		path := f.picture
+		if filepath.Ext(path) == "" {
+			path = filepath.Join(path, e.Name()) // a folder of several experiments
+		}
+		files, err := result.Draw(path)
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func TestReproduceFastEstimation(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
-	figure, err := os.ReadFile(filepath.Join(folder, "figure2-laplace.svg"))
+	figure, err := os.ReadFile(filepath.Join(folder, "fast-estimation", "figure2-laplace.svg"))
 	if err != nil || !strings.Contains(string(figure), "Adult LR, 0.25") {
 		t.Errorf("figure 2: %v", err)
 	}
@@ -96,7 +96,7 @@ func TestReproduceTuning(t *testing.T) {
 	if !strings.Contains(r.Title, "generated data") {
 		t.Errorf("%q", r.Title)
 	}
-	for _, file := range []string{"a/figure1.svg", "a/figure2.svg", "b.svg"} {
+	for _, file := range []string{"a/propose-test/figure1.svg", "a/propose-test/figure2.svg", "b.svg"} {
 		if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
 			t.Error(err)
 		}
@@ -104,6 +104,30 @@ func TestReproduceTuning(t *testing.T) {
 	for _, line := range []string{"propose-test --runs 1", "dp-bayesian-optimization --pairs 0", "propose-test --plot x.txt"} {
 		if _, stderr, code := invoke(t, append([]string{"reproduce"}, strings.Fields(line)...)...); code != command.ExitUsage {
 			t.Errorf("%s: exit code %d: %s", line, code, stderr)
+		}
+	}
+}
+
+// Without data and a way to download them, what needs none is computed, and the rest named.
+func TestReproduceWithoutData(t *testing.T) {
+	for _, variable := range []string{"DPARETO_DATA_DIR", "HOME", "XDG_CACHE_HOME", "LocalAppData"} {
+		t.Setenv(variable, "") // no folder for downloads: they fail
+	}
+	for line, sections := range map[string]int{
+		"fast-estimation --draws 1":                      0,
+		"propose-test --adult --runs 2":                  4,
+		"dp-bayesian-optimization":                       0,
+		"private-front --trials 1 --output json":         0,
+		"fast-estimation --dataset adult --plot figures": 0,
+	} {
+		t.Chdir(t.TempDir())
+		r := report(t, line)
+		if len(r.Sections) < sections || r.Title == "" {
+			t.Errorf("%s: %d sections of %q", line, len(r.Sections), r.Title)
+		}
+		_, stderr, _ := invoke(t, append([]string{"reproduce"}, strings.Fields(line)...)...)
+		if !strings.Contains(stderr, "was not run, its data are missing") {
+			t.Errorf("%s does not say what is missing: %s", line, stderr)
 		}
 	}
 }

@@ -2,10 +2,14 @@ package reproduce
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 )
@@ -19,7 +23,8 @@ type Experiment interface {
 	Validate() error
 	// Run computes the result. It calls progress with the amount done and the total, which
 	// is at least 1, from one goroutine at a time. It fails if data cannot be read or ctx
-	// is done.
+	// is done. Where some parts need data that are missing it runs the others, and names
+	// these in Result.Missing; see [Missing].
 	Run(ctx context.Context, progress func(done, total int)) (*Result, error)
 }
 
@@ -27,6 +32,19 @@ type Experiment interface {
 type Result struct {
 	Report  output.Report
 	Figures []Figure
+	// Missing names the parts that were not run because their data are missing, a line
+	// each with the reason.
+	Missing []string
+}
+
+// Missing returns the line of Result.Missing for a part, whose error says that data are in no folder and
+// cannot be downloaded; ok is false for other errors.
+func Missing(part string, err error) (line string, ok bool) {
+	_, failed := errors.AsType[*dataset.DownloadError](err)
+	if !failed && !errors.Is(err, fs.ErrNotExist) {
+		return "", false
+	}
+	return fmt.Sprintf("%s was not run, its data are missing (--data-dir names a folder with them): %v", part, err), true
 }
 
 // Figure is a picture of a result.
@@ -51,8 +69,8 @@ func CheckPath(path string) error {
 	return plot.CheckPath(path)
 }
 
-// Draw saves the figures. In a folder, which is created if it is missing, they are NAME.svg; a single figure goes to a file as it is named, and several to FILE-NAME.svg
-// in place of FILE.svg. It returns the files' paths.
+// Draw saves the figures. In a folder, which is created if it is missing, they are NAME.svg; a single figure
+// goes to a file as it is named, and several to FILE-NAME.svg in place of FILE.svg. It returns the files' paths.
 func (r *Result) Draw(path string) (files []string, err error) {
 	extension := filepath.Ext(path)
 	if extension == "" {

@@ -1,12 +1,18 @@
 package reproduce_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 )
@@ -56,5 +62,22 @@ func TestDraw(t *testing.T) {
 	broken := reproduce.Result{Figures: one}
 	if _, err := broken.Draw(filepath.Join(t.TempDir(), "missing", "picture.svg")); err == nil {
 		t.Error("a figure was drawn into a folder that does not exist")
+	}
+}
+
+func TestMissing(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{fmt.Errorf("adult: %w", &dataset.DownloadError{URL: "https://example.org", Err: errors.New("no route")}), true},
+		{fmt.Errorf("gisette: %w", fs.ErrNotExist), true},
+		{errors.New("a file is broken"), false},
+		{context.Canceled, false},
+	} {
+		line, ok := reproduce.Missing("Table 1", tt.err)
+		if ok != tt.want || ok && (!strings.HasPrefix(line, "Table 1 was not run") || strings.Contains(line, "\n")) {
+			t.Errorf("%v: %q, %v", tt.err, line, ok)
+		}
 	}
 }

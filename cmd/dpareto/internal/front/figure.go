@@ -28,8 +28,8 @@ func Figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 	if statement := show.PrivacyStatement(spec); statement != "" {
 		f.Subtitle = append(f.Subtitle, statement)
 	}
-	if slices.ContainsFunc(front.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "SEEDED" }) {
-		f.Subtitle = append(f.Subtitle, "not for release: trials were seeded, so that no ε holds for them")
+	if isSeeded(front) {
+		f.Subtitle = append(f.Subtitle, seededLine)
 	}
 	summary := fmt.Sprintf("%d trials, hypervolume %s", len(trials), show.Number(front.GetHypervolume()))
 	if n := len(objectives); n > 2 {
@@ -55,13 +55,21 @@ func Figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 	return f
 }
 
+// seededLine is what a picture says of a study with seeded trials.
+const seededLine = "not for release: trials were seeded, so that no ε holds for them"
+
+// isSeeded reports whether a front comes with the warning that trials were seeded.
+func isSeeded(front *dparetov1.Front) bool {
+	return slices.ContainsFunc(front.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "SEEDED" })
+}
+
 // hypervolumeCurve returns the picture of the hypervolume of a kind of front over the course
 // of a study: over the steps trained if the study counts them.
 func hypervolumeCurve(study *dparetov1.Study, kind dparetov1.FrontKind, history []*dparetov1.HypervolumePoint) *plot.Curve {
 	c := &plot.Curve{
 		Title:    view.Title(study),
 		Subtitle: []string{enum.Name(kind) + " front"},
-		X:        plot.Axis{Label: "trials"},
+		X:        plot.Axis{Label: trialsName},
 		Y:        plot.Axis{Label: "hypervolume"},
 	}
 	steps := study.GetSpec().GetCheckpointParameter()

@@ -25,6 +25,7 @@ type flags struct {
 	picture    string
 	overTime   bool
 	all, wide  bool
+	spread     bool
 	remeasure  bool
 	remeasures remeasureFlags
 }
@@ -35,8 +36,8 @@ func Command(env *command.Env) *cobra.Command {
 	f := flags{kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR}
 	var seed uint64
 	cmd := &cobra.Command{
-		Use:   "front STUDY",
-		Short: "Show the Pareto front of a study",
+		Use:   "front STUDY...",
+		Short: "Show the Pareto front of a study, or of several",
 		Long: `Shows the Pareto front of a study: the configurations that no other one beats in every
 objective.
 
@@ -54,6 +55,9 @@ knee, where the trade-off turns, and points beyond the reference, which add noth
 --over-time shows the hypervolume after every trial instead, of the observed front unless
 --kind says otherwise; of the posterior front after at most 20 trials, as each costs a fit.
 
+Several studies with the same objectives are shown one below the other, and drawn over each
+other. --spread draws a band from the front of the best runs to that of the worst ones.
+
 --remeasure N runs up to --points configurations of the front N more times and compares the
 results of these fresh runs with what the front claims. They are trials of the study, beyond
 its budget if that is spent, and count as runs on the data; their results improve the front
@@ -62,8 +66,10 @@ from then on. Agents run them, or --workers of this command.`,
   dpareto front svt --kind observed --output csv > front.csv
   dpareto front svt --plot front.svg
   dpareto front svt --over-time --plot hypervolume.svg
+  dpareto front dp-sgd dp-adam --plot fronts.svg
+  dpareto front svt --kind observed --spread --plot spread.svg
   dpareto front svt --remeasure 10 --workers 2`,
-		Args: command.Args(cobra.ExactArgs(1)),
+		Args: command.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.overTime && !cmd.Flags().Changed("kind") {
 				f.kind = dparetov1.FrontKind_FRONT_KIND_OBSERVED
@@ -75,12 +81,21 @@ from then on. Agents run them, or --workers of this command.`,
 			if err := f.validate(); err != nil {
 				return command.Usage(err)
 			}
-			id := remote.StudyID(args[0])
+			ids := make([]string, len(args))
+			for i, arg := range args {
+				ids[i] = remote.StudyID(arg)
+			}
+			if err := f.checkSeveral(ids); err != nil {
+				return command.Usage(err)
+			}
 			if f.remeasure {
-				return remeasure(cmd.Context(), env, server, out, id, f.kind, f.remeasures)
+				return remeasure(cmd.Context(), env, server, out, ids[0], f.kind, f.remeasures)
 			}
 			return server.Session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				return f.show(ctx, env.Logger, out, client.Study(id))
+				if len(ids) > 1 || f.spread {
+					return f.showSeveral(ctx, env.Logger, out, client, ids)
+				}
+				return f.show(ctx, env.Logger, out, client.Study(ids[0]))
 			})
 		},
 	}
@@ -89,6 +104,7 @@ from then on. Agents run them, or --workers of this command.`,
 	set.StringVar(&f.picture, "plot", "", "also draw the front to this file ("+plot.Formats+")")
 	set.BoolVar(&f.all, "all", false, fmt.Sprintf("show all points in the table, and not %d that stand for them", shownPoints))
 	set.BoolVar(&f.wide, "wide", false, "show all columns in the table")
+	set.BoolVar(&f.spread, "spread", false, "with --plot: draw a band between the fronts of the best and of the worst runs")
 	set.BoolVar(&f.overTime, "over-time", false, "show the hypervolume over the course of the study")
 	set.IntVar(&f.remeasures.replicates, "remeasure", 0, "number of new trials of each configuration of the front")
 	set.IntVar(&f.remeasures.points, "points", 12, "with --remeasure: largest number of points of the front, those that dominate most")

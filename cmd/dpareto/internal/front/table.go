@@ -172,9 +172,12 @@ func hypervolumes(front *dparetov1.Front) string {
 	return "hypervolume of the fronts: " + strings.Join(parts, ", ")
 }
 
+// trialsName is what the course of a study without steps is counted in.
+const trialsName = "trials"
+
 // hypervolumeTable returns a table of the hypervolume over the course of a study.
 func hypervolumeTable(spec *dparetov1.StudySpec, points []*dparetov1.HypervolumePoint) *output.Table {
-	t := &output.Table{Columns: []string{"trials", "trial", "runs"}}
+	t := &output.Table{Columns: []string{trialsName, "trial", "runs"}}
 	steps := spec.GetCheckpointParameter()
 	if steps != "" {
 		t.Columns = append(t.Columns, steps)

@@ -16,6 +16,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/estimate"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -266,28 +267,49 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 			r.total += e.Draws * (len(e.sizes()) - 1)
 		}
 	}
-	r.total *= len(e.Datasets) * len(e.Losses)
+	opened, missing, err := e.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.total *= len(opened) * len(e.Losses)
 	var outcomes []*outcome
-	for _, s := range sources {
-		if !slices.Contains(e.Datasets, s.name) {
-			continue
-		}
-		records, err := s.open(ctx, dataset.Source{DataDir: e.DataDir}, e.Seed, slices.Max(e.sizes()), (e.Rows+3)/4)
-		if err != nil {
-			return nil, err
-		}
+	for _, records := range opened {
 		for _, l := range losses {
 			if !slices.Contains(e.Losses, l.name) {
 				continue
 			}
 			o, err := r.measure(ctx, records, l)
 			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", s.name, l.name, err)
+				return nil, fmt.Errorf("%s, %s: %w", records.name, l.name, err)
 			}
 			outcomes = append(outcomes, o)
 		}
 	}
-	return e.result(outcomes), nil
+	if len(outcomes) == 0 {
+		return &reproduce.Result{Report: output.Report{Title: reportTitle}, Missing: missing}, nil
+	}
+	result := e.result(outcomes)
+	result.Missing = missing
+	return result, nil
+}
+
+// open returns the records of the datasets, and a line for each that is missing.
+func (e *Experiment) open(ctx context.Context) (opened []*records, missing []string, err error) {
+	for _, s := range sources {
+		if !slices.Contains(e.Datasets, s.name) {
+			continue
+		}
+		records, err := s.open(ctx, dataset.Source{DataDir: e.DataDir}, e.Seed, slices.Max(e.sizes()), (e.Rows+3)/4)
+		if line, ok := reproduce.Missing(s.title, err); ok {
+			missing = append(missing, line)
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		opened = append(opened, records)
+	}
+	return opened, missing, nil
 }
 
 // run is an experiment on its way.

@@ -11,10 +11,12 @@ import (
 	"github.com/dpareto/dpareto/internal/show"
 )
 
+const reportTitle = "Fast Estimation for Privacy and Utility in Differentially Private Machine Learning: Table 1 and Figure 2"
+
 // result makes tables and figures of the outcomes.
 func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
 	r := &reproduce.Result{Report: output.Report{
-		Title: "Fast Estimation for Privacy and Utility in Differentially Private Machine Learning: Table 1 and Figure 2",
+		Title: reportTitle,
 		Notes: []string{
 			fmt.Sprintf("%d training records, %d draws of the noise, seed %d; λ = %v, which has no effect at these ε: "+
 				"both calibrations add more.", e.Rows, e.Draws, e.Seed, regularization),

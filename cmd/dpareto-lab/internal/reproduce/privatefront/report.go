@@ -19,9 +19,14 @@ func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
 		"study", "trials", "end", "posterior_hypervolume", "observed_hypervolume", "true_hypervolume", "true_median_error", "largest_difference", "train_epsilon", "test_epsilon", "noise",
 	}}
 	points := &output.Table{Columns: []string{"study", "epsilon", "reported_error", "true_error", "epochs", "lot_size", "learning_rate", "clipping_norm", "noise_multiplier"}}
-	picture := &plot.Curves{
-		Title: "A front that may be published, and one that may not", X: "ε of one run", Y: "test error",
-		Subtitle: []string{fmt.Sprintf("Adult, logistic regression with DP-SGD; declared: ε = %g (test), ε = %g (training)", e.TestEpsilon, e.TrainEpsilon)},
+	picture := &plot.Fronts{
+		Title:    "A front that may be published, and one that may not",
+		X:        plot.Axis{Label: "ε of one run", Log: true, Reference: math.NaN()},
+		Y:        plot.Axis{Label: "test error", Reference: math.NaN()},
+		Subtitle: []string{fmt.Sprintf("Adult, logistic regression with DP-SGD; declared for the whole private study: ε = %g (test records), ε = %g (training records), δ = %s, replace-one adjacency", e.TestEpsilon, e.TrainEpsilon, show.Plain(1e-6))},
+	}
+	if len(outcomes) > 0 {
+		picture.Subtitle = append(picture.Subtitle, show.PrivacyStatement(outcomes[0].study.GetSpec()))
 	}
 	for _, o := range outcomes {
 		publication := o.study.GetPublication()
@@ -31,7 +36,7 @@ func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
 			noise = publication.GetNoiseStandardDeviation()
 		}
 		largest, sum := 0.0, 0.0
-		var reported, actual plot.Series
+		var reported, actual plot.FrontSeries
 		reported.Name, actual.Name = o.name+": as reported", o.name+": trained again"
 		for _, p := range o.points {
 			largest, sum = math.Max(largest, math.Abs(p.reported-p.actual)), sum+p.actual
@@ -39,15 +44,11 @@ func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
 				o.name, p.epsilon, p.reported, p.actual, p.parameters["epochs"], p.parameters["lot_size"],
 				p.parameters["learning_rate"], p.parameters["clipping_norm"], p.parameters["noise_multiplier"],
 			})
-			for _, s := range []struct {
-				series *plot.Series
-				y      float64
-			}{{&reported, p.reported}, {&actual, p.actual}} {
-				s.series.X, s.series.Y = append(s.series.X, p.epsilon), append(s.series.Y, s.y)
-				s.series.Lower, s.series.Upper = append(s.series.Lower, s.y), append(s.series.Upper, s.y)
-			}
+			reported.Front = append(reported.Front, plot.Point{X: p.epsilon, Y: p.reported})
+			actual.Front = append(actual.Front, plot.Point{X: p.epsilon, Y: p.actual})
 		}
-		picture.Curves = append(picture.Curves, reported, actual)
+		reported.Points, actual.Points = reported.Front, actual.Front
+		picture.Fronts = append(picture.Fronts, reported, actual)
 		compared.Rows = append(compared.Rows, []any{
 			o.name, completed(o.study.GetTrialCounts()), endReason(o.endReason), o.reported, o.observed, o.actual,
 			sum / math.Max(1, float64(len(o.points))), largest, train, test, noise,

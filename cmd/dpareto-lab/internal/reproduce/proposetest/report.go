@@ -149,7 +149,7 @@ func (r *results) drawFigure1() reproduce.Picture {
 			continue
 		}
 		_, most := summary(c.rounds)
-		series := plot.Series{Name: noises[c.noise].name}
+		series := plot.Series{Name: noises[c.noise].name, Steps: true}
 		for round := range int(most) + 1 {
 			at := make([]float64, len(c.levels))
 			for i, levels := range c.levels {
