@@ -208,25 +208,24 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 
 // available returns the studies whose data can be had, and a line on every dataset that cannot.
 func (r *runner) available(ctx context.Context, all []series) (available []series, missing []string, err error) {
-	reasons := make(map[string]string)
+	lacks := make(map[string]bool)
 	for _, s := range all {
-		reason, known := reasons[s.dataset]
+		lack, known := lacks[s.dataset]
 		if !known {
 			file, err := s.file()
 			if err != nil {
 				return nil, nil, err
 			}
 			_, err = r.trainer(ctx, file.Study.GetSpec().GetTrainer())
-			if ctx.Err() != nil {
-				return nil, nil, ctx.Err()
+			var line string
+			if line, lack = reproduce.Missing("all that is trained on "+s.dataset, err); lack {
+				missing = append(missing, line)
+			} else if err != nil {
+				return nil, nil, err
 			}
-			if err != nil {
-				reason = err.Error()
-				missing = append(missing, fmt.Sprintf("Not run: everything on %s, since %s.", s.dataset, reason))
-			}
-			reasons[s.dataset] = reason
+			lacks[s.dataset] = lack
 		}
-		if reason == "" {
+		if !lack {
 			available = append(available, s)
 		}
 	}
@@ -235,7 +234,7 @@ func (r *runner) available(ctx context.Context, all []series) (available []serie
 
 // result makes the report and the figures.
 func (e *Experiment) result(found results, missing []string) *reproduce.Result {
-	r := &reproduce.Result{Report: output.Report{
+	r := &reproduce.Result{Missing: missing, Report: output.Report{
 		Title: "Automatic discovery of privacy-utility Pareto fronts (Avent et al. 2020), section 4",
 		Notes: []string{
 			"ε is an upper bound for one training run, by the accountant of the published code: Rényi differential privacy of fixed-size lots with the classic conversion, δ = 1e-5, replace-one adjacency. " +
@@ -246,7 +245,6 @@ func (e *Experiment) result(found results, missing []string) *reproduce.Result {
 	if e.Quick {
 		r.Report.Notes = append(r.Report.Notes, "--quick: a small part of the protocol, to see that it works. These numbers are not the paper's experiment.")
 	}
-	r.Report.Notes = append(r.Report.Notes, missing...)
 	for _, p := range allParts() {
 		if slices.Contains(e.Parts, p.name) {
 			sections, figures := p.build(e, found)

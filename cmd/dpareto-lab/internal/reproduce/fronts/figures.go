@@ -17,7 +17,7 @@ import (
 // The axes of a picture of fronts. The paper's pictures end at the anti-ideal ε.
 var (
 	epsilonAxis = plot.Axis{Label: "ε of one run", Log: true, Reference: anti[0]}
-	errorAxis   = plot.Axis{Label: "classification error", Reference: math.Inf(1)}
+	errorAxis   = plot.Axis{Label: "classification error", Reference: math.NaN()}
 )
 
 // subtitle says what every ε of the pictures is.
