@@ -2,7 +2,9 @@ package fastestimation
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"runtime"
 	"slices"
@@ -224,6 +226,8 @@ type outcome struct {
 	// model without privacy.
 	zero, free point
 	trained    []*trainedOutcome
+	// missing says which file is not here; everything else is then empty.
+	missing error
 }
 
 // trainedOutcome is the outcome for one way to train.
@@ -257,37 +261,75 @@ func hermite(k int) estimator {
 // Run implements reproduce.Experiment.
 func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*reproduce.Result, error) {
 	r := &run{Experiment: e, progress: progress}
-	for _, t := range trainings {
-		r.total += e.Draws * t.repetitions()
-		if t.solver == exact {
-			r.total += e.Draws * len(estimators)
-		}
-		if t.inFigure2() {
-			r.total += e.Draws * (len(e.sizes()) - 1)
-		}
-	}
-	r.total *= len(e.Datasets) * len(e.Losses)
-	var outcomes []*outcome
+	var opened []*records
+	missing := make(map[*source]error)
 	for _, s := range sources {
 		if !slices.Contains(e.Datasets, s.name) {
 			continue
 		}
-		records, err := s.open(ctx, dataset.Source{DataDir: e.DataDir}, e.Seed, slices.Max(e.sizes()), (e.Rows+3)/4)
-		if err != nil {
+		sizes, main := s.rows(e)
+		records, err := s.open(ctx, dataset.Source{DataDir: e.DataDir}, e.Seed, slices.Max(sizes), (sizes[main]+3)/4)
+		switch {
+		case isMissing(err):
+			missing[s] = err
+		case err != nil:
 			return nil, err
+		default:
+			opened = append(opened, records)
+			r.total += e.work(s)
 		}
-		for _, l := range losses {
-			if !slices.Contains(e.Losses, l.name) {
-				continue
-			}
+	}
+	if r.total == 0 {
+		r.total = 1
+		progress(1, 1)
+	}
+	measured := make(map[*source][]*outcome)
+	for _, records := range opened {
+		for _, l := range e.losses() {
 			o, err := r.measure(ctx, records, l)
 			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", s.name, l.name, err)
+				return nil, fmt.Errorf("%s, %s: %w", records.name, l.name, err)
 			}
-			outcomes = append(outcomes, o)
+			measured[records.source] = append(measured[records.source], o)
+		}
+	}
+	var outcomes []*outcome
+	for _, s := range sources {
+		outcomes = append(outcomes, measured[s]...)
+		if err := missing[s]; err != nil {
+			for _, l := range e.losses() {
+				outcomes = append(outcomes, &outcome{source: s, loss: l, missing: err})
+			}
 		}
 	}
 	return e.result(outcomes), nil
+}
+
+// isMissing reports whether an error says that files of a dataset are not here.
+func isMissing(err error) bool {
+	_, failed := errors.AsType[*dataset.DownloadError](err)
+	return failed || errors.Is(err, fs.ErrNotExist)
+}
+
+// losses returns the losses that were asked for.
+func (e *Experiment) losses() []*lossKind {
+	return slices.DeleteFunc(slices.Clone(losses), func(l *lossKind) bool { return !slices.Contains(e.Losses, l.name) })
+}
+
+// work returns the number of runs for a source.
+func (e *Experiment) work(s *source) int {
+	total := 0
+	sizes, _ := s.rows(e)
+	for _, t := range trainings {
+		total += e.Draws * t.repetitions()
+		if t.solver == exact {
+			total += e.Draws * len(estimators)
+		}
+		if t.inFigure2() {
+			total += e.Draws * (len(sizes) - 1)
+		}
+	}
+	return total * len(e.losses())
 }
 
 // run is an experiment on its way.
@@ -320,14 +362,15 @@ func (r *run) each(ctx context.Context, n int, do func(ctx context.Context, i in
 // measure computes everything for a dataset and a loss.
 func (r *run) measure(ctx context.Context, records *records, loss *lossKind) (*outcome, error) {
 	o := &outcome{source: records.source, loss: loss}
-	problems := make([]*problem, len(r.sizes()))
-	for i, rows := range r.sizes() {
+	sizes, index := records.rows(r.Experiment)
+	problems := make([]*problem, len(sizes))
+	for i, rows := range sizes {
 		var err error
 		if problems[i], err = records.problem(loss.loss, rows); err != nil {
 			return nil, err
 		}
 	}
-	main := problems[slices.Index(r.sizes(), r.Rows)]
+	main := problems[index]
 	free, err := linear.Objective{Risk: main.train, Ridge: regularization}.Minimize(ctx, nil, 0)
 	if err != nil {
 		return nil, err
@@ -339,15 +382,15 @@ func (r *run) measure(ctx context.Context, records *records, loss *lossKind) (*o
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
 		o.trained = append(o.trained, trained)
-		if !t.inFigure2() {
+		if !t.inFigure2() || len(sizes) == 1 {
 			continue
 		}
-		through := o.published().best
+		through := o.through()
 		for i, p := range problems {
 			truth := trained.truth[0]
 			if p != main {
 				if truth, err = r.truth(ctx, p, t, 0, func(k int) bool { return k == through }); err != nil {
-					return nil, fmt.Errorf("%s, %d records: %w", t.name, r.sizes()[i], err)
+					return nil, fmt.Errorf("%s, %d records: %w", t.name, sizes[i], err)
 				}
 			}
 			trained.bySize = append(trained.bySize, truth.lineError(through))

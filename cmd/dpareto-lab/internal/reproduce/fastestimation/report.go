@@ -13,6 +13,7 @@ import (
 
 // result makes tables and figures of the outcomes.
 func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
+	measured := slices.DeleteFunc(slices.Clone(outcomes), func(o *outcome) bool { return o.missing != nil })
 	r := &reproduce.Result{Report: output.Report{
 		Title: "Fast Estimation for Privacy and Utility in Differentially Private Machine Learning: Table 1 and Figure 2",
 		Notes: []string{
@@ -24,8 +25,13 @@ func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
 		},
 	}}
 	r.Report.Sections = []output.Section{
-		table1Section(e, outcomes), estimatorSection(outcomes), figure2Section(e, outcomes),
-		lossSection(outcomes), heldOutSection(outcomes), guaranteeSection(outcomes),
+		table1Section(e, outcomes), estimatorSection(measured), figure2Section(e, measured),
+		lossSection(measured), heldOutSection(measured), boundSection(e, measured), guaranteeSection(measured),
+	}
+	for i, o := range outcomes {
+		if o.missing != nil && (i == 0 || outcomes[i-1].source != o.source) {
+			r.Report.Notes = append(r.Report.Notes, fmt.Sprintf("%s is not run: %v", o.source.name, o.missing))
+		}
 	}
 	for _, o := range outcomes {
 		r.Figures = append(r.Figures, reproduce.Figure{Name: "figure1-" + o.source.name + "-" + o.loss.name, Picture: o.figure1()})
@@ -93,8 +99,13 @@ func table1Section(e *Experiment, outcomes []*outcome) output.Section {
 			row := numbers([]any{o.source.name, o.loss.name, name, trueEpsilon}, errors...)
 			s.Table.Rows = append(s.Table.Rows, append(row, anyLine))
 		}
-		row := o.published().errors
-		add("published", nil, row[:], nil)
+		if row, ok := o.published(); ok {
+			add("published", nil, row.errors[:], nil)
+		}
+		if o.missing != nil {
+			row := []any{o.source.name, o.loss.name, "not run: no files"}
+			s.Table.Rows = append(s.Table.Rows, append(row, make([]any, len(s.Table.Columns)-len(row))...))
+		}
 		for _, t := range o.trained {
 			trueEpsilon := t.trueEpsilon(o.source)
 			add(t.name, trueEpsilon, t.table1(t.truth[0]), t.truth[0].leastLineError())
@@ -187,7 +198,7 @@ func figure2Section(e *Experiment, outcomes []*outcome) output.Section {
 	for _, o := range outcomes {
 		for _, t := range o.trained {
 			if t.bySize != nil {
-				row := append(o.keys(t.training), targets[o.published().best])
+				row := append(o.keys(t.training), targets[o.through()])
 				s.Table.Rows = append(s.Table.Rows, numbers(row, t.bySize...))
 			}
 		}
