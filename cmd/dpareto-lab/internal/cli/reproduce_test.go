@@ -68,7 +68,7 @@ func TestReproduceFastEstimation(t *testing.T) {
 func TestReproduceUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"genesis":                            "unknown command",
-		"fast-estimation --dataset gisette":  `--dataset must be some of adult, kddcup99, is "gisette"`,
+		"fast-estimation --dataset mnist":    `--dataset must be some of adult, kddcup99, gisette, covertype, is "mnist"`,
 		"fast-estimation --loss hinge":       `--loss must be some of lr, svm, is "hinge"`,
 		"fast-estimation --rows 10":          "--rows must be at least 100, is 10",
 		"fast-estimation --plot figures.pdf": ".svg, .png",

@@ -240,6 +240,9 @@ type trainedOutcome struct {
 	// bySize are the line's errors for the numbers of records of Figure 2; nil where it
 	// has none.
 	bySize []float64
+	// bounds are bounds of the errors of table1 by Theorem 3, corrected; nil where there
+	// are none.
+	bounds []float64
 }
 
 // estimator is an estimate from more than one model.
@@ -422,7 +425,31 @@ func (r *run) measureTraining(ctx context.Context, p *problem, t *training) (*tr
 		}
 		trained.estimated = append(trained.estimated, mean(draws))
 	}
-	return trained, nil
+	var err error
+	trained.bounds, err = r.bounds(p, t)
+	return trained, err
+}
+
+// bounds returns, for each measuring point, the mean over the targets and the draws of
+// what is proved of the line's error; nil for a loss of which nothing is.
+func (r *run) bounds(p *problem, t *training) ([]float64, error) {
+	bounds := make([]float64, len(measuring))
+	for draw := range r.Draws {
+		u := t.unit(p, r.Seed, draw, -1)
+		for i, m := range measuring {
+			for _, to := range targets {
+				bound, err := t.estimation(p).LineErrorBound(u, targets[m], to, estimate.LineAssumptions{})
+				if errors.Is(err, estimate.ErrNotSmooth) {
+					return nil, nil
+				}
+				if err != nil {
+					return nil, err
+				}
+				bounds[i] += bound / float64(r.Draws*len(targets))
+			}
+		}
+	}
+	return bounds, nil
 }
 
 // truth returns the means over draws from the first one on.

@@ -46,31 +46,27 @@ var sources = []*source{
 	{
 		// Each of the 14 attributes is at most one feature, of value 1.
 		name: dataset.NameAdult, title: "Adult", dim: dataset.AdultDim, bound: math.Sqrt(14), kappa: math.Sqrt(14),
-		read: pooled(dataset.NameAdult),
+		read: func(ctx context.Context, from dataset.Source, seed uint64, train int) (*dataset.Parts, error) {
+			return dataset.Load(ctx, dataset.NameAdult, dataset.Division{Split: dataset.SplitShuffled, TrainRows: train, Seed: seed}, from)
+		},
 	},
 	{
 		// Three of the 41 columns are symbols, each a feature of value 1, so that all
 		// records are scaled to the norm 1.
 		name: dataset.NameKDDCup99, title: "KDD Cup 99", dim: dataset.KDDCup99Dim, bound: 1, kappa: math.Sqrt(41),
-		read: readKDDCup99,
+		// The first file, of 494,021 connections.
+		read: fromFiles(dataset.NameKDDCup99, func(files []string) (*dataset.Dataset, error) { return dataset.LoadKDDCup99(files[0]) }),
 	},
 	{
-		// Of the 13,500 records 7,000 have public labels.
-		name: dataset.NameGisette, title: "Gisette", dim: dataset.GisetteDim, bound: 1, kappa: math.Sqrt(dataset.GisetteDim), limit: 5600,
-		read: pooled(dataset.NameGisette),
+		name: dataset.NameGisette, title: "Gisette", dim: dataset.GisetteDim, bound: 1, kappa: math.Sqrt(dataset.GisetteDim), limit: 4800,
+		// The challenge's training set of 6,000 records.
+		read: fromFiles(dataset.NameGisette, func(files []string) (*dataset.Dataset, error) { return dataset.LoadGisette(files[0], files[1]) }),
 	},
 	{
 		// Ten measurements, one wilderness area and one soil.
 		name: dataset.NameCovertype, title: "Forest", dim: dataset.CovertypeDim, bound: 1, kappa: math.Sqrt(12),
-		read: pooled(dataset.NameCovertype),
+		read: fromFiles(dataset.NameCovertype, func(files []string) (*dataset.Dataset, error) { return dataset.LoadCovertype(files[0]) }),
 	},
-}
-
-// pooled reads all records of a dataset, whatever parts it comes in.
-func pooled(name string) func(ctx context.Context, from dataset.Source, seed uint64, train int) (*dataset.Parts, error) {
-	return func(ctx context.Context, from dataset.Source, seed uint64, train int) (*dataset.Parts, error) {
-		return dataset.Load(ctx, name, dataset.Division{Split: dataset.SplitShuffled, TrainRows: train, Seed: seed}, from)
-	}
 }
 
 // rows returns the numbers of records to train on, of which the one at index main is
@@ -83,17 +79,19 @@ func (s *source) rows(e *Experiment) (sizes []int, main int) {
 	return sizes, slices.Index(sizes, e.Rows)
 }
 
-// readKDDCup99 divides the dataset's first file, of 494,021 connections.
-func readKDDCup99(ctx context.Context, from dataset.Source, seed uint64, train int) (*dataset.Parts, error) {
-	files, err := from.Fetch(ctx, dataset.NameKDDCup99)
-	if err != nil {
-		return nil, err
+// fromFiles divides the records of a dataset's first files.
+func fromFiles(name string, load func(files []string) (*dataset.Dataset, error)) func(ctx context.Context, from dataset.Source, seed uint64, train int) (*dataset.Parts, error) {
+	return func(ctx context.Context, from dataset.Source, seed uint64, train int) (*dataset.Parts, error) {
+		files, err := from.Fetch(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all, err := load(files)
+		if err != nil {
+			return nil, err
+		}
+		return dataset.Shuffle(all, seed, train)
 	}
-	all, err := dataset.LoadKDDCup99(files[0])
-	if err != nil {
-		return nil, err
-	}
-	return dataset.Shuffle(all, seed, train)
 }
 
 // records are records of a source in a random order: the first n of those for training
