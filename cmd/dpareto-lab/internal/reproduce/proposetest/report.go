@@ -145,7 +145,7 @@ func (r *results) drawFigure1() reproduce.Picture {
 			"A success moves to the upper right, a failure to half of the step; a search ends at step 0 or from u = 1 on.",
 			"The worst case alternates between the two: 199 rounds to u = 1, here as many as the longest search has.",
 		},
-		Columns: 3,
+		Columns: 2,
 	}
 	for _, c := range r.figure1 {
 		if !noises[c.noise].drawn {
