@@ -81,6 +81,9 @@ var (
 	measuring = []int{1, 4, 5, 6, 8, 14, 16}
 	// drawn are the values of the paper's figures of curves: 0.10, 0.25, 0.75.
 	drawn = []int{1, 4, 14}
+	// grouped are the means of four groups of five targets: 0.15, 0.40, 0.65, 0.90. Section
+	// 4.3 of the paper proposes to measure there where targets are small.
+	grouped = []int{2, 7, 12, 17}
 )
 
 // repetitions is how often the ten draws of an unconverged training are repeated, to see
@@ -202,6 +205,17 @@ func distance(a, b []float64) float64 {
 
 // lineError returns the mean error of the line through a point.
 func (c curve) lineError(through int) float64 { return distance(c.line(through), c.losses()) }
+
+// groupedError returns the mean distance of the losses from lines through the means of four
+// groups of targets.
+func (c curve) groupedError() float64 {
+	estimated := make([]float64, len(c))
+	size := len(c) / len(grouped)
+	for i, through := range grouped {
+		copy(estimated[i*size:(i+1)*size], c.line(through)[i*size:])
+	}
+	return distance(estimated, c.losses())
+}
 
 // leastLineError returns the least mean error that any straight line has: one through two
 // of the points is best, as in all linear problems of least absolute deviations.
@@ -406,7 +420,9 @@ func (r *run) measure(ctx context.Context, records *records, loss *lossKind) (*o
 func (r *run) measureTraining(ctx context.Context, p *problem, t *training) (*trainedOutcome, error) {
 	trained := &trainedOutcome{training: t}
 	for repetition := range t.repetitions() {
-		truth, err := r.truth(ctx, p, t, repetition*r.Draws, func(k int) bool { return slices.Contains(measuring, k) })
+		truth, err := r.truth(ctx, p, t, repetition*r.Draws, func(k int) bool {
+			return slices.Contains(measuring, k) || slices.Contains(grouped, k)
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -167,6 +167,9 @@ func TestRun(t *testing.T) {
 		if e["newton"] > 1e-6 {
 			t.Errorf("%s: the exact method errs by %g", about, e["newton"])
 		}
+		if !(e["hermite_4"] < e["groups_4"]) {
+			t.Errorf("%s: interpolation between four errs by %g, lines for four groups by %g", about, e["hermite_4"], e["groups_4"])
+		}
 		if !(e["hermite_3"] < e["line_0.75"]) {
 			t.Errorf("%s: interpolation errs by %g, a line by %g", about, e["hermite_3"], e["line_0.75"])
 		}
@@ -297,6 +300,17 @@ func TestLineError(t *testing.T) {
 		if got := c.line(through)[through]; got != c[through].loss {
 			t.Errorf("the line through %v has %v there, want %v", a, got, c[through].loss)
 		}
+	}
+}
+
+func TestGroupedError(t *testing.T) {
+	c := lossCurve(func(x float64) float64 { return x * x })
+	for _, through := range grouped {
+		c[through].slope = 2 * targets[through]
+	}
+	// In each group the distances are (0.05·k)² for k = 2, 1, 0, 1, 2.
+	if got := c.groupedError(); math.Abs(got-0.005) > 1e-14 {
+		t.Errorf("%v, want 0.005", got)
 	}
 }
 
