@@ -44,7 +44,7 @@ func TestReproduceFastEstimation(t *testing.T) {
 		"reproduce", "fast-estimation", "--dataset", "adult", "--loss", "lr", "--rows", "100", "--draws", "1", "--data-dir", data,
 	}
 	stdout, stderr, code := invoke(t, append(run, "--plot", folder)...)
-	if code != command.ExitOK || !strings.Contains(stderr, "figure1-adult-lr.svg") {
+	if code != command.ExitOK || !strings.Contains(stderr, "figure1-gamma.svg") {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	for _, want := range []string{"Table 1", "0.008230", "hermite_3", "Figure 2", "n=200", "2.371", "may be released"} {

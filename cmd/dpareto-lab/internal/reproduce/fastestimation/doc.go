@@ -1,8 +1,8 @@
 // Package fastestimation repeats the experiments of "Fast Estimation for Privacy and
 // Utility in Differentially Private Machine Learning" (anonymous authors, submitted to
-// ICLR 2021) on Adult, KDD Cup 99 and Gisette, and on Covertype, which the paper does not have: how far a line in ε through the loss of one private
-// model, equation 9, is from the losses of models trained at other ε. Table 1 has the
-// mean distance for seven measuring points with 10,000 records, Figure 2 for other numbers
+// ICLR 2021) on Adult, KDD Cup 99 and Gisette, and on Covertype, which the paper does not
+// have: how far a line in ε through the loss of one private model, equation 9, is from the
+// losses of models trained at other ε. Table 1 has the mean distance for seven measuring points with 10,000 records, Figure 2 for other numbers
 // of records.
 //
 // The paper's mechanism differs from its claims: its noise is not the one in the proof, and
