@@ -53,14 +53,14 @@ func TestReproduceFastEstimation(t *testing.T) {
 		}
 	}
 	figure, err := os.ReadFile(filepath.Join(folder, "figure2-laplace.svg"))
-	if err != nil || !strings.Contains(string(figure), "Adult LR, 0.25") {
+	if err != nil || !strings.Contains(string(figure), "measured at 0.25") {
 		t.Errorf("figure 2: %v", err)
 	}
 	stdout, stderr, code = invoke(t, append(run, "--output", "csv")...)
-	if rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll(); code != command.ExitOK || err != nil || len(rows) != 1+8+3+4+5+5+5 {
+	if rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll(); code != command.ExitOK || err != nil || len(rows) != 1+8+3+4+5+5+9+5 {
 		t.Errorf("exit code %d, %d rows of CSV: %v: %s", code, len(rows), err, stderr)
 	}
-	if r := report(t, strings.Join(run[1:], " ")); len(r.Sections) != 6 {
+	if r := report(t, strings.Join(run[1:], " ")); len(r.Sections) != 7 {
 		t.Errorf("%d sections of JSON", len(r.Sections))
 	}
 }
