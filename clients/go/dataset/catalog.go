@@ -15,6 +15,7 @@ const (
 	NameMNIST                = "mnist"
 	NameKDDCup99             = "kddcup99"
 	NameGisette              = "gisette"
+	NameCovertype            = "covertype"
 	NameBreastCancer         = "breast-cancer"
 	NameBreastCancerOriginal = "breast-cancer-original"
 )
@@ -247,6 +248,17 @@ var catalog = []*entry{
 		}},
 		poolRows: 6000,
 		read:     func(paths []string) (*Dataset, error) { return LoadGisette(paths[0], paths[1]) },
+	},
+	{
+		info: Info{
+			Name: NameCovertype, Summary: "cells of forest land, lodgepole pine or another wood, sparse",
+			Licence: licenceUCI, Dim: CovertypeDim, Classes: 2,
+		},
+		folder:   "covertype",
+		files:    []fetch.File{file("covtype.data.gz", 0, "", uciURL+"covtype/")},
+		splits:   []ownSplit{{train: part{581012, []string{"covtype.data.gz"}}}},
+		poolRows: 464809,
+		read:     readOne(LoadCovertype),
 	},
 	{
 		info: Info{

@@ -95,8 +95,10 @@ func TestLoadFiles(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Load(t.Context(), NameGisette, Division{}, source); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("gisette: error %v, want %v", err, fs.ErrNotExist)
+	for _, name := range []string{NameGisette, NameCovertype} {
+		if _, err := Load(t.Context(), name, Division{}, source); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: error %v, want %v", name, err, fs.ErrNotExist)
+		}
 	}
 }
 
@@ -193,7 +195,7 @@ func TestCatalog(t *testing.T) {
 			if len(f.URLs) == 0 || info.Name == NameMNIST && len(f.URLs) < 2 {
 				t.Errorf("%s has %d addresses", f.Name, len(f.URLs))
 			}
-			if f.Downloadable != (info.Name != NameGisette) {
+			if f.Downloadable != (info.Name != NameGisette && info.Name != NameCovertype) {
 				t.Errorf("%s: downloadable %t", f.Name, f.Downloadable)
 			}
 		}

@@ -208,7 +208,7 @@ func TestCatalogFiles(t *testing.T) {
 	source := serveMirror(t, http.FileServer(http.Dir(folder)).ServeHTTP)
 	for _, info := range Catalog() {
 		paths, err := source.Fetch(t.Context(), info.Name)
-		if info.Name == NameGisette {
+		if info.Name == NameGisette || info.Name == NameCovertype {
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s: error %v, want %v", info.Name, err, fs.ErrNotExist)
 			}
@@ -245,7 +245,7 @@ func TestCatalogFiles(t *testing.T) {
 }
 
 func TestFindUnknown(t *testing.T) {
-	const want = `dataset "iris" is unknown, want one of adult, adult-raw, mnist, kddcup99, gisette, breast-cancer, breast-cancer-original`
+	const want = `dataset "iris" is unknown, want one of adult, adult-raw, mnist, kddcup99, gisette, covertype, breast-cancer, breast-cancer-original`
 	var source Source
 	if _, err := source.Find("iris"); err == nil || err.Error() != want {
 		t.Errorf("Find: error %v, want %s", err, want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -84,6 +85,14 @@ func (r *Registry) New(ctx context.Context, name string, options Options) (Train
 	if err != nil {
 		return nil, err
 	}
+	parts, settings, err := options.Settings.parts()
+	if err != nil {
+		return nil, err
+	}
+	options.Settings = settings
+	if parts > 1 {
+		return r.newOnParts(ctx, name, options, parts)
+	}
 	own, fixed, err := d.fixedParameters(ctx, options)
 	if err != nil {
 		return nil, err
@@ -105,6 +114,13 @@ func (r *Registry) Declare(ctx context.Context, name string, options Options) (D
 	}
 	if d.Declare == nil {
 		return Declaration{}, fmt.Errorf("trainer %s declares no study", name)
+	}
+	parts, settings, err := options.Settings.parts()
+	if err != nil {
+		return Declaration{}, err
+	}
+	if options.Settings = settings; parts > 1 {
+		options.Settings[SettingShards] = strconv.Itoa(parts) // a copy: what a part is, is declared
 	}
 	own, fixed, err := d.fixedParameters(ctx, options)
 	if err != nil {

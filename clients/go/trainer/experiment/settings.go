@@ -44,6 +44,8 @@ func Settings() []trainer.Setting {
 			"training ones, with test_error beside it) or test (the paper's protocol)"},
 		{Name: SettingValidationRows, Default: "", Usage: "validation examples, taken from the training ones; 5000 by default, or a tenth " +
 			"of fewer than 20000 training examples"},
+		{Name: trainer.SettingParts, Default: "1", Usage: "disjoint parts of equal size of the training examples, on each of which a run is trained; " +
+			"metrics are means over the parts"},
 		{Name: trainer.SettingShards, Default: "1", Usage: "disjoint shards of equal size into which the training examples are cut; agents set " +
 			"it by the study's private_mode"},
 		{Name: trainer.SettingShard, Default: "0", Usage: "the shard to train on, from 0"},

@@ -44,7 +44,7 @@ func TestReproduceFastEstimation(t *testing.T) {
 		"reproduce", "fast-estimation", "--dataset", "adult", "--loss", "lr", "--rows", "100", "--draws", "1", "--data-dir", data,
 	}
 	stdout, stderr, code := invoke(t, append(run, "--plot", folder)...)
-	if code != command.ExitOK || !strings.Contains(stderr, "figure1-adult-lr.svg") {
+	if code != command.ExitOK || !strings.Contains(stderr, "figure1-gamma.svg") {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	for _, want := range []string{"Table 1", "0.008230", "hermite_3", "Figure 2", "n=200", "2.371", "may be released"} {
@@ -53,14 +53,14 @@ func TestReproduceFastEstimation(t *testing.T) {
 		}
 	}
 	figure, err := os.ReadFile(filepath.Join(folder, "fast-estimation", "figure2-laplace.svg"))
-	if err != nil || !strings.Contains(string(figure), "Adult LR, 0.25") {
+	if err != nil || !strings.Contains(string(figure), "measured at 0.25") {
 		t.Errorf("figure 2: %v", err)
 	}
 	stdout, stderr, code = invoke(t, append(run, "--output", "csv")...)
-	if rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll(); code != command.ExitOK || err != nil || len(rows) != 1+8+3+4+5+5+5 {
+	if rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll(); code != command.ExitOK || err != nil || len(rows) != 1+8+3+4+5+5+9+5 {
 		t.Errorf("exit code %d, %d rows of CSV: %v: %s", code, len(rows), err, stderr)
 	}
-	if r := report(t, strings.Join(run[1:], " ")); len(r.Sections) != 6 {
+	if r := report(t, strings.Join(run[1:], " ")); len(r.Sections) != 7 {
 		t.Errorf("%d sections of JSON", len(r.Sections))
 	}
 }
@@ -68,7 +68,7 @@ func TestReproduceFastEstimation(t *testing.T) {
 func TestReproduceUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"genesis":                            "unknown command",
-		"fast-estimation --dataset gisette":  `--dataset must be some of adult, kddcup99, is "gisette"`,
+		"fast-estimation --dataset mnist":    `--dataset must be some of adult, kddcup99, gisette, covertype, is "mnist"`,
 		"fast-estimation --loss hinge":       `--loss must be some of lr, svm, is "hinge"`,
 		"fast-estimation --rows 10":          "--rows must be at least 100, is 10",
 		"fast-estimation --plot figures.pdf": ".svg, .png",

@@ -50,6 +50,7 @@ func TestDataList(t *testing.T) {
 		"mnist":                  "mnist 60000 10000 784 10 11.59 CC BY-SA 3.0 partial " + filepath.Join(cache, "mnist"),
 		"kddcup99":               "kddcup99 494021 311029 123 2 3.554 CC BY 4.0 absent",
 		"gisette":                "gisette 6000 1000 5000 2 CC BY 4.0 absent (has to be in --data-dir)",
+		"covertype":              "covertype 581012 54 2 CC BY 4.0 absent (has to be in --data-dir)",
 		"breast-cancer":          "breast-cancer 569 30 2 0.1241 CC BY 4.0 complete " + dir,
 		"breast-cancer-original": "breast-cancer-original 699 9 2 0.01989 CC BY 4.0 absent",
 	}
@@ -73,8 +74,8 @@ func TestDataList(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &list); err != nil || code != command.ExitOK {
 		t.Fatalf("exit code %d, error %v", code, err)
 	}
-	if sixth := list[5]; sixth.Name != "breast-cancer" || sixth.State != "complete" || sixth.Files[0].Path != filepath.Join(dir, "wdbc.data") {
-		t.Errorf("sixth dataset %+v", sixth)
+	if seventh := list[6]; seventh.Name != "breast-cancer" || seventh.State != "complete" || seventh.Files[0].Path != filepath.Join(dir, "wdbc.data") {
+		t.Errorf("seventh dataset %+v", seventh)
 	}
 
 	if _, stderr, code := clitest.Invoke(t, "", "data", "list", "--data-dir", filepath.Join(dir, "none")); code != command.ExitFailure || !strings.Contains(stderr, "--data-dir") {

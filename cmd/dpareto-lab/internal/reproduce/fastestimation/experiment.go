@@ -2,6 +2,7 @@ package fastestimation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -16,7 +17,6 @@ import (
 	"github.com/dpareto/dpareto/clients/go/estimate"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
-	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -80,6 +80,9 @@ var (
 	measuring = []int{1, 4, 5, 6, 8, 14, 16}
 	// drawn are the values of the paper's figures of curves: 0.10, 0.25, 0.75.
 	drawn = []int{1, 4, 14}
+	// grouped are the means of four groups of five targets: 0.15, 0.40, 0.65, 0.90. Section
+	// 4.3 of the paper proposes to measure there where targets are small.
+	grouped = []int{2, 7, 12, 17}
 )
 
 // repetitions is how often the ten draws of an unconverged training are repeated, to see
@@ -202,6 +205,17 @@ func distance(a, b []float64) float64 {
 // lineError returns the mean error of the line through a point.
 func (c curve) lineError(through int) float64 { return distance(c.line(through), c.losses()) }
 
+// groupedError returns the mean distance of the losses from lines through the means of four
+// groups of targets.
+func (c curve) groupedError() float64 {
+	estimated := make([]float64, len(c))
+	size := len(c) / len(grouped)
+	for i, through := range grouped {
+		copy(estimated[i*size:(i+1)*size], c.line(through)[i*size:])
+	}
+	return distance(estimated, c.losses())
+}
+
 // leastLineError returns the least mean error that any straight line has: one through two
 // of the points is best, as in all linear problems of least absolute deviations.
 func (c curve) leastLineError() float64 {
@@ -225,6 +239,8 @@ type outcome struct {
 	// model without privacy.
 	zero, free point
 	trained    []*trainedOutcome
+	// missing says which file is not here; everything else is then empty.
+	missing error
 }
 
 // trainedOutcome is the outcome for one way to train.
@@ -237,6 +253,9 @@ type trainedOutcome struct {
 	// bySize are the line's errors for the numbers of records of Figure 2; nil where it
 	// has none.
 	bySize []float64
+	// bounds are bounds of the errors of table1 by Theorem 3, corrected; nil where there
+	// are none.
+	bounds []float64
 }
 
 // estimator is an estimate from more than one model.
@@ -258,58 +277,74 @@ func hermite(k int) estimator {
 // Run implements reproduce.Experiment.
 func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*reproduce.Result, error) {
 	r := &run{Experiment: e, progress: progress}
-	for _, t := range trainings {
-		r.total += e.Draws * t.repetitions()
-		if t.solver == exact {
-			r.total += e.Draws * len(estimators)
-		}
-		if t.inFigure2() {
-			r.total += e.Draws * (len(e.sizes()) - 1)
-		}
-	}
-	opened, missing, err := e.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r.total *= len(opened) * len(e.Losses)
-	var outcomes []*outcome
-	for _, records := range opened {
-		for _, l := range losses {
-			if !slices.Contains(e.Losses, l.name) {
-				continue
-			}
-			o, err := r.measure(ctx, records, l)
-			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", records.name, l.name, err)
-			}
-			outcomes = append(outcomes, o)
-		}
-	}
-	if len(outcomes) == 0 {
-		return &reproduce.Result{Report: output.Report{Title: reportTitle}, Missing: missing}, nil
-	}
-	result := e.result(outcomes)
-	result.Missing = missing
-	return result, nil
-}
-
-// open returns the records of the datasets, and a line for each that is missing.
-func (e *Experiment) open(ctx context.Context) (opened []*records, missing []string, err error) {
+	var opened []*records
+	missing := make(map[*source]error)
+	var lines []string
 	for _, s := range sources {
 		if !slices.Contains(e.Datasets, s.name) {
 			continue
 		}
-		records, err := s.open(ctx, dataset.Source{DataDir: e.DataDir}, e.Seed, slices.Max(e.sizes()), (e.Rows+3)/4)
-		if line, ok := reproduce.Missing(s.title, err); ok {
-			missing = append(missing, line)
-			continue
+		sizes, main := s.rows(e)
+		records, err := s.open(ctx, dataset.Source{DataDir: e.DataDir}, e.Seed, slices.Max(sizes), (sizes[main]+3)/4)
+		line, lacks := reproduce.Missing(s.title, err)
+		switch {
+		case lacks:
+			missing[s] = err
+			lines = append(lines, line)
+		case err != nil:
+			return nil, err
+		default:
+			opened = append(opened, records)
+			r.total += e.work(s)
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-		opened = append(opened, records)
 	}
-	return opened, missing, nil
+	if r.total == 0 {
+		r.total = 1
+		progress(1, 1)
+	}
+	measured := make(map[*source][]*outcome)
+	for _, records := range opened {
+		for _, l := range e.losses() {
+			o, err := r.measure(ctx, records, l)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", records.name, l.name, err)
+			}
+			measured[records.source] = append(measured[records.source], o)
+		}
+	}
+	var outcomes []*outcome
+	for _, s := range sources {
+		outcomes = append(outcomes, measured[s]...)
+		if err := missing[s]; err != nil {
+			for _, l := range e.losses() {
+				outcomes = append(outcomes, &outcome{source: s, loss: l, missing: err})
+			}
+		}
+	}
+	result := e.result(outcomes)
+	result.Missing = lines
+	return result, nil
+}
+
+// losses returns the losses that were asked for.
+func (e *Experiment) losses() []*lossKind {
+	return slices.DeleteFunc(slices.Clone(losses), func(l *lossKind) bool { return !slices.Contains(e.Losses, l.name) })
+}
+
+// work returns the number of runs for a source.
+func (e *Experiment) work(s *source) int {
+	total := 0
+	sizes, _ := s.rows(e)
+	for _, t := range trainings {
+		total += e.Draws * t.repetitions()
+		if t.solver == exact {
+			total += e.Draws * len(estimators)
+		}
+		if t.inFigure2() {
+			total += e.Draws * (len(sizes) - 1)
+		}
+	}
+	return total * len(e.losses())
 }
 
 // run is an experiment on its way.
@@ -342,14 +377,15 @@ func (r *run) each(ctx context.Context, n int, do func(ctx context.Context, i in
 // measure computes everything for a dataset and a loss.
 func (r *run) measure(ctx context.Context, records *records, loss *lossKind) (*outcome, error) {
 	o := &outcome{source: records.source, loss: loss}
-	problems := make([]*problem, len(r.sizes()))
-	for i, rows := range r.sizes() {
+	sizes, index := records.rows(r.Experiment)
+	problems := make([]*problem, len(sizes))
+	for i, rows := range sizes {
 		var err error
 		if problems[i], err = records.problem(loss.loss, rows); err != nil {
 			return nil, err
 		}
 	}
-	main := problems[slices.Index(r.sizes(), r.Rows)]
+	main := problems[index]
 	free, err := linear.Objective{Risk: main.train, Ridge: regularization}.Minimize(ctx, nil, 0)
 	if err != nil {
 		return nil, err
@@ -361,15 +397,15 @@ func (r *run) measure(ctx context.Context, records *records, loss *lossKind) (*o
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
 		o.trained = append(o.trained, trained)
-		if !t.inFigure2() {
+		if !t.inFigure2() || len(sizes) == 1 {
 			continue
 		}
-		through := o.published().best
+		through := o.through()
 		for i, p := range problems {
 			truth := trained.truth[0]
 			if p != main {
 				if truth, err = r.truth(ctx, p, t, 0, func(k int) bool { return k == through }); err != nil {
-					return nil, fmt.Errorf("%s, %d records: %w", t.name, r.sizes()[i], err)
+					return nil, fmt.Errorf("%s, %d records: %w", t.name, sizes[i], err)
 				}
 			}
 			trained.bySize = append(trained.bySize, truth.lineError(through))
@@ -382,7 +418,9 @@ func (r *run) measure(ctx context.Context, records *records, loss *lossKind) (*o
 func (r *run) measureTraining(ctx context.Context, p *problem, t *training) (*trainedOutcome, error) {
 	trained := &trainedOutcome{training: t}
 	for repetition := range t.repetitions() {
-		truth, err := r.truth(ctx, p, t, repetition*r.Draws, func(k int) bool { return slices.Contains(measuring, k) })
+		truth, err := r.truth(ctx, p, t, repetition*r.Draws, func(k int) bool {
+			return slices.Contains(measuring, k) || slices.Contains(grouped, k)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -401,7 +439,31 @@ func (r *run) measureTraining(ctx context.Context, p *problem, t *training) (*tr
 		}
 		trained.estimated = append(trained.estimated, mean(draws))
 	}
-	return trained, nil
+	var err error
+	trained.bounds, err = r.bounds(p, t)
+	return trained, err
+}
+
+// bounds returns, for each measuring point, the mean over the targets and the draws of
+// what is proved of the line's error; nil for a loss of which nothing is.
+func (r *run) bounds(p *problem, t *training) ([]float64, error) {
+	bounds := make([]float64, len(measuring))
+	for draw := range r.Draws {
+		u := t.unit(p, r.Seed, draw, -1)
+		for i, m := range measuring {
+			for _, to := range targets {
+				bound, err := t.estimation(p).LineErrorBound(u, targets[m], to, estimate.LineAssumptions{})
+				if errors.Is(err, estimate.ErrNotSmooth) {
+					return nil, nil
+				}
+				if err != nil {
+					return nil, err
+				}
+				bounds[i] += bound / float64(r.Draws*len(targets))
+			}
+		}
+	}
+	return bounds, nil
 }
 
 // truth returns the means over draws from the first one on.

@@ -140,7 +140,8 @@ func TestRun(t *testing.T) {
 		rows[s.Name] = len(s.Table.Rows)
 	}
 	want := map[string]int{
-		"table1": 4 * (1 + 5 + 2), "estimators": 4 * 3, "figure2": 4 * 4, "losses": 4 * 5, "held_out": 4 * 5, "guarantees": 2 * 5,
+		"table1": 4*(1+5+2) + 2*2 + 2, "theorem3": 2 * 3 * 3,
+		"estimators": 4 * 3, "figure2": 4 * 4, "losses": 4 * 5, "held_out": 4 * 5, "guarantees": 2 * 5,
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
@@ -150,7 +151,7 @@ func TestRun(t *testing.T) {
 		figures = append(figures, f.Name)
 	}
 	wantFigures := []string{
-		"figure1-adult-lr", "figure1-adult-svm", "figure1-kddcup99-lr", "figure1-kddcup99-svm",
+		"figure1-gamma", "figure1-rank-one", "figure1-laplace", "figure1-steps", "figure1-passes",
 		"figure2-gamma", "figure2-rank-one", "figure2-laplace", "figure2-steps",
 	}
 	if diff := cmp.Diff(wantFigures, figures); diff != "" {
@@ -165,6 +166,11 @@ func TestRun(t *testing.T) {
 	for about, e := range estimators {
 		if e["newton"] > 1e-6 {
 			t.Errorf("%s: the exact method errs by %g", about, e["newton"])
+		}
+		for _, d := range drawn {
+			if line := e["line_"+epsilonColumn(d)]; !(e["groups_4"] < line) {
+				t.Errorf("%s: lines for four groups err by %g, one through %s by %g", about, e["groups_4"], epsilonColumn(d), line)
+			}
 		}
 		if !(e["hermite_3"] < e["line_0.75"]) {
 			t.Errorf("%s: interpolation errs by %g, a line by %g", about, e["hermite_3"], e["line_0.75"])
@@ -243,13 +249,13 @@ func TestValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*Experiment){
-		"--dataset is required":                                 func(e *Experiment) { e.Datasets = nil },
-		`--dataset must be some of adult, kddcup99, is "mnist"`: func(e *Experiment) { e.Datasets = []string{"adult", "mnist"} },
-		`dataset "adult" is given twice`:                        func(e *Experiment) { e.Datasets = []string{"adult", "adult"} },
-		`--loss must be some of lr, svm, is "hinge"`:            func(e *Experiment) { e.Losses = []string{"hinge"} },
-		"--rows must be at least 100, is 99":                    func(e *Experiment) { e.Rows = 99 },
-		"--draws must be at least 1, is 0":                      func(e *Experiment) { e.Draws = 0 },
-		"pole at ε = 0.971":                                     func(e *Experiment) { e.Rows = 200000 }, // 2·log(1 + 0.25/0.4)
+		"--dataset is required": func(e *Experiment) { e.Datasets = nil },
+		`--dataset must be some of adult, kddcup99, gisette, covertype, is "mnist"`: func(e *Experiment) { e.Datasets = []string{"adult", "mnist"} },
+		`dataset "adult" is given twice`:                                            func(e *Experiment) { e.Datasets = []string{"adult", "adult"} },
+		`--loss must be some of lr, svm, is "hinge"`:                                func(e *Experiment) { e.Losses = []string{"hinge"} },
+		"--rows must be at least 100, is 99":                                        func(e *Experiment) { e.Rows = 99 },
+		"--draws must be at least 1, is 0":                                          func(e *Experiment) { e.Draws = 0 },
+		"pole at ε = 0.971":                                                         func(e *Experiment) { e.Rows = 200000 }, // 2·log(1 + 0.25/0.4)
 	} {
 		e := good
 		change(&e)
@@ -299,6 +305,17 @@ func TestLineError(t *testing.T) {
 	}
 }
 
+func TestGroupedError(t *testing.T) {
+	c := lossCurve(func(x float64) float64 { return x * x })
+	for _, through := range grouped {
+		c[through].slope = 2 * targets[through]
+	}
+	// In each group the distances are (0.05·k)² for k = 2, 1, 0, 1, 2.
+	if got := c.groupedError(); math.Abs(got-0.005) > 1e-14 {
+		t.Errorf("%v, want 0.005", got)
+	}
+}
+
 func TestLeastLineError(t *testing.T) {
 	if got := lossCurve(func(x float64) float64 { return 3 - 2*x }).leastLineError(); got > 1e-14 {
 		t.Errorf("of a line: %v", got)
@@ -319,9 +336,89 @@ func TestLeastLineError(t *testing.T) {
 	}
 }
 
+// addWide adds made-up records in the files of Gisette and Covertype to a folder.
+func addWide(t *testing.T, folder string, rows int) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(5, 6))
+	var pixels, labels, cells strings.Builder
+	for range rows {
+		label := rng.IntN(2)
+		fmt.Fprintln(&labels, 2*label-1)
+		for j := range dataset.GisetteDim {
+			pixel := 0
+			if j%50 < 1+label {
+				pixel = 1 + rng.IntN(999)
+			}
+			fmt.Fprintf(&pixels, "%d ", pixel)
+		}
+		pixels.WriteByte('\n')
+		fmt.Fprintf(&cells, "%d,%d,%d,%d,%d,%d,%d,%d,%d,%d", 2000+rng.IntN(1000)+500*label, rng.IntN(360), rng.IntN(60), rng.IntN(1400),
+			rng.IntN(700)-150, rng.IntN(7000), rng.IntN(256), rng.IntN(256), rng.IntN(256), rng.IntN(7000))
+		area, soil := rng.IntN(4), rng.IntN(40)
+		for j := range 44 {
+			indicator := 0
+			if j == area || j == 4+soil {
+				indicator = 1
+			}
+			fmt.Fprintf(&cells, ",%d", indicator)
+		}
+		fmt.Fprintf(&cells, ",%d\n", 1+label)
+	}
+	for name, content := range map[string]string{
+		"gisette_train.data": pixels.String(), "gisette_train.labels": labels.String(),
+		"gisette_valid.data": "", "gisette_valid.labels": "", "covtype.data": cells.String(),
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRunForest(t *testing.T) {
+	folder := t.TempDir()
+	addWide(t, folder, 300)
+	t.Setenv("XDG_CACHE_HOME", folder)
+	e := &Experiment{Datasets: []string{"covertype"}, Losses: []string{"lr"}, Rows: 100, Draws: 1, Seed: 1, DataDir: folder}
+	r := mustRun(t, e)
+	table1 := section(t, r, "table1")
+	if len(table1) != 7 { // 5 trainings and a range; nothing is published
+		t.Errorf("rows %v", table1)
+	}
+	// Theorem 3 in numbers: what is proved is no less than what is measured.
+	bounds := section(t, r, "theorem3")
+	for _, name := range []string{"gamma", "rank-one", "laplace"} {
+		for _, m := range measuring {
+			bound, measured := bounds["covertype lr "+name+" bound"][epsilonColumn(m)], bounds["covertype lr "+name+" measured"][epsilonColumn(m)]
+			if measured != table1["covertype lr "+name][epsilonColumn(m)] || !(bound >= measured) || !(measured > 0) {
+				t.Errorf("%s at %s: error %v, bound %v", name, epsilonColumn(m), measured, bound)
+			}
+		}
+	}
+}
+
+// Without files a dataset is named, and its rows say so.
+func TestRunWithoutFiles(t *testing.T) {
+	e := &Experiment{Datasets: []string{"gisette", "covertype"}, Losses: LossNames(), Rows: 100, Draws: 1, DataDir: t.TempDir()}
+	r := mustRun(t, e)
+	out := printed(t, r, output.CSV)
+	for _, want := range []string{"gisette,lr,not run: no files,", "gisette,svm,published,,0.00571", "covertype,svm,not run: no files,"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if notes := strings.Join(r.Report.Notes, "\n"); !strings.Contains(notes, "gisette is not run: dataset gisette: no file gisette_train.data") ||
+		!strings.Contains(notes, "no file covtype.data.gz") {
+		t.Errorf("notes %s", notes)
+	}
+	if len(r.Figures) != 0 {
+		t.Errorf("%d figures of nothing", len(r.Figures))
+	}
+}
+
 // The bounds by which guarantees are computed hold for the records.
 func TestNorms(t *testing.T) {
 	folder := dataDir(t)
+	addWide(t, folder, 500)
 	for _, s := range sources {
 		records, err := s.open(t.Context(), dataset.Source{DataDir: folder}, 1, 400, 100)
 		if err != nil {
@@ -356,7 +453,8 @@ func TestGuarantee(t *testing.T) {
 	for _, s := range sources {
 		for _, tr := range trainings {
 			got, ok := tr.guarantee(s)
-			want := map[string]float64{"gamma": 1, "rank-one": 1, "adult laplace": (1 + 3.7416573868) / 2, "kddcup99 laplace": (1 + 6.4031242374) / 2}
+			want := map[string]float64{"gamma": 1, "rank-one": 1, "adult laplace": (1 + 3.7416573868) / 2, "kddcup99 laplace": (1 + 6.4031242374) / 2,
+				"gisette laplace": (1 + 70.7106781187) / 2, "covertype laplace": (1 + 3.4641016151) / 2}
 			expected, known := want[tr.name]
 			if !known {
 				expected, known = want[s.name+" "+tr.name]
@@ -375,7 +473,7 @@ func TestGuarantee(t *testing.T) {
 func TestPublished(t *testing.T) {
 	for about, want := range map[[2]int]float64{{0, 0}: 0.25, {0, 1}: 0.45, {1, 0}: 0.45, {1, 1}: 0.85} {
 		o := &outcome{source: sources[about[0]], loss: losses[about[1]]}
-		if got := targets[o.published().best]; got != want { // the caption of Figure 2
+		if got := targets[o.through()]; got != want { // the caption of Figure 2
 			t.Errorf("%s, %s: measured at %v, want %v", o.source.name, o.loss.name, got, want)
 		}
 	}

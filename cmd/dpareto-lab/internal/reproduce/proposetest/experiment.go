@@ -141,6 +141,8 @@ type searches struct {
 	defaults int
 	// levels are a·g after every round, the last one being kept to the end.
 	levels [][]float64
+	// steps are the steps after every round, beside levels.
+	steps [][]float64
 }
 
 // cell is one setting of the simulation.
@@ -183,14 +185,15 @@ func (e *Experiment) searches(part uint64, kind int, step func(best float64) flo
 		s.rounds = append(s.rounds, float64(len(result.Rounds)))
 		s.best = append(s.best, best)
 		passed, level := false, int64(0)
-		levels := []float64{0}
+		levels, steps := []float64{0}, []float64{1}
 		for _, r := range result.Rounds {
+			step := r.Step / 2
 			if r.Passed >= 0 {
-				passed, level = true, r.Level+r.Step
+				passed, level, step = true, r.Level+r.Step, 2*r.Step
 			}
-			levels = append(levels, float64(level)*tuning.Granularity)
+			levels, steps = append(levels, float64(level)*tuning.Granularity), append(steps, float64(step))
 		}
-		s.levels = append(s.levels, levels)
+		s.levels, s.steps = append(s.levels, levels), append(s.steps, steps)
 		if passed {
 			s.selected = append(s.selected, utilities[result.Selected])
 		} else {

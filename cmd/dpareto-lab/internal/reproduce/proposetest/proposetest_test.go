@@ -3,6 +3,7 @@ package proposetest
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/privacy/proposetest"
 )
 
 // column returns the numbers of a column of a section, empty cells as -1.
@@ -88,7 +90,7 @@ func TestExperiment(t *testing.T) {
 	}
 
 	files, err := result.Draw(filepath.Join(t.TempDir(), "figures"))
-	if err != nil || len(files) != 2 {
+	if err != nil || len(files) != 3 {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
@@ -100,6 +102,37 @@ func TestExperiment(t *testing.T) {
 	again, err := (&Experiment{Runs: 60, Seed: 2}).Run(t.Context(), func(int, int) {})
 	if err != nil || !reflect.DeepEqual(again.Report, result.Report) {
 		t.Errorf("the same seed gives another result, %v", err)
+	}
+}
+
+// The ways of Figure 1 are made of legal moves, and the worst case is as long as a search can
+// be: it reaches u = 1 in 2M − 1 rounds, and no search is below it.
+func TestWays(t *testing.T) {
+	most := proposetest.Tuning{Parts: 2, Epsilon: 1, Granularity: granularity}.MostRounds()
+	steps, levels := worstCase(int(most))
+	if last := levels[len(levels)-1]; math.Abs(last-1) > 1e-12 || levels[len(levels)-2] > 1-granularity/2 {
+		t.Errorf("the worst case ends at %g after %d rounds", last, most)
+	}
+	ways := &searches{levels: [][]float64{levels}, steps: [][]float64{steps}}
+	for kind := range noises {
+		s, err := (&Experiment{Runs: 200, Seed: 3}).searches(uint64(kind), kind, func(float64) float64 { return granularity })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ways.levels, ways.steps = append(ways.levels, s.levels...), append(ways.steps, s.steps...)
+	}
+	for k, way := range ways.levels {
+		for i := 1; i < len(way); i++ {
+			before, after, gained := ways.steps[k][i-1], ways.steps[k][i], way[i]-way[i-1]
+			success := after == 2*before && math.Abs(gained-before*granularity) < 1e-12
+			failure := after == math.Floor(before/2) && gained == 0
+			if !success && !failure {
+				t.Fatalf("way %d, round %d: from step %g to %g, and up by %g", k, i, before, after, gained)
+			}
+			if after > 0 && way[i] < levels[i]-1e-12 {
+				t.Fatalf("way %d, round %d: at %g, below the worst case, %g", k, i, way[i], levels[i])
+			}
+		}
 	}
 }
 

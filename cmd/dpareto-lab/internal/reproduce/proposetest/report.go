@@ -35,7 +35,9 @@ func (r *results) report(e *Experiment) (*reproduce.Result, error) {
 			},
 			Sections: []output.Section{r.rounds(), r.reached(), accounts, r.comparison()},
 		},
-		Figures: []reproduce.Figure{{Name: "figure1", Picture: r.drawFigure1()}, {Name: "figure2", Picture: r.drawFigure2()}},
+		Figures: []reproduce.Figure{
+			{Name: "figure1", Picture: r.drawFigure1()}, {Name: "figure1-rounds", Picture: r.drawReached()}, {Name: "figure2", Picture: r.drawFigure2()},
+		},
 	}, nil
 }
 
@@ -134,8 +136,46 @@ func (r *results) comparison() output.Section {
 	}
 }
 
-// drawFigure1 draws the utility that is reached over the rounds.
+// drawFigure1 draws the way of every search through steps and utilities, beside the longest
+// way that is possible, for as many rounds.
 func (r *results) drawFigure1() reproduce.Picture {
+	p := &plot.Panels{
+		Title: "Figure 1: the way of propose-test from u = 0, step = 1, g = 0.01",
+		Subtitle: []string{
+			"A success moves to the upper right, a failure to half of the step; a search ends at step 0 or from u = 1 on.",
+			"The worst case alternates between the two: 199 rounds to u = 1, here as many as the longest search has.",
+		},
+		Columns: 2,
+	}
+	for _, c := range r.figure1 {
+		if !noises[c.noise].drawn {
+			continue
+		}
+		searches := plot.Series{Name: fmt.Sprintf("%d searches", len(c.levels))}
+		for i := range c.levels {
+			searches.X = append(append(searches.X, c.steps[i]...), math.NaN())
+			searches.Y = append(append(searches.Y, c.levels[i]...), math.NaN())
+		}
+		_, most := summary(c.rounds)
+		worst := plot.Series{Name: "worst case"}
+		worst.X, worst.Y = worstCase(int(most))
+		p.Panels = append(p.Panels, &plot.Curves{
+			Title: noises[c.noise].name, X: "step", Y: "u = u0 + a·g", Curves: []plot.Series{searches, worst},
+		})
+	}
+	return p
+}
+
+// worstCase returns steps and utilities of the slowest search: successes and failures by turns.
+func worstCase(rounds int) (steps, levels []float64) {
+	for round := range rounds + 1 {
+		steps, levels = append(steps, float64(1+round%2)), append(levels, float64((round+1)/2)*granularity)
+	}
+	return steps, levels
+}
+
+// drawReached draws the utility that is reached over the rounds.
+func (r *results) drawReached() reproduce.Picture {
 	p := &plot.Curves{
 		Title: "Utility that propose-test reaches, g = 0.01",
 		Subtitle: []string{

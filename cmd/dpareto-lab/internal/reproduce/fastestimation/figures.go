@@ -1,0 +1,85 @@
+package fastestimation
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
+)
+
+// figures returns the paper's figures for every way to train: Figure 1 with a row of panels
+// for each dataset and a column for each loss, Figure 2 with the panels in a row of two.
+func figures(e *Experiment, outcomes []*outcome) []reproduce.Figure {
+	if len(outcomes) == 0 {
+		return nil
+	}
+	var all []reproduce.Figure
+	for i, t := range trainings {
+		p := &plot.Panels{
+			Title: "Figure 1, training " + t.name + ": losses and the lines of equation 9",
+			Subtitle: []string{
+				fmt.Sprintf("Mean loss on the training records over %d draws of the noise; a function of the raw records.", e.Draws),
+				"Lines are drawn as far as they stay near the losses.",
+			},
+			Columns: len(e.losses()),
+		}
+		for _, o := range outcomes {
+			p.Panels = append(p.Panels, o.figure1(i))
+		}
+		all = append(all, reproduce.Figure{Name: "figure1-" + t.name, Picture: p})
+	}
+	for i, t := range trainings {
+		p := &plot.Panels{
+			Title:    "Figure 2, training " + t.name + ": error of the line by the number of records",
+			Subtitle: []string{fmt.Sprintf("Mean over ε = 0.05, 0.10, ..., 1.00; %d draws.", e.Draws)},
+			Columns:  2,
+		}
+		for _, o := range outcomes {
+			if o.trained[i].bySize != nil {
+				p.Panels = append(p.Panels, o.figure2(e, i))
+			}
+		}
+		if len(p.Panels) > 0 {
+			all = append(all, reproduce.Figure{Name: "figure2-" + t.name, Picture: p})
+		}
+	}
+	return all
+}
+
+// figure1 is a panel of Figure 1: the losses, the three lines, as far as they are near, and
+// the interpolation where there is one.
+func (o *outcome) figure1(training int) *plot.Curves {
+	t := o.trained[training]
+	truth := t.truth[0].losses()
+	c := &plot.Curves{Title: o.source.title + ", " + o.loss.title, X: "ε", Y: "loss"}
+	add := func(name string, y []float64) {
+		c.Curves = append(c.Curves, plot.Series{Name: name, X: targets, Y: y})
+	}
+	add("trained", truth)
+	for _, through := range drawn {
+		near := t.truth[0].line(through)
+		for i, y := range near {
+			if y < 0 || y > truth[0]*1.1 {
+				near[i] = math.NaN()
+			}
+		}
+		add("line at "+epsilonColumn(through), near)
+	}
+	if t.estimated != nil {
+		add("3 models, cubic", t.estimated[0].losses())
+	}
+	return c
+}
+
+// figure2 is a panel of Figure 2.
+func (o *outcome) figure2(e *Experiment, training int) *plot.Curves {
+	series := plot.Series{Name: "measured at " + epsilonColumn(o.through()), Y: o.trained[training].bySize}
+	for _, rows := range e.sizes() {
+		series.X = append(series.X, float64(rows))
+	}
+	return &plot.Curves{
+		Title: o.source.title + ", " + o.loss.title, X: "training records", Y: "mean error", LogY: true,
+		Curves: []plot.Series{series},
+	}
+}
