@@ -6,22 +6,17 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
-	"os"
-	"path/filepath"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/agent"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/local"
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
-	"github.com/dpareto/dpareto/server"
-	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
@@ -99,7 +94,7 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	if err != nil {
 		return nil, err
 	}
-	client, stop, err := e.serve(ctx)
+	client, stop, err := local.Serve(ctx, "", noise.Seeded(e.Seed)) // repeatable noise: for an experiment only
 	if err != nil {
 		return nil, err
 	}
@@ -127,44 +122,6 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	}
 	progress(total, total)
 	return e.result(private, open), nil
-}
-
-// serve starts a server with an empty store and connects to it. Its noise is repeatable: for
-// an experiment only.
-func (e *Experiment) serve(ctx context.Context) (client *dpareto.Client, stop func() error, err error) {
-	folder, err := os.MkdirTemp("", "dpareto-private-front-")
-	if err != nil {
-		return nil, nil, err
-	}
-	stop = func() error { return os.RemoveAll(folder) }
-	db, err := bolt.Open(filepath.Join(folder, "experiment.db"))
-	if err != nil {
-		return nil, nil, errors.Join(err, stop())
-	}
-	stop = func() error { return errors.Join(db.Close(), os.RemoveAll(folder)) }
-	records, err := store.New(ctx, db)
-	if err != nil {
-		return nil, nil, errors.Join(err, stop())
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, errors.Join(err, stop())
-	}
-	s := server.New(server.Options{Store: records, Logger: slog.New(slog.DiscardHandler), Entropy: noise.Seeded(e.Seed)})
-	g := s.GRPC()
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(listener) }()
-	stopServer := func() error {
-		g.Stop()
-		err := <-served
-		s.Close()
-		return errors.Join(err, db.Close(), os.RemoveAll(folder))
-	}
-	client, err = dpareto.Dial(listener.Addr().String())
-	if err != nil {
-		return nil, nil, errors.Join(err, stopServer())
-	}
-	return client, func() error { return errors.Join(client.Close(), stopServer()) }, nil
 }
 
 // run runs a study to its end, and trains what it reports again.

@@ -1,0 +1,256 @@
+package fronts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+)
+
+// Experiment is the experiment. It implements reproduce.Experiment.
+type Experiment struct {
+	// Parts are the figures and tables to make, some of [Parts].
+	Parts []string
+	// Store is the file that keeps what was run; it is made if it does not exist. Empty for one that
+	// is thrown away.
+	Store string
+	// DataDir is a folder in which data files are looked for first.
+	DataDir string
+	// Quick runs a small part of everything: minutes. Its numbers are not the paper's experiment.
+	Quick bool
+	// WholeMNIST runs the paper's whole protocol on MNIST, hundreds of hours of processor time, in place
+	// of a part of it.
+	WholeMNIST bool
+	// Seeds is the number of studies of each method with a model: seeds 1, 2, ..., at least 1.
+	Seeds int
+	// Workers is the number of studies that run at the same time. 0 means one for each processor.
+	Workers int
+
+	generated bool // made-up examples and the smallest scale, for tests
+}
+
+// part is a figure or a table.
+type part struct {
+	name   string
+	series func(*Experiment) []series
+	build  func(*Experiment, results) ([]output.Section, []reproduce.Figure)
+}
+
+// allParts are the figures and tables in the order of the report.
+func allParts() []part {
+	return []part{
+		{"fig5", (*Experiment).seriesOfFigure5, (*Experiment).figure5},
+		{"fig6", (*Experiment).seriesOfFigure6, (*Experiment).figure6},
+		{"fig7", (*Experiment).seriesOfFigure7, (*Experiment).figure7},
+		{"fig8", (*Experiment).seriesOfFigure8, (*Experiment).figure8},
+		{"table1", nothing, (*Experiment).table1},
+		{"table2", (*Experiment).seriesOfTable2, (*Experiment).table2},
+		{"table3", nothing, (*Experiment).table3},
+		{"table4", nothing, (*Experiment).table4},
+	}
+}
+
+func nothing(*Experiment) []series { return nil }
+
+// Parts returns the names of the figures and tables.
+func Parts() []string {
+	var names []string
+	for _, p := range allParts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Name implements reproduce.Experiment.
+func (*Experiment) Name() string { return "dpareto" }
+
+// Validate implements reproduce.Experiment.
+func (e *Experiment) Validate() error {
+	for _, p := range e.Parts {
+		if !slices.Contains(Parts(), p) {
+			return fmt.Errorf("%q is no figure or table of the experiments, want some of %s", p, strings.Join(Parts(), ", "))
+		}
+	}
+	switch {
+	case len(e.Parts) == 0:
+		return errors.New("no figure or table is named")
+	case e.Seeds < 1:
+		return fmt.Errorf("--seeds must be at least 1, is %d", e.Seeds)
+	case e.Workers < 0:
+		return fmt.Errorf("--workers must be at least 1, is %d", e.Workers)
+	case e.Quick && e.WholeMNIST:
+		return errors.New("--quick and --whole-mnist cannot be used together")
+	default:
+		return nil
+	}
+}
+
+// scaleOf returns how much of a setting is run.
+func (e *Experiment) scaleOf(s setting) scale {
+	switch onMNIST := s.dataset == dataset.NameMNIST; {
+	case e.generated:
+		return testScale
+	case e.Quick && onMNIST:
+		return quickMNIST
+	case e.Quick:
+		return quickAdult
+	case onMNIST && !e.WholeMNIST:
+		return someMNIST
+	case onMNIST:
+		return wholeMNIST
+	default:
+		return wholeAdult
+	}
+}
+
+// modelled returns the studies of a method with a model, one for each seed.
+func (e *Experiment) modelled(s setting, m method) []series {
+	var all []series
+	for seed := range e.Seeds {
+		all = append(all, series{setting: s, scale: e.scaleOf(s), method: m, seed: uint64(seed + 1), generated: e.generated})
+	}
+	return all
+}
+
+// random returns the study of random sampling.
+func (e *Experiment) random(s setting) series {
+	return series{setting: s, scale: e.scaleOf(s), method: methodRandom, seed: 1, generated: e.generated}
+}
+
+// grids returns the studies of grids.
+func (e *Experiment) grids(s setting) []series {
+	var all []series
+	for _, levels := range e.scaleOf(s).levels {
+		all = append(all, series{setting: s, scale: e.scaleOf(s), method: methodGrid, seed: 1, levels: levels, generated: e.generated})
+	}
+	return all
+}
+
+// mnist returns the settings on MNIST that are run: of a part of the protocol, MLP2 alone.
+func (e *Experiment) mnist() []setting {
+	if e.WholeMNIST {
+		return []setting{mnistMLP1, mnistMLP2}
+	}
+	return []setting{mnistMLP2}
+}
+
+// results are the outcomes of studies by their names.
+type results map[string][]outcome
+
+// of returns the outcomes of studies. ok is false if one of them was not run.
+func (r results) of(all ...series) (outcomes [][]outcome, ok bool) {
+	for i := range all {
+		one, found := r[all[i].studyID()]
+		if !found {
+			return nil, false
+		}
+		outcomes = append(outcomes, one)
+	}
+	return outcomes, true
+}
+
+// needed returns the studies that the chosen figures and tables are made of.
+func (e *Experiment) needed() []series {
+	var all []series
+	known := make(map[string]bool)
+	for _, p := range allParts() {
+		if !slices.Contains(e.Parts, p.name) {
+			continue
+		}
+		for _, s := range p.series(e) {
+			if id := s.studyID(); !known[id] {
+				known[id] = true
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// Run implements reproduce.Experiment. Where data cannot be had, the studies on them are left out and the report
+// says so.
+func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_ *reproduce.Result, err error) {
+	client, stop, err := e.serve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	r := &runner{client: client, dataDir: e.DataDir, workers: e.Workers, trainers: make(map[string]trainer.Trainer), progress: progress}
+	if r.workers == 0 {
+		r.workers = runtime.GOMAXPROCS(0)
+	}
+	available, missing, err := r.available(ctx, e.needed())
+	if err != nil {
+		return nil, err
+	}
+	for i := range available {
+		r.total += int(available[i].trials())
+	}
+	outcomes, err := r.run(ctx, available)
+	if err != nil {
+		return nil, err
+	}
+	found := make(results)
+	for i := range available {
+		found[available[i].studyID()] = outcomes[i]
+	}
+	return e.result(found, missing), nil
+}
+
+// available returns the studies whose data can be had, and a line on every dataset that cannot.
+func (r *runner) available(ctx context.Context, all []series) (available []series, missing []string, err error) {
+	reasons := make(map[string]string)
+	for _, s := range all {
+		reason, known := reasons[s.dataset]
+		if !known {
+			file, err := s.file()
+			if err != nil {
+				return nil, nil, err
+			}
+			_, err = r.trainer(ctx, file.Study.GetSpec().GetTrainer())
+			if ctx.Err() != nil {
+				return nil, nil, ctx.Err()
+			}
+			if err != nil {
+				reason = err.Error()
+				missing = append(missing, fmt.Sprintf("Not run: everything on %s, since %s.", s.dataset, reason))
+			}
+			reasons[s.dataset] = reason
+		}
+		if reason == "" {
+			available = append(available, s)
+		}
+	}
+	return available, missing, nil
+}
+
+// result makes the report and the figures.
+func (e *Experiment) result(found results, missing []string) *reproduce.Result {
+	r := &reproduce.Result{Report: output.Report{
+		Title: "Automatic discovery of privacy-utility Pareto fronts (Avent et al. 2020), section 4",
+		Notes: []string{
+			"ε is an upper bound for one training run, by the accountant of the published code: Rényi differential privacy of fixed-size lots with the classic conversion, δ = 1e-5, replace-one adjacency. " +
+				"It does not cover the search. Errors are means over the runs of a configuration, on the test examples, which the search sees: as in the paper. Hypervolumes are of (ε, error) within (10, 1); the largest possible is 10.",
+			"All trainings are seeded, so that no ε holds for these very models: for public data only.",
+		},
+	}}
+	if e.Quick {
+		r.Report.Notes = append(r.Report.Notes, "--quick: a small part of the protocol, to see that it works. These numbers are not the paper's experiment.")
+	}
+	r.Report.Notes = append(r.Report.Notes, missing...)
+	for _, p := range allParts() {
+		if slices.Contains(e.Parts, p.name) {
+			sections, figures := p.build(e, found)
+			r.Report.Sections = append(r.Report.Sections, sections...)
+			r.Figures = append(r.Figures, figures...)
+		}
+	}
+	return r
+}

@@ -1,0 +1,163 @@
+package fronts
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/cmd/dpareto/studies"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// setting is one of the paper's five experiments.
+type setting struct {
+	id      string // paper-ID.yaml is its file
+	name    string // in tables and legends
+	dataset string
+}
+
+var (
+	adultSGD  = setting{"adult-sgd", "LogReg+SGD", dataset.NameAdult}
+	adultAdam = setting{"adult-adam", "LogReg+Adam", dataset.NameAdult}
+	adultSVM  = setting{"adult-svm", "SVM+SGD", dataset.NameAdult}
+	mnistMLP1 = setting{"mnist-mlp1", "MLP1+SGD", dataset.NameMNIST}
+	mnistMLP2 = setting{"mnist-mlp2", "MLP2+SGD", dataset.NameMNIST}
+)
+
+// settings returns the experiments in the order of Table 1.
+func settings() []setting { return []setting{adultSGD, adultAdam, adultSVM, mnistMLP1, mnistMLP2} }
+
+// adult returns the experiments on Adult in the order of Table 2.
+func adult() []setting { return []setting{adultSGD, adultAdam, adultSVM} }
+
+// method says how the points of a study are chosen.
+type method string
+
+// The methods. dpareto is the designer DPARETO with the study's reference, as the paper's text
+// describes it; published is the same with what the published code computes.
+const (
+	methodDPareto   method = "dpareto"
+	methodPublished method = "published"
+	methodDefault   method = "default"
+	methodRandom    method = "random"
+	methodGrid      method = "grid"
+)
+
+// Of random sampling and grids on Adult the learning rate has another range than of the optimiser,
+// as in Table 4.
+const leastBaselineRate, mostBaselineRate = 1e-3, 1e-1
+
+// scale says how much of an experiment is run. Its name is part of the names of its studies.
+type scale struct {
+	name       string
+	replicates int32
+	trials     int64   // of a method with a model
+	initial    int32   // of them, drawn at random
+	random     int64   // trials of random sampling
+	levels     []int32 // of the grids
+	maxEpochs  int64   // 0 for the paper's
+}
+
+// The scales. The paper has 16 + 256 trials of the optimiser and 5,000 random ones on Adult, and 272
+// on MNIST.
+var (
+	wholeAdult = scale{replicates: 10, trials: 272, initial: 16, random: 5000, levels: []int32{3, 4}}
+	wholeMNIST = scale{replicates: 10, trials: 272, initial: 16, random: 272}
+	someMNIST  = scale{name: "subset", replicates: 1, trials: 64, initial: 16, random: 300, maxEpochs: 40}
+	quickAdult = scale{name: "quick", replicates: 1, trials: 48, initial: 16, random: parts * 48, levels: []int32{3}}
+	quickMNIST = scale{name: "quick", replicates: 1, trials: 20, initial: 8, random: 40, maxEpochs: 3}
+	testScale  = scale{name: "test", replicates: 2, trials: 8, initial: 4, random: parts * 8, levels: []int32{2}, maxEpochs: 2}
+)
+
+// series is one study: a setting, a method, and how much is run.
+type series struct {
+	setting
+	scale     scale
+	method    method
+	seed      uint64 // of the study and of the training
+	levels    int32  // of a grid
+	generated bool
+}
+
+// studyID returns the name of the study in the store.
+func (s *series) studyID() string {
+	id := s.id + "-" + string(s.method)
+	switch s.method {
+	case methodGrid:
+		id += fmt.Sprintf("-%d", s.levels)
+	case methodDPareto, methodPublished, methodDefault:
+		id += fmt.Sprintf("-%d", s.seed)
+	case methodRandom:
+	}
+	if s.scale.name != "" {
+		id = s.scale.name + "-" + id
+	}
+	return id
+}
+
+// trials returns the number of trials of the study.
+func (s *series) trials() int64 {
+	switch s.method {
+	case methodRandom:
+		return s.scale.random
+	case methodGrid:
+		trials := int64(1)
+		for range gridParameters {
+			trials *= int64(s.levels)
+		}
+		return trials
+	default:
+		return s.scale.trials
+	}
+}
+
+// gridParameters is the number of parameters of every experiment.
+const gridParameters = 5
+
+// file returns the study: the bundled one with the method of the series.
+func (s *series) file() (*studyfile.File, error) {
+	content, err := studies.File("paper-" + s.id)
+	if err != nil {
+		return nil, err
+	}
+	file, err := studyfile.Parse(content)
+	if err != nil {
+		return nil, err
+	}
+	file.ID = s.studyID()
+	spec := file.Study.GetSpec()
+	spec.Seed, spec.Replicates, spec.Budget.MaxTrials = &s.seed, s.scale.replicates, s.trials()
+	spec.Algorithm.InitialTrials = s.scale.initial
+	switch s.method {
+	case methodPublished:
+		spec.Algorithm.PublishedAcquisition = true
+	case methodDefault:
+		spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
+	case methodRandom:
+		spec.Algorithm = &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM}
+	case methodGrid:
+		spec.Algorithm = &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_GRID}
+		for _, p := range spec.GetParameters() {
+			p.GridLevels = s.levels
+		}
+	case methodDPareto:
+	}
+	if s.dataset == dataset.NameAdult && (s.method == methodRandom || s.method == methodGrid) {
+		rate := parameter(spec, "learning_rate").GetDoubleDomain()
+		rate.Min, rate.Max = leastBaselineRate, mostBaselineRate
+	}
+	if s.scale.maxEpochs > 0 {
+		parameter(spec, "epochs").GetIntegerDomain().Max = s.scale.maxEpochs
+	}
+	if s.generated {
+		spec.GetTrainer().GetSettings()["generated"] = "true"
+	}
+	return file, nil
+}
+
+// parameter returns a parameter that the study has.
+func parameter(spec *dparetov1.StudySpec, id string) *dparetov1.ParameterSpec {
+	i := slices.IndexFunc(spec.GetParameters(), func(p *dparetov1.ParameterSpec) bool { return p.GetId() == id })
+	return spec.GetParameters()[i]
+}

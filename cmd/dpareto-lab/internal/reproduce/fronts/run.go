@@ -1,0 +1,173 @@
+package fronts
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/clients/go/agent"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/local"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest/pareto"
+)
+
+// outcome is what one trial measured: ε of one run, and the error on the test examples, as the mean, the
+// best and the worst of its runs.
+type outcome struct{ epsilon, mean, best, worst float64 }
+
+// anti is the anti-ideal point (ε, error) of the paper's experiments.
+var anti = []float64{10, 1}
+
+// costs returns ε and one of the errors of every outcome.
+func costs(outcomes []outcome, of func(outcome) float64) [][]float64 {
+	all := make([][]float64, len(outcomes))
+	for i, o := range outcomes {
+		all[i] = []float64{o.epsilon, of(o)}
+	}
+	return all
+}
+
+func mean(o outcome) float64  { return o.mean }
+func best(o outcome) float64  { return o.best }
+func worst(o outcome) float64 { return o.worst }
+
+// hypervolume returns the hypervolume of mean errors, without logarithms, as pf_utils of the published
+// code has it.
+func hypervolume(outcomes []outcome) float64 { return pareto.Hypervolume(costs(outcomes, mean), anti) }
+
+// runner runs studies in a store.
+type runner struct {
+	client  *dpareto.Client
+	dataDir string
+	workers int // studies at a time
+
+	mu       sync.Mutex // guards what follows
+	trainers map[string]trainer.Trainer
+	done     int
+	total    int
+	progress func(done, total int)
+}
+
+// run runs what is missing of the series, and returns the outcomes of all of them in the order of the
+// trials. Each study has one worker: its trials follow each other as in the paper, and do not depend on how many
+// studies are run at a time.
+func (r *runner) run(ctx context.Context, all []series) ([][]outcome, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(r.workers)
+	outcomes := make([][]outcome, len(all))
+	order := make([]int, len(all)) // the longest first
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(all[b].trials() - all[a].trials()) })
+	for _, i := range order {
+		group.Go(func() error {
+			var err error
+			if outcomes[i], err = r.study(ctx, &all[i]); err != nil {
+				return fmt.Errorf("study %s: %w", all[i].studyID(), err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+// study runs one study to its end.
+func (r *runner) study(ctx context.Context, s *series) ([]outcome, error) {
+	file, err := s.file()
+	if err != nil {
+		return nil, err
+	}
+	handle, err := file.Create(ctx, r.client, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	outcomes, err := read(ctx, handle)
+	if err != nil {
+		return nil, err
+	}
+	r.add(min(len(outcomes), int(s.trials())))
+	if int64(len(outcomes)) < s.trials() {
+		t, err := r.trainer(ctx, file.Study.GetSpec().GetTrainer())
+		if err != nil {
+			return nil, err
+		}
+		worker := &agent.Agent{Study: handle, Trainer: t, WorkerID: "reproduce", Seed: &s.seed, Events: agent.Events{
+			TrialDone: func(_ string, _ *dpareto.Trial, o agent.Outcome, _ trainer.Measurement, _ error) {
+				if o == agent.Succeeded {
+					r.add(1)
+				}
+			},
+		}}
+		if err := worker.Run(ctx); err != nil {
+			return nil, err
+		}
+		if outcomes, err = read(ctx, handle); err != nil {
+			return nil, err
+		}
+	}
+	if int64(len(outcomes)) < s.trials() {
+		return nil, fmt.Errorf("%d trials of %d succeeded", len(outcomes), s.trials())
+	}
+	return outcomes[:s.trials()], nil
+}
+
+// add counts trials.
+func (r *runner) add(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done += n
+	r.progress(min(r.done, r.total), r.total)
+}
+
+// trainer returns the trainer of a study. Studies with the same settings share it, and all share the data.
+func (r *runner) trainer(ctx context.Context, spec *dparetov1.TrainerSpec) (trainer.Trainer, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := fmt.Sprint(spec.GetName(), spec.GetSettings()) // maps are printed in the order of their keys
+	if t, ok := r.trainers[key]; ok {
+		return t, nil
+	}
+	t, err := builtin.Registry().New(ctx, spec.GetName(), trainer.Options{DataDir: r.dataDir, Settings: spec.GetSettings()})
+	if err != nil {
+		return nil, err
+	}
+	r.trainers[key] = t
+	return t, nil
+}
+
+// read returns what the trials of a study have measured.
+func read(ctx context.Context, study *dpareto.Study) ([]outcome, error) {
+	var outcomes []outcome
+	for t, err := range study.Trials(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if t.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+			continue
+		}
+		metrics := t.GetFinalMeasurement().GetMetrics()
+		e := metrics["error"]
+		o := outcome{epsilon: metrics["epsilon"].GetValue(), mean: e.GetValue(), best: e.GetValue(), worst: e.GetValue()}
+		if e.Min != nil {
+			o.best, o.worst = e.GetMin(), e.GetMax()
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes, nil
+}
+
+// serve starts the server of the experiment; see local.Serve.
+func (e *Experiment) serve(ctx context.Context) (*dpareto.Client, func() error, error) {
+	return local.Serve(ctx, e.Store, nil)
+}
