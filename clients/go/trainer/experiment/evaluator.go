@@ -22,6 +22,9 @@ const (
 	MetricTestGap = "test_equal_opportunity_gap"
 )
 
+// ratio is the unit of fractions.
+const ratio = "ratio"
+
 // Metrics declares the metrics of models trained on the parts of a dataset, with the
 // error as the objective. lossUnit is the unit of the loss, empty if it has none.
 func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration {
@@ -31,7 +34,7 @@ func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration 
 	}
 	metrics := []trainer.MetricDeclaration{
 		{
-			Name: MetricError, Usage: "fraction of the " + where + " examples classified wrongly", Unit: "ratio",
+			Name: MetricError, Usage: "fraction of the " + where + " examples classified wrongly", Unit: ratio,
 			Objective: true, Transform: trainer.TransformLogit, Reference: 1, SampleSize: first.Rows, Average: true,
 		},
 		{Name: MetricLoss, Usage: "mean loss on the " + where + " examples", Unit: lossUnit},
@@ -41,7 +44,7 @@ func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration 
 		return metrics
 	}
 	metrics = append(metrics,
-		trainer.MetricDeclaration{Name: MetricTestError, Usage: "fraction of the test examples classified wrongly", Unit: "ratio"},
+		trainer.MetricDeclaration{Name: MetricTestError, Usage: "fraction of the test examples classified wrongly", Unit: ratio},
 		trainer.MetricDeclaration{Name: MetricTestLoss, Usage: "mean loss on the test examples", Unit: lossUnit})
 	return appendGap(metrics, MetricTestGap, parts, parts.Test)
 }

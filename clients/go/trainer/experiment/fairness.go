@@ -24,7 +24,7 @@ func appendGap(metrics []trainer.MetricDeclaration, name string, parts *dataset.
 	}
 	where := map[string]string{MetricGap: "", MetricTestGap: ", on the test examples"}[name]
 	return append(metrics, trainer.MetricDeclaration{
-		Name: name, Unit: "ratio", Usage: "how much likelier high incomes of one sex are found than of the other" + where,
+		Name: name, Unit: ratio, Usage: "how much likelier high incomes of one sex are found than of the other" + where,
 	})
 }
 
