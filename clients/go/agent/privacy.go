@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
@@ -55,8 +56,9 @@ func (c *crew) checkShards() error {
 const privacyTolerance = 1e-6
 
 // checkPrivacy returns a *PrivacyError if a trial's computed ε is less than what the
-// trainer's own mechanism costs at its parameters. Trainers that do not know their
-// mechanism are not checked, nor are metrics without a value.
+// trainer's own mechanism costs at its parameters, and a *trainer.ParameterError if the trainer
+// does not take the parameters. Trainers that do not know their mechanism are not checked, nor are
+// metrics without a value.
 func (c *crew) checkPrivacy(trial *dpareto.Trial) error {
 	private, ok := c.Trainer.(trainer.PrivateTrainer)
 	if !ok {
@@ -71,7 +73,9 @@ func (c *crew) checkPrivacy(trial *dpareto.Trial) error {
 			return &PrivacyError{Trainer: c.Trainer.Name(), Metric: id, Reason: fmt.Sprintf(format, args...)}
 		}
 		mechanism, err := private.Mechanism(trial.Parameters())
-		if err != nil {
+		if _, ok := errors.AsType[*trainer.ParameterError](err); ok {
+			return err
+		} else if err != nil {
 			return fail("%v", err)
 		}
 		if got := adjacencyOf(mechanism.Adjacency()); got != stated.GetAdjacency() {

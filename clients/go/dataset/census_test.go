@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,4 +91,20 @@ func FuzzReadCensus(f *testing.F) {
 			checkShape(t, d)
 		}
 	})
+}
+
+// The features of sex are where AdultFemale and AdultMale say.
+func TestSexFeatures(t *testing.T) {
+	first := 0
+	for _, attribute := range censusAttributes {
+		if attribute.name == "sex" {
+			if female, male := first+slices.Index(attribute.categories, "Female"), first+slices.Index(attribute.categories, "Male"); female != AdultFemale || male != AdultMale {
+				t.Errorf("women have feature %d, men %d, want %d and %d", female, male, AdultFemale, AdultMale)
+			}
+		}
+		first += attribute.features()
+	}
+	if first != AdultDim {
+		t.Errorf("%d features", first)
+	}
 }

@@ -29,12 +29,13 @@ type scene struct {
 type step struct {
 	position
 	lower, upper float64 // values of the interval, in costs
+	group        int
 }
 
 func (f *Figure) scene() *scene {
 	s := &scene{Figure: f, reference: position{f.X.cost(f.X.Reference), f.Y.cost(f.Y.Reference)}}
 	for _, p := range f.Front {
-		at := step{position{f.X.cost(p.X), f.Y.cost(p.Y)}, f.Y.cost(p.Lower), f.Y.cost(p.Upper)}
+		at := step{position{f.X.cost(p.X), f.Y.cost(p.Y)}, f.Y.cost(p.Lower), f.Y.cost(p.Upper), p.Group}
 		if !math.IsNaN(at.x) && !math.IsNaN(at.y) {
 			s.front = append(s.front, at)
 		}
@@ -84,14 +85,14 @@ func (f *Figure) drawPanel(c draw.Canvas, size font.Length) {
 
 // head implements Panel.
 func (f *Figure) head() *head {
-	blue := lineEntry(f.FrontName, draw.LineStyle{Color: frontBlue, Width: frontWidth})
-	line := blue.symbol
-	blue.symbol = func(c *draw.Canvas, at vg.Point) {
+	front := lineEntry(f.FrontName, draw.LineStyle{Color: f.frontColor(), Width: frontWidth})
+	line := front.symbol
+	front.symbol = func(c *draw.Canvas, at vg.Point) {
 		line(c, at)
-		c.SetColor(frontBlue)
+		c.SetColor(f.frontColor())
 		c.Fill(circles([]vg.Point{at}, frontSize))
 	}
-	h := &head{title: f.Title, subtitle: f.Subtitle, legend: []entry{blue}}
+	h := &head{title: f.Title, subtitle: f.Subtitle, legend: append([]entry{front}, f.groupEntries()...)}
 	if slices.ContainsFunc(f.Front, func(p FrontPoint) bool { return p.Lower != p.Upper }) {
 		h.legend = append(h.legend, entry{"90 % interval", 8, func(c *draw.Canvas, at vg.Point) {
 			c.StrokeLine2(draw.LineStyle{Color: spread, Width: 1}, at.X, at.Y-5, at.X, at.Y+5)
@@ -231,13 +232,14 @@ func (s *scene) drawBox(c *draw.Canvas, at func(position) vg.Point) {
 func (s *scene) drawFront(c *draw.Canvas, at func(position) vg.Point) {
 	var front []position
 	var places []vg.Point
+	var groups []int
 	for _, p := range s.front {
 		front = append(front, p.position)
 		place := at(p.position)
 		if !c.Contains(place) {
 			continue
 		}
-		places = append(places, place)
+		places, groups = append(places, place), append(groups, p.group)
 		if p.lower < p.upper || p.upper < p.lower {
 			interval := c.ClipLinesXY([]vg.Point{at(position{p.x, p.lower}), at(position{p.x, p.upper})})
 			c.StrokeLines(draw.LineStyle{Color: spread, Width: 1}, interval...)
@@ -247,11 +249,8 @@ func (s *scene) drawFront(c *draw.Canvas, at func(position) vg.Point) {
 	for _, corner := range staircase(front, s.x, s.y) {
 		line = append(line, at(corner))
 	}
-	c.StrokeLines(draw.LineStyle{Color: frontBlue, Width: frontWidth}, c.ClipLinesXY(line)...)
-	c.SetColor(color.White)
-	c.Fill(circles(places, frontSize+0.8))
-	c.SetColor(frontBlue)
-	c.Fill(circles(places, frontSize))
+	c.StrokeLines(draw.LineStyle{Color: s.frontColor(), Width: frontWidth}, c.ClipLinesXY(line)...)
+	s.fillFront(c, places, groups)
 }
 
 // circles returns the path of full circles.

@@ -30,6 +30,9 @@ type Figure struct {
 	FrontName string
 	// Front holds the points of the front in any order.
 	Front []FrontPoint
+	// Groups names groups of the front's points, at most MaxGroups, each in another
+	// colour. The legend leaves out groups without points.
+	Groups []string
 }
 
 // Axis is one objective.
@@ -56,6 +59,8 @@ type FrontPoint struct {
 	X, Y float64
 	// Lower and Upper bound the uncertainty of Y; both are Y if there is none.
 	Lower, Upper float64
+	// Group is the index in Figure.Groups, if there are any.
+	Group int
 }
 
 // Formats lists what files can be written, by their extensions.

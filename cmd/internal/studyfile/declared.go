@@ -82,7 +82,7 @@ func (w *writer) linef(depth int, format string, args ...any) {
 }
 
 func (w *writer) parameter(p trainer.ParameterDeclaration) {
-	w.linef(2, "- id: %-24s# %s", p.Name, p.Usage)
+	w.linef(2, "- id: %-23s # %s", p.Name, p.Usage)
 	domain := "double_domain"
 	if p.Integer {
 		domain = "integer_domain"
@@ -129,7 +129,7 @@ func (w *writer) privacy(p *trainer.PrivacyDeclaration, delta, reference float64
 }
 
 func (w *writer) metric(m trainer.MetricDeclaration) {
-	w.linef(2, "- id: %-24s# %s", m.Name, m.Usage)
+	w.linef(2, "- id: %-23s # %s", m.Name, m.Usage)
 	if m.Objective {
 		w.linef(3, "role: OBJECTIVE")
 		w.linef(3, "goal: MINIMIZE")

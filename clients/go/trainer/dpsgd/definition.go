@@ -35,7 +35,7 @@ const (
 )
 
 // defaultHidden are the hidden layers of an MLP: MLP2 of Avent et al. (2020).
-const defaultHidden = "128,64"
+var defaultHidden = []int{128, 64}
 
 // Definition describes a trainer to a registry. The trainers made from one
 // definition share the data in the cache.
@@ -61,7 +61,7 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 		Summary: summary,
 		Settings: append([]trainer.Setting{
 			{Name: SettingModel, Default: string(model.LogisticRegression), Usage: "what is trained: " + trainer.Enumerate(model.Kinds()...)},
-			{Name: SettingHidden, Default: "", Usage: "widths of the hidden layers of model mlp, from the input on; " + defaultHidden + " by default"},
+			{Name: SettingHidden, Default: "", Usage: "widths of the hidden layers of model mlp, from the input on; 128,64 by default"},
 			{Name: SettingHuberWidth, Default: "", Usage: "half width h of the rounded corner of model huber-svm, in (0, 1]; 0.5 by default"},
 			{Name: SettingInitialization, Default: "", Usage: "first weights: zero, published (normal, also the biases) or he; zero by default, published for mlp"},
 			{Name: SettingSampling, Default: string(FixedSize), Usage: "lots: fixed-size (without replacement) or poisson, " +
@@ -94,7 +94,8 @@ func parseSettings(settings trainer.Settings) (o Options, err error) {
 	if o.Model.HuberWidth > 1 || o.Model.HuberWidth > 0 && o.Model.Kind != model.HuberSVM {
 		return o, settings.Mismatch(SettingHuberWidth, "a number in (0, 1], and model "+string(model.HuberSVM))
 	}
-	return o.normal()
+	_, err = o.normal()
+	return o, err
 }
 
 func parseHidden(kind model.Kind, settings trainer.Settings) ([]int, error) {
@@ -106,17 +107,28 @@ func parseHidden(kind model.Kind, settings trainer.Settings) ([]int, error) {
 		return nil, nil
 	}
 	if hidden == "" {
-		hidden = defaultHidden
+		return defaultHidden, nil
 	}
-	var widths []int
-	for part := range strings.SplitSeq(hidden, ",") {
+	widths, ok := parseWidths(hidden)
+	if !ok {
+		return nil, settings.Mismatch(SettingHidden, wantWidths)
+	}
+	return widths, nil
+}
+
+// wantWidths says what parseWidths reads.
+const wantWidths = "widths of at least 1 with commas between them"
+
+// parseWidths reads the widths of hidden layers, such as "128,64".
+func parseWidths(text string) (widths []int, ok bool) {
+	for part := range strings.SplitSeq(text, ",") {
 		width, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || width < 1 {
-			return nil, settings.Mismatch(SettingHidden, "widths of at least 1 with commas between them")
+			return nil, false
 		}
 		widths = append(widths, width)
 	}
-	return widths, nil
+	return widths, true
 }
 
 // Declaration returns the domains of Table 1 of Avent et al. (2020), of Adult for linear

@@ -44,6 +44,16 @@
 //	clipping_norm     float64  L, positive; +Inf, for no clipping, if there is no noise
 //	noise_multiplier  float64  σ, at least 0; 0 trains without privacy
 //	noise_variance    float64  σ², in place of noise_multiplier
+//	model             string   what is trained, in place of the setting
+//	hidden            int64    width of the hidden layer of model mlp, in place of the setting;
+//	                           or a string with the widths of several, "128,64"
+//	optimizer         string   sgd or adam
+//
+// The last three make the choice of a model and of an optimizer part of a search. Only the trainer
+// dp-sgd takes the optimizer; sgd is its default. learning_rate_sgd and learning_rate_adam stand for
+// learning_rate in the runs of that optimizer, for studies in which each has a domain and
+// a condition. A run's ε depends on none of these: all models and both optimizers see the training
+// examples through the noisy sums of clipped gradients alone, in the same number of steps.
 //
 // # Measurements
 //

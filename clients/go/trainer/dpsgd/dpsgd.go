@@ -97,10 +97,12 @@ func choose[T ~string](name string, value *T, first, second T) error {
 
 // Trainer implements trainer.PrivateTrainer. One step of training is one epoch.
 type Trainer struct {
-	options   Options
+	options   Options // of a run whose parameters replace none
 	parts     *dataset.Parts
 	train     *model.Examples
 	evaluator experiment.Evaluator[*model.Examples]
+	// initialization as it was given: empty for the default of each model.
+	initialization model.Initialization
 }
 
 var _ trainer.PrivateTrainer = (*Trainer)(nil)
@@ -110,22 +112,30 @@ var _ trainer.PrivateTrainer = (*Trainer)(nil)
 // examples are −1 and 1 or, with more than two classes, 0 to Classes−1; the model is not
 // linear then. It is an error if there are no test examples.
 func New(parts *dataset.Parts, options Options) (*Trainer, error) {
-	options, err := options.normal()
+	normal, err := options.normal()
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{options: options, parts: parts}
+	t := &Trainer{options: normal, parts: parts, initialization: options.Initialization}
 	if t.train, err = model.NewExamples(parts.Train); err != nil {
 		return nil, err
 	}
-	if options.Model.Linear() && t.train.Classes() != 2 {
-		return nil, fmt.Errorf("model %s is for 2 classes, dataset %s has %d, want %s or %s",
-			options.Model.Kind, parts.Train.Name, t.train.Classes(), model.SoftmaxRegression, model.MLP)
+	if err := t.checkClasses(normal.Model); err != nil {
+		return nil, err
 	}
 	if t.evaluator, err = experiment.NewEvaluator(parts, model.NewExamples); err != nil {
 		return nil, err
 	}
 	return t, nil
+}
+
+// checkClasses returns an error if a model is for fewer classes than the examples have.
+func (t *Trainer) checkClasses(m model.Spec) error {
+	if m.Linear() && t.train.Classes() != 2 {
+		return fmt.Errorf("model %s is for 2 classes, dataset %s has %d, want %s or %s",
+			m.Kind, t.parts.Train.Name, t.train.Classes(), model.SoftmaxRegression, model.MLP)
+	}
+	return nil
 }
 
 // Name implements trainer.Trainer.
@@ -139,14 +149,17 @@ func (t *Trainer) Name() string {
 // Parts returns the examples, and how they were divided.
 func (t *Trainer) Parts() *dataset.Parts { return t.parts }
 
-// Options returns the options, with the defaults filled in.
+// Options returns the options, with the defaults filled in. Parameters of a run may replace
+// some of them.
 func (t *Trainer) Options() Options { return t.options }
 
 // Mechanism implements trainer.PrivateTrainer: all steps of one run, each a
 // privacy.FixedSizeGaussian under replace-one adjacency or, with Poisson sampling, a
-// privacy.PoissonGaussian under add-remove adjacency whose number of records is public.
+// privacy.PoissonGaussian under add-remove adjacency whose number of records is public. It does
+// not depend on the model and the optimizer: both see the data through the noisy sums of
+// clipped gradients alone.
 func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
-	c, err := parseParameters(p, t.parts.Train.Rows)
+	_, c, err := t.parse(p)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +187,7 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	if err := run.Validate(); err != nil {
 		return trainer.Measurement{}, err
 	}
-	c, err := parseParameters(run.Parameters, t.parts.Train.Rows)
+	options, c, err := t.parse(run.Parameters)
 	if err != nil {
 		return trainer.Measurement{}, err
 	}
@@ -183,7 +196,7 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	for r := range learners {
 		pool := parallel.New(workers)
 		defer pool.Close()
-		if learners[r], err = t.learner(c, run.Seed, r, pool); err != nil {
+		if learners[r], err = t.learner(options, c, run.Seed, r, pool); err != nil {
 			return trainer.Measurement{}, err
 		}
 	}
@@ -191,9 +204,9 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 }
 
 // learner makes replicate number r of a run.
-func (t *Trainer) learner(c configuration, seed *uint64, r int, workers model.Workers) (experiment.Learner[*model.Examples], error) {
-	if t.options.Model.Linear() {
-		return newReplicate(model.NewLinear(t.options.Model, t.train), t.options, c, seed, r, workers)
+func (t *Trainer) learner(o Options, c configuration, seed *uint64, r int, workers model.Workers) (experiment.Learner[*model.Examples], error) {
+	if o.Model.Linear() {
+		return newReplicate(model.NewLinear(o.Model, t.train), o, c, seed, r, workers)
 	}
-	return newReplicate(model.NewNetwork(t.options.Model, t.train, workers), t.options, c, seed, r, workers)
+	return newReplicate(model.NewNetwork(o.Model, t.train, workers), o, c, seed, r, workers)
 }

@@ -163,7 +163,7 @@ func TestStepsPerEpoch(t *testing.T) {
 		lotSize int64
 		want    int64
 	}{{20, 8, 2}, {28, 8, 4}, {30956, 8, 3870}, {30956, 128, 242}, {40000, 512, 78}, {40, 40, 1}, {40, 30, 1}} {
-		c, err := parseParameters(parameters(trainer.Parameters{ParameterLotSize: tt.lotSize}), tt.rows)
+		c, err := parseParameters(parameters(trainer.Parameters{ParameterLotSize: tt.lotSize}), SGD, tt.rows)
 		if err != nil {
 			t.Fatal(err)
 		}

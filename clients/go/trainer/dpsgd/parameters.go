@@ -15,6 +15,16 @@ const (
 	ParameterClippingNorm    = "clipping_norm"
 	ParameterNoiseMultiplier = "noise_multiplier"
 	ParameterNoiseVariance   = "noise_variance"
+
+	// ParameterLearningRateSGD and ParameterLearningRateAdam are the learning rate of one
+	// optimizer, for studies with a domain for each.
+	ParameterLearningRateSGD  = ParameterLearningRate + "_sgd"
+	ParameterLearningRateAdam = ParameterLearningRate + "_adam"
+
+	// ParameterModel and ParameterHidden replace the settings of these names for one run.
+	ParameterModel     = SettingModel
+	ParameterHidden    = SettingHidden
+	ParameterOptimizer = "optimizer" // of DP-SGD only
 )
 
 // configuration holds the parameters of a run.
@@ -28,13 +38,9 @@ type configuration struct {
 	noiseMultiplier float64
 }
 
-// parseParameters checks the parameters for training on rows examples.
-func parseParameters(p trainer.Parameters, rows int) (configuration, error) {
+// parseParameters checks the numeric parameters for training on rows examples by an optimizer.
+func parseParameters(p trainer.Parameters, optimizer Optimizer, rows int) (configuration, error) {
 	c := configuration{rows: rows}
-	if err := p.Only(ParameterEpochs, ParameterLotSize, ParameterLearningRate, ParameterClippingNorm,
-		ParameterNoiseMultiplier, ParameterNoiseVariance); err != nil {
-		return c, err
-	}
 	lotSize, err := p.IntIn(ParameterLotSize, 1, int64(rows))
 	if err != nil {
 		return c, err
@@ -43,7 +49,7 @@ func parseParameters(p trainer.Parameters, rows int) (configuration, error) {
 	if c.epochs, err = p.IntIn(ParameterEpochs, 1, math.MaxInt64); err != nil {
 		return c, err
 	}
-	if c.learningRate, err = p.Positive(ParameterLearningRate); err != nil {
+	if c.learningRate, err = learningRate(p, optimizer); err != nil {
 		return c, err
 	}
 	if c.noiseMultiplier, err = noise(p); err != nil {

@@ -15,7 +15,15 @@ const (
 	MetricLoss      = "loss"       // mean loss on the validation examples
 	MetricTestError = "test_error" // fraction of the test examples classified wrongly
 	MetricTestLoss  = "test_loss"  // mean loss on the test examples
+
+	// MetricGap and MetricTestGap are the gap of equal opportunity between women and men, of
+	// models of Adult.
+	MetricGap     = "equal_opportunity_gap"
+	MetricTestGap = "test_equal_opportunity_gap"
 )
+
+// ratio is the unit of fractions.
+const ratio = "ratio"
 
 // Metrics declares the metrics of models trained on the parts of a dataset, with the
 // error as the objective. lossUnit is the unit of the loss, empty if it has none.
@@ -26,17 +34,19 @@ func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration 
 	}
 	metrics := []trainer.MetricDeclaration{
 		{
-			Name: MetricError, Usage: "fraction of the " + where + " examples classified wrongly", Unit: "ratio",
+			Name: MetricError, Usage: "fraction of the " + where + " examples classified wrongly", Unit: ratio,
 			Objective: true, Transform: trainer.TransformLogit, Reference: 1, SampleSize: first.Rows, Average: true,
 		},
 		{Name: MetricLoss, Usage: "mean loss on the " + where + " examples", Unit: lossUnit},
 	}
+	metrics = appendGap(metrics, MetricGap, parts, first)
 	if parts.Validation == nil {
 		return metrics
 	}
-	return append(metrics,
-		trainer.MetricDeclaration{Name: MetricTestError, Usage: "fraction of the test examples classified wrongly", Unit: "ratio"},
+	metrics = append(metrics,
+		trainer.MetricDeclaration{Name: MetricTestError, Usage: "fraction of the test examples classified wrongly", Unit: ratio},
 		trainer.MetricDeclaration{Name: MetricTestLoss, Usage: "mean loss on the test examples", Unit: lossUnit})
+	return appendGap(metrics, MetricTestGap, parts, parts.Test)
 }
 
 // ErrNotFinite is returned for a model with an infinite or NaN value or loss.
@@ -45,7 +55,14 @@ var ErrNotFinite = errors.New("the model or its loss is not finite")
 // Evaluator measures models on the examples that did not train them, in the form E that
 // the models take. It is immutable.
 type Evaluator[E any] struct {
-	parts []E // for error and loss, then for test_error and test_loss if there are any
+	parts []judged[E] // for error and loss, then for test_error and test_loss if there are any
+}
+
+// judged are examples that a model is measured on.
+type judged[E any] struct {
+	all E
+	// positives are the positive examples of women and of men, if the gap between them is measured.
+	positives []E
 }
 
 // NewEvaluator prepares the validation and the test part. It is an error if there is no
@@ -70,38 +87,49 @@ func NewEvaluator[E any](parts *dataset.Parts, prepare func(*dataset.Dataset) (E
 		if err != nil {
 			return e, err
 		}
-		e.parts = append(e.parts, examples)
+		positives, err := positives(parts, part, prepare)
+		if err != nil {
+			return e, err
+		}
+		e.parts = append(e.parts, judged[E]{examples, positives})
 	}
 	return e, nil
 }
 
 // First returns the examples of [MetricError] and [MetricLoss].
-func (e Evaluator[E]) First() E { return e.parts[0] }
+func (e Evaluator[E]) First() E { return e.parts[0].all }
 
 // Metrics returns room for the metrics of a number of replicates.
 func (e Evaluator[E]) Metrics(replicates int) map[string][]float64 {
 	metrics := make(map[string][]float64)
-	for i := range e.parts {
-		for _, name := range metricNames[i] {
+	for i, part := range e.parts {
+		names := metricNames[i][:]
+		if part.positives == nil {
+			names = names[:2]
+		}
+		for _, name := range names {
 			metrics[name] = make([]float64, replicates)
 		}
 	}
 	return metrics
 }
 
-// metricNames are the error and the loss on each part.
-var metricNames = [2][2]string{{MetricError, MetricLoss}, {MetricTestError, MetricTestLoss}}
+// metricNames are the error, the loss and the gap on each part.
+var metricNames = [2][3]string{{MetricError, MetricLoss, MetricGap}, {MetricTestError, MetricTestLoss, MetricTestGap}}
 
 // MeasureTo stores the metrics of one replicate at its index. evaluate returns the error
 // rate and the mean loss of its model on examples. Different replicates may be measured
 // concurrently. The only error is ErrNotFinite.
 func (e Evaluator[E]) MeasureTo(metrics map[string][]float64, replicate int, evaluate func(examples E) (errorRate, loss float64)) error {
-	for i, examples := range e.parts {
-		errorRate, loss := evaluate(examples)
+	for i, part := range e.parts {
+		errorRate, loss := evaluate(part.all)
 		if math.IsNaN(loss) || math.IsInf(loss, 0) {
 			return ErrNotFinite
 		}
 		metrics[metricNames[i][0]][replicate], metrics[metricNames[i][1]][replicate] = errorRate, loss
+		if part.positives != nil {
+			metrics[metricNames[i][2]][replicate] = gap(part.positives, evaluate)
+		}
 	}
 	return nil
 }

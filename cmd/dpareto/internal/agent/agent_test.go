@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	"github.com/dpareto/dpareto/cmd/internal/command"
@@ -85,6 +86,11 @@ func TestChecksAverages(t *testing.T) {
 		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.err)
 		}
+	}
+	// The gap between groups is no average over all records.
+	c = choice{name: dpsgd.Name, settings: map[string]string{"generated": "true"}}
+	if err := c.checkAverages(t.Context(), "", private(5000, "error", "equal_opportunity_gap")); err == nil || !strings.Contains(err.Error(), "metric equal_opportunity_gap to be an average") {
+		t.Errorf("gap: %v", err)
 	}
 	// 1 − F₁ has the resolution of ten positive answers, and is no average over ten records.
 	c = choice{name: sparsevector.Name}

@@ -40,7 +40,7 @@ func TestUsage(t *testing.T) {
 		{"data fetch", "name a dataset (adult, adult-raw, mnist, kddcup99, gisette, covertype, breast-cancer, breast-cancer-original), or give --all"},
 		{"data fetch iris", `dataset must be one of adult, adult-raw, mnist, kddcup99, gisette, covertype, breast-cancer, breast-cancer-original, is "iris"`},
 		{"data fetch --all mnist", "but not both"},
-		{"demo --study cifar", "must be one of adult, adult-adam, adult-private, adult-svm, adult-variance, mnist, mnist-mlp1, mnist-mlp2, paper-adult-adam, paper-adult-sgd, paper-adult-svm, paper-mnist-mlp1, paper-mnist-mlp2, svt, is"},
+		{"demo --study cifar", "must be one of adult, adult-adam, adult-fairness, adult-models, adult-private, adult-svm, adult-variance, mnist, mnist-mlp1, mnist-mlp2, paper-adult-adam, paper-adult-sgd, paper-adult-svm, paper-mnist-mlp1, paper-mnist-mlp2, svt, is"},
 		{"demo --output csv", "table or json"},
 		{"demo --trials -1", "must be at least 1, is -1"},
 		{"demo --workers 0", "must be at least 1, is 0"},

@@ -69,6 +69,9 @@ shows the study live in a browser; with --serve it stays after the result until 
 
   adult           logistic regression with DP-SGD on Adult (UCI census income)
   adult-adam      the same with DP-Adam
+  adult-fairness  three objectives: the third is a gap between women and men
+  adult-models    a logistic regression, a linear SVM or a small network, by DP-SGD or DP-Adam:
+                  which is best at which ε?
   adult-private   a front that may be published, with noise and declared privacy budgets
   adult-svm       a linear SVM with DP-SGD on Adult
   adult-variance  logistic regression with the noise of the paper's Table 1 read as a

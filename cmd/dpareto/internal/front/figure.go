@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
@@ -39,10 +41,7 @@ func Figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 	for _, trial := range trials {
 		f.Points = append(f.Points, points(spec, trial, x.GetId(), y.GetId())...)
 	}
-	for _, p := range front.GetPoints() {
-		if p.GetBeyondReference() {
-			continue // it adds nothing; its measurements are among the points
-		}
+	for _, p := range drawn(front) {
 		value := p.GetValues()[y.GetId()]
 		point := plot.FrontPoint{
 			X: p.GetValues()[x.GetId()].GetValue(), Y: value.GetValue(), Lower: value.GetValue(), Upper: value.GetValue(),
@@ -61,6 +60,52 @@ const seededLine = "not for release: trials were seeded, so that no ε holds for
 // isSeeded reports whether a front comes with the warning that trials were seeded.
 func isSeeded(front *dparetov1.Front) bool {
 	return slices.ContainsFunc(front.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "SEEDED" })
+}
+
+// drawn returns the points of a front that its picture shows. Points beyond the reference add
+// nothing; their measurements are among the trials' points.
+func drawn(front *dparetov1.Front) []*dparetov1.FrontPoint {
+	return slices.DeleteFunc(slices.Clone(front.GetPoints()), (*dparetov1.FrontPoint).GetBeyondReference)
+}
+
+// colorBy gives the points of a front the colours of their values of a categorical parameter, with
+// the number of points of each value in the legend. An empty id changes nothing.
+func colorBy(f *plot.Figure, spec *dparetov1.StudySpec, front *dparetov1.Front, id string) error {
+	if id == "" {
+		return nil
+	}
+	var known, groups []string
+	for _, p := range spec.GetParameters() {
+		if domain := p.GetCategoricalDomain(); domain != nil {
+			known = append(known, p.GetId())
+			if p.GetId() == id {
+				groups = slices.Clone(domain.GetCategories())
+			}
+		}
+	}
+	switch {
+	case len(known) == 0:
+		return command.Usagef("--color-by %s: the study has no categorical parameters", id)
+	case groups == nil:
+		return command.Usagef("--color-by: must be one of the study's categorical parameters %s, is %q", strings.Join(known, ", "), id)
+	case len(groups) >= plot.MaxGroups:
+		return command.Usagef("--color-by %s: it has %d categories, and a picture has colours for %d", id, len(groups), plot.MaxGroups-1)
+	default:
+		groups = append(groups, "no "+id) // for points where the parameter's condition does not hold
+	}
+	counts := make([]int, len(groups))
+	for i, p := range drawn(front) {
+		group := len(groups) - 1
+		if v := p.GetParameters()[id]; v != nil {
+			group = slices.Index(groups, v.GetStringValue())
+		}
+		f.Front[i].Group = group
+		counts[group]++
+	}
+	for g, name := range groups {
+		f.Groups = append(f.Groups, fmt.Sprintf("%s (%d)", name, counts[g]))
+	}
+	return nil
 }
 
 // hypervolumeCurve returns the picture of the hypervolume of a kind of front over the course

@@ -23,6 +23,7 @@ import (
 type flags struct {
 	kind       dparetov1.FrontKind
 	picture    string
+	colorBy    string
 	overTime   bool
 	all, wide  bool
 	spread     bool
@@ -65,6 +66,7 @@ from then on. Agents run them, or --workers of this command.`,
 		Example: `  dpareto front svt
   dpareto front svt --kind observed --output csv > front.csv
   dpareto front svt --plot front.svg
+  dpareto front adult-models --plot models.svg --color-by model
   dpareto front svt --over-time --plot hypervolume.svg
   dpareto front dp-sgd dp-adam --plot fronts.svg
   dpareto front svt --kind observed --spread --plot spread.svg
@@ -102,6 +104,7 @@ from then on. Agents run them, or --workers of this command.`,
 	set := cmd.Flags()
 	enumflag.Var(set, &f.kind, "kind", "values by which the front is chosen")
 	set.StringVar(&f.picture, "plot", "", "also draw the front to this file ("+plot.Formats+")")
+	set.StringVar(&f.colorBy, "color-by", "", "with --plot: categorical parameter that gives the front's points their colours")
 	set.BoolVar(&f.all, "all", false, fmt.Sprintf("show all points in the table, and not %d that stand for them", shownPoints))
 	set.BoolVar(&f.wide, "wide", false, "show all columns in the table")
 	set.BoolVar(&f.spread, "spread", false, "with --plot: draw a band between the fronts of the best and of the worst runs")
@@ -126,6 +129,8 @@ func (f *flags) validate() error {
 		return errors.New("--plot cannot be used with --remeasure; draw the front before or after it")
 	case f.remeasure && f.remeasures.replicates == 0:
 		return errors.New("--remeasure must be at least 1, is 0")
+	case f.colorBy != "" && (f.picture == "" || f.overTime):
+		return errors.New("--color-by is for the picture of a front: give --plot, and not --over-time")
 	case f.picture != "":
 		return plot.CheckPath(f.picture)
 	default:
@@ -151,7 +156,11 @@ func (f *flags) show(ctx context.Context, logger *slog.Logger, out *command.Prin
 		if err != nil {
 			return err
 		}
-		if err := Figure(study, front, trials).Save(f.picture); err != nil {
+		figure := Figure(study, front, trials)
+		if err := colorBy(figure, study.GetSpec(), front, f.colorBy); err != nil {
+			return err
+		}
+		if err := figure.Save(f.picture); err != nil {
 			return err
 		}
 		logger.Info("drew the front", "file", f.picture)

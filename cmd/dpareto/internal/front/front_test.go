@@ -168,6 +168,7 @@ func TestFrontUsage(t *testing.T) {
 		"--remeasure 1 --over-time":      "cannot be used together",
 		"--remeasure 1 --plot front.svg": "--plot",
 		"--over-time --plot front.pdf":   "front.pdf",
+		"--color-by model":               "give --plot",
 		"--kind luckiest":                "observed, posterior, best or worst",
 	} {
 		_, stderr, code := clitest.Invoke(t, "", strings.Fields("front svt "+flags)...)
