@@ -294,7 +294,7 @@ func (s *Releases) kusnerValue(f *fixedResults, d *draft, want bestRequest, epsi
 		assumptions = append(assumptions, fmt.Sprintf("its constant is %g, and the penalties are the parameter of the study, in [%g, %g]. An error rate has no such constant: it jumps", lipschitz, ridge.Least, ridge.Most))
 	}
 	d.release.Guarantee.Assumptions = append(d.release.Guarantee.GetAssumptions(), assumptions...)
-	d.release.Assumptions = d.release.Guarantee.GetAssumptions()
+	d.release.Assumptions = d.release.GetGuarantee().GetAssumptions()
 	scale := sensitivity / (epsilon - 0x1p-39) // the noise is on a grid
 	d.release.NoiseStandardDeviation = math.Sqrt2 * scale
 	d.release.Mechanism = fmt.Sprintf("Algorithm 3 of Kusner et al. (2015): Laplace noise for a sensitivity of %.4g on the best %s", sensitivity, want.metric)

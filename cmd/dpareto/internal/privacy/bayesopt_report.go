@@ -3,6 +3,7 @@ package privacy
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/internal/show"
@@ -103,14 +104,11 @@ func (o noisyOptimisation) Report() (*output.Report, error) {
 
 // boundsNote says how often a bound of a theorem on the utility may fail.
 func boundsNote(failures ...float64) string {
-	note := "the theorem on the utility, with a = 3, fails with a probability of at most"
+	texts := make([]string, len(failures))
 	for i, p := range failures {
-		if i > 0 {
-			note += " and"
-		}
-		note += " " + show.Number(p)
+		texts[i] = show.Number(p)
 	}
-	return note
+	return "the theorem on the utility, with a = 3, fails with a probability of at most " + strings.Join(texts, " and ")
 }
 
 // noiseFreeReport returns the quantities of Algorithm 2.
