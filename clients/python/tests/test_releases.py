@@ -160,7 +160,7 @@ def test_a_list_that_was_fixed_beforehand(client: Client) -> None:
         study.release_best("error")
 
 
-def test_a_study_that_looked_at_the_data_releases_nothing(client: Client) -> None:
+def test_a_study_that_looked_at_the_data_releases_nothing_but_noise(client: Client) -> None:
     people = ledger(client)
     study = Study.create(
         client, new_id(), PARAMETERS, METRICS, max_trials=1, test_ledger=f"ledgers/{people.id}"
@@ -169,6 +169,27 @@ def test_a_study_that_looked_at_the_data_releases_nothing(client: Client) -> Non
     with pytest.raises(dpfront.FailedPrecondition):
         study.release_best("error", epsilon=0.1)
     assert client.ledger(people.id).charges == 0
+    model = {
+        "algorithm": 1,
+        "prior_mean": 0.2,
+        "prior_standard_deviation": 0.05,
+        "noise_standard_deviation": 0.01,
+        "length_scale": 0.2,
+    }
+    drawn = study.release_best("error", epsilon=0.25, kusner=model)
+    assert drawn.guarantee.epsilon == 0.25
+    assert drawn.training_guarantee is None
+    assert "not differential privacy" in drawn.model_claim
+    assert f"claim of a paper, {drawn.model_claim}" in str(drawn)
+    value = study.release_best("error", epsilon=0.25, kusner={"algorithm": 3})
+    assert value.model_claim == ""
+    assert value.best is not None
+    assert value.best.params == {}
+    assert client.ledger(people.id).spent.epsilon == 0.5
+    with pytest.raises(ValueError, match=r"kusner: .*sigma"):
+        study.release_best("error", epsilon=0.1, kusner={"sigma": 1})
+    with pytest.raises(dpfront.InvalidArgument, match=r"kusner\.algorithm"):
+        study.release_best("error", epsilon=0.1, kusner={"algorithm": 2})
 
 
 def test_a_private_front(client: Client) -> None:

@@ -288,7 +288,11 @@ type Release struct {
 	// Output only. What a reader of the release must know. Codes: SELECTION_BIAS,
 	// UNSUCCESSFUL_TRIALS, CONSTRAINTS_NOT_APPLIED, UNKNOWN_TRAINING_COST,
 	// NOTHING_WITHIN_BOUNDS, LARGE_NOISE, LARGE_DELTA.
-	Warnings      []*Warning `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []*Warning `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// Output only. What a paper claims of the method if a model of the data is true: a sentence
+	// with the ε of the claim, which is not differential privacy, and everything that it rests
+	// on. Empty if there is no such claim.
+	ModelClaim    string `protobuf:"bytes,15,opt,name=model_claim,json=modelClaim,proto3" json:"model_claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -419,6 +423,13 @@ func (x *Release) GetWarnings() []*Warning {
 		return x.Warnings
 	}
 	return nil
+}
+
+func (x *Release) GetModelClaim() string {
+	if x != nil {
+		return x.ModelClaim
+	}
+	return ""
 }
 
 // A published configuration.
@@ -929,7 +940,9 @@ type ReleaseBestRequest struct {
 	// the release costs nothing more.
 	Epsilon float64 `protobuf:"fixed64,4,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
 	// Identifier of the request.
-	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// A method of Kusner et al. (2015) in place of permute-and-flip.
+	Kusner        *KusnerMethod `protobuf:"bytes,6,opt,name=kusner,proto3" json:"kusner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -999,6 +1012,135 @@ func (x *ReleaseBestRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *ReleaseBestRequest) GetKusner() *KusnerMethod {
+	if x != nil {
+		return x.Kusner
+	}
+	return nil
+}
+
+// A method of "Differentially private Bayesian optimization" (Kusner, Gardner, Garnett and
+// Weinberger, 2015), for studies that chose configurations by looking at results. The epsilon of
+// the request is pure ε-DP for the test records in the worst case, with noise for the whole range
+// of the score, 1. What the paper claims, under its model of the scores, is in
+// Release.model_claim: it is charged to no ledger.
+type KusnerMethod struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required.
+	//
+	//	1: a configuration, by Algorithm 1: the exponential mechanism over the means of a
+	//	   Gaussian process, given all measured values, at configurations that are drawn without
+	//	   looking at any. It has a Matérn kernel with ν = 5/2 and the parameters below.
+	//	3: the best value, by Algorithm 3: Laplace noise on the best of a study whose only
+	//	   parameter is the ridge penalty of a convex model.
+	//
+	// Algorithm 2 is refused: its noise rests on constants that nobody knows.
+	Algorithm int32 `protobuf:"varint,1,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
+	// Of Algorithm 1: number of drawn configurations, in [1, 1000]; 0 means 100.
+	Candidates int32 `protobuf:"varint,2,opt,name=candidates,proto3" json:"candidates,omitempty"`
+	// Of Algorithm 1, required: mean of the prior, in [0, 1], in the metric's unit.
+	PriorMean float64 `protobuf:"fixed64,3,opt,name=prior_mean,json=priorMean,proto3" json:"prior_mean,omitempty"`
+	// Of Algorithm 1, required: standard deviation of the prior, positive.
+	PriorStandardDeviation float64 `protobuf:"fixed64,4,opt,name=prior_standard_deviation,json=priorStandardDeviation,proto3" json:"prior_standard_deviation,omitempty"`
+	// Of Algorithm 1, required: standard deviation of the observation noise, positive.
+	NoiseStandardDeviation float64 `protobuf:"fixed64,5,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
+	// Of Algorithm 1, required: length scale in the unit cube of the parameters, positive.
+	LengthScale float64 `protobuf:"fixed64,6,opt,name=length_scale,json=lengthScale,proto3" json:"length_scale,omitempty"`
+	// Of Algorithm 1: δ of the claim, in (0, 1); 0 means 1e-6.
+	Delta float64 `protobuf:"fixed64,7,opt,name=delta,proto3" json:"delta,omitempty"`
+	// Of Algorithm 3: Lipschitz constant of one record's score in the weights of the model. 0
+	// means that none is known: the noise is then for the whole range.
+	Lipschitz     float64 `protobuf:"fixed64,8,opt,name=lipschitz,proto3" json:"lipschitz,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KusnerMethod) Reset() {
+	*x = KusnerMethod{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KusnerMethod) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KusnerMethod) ProtoMessage() {}
+
+func (x *KusnerMethod) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KusnerMethod.ProtoReflect.Descriptor instead.
+func (*KusnerMethod) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *KusnerMethod) GetAlgorithm() int32 {
+	if x != nil {
+		return x.Algorithm
+	}
+	return 0
+}
+
+func (x *KusnerMethod) GetCandidates() int32 {
+	if x != nil {
+		return x.Candidates
+	}
+	return 0
+}
+
+func (x *KusnerMethod) GetPriorMean() float64 {
+	if x != nil {
+		return x.PriorMean
+	}
+	return 0
+}
+
+func (x *KusnerMethod) GetPriorStandardDeviation() float64 {
+	if x != nil {
+		return x.PriorStandardDeviation
+	}
+	return 0
+}
+
+func (x *KusnerMethod) GetNoiseStandardDeviation() float64 {
+	if x != nil {
+		return x.NoiseStandardDeviation
+	}
+	return 0
+}
+
+func (x *KusnerMethod) GetLengthScale() float64 {
+	if x != nil {
+		return x.LengthScale
+	}
+	return 0
+}
+
+func (x *KusnerMethod) GetDelta() float64 {
+	if x != nil {
+		return x.Delta
+	}
+	return 0
+}
+
+func (x *KusnerMethod) GetLipschitz() float64 {
+	if x != nil {
+		return x.Lipschitz
+	}
+	return 0
+}
+
 // Response of ReleaseBest.
 type ReleaseBestResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1011,7 +1153,7 @@ type ReleaseBestResponse struct {
 
 func (x *ReleaseBestResponse) Reset() {
 	*x = ReleaseBestResponse{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[13]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1023,7 +1165,7 @@ func (x *ReleaseBestResponse) String() string {
 func (*ReleaseBestResponse) ProtoMessage() {}
 
 func (x *ReleaseBestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[13]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1036,7 +1178,7 @@ func (x *ReleaseBestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseBestResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseBestResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReleaseBestResponse) GetRelease() *Release {
@@ -1063,7 +1205,7 @@ type ReleaseFrontRequest struct {
 
 func (x *ReleaseFrontRequest) Reset() {
 	*x = ReleaseFrontRequest{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[14]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1217,7 @@ func (x *ReleaseFrontRequest) String() string {
 func (*ReleaseFrontRequest) ProtoMessage() {}
 
 func (x *ReleaseFrontRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[14]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1230,7 @@ func (x *ReleaseFrontRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseFrontRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseFrontRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseFrontRequest) GetName() string {
@@ -1130,7 +1272,7 @@ type ReleaseFrontResponse struct {
 
 func (x *ReleaseFrontResponse) Reset() {
 	*x = ReleaseFrontResponse{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[15]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1284,7 @@ func (x *ReleaseFrontResponse) String() string {
 func (*ReleaseFrontResponse) ProtoMessage() {}
 
 func (x *ReleaseFrontResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[15]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1297,7 @@ func (x *ReleaseFrontResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseFrontResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseFrontResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReleaseFrontResponse) GetRelease() *Release {
@@ -1188,7 +1330,7 @@ type SelectPrivatelyRequest struct {
 
 func (x *SelectPrivatelyRequest) Reset() {
 	*x = SelectPrivatelyRequest{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[16]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1342,7 @@ func (x *SelectPrivatelyRequest) String() string {
 func (*SelectPrivatelyRequest) ProtoMessage() {}
 
 func (x *SelectPrivatelyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[16]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1355,7 @@ func (x *SelectPrivatelyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectPrivatelyRequest.ProtoReflect.Descriptor instead.
 func (*SelectPrivatelyRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{16}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SelectPrivatelyRequest) GetUtilities() []float64 {
@@ -1273,7 +1415,7 @@ type SelectPrivatelyResponse struct {
 
 func (x *SelectPrivatelyResponse) Reset() {
 	*x = SelectPrivatelyResponse{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[17]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1427,7 @@ func (x *SelectPrivatelyResponse) String() string {
 func (*SelectPrivatelyResponse) ProtoMessage() {}
 
 func (x *SelectPrivatelyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[17]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1440,7 @@ func (x *SelectPrivatelyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectPrivatelyResponse.ProtoReflect.Descriptor instead.
 func (*SelectPrivatelyResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{17}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SelectPrivatelyResponse) GetIndex() int64 {
@@ -1334,7 +1476,7 @@ type GetReleaseRequest struct {
 
 func (x *GetReleaseRequest) Reset() {
 	*x = GetReleaseRequest{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[18]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1488,7 @@ func (x *GetReleaseRequest) String() string {
 func (*GetReleaseRequest) ProtoMessage() {}
 
 func (x *GetReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[18]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1501,7 @@ func (x *GetReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReleaseRequest.ProtoReflect.Descriptor instead.
 func (*GetReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{18}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetReleaseRequest) GetName() string {
@@ -1380,7 +1522,7 @@ type GetReleaseResponse struct {
 
 func (x *GetReleaseResponse) Reset() {
 	*x = GetReleaseResponse{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[19]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1534,7 @@ func (x *GetReleaseResponse) String() string {
 func (*GetReleaseResponse) ProtoMessage() {}
 
 func (x *GetReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[19]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1547,7 @@ func (x *GetReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReleaseResponse.ProtoReflect.Descriptor instead.
 func (*GetReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{19}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetReleaseResponse) GetRelease() *Release {
@@ -1430,7 +1572,7 @@ type ListReleasesRequest struct {
 
 func (x *ListReleasesRequest) Reset() {
 	*x = ListReleasesRequest{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[20]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1442,7 +1584,7 @@ func (x *ListReleasesRequest) String() string {
 func (*ListReleasesRequest) ProtoMessage() {}
 
 func (x *ListReleasesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[20]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1455,7 +1597,7 @@ func (x *ListReleasesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReleasesRequest.ProtoReflect.Descriptor instead.
 func (*ListReleasesRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{20}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListReleasesRequest) GetParent() string {
@@ -1492,7 +1634,7 @@ type ListReleasesResponse struct {
 
 func (x *ListReleasesResponse) Reset() {
 	*x = ListReleasesResponse{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[21]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1646,7 @@ func (x *ListReleasesResponse) String() string {
 func (*ListReleasesResponse) ProtoMessage() {}
 
 func (x *ListReleasesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[21]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1659,7 @@ func (x *ListReleasesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReleasesResponse.ProtoReflect.Descriptor instead.
 func (*ListReleasesResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{21}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListReleasesResponse) GetReleases() []*Release {
@@ -1561,7 +1703,7 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"\tstudy_uid\x18\x04 \x01(\tR\bstudyUid\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12;\n" +
 	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\xe2\x04\n" +
+	"createTime\"\x83\x05\n" +
 	"\aRelease\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12:\n" +
 	"\tguarantee\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\x12\x1a\n" +
@@ -1579,7 +1721,9 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"\x18noise_standard_deviation\x18\v \x01(\x01R\x16noiseStandardDeviation\x12%\n" +
 	"\x0estudy_revision\x18\f \x01(\x03R\rstudyRevision\x12\x19\n" +
 	"\x05index\x18\r \x01(\x03H\x00R\x05index\x88\x01\x01\x12/\n" +
-	"\bwarnings\x18\x0e \x03(\v2\x13.dpareto.v1.WarningR\bwarningsB\b\n" +
+	"\bwarnings\x18\x0e \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12\x1f\n" +
+	"\vmodel_claim\x18\x0f \x01(\tR\n" +
+	"modelClaimB\b\n" +
 	"\x06_index\"\xd1\x03\n" +
 	"\rReleasedPoint\x12I\n" +
 	"\n" +
@@ -1621,17 +1765,30 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"k\n" +
 	"\x13ListChargesResponse\x12,\n" +
 	"\acharges\x18\x01 \x03(\v2\x12.dpareto.v1.ChargeR\acharges\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf9\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xab\x02\n" +
 	"\x12ReleaseBestRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06metric\x18\x02 \x01(\tR\x06metric\x12C\n" +
 	"\aat_most\x18\x03 \x03(\v2*.dpareto.v1.ReleaseBestRequest.AtMostEntryR\x06atMost\x12\x18\n" +
 	"\aepsilon\x18\x04 \x01(\x01R\aepsilon\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\x1a9\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x120\n" +
+	"\x06kusner\x18\x06 \x01(\v2\x18.dpareto.v1.KusnerMethodR\x06kusner\x1a9\n" +
 	"\vAtMostEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"D\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xb6\x02\n" +
+	"\fKusnerMethod\x12\x1c\n" +
+	"\talgorithm\x18\x01 \x01(\x05R\talgorithm\x12\x1e\n" +
+	"\n" +
+	"candidates\x18\x02 \x01(\x05R\n" +
+	"candidates\x12\x1d\n" +
+	"\n" +
+	"prior_mean\x18\x03 \x01(\x01R\tpriorMean\x128\n" +
+	"\x18prior_standard_deviation\x18\x04 \x01(\x01R\x16priorStandardDeviation\x128\n" +
+	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x12!\n" +
+	"\flength_scale\x18\x06 \x01(\x01R\vlengthScale\x12\x14\n" +
+	"\x05delta\x18\a \x01(\x01R\x05delta\x12\x1c\n" +
+	"\tlipschitz\x18\b \x01(\x01R\tlipschitz\"D\n" +
 	"\x13ReleaseBestResponse\x12-\n" +
 	"\arelease\x18\x01 \x01(\v2\x13.dpareto.v1.ReleaseR\arelease\"x\n" +
 	"\x13ReleaseFrontRequest\x12\x12\n" +
@@ -1693,7 +1850,7 @@ func file_dpareto_v1_release_service_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_release_service_proto_rawDescData
 }
 
-var file_dpareto_v1_release_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_dpareto_v1_release_service_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_dpareto_v1_release_service_proto_goTypes = []any{
 	(*Ledger)(nil),                  // 0: dpareto.v1.Ledger
 	(*Charge)(nil),                  // 1: dpareto.v1.Charge
@@ -1708,77 +1865,79 @@ var file_dpareto_v1_release_service_proto_goTypes = []any{
 	(*ListChargesRequest)(nil),      // 10: dpareto.v1.ListChargesRequest
 	(*ListChargesResponse)(nil),     // 11: dpareto.v1.ListChargesResponse
 	(*ReleaseBestRequest)(nil),      // 12: dpareto.v1.ReleaseBestRequest
-	(*ReleaseBestResponse)(nil),     // 13: dpareto.v1.ReleaseBestResponse
-	(*ReleaseFrontRequest)(nil),     // 14: dpareto.v1.ReleaseFrontRequest
-	(*ReleaseFrontResponse)(nil),    // 15: dpareto.v1.ReleaseFrontResponse
-	(*SelectPrivatelyRequest)(nil),  // 16: dpareto.v1.SelectPrivatelyRequest
-	(*SelectPrivatelyResponse)(nil), // 17: dpareto.v1.SelectPrivatelyResponse
-	(*GetReleaseRequest)(nil),       // 18: dpareto.v1.GetReleaseRequest
-	(*GetReleaseResponse)(nil),      // 19: dpareto.v1.GetReleaseResponse
-	(*ListReleasesRequest)(nil),     // 20: dpareto.v1.ListReleasesRequest
-	(*ListReleasesResponse)(nil),    // 21: dpareto.v1.ListReleasesResponse
-	nil,                             // 22: dpareto.v1.ReleasedPoint.ParametersEntry
-	nil,                             // 23: dpareto.v1.ReleasedPoint.ValuesEntry
-	nil,                             // 24: dpareto.v1.ReleasedPoint.StandardDeviationsEntry
-	nil,                             // 25: dpareto.v1.ReleaseBestRequest.AtMostEntry
-	(Adjacency)(0),                  // 26: dpareto.v1.Adjacency
-	(*PrivacyGuarantee)(nil),        // 27: dpareto.v1.PrivacyGuarantee
-	(*timestamppb.Timestamp)(nil),   // 28: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 29: dpareto.v1.Warning
-	(SelectionMethod)(0),            // 30: dpareto.v1.SelectionMethod
-	(*Value)(nil),                   // 31: dpareto.v1.Value
+	(*KusnerMethod)(nil),            // 13: dpareto.v1.KusnerMethod
+	(*ReleaseBestResponse)(nil),     // 14: dpareto.v1.ReleaseBestResponse
+	(*ReleaseFrontRequest)(nil),     // 15: dpareto.v1.ReleaseFrontRequest
+	(*ReleaseFrontResponse)(nil),    // 16: dpareto.v1.ReleaseFrontResponse
+	(*SelectPrivatelyRequest)(nil),  // 17: dpareto.v1.SelectPrivatelyRequest
+	(*SelectPrivatelyResponse)(nil), // 18: dpareto.v1.SelectPrivatelyResponse
+	(*GetReleaseRequest)(nil),       // 19: dpareto.v1.GetReleaseRequest
+	(*GetReleaseResponse)(nil),      // 20: dpareto.v1.GetReleaseResponse
+	(*ListReleasesRequest)(nil),     // 21: dpareto.v1.ListReleasesRequest
+	(*ListReleasesResponse)(nil),    // 22: dpareto.v1.ListReleasesResponse
+	nil,                             // 23: dpareto.v1.ReleasedPoint.ParametersEntry
+	nil,                             // 24: dpareto.v1.ReleasedPoint.ValuesEntry
+	nil,                             // 25: dpareto.v1.ReleasedPoint.StandardDeviationsEntry
+	nil,                             // 26: dpareto.v1.ReleaseBestRequest.AtMostEntry
+	(Adjacency)(0),                  // 27: dpareto.v1.Adjacency
+	(*PrivacyGuarantee)(nil),        // 28: dpareto.v1.PrivacyGuarantee
+	(*timestamppb.Timestamp)(nil),   // 29: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 30: dpareto.v1.Warning
+	(SelectionMethod)(0),            // 31: dpareto.v1.SelectionMethod
+	(*Value)(nil),                   // 32: dpareto.v1.Value
 }
 var file_dpareto_v1_release_service_proto_depIdxs = []int32{
-	26, // 0: dpareto.v1.Ledger.adjacency:type_name -> dpareto.v1.Adjacency
-	27, // 1: dpareto.v1.Ledger.spent:type_name -> dpareto.v1.PrivacyGuarantee
-	28, // 2: dpareto.v1.Ledger.create_time:type_name -> google.protobuf.Timestamp
-	27, // 3: dpareto.v1.Charge.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	28, // 4: dpareto.v1.Charge.create_time:type_name -> google.protobuf.Timestamp
-	27, // 5: dpareto.v1.Release.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	27, // 0: dpareto.v1.Ledger.adjacency:type_name -> dpareto.v1.Adjacency
+	28, // 1: dpareto.v1.Ledger.spent:type_name -> dpareto.v1.PrivacyGuarantee
+	29, // 2: dpareto.v1.Ledger.create_time:type_name -> google.protobuf.Timestamp
+	28, // 3: dpareto.v1.Charge.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	29, // 4: dpareto.v1.Charge.create_time:type_name -> google.protobuf.Timestamp
+	28, // 5: dpareto.v1.Release.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
 	3,  // 6: dpareto.v1.Release.points:type_name -> dpareto.v1.ReleasedPoint
-	28, // 7: dpareto.v1.Release.create_time:type_name -> google.protobuf.Timestamp
-	27, // 8: dpareto.v1.Release.training_guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	29, // 9: dpareto.v1.Release.warnings:type_name -> dpareto.v1.Warning
-	22, // 10: dpareto.v1.ReleasedPoint.parameters:type_name -> dpareto.v1.ReleasedPoint.ParametersEntry
-	23, // 11: dpareto.v1.ReleasedPoint.values:type_name -> dpareto.v1.ReleasedPoint.ValuesEntry
-	24, // 12: dpareto.v1.ReleasedPoint.standard_deviations:type_name -> dpareto.v1.ReleasedPoint.StandardDeviationsEntry
+	29, // 7: dpareto.v1.Release.create_time:type_name -> google.protobuf.Timestamp
+	28, // 8: dpareto.v1.Release.training_guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	30, // 9: dpareto.v1.Release.warnings:type_name -> dpareto.v1.Warning
+	23, // 10: dpareto.v1.ReleasedPoint.parameters:type_name -> dpareto.v1.ReleasedPoint.ParametersEntry
+	24, // 11: dpareto.v1.ReleasedPoint.values:type_name -> dpareto.v1.ReleasedPoint.ValuesEntry
+	25, // 12: dpareto.v1.ReleasedPoint.standard_deviations:type_name -> dpareto.v1.ReleasedPoint.StandardDeviationsEntry
 	0,  // 13: dpareto.v1.CreateLedgerRequest.ledger:type_name -> dpareto.v1.Ledger
 	0,  // 14: dpareto.v1.CreateLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
 	0,  // 15: dpareto.v1.GetLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
 	0,  // 16: dpareto.v1.ListLedgersResponse.ledgers:type_name -> dpareto.v1.Ledger
 	1,  // 17: dpareto.v1.ListChargesResponse.charges:type_name -> dpareto.v1.Charge
-	25, // 18: dpareto.v1.ReleaseBestRequest.at_most:type_name -> dpareto.v1.ReleaseBestRequest.AtMostEntry
-	2,  // 19: dpareto.v1.ReleaseBestResponse.release:type_name -> dpareto.v1.Release
-	2,  // 20: dpareto.v1.ReleaseFrontResponse.release:type_name -> dpareto.v1.Release
-	30, // 21: dpareto.v1.SelectPrivatelyRequest.method:type_name -> dpareto.v1.SelectionMethod
-	27, // 22: dpareto.v1.SelectPrivatelyResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	2,  // 23: dpareto.v1.SelectPrivatelyResponse.release:type_name -> dpareto.v1.Release
-	2,  // 24: dpareto.v1.GetReleaseResponse.release:type_name -> dpareto.v1.Release
-	2,  // 25: dpareto.v1.ListReleasesResponse.releases:type_name -> dpareto.v1.Release
-	31, // 26: dpareto.v1.ReleasedPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
-	4,  // 27: dpareto.v1.ReleaseService.CreateLedger:input_type -> dpareto.v1.CreateLedgerRequest
-	6,  // 28: dpareto.v1.ReleaseService.GetLedger:input_type -> dpareto.v1.GetLedgerRequest
-	8,  // 29: dpareto.v1.ReleaseService.ListLedgers:input_type -> dpareto.v1.ListLedgersRequest
-	10, // 30: dpareto.v1.ReleaseService.ListCharges:input_type -> dpareto.v1.ListChargesRequest
-	12, // 31: dpareto.v1.ReleaseService.ReleaseBest:input_type -> dpareto.v1.ReleaseBestRequest
-	14, // 32: dpareto.v1.ReleaseService.ReleaseFront:input_type -> dpareto.v1.ReleaseFrontRequest
-	16, // 33: dpareto.v1.ReleaseService.SelectPrivately:input_type -> dpareto.v1.SelectPrivatelyRequest
-	18, // 34: dpareto.v1.ReleaseService.GetRelease:input_type -> dpareto.v1.GetReleaseRequest
-	20, // 35: dpareto.v1.ReleaseService.ListReleases:input_type -> dpareto.v1.ListReleasesRequest
-	5,  // 36: dpareto.v1.ReleaseService.CreateLedger:output_type -> dpareto.v1.CreateLedgerResponse
-	7,  // 37: dpareto.v1.ReleaseService.GetLedger:output_type -> dpareto.v1.GetLedgerResponse
-	9,  // 38: dpareto.v1.ReleaseService.ListLedgers:output_type -> dpareto.v1.ListLedgersResponse
-	11, // 39: dpareto.v1.ReleaseService.ListCharges:output_type -> dpareto.v1.ListChargesResponse
-	13, // 40: dpareto.v1.ReleaseService.ReleaseBest:output_type -> dpareto.v1.ReleaseBestResponse
-	15, // 41: dpareto.v1.ReleaseService.ReleaseFront:output_type -> dpareto.v1.ReleaseFrontResponse
-	17, // 42: dpareto.v1.ReleaseService.SelectPrivately:output_type -> dpareto.v1.SelectPrivatelyResponse
-	19, // 43: dpareto.v1.ReleaseService.GetRelease:output_type -> dpareto.v1.GetReleaseResponse
-	21, // 44: dpareto.v1.ReleaseService.ListReleases:output_type -> dpareto.v1.ListReleasesResponse
-	36, // [36:45] is the sub-list for method output_type
-	27, // [27:36] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	26, // 18: dpareto.v1.ReleaseBestRequest.at_most:type_name -> dpareto.v1.ReleaseBestRequest.AtMostEntry
+	13, // 19: dpareto.v1.ReleaseBestRequest.kusner:type_name -> dpareto.v1.KusnerMethod
+	2,  // 20: dpareto.v1.ReleaseBestResponse.release:type_name -> dpareto.v1.Release
+	2,  // 21: dpareto.v1.ReleaseFrontResponse.release:type_name -> dpareto.v1.Release
+	31, // 22: dpareto.v1.SelectPrivatelyRequest.method:type_name -> dpareto.v1.SelectionMethod
+	28, // 23: dpareto.v1.SelectPrivatelyResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	2,  // 24: dpareto.v1.SelectPrivatelyResponse.release:type_name -> dpareto.v1.Release
+	2,  // 25: dpareto.v1.GetReleaseResponse.release:type_name -> dpareto.v1.Release
+	2,  // 26: dpareto.v1.ListReleasesResponse.releases:type_name -> dpareto.v1.Release
+	32, // 27: dpareto.v1.ReleasedPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
+	4,  // 28: dpareto.v1.ReleaseService.CreateLedger:input_type -> dpareto.v1.CreateLedgerRequest
+	6,  // 29: dpareto.v1.ReleaseService.GetLedger:input_type -> dpareto.v1.GetLedgerRequest
+	8,  // 30: dpareto.v1.ReleaseService.ListLedgers:input_type -> dpareto.v1.ListLedgersRequest
+	10, // 31: dpareto.v1.ReleaseService.ListCharges:input_type -> dpareto.v1.ListChargesRequest
+	12, // 32: dpareto.v1.ReleaseService.ReleaseBest:input_type -> dpareto.v1.ReleaseBestRequest
+	15, // 33: dpareto.v1.ReleaseService.ReleaseFront:input_type -> dpareto.v1.ReleaseFrontRequest
+	17, // 34: dpareto.v1.ReleaseService.SelectPrivately:input_type -> dpareto.v1.SelectPrivatelyRequest
+	19, // 35: dpareto.v1.ReleaseService.GetRelease:input_type -> dpareto.v1.GetReleaseRequest
+	21, // 36: dpareto.v1.ReleaseService.ListReleases:input_type -> dpareto.v1.ListReleasesRequest
+	5,  // 37: dpareto.v1.ReleaseService.CreateLedger:output_type -> dpareto.v1.CreateLedgerResponse
+	7,  // 38: dpareto.v1.ReleaseService.GetLedger:output_type -> dpareto.v1.GetLedgerResponse
+	9,  // 39: dpareto.v1.ReleaseService.ListLedgers:output_type -> dpareto.v1.ListLedgersResponse
+	11, // 40: dpareto.v1.ReleaseService.ListCharges:output_type -> dpareto.v1.ListChargesResponse
+	14, // 41: dpareto.v1.ReleaseService.ReleaseBest:output_type -> dpareto.v1.ReleaseBestResponse
+	16, // 42: dpareto.v1.ReleaseService.ReleaseFront:output_type -> dpareto.v1.ReleaseFrontResponse
+	18, // 43: dpareto.v1.ReleaseService.SelectPrivately:output_type -> dpareto.v1.SelectPrivatelyResponse
+	20, // 44: dpareto.v1.ReleaseService.GetRelease:output_type -> dpareto.v1.GetReleaseResponse
+	22, // 45: dpareto.v1.ReleaseService.ListReleases:output_type -> dpareto.v1.ListReleasesResponse
+	37, // [37:46] is the sub-list for method output_type
+	28, // [28:37] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_release_service_proto_init() }
@@ -1796,7 +1955,7 @@ func file_dpareto_v1_release_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_release_service_proto_rawDesc), len(file_dpareto_v1_release_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

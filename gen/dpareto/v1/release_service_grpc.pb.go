@@ -79,6 +79,9 @@ type ReleaseServiceClient interface {
 	//     records of that ledger, in [0, 1];
 	//   - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
 	//     test records, so that no mechanism over them has a guarantee.
+	//
+	// With kusner, studies without private_mode and random_stopping, whatever chose their
+	// configurations, release what KusnerMethod says, for epsilon, charged to their test_ledger.
 	ReleaseBest(ctx context.Context, in *ReleaseBestRequest, opts ...grpc.CallOption) (*ReleaseBestResponse, error)
 	// Releases a front: configurations with their values. Studies are treated as by ReleaseBest,
 	// with two differences: a study with random_stopping has no front to release, and with fixed
@@ -241,6 +244,9 @@ type ReleaseServiceServer interface {
 	//     records of that ledger, in [0, 1];
 	//   - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
 	//     test records, so that no mechanism over them has a guarantee.
+	//
+	// With kusner, studies without private_mode and random_stopping, whatever chose their
+	// configurations, release what KusnerMethod says, for epsilon, charged to their test_ledger.
 	ReleaseBest(context.Context, *ReleaseBestRequest) (*ReleaseBestResponse, error)
 	// Releases a front: configurations with their values. Studies are treated as by ReleaseBest,
 	// with two differences: a study with random_stopping has no front to release, and with fixed

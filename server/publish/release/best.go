@@ -73,6 +73,8 @@ func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string
 	}
 	var d *draft
 	switch {
+	case req.GetKusner() != nil:
+		d, err = s.bestByKusner(ctx, id, want, req.GetEpsilon(), req.GetKusner())
 	case whole != nil:
 		if by := of.GetSpec().GetRandomStopping().GetMetric(); req.GetMetric() != by || len(want.atMost) > 0 {
 			return nil, invalid.Field("metric", "must be %q, without bounds: the study chose its best trial by this metric", by)

@@ -480,7 +480,8 @@ def release(x: r.Release) -> Card:
     if x.training_guarantee is not None:
         facts.append(("training records", _covered(x.training_guarantee, x.warnings)))
         assumptions += x.training_guarantee.assumptions
-    notes = [f"provided that {a}" for a in assumptions]
+    notes = [f"claim of a paper, {x.model_claim}"] if x.model_claim else []
+    notes += [f"provided that {a}" for a in assumptions]
     notes += [f"not covered: {a}" for a in x.not_covered]
     rows = [p.as_dict() for p in x.points]
     for row, p in zip(rows, x.points, strict=True):  # what has no noise is computed, such as ε

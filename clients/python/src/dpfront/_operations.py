@@ -1022,16 +1022,29 @@ def select_privately(
     return read.release(answer.release)
 
 
+def _kusner(fields: Mapping[str, Any]) -> release_service_pb2.KusnerMethod:
+    try:
+        return release_service_pb2.KusnerMethod(**fields)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"kusner: {error}") from None
+
+
 def release_best(
     policy: Policy,
     study: str,
     metric: str,
     at_most: Mapping[str, float] | None,
     target_epsilon: float,
+    kusner: Mapping[str, Any] | None,
     request_id: str,
 ) -> Operation[r.Release]:
     request = release_service_pb2.ReleaseBestRequest(
-        name=study, metric=metric, at_most=at_most, epsilon=target_epsilon, request_id=request_id
+        name=study,
+        metric=metric,
+        at_most=at_most,
+        epsilon=target_epsilon,
+        kusner=None if kusner is None else _kusner(kusner),
+        request_id=request_id,
     )
     answer: release_service_pb2.ReleaseBestResponse = yield from call(
         policy, f"release the best of {study}", "releases", "ReleaseBest", request

@@ -488,6 +488,7 @@ def release(message: release_service_pb2.Release) -> r.Release:
         ),
         index=convert.optional(message, "index"),
         mechanism=message.mechanism,
+        model_claim=message.model_claim,
         ledger=message.ledger.removeprefix("ledgers/"),
         noise_standard_deviation=message.noise_standard_deviation,
         study_revision=message.study_revision,

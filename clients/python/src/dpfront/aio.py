@@ -704,11 +704,14 @@ class AsyncStudy(StudyBase):
         *,
         at_most: Mapping[str, float] | None = None,
         epsilon: float | None = None,
+        kusner: Mapping[str, Any] | None = None,
         request_id: str = "",
     ) -> r.Release:
         """Publishes the best configuration, as `Study.release_best` does."""
         return await self._run(
-            ops.release_best(self._policy, self.name, metric, at_most, epsilon or 0, request_id)
+            ops.release_best(
+                self._policy, self.name, metric, at_most, epsilon or 0, kusner, request_id
+            )
         )
 
     async def release_front(

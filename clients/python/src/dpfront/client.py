@@ -1074,6 +1074,7 @@ class Study(StudyBase):
         *,
         at_most: Mapping[str, float] | None = None,
         epsilon: float | None = None,
+        kusner: Mapping[str, Any] | None = None,
         request_id: str = "",
     ) -> r.Release:
         """Publishes the best configuration by a metric, under bounds of computed ones.
@@ -1081,12 +1082,16 @@ class Study(StudyBase):
         ``release.best`` is the configuration. The cost depends on the study: nothing more with
         private_mode or random_stopping; ``epsilon``, charged to its test_ledger, if the
         configurations were fixed before any result was seen ("quasi_random", "random", "grid")
-        and all trials have ended. Other studies cannot release anything.
+        and all trials have ended. Other studies release nothing but by ``kusner``.
 
         Args:
             metric: A reported objective, an average over the test records in [0, 1].
             at_most: Bounds of computed metrics: ``{"epsilon": 1}``.
             epsilon: ε of the release, for the test records.
+            kusner: Fields of the contract's KusnerMethod, for a method of Kusner et al. (2015)
+                on a study that chose configurations by results, hardly more than noise:
+                ``{"algorithm": 3}``. What their paper claims under its model is in
+                ``release.model_claim``.
             request_id: Name of the release. Calling again with it, even after a restart,
                 returns the same release free of charge; without one every call is another
                 release.
@@ -1096,7 +1101,9 @@ class Study(StudyBase):
             ResourceExhausted: It no longer fits into the ledger.
         """
         return self._run(
-            ops.release_best(self._policy, self.name, metric, at_most, epsilon or 0, request_id)
+            ops.release_best(
+                self._policy, self.name, metric, at_most, epsilon or 0, kusner, request_id
+            )
         )
 
     def release_front(

@@ -829,6 +829,9 @@ class Release(display.Shown):
     """The selected candidate, from 0, of `Client.select_privately`."""
     mechanism: str
     """For people: "permute-and-flip among 64 configurations"."""
+    model_claim: str
+    """What a paper claims of the method if a model of the data is true, which is not differential
+    privacy; empty if there is no such claim."""
     ledger: str
     """Id of the ledger that was charged; empty if nothing was."""
     noise_standard_deviation: float

@@ -183,6 +183,12 @@ func TestBayesianOptimization(t *testing.T) {
 			t.Errorf("%s: %g, want %g", quantity, got, want)
 		}
 	}
+	// Theorem 2, corrected: √(2·log(3·100/δ)) + (2Δ/ε)(log 100 + 3).
+	beta := 2 * math.Log(300/0.05)
+	distance := 2 * math.Sqrt(0.05*math.Log(300/0.05))
+	if got, want := r.value(t, "scales", "quantity", "choice: loss of the mean at most (Theorem 2)", "corrected").(float64), math.Sqrt(beta)+2*(2*math.Sqrt(beta)+distance)*(math.Log(100)+3); math.Abs(got-want) > 1e-9 {
+		t.Errorf("Theorem 2: %g, want %g", got, want)
+	}
 	if !r.says("not differential privacy in the worst case") || !r.says("VACUOUS") {
 		t.Errorf("Algorithm 1 without its labels: %v", r.Notes)
 	}
@@ -213,6 +219,9 @@ func TestBayesianOptimizationCandidates(t *testing.T) {
 	}
 	if want := 2 * math.Log1p(50/(4*0.01)); math.Abs(gain(anyKernel)-want) > 1e-9 || !(gain(given) < want && gain(given) > 0.5*want) {
 		t.Errorf("information gain %g for any kernel, want %g; %g for the candidates", gain(anyKernel), want, gain(given))
+	}
+	if !given.says("that much must be charged") {
+		t.Errorf("no ε of the worst case: %+v", given.Sections)
 	}
 	if c := given.value(t, "scales", "quantity", "choice: c", "corrected_in_utility").(float64); math.Abs(c-1e-3) > 1e-12 {
 		t.Errorf("c = %g, want 1/m", c)

@@ -34,7 +34,8 @@ trials has a guarantee. What can be published, and at what price:
   - a complete study of a random, quasi-random or grid design: its best trial for ε, its front
     for (ε, δ), charged to the study's test_ledger, unless its budget or a domain was changed
     after its first trial;
-  - the choice among candidates that were fixed before the data were seen: for ε.
+  - the choice among candidates that were fixed before the data were seen: for ε;
+  - of any other study, by best --method kusner-1 or kusner-3, hardly more than noise.
 
 A release is charged to a ledger before it is handed out. Asking again with the same
 --request-id returns the same release and costs nothing: if an answer is lost, repeat the
@@ -84,7 +85,9 @@ func printRelease(out *command.Printer, r *dparetov1.Release, spec *dparetov1.St
 
 func bestCommand(env *command.Env) *cobra.Command {
 	req := new(dparetov1.ReleaseBestRequest)
+	kusner := new(dparetov1.KusnerMethod)
 	var atMost map[string]string
+	var method string
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "best STUDY",
 		Short: "Release the best configuration under a bound",
@@ -92,9 +95,20 @@ func bestCommand(env *command.Env) *cobra.Command {
 the ε of training, are within bounds. In a study of a fixed design permute-and-flip chooses it:
 the smaller --epsilon and the test set are, the more often it is not the best one. Its value is
 not published. --epsilon is what the choice costs the test records; it has nothing to do with
-the ε of training, which is a metric of the study.`,
-		Example: "  dpareto release best adult --metric error --at-most epsilon=1 --epsilon 0.1",
-		Args:    cobra.ExactArgs(1),
+the ε of training, which is a metric of the study.
+
+--method kusner-1 and kusner-3 are Algorithms 1 and 3 of "Differentially private Bayesian
+optimization" (Kusner et al. 2015), for studies that chose configurations by results. --epsilon
+is then what holds in the worst case, with noise for the whole range of the metric, and is
+charged. What the paper claims under its model is printed as its claim: it is no differential
+privacy. kusner-1 draws one of --candidates configurations by a Gaussian process whose parameters
+must be known without the data; at ε = 1 the draw is nearly a random one. kusner-3 publishes the
+best value with Laplace noise; with --lipschitz, for a study of a ridge penalty alone, the noise
+is for less than the whole range.`,
+		Example: `  dpareto release best adult --metric error --at-most epsilon=1 --epsilon 0.1
+  dpareto release best adult --method kusner-1 --epsilon 1 --prior-mean 0.2 --prior-deviation 0.05 \
+      --observation-noise 0.005 --length-scale 0.2`,
+		Args: cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
 		req.Name = call.Handle(call.Args[0]).Name()
 		req.AtMost = make(map[string]float64)
@@ -104,6 +118,12 @@ the ε of training, which is a metric of the study.`,
 				return command.Usagef("--at-most %s: must be a number, is %q", id, text)
 			}
 			req.AtMost[id] = bound
+		}
+		if kusner.Algorithm = kusnerMethods[method]; method != permuteAndFlip {
+			if kusner.GetAlgorithm() == 0 {
+				return command.Usagef("--method must be %s, kusner-1 or kusner-3, is %q", permuteAndFlip, method)
+			}
+			req.Kusner = kusner
 		}
 		spec, err := specOf(ctx, call, req.GetName())
 		if err != nil {
@@ -120,9 +140,23 @@ the ε of training, which is a metric of the study.`,
 	flags.StringVar(&req.Metric, "metric", "error", "reported objective by which the best configuration is chosen")
 	flags.StringToStringVar(&atMost, "at-most", nil, "largest value of a computed metric, as METRIC=VALUE")
 	flags.Float64Var(&req.Epsilon, "epsilon", 0, "ε of the release; required for studies of a fixed design, refused for others")
+	flags.StringVar(&method, "method", permuteAndFlip, "method of the choice: "+permuteAndFlip+", kusner-1 or kusner-3")
+	flags.Int32Var(&kusner.Candidates, "candidates", 100, "number of configurations that are drawn, of kusner-1")
+	flags.Float64Var(&kusner.PriorMean, "prior-mean", 0, "mean of the prior, of kusner-1")
+	flags.Float64Var(&kusner.PriorStandardDeviation, "prior-deviation", 0, "standard deviation of the prior, of kusner-1")
+	flags.Float64Var(&kusner.NoiseStandardDeviation, "observation-noise", 0, "standard deviation of the observation noise, of kusner-1")
+	flags.Float64Var(&kusner.LengthScale, "length-scale", 0, "length scale in the unit cube of the parameters, of kusner-1")
+	flags.Float64Var(&kusner.Delta, "claim-delta", 1e-6, "δ of the paper's claim, of kusner-1")
+	flags.Float64Var(&kusner.Lipschitz, "lipschitz", 0, "Lipschitz constant of one record's score in the weights, of kusner-3; 0 if unknown")
 	addRequestID(cmd, &req.RequestId)
 	return cmd
 }
+
+// permuteAndFlip is the method of release best for fixed designs.
+const permuteAndFlip = "permute-and-flip"
+
+// kusnerMethods are the algorithms of the other methods.
+var kusnerMethods = map[string]int32{"kusner-1": 1, "kusner-3": 3}
 
 func frontCommand(env *command.Env) *cobra.Command {
 	req := new(dparetov1.ReleaseFrontRequest)

@@ -97,7 +97,19 @@ func TestReleasing(t *testing.T) {
 		t.Error("the release has changed on its way")
 	}
 
+	// The methods of Kusner et al. need no fixed design, and say that their claim is none.
+	text = clitest.Succeed(t, "release best svt --method kusner-1 --epsilon 0.5 --prior-mean 0.2 --prior-deviation 0.05 --observation-noise 0.01 --length-scale 0.2")
+	for _, want := range []string{"Algorithm 1 of Kusner et al. (2015)", "guarantee: ε at most 0.5000, pure", "claim of a paper, under a model, and not differential privacy", "nearly a random choice"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if text := clitest.Succeed(t, "release best svt --method kusner-3 --epsilon 0.5"); !strings.Contains(text, "Laplace noise for a sensitivity of 1 ") || strings.Contains(text, "claim") {
+		t.Error(text)
+	}
+
 	clitest.Fail(t, command.ExitUsage, "release best")
+	clitest.Fail(t, command.ExitUsage, "release best svt --epsilon 1 --method kusner-2")
 	clitest.Fail(t, command.ExitUsage, "release best svt --epsilon 1 --at-most epsilon=much")
 	clitest.Fail(t, command.ExitUsage, "release select queries --epsilon 1")
 	clitest.Fail(t, command.ExitUsage, "release select queries --utilities utilities.txt --method best")

@@ -144,6 +144,9 @@ func ReleaseHeading(r *dparetov1.Release, spec *dparetov1.StudySpec) []string {
 	if r.GetLedger() != "" {
 		lines = append(lines, "charged to "+r.GetLedger())
 	}
+	if claim := r.GetModelClaim(); claim != "" {
+		lines = append(lines, "claim of a paper, "+claim)
+	}
 	if sigma := r.GetNoiseStandardDeviation(); sigma > 0 {
 		lines = append(lines, "noise in the values: standard deviation "+show.Number(sigma))
 	}

@@ -55,7 +55,7 @@ class Charge(_message.Message):
     def __init__(self, name: _Optional[str] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., resource: _Optional[str] = ..., study_uid: _Optional[str] = ..., reason: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Release(_message.Message):
-    __slots__ = ("name", "guarantee", "protects", "assumptions", "points", "create_time", "training_guarantee", "not_covered", "mechanism", "ledger", "noise_standard_deviation", "study_revision", "index", "warnings")
+    __slots__ = ("name", "guarantee", "protects", "assumptions", "points", "create_time", "training_guarantee", "not_covered", "mechanism", "ledger", "noise_standard_deviation", "study_revision", "index", "warnings", "model_claim")
     NAME_FIELD_NUMBER: _ClassVar[int]
     GUARANTEE_FIELD_NUMBER: _ClassVar[int]
     PROTECTS_FIELD_NUMBER: _ClassVar[int]
@@ -70,6 +70,7 @@ class Release(_message.Message):
     STUDY_REVISION_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_CLAIM_FIELD_NUMBER: _ClassVar[int]
     name: str
     guarantee: _privacy_pb2.PrivacyGuarantee
     protects: str
@@ -84,7 +85,8 @@ class Release(_message.Message):
     study_revision: int
     index: int
     warnings: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Warning]
-    def __init__(self, name: _Optional[str] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., protects: _Optional[str] = ..., assumptions: _Optional[_Iterable[str]] = ..., points: _Optional[_Iterable[_Union[ReleasedPoint, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., not_covered: _Optional[_Iterable[str]] = ..., mechanism: _Optional[str] = ..., ledger: _Optional[str] = ..., noise_standard_deviation: _Optional[float] = ..., study_revision: _Optional[int] = ..., index: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ...) -> None: ...
+    model_claim: str
+    def __init__(self, name: _Optional[str] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., protects: _Optional[str] = ..., assumptions: _Optional[_Iterable[str]] = ..., points: _Optional[_Iterable[_Union[ReleasedPoint, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., not_covered: _Optional[_Iterable[str]] = ..., mechanism: _Optional[str] = ..., ledger: _Optional[str] = ..., noise_standard_deviation: _Optional[float] = ..., study_revision: _Optional[int] = ..., index: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., model_claim: _Optional[str] = ...) -> None: ...
 
 class ReleasedPoint(_message.Message):
     __slots__ = ("parameters", "values", "standard_deviations")
@@ -180,7 +182,7 @@ class ListChargesResponse(_message.Message):
     def __init__(self, charges: _Optional[_Iterable[_Union[Charge, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ReleaseBestRequest(_message.Message):
-    __slots__ = ("name", "metric", "at_most", "epsilon", "request_id")
+    __slots__ = ("name", "metric", "at_most", "epsilon", "request_id", "kusner")
     class AtMostEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -193,12 +195,34 @@ class ReleaseBestRequest(_message.Message):
     AT_MOST_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    KUSNER_FIELD_NUMBER: _ClassVar[int]
     name: str
     metric: str
     at_most: _containers.ScalarMap[str, float]
     epsilon: float
     request_id: str
-    def __init__(self, name: _Optional[str] = ..., metric: _Optional[str] = ..., at_most: _Optional[_Mapping[str, float]] = ..., epsilon: _Optional[float] = ..., request_id: _Optional[str] = ...) -> None: ...
+    kusner: KusnerMethod
+    def __init__(self, name: _Optional[str] = ..., metric: _Optional[str] = ..., at_most: _Optional[_Mapping[str, float]] = ..., epsilon: _Optional[float] = ..., request_id: _Optional[str] = ..., kusner: _Optional[_Union[KusnerMethod, _Mapping]] = ...) -> None: ...
+
+class KusnerMethod(_message.Message):
+    __slots__ = ("algorithm", "candidates", "prior_mean", "prior_standard_deviation", "noise_standard_deviation", "length_scale", "delta", "lipschitz")
+    ALGORITHM_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_MEAN_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_STANDARD_DEVIATION_FIELD_NUMBER: _ClassVar[int]
+    NOISE_STANDARD_DEVIATION_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_SCALE_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    LIPSCHITZ_FIELD_NUMBER: _ClassVar[int]
+    algorithm: int
+    candidates: int
+    prior_mean: float
+    prior_standard_deviation: float
+    noise_standard_deviation: float
+    length_scale: float
+    delta: float
+    lipschitz: float
+    def __init__(self, algorithm: _Optional[int] = ..., candidates: _Optional[int] = ..., prior_mean: _Optional[float] = ..., prior_standard_deviation: _Optional[float] = ..., noise_standard_deviation: _Optional[float] = ..., length_scale: _Optional[float] = ..., delta: _Optional[float] = ..., lipschitz: _Optional[float] = ...) -> None: ...
 
 class ReleaseBestResponse(_message.Message):
     __slots__ = ("release",)

@@ -168,6 +168,9 @@ class ReleaseServiceServicer(object):
         records of that ledger, in [0, 1];
         - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
         test records, so that no mechanism over them has a guarantee.
+
+        With kusner, studies without private_mode and random_stopping, whatever chose their
+        configurations, release what KusnerMethod says, for epsilon, charged to their test_ledger.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

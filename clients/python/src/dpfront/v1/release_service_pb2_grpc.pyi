@@ -79,6 +79,9 @@ class ReleaseServiceStub:
         records of that ledger, in [0, 1];
       - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
         test records, so that no mechanism over them has a guarantee.
+
+    With kusner, studies without private_mode and random_stopping, whatever chose their
+    configurations, release what KusnerMethod says, for epsilon, charged to their test_ledger.
     """
     ReleaseFront: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.ReleaseFrontRequest, _release_service_pb2.ReleaseFrontResponse]
     """Releases a front: configurations with their values. Studies are treated as by ReleaseBest,
@@ -145,6 +148,9 @@ class ReleaseServiceAsyncStub(ReleaseServiceStub):
         records of that ledger, in [0, 1];
       - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
         test records, so that no mechanism over them has a guarantee.
+
+    With kusner, studies without private_mode and random_stopping, whatever chose their
+    configurations, release what KusnerMethod says, for epsilon, charged to their test_ledger.
     """
     ReleaseFront: _aio.UnaryUnaryMultiCallable[_release_service_pb2.ReleaseFrontRequest, _release_service_pb2.ReleaseFrontResponse]  # type: ignore[assignment]
     """Releases a front: configurations with their values. Studies are treated as by ReleaseBest,
@@ -238,6 +244,9 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
             records of that ledger, in [0, 1];
           - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
             test records, so that no mechanism over them has a guarantee.
+
+        With kusner, studies without private_mode and random_stopping, whatever chose their
+        configurations, release what KusnerMethod says, for epsilon, charged to their test_ledger.
         """
 
     @_abc_1.abstractmethod

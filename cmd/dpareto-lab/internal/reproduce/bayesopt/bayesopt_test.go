@@ -13,7 +13,7 @@ import (
 )
 
 func small() *Experiment {
-	return &Experiment{TrainRows: 500, Side: 4, Sizes: []int{100, 1000}, Pairs: 20, Records: 1000, Generated: true, Seed: 1}
+	return &Experiment{Linear: true, Machines: 100, TrainRows: 500, Side: 4, Runs: 20, Sizes: []int{100, 1000}, Pairs: 20, Records: 1000, Generated: true, Seed: 1}
 }
 
 // On generated data of a small size: k_1 is beyond the paper's grid, Algorithms 1 and 3 are
@@ -76,10 +76,43 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
+// On kernel machines the search of Algorithm 1 finds a good one, and its release loses it again.
+func TestKernelMachines(t *testing.T) {
+	e := small()
+	e.Linear, e.Machines, e.TrainRows, e.Runs = false, 20, 200, 50
+	if err := e.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	result, err := e.Run(t.Context(), func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range result.Report.Sections[1].Table.Rows {
+		if row[0] == "Algorithm 3" {
+			t.Errorf("Algorithm 3 has no bound for machines with two hyperparameters: %v", row)
+		}
+	}
+	loop := result.Report.Sections[2].Table
+	if len(loop.Rows) != len(epsilons) {
+		t.Fatalf("%d rows", len(loop.Rows))
+	}
+	for _, row := range loop.Rows {
+		searched, lost, random := row[3].(float64), row[4].(float64), row[5].(float64)
+		if !(searched < 0.3*random) || !(lost > 2*searched) {
+			t.Errorf("the search loses %g, the release %g, a random choice %g", searched, lost, random)
+		}
+		if theorem := row[8].(float64); !(row[6].(float64) < theorem) {
+			t.Errorf("the mean error of the value is %v, the bound of Theorem 4 %g", row[6], theorem)
+		}
+	}
+}
+
 func TestExperimentErrors(t *testing.T) {
 	for name, change := range map[string]func(*Experiment){
 		"train-rows": func(e *Experiment) { e.TrainRows = 10 },
 		"side":       func(e *Experiment) { e.Side = 1 },
+		"machines":   func(e *Experiment) { e.Machines = 1 },
+		"runs":       func(e *Experiment) { e.Runs = 0 },
 		"sizes":      func(e *Experiment) { e.Sizes = []int{5} },
 		"pairs":      func(e *Experiment) { e.Pairs = 1 },
 		"records":    func(e *Experiment) { e.Records = 0 },

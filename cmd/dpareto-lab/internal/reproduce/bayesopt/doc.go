@@ -1,10 +1,9 @@
 // Package bayesopt repeats the experiment of "Differentially Private Bayesian Optimization"
 // (Kusner, Gardner, Garnett and Weinberger, 2015, Figure 1) on Adult: it estimates k_1, the
 // correlation of the utilities of all hyperparameters on two validation sets that differ in
-// one record, and computes what the paper's algorithms then do.
+// one record, computes what the paper's algorithms then do, and runs Algorithm 1.
 //
-// The hyperparameters are the ridge penalty and the width of the loss of a linear support
-// vector machine with the Huber loss, on a grid; the paper uses a kernel machine on
-// another dataset. Neighbours here differ in one replaced record, as in the paper's theorems;
-// in its experiment they have one record more or less.
+// The machines are those of the paper, support vector machines with an RBF kernel at the points
+// of a Sobol sequence, with fewer training records; or linear support vector machines with the
+// Huber loss over a grid of their ridge penalty and the width of the loss.
 package bayesopt

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/mat"
@@ -19,10 +20,19 @@ import (
 
 // Experiment is the experiment. It implements reproduce.Experiment.
 type Experiment struct {
-	// TrainRows is the number of records that models are trained on, at least 100.
+	// Dataset has labels −1 and 1: dataset.NameAdult by default. The paper has Forest.
+	Dataset string
+	// TrainRows is the number of records that models are trained on, at least 100; the paper has
+	// 36,603.
 	TrainRows int
-	// Side is the number of values of each of the two hyperparameters, at least 2.
-	Side int
+	// Machines is the number of support vector machines with an RBF kernel, at least 2; the paper
+	// has 100.
+	Machines int
+	// Linear asks for a grid of linear machines in their place, with Side values of each of two
+	// hyperparameters, at least 2. Neighbours then differ in one replaced record, as in the
+	// theorems, and Algorithm 3 can be shown.
+	Linear bool
+	Side   int
 	// Sizes are the numbers of records of validation sets, each at least 10. The paper has
 	// 1000, 2000, 3000, 5000 and 15000.
 	Sizes []int
@@ -31,9 +41,11 @@ type Experiment struct {
 	Pairs int
 	// Records is the size of the validation set of the comparison, at least 10.
 	Records int
+	// Runs is the number of runs of Algorithm 1 in the comparison, at least 1.
+	Runs int
 	// Generated asks for generated data in the shape of Adult.
 	Generated bool
-	// Seed of the division of the data and of the validation sets.
+	// Seed of the division of the data, of the validation sets and of the runs.
 	Seed uint64
 	// DataDir is dataset.Source.DataDir.
 	DataDir string
@@ -44,7 +56,14 @@ var _ reproduce.Experiment = (*Experiment)(nil)
 const (
 	lengthScale = 0.2  // of k_2 on the unit square
 	fineGrid    = 32   // values of k_1, up to 1 − 10⁻⁸
-	tolerance   = 1e-6 // of the gradient of a training
+	tolerance   = 1e-6 // of the gradient of a linear training
+)
+
+// The hyperparameters of the kernel machines, C and the width γ², both on a logarithmic scale. The
+// paper does not say its ranges.
+const (
+	leastCost, mostCost   = 1e-2, 1e3
+	leastWidth, mostWidth = 1e-1, 1e3
 )
 
 // noises are the assumed standard deviations of the observation noise, in standard
@@ -60,7 +79,7 @@ func (e *Experiment) Validate() error {
 	for _, c := range []struct {
 		name        string
 		value, most int
-	}{{"train-rows", e.TrainRows, 100}, {"side", e.Side, 2}, {"pairs", e.Pairs, 2}, {"records", e.Records, 10}} {
+	}{{"train-rows", e.TrainRows, 100}, {"machines", e.Machines, 2}, {"side", e.Side, 2}, {"runs", e.Runs, 1}, {"pairs", e.Pairs, 2}, {"records", e.Records, 10}} {
 		if c.value < c.most {
 			errs = append(errs, fmt.Errorf("%s must be at least %d, is %d", c.name, c.most, c.value))
 		}
@@ -78,59 +97,73 @@ func (e *Experiment) Validate() error {
 
 // Run implements reproduce.Experiment.
 func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*reproduce.Result, error) {
-	parts, err := dataset.Load(ctx, dataset.NameAdult, dataset.Division{
+	if e.Dataset == "" {
+		e.Dataset = dataset.NameAdult
+	}
+	parts, err := dataset.Load(ctx, e.Dataset, dataset.Division{
 		Split: dataset.SplitShuffled, TrainRows: e.TrainRows, Seed: e.Seed, Generated: e.Generated,
 	}, dataset.Source{DataDir: e.DataDir})
 	if err != nil {
 		return nil, err
 	}
+	if parts.Train.Classes != 2 {
+		return nil, fmt.Errorf("dataset %s has %d classes, and the machines tell two apart", e.Dataset, parts.Train.Classes)
+	}
 	for _, size := range append([]int{e.Records}, e.Sizes...) {
 		if size >= parts.Test.Rows {
-			return nil, fmt.Errorf("dataset %s has too few records to train on %d and validate with %d", dataset.NameAdult, e.TrainRows, size)
+			return nil, fmt.Errorf("dataset %s has too few records to train on %d and validate with %d", e.Dataset, e.TrainRows, size)
 		}
 	}
-	all := machine.Grid(e.Side)
-	right, err := train(ctx, parts, all, progress)
+	if most := max(e.Records, slices.Max(e.Sizes)); !e.Linear && parts.Test.Rows > most+most/4 {
+		rows := make([]int, most+most/4) // every record costs a kernel machine a sum over the training records
+		for i := range rows {
+			rows[i] = i
+		}
+		parts.Test = parts.Test.Select(parts.Test.Name, rows)
+	}
+	m, err := e.train(ctx, parts, progress)
 	if err != nil {
 		return nil, err
 	}
-	r := &results{experiment: e, candidates: all, kernel: kernel(all)}
+	r := &results{experiment: e, machines: m, kernel: kernel(m.places)}
 	for i, size := range e.Sizes {
-		if err := r.estimate(rand.New(rand.NewPCG(e.Seed, uint64(i))), right, size); err != nil {
+		if err := r.estimate(rand.New(rand.NewPCG(e.Seed, uint64(i))), size); err != nil {
 			return nil, err
 		}
 	}
-	r.utilities = accuracies(right, sample(rand.New(rand.NewPCG(e.Seed, 1000)), parts.Test.Rows, e.Records))
+	r.utilities = accuracies(m.right, sample(rand.New(rand.NewPCG(e.Seed, 1000)), parts.Test.Rows, e.Records))
 	return r.report(ctx)
 }
 
-// train returns, for every candidate, which of the held-out records its model classifies
-// correctly.
-func train(ctx context.Context, parts *dataset.Parts, all []machine.Candidate, progress func(done, total int)) ([][]bool, error) {
-	training, err := machine.Examples(parts.Train)
+// machines are trained candidates.
+type machines struct {
+	description string
+	places      [][2]float64 // in the unit square
+	right       [][]bool     // whether candidate i classifies held-out record j correctly
+}
+
+// train trains the candidates of the experiment.
+func (e *Experiment) train(ctx context.Context, parts *dataset.Parts, progress func(done, total int)) (*machines, error) {
+	var m *machines
+	var one func(ctx context.Context, i int) ([]bool, error)
+	var err error
+	if e.Linear {
+		m, one, err = linearMachines(parts, e.Side)
+	} else {
+		m, one, err = kernelMachines(ctx, parts, e.Machines)
+	}
 	if err != nil {
 		return nil, err
 	}
-	pool, err := machine.Examples(parts.Test)
-	if err != nil {
-		return nil, err
-	}
-	right := make([][]bool, len(all))
-	finished := make(chan struct{}, len(all))
+	m.right = make([][]bool, len(m.places))
+	finished := make(chan struct{}, len(m.places))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, c := range all {
-		group.Go(func() error {
-			theta, err := c.Train(ctx, training, tolerance)
-			if err != nil {
-				return err
-			}
-			right[i] = make([]bool, pool.Rows())
-			for row := range right[i] {
-				right[i][row] = pool.Margin(row, theta) > 0
-			}
+	for i := range m.places {
+		group.Go(func() (err error) {
+			m.right[i], err = one(ctx, i)
 			finished <- struct{}{}
-			return nil
+			return err
 		})
 	}
 	done := make(chan error, 1)
@@ -139,19 +172,97 @@ func train(ctx context.Context, parts *dataset.Parts, all []machine.Candidate, p
 		select {
 		case <-finished:
 			count++
-			progress(count, len(all))
+			progress(count, len(m.places))
 		case err := <-done:
-			return right, err
+			return m, err
 		}
 	}
 }
 
+// linearMachines returns the grid of linear machines, and what trains and tests one of them.
+func linearMachines(parts *dataset.Parts, side int) (*machines, func(context.Context, int) ([]bool, error), error) {
+	training, err := machine.Examples(parts.Train)
+	if err != nil {
+		return nil, nil, err
+	}
+	pool, err := machine.Examples(parts.Test)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := machine.Grid(side)
+	m := &machines{description: fmt.Sprintf("%d linear machines with the Huber loss, of widths from %g to %g and ridge penalties from %g to %g",
+		len(all), machine.LeastWidth, machine.MostWidth, machine.LeastPenalty, machine.MostPenalty)}
+	for _, c := range all {
+		m.places = append(m.places, [2]float64{c.X, c.Y})
+	}
+	return m, func(ctx context.Context, i int) ([]bool, error) {
+		theta, err := all[i].Train(ctx, training, tolerance)
+		right := make([]bool, pool.Rows())
+		for row := range right {
+			right[row] = err == nil && pool.Margin(row, theta) > 0
+		}
+		return right, err
+	}, nil
+}
+
+// kernelMachines returns kernel machines at the points of a Sobol sequence, and what trains and
+// tests one of them. All share the squared distances of the records.
+func kernelMachines(ctx context.Context, parts *dataset.Parts, n int) (*machines, func(context.Context, int) ([]bool, error), error) {
+	m := &machines{
+		places: sobol(n),
+		description: fmt.Sprintf("%d support vector machines with the kernel exp(−‖x − x′‖²/γ²), (C, γ²) from a Sobol sequence, C from %g to %g and γ² from %g to %g on logarithmic scales (the paper does not say its ranges)",
+			n, leastCost, mostCost, leastWidth, mostWidth),
+	}
+	rows := parts.Train.Rows
+	among, labels := make([]float64, rows*rows), make([]float64, rows)
+	toTest := make([]float32, parts.Test.Rows*rows)
+	group, ctx := errgroup.WithContext(ctx)
+	workers := runtime.GOMAXPROCS(0)
+	for w := range workers {
+		group.Go(func() error {
+			d, row := newDistances(parts.Train), make([]float64, rows)
+			for i := w; i < rows && ctx.Err() == nil; i += workers {
+				d.from(among[i*rows:(i+1)*rows], parts.Train, i)
+				labels[i] = float64(parts.Train.Labels[i])
+			}
+			for i := w; i < parts.Test.Rows && ctx.Err() == nil; i += workers {
+				d.from(row, parts.Test, i)
+				for j, square := range row {
+					toTest[i*rows+j] = float32(square)
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	return m, func(ctx context.Context, i int) ([]bool, error) {
+		cost, width := scaled(leastCost, mostCost, m.places[i][0]), scaled(leastWidth, mostWidth, m.places[i][1])
+		trained, err := trainSVM(ctx, among, labels, cost, width, stoppingTolerance)
+		if err != nil {
+			return nil, err
+		}
+		right, squares := make([]bool, parts.Test.Rows), make([]float64, rows)
+		for row := range right {
+			for j := range squares {
+				squares[j] = float64(toTest[row*rows+j])
+			}
+			right[row] = trained.decide(squares)*float64(parts.Test.Labels[row]) > 0
+		}
+		return right, ctx.Err()
+	}, nil
+}
+
+// scaled returns a value on a logarithmic scale.
+func scaled(least, most, share float64) float64 { return least * math.Pow(most/least, share) }
+
 // kernel is k_2, the Matérn kernel with ν = 5/2.
-func kernel(all []machine.Candidate) *mat.SymDense {
-	k := mat.NewSymDense(len(all), nil)
-	for i, a := range all {
-		for j := i; j < len(all); j++ {
-			r := math.Sqrt(5) * math.Hypot(a.X-all[j].X, a.Y-all[j].Y) / lengthScale
+func kernel(places [][2]float64) *mat.SymDense {
+	k := mat.NewSymDense(len(places), nil)
+	for i, a := range places {
+		for j := i; j < len(places); j++ {
+			r := math.Sqrt(5) * math.Hypot(a[0]-places[j][0], a[1]-places[j][1]) / lengthScale
 			k.SetSym(i, j, (1+r+r*r/3)*math.Exp(-r))
 		}
 	}
@@ -176,14 +287,23 @@ func accuracies(right [][]bool, records []int) []float64 {
 	return a
 }
 
-// estimate draws pairs of validation sets of a size, and estimates k_1 from them.
-func (r *results) estimate(rng *rand.Rand, right [][]bool, size int) error {
-	n := r.experiment.Pairs
+// estimate draws pairs of validation sets of a size, and estimates k_1 from them. The second set of a
+// pair has a record more or less, as in the paper's experiment, or for linear machines another one.
+func (r *results) estimate(rng *rand.Rand, size int) error {
+	n, right := r.experiment.Pairs, r.machines.right
 	first, second := mat.NewDense(n, len(right), nil), mat.NewDense(n, len(right), nil)
 	for p := range n {
 		drawn := sample(rng, len(right[0]), size+1)
+		neighbour := drawn[1:] // the first record replaced by the last
+		switch {
+		case r.experiment.Linear:
+		case rng.IntN(2) == 0:
+			neighbour = drawn // with the last
+		default:
+			neighbour = drawn[1:size] // without the first
+		}
 		first.SetRow(p, accuracies(right, drawn[:size]))
-		second.SetRow(p, accuracies(right, drawn[1:])) // the first record replaced by the last
+		second.SetRow(p, accuracies(right, neighbour))
 	}
 	_, deviation := bayesopt.Standardise(first, second)
 	for _, noise := range noises {
