@@ -47,8 +47,9 @@ func (c *svgCanvas) finish() ([]byte, error) {
 	for i, anchor := range c.anchors {
 		fmt.Fprintf(&out, `<text text-anchor="%s" %s`, anchor, parts[i+1])
 	}
+	picture := bytes.ReplaceAll(out.Bytes(), []byte("data:image/jpg;"), []byte("data:image/png;")) // what it is
 	// Fonts with the same metrics replace the font if it is missing.
-	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:"+fontFamilies+";")), nil
+	return bytes.ReplaceAll(picture, []byte("font-family:Liberation Sans;"), []byte("font-family:"+fontFamilies+";")), nil
 }
 
 // anchored is the text handler of all styles: it tells an SVG canvas how a text is aligned.

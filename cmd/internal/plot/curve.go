@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -25,18 +26,20 @@ type Curve struct {
 
 // Save writes the curve to a file, whose extension tells the format. The file is replaced
 // only by a complete one.
-func (c *Curve) Save(path string) error { return save(c, path) }
+func (c *Curve) Save(path string) error { return save(alone{c}, path) }
 
 // Render writes the curve as "svg" or "png", the latter with 192 dots per inch.
-func (c *Curve) Render(w io.Writer, format string) error { return render(c, w, format) }
+func (c *Curve) Render(w io.Writer, format string) error { return render(alone{c}, w, format) }
 
-// draw draws the whole picture.
-func (c *Curve) draw(canvas draw.Canvas) {
-	canvas = blank(canvas)
+// head implements Panel.
+func (c *Curve) head() *head { return &head{title: c.Title, subtitle: c.Subtitle} }
+
+// drawPanel implements Panel.
+func (c *Curve) drawPanel(canvas draw.Canvas, size font.Length) {
 	p := newPlot(Axis{Label: c.X.Label}, Axis{Label: c.Y.Label})
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = c.extent()
 	p.Add(c)
-	canvas.Max.Y = writeHeading(&canvas, p.DataCanvas(canvas).Min.X, c.Title, c.Subtitle)
+	c.head().write(&canvas, p.DataCanvas(canvas).Min.X, size)
 	p.Draw(canvas)
 }
 

@@ -2,11 +2,12 @@ package plot
 
 import (
 	"image/color"
+	"io"
 	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -19,15 +20,30 @@ type Curves struct {
 	Subtitle []string
 	// X and Y label the axes.
 	X, Y string
+	// LogX and LogY ask for logarithmic axes, which have no place for values that are not positive.
+	LogX, LogY bool
+	// Rising says that the quantity rises from 0, as a hypervolume over the course of a study: the view
+	// leaves out the steep beginning, which is the first tenth of the places, and never goes below 0.
+	Rising bool
 	// Curves in the order of the legend.
 	Curves []Series
+	// Levels are constants to compare with.
+	Levels []Level
 }
 
 // Series is one function at increasing places X, with the band from Lower to Upper; all
-// are of one length. Where a value is not finite there is a gap.
+// are of one length, or the bounds nil for no band. Where a value is not finite there is a gap.
 type Series struct {
 	Name               string
 	X, Y, Lower, Upper []float64
+	// Steps says that a value holds up to the next place, so that the curve is a staircase.
+	Steps bool
+}
+
+// Level is a value of Y that does not depend on X, such as the error of the majority class.
+type Level struct {
+	Name string
+	Y    float64
 }
 
 // palette holds colours that people with any colour vision tell apart: the ones of Okabe
@@ -42,96 +58,195 @@ var palette = []color.NRGBA{
 	{R: 0x22, G: 0x22, B: 0x22, A: 0xff},
 }
 
-// Save writes the picture to a file as [Figure.Save] does.
-func (c *Curves) Save(path string) error { return save(c, path) }
+// dashes tell lines of one colour apart, when there are more lines than colours.
+var dashes = [][]vg.Length{nil, {6, 2}, {2, 2}}
 
-// draw draws the whole picture.
-func (c *Curves) draw(canvas draw.Canvas) {
-	canvas = blank(canvas)
-	p := newPlot(Axis{Label: c.X}, Axis{Label: c.Y})
-	c.setRanges(p)
-	p.Add(c)
-
-	left := p.DataCanvas(canvas).Min.X
-	top := writeHeading(&canvas, left, c.Title, c.Subtitle) - 2*lineGap
-	note := style(noteSize, ink, text.XLeft, text.YCenter)
-	for i, curve := range c.Curves {
-		canvas.StrokeLine2(draw.LineStyle{Color: palette[i%len(palette)], Width: frontWidth}, left, top, left+22, top)
-		canvas.FillText(note, vg.Point{X: left + 27, Y: top}, curve.Name)
-		left += 27 + fontSlack*note.Width(curve.Name) + 16
+// lineStyle is the style of the line of a number, from 0.
+func lineStyle(i int) draw.LineStyle {
+	return draw.LineStyle{
+		Color: palette[i%len(palette)], Width: frontWidth, Dashes: dashes[i/len(palette)%len(dashes)],
 	}
-	canvas.Max.Y = top - 4*lineGap
+}
+
+// levelStyle is the style of the level of a number, from 0.
+func levelStyle(i int) draw.LineStyle {
+	return draw.LineStyle{Color: grey, Width: 1, Dashes: [][]vg.Length{{5, 3}, {1, 2}, {8, 2, 1, 2}}[i%3]}
+}
+
+// Save writes the picture to a file as [Figure.Save] does.
+func (c *Curves) Save(path string) error { return save(alone{c}, path) }
+
+// Render writes the picture as [Figure.Render] does.
+func (c *Curves) Render(w io.Writer, format string) error { return render(alone{c}, w, format) }
+
+// head implements Panel.
+func (c *Curves) head() *head {
+	h := &head{title: c.Title, subtitle: c.Subtitle}
+	for i, curve := range c.Curves {
+		h.legend = append(h.legend, lineEntry(curve.Name, lineStyle(i)))
+	}
+	for i, level := range c.Levels {
+		h.legend = append(h.legend, lineEntry(level.Name, levelStyle(i)))
+	}
+	return h
+}
+
+// drawPanel implements Panel.
+func (c *Curves) drawPanel(canvas draw.Canvas, size font.Length) {
+	x, y := c.axes()
+	p := newPlot(x, y)
+	shownX, shownY := c.view()
+	setRange(&p.X, x, shownX)
+	setRange(&p.Y, y, shownY)
+	p.Add(c)
+	c.head().write(&canvas, p.DataCanvas(canvas).Min.X, size)
 	p.Draw(canvas)
 }
 
-// setRanges shows everything that is finite.
-func (c *Curves) setRanges(p *plot.Plot) {
-	x, y := [2]float64{math.Inf(1), math.Inf(-1)}, [2]float64{math.Inf(1), math.Inf(-1)}
-	extend := func(r *[2]float64, v float64) {
-		if !math.IsInf(v, 0) && !math.IsNaN(v) {
-			r[0], r[1] = min(r[0], v), max(r[1], v)
-		}
-	}
-	for _, curve := range c.Curves {
-		for i := range curve.X {
-			extend(&x, curve.X[i])
-			for _, v := range []float64{curve.Y[i], curve.Lower[i], curve.Upper[i]} {
-				extend(&y, v)
-			}
-		}
-	}
-	for _, r := range []*[2]float64{&x, &y} {
-		if !(r[0] < r[1]) { // nothing, or a single value
-			middle := r[0]
-			if math.IsInf(middle, 0) {
-				middle = 0
-			}
-			r[0], r[1] = middle-1, middle+1
-		}
-	}
-	pad := 0.04 * (y[1] - y[0])
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x[0], x[1], y[0]-pad, y[1]+pad
+func (c *Curves) axes() (x, y Axis) {
+	return Axis{Label: c.X, Log: c.LogX}, Axis{Label: c.Y, Log: c.LogY}
 }
 
-// Plot implements plot.Plotter: all bands, and the curves above them.
+// view returns what to show of the axes: all curves, and of the bands as much as leaves the curves a third of
+// the height.
+func (c *Curves) view() (xs, ys span) {
+	axisX, axisY := c.axes()
+	xs, ys = nothing, nothing
+	for i := range c.Curves {
+		c.Curves[i].each(axisX, func(_ int, x float64) { xs.add(x) })
+	}
+	first := xs.best
+	if c.Rising {
+		first += (xs.worst - xs.best) / 10
+	}
+	bands := nothing
+	for i := range c.Curves {
+		curve := &c.Curves[i]
+		curve.each(axisX, func(i int, x float64) {
+			if x >= first {
+				ys.add(axisY.cost(curve.Y[i]))
+				lower, upper := curve.band(i)
+				bands.add(axisY.cost(lower))
+				bands.add(axisY.cost(upper))
+			}
+		})
+	}
+	for _, level := range c.Levels {
+		ys.add(axisY.cost(level.Y))
+	}
+	if extent := ys.worst - ys.best; extent > 0 {
+		bands = span{max(bands.best, ys.best-extent), min(bands.worst, ys.worst+extent)}
+	}
+	if !ys.isEmpty() && !bands.isEmpty() {
+		ys = span{min(ys.best, bands.best), max(ys.worst, bands.worst)}
+	}
+	xs, ys = xs.widened(0), ys.widened(0.04)
+	if c.Rising && !c.LogY {
+		ys.best = max(0, ys.best)
+	}
+	return xs, ys
+}
+
+// each calls use with all places that a curve has on an axis, in the unit of the axis.
+func (s *Series) each(axis Axis, use func(i int, x float64)) {
+	for i, value := range s.X {
+		if x := axis.cost(value); !math.IsNaN(x) {
+			use(i, x)
+		}
+	}
+}
+
+// band returns the bounds at a place; without a band they are the value.
+func (s *Series) band(i int) (lower, upper float64) {
+	if s.Lower == nil || s.Upper == nil {
+		return s.Y[i], s.Y[i]
+	}
+	return s.Lower[i], s.Upper[i]
+}
+
+// Plot implements plot.Plotter: all bands, and the curves and levels above them.
 func (c *Curves) Plot(canvas draw.Canvas, p *plot.Plot) {
 	trX, trY := p.Transforms(&canvas)
-	line := func(curve *Series, y []float64, from, to int) []vg.Point {
-		points := make([]vg.Point, 0, to-from)
-		for i := from; i < to; i++ {
-			points = append(points, vg.Point{X: trX(curve.X[i]), Y: trY(y[i])})
-		}
-		return points
-	}
+	axisX, axisY := c.axes()
+	_, shown := c.view()
 	for k := range c.Curves {
 		curve := &c.Curves[k]
-		tint := palette[k%len(palette)]
-		tint.A = 0x28
-		curve.pieces(func(from, to int) {
-			band := line(curve, curve.Upper, from, to)
-			lower := line(curve, curve.Lower, from, to)
-			slices.Reverse(lower)
-			band = append(band, lower...)
-			canvas.FillPolygon(tint, canvas.ClipPolygonXY(band))
+		if curve.Lower == nil || curve.Upper == nil {
+			continue
+		}
+		curve.pieces(axisX, axisY, func(from, to int) {
+			// A bound without a place on the axis is beyond it.
+			bound := func(values []float64, otherwise float64) []vg.Point {
+				return curve.line(from, to, trX, func(i int) vg.Length {
+					if math.IsNaN(axisY.cost(values[i])) {
+						return trY(axisY.value(otherwise))
+					}
+					return trY(values[i])
+				})
+			}
+			fillBand(&canvas, palette[k%len(palette)], bound(curve.Lower, shown.best), bound(curve.Upper, shown.worst))
 		})
 	}
+	for i, level := range c.Levels {
+		drawLevel(&canvas, p, axisY, i, level)
+	}
 	for k := range c.Curves {
 		curve := &c.Curves[k]
-		curve.pieces(func(from, to int) {
-			canvas.StrokeLines(draw.LineStyle{Color: palette[k%len(palette)], Width: frontWidth},
-				canvas.ClipLinesXY(line(curve, curve.Y, from, to))...)
+		curve.pieces(axisX, axisY, func(from, to int) {
+			line := curve.line(from, to, trX, func(i int) vg.Length { return trY(curve.Y[i]) })
+			canvas.StrokeLines(lineStyle(k), canvas.ClipLinesXY(line)...)
 		})
 	}
 }
 
-// pieces calls draw with the bounds of every piece of at least two places where all
-// values are finite.
-func (c *Series) pieces(draw func(from, to int)) {
+// drawLevel draws a level if it has a place in the view.
+func drawLevel(c *draw.Canvas, p *plot.Plot, axis Axis, i int, level Level) {
+	if math.IsNaN(axis.cost(level.Y)) {
+		return
+	}
+	_, trY := p.Transforms(c)
+	if y := trY(level.Y); c.ContainsY(y) {
+		c.StrokeLine2(levelStyle(i), c.Min.X, y, c.Max.X, y)
+	}
+}
+
+// fillBand fills what is between two lines, faintly, so that curves within other bands are seen, and draws
+// its edges.
+func fillBand(c *draw.Canvas, tint color.NRGBA, lower, upper []vg.Point) {
+	tint.A = 0x60
+	for _, edge := range [][]vg.Point{lower, upper} {
+		c.StrokeLines(draw.LineStyle{Color: tint, Width: 0.5}, c.ClipLinesXY(edge)...)
+	}
+	tint.A = 0x1c
+	band := slices.Clone(lower)
+	slices.Reverse(band)
+	c.FillPolygon(tint, c.ClipPolygonXY(append(band, upper...)))
+}
+
+// line returns the corners of a piece of a curve.
+func (s *Series) line(from, to int, x func(float64) vg.Length, y func(i int) vg.Length) []vg.Point {
+	var points []vg.Point
+	for i := from; i < to; i++ {
+		at := vg.Point{X: x(s.X[i]), Y: y(i)}
+		if s.Steps && i > from {
+			points = append(points, vg.Point{X: at.X, Y: points[len(points)-1].Y})
+		}
+		points = append(points, at)
+	}
+	return points
+}
+
+// pieces calls draw with the bounds of every piece of at least two places that are on the axes. On a linear
+// axis, the band's bounds must be, too.
+func (s *Series) pieces(x, y Axis, draw func(from, to int)) {
 	from := 0
-	for i := 0; i <= len(c.X); i++ {
+	for i := 0; i <= len(s.X); i++ {
 		sum := math.NaN() // beyond the end
-		if i < len(c.X) {
-			sum = c.X[i] + c.Y[i] + c.Lower[i] + c.Upper[i]
+		if i < len(s.X) {
+			sum = x.cost(s.X[i]) + y.cost(s.Y[i])
+			if lower, upper := s.band(i); !y.Log {
+				sum += y.cost(lower) + y.cost(upper)
+			}
 		}
 		if !math.IsNaN(sum) && !math.IsInf(sum, 0) {
 			continue

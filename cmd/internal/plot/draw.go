@@ -5,10 +5,9 @@ import (
 	"image/color"
 	"math"
 	"slices"
-	"strings"
 
-	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -40,14 +39,8 @@ func (f *Figure) scene() *scene {
 			s.front = append(s.front, at)
 		}
 	}
-	slices.SortFunc(s.front, func(a, b step) int { return slices.Compare([]float64{a.x, a.y}, []float64{b.x, b.y}) })
 	// A point that an earlier one covers, in a front of more than two objectives, is no step.
-	lowest := math.Inf(1)
-	s.front = slices.DeleteFunc(s.front, func(p step) bool {
-		covered := p.y >= lowest
-		lowest = min(lowest, p.y)
-		return covered
-	})
+	s.front = steps(s.front, func(p step) position { return p.position })
 
 	var xs, ys, frontXs, frontYs []float64
 	for _, p := range s.front {
@@ -78,67 +71,48 @@ func (f *Figure) scene() *scene {
 	return s
 }
 
-// draw draws the whole figure.
-func (f *Figure) draw(c draw.Canvas) {
-	c = blank(c)
+// drawPanel implements Panel.
+func (f *Figure) drawPanel(c draw.Canvas, size font.Length) {
 	s := f.scene()
 	p := newPlot(f.X, f.Y)
 	setRange(&p.X, f.X, s.x)
 	setRange(&p.Y, f.Y, s.y)
 	p.Add(s)
-
-	left := p.DataCanvas(c).Min.X
-	top := writeHeading(&c, left, f.Title, f.Subtitle)
-	s.drawLegend(&c, left, top)
-	top -= 4 * lineGap
-
-	c.Max.Y = top
+	f.head().write(&c, p.DataCanvas(c).Min.X, size)
 	p.Draw(c)
-	if s.hidden > 0 {
-		c.FillText(style(noteSize, grey, text.XRight, text.YBottom), vg.Point{X: c.Max.X, Y: c.Min.Y},
-			fmt.Sprintf("%d of %d points beyond the axes", s.hidden, len(s.Points)))
-	}
 }
 
-// blank makes a canvas white, and returns it without its margins.
-func blank(c draw.Canvas) draw.Canvas {
-	c.SetColor(color.White)
-	c.Fill(c.Path())
-	return draw.Crop(c, margin, -margin, margin, -margin)
-}
-
-// writeHeading writes the title and the lines below it, from where the axis starts, and
-// returns the height at which what follows begins.
-func writeHeading(c *draw.Canvas, left vg.Length, title string, subtitle []string) vg.Length {
-	top := c.Max.Y
-	write := func(style draw.TextStyle, text string) {
-		for _, line := range wrap(style, text, (c.Max.X-left)/fontSlack) {
-			c.FillText(style, vg.Point{X: left, Y: top}, line)
-			top -= style.FontExtents().Height + lineGap
-		}
+// head implements Panel.
+func (f *Figure) head() *head {
+	blue := lineEntry(f.FrontName, draw.LineStyle{Color: frontBlue, Width: frontWidth})
+	line := blue.symbol
+	blue.symbol = func(c *draw.Canvas, at vg.Point) {
+		line(c, at)
+		c.SetColor(frontBlue)
+		c.Fill(circles([]vg.Point{at}, frontSize))
 	}
-	bold := style(titleSize, ink, text.XLeft, text.YTop)
-	bold.Font.Weight = xfont.WeightBold
-	write(bold, title)
-	for _, line := range subtitle {
-		write(style(noteSize, grey, text.XLeft, text.YTop), line)
+	h := &head{title: f.Title, subtitle: f.Subtitle, legend: []entry{blue}}
+	if slices.ContainsFunc(f.Front, func(p FrontPoint) bool { return p.Lower != p.Upper }) {
+		h.legend = append(h.legend, entry{"90 % interval", 8, func(c *draw.Canvas, at vg.Point) {
+			c.StrokeLine2(draw.LineStyle{Color: spread, Width: 1}, at.X, at.Y-5, at.X, at.Y+5)
+		}})
 	}
-	return top - 2*lineGap
-}
-
-// wrap breaks a text between words into lines of at most a width.
-func wrap(style draw.TextStyle, text string, width vg.Length) []string {
-	lines := []string{""}
-	for word := range strings.FieldsSeq(text) {
-		last := &lines[len(lines)-1]
-		switch joined := strings.TrimSpace(*last + " " + word); {
-		case *last != "" && style.Width(joined) > width:
-			lines = append(lines, word)
-		default:
-			*last = joined
-		}
+	minor := slices.ContainsFunc(f.Points, func(p Point) bool { return p.Minor })
+	label := "trial"
+	if minor {
+		label = "trial, end of the run"
 	}
-	return lines
+	h.legend = append(h.legend, dotEntry(label, finals))
+	if minor {
+		h.legend = append(h.legend, entry{"on the way", 4, func(c *draw.Canvas, at vg.Point) {
+			c.SetColor(minors)
+			c.Fill(squares([]vg.Point{at}, 1.5*minorSize))
+		}})
+	}
+	if s := f.scene(); s.hidden > 0 {
+		h.legend = append(h.legend, entry{label: fmt.Sprintf("%d of %d points beyond the axes", s.hidden, len(f.Points))})
+	}
+	return h
 }
 
 // setRange sets the limits of an axis.
@@ -147,49 +121,12 @@ func setRange(to *plot.Axis, axis Axis, shown span) {
 	to.Min, to.Max = min(lo, hi), max(lo, hi)
 }
 
-// drawLegend draws the legend as one line, centred at the height y.
-func (s *scene) drawLegend(c *draw.Canvas, x, y vg.Length) {
-	note := style(noteSize, ink, text.XLeft, text.YCenter)
-	entry := func(symbolWidth vg.Length, label string, symbol func(vg.Point)) {
-		symbol(vg.Point{X: x + symbolWidth/2, Y: y})
-		c.FillText(note, vg.Point{X: x + symbolWidth + 5, Y: y}, label)
-		x += symbolWidth + 5 + fontSlack*note.Width(label) + 16
-	}
-	entry(22, s.FrontName, func(at vg.Point) {
-		c.StrokeLine2(draw.LineStyle{Color: frontBlue, Width: frontWidth}, at.X-11, at.Y, at.X+11, at.Y)
-		c.SetColor(frontBlue)
-		c.Fill(circles([]vg.Point{at}, frontSize))
-	})
-	if slices.ContainsFunc(s.Front, func(p FrontPoint) bool { return p.Lower != p.Upper }) {
-		entry(8, "90 % interval", func(at vg.Point) {
-			c.StrokeLine2(draw.LineStyle{Color: spread, Width: 1}, at.X, at.Y-5, at.X, at.Y+5)
-		})
-	}
-	minor := slices.ContainsFunc(s.Points, func(p Point) bool { return p.Minor })
-	label := "trial"
-	if minor {
-		label = "trial, end of the run"
-	}
-	entry(2*finalSize, label, func(at vg.Point) {
-		c.SetColor(finals)
-		c.Fill(circles([]vg.Point{at}, finalSize))
-	})
-	if minor {
-		entry(4, "on the way", func(at vg.Point) {
-			c.SetColor(minors)
-			c.Fill(squares([]vg.Point{at}, 1.5*minorSize))
-		})
-	}
-}
-
 // Plot implements plot.Plotter: it draws all data.
 func (s *scene) Plot(c draw.Canvas, p *plot.Plot) {
 	trX, trY := p.Transforms(&c)
 	// Costs beyond the view are drawn just outside of it, where they are clipped.
 	at := func(q position) vg.Point {
-		x := min(max(q.x, 2*s.x.best-s.x.worst), 2*s.x.worst-s.x.best)
-		y := min(max(q.y, 2*s.y.best-s.y.worst), 2*s.y.worst-s.y.best)
-		return vg.Point{X: trX(s.X.value(x)), Y: trY(s.Y.value(y))}
+		return vg.Point{X: trX(s.X.value(s.x.near(q.x))), Y: trY(s.Y.value(s.y.near(q.y)))}
 	}
 	s.drawRegion(&c, at)
 	s.drawPoints(&c, at)
@@ -292,20 +229,11 @@ func (s *scene) drawBox(c *draw.Canvas, at func(position) vg.Point) {
 
 // drawFront draws the staircase, its points and their intervals.
 func (s *scene) drawFront(c *draw.Canvas, at func(position) vg.Point) {
-	if len(s.front) == 0 {
-		return
-	}
-	// From a point on, its y is reached at every worse x, up to the next point.
-	staircase := []vg.Point{at(position{s.front[0].x, s.y.worst})}
-	previous := s.front[0].y
+	var front []position
 	var places []vg.Point
-	for i, p := range s.front {
-		if i > 0 {
-			staircase = append(staircase, at(position{p.x, previous}))
-		}
+	for _, p := range s.front {
+		front = append(front, p.position)
 		place := at(p.position)
-		staircase = append(staircase, place)
-		previous = p.y
 		if !c.Contains(place) {
 			continue
 		}
@@ -315,8 +243,11 @@ func (s *scene) drawFront(c *draw.Canvas, at func(position) vg.Point) {
 			c.StrokeLines(draw.LineStyle{Color: spread, Width: 1}, interval...)
 		}
 	}
-	staircase = append(staircase, at(position{s.x.worst, previous}))
-	c.StrokeLines(draw.LineStyle{Color: frontBlue, Width: frontWidth}, c.ClipLinesXY(staircase)...)
+	var line []vg.Point
+	for _, corner := range staircase(front, s.x, s.y) {
+		line = append(line, at(corner))
+	}
+	c.StrokeLines(draw.LineStyle{Color: frontBlue, Width: frontWidth}, c.ClipLinesXY(line)...)
 	c.SetColor(color.White)
 	c.Fill(circles(places, frontSize+0.8))
 	c.SetColor(frontBlue)

@@ -3,6 +3,7 @@ package plot
 import (
 	"bytes"
 	"fmt"
+	"image/color"
 	"io"
 	"os"
 	"path/filepath"
@@ -77,13 +78,16 @@ func formatOf(path string) (string, error) {
 
 // Save writes the figure to a file, whose extension tells the format. The file is
 // replaced only by a complete one.
-func (f *Figure) Save(path string) error { return save(f, path) }
+func (f *Figure) Save(path string) error { return save(alone{f}, path) }
 
 // Render writes the figure as "svg" or "png", the latter with 192 dots per inch.
-func (f *Figure) Render(w io.Writer, format string) error { return render(f, w, format) }
+func (f *Figure) Render(w io.Writer, format string) error { return render(alone{f}, w, format) }
 
 // drawing is what can be drawn.
-type drawing interface{ draw(c draw.Canvas) }
+type drawing interface {
+	size() (width, height vg.Length)
+	draw(c draw.Canvas)
+}
 
 // save writes a drawing to a file.
 func save(d drawing, path string) error {
@@ -98,12 +102,18 @@ func save(d drawing, path string) error {
 	return os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // a picture is no secret
 }
 
-// render writes a drawing in a format.
+// render writes a drawing on white in a format.
 func render(d drawing, w io.Writer, format string) error {
+	width, height := d.size()
+	paint := func(c draw.Canvas) {
+		c.SetColor(color.White)
+		c.Fill(c.Path())
+		d.draw(c)
+	}
 	switch format {
 	case "svg":
 		canvas := &svgCanvas{Canvas: vgsvg.New(width, height)}
-		d.draw(draw.New(canvas))
+		paint(draw.New(canvas))
 		picture, err := canvas.finish()
 		if err != nil {
 			return err
@@ -112,7 +122,7 @@ func render(d drawing, w io.Writer, format string) error {
 		return err
 	case "png":
 		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dotsPerInch))
-		d.draw(draw.New(canvas))
+		paint(draw.New(canvas))
 		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 		return err
 	default:
@@ -120,9 +130,9 @@ func render(d drawing, w io.Writer, format string) error {
 	}
 }
 
-// Size of a figure.
+// Size of a picture with a head of the usual height.
 const (
-	width       = 7.2 * vg.Inch
-	height      = 4.8 * vg.Inch
+	usualWidth  = 7.2 * vg.Inch
+	usualHeight = 4.8 * vg.Inch
 	dotsPerInch = 192
 )

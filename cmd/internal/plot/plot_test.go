@@ -406,7 +406,7 @@ func TestCurves(t *testing.T) {
 	}
 	gaps := Series{X: make([]float64, 6), Y: []float64{nan, 1, 2, inf, 3, 4}, Lower: make([]float64, 6), Upper: make([]float64, 6)}
 	var pieces [][2]int
-	gaps.pieces(func(from, to int) { pieces = append(pieces, [2]int{from, to}) })
+	gaps.pieces(Axis{}, Axis{}, func(from, to int) { pieces = append(pieces, [2]int{from, to}) })
 	if !slices.Equal(pieces, [][2]int{{1, 3}, {4, 6}}) {
 		t.Errorf("pieces %v", pieces)
 	}

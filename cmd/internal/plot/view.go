@@ -80,3 +80,33 @@ func view(front, points []float64, reference float64) span {
 func finite(costs []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(costs), math.IsNaN)
 }
+
+// nothing is a span that contains nothing.
+var nothing = span{math.Inf(1), math.Inf(-1)}
+
+// add widens a span to contain a cost, which may be NaN for none.
+func (s *span) add(cost float64) {
+	if !math.IsNaN(cost) {
+		s.best, s.worst = min(s.best, cost), max(s.worst, cost)
+	}
+}
+
+func (s span) isEmpty() bool { return s.best > s.worst }
+
+// widened returns a span with room on both sides, as a fraction of its extent; and one of an extent for a span
+// that has none.
+func (s span) widened(pad float64) span {
+	if s.isEmpty() {
+		s = span{0, 0}
+	}
+	extent := s.worst - s.best
+	if extent == 0 {
+		return span{s.best - 1, s.worst + 1}
+	}
+	return span{s.best - pad*extent, s.worst + pad*extent}
+}
+
+// near returns a cost, or one just outside of the span if it is far beyond it, where it is clipped.
+func (s span) near(cost float64) float64 {
+	return min(max(cost, 2*s.best-s.worst), 2*s.worst-s.best)
+}
