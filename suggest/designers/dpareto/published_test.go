@@ -22,14 +22,19 @@ import (
 
 // publishedRun is testdata/published.json.
 type publishedRun struct {
-	Inputs                          [][]float64
-	Privacy, Utility                []float64
-	PrivacyProcess                  publishedProcess `json:"privacy_process"`
-	UtilityProcess                  publishedProcess `json:"utility_process"`
-	Front                           [][]float64
-	Reference                       []float64
-	Proposal, Means, Variances      []float64
-	Improvement, Probability, HVPoI float64
+	Inputs         [][]float64      `json:"inputs"`
+	Privacy        []float64        `json:"privacy"`
+	Utility        []float64        `json:"utility"`
+	PrivacyProcess publishedProcess `json:"privacy_process"`
+	UtilityProcess publishedProcess `json:"utility_process"`
+	Front          [][]float64      `json:"front"`
+	Reference      []float64        `json:"reference"`
+	Proposal       []float64        `json:"proposal"`
+	Means          []float64        `json:"means"`
+	Variances      []float64        `json:"variances"`
+	Improvement    float64          `json:"improvement"`
+	Probability    float64          `json:"probability"`
+	HVPoI          float64          `json:"hvpoi"`
 }
 
 type publishedProcess struct {
