@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/outputperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
@@ -62,6 +66,45 @@ func TestSparseVector(t *testing.T) {
 		}
 		if got := sparsevector.ExpectedError(c.cutoff, c.scale); math.Abs(got-c.error) > 3*0.13/math.Sqrt(20_000)+5e-5 {
 			t.Errorf("error(%d, %g) = %.4f, published %.4f", c.cutoff, c.scale, got, c.error)
+		}
+	}
+}
+
+// ε of the logistic regression is what the published code computes, to the digits that are known.
+func TestPublishedEpsilon(t *testing.T) {
+	parts := &dataset.Parts{Train: dataset.Generated(30956, 1), Test: dataset.Generated(10, 2)}
+	made, err := outputperturbation.New(parts, outputperturbation.Options{Projection: outputperturbation.PublishedProjection})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &regression{trainer: made}
+	for _, c := range publishedEpsilons {
+		if got, err := r.epsilon(c.gamma, c.sigma); err != nil || math.Abs(got/c.epsilon-1) > 1e-7 {
+			t.Errorf("ε(%g, %g) = %.12g, published %.12g (%v)", c.gamma, c.sigma, got, c.epsilon, err)
+		}
+	}
+}
+
+// The maps keep values where they belong, and differences are root mean squares.
+func TestMaps(t *testing.T) {
+	l := &landscape{ys: []float64{1, 2}, grid: [][]observation{{{epsilon: 1, error: 3}}, {{epsilon: 10, error: 4}}}}
+	if diff := cmp.Diff([][]float64{{0}, {1}}, log10(l.values(epsilonOf))); diff != "" {
+		t.Errorf("log10 ε (-want +got):\n%s", diff)
+	}
+	if got, want := difference(l.values(errorOf), [][]float64{{0}, {0}}, false), math.Sqrt(12.5); math.Abs(got-want) > 1e-12 {
+		t.Errorf("difference %g, want %g", got, want)
+	}
+	if got := difference(l.values(epsilonOf), [][]float64{{math.E}, {10 * math.E}}, true); math.Abs(got-1) > 1e-12 {
+		t.Errorf("difference of logarithms %g, want 1", got)
+	}
+	front := nonDominated([]observation{{epsilon: 3, error: 1}, {epsilon: 1, error: 2}, {epsilon: 3, error: 2}})
+	if len(front) != 2 || front[0].epsilon != 1 || front[1].error != 1 {
+		t.Errorf("front %+v", front)
+	}
+	values := geometric(1e-4, 1, 5)
+	for i, want := range []float64{1e-4, 1e-3, 1e-2, 1e-1, 1} {
+		if math.Abs(values[i]/want-1) > 1e-12 {
+			t.Errorf("value %d is %g, want %g", i, values[i], want)
 		}
 	}
 }

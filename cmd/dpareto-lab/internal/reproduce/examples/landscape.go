@@ -22,10 +22,19 @@ type observation struct {
 	standardError  float64 // of the error
 }
 
+// Columns of tables; the first two are names of the objectives.
+const (
+	columnEpsilon       = "epsilon"
+	columnError         = "error"
+	columnStandardError = "standard_error"
+)
+
 // landscape are the oracles of an example over its two parameters.
 type landscape struct {
 	name       string
 	errorLabel string
+	frontName  string
+	published  string       // what the paper says of the search
 	space      *space.Space // of x and y
 	objectives []suggest.Objective
 	runs       int
@@ -87,7 +96,7 @@ type search struct {
 
 // search evaluates initial points, fits the model and maximises the acquisition.
 func (l *landscape) search(ctx context.Context, seed uint64) (*search, error) {
-	rng := rand.New(rand.NewPCG(seed, 0x6578616d706c6573)) //nolint:gosec // drawn points protect nothing
+	rng := rand.New(rand.NewPCG(seed, 0x6578616d706c6573))
 	s := new(search)
 	h := new(suggest.History)
 	tried := make(space.Set)

@@ -77,14 +77,15 @@ func (e *Experiment) logistic(ctx context.Context, p *progress) (*landscape, err
 		return nil, err
 	}
 	l := &landscape{
-		name: "private logistic regression on Adult", errorLabel: "classification error", runs: e.Runs,
+		name: "private logistic regression on Adult", errorLabel: "classification error", runs: e.Runs, frontName: "front of the grid",
+		published: "The paper's next point has a low ε and a low error, at the upper left of the front. The published code of this figure took ε, the error, γ and σ as they are; the paper finds its processes still learning where γ and σ are small, so where ε is large.",
 		space: &space.Space{Parameters: []space.Parameter{
 			{Name: "γ", Kind: space.Double, Min: 1e-4, Max: 1, Scale: space.Log},
 			{Name: "σ", Kind: space.Double, Min: 0.1, Max: 10, Scale: space.Log},
 		}},
 		objectives: []suggest.Objective{
-			{Name: "epsilon", Goal: suggest.Minimize, Transform: suggest.Log, Reference: 10, Floor: 1e-6},
-			{Name: "error", Goal: suggest.Minimize, Transform: suggest.Logit, Reference: 1, SampleSize: float64(parts.Test.Rows)},
+			{Name: columnEpsilon, Goal: suggest.Minimize, Transform: suggest.Log, Reference: 10, Floor: 1e-6},
+			{Name: columnError, Goal: suggest.Minimize, Transform: suggest.Logit, Reference: 1, SampleSize: float64(parts.Test.Rows)},
 		},
 		xs: geometric(1e-4, 1, e.Side), ys: geometric(0.1, 10, e.Side),
 		notes: []string{
@@ -129,7 +130,7 @@ func (e *Experiment) logistic(ctx context.Context, p *progress) (*landscape, err
 
 // checks compares ε and errors with published numbers.
 func (r *regression) checks(ctx context.Context, p *progress) ([]output.Section, error) {
-	bounds := &output.Table{Columns: []string{"gamma", "sigma", "epsilon", "published_epsilon"}}
+	bounds := &output.Table{Columns: []string{"gamma", "sigma", columnEpsilon, "published_epsilon"}}
 	for _, c := range publishedEpsilons {
 		epsilon, err := r.epsilon(c.gamma, c.sigma)
 		if err != nil {
@@ -137,7 +138,7 @@ func (r *regression) checks(ctx context.Context, p *progress) ([]output.Section,
 		}
 		bounds.Rows = append(bounds.Rows, []any{c.gamma, c.sigma, output.Bound(epsilon), c.epsilon})
 	}
-	errs := &output.Table{Columns: []string{"gamma", "sigma", "error", "standard_error", "published_code"}}
+	errs := &output.Table{Columns: []string{"gamma", "sigma", columnError, columnStandardError, "published_code"}}
 	for k, row := range publishedErrors {
 		measured, err := r.sweep(ctx, row.gamma, publishedSigmas[:], agent.TrialSeed(r.seed, int64(k), 3))
 		if err != nil {

@@ -65,7 +65,7 @@ var frontOfFigure1 = []struct{ epsilon, error float64 }{
 
 // publishedFront compares the front of the logistic regression with Figure 1.
 func publishedFront(front []observation) output.Section {
-	t := &output.Table{Columns: []string{"epsilon_at_most", "error", "standard_error", "read_from_figure"}}
+	t := &output.Table{Columns: []string{"epsilon_at_most", columnError, columnStandardError, "read_from_figure"}}
 	for _, c := range frontOfFigure1 {
 		row := []any{c.epsilon, nil, nil, c.error}
 		for _, o := range front { // by increasing ε and falling error

@@ -63,26 +63,34 @@ func points(all []observation) []plot.Point {
 	return out
 }
 
+// frontRows is the number of points of a front that are listed, at most.
+const frontRows = 24
+
 // addOracles adds the figure of the oracles: Figure 1 or 2.
 func (l *landscape) addOracles(result *reproduce.Result, figure int) {
-	t := &output.Table{Columns: []string{"epsilon", "error", "standard_error", l.space.Parameters[0].Name, l.space.Parameters[1].Name}}
-	for _, o := range l.front {
+	t := &output.Table{Columns: []string{columnEpsilon, columnError, columnStandardError, l.space.Parameters[0].Name, l.space.Parameters[1].Name}}
+	step := max(1, (len(l.front)+frontRows-1)/frontRows)
+	for i, o := range l.front {
+		if i%step != 0 {
+			continue
+		}
 		t.Rows = append(t.Rows, []any{output.Bound(o.epsilon), o.error, o.standardError, o.x, o.y})
 	}
 	l.checks[0].Notes = append(l.checks[0].Notes, l.notes...)
 	result.Report.Sections = append(result.Report.Sections, l.checks...)
 	result.Report.Sections = append(result.Report.Sections, output.Section{
-		Name: fmt.Sprintf("figure%d_configurations", figure), Title: fmt.Sprintf("Figure %d: the configurations of the front", figure), Table: t,
+		Name: fmt.Sprintf("figure%d_configurations", figure), Title: fmt.Sprintf("Figure %d: configurations of the front", figure), Table: t,
+		Notes: []string{fmt.Sprintf("%d of the %d configurations of the front.", len(t.Rows), len(l.front))},
 	})
 	x, y := l.objectiveAxes()
 	result.Figures = append(result.Figures, reproduce.Figure{
 		Name: fmt.Sprintf("figure%d", figure),
 		Picture: &plot.Panels{
-			Title: "The oracles and the exact front: " + l.name, Columns: 2,
+			Title: "The oracles and their front: " + l.name, Columns: 2,
 			Panels: []plot.Panel{
 				l.heatMap("Privacy", logEpsilon, log10(l.values(epsilonOf))),
 				l.heatMap("Utility", l.errorLabel, l.values(errorOf)),
-				&plot.Fronts{Title: "Pareto front", X: x, Y: y, Fronts: []plot.FrontSeries{{Name: "exact front", Front: points(l.front)}}},
+				&plot.Fronts{Title: "Pareto front", X: x, Y: y, Fronts: []plot.FrontSeries{{Name: l.frontName, Front: points(l.front)}}},
 				l.heatMap("Configurations of the front", l.errorLabel, l.values(errorOf), marks("on the front", plot.Rings, l.front)),
 			},
 		},
@@ -95,7 +103,7 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) {
 	before := nonDominated(s.points)
 	after := nonDominated(append(append([]observation(nil), s.points...), s.next))
 	x, y := l.space.Parameters[0].Name, l.space.Parameters[1].Name
-	next := &output.Table{Columns: []string{x, y, "predicted_epsilon", "epsilon", "predicted_error", "error", "standard_error", "hvpoi"}}
+	next := &output.Table{Columns: []string{x, y, "predicted_epsilon", columnEpsilon, "predicted_error", columnError, columnStandardError, "hvpoi"}}
 	predictions := s.suggestion.Predictions
 	next.Rows = append(next.Rows, []any{
 		s.next.x, s.next.y, predictions[0].Median, output.Bound(s.next.epsilon), predictions[1].Median, s.next.error, s.next.standardError, s.suggestion.Acquisition,
@@ -104,7 +112,7 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) {
 	for _, f := range []struct {
 		name  string
 		front []observation
-	}{{"exact", l.front}, {"initial points", before}, {"with the next point", after}} {
+	}{{l.frontName, l.front}, {"initial points", before}, {"with the next point", after}} {
 		fronts.Rows = append(fronts.Rows, []any{f.name, int64(len(f.front)), hypervolume(f.front)})
 	}
 	predicted := [][][]float64{s.predicted(0), s.predicted(1)}
@@ -113,7 +121,7 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) {
 			fmt.Sprintf("The maximum of HVPoI given %d different initial points (%d draws), with the acquisition of the published code: in units of log ε and logit error, below the reference that it estimates.", len(s.points), initialPoints),
 			fmt.Sprintf("Over the grid the posterior medians differ from the oracles by a factor of %s in ε and by %s in error (root mean squares).",
 				show.Number(math.Exp(difference(predicted[0], l.values(epsilonOf), true))), show.Number(difference(predicted[1], l.values(errorOf), false))),
-			"The Gaussian processes are of log ε and logit error, as the paper describes, over the parameters on their scales. The published code of this example took ε, the error and the parameters as they are; that is why the paper's surrogates are off where ε is large. It prints no numbers of these figures.",
+			"The Gaussian processes are of log ε and logit error, as the paper describes, over the parameters on their scales. " + l.published + " The paper prints no numbers of this figure.",
 		}},
 		output.Section{Name: fmt.Sprintf("figure%d_fronts", figure), Title: title + "fronts before and after", Table: fronts, Notes: []string{
 			"Hypervolumes within ε = 10 and an error of 1. Measured errors are means of a few runs: the luckiest can lie beyond the exact front.",
@@ -136,7 +144,7 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) {
 				l.heatMap("Posterior median of ε", logEpsilon, log10(predicted[0]), sampled),
 				l.heatMap("Posterior median of the error", l.errorLabel, predicted[1], sampled),
 				&plot.Fronts{Title: "Fronts", X: epsilon, Y: errors, Fronts: []plot.FrontSeries{
-					{Name: "exact front", Front: points(l.front)},
+					{Name: l.frontName, Front: points(l.front)},
 					{Name: "initial points", Front: points(before), Points: points(s.points)},
 					{Name: "with the next point", Front: points(after), Points: points([]observation{s.next})},
 				}},
