@@ -78,18 +78,17 @@ type Options struct {
 // reference, the logarithm of the probability of improvement decides. If
 // the model fails, the suggestion is a quasi-random configuration.
 //
-// With Published, all of this is in the transformed units (log ε, logit error) of the
-// surrogates, and the reference is not the problem's. It is estimated from the front P of the
+// With Published, all of this is in the transformed units of the surrogates, such as log ε and
+// logit error, and the reference is not the problem's. It is estimated from the front P of the
 // posterior means, as GPflowOpt did in the published experiments:
 //
 //	r_j = max_P y_j + 2 (max_P y_j − min_P y_j) / |P|.
 //
 // Where P is a single point, that is the point itself, so that only what is better in every
 // objective counts. Without any point the problem's reference and the objectives' own units serve.
-// The published code divided log ε by its largest initial value, which scales
-// HVPoI and does not move its maximum, and searched 5,000 random points, whose best its local search
-// did not improve. It took 1e-6 for the least variance, in units that depended on the data; here
-// there is no least one.
+// Three details of the published code are left out, for they do not move the maximum or only lose
+// it: log ε was divided by its largest initial value, which scales HVPoI; variances were at
+// least 1e-6 in those units; and the proposals were the best of 5,000 random points.
 //
 // It panics if an option is negative, or both ExactKnown and Published are set.
 func New(o Options) suggest.Designer {

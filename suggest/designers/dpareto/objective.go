@@ -98,11 +98,11 @@ type Value struct {
 	HVPoI float64
 }
 
-// Acquisition returns the acquisition of the designer with the given options at any
-// configurations, evaluated and forbidden ones included, for instance on a grid to draw it. h, which must hold an
-// evaluation, and the seed are those of the designer's [suggest.Request]. What is pending in h is
-// believed. It returns a [space.FieldErrors] when p is invalid or h does not fit p, the error of a fit
-// that fails, and the context's error. It panics if a point has the wrong length, and like [New].
+// Acquisition returns the acquisition of [New] with the same options at any configurations, for
+// instance on a grid to draw it; they may be evaluated or not allowed. h must hold an evaluation.
+// What is pending in it is believed. The seed is that of the designer's [suggest.Request].
+// Acquisition returns a [space.FieldErrors] when p is invalid or h does not fit p, the error of a
+// fit that fails, and the context's error. It panics as New does, and if a point has the wrong length.
 func Acquisition(ctx context.Context, p *suggest.Problem, h *suggest.History, seed uint64, o Options, points []space.Point) ([]Value, error) {
 	if err := suggest.Validate(p, h, suggest.Request{}); err != nil {
 		return nil, err
