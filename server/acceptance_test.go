@@ -112,6 +112,34 @@ func TestWorkersGetDifferentPoints(t *testing.T) {
 	}
 }
 
+// The published acquisition finds other points than the paper's, and does not know the references.
+func TestPublishedAcquisition(t *testing.T) {
+	point := func(published bool, reference float64) string {
+		f := start(t)
+		spec := svtSpec()
+		spec.Metrics[1].ReferenceValue = &reference
+		spec.Algorithm = &dparetov1.AlgorithmSpec{
+			Name: dparetov1.Algorithm_ALGORITHM_DPARETO, InitialTrials: 8, PublishedAcquisition: published,
+		}
+		study := f.create("svt", spec)
+		for i := range 8 {
+			f.tell(f.one(study, "w"), 0.9-0.1*float64(i))
+		}
+		trial := f.one(study, "w")
+		if got := trial.GetProvenance(); got.GetAlgorithm() != "dpareto" || got.GetFallbackReason() != "" {
+			t.Errorf("provenance %v", got)
+		}
+		return fmt.Sprint(trial.GetParameters()["cutoff"].GetIntValue(), trial.GetParameters()["noise_scale"].GetDoubleValue())
+	}
+	published := point(true, 1)
+	if other := point(true, 0.3); other != published {
+		t.Errorf("published: %s with another reference, %s before", other, published)
+	}
+	if own := point(false, 1); own == published {
+		t.Errorf("%s with the paper's acquisition and with the published code's", own)
+	}
+}
+
 // A clock that is set back or forward loses nothing: a lease may last longer or shorter,
 // results count, and the study goes on.
 func TestClockJumps(t *testing.T) {

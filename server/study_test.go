@@ -175,6 +175,9 @@ func TestCreateStudyInvalid(t *testing.T) {
 			r.Study.Spec.Replicates = -1
 			r.Study.Spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(1)}
 		}, []string{"study.spec.lease.duration", "study.spec.replicates"}},
+		"the published acquisition of another algorithm": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Algorithm = &dparetov1.AlgorithmSpec{PublishedAcquisition: true}
+		}, []string{"study.spec.algorithm.published_acquisition"}},
 		"checkpoint of another kind": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.CheckpointParameter = "noise_scale"
 		}, []string{"study.spec.checkpoint_parameter"}},

@@ -22,6 +22,7 @@ func NewDesigner(algorithm dparetov1.Algorithm, o designers.Options) suggest.Des
 func (e *Engine) designerOf(study *spec.Study) suggest.Designer {
 	return NewDesigner(study.Spec.GetAlgorithm().GetName(), designers.Options{
 		InitialPoints: study.InitialTrials(),
+		Published:     study.Spec.GetAlgorithm().GetPublishedAcquisition(),
 		Cache:         &e.fits,
 		Workers:       fitWorkers,
 	})

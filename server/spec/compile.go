@@ -136,6 +136,9 @@ func (c *compiler) algorithm() {
 	if n := algorithm.GetInitialTrials(); n < 0 || n > maxInitialTrials {
 		c.addf("algorithm.initial_trials", "must be in [1, %d], or 0 for the default, is %d", maxInitialTrials, n)
 	}
+	if algorithm.GetPublishedAcquisition() && algorithm.GetName() != dparetov1.Algorithm_ALGORITHM_DPARETO {
+		c.addf("algorithm.published_acquisition", "is for ALGORITHM_DPARETO only")
+	}
 }
 
 // limits checks the fields that bound the study and its workers.

@@ -28,6 +28,16 @@ type Distribution struct {
 // Median returns the median of X, the image of Mean.
 func (l Distribution) Median() float64 { return l.image(l.Mean) }
 
+// Latent returns the distribution on the scale of Z, turned where X falls with Z so that it is still
+// minimised. The orders of outcomes stay, distances between them do not.
+func (l Distribution) Latent() Distribution {
+	if l.Family == NegatedLogNormal {
+		l.Mean = -l.Mean
+	}
+	l.Family = Gaussian
+	return l
+}
+
 // Quantile returns the value of X that is Mean + z·StdDev in Z. It increases
 // in z, but for [NegatedLogNormal].
 func (l Distribution) Quantile(z float64) float64 { return l.image(l.Mean + z*l.StdDev) }

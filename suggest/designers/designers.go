@@ -34,6 +34,9 @@ type Options struct {
 	// the first offspring. 0 means the designer's default.
 	InitialPoints int
 
+	// Published is [dpareto.Options].Published.
+	Published bool
+
 	// Cache is for the fits of models, see [model.Options]. Default: a cache that belongs
 	// to the designer.
 	Cache *model.Cache
@@ -48,7 +51,7 @@ func (o Options) engine() engine.Options {
 }
 
 func (o Options) dpareto() dpareto.Options {
-	return dpareto.Options{InitialPoints: o.InitialPoints, Cache: o.Cache, Workers: o.Workers}
+	return dpareto.Options{InitialPoints: o.InitialPoints, Published: o.Published, Cache: o.Cache, Workers: o.Workers}
 }
 
 // ByName returns the designer of a name, see [suggest.Designer].Name, or false if there is

@@ -118,6 +118,35 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 	return m, nil
 }
 
+// New returns the model of given surrogates, for instance ones that were published: one for each
+// objective and constraint, on the scale of its transform and over the encoded space, or nil to
+// use its Known function. h says which configurations were evaluated. The model has no
+// observations and no variants. New returns a [space.FieldErrors] when p is invalid or h does not
+// fit p. It panics if a metric has neither a surrogate nor a Known function.
+func New(p *suggest.Problem, h *suggest.History, surrogates []*surrogate.GP) (*Model, error) {
+	if err := suggest.Validate(p, h, suggest.Request{}); err != nil {
+		return nil, err
+	}
+	f := newFitter(p, h, Options{})
+	m := &Model{
+		problem:        p,
+		metrics:        f.metrics,
+		configurations: f.pooled(),
+		gps:            slices.Clone(surrogates),
+		observed:       make([]Observed, len(f.metrics)),
+		knownNoise:     make([]float64, len(f.metrics)),
+		variants:       make([]variants, len(f.metrics)),
+		runsPerTrial:   f.runsPerTrial(),
+	}
+	for j := range f.metrics {
+		if m.gps[j] == nil && f.metrics[j].Known == nil {
+			panic(fmt.Sprintf("model: metric %q has neither a surrogate nor a known function", f.metrics[j].Name))
+		}
+		m.knownNoise[j] = math.NaN()
+	}
+	return m, nil
+}
+
 // Problem returns the problem.
 func (m *Model) Problem() *suggest.Problem { return m.problem }
 

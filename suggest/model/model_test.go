@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
 )
 
 // The posterior is nearer to the truth than the measurements, its intervals
@@ -241,4 +243,37 @@ func TestModelOfManyEvaluationsIsReproducible(t *testing.T) {
 	if without := predict(nil); !slices.Equal(cold, without) {
 		t.Errorf("%v cold, %v without a cache", cold, without)
 	}
+}
+
+// The surrogates of a fit make the same model, without what only a fit knows.
+func TestNew(t *testing.T) {
+	p := simulated.TradeOff()
+	h := simulated.TradeOffHistory(p, 15, 1, 0.1)
+	fitted, err := model.Fit(t.Context(), p, h, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gps := make([]*surrogate.GP, len(p.Objectives))
+	for j := range gps {
+		gps[j] = fitted.Surrogate(j)
+	}
+	m, err := model.New(p, h, gps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fitted.Estimates(), m.Estimates(), cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("estimates (-of the fit +of its surrogates):\n%s", diff)
+	}
+	if diff := cmp.Diff(fitted.Front(nil).Points(), m.Front(nil).Points()); diff != "" {
+		t.Errorf("front (-of the fit +of its surrogates):\n%s", diff)
+	}
+	if _, err := model.New(&suggest.Problem{}, h, nil); err == nil {
+		t.Error("a problem without a space is accepted")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic for a measured metric without a surrogate")
+		}
+	}()
+	_, _ = model.New(p, h, make([]*surrogate.GP, len(p.Metrics())))
 }

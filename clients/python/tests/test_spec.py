@@ -101,6 +101,13 @@ def test_every_field_of_a_spec() -> None:
     assert message.seed == 3
 
 
+def test_published_acquisition() -> None:
+    spec = s.StudySpec(PARAMETERS, METRICS, algorithm="dpareto", published_acquisition=True)
+    assert study_spec(spec).algorithm == study_pb2.AlgorithmSpec(
+        name=study_pb2.ALGORITHM_DPARETO, published_acquisition=True
+    )
+
+
 def test_modes_of_publication() -> None:
     private = s.PrivateMode(1000, 1.0, 2.0, 1e-6, training_shards=2)
     message = study_spec(s.StudySpec(PARAMETERS, METRICS, private_mode=private))

@@ -747,8 +747,14 @@ type AlgorithmSpec struct {
 	// ALGORITHM_EHVI: 2(d+1) for d parameters, at most 16; with prior studies a third of that.
 	// Default for others: 16.
 	InitialTrials int32 `protobuf:"varint,2,opt,name=initial_trials,json=initialTrials,proto3" json:"initial_trials,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Takes the acquisition from the code that was published with Avent et al. (2020), with
+	// ALGORITHM_DPARETO only: the hypervolume in the units of the transforms, as of log ε and logit
+	// error, below a reference that is estimated from the model's front. reference_value of the
+	// metrics does not enter the search then. By default the acquisition is as the paper
+	// describes it: the hypervolume in the metrics' own units, below their reference_value.
+	PublishedAcquisition bool `protobuf:"varint,3,opt,name=published_acquisition,json=publishedAcquisition,proto3" json:"published_acquisition,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *AlgorithmSpec) Reset() {
@@ -793,6 +799,13 @@ func (x *AlgorithmSpec) GetInitialTrials() int32 {
 		return x.InitialTrials
 	}
 	return 0
+}
+
+func (x *AlgorithmSpec) GetPublishedAcquisition() bool {
+	if x != nil {
+		return x.PublishedAcquisition
+	}
+	return false
 }
 
 // When a study stops handing out trials. Every limit that is set holds.
@@ -1719,10 +1732,11 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x10PriorValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01B\a\n" +
-	"\x05_seed\"a\n" +
+	"\x05_seed\"\x96\x01\n" +
 	"\rAlgorithmSpec\x12)\n" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12%\n" +
-	"\x0einitial_trials\x18\x02 \x01(\x05R\rinitialTrials\"\xc5\x01\n" +
+	"\x0einitial_trials\x18\x02 \x01(\x05R\rinitialTrials\x123\n" +
+	"\x15published_acquisition\x18\x03 \x01(\bR\x14publishedAcquisition\"\xc5\x01\n" +
 	"\x06Budget\x12\x1d\n" +
 	"\n" +
 	"max_trials\x18\x01 \x01(\x03R\tmaxTrials\x12<\n" +

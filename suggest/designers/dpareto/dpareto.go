@@ -46,6 +46,10 @@ type Options struct {
 	// in the paper, and never called.
 	ExactKnown bool
 
+	// Published takes the hypervolume and the reference of the acquisition from the code that
+	// was published with the paper, see [New]. It excludes ExactKnown.
+	Published bool
+
 	// Cache is for the fits of the model, see [model.Options]. Default: a cache that
 	// belongs to the designer.
 	Cache *model.Cache
@@ -74,10 +78,29 @@ type Options struct {
 // reference, the logarithm of the probability of improvement decides. If
 // the model fails, the suggestion is a quasi-random configuration.
 //
-// It panics if an option is negative.
+// With Published, all of this is in the transformed units of the surrogates, such as log ε and
+// logit error, and the reference is not the problem's. It is estimated from the front P of the
+// posterior means, as GPflowOpt did in the published experiments:
+//
+//	r_j = max_P y_j + 2 (max_P y_j − min_P y_j) / |P|.
+//
+// Where P is a single point, that is the point itself, so that only what is better in every
+// objective counts. Without any point the problem's reference and the objectives' own units serve.
+// Three details of the published code are left out, for they do not move the maximum or only lose
+// it: log ε was divided by its largest initial value, which scales HVPoI; variances were at
+// least 1e-6 in those units; and the proposals were the best of 5,000 random points.
+//
+// It panics if an option is negative, or both ExactKnown and Published are set.
 func New(o Options) suggest.Designer {
+	return newDesigner(o)
+}
+
+func newDesigner(o Options) designer {
 	if o.InitialPoints < 0 || o.Candidates < 0 || o.Restarts < 0 {
 		panic("dpareto: negative option")
+	}
+	if o.ExactKnown && o.Published {
+		panic("dpareto: both ExactKnown and Published")
 	}
 	o.InitialPoints = cmp.Or(o.InitialPoints, DefaultInitialPoints)
 	o.Candidates = cmp.Or(o.Candidates, DefaultCandidates)
@@ -90,8 +113,14 @@ func New(o Options) suggest.Designer {
 
 type designer struct{ options Options }
 
-func (designer) Name() string    { return Name }
-func (designer) Version() string { return "2" }
+func (designer) Name() string { return Name }
+
+func (d designer) Version() string {
+	if d.options.Published {
+		return "2 published"
+	}
+	return "2"
+}
 
 func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 	if err := suggest.Validate(p, h, r); err != nil {

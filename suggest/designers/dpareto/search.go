@@ -25,9 +25,8 @@ type candidate struct {
 
 // maximizer searches the largest acquisition of one suggestion.
 type maximizer struct {
-	model         *model.Model
+	objective
 	problem       *suggest.Problem
-	front         *pareto.Front
 	criterion     criterion // in force
 	tried         space.Set
 	rng           *rand.Rand
@@ -48,12 +47,11 @@ const negligible = 1e-5
 func (d designer) maximize(ctx context.Context, fitted *model.Model, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool, error) {
 	p := fitted.Problem()
 	m := &maximizer{
-		model:   fitted,
-		problem: p,
-		front:   fitted.Front(pending),
-		tried:   tried,
-		rng:     sample.Stream(seed, number, sample.Search),
-		x:       make([]float64, 0, p.Space.Dim()),
+		objective: d.objective(fitted, pending),
+		problem:   p,
+		tried:     tried,
+		rng:       sample.Stream(seed, number, sample.Search),
+		x:         make([]float64, 0, p.Space.Dim()),
 	}
 	list := m.candidates(d.options, pending, sample.Mix(sample.Candidates.Seed(seed)^uint64(number)))
 	if len(list) == 0 {
@@ -91,7 +89,7 @@ func (d designer) maximize(ctx context.Context, fitted *model.Model, pending []s
 	s := suggest.Suggestion{
 		Point:       q,
 		Predictions: fitted.Predict(q),
-		Acquisition: acquisition.HVPoI(m.front, fitted.Distributions(nil, nil, q)),
+		Acquisition: acquisition.HVPoI(m.front, m.outcomes(nil, nil, q)),
 		Designer:    d.Name(),
 	}
 	return s, true, nil
@@ -106,7 +104,7 @@ func (m *maximizer) predict(ctx context.Context, list []space.Point) ([][]acquis
 				return nil, err
 			}
 		}
-		distributions[i] = m.model.Distributions(nil, m.x, q)
+		distributions[i] = m.outcomes(nil, m.x, q)
 	}
 	return distributions, nil
 }
@@ -193,13 +191,13 @@ func (m *maximizer) frontPoints(pending []space.Point) []space.Point {
 	configurations := m.model.Configurations()
 	for i := range configurations {
 		c := &configurations[i]
-		m.distributions = m.model.Distributions(m.distributions, m.x, c.Point)
+		m.distributions = m.outcomes(m.distributions, m.x, c.Point)
 		if onFront[space.Point(m.model.Medians(c, m.distributions)).Key()] {
 			centres = append(centres, c.Point)
 		}
 	}
 	for _, q := range pending {
-		m.distributions = m.model.Distributions(m.distributions, m.x, q)
+		m.distributions = m.outcomes(m.distributions, m.x, q)
 		v := make(space.Point, 0, len(m.distributions))
 		for _, l := range m.distributions {
 			v = append(v, l.Median())
@@ -261,6 +259,6 @@ func (m *maximizer) valueOfNew(q space.Point, c candidate) float64 {
 	if q.Equal(c.point) || m.tried.Contains(q) || !m.problem.Allows(q) {
 		return math.Inf(-1)
 	}
-	m.distributions = m.model.Distributions(m.distributions, m.x, q)
+	m.distributions = m.outcomes(m.distributions, m.x, q)
 	return m.value(m.distributions)
 }

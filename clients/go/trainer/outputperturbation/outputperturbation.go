@@ -276,3 +276,47 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	}
 	return experiment.Train(ctx, learners, t.evaluator, c.epochs, report)
 }
+
+// Sweep trains models of one regularisation once and measures them with several noises, for
+// pictures of the error over both. It returns errors[i][r], the validation error of replicate r
+// with the standard deviation i, 0 for none; without a validation part it is the test error. The noises
+// are independent, the models of a replicate are one and the same: errors of a replicate are
+// correlated. It returns a *trainer.ParameterError for what Train would refuse, and the context's
+// error.
+func (t *Trainer) Sweep(ctx context.Context, epochs int64, gamma float64, deviations []float64, replicates int, seed uint64) ([][]float64, error) {
+	grids := make([]float64, len(deviations))
+	errs := make([][]float64, len(deviations))
+	for i, sigma := range deviations {
+		c, err := parse(trainer.Parameters{ParameterEpochs: epochs, ParameterRegularization: gamma, ParameterStandardDeviation: sigma})
+		if err != nil {
+			return nil, err
+		}
+		if grids[i], err = c.grid(t.mechanism(c).L2Sensitivity(), t.risk.Examples.Dim()); err != nil {
+			return nil, err
+		}
+		errs[i] = make([]float64, replicates)
+	}
+	_, err := experiment.Each(ctx, replicates, func(number int) error {
+		r, err := t.newReplicate(configuration{epochs: epochs, gamma: gamma}, &seed, number)
+		if err != nil {
+			return err
+		}
+		for range epochs {
+			if !r.descent.epoch(ctx) {
+				return ctx.Err()
+			}
+		}
+		metrics := t.evaluator.Metrics(1)
+		for i, grid := range grids {
+			clear(r.noise)
+			random.AddNoise(r.noise, random.Open(&seed, number, streamNoise, i))
+			r.release(grid)
+			if err := t.evaluator.MeasureTo(metrics, 0, r.Evaluate); err != nil {
+				return err
+			}
+			errs[i][number] = metrics[MetricError][0]
+		}
+		return nil
+	})
+	return errs, err
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
@@ -347,5 +348,37 @@ func TestDefinition(t *testing.T) {
 	defaults[experiment.SettingGenerated] = "true"
 	if _, err := registry.New(t.Context(), Name, trainer.Options{Settings: defaults}); err != nil {
 		t.Errorf("defaults: %v", err)
+	}
+}
+
+// Sweep measures the models that Train trains: the same one without noise and for the first noise, and
+// models with other noise of the same size after it.
+func TestSweep(t *testing.T) {
+	made := newTrainer(t, nil)
+	const runs = 200
+	errs, err := made.Sweep(t.Context(), 3, 0.01, []float64{0.5, 0, 0.5}, runs, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, deviation := range []float64{0.5, 0} {
+		run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterStandardDeviation: deviation}), Replicates: runs, Seed: new(uint64(7))}
+		if diff := cmp.Diff(metrics(t, made, run)[2][MetricError], errs[i]); diff != "" {
+			t.Errorf("σ = %g (-train +sweep):\n%s", deviation, diff)
+		}
+	}
+	first, firstDeviation := stat.MeanStdDev(errs[0], nil)
+	other, otherDeviation := stat.MeanStdDev(errs[2], nil)
+	if slices.Equal(errs[0], errs[2]) || math.Abs(first-other) > 4*math.Hypot(firstDeviation, otherDeviation)/math.Sqrt(runs) {
+		t.Errorf("errors %g and %g with two noises of one size", first, other)
+	}
+	for name, sweep := range map[string]func() ([][]float64, error){
+		ParameterEpochs:            func() ([][]float64, error) { return made.Sweep(t.Context(), 0, 0.01, []float64{1}, 1, 7) },
+		ParameterRegularization:    func() ([][]float64, error) { return made.Sweep(t.Context(), 1, 0, []float64{1}, 1, 7) },
+		ParameterStandardDeviation: func() ([][]float64, error) { return made.Sweep(t.Context(), 1, 0.01, []float64{-1}, 1, 7) },
+	} {
+		var wrong *trainer.ParameterError
+		if _, err := sweep(); !errors.As(err, &wrong) || wrong.Name != name {
+			t.Errorf("a wrong %s: %v", name, err)
+		}
 	}
 }

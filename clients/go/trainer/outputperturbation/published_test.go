@@ -8,8 +8,6 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
-	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 // published are mean errors over 50 runs of the code published with Avent et al.
@@ -44,27 +42,7 @@ func comparePublished(t *testing.T, rows []int, runs int) {
 	made := newTrainer(t, func(p *dataset.Parts, o *Options) { p.Train, p.Test, o.Projection = train, test, PublishedProjection })
 	for _, row := range rows {
 		reference := published[row]
-		errs := make([][]float64, len(publishedDeviations))
-		for i := range errs {
-			errs[i] = make([]float64, runs)
-		}
-		_, err = experiment.Each(t.Context(), runs, func(r int) error {
-			replicate := newReplicate(t, made, configuration{gamma: reference.gamma}, new(uint64(1)), r)
-			for range 10 {
-				if !replicate.descent.epoch(t.Context()) {
-					return t.Context().Err()
-				}
-			}
-			for i, sigma := range publishedDeviations {
-				m := made.evaluator.Metrics(1)
-				replicate.release(sigma / random.NoiseScale)
-				if err := made.evaluator.MeasureTo(m, 0, replicate.Evaluate); err != nil {
-					return err
-				}
-				errs[i][r] = m[MetricError][0]
-			}
-			return nil
-		})
+		errs, err := made.Sweep(t.Context(), 10, reference.gamma, publishedDeviations[:], runs, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

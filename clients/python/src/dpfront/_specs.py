@@ -34,6 +34,7 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     )
     out.algorithm.name = convert.enum_value(study_pb2.Algorithm, spec.algorithm, "algorithm")
     out.algorithm.initial_trials = convert.integer("initial_trials", spec.initial_trials)
+    out.algorithm.published_acquisition = spec.published_acquisition
     budget = study_pb2.Budget(
         max_trials=convert.integer("max_trials", spec.max_trials),
         max_stagnant_trials=convert.integer("max_stagnant_trials", spec.max_stagnant_trials),
@@ -76,6 +77,7 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
 SPEC_PATHS = {
     "algorithm": "algorithm.name",
     "initial_trials": "algorithm.initial_trials",
+    "published_acquisition": "algorithm.published_acquisition",
     "max_trials": "budget.max_trials",
     "max_duration": "budget.max_duration",
     "max_stagnant_trials": "budget.max_stagnant_trials",

@@ -254,6 +254,9 @@ class StudySpec:
     initial_trials: int = 0
     """Number of trials drawn from the design before the model takes over; 0 is the default
     of the algorithm."""
+    published_acquisition: bool = False
+    """Takes the acquisition of "dpareto" from the code that was published with the paper: in
+    transformed units, below a reference that is estimated from the front."""
     max_trials: int = 0
     """Budget; 0 is no limit, here and below."""
     max_duration: timedelta | None = None

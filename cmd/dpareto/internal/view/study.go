@@ -150,6 +150,9 @@ func trialsOf(spec *dparetov1.StudySpec, counts *dparetov1.TrialCounts) string {
 // algorithm returns the algorithm of a study in words.
 func algorithm(a *dparetov1.AlgorithmSpec) string {
 	name := enum.Name(a.GetName())
+	if a.GetPublishedAcquisition() {
+		name += " with the published code's acquisition"
+	}
 	if n := a.GetInitialTrials(); n > 0 {
 		name += " after " + strconv.Itoa(int(n)) + " initial trials"
 	}

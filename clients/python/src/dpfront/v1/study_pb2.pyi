@@ -161,12 +161,14 @@ class StudySpec(_message.Message):
     def __init__(self, parameters: _Optional[_Iterable[_Union[_parameter_pb2.ParameterSpec, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.MetricSpec, _Mapping]]] = ..., parameter_constraints: _Optional[_Iterable[str]] = ..., checkpoint_parameter: _Optional[str] = ..., replicates: _Optional[int] = ..., algorithm: _Optional[_Union[AlgorithmSpec, _Mapping]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., lease: _Optional[_Union[LeasePolicy, _Mapping]] = ..., seed: _Optional[int] = ..., cost: _Optional[_Union[CostSpec, _Mapping]] = ..., trainer: _Optional[_Union[TrainerSpec, _Mapping]] = ..., prior_studies: _Optional[_Iterable[str]] = ..., private_mode: _Optional[_Union[PrivateModeSpec, _Mapping]] = ..., random_stopping: _Optional[_Union[RandomStoppingSpec, _Mapping]] = ..., disable_early_stopping: bool = ..., test_ledger: _Optional[str] = ..., train_ledger: _Optional[str] = ..., prior_values: _Optional[_Mapping[str, _parameter_pb2.Value]] = ...) -> None: ...
 
 class AlgorithmSpec(_message.Message):
-    __slots__ = ("name", "initial_trials")
+    __slots__ = ("name", "initial_trials", "published_acquisition")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INITIAL_TRIALS_FIELD_NUMBER: _ClassVar[int]
+    PUBLISHED_ACQUISITION_FIELD_NUMBER: _ClassVar[int]
     name: Algorithm
     initial_trials: int
-    def __init__(self, name: _Optional[_Union[Algorithm, str]] = ..., initial_trials: _Optional[int] = ...) -> None: ...
+    published_acquisition: bool
+    def __init__(self, name: _Optional[_Union[Algorithm, str]] = ..., initial_trials: _Optional[int] = ..., published_acquisition: bool = ...) -> None: ...
 
 class Budget(_message.Message):
     __slots__ = ("max_trials", "max_duration", "max_stagnant_trials", "max_parallel_trials")
