@@ -34,7 +34,7 @@ func TestFronts(t *testing.T) {
 			[][]int{{2}, {1}, {0, 3}, {4}}},
 		{"none", nil, 3, nil},
 	} {
-		if diff := cmp.Diff(tc.want, fronts(tc.all, tc.enough)); diff != "" {
+		if diff := cmp.Diff(tc.want, fronts(tc.all, nil, tc.enough)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}
