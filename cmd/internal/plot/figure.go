@@ -55,6 +55,9 @@ type FrontPoint struct {
 	X, Y float64
 	// Lower and Upper bound the uncertainty of Y; both are Y if there is none.
 	Lower, Upper float64
+	// Label is written beside the point, if there is one. A labelled point without a place on a
+	// logarithmic X, such as ε = 0, is drawn at the better end: the front is a level from there on.
+	Label string
 }
 
 // Formats lists what files can be written, by their extensions.
