@@ -16,6 +16,20 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
+// What a constant dominates or equals comes after everything that it does not.
+func TestFrontsBesideConstants(t *testing.T) {
+	all := []individual{
+		{costs: []float64{1, 5}}, {costs: []float64{2, 3}}, {costs: []float64{3, 4}}, {costs: []float64{4, 1}},
+	}
+	constants := [][]float64{{0, 3}}
+	if diff := cmp.Diff([][]int{{3}, {0, 1}, {2}}, fronts(all, constants, 4)); diff != "" {
+		t.Errorf("fronts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([][]int{{0, 1, 3}, {2}}, fronts(all, [][]float64{{0, 0}}, 4)); diff != "" {
+		t.Errorf("all are dominated (-want +got):\n%s", diff)
+	}
+}
+
 func TestFronts(t *testing.T) {
 	at := func(violation float64, costs ...float64) individual {
 		return individual{costs: costs, violation: violation}
