@@ -117,7 +117,7 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 		for _, i := range pareto.NonDominatedBeside(values, constants) {
 			front = append(front, among[i])
 		}
-		latest = pareto.Hypervolume(append(values, constants...), reference)
+		latest = pareto.Hypervolume(slices.Concat(values, constants), reference)
 		trace[k] = latest
 	}
 	return trace

@@ -23,7 +23,8 @@ func TestConstantPoint(t *testing.T) {
 	for _, settings := range []string{"", "&front=observed", "&front=both", "&x=linear"} {
 		body := s.Get(t, "/studies/first?wait=1"+settings, http.StatusOK)
 		webtest.Contains(t, body, "-constant-majority", "always predict &lt;no&gt;", ">none</th>", "no run: majority", `!href="/"`, `!href=""`, "!NaN")
-		if row := body[strings.Index(body, ">none</th>"):]; strings.Contains(row[:strings.Index(row, "</tr>")], "choose") {
+		_, row, _ := strings.Cut(body, ">none</th>")
+		if row, _, _ = strings.Cut(row, "</tr>"); strings.Contains(row, "choose") {
 			t.Errorf("%s: the constant point leads to a trial", settings)
 		}
 	}
