@@ -172,6 +172,11 @@ type Problem struct {
 
 	// Cost says what a run costs. CostCheckpoint needs a Checkpoint.
 	Cost Cost
+
+	// Constants are results that can be had without a run, which no configuration is worth that is
+	// not better somewhere: the values of the objectives, finite, in their own units. A value may
+	// lie outside the range of a Log transform: ε = 0 is one.
+	Constants [][]float64
 }
 
 // Allows reports whether q may be tried: whether it passes Allowed and meets all
@@ -233,6 +238,11 @@ func (p *Problem) Validate() error {
 		seen[c.Name] = true
 	}
 	p.validateCheckpoint(&errs)
+	for i, values := range p.Constants {
+		if len(values) != len(p.Objectives) || slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+			errs.Add(fmt.Sprintf("constants[%d]", i), fmt.Sprintf("must hold %d finite values, one per objective", len(p.Objectives)))
+		}
+	}
 	return errs.Err()
 }
 
@@ -337,6 +347,18 @@ func (p *Problem) ReferenceCosts() []float64 {
 		reference[j] = p.Objectives[j].Cost(p.Objectives[j].Reference)
 	}
 	return reference
+}
+
+// ConstantCosts returns the costs of the constants. They are on every front that a search improves.
+func (p *Problem) ConstantCosts() [][]float64 {
+	costs := make([][]float64, len(p.Constants))
+	for i, values := range p.Constants {
+		costs[i] = make([]float64, len(values))
+		for j, v := range values {
+			costs[i][j] = p.Objectives[j].Cost(v)
+		}
+	}
+	return costs
 }
 
 // KnownCost returns the cost of the exact value at q. It is +Inf, which improves nothing,

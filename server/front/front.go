@@ -90,7 +90,7 @@ func (r *Results) chosen(ctx context.Context, kind dparetov1.FrontKind) (*choice
 // measuredFront chooses the front by measured values.
 func (r *Results) measuredFront(kind dparetov1.FrontKind) *choice {
 	values := r.values(kind)
-	chosen := r.choose(kind, values, pareto.NonDominated(r.costs(values)), nil)
+	chosen := r.choose(kind, values, pareto.NonDominatedBeside(r.costs(values), r.constants()), nil)
 	chosen.front.Candidates = int64(len(r.Configurations))
 	chosen.front.Warnings = append(chosen.front.Warnings, &dparetov1.Warning{
 		Code:    study.WarnSelectionBias,
@@ -210,12 +210,15 @@ func (r *Results) choose(kind dparetov1.FrontKind, values [][]float64, chosen []
 	for i, objective := range front.GetObjectives() {
 		front.Reference[objective] = r.Compiled.Problem.Objectives[i].Reference
 	}
-	chosen = slices.Clone(chosen)
-	slices.SortStableFunc(chosen, func(i, j int) int { return slices.Compare(r.Cost(values[i]), r.Cost(values[j])) })
-	costs := make([][]float64, len(chosen))
-	for k, i := range chosen {
-		costs[k] = r.Cost(values[i])
-		front.Points = append(front.Points, r.point(&r.Configurations[i], values[i], predictions, i))
+	points := r.constantPoints(values, chosen)
+	for _, i := range chosen {
+		points = append(points, placed{r.Cost(values[i]), r.point(&r.Configurations[i], values[i], predictions, i)})
+	}
+	slices.SortStableFunc(points, func(a, b placed) int { return slices.Compare(a.cost, b.cost) })
+	costs := make([][]float64, len(points))
+	for k, p := range points {
+		costs[k] = p.cost
+		front.Points = append(front.Points, p.point)
 	}
 	reference := r.reference()
 	front.Hypervolume = pareto.Hypervolume(costs, reference)
@@ -229,6 +232,32 @@ func (r *Results) choose(kind dparetov1.FrontKind, values [][]float64, chosen []
 	front.Hypervolumes = r.hypervolumes(front)
 	front.Warnings = append(front.Warnings, r.seededWarning()...)
 	return &choice{front, r.others(kind, chosen)}
+}
+
+// placed is a point of a front and its place.
+type placed struct {
+	cost  []float64
+	point *dparetov1.FrontPoint
+}
+
+// constantPoints returns the constant points that neither one another nor the chosen configurations beat.
+func (r *Results) constantPoints(values [][]float64, chosen []int) []placed {
+	costs := r.constants()
+	for _, i := range chosen {
+		costs = append(costs, r.Cost(values[i]))
+	}
+	var points []placed
+	for _, i := range pareto.NonDominated(costs) {
+		if i >= len(r.Compiled.Problem.Constants) {
+			break
+		}
+		point := &dparetov1.FrontPoint{ConstantPoint: r.Study.GetSpec().GetConstantPoints()[i].GetId(), Values: make(map[string]*dparetov1.FrontValue)}
+		for j, objective := range r.Compiled.Objectives() {
+			point.Values[objective] = &dparetov1.FrontValue{Value: r.Compiled.Problem.Constants[i][j]}
+		}
+		points = append(points, placed{costs[i], point})
+	}
+	return points
 }
 
 // seededWarning returns the warning of a study if a run was seeded.
@@ -275,7 +304,7 @@ func (r *Results) point(c *Configuration, values []float64, predictions [][]sugg
 func (r *Results) hypervolumes(front *dparetov1.Front) []*dparetov1.KindHypervolume {
 	var all []*dparetov1.KindHypervolume
 	for _, kind := range measuredKinds {
-		all = append(all, &dparetov1.KindHypervolume{Kind: kind, Hypervolume: pareto.Hypervolume(r.costs(r.values(kind)), r.reference())})
+		all = append(all, &dparetov1.KindHypervolume{Kind: kind, Hypervolume: pareto.Hypervolume(append(r.constants(), r.costs(r.values(kind))...), r.reference())})
 	}
 	if front.GetKind() == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
 		all = slices.Insert(all, 1, &dparetov1.KindHypervolume{Kind: front.GetKind(), Hypervolume: front.GetHypervolume()})

@@ -76,12 +76,12 @@ func trialPoints(r *Results) (points []*dparetov1.HypervolumePoint, ends []int) 
 // from trial to trial. It rebuilds the front only if a configuration on it was measured again, and
 // may have fallen behind one that it used to dominate.
 func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 {
-	reference := r.reference()
+	reference, constants := r.reference(), r.constants()
 	known := make([][]int, len(r.Configurations)) // measurements so far
 	costs := make([][]float64, len(r.Configurations))
 	var front []int // configurations
 	trace := make([]float64, len(ends))
-	start := 0
+	start, latest := 0, pareto.Hypervolume(constants, reference)
 	for k, end := range ends {
 		among := slices.Clone(front)
 		rebuild, dominated := false, true
@@ -90,14 +90,15 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 			rebuild = rebuild || slices.Contains(front, c)
 			known[c] = append(known[c], i)
 			costs[c] = r.Cost(r.value(known[c], kind))
-			dominated = dominated && slices.ContainsFunc(front, func(f int) bool { return pareto.Dominates(costs[f], costs[c]) })
+			dominated = dominated && (slices.ContainsFunc(front, func(f int) bool { return pareto.Dominates(costs[f], costs[c]) }) ||
+				slices.ContainsFunc(constants, func(v []float64) bool { return pareto.Dominates(v, costs[c]) }))
 			if !slices.Contains(among, c) {
 				among = append(among, c)
 			}
 		}
 		start = end
 		if dominated && !rebuild {
-			trace[k] = trace[k-1] // the front is the same
+			trace[k] = latest // the front is the same
 			continue
 		}
 		if rebuild {
@@ -113,10 +114,11 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 			values[i] = costs[c]
 		}
 		front = front[:0]
-		for _, i := range pareto.NonDominated(values) {
+		for _, i := range pareto.NonDominatedBeside(values, constants) {
 			front = append(front, among[i])
 		}
-		trace[k] = pareto.Hypervolume(values, reference)
+		latest = pareto.Hypervolume(slices.Concat(values, constants), reference)
+		trace[k] = latest
 	}
 	return trace
 }
@@ -136,7 +138,7 @@ func (r *Results) posteriorTrace(ctx context.Context, points []*dparetov1.Hyperv
 		case !errors.Is(err, model.ErrNoData):
 			return nil, err
 		}
-		var costs [][]float64
+		costs := r.constants()
 		for i := range estimates {
 			if estimates[i].OnFront {
 				costs = append(costs, r.Cost(Medians(&estimates[i])))

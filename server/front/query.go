@@ -45,9 +45,20 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 		Optimize: r.Compiled.Objectives()[query.Optimize],
 		Revision: r.Study.GetRevision(),
 	}
+	constant, index, hasConstant := query.Constant(r.Compiled.Problem)
+	answer := func(best *frontquery.Answer) { // nil if nothing was found
+		switch {
+		case hasConstant && (best == nil || !query.Better(r.Compiled.Problem, best, &constant)):
+			resp.ConstantPoint = r.Study.GetSpec().GetConstantPoints()[index].GetId()
+			r.reach(resp, &constant)
+		case best != nil:
+			r.answer(resp, best)
+		}
+	}
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {
 		resp.Warnings = append(resp.Warnings, NoModel())
+		answer(nil)
 		return resp, nil
 	}
 	if err != nil {
@@ -60,12 +71,14 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 			if err != nil {
 				return err
 			}
-			if found && (!ok || query.Better(fitted.Model, &predicted, &best)) {
+			if found && (!ok || query.Better(r.Compiled.Problem, &predicted, &best)) {
 				best, ok = predicted, true
 			}
 		}
 		if ok {
-			r.answer(resp, &best)
+			answer(&best)
+		} else {
+			answer(nil)
 		}
 		return nil
 	})
@@ -126,15 +139,11 @@ func NoModel() *dparetov1.Warning {
 // answer adds the configuration that answers a query to a response.
 func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answer) {
 	computed, warnings := r.Compiled.Compute(a.Point)
-	resp.Reachable = a.Met()
+	r.reach(resp, a)
 	resp.Parameters = r.Compiled.Values(a.Point)
 	resp.Predictions = predictions(r.Compiled, a.Predictions)
 	resp.ComputedMetrics = computed
 	resp.Privacy = r.Compiled.Guarantee(computed)
-	resp.Reached = make(map[string]float64)
-	for j, id := range r.Compiled.Objectives() {
-		resp.Reached[id] = a.Reached[j]
-	}
 	resp.Step = r.Compiled.LastStep(a.Point)
 	resp.Warnings = append(resp.Warnings, warnings...)
 	resp.Warnings = append(resp.Warnings, r.seededWarning()...)
@@ -147,6 +156,15 @@ func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answe
 		Code:    warnNotMeasured,
 		Message: "the model recommends this configuration, but it was never run: run it before you rely on it",
 	})
+}
+
+// reach adds the values that an answer reaches.
+func (r *Results) reach(resp *dparetov1.QueryFrontResponse, a *frontquery.Answer) {
+	resp.Reachable = a.Met()
+	resp.Reached = make(map[string]float64)
+	for j, id := range r.Compiled.Objectives() {
+		resp.Reached[id] = a.Reached[j]
+	}
 }
 
 // predictions returns the predictions of the measured objectives by id.

@@ -410,6 +410,9 @@ func (d *Data) costs(values [][]float64) [][]float64 {
 	return costs
 }
 
+// constants returns the study's constant points as costs.
+func (d *Data) constants() [][]float64 { return d.costs(d.Compiled.Problem.Constants) }
+
 // reference returns the reference values as costs.
 func (d *Data) reference() []float64 {
 	reference := make([]float64, len(d.Compiled.Problem.Objectives))

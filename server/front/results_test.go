@@ -208,8 +208,25 @@ func TestOthersRange(t *testing.T) {
 
 // The hypervolume after each trial is the one of the front of the trials until then.
 func TestMeasuredTrace(t *testing.T) {
+	for _, constant := range []bool{false, true} {
+		testMeasuredTrace(t, constant)
+	}
+}
+
+func testMeasuredTrace(t *testing.T, constant bool) {
+	t.Helper()
 	s := enginetest.With(t, enginetest.Random())
-	s.Runs(t, enginetest.Checkpoints)
+	s.Runs(t, func(asked *dparetov1.StudySpec) {
+		enginetest.Checkpoints(asked)
+		if constant {
+			asked.ConstantPoints = []*dparetov1.ConstantPoint{{Id: "none", Values: make(map[string]float64)}}
+			for _, m := range asked.GetMetrics() {
+				if m.ReferenceValue != nil {
+					asked.ConstantPoints[0].Values[m.GetId()] = 0.3 * m.GetReferenceValue()
+				}
+			}
+		}
+	})
 	insertRuns(t, s, rand.New(rand.NewPCG(5, 6)), 400)
 	f := frontsOf(s)
 	r, err := f.Results(t.Context(), "runs", false)
@@ -221,7 +238,7 @@ func TestMeasuredTrace(t *testing.T) {
 		fell := false
 		trace := r.measuredTrace(kind, ends)
 		for k, got := range trace {
-			var costs [][]float64
+			costs := r.constants()
 			for _, c := range r.Configurations {
 				n, _ := slices.BinarySearchFunc(c.Measurements, ends[k], cmp.Compare[int])
 				if n > 0 {

@@ -175,11 +175,7 @@ func (t *Totals) updateHypervolume(ctx context.Context, study *recentStudy) bool
 // hypervolumeOf returns the hypervolume that measured values dominate, without any model.
 func hypervolumeOf(problem *suggest.Problem, evaluations []suggest.Evaluation) float64 {
 	n := len(problem.Objectives)
-	reference := make([]float64, n)
-	for j := range reference {
-		reference[j] = study.Cost(&problem.Objectives[j], problem.Objectives[j].Reference)
-	}
-	var costs [][]float64
+	reference, costs := study.Places(problem)
 	for i := range evaluations {
 		values := evaluations[i].Values
 		if !meetsConstraints(problem, values[n:]) {

@@ -97,6 +97,7 @@ func (c *compiler) compile() *Study {
 	}
 	isSound = isSound && c.fields.Len() == expressions
 	c.cost(study)
+	c.constantPoints(study)
 	stopping := randomStoppingCompiler{c.violations, study}
 	stopping.compile()
 	private := privateCompiler{c.violations, study}

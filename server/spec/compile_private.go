@@ -70,6 +70,9 @@ func (c *privateCompiler) compile() {
 	if _, isMetric := spec.GetCost().GetMeasure().(*dparetov1.CostSpec_Metric); isMetric {
 		c.addf("cost.metric", "is not for studies with private_mode, which keep no measured cost")
 	}
+	if len(spec.GetConstantPoints()) > 0 && !mode.GetConstantPointsArePublic() {
+		c.addf(at("constant_points_are_public"), "must be true: nothing protects records in the values of constant points")
+	}
 	if len(spec.GetPriorStudies()) > 0 && !mode.GetPriorStudiesArePublic() {
 		c.addf(at("prior_studies_are_public"), "must be true: nothing protects the results in prior studies")
 	}

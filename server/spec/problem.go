@@ -18,6 +18,13 @@ func newProblem(study *Study) *suggest.Problem {
 	for _, i := range study.constrained {
 		p.Constraints = append(p.Constraints, newConstraint(study, i))
 	}
+	for _, point := range study.Spec.GetConstantPoints() {
+		values := make([]float64, len(p.Objectives))
+		for j, o := range p.Objectives {
+			values[j] = point.GetValues()[o.Name]
+		}
+		p.Constants = append(p.Constants, values)
+	}
 	if len(study.constraints.all) > 0 {
 		p.Allowed = study.allowed
 	}

@@ -28,8 +28,9 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	if c.Study.GetStudy().GetSpec().GetBudget().GetMaxStagnantTrials() == 0 || trial.GetState() == dparetov1.TrialState_TRIAL_STATE_FAILED {
 		return
 	}
+	reference, points := Places(c.Compiled.Problem)
 	if c.Study.GetStagnation() == nil {
-		c.Study.Stagnation = new(storev1.Stagnation)
+		c.Study.Stagnation = &storev1.Stagnation{Hypervolume: pareto.Hypervolume(points, reference)}
 	}
 	stagnation := c.Study.GetStagnation()
 	if trial.GetReplicateOf() == "" {
@@ -38,13 +39,8 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 		return
 	}
-	var points [][]float64
 	for _, p := range stagnation.GetFront() {
 		points = append(points, p.GetCosts())
-	}
-	reference := make([]float64, len(c.Compiled.Problem.Objectives))
-	for j := range reference {
-		reference[j] = Cost(&c.Compiled.Problem.Objectives[j], c.Compiled.Problem.Objectives[j].Reference)
 	}
 	measured := []*dparetov1.Measurement{trial.GetFinalMeasurement()}
 	if c.Compiled.Checkpoints() {
@@ -72,6 +68,21 @@ func measuredCosts(compiled *spec.Study, m *dparetov1.Measurement) []float64 {
 		values[j] = Cost(&compiled.Problem.Objectives[j], values[j])
 	}
 	return values
+}
+
+// Places returns the reference and the constants of a problem, both as costs.
+func Places(p *suggest.Problem) (reference []float64, constants [][]float64) {
+	costs := func(value func(j int) float64) []float64 {
+		out := make([]float64, len(p.Objectives))
+		for j := range out {
+			out[j] = Cost(&p.Objectives[j], value(j))
+		}
+		return out
+	}
+	for _, values := range p.Constants {
+		constants = append(constants, costs(func(j int) float64 { return values[j] }))
+	}
+	return costs(func(j int) float64 { return p.Objectives[j].Reference }), constants
 }
 
 // Cost returns an objective value as a cost: negated if the objective is maximised.

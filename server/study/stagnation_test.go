@@ -54,6 +54,24 @@ func TestStagnation(t *testing.T) {
 	s.AskRun(t)
 }
 
+// Results that a constant point beats are no growth, not even the first.
+func TestStagnationBesideConstantPoint(t *testing.T) {
+	s := enginetest.With(t, enginetest.Random())
+	s.Runs(t, func(asked *dparetov1.StudySpec) {
+		asked.CheckpointParameter = ""
+		asked.Metrics = asked.GetMetrics()[1:] // the hypervolume is 1 − the least error
+		asked.Budget = &dparetov1.Budget{MaxStagnantTrials: 2}
+		asked.ConstantPoints = []*dparetov1.ConstantPoint{{Id: "none", Values: map[string]float64{asked.GetMetrics()[0].GetId(): 0.5}}}
+	})
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.6)) // 1
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5)) // 2
+	no := false
+	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w", Resume: &no})
+	if err != nil || len(resp.GetTrials()) > 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_STAGNANT {
+		t.Fatalf("%v, %v", resp, err)
+	}
+}
+
 // Measurements out of bounds are on no front and make no hypervolume grow.
 func TestStagnationUnderConstraints(t *testing.T) {
 	s := enginetest.With(t, enginetest.Random())

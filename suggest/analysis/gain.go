@@ -23,7 +23,7 @@ type Run []space.Point
 
 // Forecast says what further runs are expected to gain.
 type Forecast struct {
-	// Hypervolume of the posterior front today, in the objectives' own units.
+	// Hypervolume of the posterior front today, constants included, in the objectives' own units.
 	Hypervolume float64
 
 	// Gains of the first run, of the first two, and so on.
@@ -158,12 +158,13 @@ type forecaster struct {
 	ends       []int                  // number of observations up to each run
 	candidates []candidate
 	reference  []float64
+	constants  [][]float64 // costs
 	normals    [][]float64 // by metric, of the present draw
 	costs      [][]float64 // buffer
 }
 
 func newForecaster(m *model.Model, runs []Run) (*forecaster, error) {
-	f := &forecaster{model: m, reference: m.Problem().ReferenceCosts()}
+	f := &forecaster{model: m, reference: m.Problem().ReferenceCosts(), constants: m.Problem().ConstantCosts()}
 	points := make([][]space.Point, len(runs))
 	end := 0
 	for k, run := range runs {
@@ -240,7 +241,7 @@ func (f *forecaster) drop() {
 		}
 		return costs
 	}
-	var worst [][]float64
+	worst := p.ConstantCosts()
 	for i := range f.candidates {
 		if c := &f.candidates[i]; c.run < 0 {
 			worst = append(worst, bound(c, 1))
@@ -309,7 +310,7 @@ func (f *forecaster) observe(k int) {
 
 // hypervolume returns the hypervolume of the front of the configurations measured up to run k, or today.
 func (f *forecaster) hypervolume(k *int) float64 {
-	f.costs = f.costs[:0]
+	f.costs = append(f.costs[:0], f.constants...)
 	for i := range f.candidates {
 		if c := &f.candidates[i]; c.run < 0 || k != nil && c.run <= *k {
 			f.costs = append(f.costs, f.costsOf(c, c.drawn))

@@ -260,7 +260,7 @@ type Estimate struct {
 	Predictions []suggest.Prediction
 
 	// OnFront is set if no other configuration's posterior medians dominate
-	// this one's. A configuration with a value that is not finite, or with a
+	// this one's, and no constant of the problem dominates or equals them. A configuration with a value that is not finite, or with a
 	// constraint whose posterior median is out of bounds, is never on the front.
 	OnFront bool
 }
@@ -280,7 +280,7 @@ func (m *Model) Estimates() []Estimate {
 		c.Values, c.StdErrors = slices.Clone(c.Values), slices.Clone(c.StdErrors)
 		estimates[i] = Estimate{Configuration: c, Predictions: m.predictions(distributions)}
 	}
-	for _, i := range pareto.NonDominated(costs) {
+	for _, i := range pareto.NonDominatedBeside(costs, m.problem.ConstantCosts()) {
 		estimates[i].OnFront = true
 	}
 	return estimates
@@ -334,9 +334,9 @@ func (m *Model) Acceptable(q space.Point, values []float64) bool {
 }
 
 // Front returns the front of the posterior medians of the evaluated and of the
-// given other configurations, in costs below the reference.
+// given other configurations, and of the problem's constants, in costs below the reference.
 func (m *Model) Front(others []space.Point) *pareto.Front {
-	costs := make([][]float64, 0, len(m.configurations)+len(others))
+	costs := m.problem.ConstantCosts()
 	for i := range m.configurations {
 		c := &m.configurations[i]
 		costs = append(costs, m.Medians(c, m.Distributions(nil, nil, c.Point)))

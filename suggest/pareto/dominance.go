@@ -56,6 +56,20 @@ func NonDominated(points [][]float64) []int {
 	return front
 }
 
+// NonDominatedBeside is [NonDominated] of points that compete with fixed ones: a point that a fixed
+// one dominates or equals is not on the front.
+func NonDominatedBeside(points, fixed [][]float64) []int {
+	front := NonDominated(slices.Concat(fixed, points))
+	kept := front[:0]
+	for _, i := range front {
+		isEqual := func(q []float64) bool { return slices.Equal(q, points[i-len(fixed)]) }
+		if i >= len(fixed) && !slices.ContainsFunc(fixed, isEqual) {
+			kept = append(kept, i-len(fixed))
+		}
+	}
+	return kept
+}
+
 func finite(p []float64) bool {
 	for _, v := range p {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

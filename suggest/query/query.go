@@ -72,10 +72,28 @@ const (
 	standInReach = 0.05
 )
 
-// Better reports whether a is the better answer by a model. An answer that meets the
+// Better reports whether a is the better answer of two to the same problem. An answer that meets the
 // constraints is better than one that does not; then the smaller violation decides, then the
 // value of the optimised objective.
-func (q Query) Better(m *model.Model, a, b *Answer) bool { return newSearch(m, q).better(a, b) }
+func (q Query) Better(p *suggest.Problem, a, b *Answer) bool {
+	return (&search{problem: p, query: q}).better(a, b)
+}
+
+// Constant returns the best answer among the constants of a problem, and its index. It has neither
+// Point nor Predictions. It returns false if there are no constants.
+func (q Query) Constant(p *suggest.Problem) (best Answer, index int, ok bool) {
+	s := &search{problem: p, query: q}
+	for i, values := range p.Constants {
+		a := Answer{Reached: slices.Clone(values), Acceptable: true}
+		for j, v := range values {
+			a.Violation = math.Max(a.Violation, s.excess(j, p.Objectives[j].Cost(v)))
+		}
+		if !ok || s.better(&a, &best) {
+			best, index, ok = a, i, true
+		}
+	}
+	return best, index, ok
+}
 
 // Measured returns the best answer among the evaluated configurations of a model. It
 // returns false if none has a finite value of every metric. It panics if the query has
@@ -170,15 +188,23 @@ func (s *search) reached(q space.Point, known costOf) (values []float64, violati
 			cost = known(o, q)
 		}
 		values[j] = o.Cost(cost) // its own inverse
-		if bound := s.query.Bounds[j]; !math.IsNaN(bound) {
-			scale := math.Abs(o.Reference - bound)
-			if scale == 0 {
-				scale = 1
-			}
-			violation = math.Max(violation, (cost-o.Cost(bound))/scale)
-		}
+		violation = math.Max(violation, s.excess(j, cost))
 	}
 	return values, violation
+}
+
+// excess returns by how much a cost exceeds the bound on objective j, in units of the distance of the
+// bound from the reference. It is 0 without a bound.
+func (s *search) excess(j int, cost float64) float64 {
+	o, bound := &s.problem.Objectives[j], s.query.Bounds[j]
+	if math.IsNaN(bound) {
+		return 0
+	}
+	scale := math.Abs(o.Reference - bound)
+	if scale == 0 {
+		scale = 1
+	}
+	return (cost - o.Cost(bound)) / scale
 }
 
 // pessimistic returns the cost that is not exceeded with probability Φ(z).

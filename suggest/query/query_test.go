@@ -82,7 +82,7 @@ func TestQuery(t *testing.T) {
 		if got[1] < best-0.01 {
 			t.Errorf("accuracy %.4f, best %.4f", got[1], best)
 		}
-		if measured, ok := q.Measured(m); !ok || !q.Better(m, &a, &measured) {
+		if measured, ok := q.Measured(m); !ok || !q.Better(m.Problem(), &a, &measured) {
 			t.Errorf("a configuration that was measured is as good: %v", measured)
 		}
 		again, _, err := q.Search(t.Context(), m)

@@ -14,6 +14,17 @@ type Declaration struct {
 	// CheckpointParameter names a parameter T such that the measurement after t steps
 	// belongs to the same configuration with T = t; empty if there is none.
 	CheckpointParameter string
+	// Constants are results that can be had without any run. Empty where the data are not read.
+	Constants []ConstantDeclaration
+}
+
+// ConstantDeclaration is a model that does not depend on the training examples, so that it costs
+// ε = 0. What it is worth on the examples that measure it is a number of these examples.
+type ConstantDeclaration struct {
+	Name  string
+	Usage string // one line: what it is, and of which examples its values are
+	// Values of the objectives among Declaration.Metrics, by name.
+	Values map[string]float64
 }
 
 // ParameterDeclaration is a numeric parameter with the domain to search by default.

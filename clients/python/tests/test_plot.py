@@ -18,7 +18,7 @@ from dpfront import _specs as specs
 from dpfront import plot
 from dpfront import results as r
 from dpfront.plot import _data as data
-from dpfront.v1 import trial_pb2
+from dpfront.v1 import front_service_pb2, trial_pb2
 
 from . import made
 from .conftest import make_study
@@ -535,3 +535,32 @@ def test_the_pictures_of_a_study(
     assert pictures[0].get_xscale() == "log"
     inside = [p for p in study.front("observed") if not p.beyond_reference]
     assert len(drawn(pictures[0])[2][1]) == len(inside)
+
+
+def test_a_constant_point_is_where_the_stairs_begin(tmp_path: Path) -> None:
+    """ε = 0 has no place on a logarithmic axis; the point has no trial, and no parallel line."""
+    constant = front_service_pb2.FrontPoint(
+        constant_point="majority",
+        values={
+            "epsilon": front_service_pb2.FrontValue(value=0),
+            "accuracy": front_service_pb2.FrontValue(value=0.76),
+        },
+    )
+    front = made.front(TWO, constant, made.point(1, PARAMS, accuracy=0.9, epsilon=4, interval=0.02))
+    found = front[0]
+    assert (found.constant_point, found.trial, found.params, found.trials) == (
+        "majority",
+        0,
+        {},
+        (),
+    )
+    assert found.as_dict()["trial"] is None
+    assert "none: majority" in str(front)
+    (panel,) = data.front(front, []).panels
+    points = panel.series[-1]
+    assert points.hover[0] == "no run: majority"
+    assert panel.x_log
+    assert (points.x[0], points.y[0]) == (4, 0.76)
+    written(plot.front(front, []).figure, tmp_path)
+    with pytest.raises(ValueError, match="majority"):
+        next(ops.study_tradeoff(ops.Policy(1, 1), TWO, found, (), ""))

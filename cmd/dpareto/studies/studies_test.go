@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
@@ -190,5 +193,37 @@ func TestAdultDomain(t *testing.T) {
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(maps.Keys(want))) {
 		t.Errorf("parameters %v", ids)
+	}
+}
+
+// The constant points of bundled studies are what the data say.
+func TestConstantPoints(t *testing.T) {
+	none := []string{"adult-best", "adult-private", "adult-variance", "svt"} // and the ones of the paper's protocol
+	registry := builtin.Registry()                                           // reads data once
+	for _, name := range studies.Names() {
+		asked := parse(t, name).Study.GetSpec()
+		if isPaper := strings.HasPrefix(name, "paper-"); isPaper || slices.Contains(none, name) {
+			if len(asked.GetConstantPoints()) > 0 {
+				t.Errorf("%s has constant points", name)
+			}
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			data := "adult"
+			if strings.HasPrefix(name, "mnist") {
+				data = dataset.NameMNIST
+			}
+			declaration, err := registry.Declare(t.Context(), asked.GetTrainer().GetName(), trainer.Options{
+				Settings: asked.GetTrainer().GetSettings(), DataDir: datasettest.Folder(t, data),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := maps.Clone(declaration.Constants[0].Values)
+			want["epsilon"] = 0
+			if points := asked.GetConstantPoints(); len(points) != 1 || points[0].GetId() != declaration.Constants[0].Name || !maps.Equal(points[0].GetValues(), want) {
+				t.Errorf("constant points %v, want %v", points, want)
+			}
+		})
 	}
 }

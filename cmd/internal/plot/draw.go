@@ -30,12 +30,16 @@ type step struct {
 	position
 	lower, upper float64 // values of the interval, in costs
 	group        int
+	label        string
 }
 
 func (f *Figure) scene() *scene {
 	s := &scene{Figure: f, reference: position{f.X.cost(f.X.Reference), f.Y.cost(f.Y.Reference)}}
 	for _, p := range f.Front {
-		at := step{position{f.X.cost(p.X), f.Y.cost(p.Y)}, f.Y.cost(p.Lower), f.Y.cost(p.Upper), p.Group}
+		at := step{position{f.X.cost(p.X), f.Y.cost(p.Y)}, f.Y.cost(p.Lower), f.Y.cost(p.Upper), p.Group, p.Label}
+		if p.Label != "" && math.IsNaN(at.x) {
+			at.x = math.Inf(-1) // until the view is known
+		}
 		if !math.IsNaN(at.x) && !math.IsNaN(at.y) {
 			s.front = append(s.front, at)
 		}
@@ -45,7 +49,9 @@ func (f *Figure) scene() *scene {
 
 	var xs, ys, frontXs, frontYs []float64
 	for _, p := range s.front {
-		frontXs = append(frontXs, p.x)
+		if !math.IsInf(p.x, 0) {
+			frontXs = append(frontXs, p.x)
+		}
 	}
 	for _, p := range f.Points {
 		if !math.IsNaN(f.Y.cost(p.Y)) {
@@ -53,6 +59,9 @@ func (f *Figure) scene() *scene {
 		}
 	}
 	s.x = view(frontXs, xs, s.reference.x)
+	if len(s.front) > 0 && math.IsInf(s.front[0].x, -1) {
+		s.front[0].x = s.x.best
+	}
 	for _, p := range s.front {
 		if s.x.contains(p.x) {
 			frontYs = append(frontYs, p.y)
@@ -251,6 +260,11 @@ func (s *scene) drawFront(c *draw.Canvas, at func(position) vg.Point) {
 	}
 	c.StrokeLines(draw.LineStyle{Color: s.frontColor(), Width: frontWidth}, c.ClipLinesXY(line)...)
 	s.fillFront(c, places, groups)
+	for _, p := range s.front {
+		if place := at(p.position); p.label != "" && c.Contains(place) {
+			c.FillText(style(noteSize, ink, text.XLeft, text.YBottom), place.Add(vg.Point{X: 5, Y: 4}), p.label)
+		}
+	}
 }
 
 // circles returns the path of full circles.

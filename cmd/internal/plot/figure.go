@@ -61,6 +61,9 @@ type FrontPoint struct {
 	Lower, Upper float64
 	// Group is the index in Figure.Groups, if there are any.
 	Group int
+	// Label is written beside the point, if there is one. A labelled point without a place on a
+	// logarithmic X, such as ε = 0, is drawn at the better end: the front is a level from there on.
+	Label string
 }
 
 // Formats lists what files can be written, by their extensions.

@@ -411,3 +411,28 @@ func TestCurves(t *testing.T) {
 		t.Errorf("pieces %v", pieces)
 	}
 }
+
+// A labelled point without a place on a logarithmic axis is a level from the edge on, with its label.
+func TestLevelAtTheEdge(t *testing.T) {
+	f := example()
+	f.X.Log, f.X.Maximise, f.Y.Maximise = true, false, false
+	f.Points = nil
+	f.Front = []FrontPoint{
+		{X: 0, Y: 0.24, Lower: 0.24, Upper: 0.24, Label: "no run: majority"},
+		{X: 0.5, Y: 0.2, Lower: 0.2, Upper: 0.2},
+		{X: 2, Y: 0.15, Lower: 0.15, Upper: 0.15},
+	}
+	s := f.scene()
+	if len(s.front) != 3 || s.front[0].x != s.x.best || s.front[0].y != 0.24 || math.IsInf(s.x.best, 0) {
+		t.Errorf("front %v in the view %v", s.front, s.x)
+	}
+	if !slices.ContainsFunc(texts(t, renderSVG(t, f)), func(text string) bool { return strings.Contains(text, "no run: majority") }) {
+		t.Error("no label")
+	}
+	f.Front = f.Front[:1] // alone
+	renderSVG(t, f)
+	f.Front[0].Label = ""
+	if s := f.scene(); len(s.front) != 0 {
+		t.Errorf("a point of a run at 0: %v", s.front)
+	}
+}

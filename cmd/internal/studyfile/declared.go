@@ -57,6 +57,7 @@ func (d Declared) Write() []byte {
 		w.linef(1, "# A run passes through the states of all shorter ones: each is a point of the front.")
 		w.linef(1, "checkpoint_parameter: %s", c)
 	}
+	w.constants(d.Declaration)
 	w.linef(0, "")
 	w.linef(1, "budget: {max_trials: %d}", d.Trials)
 	w.linef(1, "lease: {duration: 60s}")
@@ -145,6 +146,29 @@ func (w *writer) metric(m trainer.MetricDeclaration) {
 		w.linef(3, "reported: {sample_size: %d}", m.SampleSize)
 	} else {
 		w.linef(3, "reported: {}")
+	}
+}
+
+// constants writes the results that can be had without a run.
+func (w *writer) constants(d trainer.Declaration) {
+	if len(d.Constants) == 0 {
+		return
+	}
+	w.linef(0, "")
+	w.linef(1, "# What can be had without a run. The front lists nothing that is not better somewhere. The")
+	w.linef(1, "# values must not come from records that private_mode would protect.")
+	w.linef(1, "constant_points:")
+	for _, c := range d.Constants {
+		w.linef(2, "- id: %-24s# %s", c.Name, c.Usage)
+		var values []string
+		if d.Privacy != nil {
+			values = append(values, "epsilon: 0")
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.Values)) {
+			values = append(values, name+": "+number(c.Values[name]))
+		}
+		w.linef(3, "display_name: %s", strconv.Quote(c.Usage))
+		w.linef(3, "values: {%s}", strings.Join(values, ", "))
 	}
 }
 

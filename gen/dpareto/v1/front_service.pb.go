@@ -206,19 +206,21 @@ func (x *GetFrontResponse) GetFront() *Front {
 }
 
 // The configurations, within the bounds on metrics of the study, that no other such
-// configuration beats in every objective.
+// configuration beats in every objective, and that no constant point of the study beats or equals.
 type Front struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By which values the front was chosen.
 	Kind FrontKind `protobuf:"varint,1,opt,name=kind,proto3,enum=dpareto.v1.FrontKind" json:"kind,omitempty"`
 	// The points, from the best to the worst value of the first objective, then of the
-	// second and so on. All configurations that share a front value are listed. Points
+	// second and so on. All configurations that share a front value are listed. The study's
+	// constant points that none of them beats are listed too (see FrontPoint.constant_point). Points
 	// outside the box of the reference values are listed too and add nothing to the
 	// hypervolume.
 	Points []*FrontPoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
 	// Hypervolume that the points dominate within the reference values, in the
 	// product of the objectives' own units. For a transform LOG objective it is
-	// measured in the untransformed values.
+	// measured in the untransformed values. It includes the study's constant points: hypervolumes
+	// of studies with and without them cannot be compared.
 	Hypervolume float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
 	// The reference (anti-ideal) values by metric id.
 	Reference map[string]float64 `protobuf:"bytes,4,rep,name=reference,proto3" json:"reference,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
@@ -470,10 +472,10 @@ func (x *KindHypervolume) GetHypervolume() float64 {
 	return 0
 }
 
-// One configuration on the front.
+// One configuration on the front, or a constant point of the study.
 type FrontPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the trial that was the first to measure the configuration.
+	// Name of the trial that was the first to measure the configuration. Empty for a constant point.
 	Trial string `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
 	// The step of the measurement, for studies with a checkpoint parameter.
 	Step int64 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
@@ -500,7 +502,11 @@ type FrontPoint struct {
 	// between the two ends of the front, in units of their differences (Das, "On
 	// characterizing the knee of the Pareto curve based on normal-boundary intersection",
 	// Structural Optimization 18, 1999). A front without a bulge has none.
-	Knee          bool `protobuf:"varint,10,opt,name=knee,proto3" json:"knee,omitempty"`
+	Knee bool `protobuf:"varint,10,opt,name=knee,proto3" json:"knee,omitempty"`
+	// The id of the study's constant point that this is, a result without any run; empty for a
+	// configuration. A constant point has no trial, parameters, privacy or runs, and its values have
+	// no statistics.
+	ConstantPoint string `protobuf:"bytes,11,opt,name=constant_point,json=constantPoint,proto3" json:"constant_point,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -603,6 +609,13 @@ func (x *FrontPoint) GetKnee() bool {
 		return x.Knee
 	}
 	return false
+}
+
+func (x *FrontPoint) GetConstantPoint() string {
+	if x != nil {
+		return x.ConstantPoint
+	}
+	return ""
 }
 
 // The value of one objective at a point of the front, in its own unit.
@@ -798,7 +811,8 @@ func (x *QueryFrontRequest) GetMeasuredOnly() bool {
 // Response of QueryFront. The configuration has the best value of the optimised objective, at
 // the given confidence, among measured configurations and those that the model recommends, for
 // which the parameters are searched where a computed objective is exactly at its bound. Each
-// checkpoint of a run counts as a configuration.
+// checkpoint of a run counts as a configuration. Where a constant point of the study is as good, it
+// is the answer: nothing needs to be run.
 type QueryFrontResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether a configuration meets the bounds. If not, the answer is the nearest one: its
@@ -806,7 +820,7 @@ type QueryFrontResponse struct {
 	// value, is smallest.
 	Reachable bool `protobuf:"varint,1,opt,name=reachable,proto3" json:"reachable,omitempty"`
 	// The recommended configuration by parameter id; empty if nothing is known yet (see
-	// warnings).
+	// warnings) or the answer is a constant point.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// What the model expects of the measured objectives, by metric id.
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,3,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -830,7 +844,10 @@ type QueryFrontResponse struct {
 	// What a reader must know.
 	Warnings []*Warning `protobuf:"bytes,11,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the answer is made from.
-	Revision      int64 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The id of the study's constant point that answers, if one does. Its values are in reached;
+	// parameters, predictions, privacy, computed_metrics, trials, runs and step are unset.
+	ConstantPoint string `protobuf:"bytes,13,opt,name=constant_point,json=constantPoint,proto3" json:"constant_point,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -947,6 +964,13 @@ func (x *QueryFrontResponse) GetRevision() int64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *QueryFrontResponse) GetConstantPoint() string {
+	if x != nil {
+		return x.ConstantPoint
+	}
+	return ""
 }
 
 // Request of ListHypervolumes.
@@ -1068,7 +1092,7 @@ type HypervolumePoint struct {
 	Trial string `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
 	// Number of trials that succeeded so far.
 	CompletedTrials int64 `protobuf:"varint,2,opt,name=completed_trials,json=completedTrials,proto3" json:"completed_trials,omitempty"`
-	// Hypervolume of the front of those trials. It can fall when another run shows that a
+	// Hypervolume of the front of those trials and the study's constant points. It can fall when another run shows that a
 	// configuration is worse than it seemed.
 	Hypervolume float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
 	// Number of runs of those trials.
@@ -1422,7 +1446,7 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"^\n" +
 	"\x0fKindHypervolume\x12)\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x15.dpareto.v1.FrontKindR\x04kind\x12 \n" +
-	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\"\xa6\x04\n" +
+	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\"\xcd\x04\n" +
 	"\n" +
 	"FrontPoint\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\tR\x05trial\x12\x12\n" +
@@ -1437,7 +1461,8 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\x10beyond_reference\x18\b \x01(\bR\x0fbeyondReference\x12\"\n" +
 	"\fcontribution\x18\t \x01(\x01R\fcontribution\x12\x12\n" +
 	"\x04knee\x18\n" +
-	" \x01(\bR\x04knee\x1aP\n" +
+	" \x01(\bR\x04knee\x12%\n" +
+	"\x0econstant_point\x18\v \x01(\tR\rconstantPoint\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1aQ\n" +
@@ -1469,7 +1494,7 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\rmeasured_only\x18\x05 \x01(\bR\fmeasuredOnly\x1a9\n" +
 	"\vBoundsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xa6\a\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xcd\a\n" +
 	"\x12QueryFrontResponse\x12\x1c\n" +
 	"\treachable\x18\x01 \x01(\bR\treachable\x12N\n" +
 	"\n" +
@@ -1485,7 +1510,8 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\x04step\x18\n" +
 	" \x01(\x03R\x04step\x12/\n" +
 	"\bwarnings\x18\v \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12\x1a\n" +
-	"\brevision\x18\f \x01(\x03R\brevision\x1aP\n" +
+	"\brevision\x18\f \x01(\x03R\brevision\x12%\n" +
+	"\x0econstant_point\x18\r \x01(\tR\rconstantPoint\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1a\\\n" +

@@ -576,9 +576,14 @@ type StudySpec struct {
 	// {"clip": 1} where a new study also varies what was fixed before. They must be in the domains.
 	// Required for each parameter that a prior study lacks, and refused for others. Where the
 	// condition of such a parameter does not hold, the trial of the prior study does without.
-	PriorValues   map[string]*Value `protobuf:"bytes,18,rep,name=prior_values,json=priorValues,proto3" json:"prior_values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	PriorValues map[string]*Value `protobuf:"bytes,18,rep,name=prior_values,json=priorValues,proto3" json:"prior_values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Results that can be had without any run, at most 10: for a classification error, predicting the
+	// class that is most frequent costs ε = 0. They compete on every front, so that no front lists
+	// a configuration that is not better than one of them somewhere, and in what methods with a model and
+	// ALGORITHM_NSGA2 search. Not together with random_stopping, which has no front.
+	ConstantPoints []*ConstantPoint `protobuf:"bytes,19,rep,name=constant_points,json=constantPoints,proto3" json:"constant_points,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *StudySpec) Reset() {
@@ -737,6 +742,93 @@ func (x *StudySpec) GetPriorValues() map[string]*Value {
 	return nil
 }
 
+func (x *StudySpec) GetConstantPoints() []*ConstantPoint {
+	if x != nil {
+		return x.ConstantPoints
+	}
+	return nil
+}
+
+// A result that can be had without any run: a model that is fixed beforehand, whatever the data.
+// Its values are taken as declared, for exact and for public. The server cannot know where they
+// come from. ε = 0 holds only for a model that was chosen without looking at the training records;
+// and an error that was measured on test records is a function of these records, which nothing
+// protects. Releases of studies without private_mode therefore do not depend on it, while studies with
+// private_mode need private_mode.constant_points_are_public.
+type ConstantPoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Unique in the study; as the id of a metric.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// What it is, for people. At most 200 characters.
+	DisplayName string `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
+	// Where its values come from, for people. At most 1,000 characters.
+	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	// Required. A value for every objective by metric id, in its own unit: finite; not negative for
+	// a computed privacy metric and under TRANSFORM_LOG, where 0 is allowed; in [0, 1] under
+	// TRANSFORM_LOGIT. It is taken to meet the bounds on other metrics.
+	Values        map[string]float64 `protobuf:"bytes,4,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConstantPoint) Reset() {
+	*x = ConstantPoint{}
+	mi := &file_dpareto_v1_study_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConstantPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConstantPoint) ProtoMessage() {}
+
+func (x *ConstantPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_study_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConstantPoint.ProtoReflect.Descriptor instead.
+func (*ConstantPoint) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ConstantPoint) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ConstantPoint) GetDisplayName() string {
+	if x != nil {
+		return x.DisplayName
+	}
+	return ""
+}
+
+func (x *ConstantPoint) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *ConstantPoint) GetValues() map[string]float64 {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
 // The method that suggests configurations.
 type AlgorithmSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -759,7 +851,7 @@ type AlgorithmSpec struct {
 
 func (x *AlgorithmSpec) Reset() {
 	*x = AlgorithmSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[4]
+	mi := &file_dpareto_v1_study_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +863,7 @@ func (x *AlgorithmSpec) String() string {
 func (*AlgorithmSpec) ProtoMessage() {}
 
 func (x *AlgorithmSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[4]
+	mi := &file_dpareto_v1_study_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +876,7 @@ func (x *AlgorithmSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlgorithmSpec.ProtoReflect.Descriptor instead.
 func (*AlgorithmSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AlgorithmSpec) GetName() Algorithm {
@@ -818,9 +910,9 @@ type Budget struct {
 	// Number of consecutive trials, successful or infeasible, without a larger hypervolume. The
 	// hypervolume is of the observed front (see GetFront), intermediate measurements of a study
 	// with a checkpoint parameter included; it counts as larger when it exceeds 1.001 times its
-	// value at the last increase. A front without hypervolume counts as no increase. Trials with
-	// replicate_of set do not count, but may increase it. Deleting trials changes nothing. 0
-	// means no limit.
+	// value at the last increase, which at first is the hypervolume of the constant points. A front
+	// without hypervolume counts as no increase. Trials with replicate_of set do not count, but may
+	// increase it. Deleting trials changes nothing. 0 means no limit.
 	MaxStagnantTrials int64 `protobuf:"varint,3,opt,name=max_stagnant_trials,json=maxStagnantTrials,proto3" json:"max_stagnant_trials,omitempty"`
 	// Number of trials that may be active at a time. 0 means no limit.
 	MaxParallelTrials int64 `protobuf:"varint,4,opt,name=max_parallel_trials,json=maxParallelTrials,proto3" json:"max_parallel_trials,omitempty"`
@@ -830,7 +922,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[5]
+	mi := &file_dpareto_v1_study_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +934,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[5]
+	mi := &file_dpareto_v1_study_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +947,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Budget) GetMaxTrials() int64 {
@@ -902,7 +994,7 @@ type LeasePolicy struct {
 
 func (x *LeasePolicy) Reset() {
 	*x = LeasePolicy{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[6]
+	mi := &file_dpareto_v1_study_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +1006,7 @@ func (x *LeasePolicy) String() string {
 func (*LeasePolicy) ProtoMessage() {}
 
 func (x *LeasePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[6]
+	mi := &file_dpareto_v1_study_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1019,7 @@ func (x *LeasePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeasePolicy.ProtoReflect.Descriptor instead.
 func (*LeasePolicy) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LeasePolicy) GetDuration() *durationpb.Duration {
@@ -961,7 +1053,7 @@ type CostSpec struct {
 
 func (x *CostSpec) Reset() {
 	*x = CostSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	mi := &file_dpareto_v1_study_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1065,7 @@ func (x *CostSpec) String() string {
 func (*CostSpec) ProtoMessage() {}
 
 func (x *CostSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	mi := &file_dpareto_v1_study_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1078,7 @@ func (x *CostSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CostSpec.ProtoReflect.Descriptor instead.
 func (*CostSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CostSpec) GetMeasure() isCostSpec_Measure {
@@ -1059,7 +1151,7 @@ type RunsCost struct {
 
 func (x *RunsCost) Reset() {
 	*x = RunsCost{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[8]
+	mi := &file_dpareto_v1_study_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1163,7 @@ func (x *RunsCost) String() string {
 func (*RunsCost) ProtoMessage() {}
 
 func (x *RunsCost) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[8]
+	mi := &file_dpareto_v1_study_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1176,7 @@ func (x *RunsCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunsCost.ProtoReflect.Descriptor instead.
 func (*RunsCost) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{9}
 }
 
 // A trial costs as much as the value of the checkpoint parameter.
@@ -1096,7 +1188,7 @@ type CheckpointParameterCost struct {
 
 func (x *CheckpointParameterCost) Reset() {
 	*x = CheckpointParameterCost{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[9]
+	mi := &file_dpareto_v1_study_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1200,7 @@ func (x *CheckpointParameterCost) String() string {
 func (*CheckpointParameterCost) ProtoMessage() {}
 
 func (x *CheckpointParameterCost) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[9]
+	mi := &file_dpareto_v1_study_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1213,7 @@ func (x *CheckpointParameterCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointParameterCost.ProtoReflect.Descriptor instead.
 func (*CheckpointParameterCost) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{10}
 }
 
 // The trainer that agents run for a study. The server stores it and does not interpret it.
@@ -1138,7 +1230,7 @@ type TrainerSpec struct {
 
 func (x *TrainerSpec) Reset() {
 	*x = TrainerSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[10]
+	mi := &file_dpareto_v1_study_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1242,7 @@ func (x *TrainerSpec) String() string {
 func (*TrainerSpec) ProtoMessage() {}
 
 func (x *TrainerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[10]
+	mi := &file_dpareto_v1_study_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1255,7 @@ func (x *TrainerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrainerSpec.ProtoReflect.Descriptor instead.
 func (*TrainerSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TrainerSpec) GetName() string {
@@ -1231,13 +1323,16 @@ type PrivateModeSpec struct {
 	// Whether the prior studies hold public data only, of which nothing is protected. Required
 	// if there are any.
 	PriorStudiesArePublic bool `protobuf:"varint,7,opt,name=prior_studies_are_public,json=priorStudiesArePublic,proto3" json:"prior_studies_are_public,omitempty"`
-	unknownFields         protoimpl.UnknownFields
-	sizeCache             protoimpl.SizeCache
+	// Whether the values of the constant points come from public data only, and not from the protected
+	// test records. Required if there are any.
+	ConstantPointsArePublic bool `protobuf:"varint,8,opt,name=constant_points_are_public,json=constantPointsArePublic,proto3" json:"constant_points_are_public,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *PrivateModeSpec) Reset() {
 	*x = PrivateModeSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[11]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1344,7 @@ func (x *PrivateModeSpec) String() string {
 func (*PrivateModeSpec) ProtoMessage() {}
 
 func (x *PrivateModeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[11]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1357,7 @@ func (x *PrivateModeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeSpec.ProtoReflect.Descriptor instead.
 func (*PrivateModeSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PrivateModeSpec) GetTestSetSize() int64 {
@@ -1314,6 +1409,13 @@ func (x *PrivateModeSpec) GetPriorStudiesArePublic() bool {
 	return false
 }
 
+func (x *PrivateModeSpec) GetConstantPointsArePublic() bool {
+	if x != nil {
+		return x.ConstantPointsArePublic
+	}
+	return false
+}
+
 // The number of trials is random and secret, and nothing but the best trial is ever shown
 // (Liu and Talwar, "Private selection from private candidates", 2019; Papernot and Steinke,
 // "Hyperparameter tuning with Rényi differential privacy", 2022). The study has no front, no
@@ -1361,7 +1463,7 @@ type RandomStoppingSpec struct {
 
 func (x *RandomStoppingSpec) Reset() {
 	*x = RandomStoppingSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1475,7 @@ func (x *RandomStoppingSpec) String() string {
 func (*RandomStoppingSpec) ProtoMessage() {}
 
 func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1488,7 @@ func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RandomStoppingSpec.ProtoReflect.Descriptor instead.
 func (*RandomStoppingSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RandomStoppingSpec) GetMeanTrials() float64 {
@@ -1491,7 +1593,7 @@ type Publication struct {
 
 func (x *Publication) Reset() {
 	*x = Publication{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1503,7 +1605,7 @@ func (x *Publication) String() string {
 func (*Publication) ProtoMessage() {}
 
 func (x *Publication) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1516,7 +1618,7 @@ func (x *Publication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Publication.ProtoReflect.Descriptor instead.
 func (*Publication) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Publication) GetTrain() *PrivacyGuarantee {
@@ -1585,7 +1687,7 @@ type PrivateModeOdometers struct {
 
 func (x *PrivateModeOdometers) Reset() {
 	*x = PrivateModeOdometers{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1699,7 @@ func (x *PrivateModeOdometers) String() string {
 func (*PrivateModeOdometers) ProtoMessage() {}
 
 func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1712,7 @@ func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeOdometers.ProtoReflect.Descriptor instead.
 func (*PrivateModeOdometers) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PrivateModeOdometers) GetValues() int64 {
@@ -1703,7 +1805,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\n" +
 	"infeasible\x18\x05 \x01(\x03R\n" +
 	"infeasible\x12\x16\n" +
-	"\x06failed\x18\x06 \x01(\x03R\x06failed\"\xd9\a\n" +
+	"\x06failed\x18\x06 \x01(\x03R\x06failed\"\x9d\b\n" +
 	"\tStudySpec\x129\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v2\x19.dpareto.v1.ParameterSpecR\n" +
@@ -1728,11 +1830,20 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\vtest_ledger\x18\x10 \x01(\tR\n" +
 	"testLedger\x12!\n" +
 	"\ftrain_ledger\x18\x11 \x01(\tR\vtrainLedger\x12I\n" +
-	"\fprior_values\x18\x12 \x03(\v2&.dpareto.v1.StudySpec.PriorValuesEntryR\vpriorValues\x1aQ\n" +
+	"\fprior_values\x18\x12 \x03(\v2&.dpareto.v1.StudySpec.PriorValuesEntryR\vpriorValues\x12B\n" +
+	"\x0fconstant_points\x18\x13 \x03(\v2\x19.dpareto.v1.ConstantPointR\x0econstantPoints\x1aQ\n" +
 	"\x10PriorValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01B\a\n" +
-	"\x05_seed\"\x96\x01\n" +
+	"\x05_seed\"\xde\x01\n" +
+	"\rConstantPoint\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12!\n" +
+	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12 \n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription\x12=\n" +
+	"\x06values\x18\x04 \x03(\v2%.dpareto.v1.ConstantPoint.ValuesEntryR\x06values\x1a9\n" +
+	"\vValuesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\x96\x01\n" +
 	"\rAlgorithmSpec\x12)\n" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12%\n" +
 	"\x0einitial_trials\x18\x02 \x01(\x05R\rinitialTrials\x123\n" +
@@ -1759,7 +1870,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\bsettings\x18\x02 \x03(\v2%.dpareto.v1.TrainerSpec.SettingsEntryR\bsettings\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x94\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd1\x02\n" +
 	"\x0fPrivateModeSpec\x12\"\n" +
 	"\rtest_set_size\x18\x01 \x01(\x03R\vtestSetSize\x12!\n" +
 	"\ftest_epsilon\x18\x02 \x01(\x01R\vtestEpsilon\x12#\n" +
@@ -1768,7 +1879,8 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x0ftraining_shards\x18\x05 \x01(\x05R\x0etrainingShards\x12\x1d\n" +
 	"\n" +
 	"max_values\x18\x06 \x01(\x03R\tmaxValues\x127\n" +
-	"\x18prior_studies_are_public\x18\a \x01(\bR\x15priorStudiesArePublic\"\x8b\x02\n" +
+	"\x18prior_studies_are_public\x18\a \x01(\bR\x15priorStudiesArePublic\x12;\n" +
+	"\x1aconstant_points_are_public\x18\b \x01(\bR\x17constantPointsArePublic\"\x8b\x02\n" +
 	"\x12RandomStoppingSpec\x12\x1f\n" +
 	"\vmean_trials\x18\x01 \x01(\x01R\n" +
 	"meanTrials\x12\x12\n" +
@@ -1829,7 +1941,7 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
 	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
@@ -1837,68 +1949,72 @@ var file_dpareto_v1_study_proto_goTypes = []any{
 	(*DesignChange)(nil),            // 3: dpareto.v1.DesignChange
 	(*TrialCounts)(nil),             // 4: dpareto.v1.TrialCounts
 	(*StudySpec)(nil),               // 5: dpareto.v1.StudySpec
-	(*AlgorithmSpec)(nil),           // 6: dpareto.v1.AlgorithmSpec
-	(*Budget)(nil),                  // 7: dpareto.v1.Budget
-	(*LeasePolicy)(nil),             // 8: dpareto.v1.LeasePolicy
-	(*CostSpec)(nil),                // 9: dpareto.v1.CostSpec
-	(*RunsCost)(nil),                // 10: dpareto.v1.RunsCost
-	(*CheckpointParameterCost)(nil), // 11: dpareto.v1.CheckpointParameterCost
-	(*TrainerSpec)(nil),             // 12: dpareto.v1.TrainerSpec
-	(*PrivateModeSpec)(nil),         // 13: dpareto.v1.PrivateModeSpec
-	(*RandomStoppingSpec)(nil),      // 14: dpareto.v1.RandomStoppingSpec
-	(*Publication)(nil),             // 15: dpareto.v1.Publication
-	(*PrivateModeOdometers)(nil),    // 16: dpareto.v1.PrivateModeOdometers
-	nil,                             // 17: dpareto.v1.Study.LabelsEntry
-	nil,                             // 18: dpareto.v1.StudySpec.PriorValuesEntry
-	nil,                             // 19: dpareto.v1.TrainerSpec.SettingsEntry
-	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 21: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 22: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 23: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 24: google.protobuf.Duration
-	(*PoissonDistribution)(nil),     // 25: dpareto.v1.PoissonDistribution
-	(*PrivacyGuarantee)(nil),        // 26: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                   // 27: dpareto.v1.Value
+	(*ConstantPoint)(nil),           // 6: dpareto.v1.ConstantPoint
+	(*AlgorithmSpec)(nil),           // 7: dpareto.v1.AlgorithmSpec
+	(*Budget)(nil),                  // 8: dpareto.v1.Budget
+	(*LeasePolicy)(nil),             // 9: dpareto.v1.LeasePolicy
+	(*CostSpec)(nil),                // 10: dpareto.v1.CostSpec
+	(*RunsCost)(nil),                // 11: dpareto.v1.RunsCost
+	(*CheckpointParameterCost)(nil), // 12: dpareto.v1.CheckpointParameterCost
+	(*TrainerSpec)(nil),             // 13: dpareto.v1.TrainerSpec
+	(*PrivateModeSpec)(nil),         // 14: dpareto.v1.PrivateModeSpec
+	(*RandomStoppingSpec)(nil),      // 15: dpareto.v1.RandomStoppingSpec
+	(*Publication)(nil),             // 16: dpareto.v1.Publication
+	(*PrivateModeOdometers)(nil),    // 17: dpareto.v1.PrivateModeOdometers
+	nil,                             // 18: dpareto.v1.Study.LabelsEntry
+	nil,                             // 19: dpareto.v1.StudySpec.PriorValuesEntry
+	nil,                             // 20: dpareto.v1.ConstantPoint.ValuesEntry
+	nil,                             // 21: dpareto.v1.TrainerSpec.SettingsEntry
+	(*timestamppb.Timestamp)(nil),   // 22: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 23: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 24: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 25: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 26: google.protobuf.Duration
+	(*PoissonDistribution)(nil),     // 27: dpareto.v1.PoissonDistribution
+	(*PrivacyGuarantee)(nil),        // 28: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                   // 29: dpareto.v1.Value
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
-	17, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
+	18, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
 	5,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
 	4,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	20, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	20, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	21, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
-	15, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
+	22, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	22, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	23, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	16, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
 	3,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
-	20, // 9: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
-	22, // 10: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	23, // 11: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
-	6,  // 12: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
-	7,  // 13: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
-	8,  // 14: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
-	9,  // 15: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
-	12, // 16: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
-	13, // 17: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
-	14, // 18: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	18, // 19: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
-	1,  // 20: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	24, // 21: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	24, // 22: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
-	10, // 23: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
-	11, // 24: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	19, // 25: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	25, // 26: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
-	26, // 27: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
-	26, // 28: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	16, // 29: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	26, // 30: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	26, // 31: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	27, // 32: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	22, // 9: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
+	24, // 10: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	25, // 11: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	7,  // 12: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
+	8,  // 13: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
+	9,  // 14: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
+	10, // 15: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
+	13, // 16: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
+	14, // 17: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
+	15, // 18: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
+	19, // 19: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
+	6,  // 20: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
+	20, // 21: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
+	1,  // 22: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
+	26, // 23: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	26, // 24: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	11, // 25: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
+	12, // 26: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
+	21, // 27: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	27, // 28: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
+	28, // 29: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
+	28, // 30: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
+	17, // 31: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	28, // 32: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	28, // 33: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	29, // 34: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }
@@ -1910,12 +2026,12 @@ func file_dpareto_v1_study_proto_init() {
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_study_proto_msgTypes[3].OneofWrappers = []any{}
-	file_dpareto_v1_study_proto_msgTypes[7].OneofWrappers = []any{
+	file_dpareto_v1_study_proto_msgTypes[8].OneofWrappers = []any{
 		(*CostSpec_Runs)(nil),
 		(*CostSpec_CheckpointParameter)(nil),
 		(*CostSpec_Metric)(nil),
 	}
-	file_dpareto_v1_study_proto_msgTypes[12].OneofWrappers = []any{
+	file_dpareto_v1_study_proto_msgTypes[13].OneofWrappers = []any{
 		(*RandomStoppingSpec_Eta)(nil),
 		(*RandomStoppingSpec_Poisson)(nil),
 	}
@@ -1925,7 +2041,7 @@ func file_dpareto_v1_study_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

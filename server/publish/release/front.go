@@ -195,6 +195,7 @@ func (f *fixedResults) noised(ctx context.Context, candidates []*front.Configura
 	}
 	problem := *f.Compiled.Problem
 	problem.Constraints, problem.Cost = nil, suggest.CostRuns // measured constraints and costs are not private
+	problem.Constants = nil                                   // nor are errors of constant points that were measured on the records
 	m, err := model.Fit(ctx, &problem, history, f.ModelOptions())
 	if errors.Is(err, model.ErrNoData) {
 		return nil, nil

@@ -121,6 +121,19 @@ func (a *Axis) At(v float64) float64 {
 	return (a.Scale.Place(v) - low) / (high - low)
 }
 
+// Edge returns v, or the nearer end of the axis for a v that its scale has no place for, as for 0 on a
+// logarithmic one.
+func (a *Axis) Edge(v float64) float64 {
+	switch t := a.Scale.Place(v); {
+	case !math.IsNaN(t) && !math.IsInf(t, 0):
+		return v
+	case v < a.Max:
+		return a.Min
+	default:
+		return a.Max
+	}
+}
+
 // Value returns the value at a place: the inverse of At.
 func (a *Axis) Value(place float64) float64 {
 	low, high := a.Scale.Place(a.Min), a.Scale.Place(a.Max)

@@ -130,11 +130,11 @@ func newSlider(bound *dparetov1.MetricSpec, points []*dparetov1.FrontPoint, valu
 	return s
 }
 
-// valuesAt returns the finite values of a metric on the front.
+// valuesAt returns the finite values of a metric at the configurations on the front.
 func valuesAt(points []*dparetov1.FrontPoint, metric string) []float64 {
 	var values []float64
 	for _, p := range points {
-		if v := p.GetValues()[metric]; v != nil && !math.IsNaN(v.GetValue()) && !math.IsInf(v.GetValue(), 0) {
+		if v := p.GetValues()[metric]; p.GetConstantPoint() == "" && v != nil && !math.IsNaN(v.GetValue()) && !math.IsInf(v.GetValue(), 0) {
 			values = append(values, v.GetValue())
 		}
 	}
@@ -234,8 +234,11 @@ func (s views) choice(ctx context.Context, r *site.PartRequest) (*choiceData, er
 			d.settings.Set(name, v)
 		}
 	}
+	if d.Answer.GetConstantPoint() != "" {
+		d.Picture = d.picture()
+	}
 	if len(d.Answer.GetParameters()) == 0 {
-		return d, nil // nothing is known yet: a warning says so
+		return d, nil // nothing is known yet, as a warning says, or nothing has to be run
 	}
 	if len(d.Answer.GetTrials()) == 0 {
 		measured := proto.CloneOf(query)
@@ -401,6 +404,14 @@ func (d *choiceData) BestRun() string {
 	return strings.Join(parts, ", ")
 }
 
+// Constant says what the constant point is that answers, "" where a configuration does.
+func (d *choiceData) Constant() string {
+	if d.Answer.GetConstantPoint() == "" {
+		return ""
+	}
+	return show.ConstantPoint(d.Study.GetSpec(), d.Answer.GetConstantPoint())
+}
+
 // RunURL is the address of the view with what was run alone.
 func (d *choiceData) RunURL() string {
 	settings := maps.Clone(d.settings)
@@ -423,6 +434,10 @@ func (d *choiceData) picture() template.HTML {
 		if p := d.Answer.GetPredictions()[m.GetId()]; p != nil {
 			return p.GetMedian(), p.GetLower(), p.GetUpper()
 		}
+		if d.Answer.GetConstantPoint() != "" {
+			v := d.Answer.GetReached()[m.GetId()]
+			return v, v, v
+		}
 		v := d.Answer.GetComputedMetrics()[m.GetId()].GetValue()
 		return v, v, v
 	}
@@ -432,23 +447,31 @@ func (d *choiceData) picture() template.HTML {
 	if lower < upper {
 		interval = ", 90 % interval " + show.NumberDown(lower) + " to " + show.NumberUp(upper)
 	}
+	xs, ys := []float64{atX}, []float64{atY, lower, upper}
+	for _, p := range d.front {
+		xs, ys = append(xs, p.GetValues()[x.GetId()].GetValue()), append(ys, p.GetValues()[y.GetId()].GetValue())
+	}
+	axisX, axisY := chart.Fit(words.Metric(x), scaleOf(x.GetTransform()), xs...), chart.Fit(words.Metric(y), scaleOf(y.GetTransform()), ys...)
 	points := make([]chart.Point, 0, len(d.front))
 	for _, p := range d.front {
-		points = append(points, chart.Point{X: p.GetValues()[x.GetId()].GetValue(), Y: p.GetValues()[y.GetId()].GetValue()})
+		at := chart.Point{X: p.GetValues()[x.GetId()].GetValue(), Y: p.GetValues()[y.GetId()].GetValue()}
+		if p.GetConstantPoint() != "" {
+			at = chart.Point{X: axisX.Edge(at.X), Y: axisY.Edge(at.Y)}
+		}
+		points = append(points, at)
 	}
 	slices.SortFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
 	c := &chart.Chart{
 		ID: "chosen", Title: "The chosen point on the posterior front",
 		Description: fmt.Sprintf("%s against %s; the chosen point at %s and %s.", words.Metric(y), words.Metric(x), words.MetricValue(x, atX), words.MetricValue(y, atY)),
-		X:           chart.Fit(words.Metric(x), scaleOf(x.GetTransform()), append(valuesAt(d.front, x.GetId()), atX)...),
-		Y:           chart.Fit(words.Metric(y), scaleOf(y.GetTransform()), append(valuesAt(d.front, y.GetId()), atY, lower, upper)...),
+		X:           axisX, Y: axisY,
 	}
 	if len(all) == 2 && x.GetGoal() == dparetov1.Goal_GOAL_MINIMIZE {
 		c.Steps("", points)
 	}
 	c.Dots("", points)
 	c.Marks("second", "diamond", []chart.Mark{{
-		Point: chart.Point{X: atX, Y: atY}, Lower: lower, Upper: upper, ID: "chosen-point",
+		Point: chart.Point{X: axisX.Edge(atX), Y: axisY.Edge(atY)}, Lower: lower, Upper: upper, ID: "chosen-point",
 		Label: fmt.Sprintf("Chosen: %s %s, %s %s", words.Metric(x), words.MetricValue(x, atX), words.Metric(y), words.MetricValue(y, atY)) + interval,
 	}})
 	return c.SVG()

@@ -5,7 +5,6 @@ import (
 	"html/template"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -155,7 +154,7 @@ type frontStyle struct {
 // drawFront draws a front. The staircase goes through all of its points that count.
 func drawFront(c *chart.Chart, study *dparetov1.Study, front *dparetov1.Front, s frontStyle) {
 	place := func(p *dparetov1.FrontPoint) chart.Point {
-		return chart.Point{X: p.GetValues()[s.x.GetId()].GetValue(), Y: p.GetValues()[s.y.GetId()].GetValue()}
+		return chart.Point{X: placed(s.x, &c.X, p), Y: placed(s.y, &c.Y, p)}
 	}
 	var stairs, means []chart.Point
 	var marks []chart.Mark
@@ -168,13 +167,15 @@ func drawFront(c *chart.Chart, study *dparetov1.Study, front *dparetov1.Front, s
 	for _, p := range thin(front.GetPoints(), maxFocusable) {
 		v := p.GetValues()[s.y.GetId()]
 		if v.Observed != nil {
-			means = append(means, chart.Point{X: p.GetValues()[s.x.GetId()].GetValue(), Y: v.GetObserved()})
+			means = append(means, chart.Point{X: place(p).X, Y: v.GetObserved()})
 		}
 		mark := chart.Mark{
-			Point: place(p), Label: s.prefix + pointText(study, p, show.IsSeeded(front.GetWarnings())), Link: trialPath(p.GetTrial()),
-			ID: s.id + "-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10),
+			Point: place(p), Label: s.prefix + pointText(study, p, show.IsSeeded(front.GetWarnings())), Link: linkOf(p),
+			ID: s.id + "-" + pointID(p),
 		}
-		if s.means || s.prefix != "" {
+		if p.GetConstantPoint() != "" {
+			c.Text("tick", "start", chart.Point{X: mark.X, Y: mark.Y}, "no run: "+p.GetConstantPoint())
+		} else if s.means || s.prefix != "" {
 			mark.Link = choosePath(study, p)
 		}
 		if v.Lower != nil && v.Upper != nil {
@@ -189,6 +190,16 @@ func drawFront(c *chart.Chart, study *dparetov1.Study, front *dparetov1.Front, s
 		c.Dots("means", means)
 	}
 	c.Marks(s.class, s.shape, marks)
+}
+
+// placed returns where a point of a front is drawn on an axis: a constant point with ε = 0 at the end of a
+// logarithmic one, so that the staircase begins with a level.
+func placed(m *dparetov1.MetricSpec, axis *chart.Axis, p *dparetov1.FrontPoint) float64 {
+	v := p.GetValues()[m.GetId()].GetValue()
+	if p.GetConstantPoint() != "" {
+		return axis.Edge(v)
+	}
+	return v
 }
 
 // Description says what is to be seen.
@@ -237,7 +248,7 @@ func (d *frontData) parallel() *chart.Chart {
 			line = append(line, chart.Point{X: float64(i), Y: columns[i].axis.At(columns[i].values[k])})
 		}
 		c.Line("thin", line)
-		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p, d.Seeded()), Link: trialPath(p.GetTrial()), ID: "parallel-" + site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10)})
+		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p, d.Seeded()), Link: linkOf(p), ID: "parallel-" + pointID(p)})
 	}
 	for i := range columns {
 		c.Text("tick", "middle", chart.Point{X: float64(i), Y: -0.09}, columns[i].low)

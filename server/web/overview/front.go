@@ -272,7 +272,7 @@ func (d *frontData) Warnings() []*dparetov1.Warning {
 
 // frontRow is a row of the table of a front.
 type frontRow struct {
-	Trial, Choose string // paths
+	Trial, Choose string // paths, "" for a constant point
 	Number        string
 	Values        []string
 	Parameters    string
@@ -285,8 +285,8 @@ func (d *frontData) Rows() []frontRow {
 	var rows []frontRow
 	for _, p := range thin(d.Front().GetPoints(), maxFocusable) {
 		row := frontRow{
-			Trial: trialPath(p.GetTrial()), Choose: choosePath(d.Study, p), Number: site.ID(p.GetTrial()),
-			Parameters: words.Configuration(d.Study.GetSpec(), p.GetParameters()), Runs: p.GetRuns(), Note: pointNote(p),
+			Trial: linkOf(p), Choose: choosePath(d.Study, p), Number: site.ID(p.GetTrial()),
+			Parameters: configurationText(d.Study.GetSpec(), p), Runs: p.GetRuns(), Note: pointNote(p),
 		}
 		for _, m := range d.Objectives() {
 			row.Values = append(row.Values, frontValueText(m, p.GetValues()[m.GetId()]))
@@ -302,6 +302,9 @@ func (d *frontData) Unlisted() int { return max(0, len(d.Front().GetPoints())-ma
 // pointNote says what is special about a point.
 func pointNote(p *dparetov1.FrontPoint) string {
 	var notes []string
+	if p.GetConstantPoint() != "" {
+		notes = append(notes, "costs no run")
+	}
 	if p.GetKnee() {
 		notes = append(notes, "knee")
 	}
@@ -323,7 +326,7 @@ func pointText(study *dparetov1.Study, p *dparetov1.FrontPoint, seeded bool) str
 	for _, m := range show.Objectives(study.GetSpec()) {
 		parts = append(parts, words.Metric(m)+" "+frontValueText(m, p.GetValues()[m.GetId()]))
 	}
-	parts = append(parts, words.Configuration(study.GetSpec(), p.GetParameters()))
+	parts = append(parts, configurationText(study.GetSpec(), p))
 	if p.GetPrivacy() != nil {
 		of := "one run"
 		if seeded {
@@ -331,11 +334,29 @@ func pointText(study *dparetov1.Study, p *dparetov1.FrontPoint, seeded bool) str
 		}
 		parts = append(parts, "ε is an upper bound for "+of+", "+words.Conditions(p.GetPrivacy()))
 	}
-	parts = append(parts, "trial "+site.ID(p.GetTrial()))
+	if p.GetConstantPoint() == "" {
+		parts = append(parts, "trial "+site.ID(p.GetTrial()))
+	}
 	if note := pointNote(p); note != "" {
 		parts = append(parts, note)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// configurationText says what a point is: a configuration, or a constant point by its name.
+func configurationText(spec *dparetov1.StudySpec, p *dparetov1.FrontPoint) string {
+	if id := p.GetConstantPoint(); id != "" {
+		return show.ConstantPoint(spec, id)
+	}
+	return words.Configuration(spec, p.GetParameters())
+}
+
+// pointID identifies a point in a picture.
+func pointID(p *dparetov1.FrontPoint) string {
+	if id := p.GetConstantPoint(); id != "" {
+		return "constant-" + id
+	}
+	return site.ID(p.GetTrial()) + "-" + strconv.FormatInt(p.GetStep(), 10)
 }
 
 // frontValueText returns the value of an objective with its interval and what was measured.
@@ -357,9 +378,20 @@ func frontValueText(m *dparetov1.MetricSpec, v *dparetov1.FrontValue) string {
 // the study has one; otherwise to its trial.
 func choosePath(study *dparetov1.Study, p *dparetov1.FrontPoint) string {
 	privacy := show.PrivacyMetric(study.GetSpec())
+	if p.GetConstantPoint() != "" {
+		return ""
+	}
 	if v, ok := p.GetValues()[privacy.GetId()]; ok && len(show.Objectives(study.GetSpec())) == 2 && !math.IsInf(v.GetValue(), 0) {
 		query := url.Values{"bound": {privacy.GetId()}, "value": {show.NumberUp(v.GetValue())}, "measured": {"1"}}
 		return "/studies/" + site.ID(study.GetName()) + "/choose?" + query.Encode()
+	}
+	return trialPath(p.GetTrial())
+}
+
+// linkOf returns the path of a point's trial, "" for a constant point.
+func linkOf(p *dparetov1.FrontPoint) string {
+	if p.GetConstantPoint() != "" {
+		return ""
 	}
 	return trialPath(p.GetTrial())
 }

@@ -195,17 +195,17 @@ func (s views) miniaturePart(ctx context.Context, r *site.PartRequest) (any, err
 		return nil, err
 	}
 	var points []chart.Point
-	var x, y []float64
+	x, y := settings.Axes[0].axis(frontValues(front, all[0])), settings.Axes[1].axis(frontValues(front, all[1]))
 	for _, p := range front.GetPoints() {
-		point := chart.Point{X: p.GetValues()[all[0].GetId()].GetValue(), Y: p.GetValues()[all[1].GetId()].GetValue()}
+		point := chart.Point{X: placed(all[0], &x, p), Y: placed(all[1], &y, p)}
 		if !math.IsInf(point.X, 0) && !math.IsInf(point.Y, 0) {
-			points, x, y = append(points, point), append(x, point.X), append(y, point.Y)
+			points = append(points, point)
 		}
 	}
 	c := &chart.Chart{
 		ID: "miniature-" + site.ID(r.Study), Title: "Observed front of " + site.ID(r.Study), Miniature: true, Class: "miniature",
 		Description: strconv.Itoa(len(points)) + " points of " + words.Metric(all[1]) + " over " + words.Metric(all[0]),
-		X:           settings.Axes[0].axis(x), Y: settings.Axes[1].axis(y),
+		X:           x, Y: y,
 	}
 	c.Stairs("", points, all[1].GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE)
 	c.Dots("front", thin(points, maxFocusable))

@@ -126,7 +126,7 @@ func (r *Report) recommend(ctx context.Context, fronts dparetov1.FrontServiceCli
 func spanned(front *dparetov1.Front, metric string) []float64 {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, p := range front.GetPoints() {
-		if e := p.GetValues()[metric].GetValue(); !math.IsInf(e, 0) {
+		if e := p.GetValues()[metric].GetValue(); !math.IsInf(e, 0) && p.GetConstantPoint() == "" {
 			low, high = min(low, e), max(high, e)
 		}
 	}

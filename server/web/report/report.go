@@ -123,6 +123,8 @@ func (r *Report) FrontRows() []frontRow {
 			row.Parameters = append(row.Parameters, words.Value(p.GetParameters()[parameter.GetId()]))
 		}
 		switch {
+		case p.GetConstantPoint() != "":
+			row.Remark = "no run: " + show.ConstantPoint(r.study.GetSpec(), p.GetConstantPoint())
 		case p.GetKnee():
 			row.Remark = "knee"
 		case p.GetBeyondReference():
@@ -168,6 +170,9 @@ func (r *Report) RecommendedRows() []recommendedRow {
 					text = words.EpsilonWithin(v.GetValue(), a.Epsilon)
 				}
 			}
+			if a.GetConstantPoint() != "" {
+				text = show.Number(a.GetReached()[m.GetId()])
+			}
 			row.Reached = append(row.Reached, text)
 		}
 		for _, p := range r.study.GetSpec().GetParameters() {
@@ -176,6 +181,8 @@ func (r *Report) RecommendedRows() []recommendedRow {
 		switch {
 		case !a.GetReachable():
 			row.Remark = "not reachable: this is what comes nearest"
+		case a.GetConstantPoint() != "":
+			row.Remark = "no run is needed: " + show.ConstantPoint(r.study.GetSpec(), a.GetConstantPoint())
 		case len(a.GetTrials()) == 0:
 			row.Remark = "a prediction: it was never run"
 		default:

@@ -151,14 +151,25 @@ func (r *Report) figure(x, y *dparetov1.MetricSpec, stairs bool) template.HTML {
 			continue
 		}
 		mark := chart.Mark{Point: chart.Point{X: a.GetValue(), Y: b.GetValue()}}
-		mark.Label = fmt.Sprintf("trial %s: %s %s, %s %s", p.GetTrial()[strings.LastIndexByte(p.GetTrial(), '/')+1:],
+		name := "trial " + p.GetTrial()[strings.LastIndexByte(p.GetTrial(), '/')+1:]
+		if id := p.GetConstantPoint(); id != "" {
+			name = "no run: " + show.ConstantPoint(r.study.GetSpec(), id)
+		}
+		mark.Label = fmt.Sprintf("%s: %s %s, %s %s", name,
 			x.GetId(), objectiveText(x, a), y.GetId(), objectiveText(y, b))
-		xs, ys = append(xs, a.GetValue()), append(ys, b.GetValue())
+		if p.GetConstantPoint() == "" || a.GetValue() > 0 { // ε = 0 would take the logarithm from the axis
+			xs = append(xs, a.GetValue())
+		}
+		ys = append(ys, b.GetValue())
 		if b.Lower != nil && b.Upper != nil {
 			mark.Lower, mark.Upper = b.GetLower(), b.GetUpper()
 			ys = append(ys, b.GetLower(), b.GetUpper())
 		}
 		marks = append(marks, mark)
+	}
+	axisX, axisY := chart.Fit(r.axisLabel(x), scale(x, xs), xs...), chart.Fit(r.axisLabel(y), scale(y, ys), ys...)
+	for i := range marks {
+		marks[i].X, marks[i].Y = axisX.Edge(marks[i].X), axisY.Edge(marks[i].Y)
 	}
 	slices.SortFunc(marks, func(a, b chart.Mark) int {
 		switch {
@@ -172,8 +183,8 @@ func (r *Report) figure(x, y *dparetov1.MetricSpec, stairs bool) template.HTML {
 	})
 	c := chart.Chart{
 		ID: "front-" + y.GetId(), Title: "Front of " + x.GetId() + " and " + y.GetId(),
-		Description: fmt.Sprintf("%d configurations that no other one beats in every objective, by what fresh runs would give, with 90 %% intervals.", len(marks)),
-		X:           chart.Fit(r.axisLabel(x), scale(x, xs), xs...), Y: chart.Fit(r.axisLabel(y), scale(y, ys), ys...),
+		Description: fmt.Sprintf("%d points that no other one beats in every objective, by what fresh runs would give, with 90 %% intervals.", len(marks)),
+		X:           axisX, Y: axisY,
 	}
 	if stairs && x.GetGoal() == dparetov1.Goal_GOAL_MINIMIZE {
 		points := make([]chart.Point, len(marks))

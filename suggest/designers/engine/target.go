@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/acquisition"
@@ -43,14 +44,16 @@ type target struct {
 // view is how fronts are seen: divided into boxes, or along rays if there are any.
 type view struct {
 	reference []float64
+	constants [][]float64 // costs that are on every front
 	rays      [][]float64
 	scales    []float64 // of the rays, by objective
 }
 
 // newView returns the view of fronts, given the medians of the configurations that count.
 func newView(p *suggest.Problem, medians [][]float64, seed uint64, number int64) view {
-	v := view{reference: p.ReferenceCosts()}
+	v := view{reference: p.ReferenceCosts(), constants: p.ConstantCosts()}
 	m := len(v.reference)
+	medians = slices.Concat(v.constants, medians)
 	front := pareto.NewFront(medians, v.reference)
 	if m < 3 || m < len(mostPoints) && front.Len() <= mostPoints[m] {
 		return v
@@ -100,7 +103,7 @@ func (v *view) drawnTarget(points [][]float64, draw int) target {
 }
 
 func (v *view) along(points, rays [][]float64) target {
-	t := target{front: pareto.NewFront(points, v.reference)}
+	t := target{front: pareto.NewFront(slices.Concat(v.constants, points), v.reference)}
 	if rays != nil {
 		t.rays = acquisition.NewScalarisation(t.front.Points(), v.reference, v.scales, rays)
 	}

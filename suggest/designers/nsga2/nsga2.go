@@ -113,7 +113,7 @@ type individual struct {
 func (d designer) population(p *suggest.Problem, h *suggest.History) []individual {
 	all := individuals(p, h)
 	var best []individual
-	for rank, front := range fronts(all, d.options.Population) {
+	for rank, front := range fronts(all, p.ConstantCosts(), d.options.Population) {
 		members := make([]individual, len(front))
 		costs := make([][]float64, len(front))
 		for i, k := range front {
@@ -177,8 +177,8 @@ func individuals(p *suggest.Problem, h *suggest.History) []individual {
 // fronts returns the indices on the first fronts, in order, until they hold enough
 // individuals: those that meet the constraints by repeated removal of the non-dominated
 // ones, and then the others by their violation (constrained domination, Deb et al. 2002,
-// §VI-A).
-func fronts(all []individual, enough int) [][]int {
+// §VI-A). What a constant dominates or equals is not on the first front.
+func fronts(all []individual, constants [][]float64, enough int) [][]int {
 	var left, violating []int
 	for i := range all {
 		if all[i].violation > 0 {
@@ -195,7 +195,8 @@ func fronts(all []individual, enough int) [][]int {
 			costs[i] = all[k].costs
 		}
 		var front, rest []int
-		best := pareto.NonDominated(costs)
+		best := pareto.NonDominatedBeside(costs, constants)
+		constants = nil
 		for i, k := range left {
 			if len(best) > 0 && best[0] == i {
 				best = best[1:]
@@ -204,7 +205,9 @@ func fronts(all []individual, enough int) [][]int {
 				rest = append(rest, k)
 			}
 		}
-		sorted = append(sorted, front)
+		if len(front) > 0 {
+			sorted = append(sorted, front)
+		}
 		count += len(front)
 		left = rest
 	}

@@ -16,6 +16,20 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
+// What a constant dominates or equals comes after everything that it does not.
+func TestFrontsBesideConstants(t *testing.T) {
+	all := []individual{
+		{costs: []float64{1, 5}}, {costs: []float64{2, 3}}, {costs: []float64{3, 4}}, {costs: []float64{4, 1}},
+	}
+	constants := [][]float64{{0, 3}}
+	if diff := cmp.Diff([][]int{{3}, {0, 1}, {2}}, fronts(all, constants, 4)); diff != "" {
+		t.Errorf("fronts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([][]int{{0, 1, 3}, {2}}, fronts(all, [][]float64{{0, 0}}, 4)); diff != "" {
+		t.Errorf("all are dominated (-want +got):\n%s", diff)
+	}
+}
+
 func TestFronts(t *testing.T) {
 	at := func(violation float64, costs ...float64) individual {
 		return individual{costs: costs, violation: violation}
@@ -34,7 +48,7 @@ func TestFronts(t *testing.T) {
 			[][]int{{2}, {1}, {0, 3}, {4}}},
 		{"none", nil, 3, nil},
 	} {
-		if diff := cmp.Diff(tc.want, fronts(tc.all, tc.enough)); diff != "" {
+		if diff := cmp.Diff(tc.want, fronts(tc.all, nil, tc.enough)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}

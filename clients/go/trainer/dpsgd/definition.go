@@ -75,7 +75,9 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 			if err != nil {
 				return trainer.Declaration{}, err
 			}
-			return t.Declaration(), nil
+			declaration := t.Declaration()
+			declaration.Constants = experiment.Constants(t.parts, options)
+			return declaration, nil
 		},
 	}
 }

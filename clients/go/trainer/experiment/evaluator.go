@@ -49,6 +49,33 @@ func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration 
 	return appendGap(metrics, MetricTestGap, parts, parts.Test)
 }
 
+// Constants declares the classifier that predicts the class of most of the examples that the error is
+// measured on, whatever the features. It depends on no training example, so that it is 0-DP for
+// them; it does depend on the labels of the examples that measure it, as the error of every run
+// does. There is none for outlines, whose labels are made up.
+func Constants(parts *dataset.Parts, options trainer.Options) []trainer.ConstantDeclaration {
+	first, where := parts.Validation, "validation"
+	if first == nil {
+		first, where = parts.Test, "test"
+	}
+	if options.Outline || first == nil || first.Rows == 0 {
+		return nil
+	}
+	counts := make(map[float32]int)
+	most := first.Labels[0]
+	for _, label := range first.Labels {
+		counts[label]++
+		if n := counts[label]; n > counts[most] || n == counts[most] && label < most {
+			most = label
+		}
+	}
+	return []trainer.ConstantDeclaration{{
+		Name:   "majority",
+		Usage:  fmt.Sprintf("always predict class %g, the class of most of the %d %s examples", most, first.Rows, where),
+		Values: map[string]float64{MetricError: float64(first.Rows-counts[most]) / float64(first.Rows)},
+	}}
+}
+
 // ErrNotFinite is returned for a model with an infinite or NaN value or loss.
 var ErrNotFinite = errors.New("the model or its loss is not finite")
 

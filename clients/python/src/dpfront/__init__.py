@@ -69,6 +69,7 @@ from dpfront.results import (
 from dpfront.server import LocalServer, local_server
 from dpfront.spec import (
     Categorical,
+    ConstantPoint,
     Constraint,
     Design,
     Discrete,
@@ -99,6 +100,7 @@ __all__ = [
     "CallError",
     "Categorical",
     "Client",
+    "ConstantPoint",
     "Constraint",
     "Contour",
     "DParetoError",

@@ -313,7 +313,7 @@ def _row(p: r.FrontPoint, epsilons: Mapping[str, str]) -> dict[str, Scalar]:
         if v.lower is not None and v.upper is not None:
             row[f"{key}_90%"] = f"{number(v.lower)}..{number(v.upper)}"
     row.update(p.params)
-    row["trial"] = p.trial
+    row["trial"] = f"none: {p.constant_point}" if p.constant_point else p.trial
     remarks = [name for name in ("knee", "beyond_reference") if getattr(p, name)]
     if remarks:
         row["remark"] = ", ".join(remarks)
@@ -322,6 +322,12 @@ def _row(p: r.FrontPoint, epsilons: Mapping[str, str]) -> dict[str, Scalar]:
 
 def recommendation(x: r.Recommendation) -> Card:
     """Shows a recommendation."""
+    if x.constant_point:
+        facts = [(key, number(value)) for key, value in x.reached.items()]
+        title = f"Recommended for {x.optimize}: nothing has to be run ({x.constant_point})"
+        if not x.reachable:
+            title += ": out of reach, this is nearest"
+        return Card(title, facts, notes=_warnings(x.warnings))
     if not x.params:
         return Card("No recommendation yet", notes=_warnings(x.warnings))
     facts = [(key, number(value)) for key, value in x.params.items()]

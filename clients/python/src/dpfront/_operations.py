@@ -290,6 +290,7 @@ def extend_study(
     if metrics is not None:
         del spec.metrics[:]
         spec.metrics.extend(specs.metrics(metrics))
+        del spec.constant_points[:]  # their values are of the old metrics
     if "prior_studies" not in fields:
         # Earlier priors lack the new parameters too, and have the same values for them.
         spec.prior_studies[:] = [name, *old.spec.prior_studies]
@@ -827,6 +828,8 @@ def study_tradeoff(
     metric: str,
 ) -> Operation[r.Tradeoff]:
     params = point.params if isinstance(point, r.FrontPoint) else point
+    if isinstance(point, r.FrontPoint) and point.constant_point:
+        raise ValueError(f"point: {point.constant_point!r} is a constant point, without any run")
     for x in study.spec.metrics:
         if metric in ("", x.id) and x.computed.HasField("privacy"):
             values = convert.to_values(params, convert.kinds(study))

@@ -255,7 +255,7 @@ def _point(message: front_service_pb2.FrontPoint, objectives: Iterable[str]) -> 
         return r.FrontValue(v.value, **{n: convert.optional(v, n) for n in names})
 
     return r.FrontPoint(
-        trial=convert.trial_number(message.trial),
+        trial=convert.trial_number(message.trial) if message.trial else 0,
         step=message.step,
         params=convert.from_values(message.parameters),
         values={key: value(message.values[key]) for key in objectives if key in message.values},
@@ -265,6 +265,7 @@ def _point(message: front_service_pb2.FrontPoint, objectives: Iterable[str]) -> 
         knee=message.knee,
         beyond_reference=message.beyond_reference,
         guarantee=guarantee(message.privacy) if message.HasField("privacy") else None,
+        constant_point=message.constant_point,
     )
 
 
@@ -305,6 +306,7 @@ def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommend
         step=message.step,
         guarantee=guarantee(message.privacy) if message.HasField("privacy") else None,
         warnings=_warnings(message.warnings),
+        constant_point=message.constant_point,
     )
 
 

@@ -31,6 +31,7 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
         disable_early_stopping=not spec.early_stopping,
         test_ledger=spec.test_ledger and convert.ledger_name(spec.test_ledger),
         train_ledger=spec.train_ledger and convert.ledger_name(spec.train_ledger),
+        constant_points=[study_pb2.ConstantPoint(**_shallow(p)) for p in spec.constant_points],
     )
     out.algorithm.name = convert.enum_value(study_pb2.Algorithm, spec.algorithm, "algorithm")
     out.algorithm.initial_trials = convert.integer("initial_trials", spec.initial_trials)

@@ -364,10 +364,10 @@ class FrontValue:
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """A configuration on the front."""
+    """A configuration on the front, or a constant point of the study."""
 
     trial: int
-    """Number of the trial that measured it first."""
+    """Number of the trial that measured it first; 0 for a constant point."""
     step: int
     """Of the measurement, in studies with a checkpoint parameter."""
     params: Mapping[str, Scalar]
@@ -381,6 +381,9 @@ class FrontPoint:
     knee: bool
     beyond_reference: bool
     guarantee: Guarantee | None
+    constant_point: str = ""
+    """Id of the constant point that it is, a result without any run; empty for a
+    configuration."""
 
     def as_dict(self) -> dict[str, Any]:
         """Returns a flat row: objectives, parameters, then the rest."""
@@ -399,6 +402,8 @@ class FrontPoint:
             knee=self.knee,
             beyond_reference=self.beyond_reference,
         )
+        if self.constant_point:
+            row.update(trial=None, constant_point=self.constant_point)
         return row
 
 
@@ -479,7 +484,7 @@ class Recommendation(display.Shown):
     reachable: bool
     """Whether a configuration meets the bounds; if not, this one is nearest."""
     params: Mapping[str, Scalar]
-    """Empty if nothing is known yet."""
+    """Empty if nothing is known yet, or a constant point answers."""
     predictions: Mapping[str, Prediction]
     """Of measured objectives."""
     computed: Mapping[str, float]
@@ -496,6 +501,9 @@ class Recommendation(display.Shown):
     step: int
     guarantee: Guarantee | None
     warnings: tuple[ResultWarning, ...]
+    constant_point: str = ""
+    """Id of the constant point that answers, if one does: its values are in reached, and nothing
+    has to be run."""
 
     def _card(self) -> display.Card:
         return display.recommendation(self)

@@ -224,6 +224,21 @@ class PrivateMode:
     training_shards: int = 0
     max_values: int = 0
     prior_studies_are_public: bool = False
+    constant_points_are_public: bool = False
+
+
+@dataclass(frozen=True)
+class ConstantPoint:
+    """A result without any run, such as the error of always predicting one class, at ε = 0.
+
+    It is on the front unless something beats it. Its values are taken as exact and public.
+    """
+
+    id: str
+    values: Mapping[str, float]
+    """A value for every objective."""
+    display_name: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -281,6 +296,8 @@ class StudySpec:
     """Whether the server asks to stop runs that can no longer add to the front."""
     private_mode: PrivateMode | None = None
     random_stopping: RandomStopping | None = None
+    constant_points: Sequence[ConstantPoint] = ()
+    """Results that can be had without any run: no front lists what is not better somewhere."""
     test_ledger: str = ""
     """Id of the ledger of the test records. Required with private_mode, and with random_stopping
     that has a test_set_size."""

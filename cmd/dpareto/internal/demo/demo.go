@@ -212,6 +212,7 @@ func loadStudy(ctx context.Context, env *command.Env, f flags) (*studyfile.File,
 	}
 	if generated {
 		spec.Trainer.Settings[dpsgd.SettingGenerated] = strconv.FormatBool(true)
+		spec.ConstantPoints = nil // their values are of the real data
 		file.ID += "-generated"
 		file.Study.DisplayName = view.Title(file.Study)
 	}

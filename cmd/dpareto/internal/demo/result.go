@@ -226,7 +226,11 @@ func (r *result) table() *output.Table {
 		for _, parameter := range spec.GetParameters() {
 			row = append(row, view.Value(p.GetParameters()[parameter.GetId()]))
 		}
-		t.Rows = append(t.Rows, append(row, view.ID(p.GetTrial())))
+		var trial any = "no run: " + p.GetConstantPoint()
+		if p.GetConstantPoint() == "" {
+			trial = view.ID(p.GetTrial())
+		}
+		t.Rows = append(t.Rows, append(row, trial))
 	}
 	return t
 }

@@ -46,6 +46,9 @@ func Figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 		point := plot.FrontPoint{
 			X: p.GetValues()[x.GetId()].GetValue(), Y: value.GetValue(), Lower: value.GetValue(), Upper: value.GetValue(),
 		}
+		if id := p.GetConstantPoint(); id != "" {
+			point.Label = "no run: " + id
+		}
 		if value.Lower != nil && value.Upper != nil {
 			point.Lower, point.Upper = value.GetLower(), value.GetUpper()
 		}

@@ -139,6 +139,9 @@ func recommendation(spec *dparetov1.StudySpec, r *dparetov1.QueryFrontResponse) 
 	}
 	for _, m := range spec.GetMetrics() {
 		id := m.GetId()
+		if v, ok := r.GetReached()[id]; ok && r.GetConstantPoint() != "" {
+			add(id, v)
+		}
 		if p := r.GetPredictions()[id]; p != nil {
 			add(id, p.GetMedian())
 			add(id+"_lower", p.GetLower())
@@ -165,7 +168,10 @@ func recommendation(spec *dparetov1.StudySpec, r *dparetov1.QueryFrontResponse) 
 	}
 	add("trials", strings.Join(ids, " "))
 	add("runs", r.GetRuns())
-	if len(r.GetParameters()) > 0 {
+	if r.GetConstantPoint() != "" {
+		add("constant_point", r.GetConstantPoint())
+	}
+	if len(r.GetParameters()) > 0 || r.GetConstantPoint() != "" {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
@@ -189,7 +195,10 @@ func recommendationHeading(study *dparetov1.Study, bounds map[string]float64, co
 	if statement := show.PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)
 	}
-	if !r.GetReachable() && len(r.GetParameters()) > 0 {
+	if id := r.GetConstantPoint(); id != "" {
+		lines = append(lines, "note: nothing has to be run: "+show.ConstantPoint(study.GetSpec(), id))
+	}
+	if !r.GetReachable() && (len(r.GetParameters()) > 0 || r.GetConstantPoint() != "") {
 		lines = append(lines, "note: not reachable; this is what comes nearest")
 	}
 	for _, w := range r.GetWarnings() {

@@ -93,13 +93,14 @@ func remeasure(ctx context.Context, env *command.Env, server *remote.Server, out
 // choose chooses the points of the front that make up most of its hypervolume.
 func (r *remeasurement) choose() {
 	var costs [][]float64
-	for _, p := range r.front.GetPoints() {
+	points := slices.DeleteFunc(slices.Clone(r.front.GetPoints()), func(p *dparetov1.FrontPoint) bool { return p.GetConstantPoint() != "" })
+	for _, p := range points {
 		costs = append(costs, r.costs(func(id string) float64 { return p.GetValues()[id].GetValue() }))
 	}
 	indices := pareto.Subset(costs, r.reference(), r.points)
 	slices.Sort(indices)
 	for _, i := range indices {
-		r.chosen = append(r.chosen, r.front.GetPoints()[i])
+		r.chosen = append(r.chosen, points[i])
 	}
 }
 

@@ -66,13 +66,16 @@ func scaled(spec *dparetov1.StudySpec, front *dparetov1.Front) [][]float64 {
 			values[i] = p.GetValues()[m.GetId()].GetValue()
 		}
 		lo, hi := slices.Min(values), slices.Max(values)
+		if positive := slices.DeleteFunc(slices.Clone(values), func(x float64) bool { return x <= 0 }); lo == 0 && len(positive) > 0 && m.GetTransform() == dparetov1.Transform_TRANSFORM_LOG {
+			lo = slices.Min(positive) // a constant point's ε = 0 is no measure of the others
+		}
 		isLog := m.GetTransform() == dparetov1.Transform_TRANSFORM_LOG && lo > 0
 		for i, x := range values {
 			switch {
 			case !(hi > lo):
 				values[i] = 0
 			case isLog:
-				values[i] = math.Log(x/lo) / math.Log(hi/lo)
+				values[i] = max(0, math.Log(x/lo)/math.Log(hi/lo))
 			default:
 				values[i] = (x - lo) / (hi - lo)
 			}

@@ -43,7 +43,11 @@ func table(spec *dparetov1.StudySpec, front *dparetov1.Front, wide bool) *output
 		for _, parameter := range spec.GetParameters() {
 			row = append(row, view.Value(p.GetParameters()[parameter.GetId()]))
 		}
-		row = append(row, view.ID(p.GetTrial()))
+		if p.GetConstantPoint() == "" {
+			row = append(row, view.ID(p.GetTrial()))
+		} else {
+			row = append(row, nil)
+		}
 		if hasSteps {
 			row = append(row, p.GetStep())
 		}
@@ -105,6 +109,8 @@ func (c *frontColumns) cells(p *dparetov1.FrontPoint, id string) []any {
 		cells[0] = output.Bound(v.GetValue())
 	}
 	switch {
+	case c.interval && c.joined && v.Lower == nil:
+		cells = append(cells, nil)
 	case c.interval && c.joined:
 		cells = append(cells, show.Number(v.GetLower())+" to "+show.Number(v.GetUpper()))
 	case c.interval:
@@ -125,6 +131,8 @@ func (c *frontColumns) cells(p *dparetov1.FrontPoint, id string) []any {
 // remark returns what is special about a point.
 func remark(p *dparetov1.FrontPoint) any {
 	switch {
+	case p.GetConstantPoint() != "":
+		return "no run: " + p.GetConstantPoint()
 	case p.GetBeyondReference():
 		return "beyond the reference"
 	case p.GetKnee():

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,5 +211,35 @@ func TestJSON(t *testing.T) {
 	}
 	if p := decoded.Points[0]; decoded.Kind != "posterior" || p.Step != 3 || p.Parameters.Epochs != 3 || p.Parameters.Noise != 16 {
 		t.Errorf("decoded %+v", decoded)
+	}
+}
+
+// A constant point has neither trial nor parameters, and says so.
+func TestConstantPointInTables(t *testing.T) {
+	study, front := exampleStudy(t), exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	values := make(map[string]*dparetov1.FrontValue)
+	for _, id := range front.GetObjectives() {
+		values[id] = new(dparetov1.FrontValue)
+	}
+	front.Points = append([]*dparetov1.FrontPoint{{ConstantPoint: "majority", Values: values}}, front.GetPoints()...)
+	for _, wide := range []bool{false, true} {
+		rows := table(study.GetSpec(), front, wide)
+		at := func(column string) any { return rows.Rows[0][slices.Index(rows.Columns, column)] }
+		if at("remark") != "no run: majority" || at("trial") != nil {
+			t.Errorf("row %v", rows.Rows[0])
+		}
+		if slices.Contains(rows.Rows[0], any("0 to 0")) {
+			t.Errorf("an interval of a declared value: %v", rows.Rows[0])
+		}
+	}
+	if f := Figure(study, front, nil); f.Front[0].Label != "no run: majority" {
+		t.Errorf("figure %+v", f.Front[0])
+	}
+	resp := &dparetov1.QueryFrontResponse{
+		Reachable: true, ConstantPoint: "majority", Reached: map[string]float64{"epsilon": 0, "error": 0.25}, Optimize: "error",
+	}
+	answer := recommendation(study.GetSpec(), resp)
+	if len(answer.Rows) != 1 || answer.Rows[0][slices.Index(answer.Columns, "constant_point")] != "majority" || answer.Rows[0][slices.Index(answer.Columns, "error")] != 0.25 {
+		t.Errorf("recommendation %v", answer)
 	}
 }

@@ -27,6 +27,8 @@ type initFlags struct {
 	trials   int
 	epsilon  float64
 	delta    float64
+	constant bool
+	dataDir  string
 }
 
 func initCommand(env *command.Env) *cobra.Command {
@@ -39,6 +41,10 @@ func initCommand(env *command.Env) *cobra.Command {
 where they are searched, what it measures, and the mechanism by which the server computes
 ε. Read it, change what you like, and create the study from it. The data need not be there: the
 program knows how many examples each dataset has.
+
+With --constant the data are read, and the file names the result that can be had without any
+run: always predicting the most frequent class costs ε = 0. Fronts then list nothing that is
+worse.
 
 Settings are given as --set NAME=VALUE. One with the name of a parameter fixes that
 parameter: it is not searched, and ε is computed for its value.
@@ -71,6 +77,8 @@ Trainers and their settings:
 	flags.IntVar(&f.trials, "trials", 64, "number of trials of the study")
 	flags.Float64Var(&f.epsilon, "epsilon-reference", 10, "largest ε that is of interest")
 	flags.Float64Var(&f.delta, "delta", 0, "δ (default the trainer's own choice)")
+	flags.BoolVar(&f.constant, "constant", false, "read the data, and name what always predicting the most frequent class gives")
+	command.DataDirFlag(cmd, &f.dataDir)
 	return cmd
 }
 
@@ -83,7 +91,8 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 		return command.Usagef("--epsilon-reference must be positive, is %g", f.epsilon)
 	}
 	options := trainer.Options{Settings: f.settings, Outline: true} // the numbers of the examples are known
-	declaration, err := registry.Declare(ctx, f.trainer, options)
+	read := trainer.Options{Settings: f.settings, Outline: !f.constant, DataDir: f.dataDir}
+	declaration, err := registry.Declare(ctx, f.trainer, read)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ def _pair(front: r.Front, trials: Sequence[r.TrialInfo], x: str, y: str) -> Pane
             )
         )
     if points:
-        xs, ys = ([p.values[key].value for p in points] for key in (x, y))
+        xs, ys = (_drawn_at(front, points, measured, key) for key in (x, y))
         if len(front.objectives) == 2:
             # A value reached at x is also reached at everything worse in x.
             series.append(_stairs([*xs, front.reference[x]], [*ys, ys[-1]]))
@@ -148,6 +148,25 @@ def _pair(front: r.Front, trials: Sequence[r.TrialInfo], x: str, y: str) -> Pane
         for key, end in ((x, "x"), (y, "y"))
     )
     return Panel(_label(x, front.epsilons), _label(y, front.epsilons), tuple(series), x_log, y_log)
+
+
+def _drawn_at(
+    front: r.Front,
+    points: Sequence[r.FrontPoint],
+    measured: Sequence[tuple[str, Mapping[str, float]]],
+    key: str,
+) -> list[float]:
+    """Returns where points are drawn. A constant point with 0 on a logarithmic axis, as ε = 0, is
+    drawn where the others begin: the stairs are a level from there on.
+    """
+    values = [p.values[key].value for p in points]
+    if front.transforms.get(key) != "log":
+        return values
+    known = [*values, *(m[key] for _, m in measured), front.reference[key]]
+    least = min((v for v in known if v > 0), default=1.0)
+    return [
+        least if p.constant_point and v <= 0 else v for p, v in zip(points, values, strict=True)
+    ]
 
 
 def _label(key: str, epsilons: Mapping[str, str]) -> str:
@@ -208,6 +227,8 @@ def _interval(points: Sequence[r.FrontPoint], key: str) -> tuple[tuple[float, fl
 
 
 def _hover(p: r.FrontPoint) -> str:
+    if p.constant_point:
+        return f"no run: {p.constant_point}"
     step = f", step {p.step}" if p.step else ""
     return "\n".join([f"trial {p.trial}{step}", *_configuration(p.params)])
 
@@ -266,7 +287,7 @@ def parallel(
     color = color or front.objectives[0]
     if color not in front.objectives:
         raise ValueError(f"color: {color!r} is not one of {', '.join(front.objectives)}")
-    points = [p for p in front if not p.beyond_reference]
+    points = [p for p in front if not p.beyond_reference and not p.constant_point]
     rows: list[tuple[bool, dict[str, Scalar]]] = [
         (False, {**t.metrics, **t.params})
         for t in _succeeded(trials)

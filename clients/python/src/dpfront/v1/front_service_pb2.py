@@ -29,7 +29,7 @@ from dpfront.v1 import privacy_pb2 as dpareto_dot_v1_dot_privacy__pb2
 from dpfront.v1 import trial_pb2 as dpareto_dot_v1_dot_trial__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64pareto/v1/front_service.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/method.proto\x1a\x17\x64pareto/v1/metric.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x16\x64pareto/v1/trial.proto\"l\n\x0fGetFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12\x12\n\nfinal_only\x18\x03 \x01(\x08\x12\x12\n\nmax_others\x18\x04 \x01(\x05\"4\n\x10GetFrontResponse\x12 \n\x05\x66ront\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Front\"\x8f\x03\n\x05\x46ront\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12&\n\x06points\x18\x02 \x03(\x0b\x32\x16.dpareto.v1.FrontPoint\x12\x13\n\x0bhypervolume\x18\x03 \x01(\x01\x12\x33\n\treference\x18\x04 \x03(\x0b\x32 .dpareto.v1.Front.ReferenceEntry\x12\x12\n\ncandidates\x18\x05 \x01(\x03\x12\x10\n\x08revision\x18\x06 \x01(\x03\x12\x12\n\nobjectives\x18\x07 \x03(\t\x12%\n\x08warnings\x18\x08 \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x31\n\x0chypervolumes\x18\t \x03(\x0b\x32\x1b.dpareto.v1.KindHypervolume\x12)\n\x06others\x18\n \x03(\x0b\x32\x19.dpareto.v1.MeasuredPoint\x1a\x30\n\x0eReferenceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xa8\x01\n\rMeasuredPoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x03\x12\x35\n\x06values\x18\x03 \x03(\x0b\x32%.dpareto.v1.MeasuredPoint.ValuesEntry\x12\x14\n\x0cintermediate\x18\x04 \x01(\x08\x1a-\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"K\n\x0fKindHypervolume\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12\x13\n\x0bhypervolume\x18\x02 \x01(\x01\"\xb1\x03\n\nFrontPoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x03\x12:\n\nparameters\x18\x03 \x03(\x0b\x32&.dpareto.v1.FrontPoint.ParametersEntry\x12\x32\n\x06values\x18\x04 \x03(\x0b\x32\".dpareto.v1.FrontPoint.ValuesEntry\x12-\n\x07privacy\x18\x05 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x0c\n\x04runs\x18\x06 \x01(\x03\x12\x0e\n\x06trials\x18\x07 \x03(\t\x12\x18\n\x10\x62\x65yond_reference\x18\x08 \x01(\x08\x12\x14\n\x0c\x63ontribution\x18\t \x01(\x01\x12\x0c\n\x04knee\x18\n \x01(\x08\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.dpareto.v1.FrontValue:\x02\x38\x01\"\xe5\x01\n\nFrontValue\x12\r\n\x05value\x18\x01 \x01(\x01\x12\x15\n\x08observed\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05lower\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\x05upper\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x1b\n\x0estandard_error\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x11\n\x04\x62\x65st\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12\x12\n\x05worst\x18\x07 \x01(\x01H\x05\x88\x01\x01\x42\x0b\n\t_observedB\x08\n\x06_lowerB\x08\n\x06_upperB\x11\n\x0f_standard_errorB\x07\n\x05_bestB\x08\n\x06_worst\"\xc8\x01\n\x11QueryFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x39\n\x06\x62ounds\x18\x02 \x03(\x0b\x32).dpareto.v1.QueryFrontRequest.BoundsEntry\x12\x12\n\nconfidence\x18\x03 \x01(\x01\x12\x10\n\x08optimize\x18\x04 \x01(\t\x12\x15\n\rmeasured_only\x18\x05 \x01(\x08\x1a-\n\x0b\x42oundsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xfd\x05\n\x12QueryFrontResponse\x12\x11\n\treachable\x18\x01 \x01(\x08\x12\x42\n\nparameters\x18\x02 \x03(\x0b\x32..dpareto.v1.QueryFrontResponse.ParametersEntry\x12\x44\n\x0bpredictions\x18\x03 \x03(\x0b\x32/.dpareto.v1.QueryFrontResponse.PredictionsEntry\x12-\n\x07privacy\x18\x04 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12M\n\x10\x63omputed_metrics\x18\x05 \x03(\x0b\x32\x33.dpareto.v1.QueryFrontResponse.ComputedMetricsEntry\x12<\n\x07reached\x18\x06 \x03(\x0b\x32+.dpareto.v1.QueryFrontResponse.ReachedEntry\x12\x10\n\x08optimize\x18\x07 \x01(\t\x12\x0e\n\x06trials\x18\x08 \x03(\t\x12\x0c\n\x04runs\x18\t \x01(\x03\x12\x0c\n\x04step\x18\n \x01(\x03\x12%\n\x08warnings\x18\x0b \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x10\n\x08revision\x18\x0c \x01(\x03\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01\x1a.\n\x0cReachedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"`\n\x17ListHypervolumesRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nfinal_only\x18\x02 \x01(\x08\x12#\n\x04kind\x18\x03 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\"H\n\x18ListHypervolumesResponse\x12,\n\x06points\x18\x01 \x03(\x0b\x32\x1c.dpareto.v1.HypervolumePoint\"m\n\x10HypervolumePoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x18\n\x10\x63ompleted_trials\x18\x02 \x01(\x03\x12\x13\n\x0bhypervolume\x18\x03 \x01(\x01\x12\x0c\n\x04runs\x18\x04 \x01(\x03\x12\r\n\x05steps\x18\x05 \x01(\x03\"X\n\x15PredictMetricsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x31\n\x0e\x63onfigurations\x18\x02 \x03(\x0b\x32\x19.dpareto.v1.Configuration\"\x94\x01\n\rConfiguration\x12=\n\nparameters\x18\x01 \x03(\x0b\x32).dpareto.v1.Configuration.ParametersEntry\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\"\x8b\x01\n\x16PredictMetricsResponse\x12\x38\n\x0bpredictions\x18\x01 \x03(\x0b\x32#.dpareto.v1.ConfigurationPrediction\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12%\n\x08warnings\x18\x03 \x03(\x0b\x32\x13.dpareto.v1.Warning\"\x82\x03\n\x17\x43onfigurationPrediction\x12I\n\x0bpredictions\x18\x01 \x03(\x0b\x32\x34.dpareto.v1.ConfigurationPrediction.PredictionsEntry\x12R\n\x10\x63omputed_metrics\x18\x02 \x03(\x0b\x32\x38.dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry\x12%\n\x08warnings\x18\x03 \x03(\x0b\x32\x13.dpareto.v1.Warning\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01*\x85\x01\n\tFrontKind\x12\x1a\n\x16\x46RONT_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46RONT_KIND_OBSERVED\x10\x01\x12\x18\n\x14\x46RONT_KIND_POSTERIOR\x10\x02\x12\x13\n\x0f\x46RONT_KIND_BEST\x10\x03\x12\x14\n\x10\x46RONT_KIND_WORST\x10\x04\x32\xae\x03\n\x0c\x46rontService\x12Z\n\x08GetFront\x12\x1b.dpareto.v1.GetFrontRequest\x1a\x1c.dpareto.v1.GetFrontResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12`\n\nQueryFront\x12\x1d.dpareto.v1.QueryFrontRequest\x1a\x1e.dpareto.v1.QueryFrontResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12r\n\x10ListHypervolumes\x12#.dpareto.v1.ListHypervolumesRequest\x1a$.dpareto.v1.ListHypervolumesResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12l\n\x0ePredictMetrics\x12!.dpareto.v1.PredictMetricsRequest\x1a\".dpareto.v1.PredictMetricsResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64pareto/v1/front_service.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/method.proto\x1a\x17\x64pareto/v1/metric.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x16\x64pareto/v1/trial.proto\"l\n\x0fGetFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12\x12\n\nfinal_only\x18\x03 \x01(\x08\x12\x12\n\nmax_others\x18\x04 \x01(\x05\"4\n\x10GetFrontResponse\x12 \n\x05\x66ront\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Front\"\x8f\x03\n\x05\x46ront\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12&\n\x06points\x18\x02 \x03(\x0b\x32\x16.dpareto.v1.FrontPoint\x12\x13\n\x0bhypervolume\x18\x03 \x01(\x01\x12\x33\n\treference\x18\x04 \x03(\x0b\x32 .dpareto.v1.Front.ReferenceEntry\x12\x12\n\ncandidates\x18\x05 \x01(\x03\x12\x10\n\x08revision\x18\x06 \x01(\x03\x12\x12\n\nobjectives\x18\x07 \x03(\t\x12%\n\x08warnings\x18\x08 \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x31\n\x0chypervolumes\x18\t \x03(\x0b\x32\x1b.dpareto.v1.KindHypervolume\x12)\n\x06others\x18\n \x03(\x0b\x32\x19.dpareto.v1.MeasuredPoint\x1a\x30\n\x0eReferenceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xa8\x01\n\rMeasuredPoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x03\x12\x35\n\x06values\x18\x03 \x03(\x0b\x32%.dpareto.v1.MeasuredPoint.ValuesEntry\x12\x14\n\x0cintermediate\x18\x04 \x01(\x08\x1a-\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"K\n\x0fKindHypervolume\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12\x13\n\x0bhypervolume\x18\x02 \x01(\x01\"\xc9\x03\n\nFrontPoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x03\x12:\n\nparameters\x18\x03 \x03(\x0b\x32&.dpareto.v1.FrontPoint.ParametersEntry\x12\x32\n\x06values\x18\x04 \x03(\x0b\x32\".dpareto.v1.FrontPoint.ValuesEntry\x12-\n\x07privacy\x18\x05 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x0c\n\x04runs\x18\x06 \x01(\x03\x12\x0e\n\x06trials\x18\x07 \x03(\t\x12\x18\n\x10\x62\x65yond_reference\x18\x08 \x01(\x08\x12\x14\n\x0c\x63ontribution\x18\t \x01(\x01\x12\x0c\n\x04knee\x18\n \x01(\x08\x12\x16\n\x0e\x63onstant_point\x18\x0b \x01(\t\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.dpareto.v1.FrontValue:\x02\x38\x01\"\xe5\x01\n\nFrontValue\x12\r\n\x05value\x18\x01 \x01(\x01\x12\x15\n\x08observed\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05lower\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\x05upper\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x1b\n\x0estandard_error\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x11\n\x04\x62\x65st\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12\x12\n\x05worst\x18\x07 \x01(\x01H\x05\x88\x01\x01\x42\x0b\n\t_observedB\x08\n\x06_lowerB\x08\n\x06_upperB\x11\n\x0f_standard_errorB\x07\n\x05_bestB\x08\n\x06_worst\"\xc8\x01\n\x11QueryFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x39\n\x06\x62ounds\x18\x02 \x03(\x0b\x32).dpareto.v1.QueryFrontRequest.BoundsEntry\x12\x12\n\nconfidence\x18\x03 \x01(\x01\x12\x10\n\x08optimize\x18\x04 \x01(\t\x12\x15\n\rmeasured_only\x18\x05 \x01(\x08\x1a-\n\x0b\x42oundsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x95\x06\n\x12QueryFrontResponse\x12\x11\n\treachable\x18\x01 \x01(\x08\x12\x42\n\nparameters\x18\x02 \x03(\x0b\x32..dpareto.v1.QueryFrontResponse.ParametersEntry\x12\x44\n\x0bpredictions\x18\x03 \x03(\x0b\x32/.dpareto.v1.QueryFrontResponse.PredictionsEntry\x12-\n\x07privacy\x18\x04 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12M\n\x10\x63omputed_metrics\x18\x05 \x03(\x0b\x32\x33.dpareto.v1.QueryFrontResponse.ComputedMetricsEntry\x12<\n\x07reached\x18\x06 \x03(\x0b\x32+.dpareto.v1.QueryFrontResponse.ReachedEntry\x12\x10\n\x08optimize\x18\x07 \x01(\t\x12\x0e\n\x06trials\x18\x08 \x03(\t\x12\x0c\n\x04runs\x18\t \x01(\x03\x12\x0c\n\x04step\x18\n \x01(\x03\x12%\n\x08warnings\x18\x0b \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x10\n\x08revision\x18\x0c \x01(\x03\x12\x16\n\x0e\x63onstant_point\x18\r \x01(\t\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01\x1a.\n\x0cReachedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"`\n\x17ListHypervolumesRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nfinal_only\x18\x02 \x01(\x08\x12#\n\x04kind\x18\x03 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\"H\n\x18ListHypervolumesResponse\x12,\n\x06points\x18\x01 \x03(\x0b\x32\x1c.dpareto.v1.HypervolumePoint\"m\n\x10HypervolumePoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x18\n\x10\x63ompleted_trials\x18\x02 \x01(\x03\x12\x13\n\x0bhypervolume\x18\x03 \x01(\x01\x12\x0c\n\x04runs\x18\x04 \x01(\x03\x12\r\n\x05steps\x18\x05 \x01(\x03\"X\n\x15PredictMetricsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x31\n\x0e\x63onfigurations\x18\x02 \x03(\x0b\x32\x19.dpareto.v1.Configuration\"\x94\x01\n\rConfiguration\x12=\n\nparameters\x18\x01 \x03(\x0b\x32).dpareto.v1.Configuration.ParametersEntry\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\"\x8b\x01\n\x16PredictMetricsResponse\x12\x38\n\x0bpredictions\x18\x01 \x03(\x0b\x32#.dpareto.v1.ConfigurationPrediction\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12%\n\x08warnings\x18\x03 \x03(\x0b\x32\x13.dpareto.v1.Warning\"\x82\x03\n\x17\x43onfigurationPrediction\x12I\n\x0bpredictions\x18\x01 \x03(\x0b\x32\x34.dpareto.v1.ConfigurationPrediction.PredictionsEntry\x12R\n\x10\x63omputed_metrics\x18\x02 \x03(\x0b\x32\x38.dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry\x12%\n\x08warnings\x18\x03 \x03(\x0b\x32\x13.dpareto.v1.Warning\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01*\x85\x01\n\tFrontKind\x12\x1a\n\x16\x46RONT_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46RONT_KIND_OBSERVED\x10\x01\x12\x18\n\x14\x46RONT_KIND_POSTERIOR\x10\x02\x12\x13\n\x0f\x46RONT_KIND_BEST\x10\x03\x12\x14\n\x10\x46RONT_KIND_WORST\x10\x04\x32\xae\x03\n\x0c\x46rontService\x12Z\n\x08GetFront\x12\x1b.dpareto.v1.GetFrontRequest\x1a\x1c.dpareto.v1.GetFrontResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12`\n\nQueryFront\x12\x1d.dpareto.v1.QueryFrontRequest\x1a\x1e.dpareto.v1.QueryFrontResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12r\n\x10ListHypervolumes\x12#.dpareto.v1.ListHypervolumesRequest\x1a$.dpareto.v1.ListHypervolumesResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12l\n\x0ePredictMetrics\x12!.dpareto.v1.PredictMetricsRequest\x1a\".dpareto.v1.PredictMetricsResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -68,8 +68,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FRONTSERVICE'].methods_by_name['ListHypervolumes']._serialized_options = b'\220\002\001\212\311\030\014\010\001\020\002\032\004name(\001'
   _globals['_FRONTSERVICE'].methods_by_name['PredictMetrics']._loaded_options = None
   _globals['_FRONTSERVICE'].methods_by_name['PredictMetrics']._serialized_options = b'\220\002\001\212\311\030\014\010\001\020\002\032\004name(\001'
-  _globals['_FRONTKIND']._serialized_start=3683
-  _globals['_FRONTKIND']._serialized_end=3816
+  _globals['_FRONTKIND']._serialized_start=3731
+  _globals['_FRONTKIND']._serialized_end=3864
   _globals['_GETFRONTREQUEST']._serialized_start=174
   _globals['_GETFRONTREQUEST']._serialized_end=282
   _globals['_GETFRONTRESPONSE']._serialized_start=284
@@ -85,47 +85,47 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_KINDHYPERVOLUME']._serialized_start=911
   _globals['_KINDHYPERVOLUME']._serialized_end=986
   _globals['_FRONTPOINT']._serialized_start=989
-  _globals['_FRONTPOINT']._serialized_end=1422
-  _globals['_FRONTPOINT_PARAMETERSENTRY']._serialized_start=1283
-  _globals['_FRONTPOINT_PARAMETERSENTRY']._serialized_end=1351
-  _globals['_FRONTPOINT_VALUESENTRY']._serialized_start=1353
-  _globals['_FRONTPOINT_VALUESENTRY']._serialized_end=1422
-  _globals['_FRONTVALUE']._serialized_start=1425
-  _globals['_FRONTVALUE']._serialized_end=1654
-  _globals['_QUERYFRONTREQUEST']._serialized_start=1657
-  _globals['_QUERYFRONTREQUEST']._serialized_end=1857
-  _globals['_QUERYFRONTREQUEST_BOUNDSENTRY']._serialized_start=1812
-  _globals['_QUERYFRONTREQUEST_BOUNDSENTRY']._serialized_end=1857
-  _globals['_QUERYFRONTRESPONSE']._serialized_start=1860
-  _globals['_QUERYFRONTRESPONSE']._serialized_end=2625
-  _globals['_QUERYFRONTRESPONSE_PARAMETERSENTRY']._serialized_start=1283
-  _globals['_QUERYFRONTRESPONSE_PARAMETERSENTRY']._serialized_end=1351
-  _globals['_QUERYFRONTRESPONSE_PREDICTIONSENTRY']._serialized_start=2416
-  _globals['_QUERYFRONTRESPONSE_PREDICTIONSENTRY']._serialized_end=2496
-  _globals['_QUERYFRONTRESPONSE_COMPUTEDMETRICSENTRY']._serialized_start=2498
-  _globals['_QUERYFRONTRESPONSE_COMPUTEDMETRICSENTRY']._serialized_end=2577
-  _globals['_QUERYFRONTRESPONSE_REACHEDENTRY']._serialized_start=2579
-  _globals['_QUERYFRONTRESPONSE_REACHEDENTRY']._serialized_end=2625
-  _globals['_LISTHYPERVOLUMESREQUEST']._serialized_start=2627
-  _globals['_LISTHYPERVOLUMESREQUEST']._serialized_end=2723
-  _globals['_LISTHYPERVOLUMESRESPONSE']._serialized_start=2725
-  _globals['_LISTHYPERVOLUMESRESPONSE']._serialized_end=2797
-  _globals['_HYPERVOLUMEPOINT']._serialized_start=2799
-  _globals['_HYPERVOLUMEPOINT']._serialized_end=2908
-  _globals['_PREDICTMETRICSREQUEST']._serialized_start=2910
-  _globals['_PREDICTMETRICSREQUEST']._serialized_end=2998
-  _globals['_CONFIGURATION']._serialized_start=3001
-  _globals['_CONFIGURATION']._serialized_end=3149
-  _globals['_CONFIGURATION_PARAMETERSENTRY']._serialized_start=1283
-  _globals['_CONFIGURATION_PARAMETERSENTRY']._serialized_end=1351
-  _globals['_PREDICTMETRICSRESPONSE']._serialized_start=3152
-  _globals['_PREDICTMETRICSRESPONSE']._serialized_end=3291
-  _globals['_CONFIGURATIONPREDICTION']._serialized_start=3294
-  _globals['_CONFIGURATIONPREDICTION']._serialized_end=3680
-  _globals['_CONFIGURATIONPREDICTION_PREDICTIONSENTRY']._serialized_start=2416
-  _globals['_CONFIGURATIONPREDICTION_PREDICTIONSENTRY']._serialized_end=2496
-  _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._serialized_start=2498
-  _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._serialized_end=2577
-  _globals['_FRONTSERVICE']._serialized_start=3819
-  _globals['_FRONTSERVICE']._serialized_end=4249
+  _globals['_FRONTPOINT']._serialized_end=1446
+  _globals['_FRONTPOINT_PARAMETERSENTRY']._serialized_start=1307
+  _globals['_FRONTPOINT_PARAMETERSENTRY']._serialized_end=1375
+  _globals['_FRONTPOINT_VALUESENTRY']._serialized_start=1377
+  _globals['_FRONTPOINT_VALUESENTRY']._serialized_end=1446
+  _globals['_FRONTVALUE']._serialized_start=1449
+  _globals['_FRONTVALUE']._serialized_end=1678
+  _globals['_QUERYFRONTREQUEST']._serialized_start=1681
+  _globals['_QUERYFRONTREQUEST']._serialized_end=1881
+  _globals['_QUERYFRONTREQUEST_BOUNDSENTRY']._serialized_start=1836
+  _globals['_QUERYFRONTREQUEST_BOUNDSENTRY']._serialized_end=1881
+  _globals['_QUERYFRONTRESPONSE']._serialized_start=1884
+  _globals['_QUERYFRONTRESPONSE']._serialized_end=2673
+  _globals['_QUERYFRONTRESPONSE_PARAMETERSENTRY']._serialized_start=1307
+  _globals['_QUERYFRONTRESPONSE_PARAMETERSENTRY']._serialized_end=1375
+  _globals['_QUERYFRONTRESPONSE_PREDICTIONSENTRY']._serialized_start=2464
+  _globals['_QUERYFRONTRESPONSE_PREDICTIONSENTRY']._serialized_end=2544
+  _globals['_QUERYFRONTRESPONSE_COMPUTEDMETRICSENTRY']._serialized_start=2546
+  _globals['_QUERYFRONTRESPONSE_COMPUTEDMETRICSENTRY']._serialized_end=2625
+  _globals['_QUERYFRONTRESPONSE_REACHEDENTRY']._serialized_start=2627
+  _globals['_QUERYFRONTRESPONSE_REACHEDENTRY']._serialized_end=2673
+  _globals['_LISTHYPERVOLUMESREQUEST']._serialized_start=2675
+  _globals['_LISTHYPERVOLUMESREQUEST']._serialized_end=2771
+  _globals['_LISTHYPERVOLUMESRESPONSE']._serialized_start=2773
+  _globals['_LISTHYPERVOLUMESRESPONSE']._serialized_end=2845
+  _globals['_HYPERVOLUMEPOINT']._serialized_start=2847
+  _globals['_HYPERVOLUMEPOINT']._serialized_end=2956
+  _globals['_PREDICTMETRICSREQUEST']._serialized_start=2958
+  _globals['_PREDICTMETRICSREQUEST']._serialized_end=3046
+  _globals['_CONFIGURATION']._serialized_start=3049
+  _globals['_CONFIGURATION']._serialized_end=3197
+  _globals['_CONFIGURATION_PARAMETERSENTRY']._serialized_start=1307
+  _globals['_CONFIGURATION_PARAMETERSENTRY']._serialized_end=1375
+  _globals['_PREDICTMETRICSRESPONSE']._serialized_start=3200
+  _globals['_PREDICTMETRICSRESPONSE']._serialized_end=3339
+  _globals['_CONFIGURATIONPREDICTION']._serialized_start=3342
+  _globals['_CONFIGURATIONPREDICTION']._serialized_end=3728
+  _globals['_CONFIGURATIONPREDICTION_PREDICTIONSENTRY']._serialized_start=2464
+  _globals['_CONFIGURATIONPREDICTION_PREDICTIONSENTRY']._serialized_end=2544
+  _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._serialized_start=2546
+  _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._serialized_end=2625
+  _globals['_FRONTSERVICE']._serialized_start=3867
+  _globals['_FRONTSERVICE']._serialized_end=4297
 # @@protoc_insertion_point(module_scope)

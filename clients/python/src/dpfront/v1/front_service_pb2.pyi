@@ -102,7 +102,7 @@ class KindHypervolume(_message.Message):
     def __init__(self, kind: _Optional[_Union[FrontKind, str]] = ..., hypervolume: _Optional[float] = ...) -> None: ...
 
 class FrontPoint(_message.Message):
-    __slots__ = ("trial", "step", "parameters", "values", "privacy", "runs", "trials", "beyond_reference", "contribution", "knee")
+    __slots__ = ("trial", "step", "parameters", "values", "privacy", "runs", "trials", "beyond_reference", "contribution", "knee", "constant_point")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -127,6 +127,7 @@ class FrontPoint(_message.Message):
     BEYOND_REFERENCE_FIELD_NUMBER: _ClassVar[int]
     CONTRIBUTION_FIELD_NUMBER: _ClassVar[int]
     KNEE_FIELD_NUMBER: _ClassVar[int]
+    CONSTANT_POINT_FIELD_NUMBER: _ClassVar[int]
     trial: str
     step: int
     parameters: _containers.MessageMap[str, _parameter_pb2.Value]
@@ -137,7 +138,8 @@ class FrontPoint(_message.Message):
     beyond_reference: bool
     contribution: float
     knee: bool
-    def __init__(self, trial: _Optional[str] = ..., step: _Optional[int] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., values: _Optional[_Mapping[str, FrontValue]] = ..., privacy: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., runs: _Optional[int] = ..., trials: _Optional[_Iterable[str]] = ..., beyond_reference: bool = ..., contribution: _Optional[float] = ..., knee: bool = ...) -> None: ...
+    constant_point: str
+    def __init__(self, trial: _Optional[str] = ..., step: _Optional[int] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., values: _Optional[_Mapping[str, FrontValue]] = ..., privacy: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., runs: _Optional[int] = ..., trials: _Optional[_Iterable[str]] = ..., beyond_reference: bool = ..., contribution: _Optional[float] = ..., knee: bool = ..., constant_point: _Optional[str] = ...) -> None: ...
 
 class FrontValue(_message.Message):
     __slots__ = ("value", "observed", "lower", "upper", "standard_error", "best", "worst")
@@ -179,7 +181,7 @@ class QueryFrontRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., bounds: _Optional[_Mapping[str, float]] = ..., confidence: _Optional[float] = ..., optimize: _Optional[str] = ..., measured_only: bool = ...) -> None: ...
 
 class QueryFrontResponse(_message.Message):
-    __slots__ = ("reachable", "parameters", "predictions", "privacy", "computed_metrics", "reached", "optimize", "trials", "runs", "step", "warnings", "revision")
+    __slots__ = ("reachable", "parameters", "predictions", "privacy", "computed_metrics", "reached", "optimize", "trials", "runs", "step", "warnings", "revision", "constant_point")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -220,6 +222,7 @@ class QueryFrontResponse(_message.Message):
     STEP_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    CONSTANT_POINT_FIELD_NUMBER: _ClassVar[int]
     reachable: bool
     parameters: _containers.MessageMap[str, _parameter_pb2.Value]
     predictions: _containers.MessageMap[str, _trial_pb2.MetricPrediction]
@@ -232,7 +235,8 @@ class QueryFrontResponse(_message.Message):
     step: int
     warnings: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Warning]
     revision: int
-    def __init__(self, reachable: bool = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., predictions: _Optional[_Mapping[str, _trial_pb2.MetricPrediction]] = ..., privacy: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., computed_metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., reached: _Optional[_Mapping[str, float]] = ..., optimize: _Optional[str] = ..., trials: _Optional[_Iterable[str]] = ..., runs: _Optional[int] = ..., step: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., revision: _Optional[int] = ...) -> None: ...
+    constant_point: str
+    def __init__(self, reachable: bool = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., predictions: _Optional[_Mapping[str, _trial_pb2.MetricPrediction]] = ..., privacy: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., computed_metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., reached: _Optional[_Mapping[str, float]] = ..., optimize: _Optional[str] = ..., trials: _Optional[_Iterable[str]] = ..., runs: _Optional[int] = ..., step: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., revision: _Optional[int] = ..., constant_point: _Optional[str] = ...) -> None: ...
 
 class ListHypervolumesRequest(_message.Message):
     __slots__ = ("name", "final_only", "kind")

@@ -29,7 +29,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x64pareto/v1/study.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/metric.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x04\n\x05Study\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x04 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x05 \x01(\t\x12-\n\x06labels\x18\x06 \x03(\x0b\x32\x1d.dpareto.v1.Study.LabelsEntry\x12#\n\x04spec\x18\x07 \x01(\x0b\x32\x15.dpareto.v1.StudySpec\x12%\n\x05state\x18\x08 \x01(\x0e\x32\x16.dpareto.v1.StudyState\x12\x14\n\x0cstate_reason\x18\t \x01(\t\x12\x10\n\x08revision\x18\n \x01(\x03\x12\x0c\n\x04seed\x18\x0b \x01(\x04\x12-\n\x0ctrial_counts\x18\x0c \x01(\x0b\x32\x17.dpareto.v1.TrialCounts\x12/\n\x0b\x63reate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x08warnings\x18\x0f \x03(\x0b\x32\x13.dpareto.v1.Warning\x12,\n\x0bpublication\x18\x10 \x01(\x0b\x32\x17.dpareto.v1.Publication\x12/\n\rdesign_change\x18\x11 \x01(\x0b\x32\x18.dpareto.v1.DesignChange\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"H\n\x0c\x44\x65signChange\x12\x0e\n\x06\x66ields\x18\x01 \x03(\t\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"v\n\x0bTrialCounts\x12\x0e\n\x06queued\x18\x01 \x01(\x03\x12\x0e\n\x06\x61\x63tive\x18\x02 \x01(\x03\x12\x10\n\x08stopping\x18\x03 \x01(\x03\x12\x11\n\tsucceeded\x18\x04 \x01(\x03\x12\x12\n\ninfeasible\x18\x05 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x06 \x01(\x03\"\xeb\x05\n\tStudySpec\x12-\n\nparameters\x18\x01 \x03(\x0b\x32\x19.dpareto.v1.ParameterSpec\x12\'\n\x07metrics\x18\x02 \x03(\x0b\x32\x16.dpareto.v1.MetricSpec\x12\x1d\n\x15parameter_constraints\x18\x03 \x03(\t\x12\x1c\n\x14\x63heckpoint_parameter\x18\x04 \x01(\t\x12\x12\n\nreplicates\x18\x05 \x01(\x05\x12,\n\talgorithm\x18\x06 \x01(\x0b\x32\x19.dpareto.v1.AlgorithmSpec\x12\"\n\x06\x62udget\x18\x07 \x01(\x0b\x32\x12.dpareto.v1.Budget\x12&\n\x05lease\x18\x08 \x01(\x0b\x32\x17.dpareto.v1.LeasePolicy\x12\x11\n\x04seed\x18\t \x01(\x04H\x00\x88\x01\x01\x12\"\n\x04\x63ost\x18\n \x01(\x0b\x32\x14.dpareto.v1.CostSpec\x12(\n\x07trainer\x18\x0b \x01(\x0b\x32\x17.dpareto.v1.TrainerSpec\x12\x15\n\rprior_studies\x18\x0c \x03(\t\x12\x31\n\x0cprivate_mode\x18\r \x01(\x0b\x32\x1b.dpareto.v1.PrivateModeSpec\x12\x37\n\x0frandom_stopping\x18\x0e \x01(\x0b\x32\x1e.dpareto.v1.RandomStoppingSpec\x12\x1e\n\x16\x64isable_early_stopping\x18\x0f \x01(\x08\x12\x13\n\x0btest_ledger\x18\x10 \x01(\t\x12\x14\n\x0ctrain_ledger\x18\x11 \x01(\t\x12<\n\x0cprior_values\x18\x12 \x03(\x0b\x32&.dpareto.v1.StudySpec.PriorValuesEntry\x1a\x45\n\x10PriorValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x42\x07\n\x05_seed\"k\n\rAlgorithmSpec\x12#\n\x04name\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.Algorithm\x12\x16\n\x0einitial_trials\x18\x02 \x01(\x05\x12\x1d\n\x15published_acquisition\x18\x03 \x01(\x08\"\x87\x01\n\x06\x42udget\x12\x12\n\nmax_trials\x18\x01 \x01(\x03\x12/\n\x0cmax_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1b\n\x13max_stagnant_trials\x18\x03 \x01(\x03\x12\x1b\n\x13max_parallel_trials\x18\x04 \x01(\x03\"P\n\x0bLeasePolicy\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0cmax_attempts\x18\x02 \x01(\x05\"\x92\x01\n\x08\x43ostSpec\x12$\n\x04runs\x18\x01 \x01(\x0b\x32\x14.dpareto.v1.RunsCostH\x00\x12\x43\n\x14\x63heckpoint_parameter\x18\x02 \x01(\x0b\x32#.dpareto.v1.CheckpointParameterCostH\x00\x12\x10\n\x06metric\x18\x03 \x01(\tH\x00\x42\t\n\x07measure\"\n\n\x08RunsCost\"\x19\n\x17\x43heckpointParameterCost\"\x85\x01\n\x0bTrainerSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x37\n\x08settings\x18\x02 \x03(\x0b\x32%.dpareto.v1.TrainerSpec.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb3\x01\n\x0fPrivateModeSpec\x12\x15\n\rtest_set_size\x18\x01 \x01(\x03\x12\x14\n\x0ctest_epsilon\x18\x02 \x01(\x01\x12\x15\n\rtrain_epsilon\x18\x03 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x04 \x01(\x01\x12\x17\n\x0ftraining_shards\x18\x05 \x01(\x05\x12\x12\n\nmax_values\x18\x06 \x01(\x03\x12 \n\x18prior_studies_are_public\x18\x07 \x01(\x08\"\xc8\x01\n\x12RandomStoppingSpec\x12\x13\n\x0bmean_trials\x18\x01 \x01(\x01\x12\r\n\x03\x65ta\x18\x02 \x01(\x01H\x00\x12\x32\n\x07poisson\x18\x03 \x01(\x0b\x32\x1f.dpareto.v1.PoissonDistributionH\x00\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x05 \x01(\x01\x12\x15\n\rtest_set_size\x18\x06 \x01(\x03\x12\x14\n\x0ctest_epsilon\x18\x07 \x01(\x01\x42\x0e\n\x0c\x64istribution\"\xe3\x01\n\x0bPublication\x12+\n\x05train\x18\x01 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12*\n\x04test\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x13\n\x0b\x61ssumptions\x18\x03 \x03(\t\x12\x13\n\x0bnot_covered\x18\x04 \x03(\t\x12 \n\x18noise_standard_deviation\x18\x05 \x01(\x01\x12/\n\x05spent\x18\x06 \x01(\x0b\x32 .dpareto.v1.PrivateModeOdometers\"\xd8\x01\n\x14PrivateModeOdometers\x12\x0e\n\x06values\x18\x01 \x01(\x03\x12\x12\n\nmax_values\x18\x02 \x01(\x03\x12*\n\x04test\x18\x03 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12+\n\x05train\x18\x04 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\r\n\x05order\x18\x05 \x01(\x01\x12\x19\n\x11\x64ivergence_budget\x18\x06 \x01(\x01\x12\x19\n\x11shard_divergences\x18\x07 \x03(\x01*t\n\nStudyState\x12\x1b\n\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12STUDY_STATE_ACTIVE\x10\x01\x12\x16\n\x12STUDY_STATE_PAUSED\x10\x02\x12\x19\n\x15STUDY_STATE_COMPLETED\x10\x03*\xc3\x01\n\tAlgorithm\x12\x19\n\x15\x41LGORITHM_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41LGORITHM_DEFAULT\x10\x01\x12\x14\n\x10\x41LGORITHM_RANDOM\x10\x02\x12\x12\n\x0e\x41LGORITHM_GRID\x10\x03\x12\x1a\n\x16\x41LGORITHM_QUASI_RANDOM\x10\x04\x12\x15\n\x11\x41LGORITHM_DPARETO\x10\x05\x12\x12\n\x0e\x41LGORITHM_EHVI\x10\x06\x12\x13\n\x0f\x41LGORITHM_NSGA2\x10\x07\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x64pareto/v1/study.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/metric.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd2\x04\n\x05Study\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x04 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x05 \x01(\t\x12-\n\x06labels\x18\x06 \x03(\x0b\x32\x1d.dpareto.v1.Study.LabelsEntry\x12#\n\x04spec\x18\x07 \x01(\x0b\x32\x15.dpareto.v1.StudySpec\x12%\n\x05state\x18\x08 \x01(\x0e\x32\x16.dpareto.v1.StudyState\x12\x14\n\x0cstate_reason\x18\t \x01(\t\x12\x10\n\x08revision\x18\n \x01(\x03\x12\x0c\n\x04seed\x18\x0b \x01(\x04\x12-\n\x0ctrial_counts\x18\x0c \x01(\x0b\x32\x17.dpareto.v1.TrialCounts\x12/\n\x0b\x63reate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12%\n\x08warnings\x18\x0f \x03(\x0b\x32\x13.dpareto.v1.Warning\x12,\n\x0bpublication\x18\x10 \x01(\x0b\x32\x17.dpareto.v1.Publication\x12/\n\rdesign_change\x18\x11 \x01(\x0b\x32\x18.dpareto.v1.DesignChange\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"H\n\x0c\x44\x65signChange\x12\x0e\n\x06\x66ields\x18\x01 \x03(\t\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"v\n\x0bTrialCounts\x12\x0e\n\x06queued\x18\x01 \x01(\x03\x12\x0e\n\x06\x61\x63tive\x18\x02 \x01(\x03\x12\x10\n\x08stopping\x18\x03 \x01(\x03\x12\x11\n\tsucceeded\x18\x04 \x01(\x03\x12\x12\n\ninfeasible\x18\x05 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x06 \x01(\x03\"\x9f\x06\n\tStudySpec\x12-\n\nparameters\x18\x01 \x03(\x0b\x32\x19.dpareto.v1.ParameterSpec\x12\'\n\x07metrics\x18\x02 \x03(\x0b\x32\x16.dpareto.v1.MetricSpec\x12\x1d\n\x15parameter_constraints\x18\x03 \x03(\t\x12\x1c\n\x14\x63heckpoint_parameter\x18\x04 \x01(\t\x12\x12\n\nreplicates\x18\x05 \x01(\x05\x12,\n\talgorithm\x18\x06 \x01(\x0b\x32\x19.dpareto.v1.AlgorithmSpec\x12\"\n\x06\x62udget\x18\x07 \x01(\x0b\x32\x12.dpareto.v1.Budget\x12&\n\x05lease\x18\x08 \x01(\x0b\x32\x17.dpareto.v1.LeasePolicy\x12\x11\n\x04seed\x18\t \x01(\x04H\x00\x88\x01\x01\x12\"\n\x04\x63ost\x18\n \x01(\x0b\x32\x14.dpareto.v1.CostSpec\x12(\n\x07trainer\x18\x0b \x01(\x0b\x32\x17.dpareto.v1.TrainerSpec\x12\x15\n\rprior_studies\x18\x0c \x03(\t\x12\x31\n\x0cprivate_mode\x18\r \x01(\x0b\x32\x1b.dpareto.v1.PrivateModeSpec\x12\x37\n\x0frandom_stopping\x18\x0e \x01(\x0b\x32\x1e.dpareto.v1.RandomStoppingSpec\x12\x1e\n\x16\x64isable_early_stopping\x18\x0f \x01(\x08\x12\x13\n\x0btest_ledger\x18\x10 \x01(\t\x12\x14\n\x0ctrain_ledger\x18\x11 \x01(\t\x12<\n\x0cprior_values\x18\x12 \x03(\x0b\x32&.dpareto.v1.StudySpec.PriorValuesEntry\x12\x32\n\x0f\x63onstant_points\x18\x13 \x03(\x0b\x32\x19.dpareto.v1.ConstantPoint\x1a\x45\n\x10PriorValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x42\x07\n\x05_seed\"\xac\x01\n\rConstantPoint\x12\n\n\x02id\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x35\n\x06values\x18\x04 \x03(\x0b\x32%.dpareto.v1.ConstantPoint.ValuesEntry\x1a-\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"k\n\rAlgorithmSpec\x12#\n\x04name\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.Algorithm\x12\x16\n\x0einitial_trials\x18\x02 \x01(\x05\x12\x1d\n\x15published_acquisition\x18\x03 \x01(\x08\"\x87\x01\n\x06\x42udget\x12\x12\n\nmax_trials\x18\x01 \x01(\x03\x12/\n\x0cmax_duration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x1b\n\x13max_stagnant_trials\x18\x03 \x01(\x03\x12\x1b\n\x13max_parallel_trials\x18\x04 \x01(\x03\"P\n\x0bLeasePolicy\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x14\n\x0cmax_attempts\x18\x02 \x01(\x05\"\x92\x01\n\x08\x43ostSpec\x12$\n\x04runs\x18\x01 \x01(\x0b\x32\x14.dpareto.v1.RunsCostH\x00\x12\x43\n\x14\x63heckpoint_parameter\x18\x02 \x01(\x0b\x32#.dpareto.v1.CheckpointParameterCostH\x00\x12\x10\n\x06metric\x18\x03 \x01(\tH\x00\x42\t\n\x07measure\"\n\n\x08RunsCost\"\x19\n\x17\x43heckpointParameterCost\"\x85\x01\n\x0bTrainerSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x37\n\x08settings\x18\x02 \x03(\x0b\x32%.dpareto.v1.TrainerSpec.SettingsEntry\x1a/\n\rSettingsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xd7\x01\n\x0fPrivateModeSpec\x12\x15\n\rtest_set_size\x18\x01 \x01(\x03\x12\x14\n\x0ctest_epsilon\x18\x02 \x01(\x01\x12\x15\n\rtrain_epsilon\x18\x03 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x04 \x01(\x01\x12\x17\n\x0ftraining_shards\x18\x05 \x01(\x05\x12\x12\n\nmax_values\x18\x06 \x01(\x03\x12 \n\x18prior_studies_are_public\x18\x07 \x01(\x08\x12\"\n\x1a\x63onstant_points_are_public\x18\x08 \x01(\x08\"\xc8\x01\n\x12RandomStoppingSpec\x12\x13\n\x0bmean_trials\x18\x01 \x01(\x01\x12\r\n\x03\x65ta\x18\x02 \x01(\x01H\x00\x12\x32\n\x07poisson\x18\x03 \x01(\x0b\x32\x1f.dpareto.v1.PoissonDistributionH\x00\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x05 \x01(\x01\x12\x15\n\rtest_set_size\x18\x06 \x01(\x03\x12\x14\n\x0ctest_epsilon\x18\x07 \x01(\x01\x42\x0e\n\x0c\x64istribution\"\xe3\x01\n\x0bPublication\x12+\n\x05train\x18\x01 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12*\n\x04test\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x13\n\x0b\x61ssumptions\x18\x03 \x03(\t\x12\x13\n\x0bnot_covered\x18\x04 \x03(\t\x12 \n\x18noise_standard_deviation\x18\x05 \x01(\x01\x12/\n\x05spent\x18\x06 \x01(\x0b\x32 .dpareto.v1.PrivateModeOdometers\"\xd8\x01\n\x14PrivateModeOdometers\x12\x0e\n\x06values\x18\x01 \x01(\x03\x12\x12\n\nmax_values\x18\x02 \x01(\x03\x12*\n\x04test\x18\x03 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12+\n\x05train\x18\x04 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\r\n\x05order\x18\x05 \x01(\x01\x12\x19\n\x11\x64ivergence_budget\x18\x06 \x01(\x01\x12\x19\n\x11shard_divergences\x18\x07 \x03(\x01*t\n\nStudyState\x12\x1b\n\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12STUDY_STATE_ACTIVE\x10\x01\x12\x16\n\x12STUDY_STATE_PAUSED\x10\x02\x12\x19\n\x15STUDY_STATE_COMPLETED\x10\x03*\xc3\x01\n\tAlgorithm\x12\x19\n\x15\x41LGORITHM_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41LGORITHM_DEFAULT\x10\x01\x12\x14\n\x10\x41LGORITHM_RANDOM\x10\x02\x12\x12\n\x0e\x41LGORITHM_GRID\x10\x03\x12\x1a\n\x16\x41LGORITHM_QUASI_RANDOM\x10\x04\x12\x15\n\x11\x41LGORITHM_DPARETO\x10\x05\x12\x12\n\x0e\x41LGORITHM_EHVI\x10\x06\x12\x13\n\x0f\x41LGORITHM_NSGA2\x10\x07\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,12 +40,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STUDY_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_STUDYSPEC_PRIORVALUESENTRY']._loaded_options = None
   _globals['_STUDYSPEC_PRIORVALUESENTRY']._serialized_options = b'8\001'
+  _globals['_CONSTANTPOINT_VALUESENTRY']._loaded_options = None
+  _globals['_CONSTANTPOINT_VALUESENTRY']._serialized_options = b'8\001'
   _globals['_TRAINERSPEC_SETTINGSENTRY']._loaded_options = None
   _globals['_TRAINERSPEC_SETTINGSENTRY']._serialized_options = b'8\001'
-  _globals['_STUDYSTATE']._serialized_start=3210
-  _globals['_STUDYSTATE']._serialized_end=3326
-  _globals['_ALGORITHM']._serialized_start=3329
-  _globals['_ALGORITHM']._serialized_end=3524
+  _globals['_STUDYSTATE']._serialized_start=3473
+  _globals['_STUDYSTATE']._serialized_end=3589
+  _globals['_ALGORITHM']._serialized_start=3592
+  _globals['_ALGORITHM']._serialized_end=3787
   _globals['_STUDY']._serialized_start=183
   _globals['_STUDY']._serialized_end=777
   _globals['_STUDY_LABELSENTRY']._serialized_start=732
@@ -55,31 +57,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TRIALCOUNTS']._serialized_start=853
   _globals['_TRIALCOUNTS']._serialized_end=971
   _globals['_STUDYSPEC']._serialized_start=974
-  _globals['_STUDYSPEC']._serialized_end=1721
-  _globals['_STUDYSPEC_PRIORVALUESENTRY']._serialized_start=1643
-  _globals['_STUDYSPEC_PRIORVALUESENTRY']._serialized_end=1712
-  _globals['_ALGORITHMSPEC']._serialized_start=1723
-  _globals['_ALGORITHMSPEC']._serialized_end=1830
-  _globals['_BUDGET']._serialized_start=1833
-  _globals['_BUDGET']._serialized_end=1968
-  _globals['_LEASEPOLICY']._serialized_start=1970
-  _globals['_LEASEPOLICY']._serialized_end=2050
-  _globals['_COSTSPEC']._serialized_start=2053
-  _globals['_COSTSPEC']._serialized_end=2199
-  _globals['_RUNSCOST']._serialized_start=2201
-  _globals['_RUNSCOST']._serialized_end=2211
-  _globals['_CHECKPOINTPARAMETERCOST']._serialized_start=2213
-  _globals['_CHECKPOINTPARAMETERCOST']._serialized_end=2238
-  _globals['_TRAINERSPEC']._serialized_start=2241
-  _globals['_TRAINERSPEC']._serialized_end=2374
-  _globals['_TRAINERSPEC_SETTINGSENTRY']._serialized_start=2327
-  _globals['_TRAINERSPEC_SETTINGSENTRY']._serialized_end=2374
-  _globals['_PRIVATEMODESPEC']._serialized_start=2377
-  _globals['_PRIVATEMODESPEC']._serialized_end=2556
-  _globals['_RANDOMSTOPPINGSPEC']._serialized_start=2559
-  _globals['_RANDOMSTOPPINGSPEC']._serialized_end=2759
-  _globals['_PUBLICATION']._serialized_start=2762
-  _globals['_PUBLICATION']._serialized_end=2989
-  _globals['_PRIVATEMODEODOMETERS']._serialized_start=2992
-  _globals['_PRIVATEMODEODOMETERS']._serialized_end=3208
+  _globals['_STUDYSPEC']._serialized_end=1773
+  _globals['_STUDYSPEC_PRIORVALUESENTRY']._serialized_start=1695
+  _globals['_STUDYSPEC_PRIORVALUESENTRY']._serialized_end=1764
+  _globals['_CONSTANTPOINT']._serialized_start=1776
+  _globals['_CONSTANTPOINT']._serialized_end=1948
+  _globals['_CONSTANTPOINT_VALUESENTRY']._serialized_start=1903
+  _globals['_CONSTANTPOINT_VALUESENTRY']._serialized_end=1948
+  _globals['_ALGORITHMSPEC']._serialized_start=1950
+  _globals['_ALGORITHMSPEC']._serialized_end=2057
+  _globals['_BUDGET']._serialized_start=2060
+  _globals['_BUDGET']._serialized_end=2195
+  _globals['_LEASEPOLICY']._serialized_start=2197
+  _globals['_LEASEPOLICY']._serialized_end=2277
+  _globals['_COSTSPEC']._serialized_start=2280
+  _globals['_COSTSPEC']._serialized_end=2426
+  _globals['_RUNSCOST']._serialized_start=2428
+  _globals['_RUNSCOST']._serialized_end=2438
+  _globals['_CHECKPOINTPARAMETERCOST']._serialized_start=2440
+  _globals['_CHECKPOINTPARAMETERCOST']._serialized_end=2465
+  _globals['_TRAINERSPEC']._serialized_start=2468
+  _globals['_TRAINERSPEC']._serialized_end=2601
+  _globals['_TRAINERSPEC_SETTINGSENTRY']._serialized_start=2554
+  _globals['_TRAINERSPEC_SETTINGSENTRY']._serialized_end=2601
+  _globals['_PRIVATEMODESPEC']._serialized_start=2604
+  _globals['_PRIVATEMODESPEC']._serialized_end=2819
+  _globals['_RANDOMSTOPPINGSPEC']._serialized_start=2822
+  _globals['_RANDOMSTOPPINGSPEC']._serialized_end=3022
+  _globals['_PUBLICATION']._serialized_start=3025
+  _globals['_PUBLICATION']._serialized_end=3252
+  _globals['_PRIVATEMODEODOMETERS']._serialized_start=3255
+  _globals['_PRIVATEMODEODOMETERS']._serialized_end=3471
 # @@protoc_insertion_point(module_scope)

@@ -114,7 +114,7 @@ class TrialCounts(_message.Message):
     def __init__(self, queued: _Optional[int] = ..., active: _Optional[int] = ..., stopping: _Optional[int] = ..., succeeded: _Optional[int] = ..., infeasible: _Optional[int] = ..., failed: _Optional[int] = ...) -> None: ...
 
 class StudySpec(_message.Message):
-    __slots__ = ("parameters", "metrics", "parameter_constraints", "checkpoint_parameter", "replicates", "algorithm", "budget", "lease", "seed", "cost", "trainer", "prior_studies", "private_mode", "random_stopping", "disable_early_stopping", "test_ledger", "train_ledger", "prior_values")
+    __slots__ = ("parameters", "metrics", "parameter_constraints", "checkpoint_parameter", "replicates", "algorithm", "budget", "lease", "seed", "cost", "trainer", "prior_studies", "private_mode", "random_stopping", "disable_early_stopping", "test_ledger", "train_ledger", "prior_values", "constant_points")
     class PriorValuesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -140,6 +140,7 @@ class StudySpec(_message.Message):
     TEST_LEDGER_FIELD_NUMBER: _ClassVar[int]
     TRAIN_LEDGER_FIELD_NUMBER: _ClassVar[int]
     PRIOR_VALUES_FIELD_NUMBER: _ClassVar[int]
+    CONSTANT_POINTS_FIELD_NUMBER: _ClassVar[int]
     parameters: _containers.RepeatedCompositeFieldContainer[_parameter_pb2.ParameterSpec]
     metrics: _containers.RepeatedCompositeFieldContainer[_metric_pb2.MetricSpec]
     parameter_constraints: _containers.RepeatedScalarFieldContainer[str]
@@ -158,7 +159,27 @@ class StudySpec(_message.Message):
     test_ledger: str
     train_ledger: str
     prior_values: _containers.MessageMap[str, _parameter_pb2.Value]
-    def __init__(self, parameters: _Optional[_Iterable[_Union[_parameter_pb2.ParameterSpec, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.MetricSpec, _Mapping]]] = ..., parameter_constraints: _Optional[_Iterable[str]] = ..., checkpoint_parameter: _Optional[str] = ..., replicates: _Optional[int] = ..., algorithm: _Optional[_Union[AlgorithmSpec, _Mapping]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., lease: _Optional[_Union[LeasePolicy, _Mapping]] = ..., seed: _Optional[int] = ..., cost: _Optional[_Union[CostSpec, _Mapping]] = ..., trainer: _Optional[_Union[TrainerSpec, _Mapping]] = ..., prior_studies: _Optional[_Iterable[str]] = ..., private_mode: _Optional[_Union[PrivateModeSpec, _Mapping]] = ..., random_stopping: _Optional[_Union[RandomStoppingSpec, _Mapping]] = ..., disable_early_stopping: bool = ..., test_ledger: _Optional[str] = ..., train_ledger: _Optional[str] = ..., prior_values: _Optional[_Mapping[str, _parameter_pb2.Value]] = ...) -> None: ...
+    constant_points: _containers.RepeatedCompositeFieldContainer[ConstantPoint]
+    def __init__(self, parameters: _Optional[_Iterable[_Union[_parameter_pb2.ParameterSpec, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.MetricSpec, _Mapping]]] = ..., parameter_constraints: _Optional[_Iterable[str]] = ..., checkpoint_parameter: _Optional[str] = ..., replicates: _Optional[int] = ..., algorithm: _Optional[_Union[AlgorithmSpec, _Mapping]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., lease: _Optional[_Union[LeasePolicy, _Mapping]] = ..., seed: _Optional[int] = ..., cost: _Optional[_Union[CostSpec, _Mapping]] = ..., trainer: _Optional[_Union[TrainerSpec, _Mapping]] = ..., prior_studies: _Optional[_Iterable[str]] = ..., private_mode: _Optional[_Union[PrivateModeSpec, _Mapping]] = ..., random_stopping: _Optional[_Union[RandomStoppingSpec, _Mapping]] = ..., disable_early_stopping: bool = ..., test_ledger: _Optional[str] = ..., train_ledger: _Optional[str] = ..., prior_values: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., constant_points: _Optional[_Iterable[_Union[ConstantPoint, _Mapping]]] = ...) -> None: ...
+
+class ConstantPoint(_message.Message):
+    __slots__ = ("id", "display_name", "description", "values")
+    class ValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    display_name: str
+    description: str
+    values: _containers.ScalarMap[str, float]
+    def __init__(self, id: _Optional[str] = ..., display_name: _Optional[str] = ..., description: _Optional[str] = ..., values: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class AlgorithmSpec(_message.Message):
     __slots__ = ("name", "initial_trials", "published_acquisition")
@@ -224,7 +245,7 @@ class TrainerSpec(_message.Message):
     def __init__(self, name: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class PrivateModeSpec(_message.Message):
-    __slots__ = ("test_set_size", "test_epsilon", "train_epsilon", "delta", "training_shards", "max_values", "prior_studies_are_public")
+    __slots__ = ("test_set_size", "test_epsilon", "train_epsilon", "delta", "training_shards", "max_values", "prior_studies_are_public", "constant_points_are_public")
     TEST_SET_SIZE_FIELD_NUMBER: _ClassVar[int]
     TEST_EPSILON_FIELD_NUMBER: _ClassVar[int]
     TRAIN_EPSILON_FIELD_NUMBER: _ClassVar[int]
@@ -232,6 +253,7 @@ class PrivateModeSpec(_message.Message):
     TRAINING_SHARDS_FIELD_NUMBER: _ClassVar[int]
     MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
     PRIOR_STUDIES_ARE_PUBLIC_FIELD_NUMBER: _ClassVar[int]
+    CONSTANT_POINTS_ARE_PUBLIC_FIELD_NUMBER: _ClassVar[int]
     test_set_size: int
     test_epsilon: float
     train_epsilon: float
@@ -239,7 +261,8 @@ class PrivateModeSpec(_message.Message):
     training_shards: int
     max_values: int
     prior_studies_are_public: bool
-    def __init__(self, test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ..., train_epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., training_shards: _Optional[int] = ..., max_values: _Optional[int] = ..., prior_studies_are_public: bool = ...) -> None: ...
+    constant_points_are_public: bool
+    def __init__(self, test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ..., train_epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., training_shards: _Optional[int] = ..., max_values: _Optional[int] = ..., prior_studies_are_public: bool = ..., constant_points_are_public: bool = ...) -> None: ...
 
 class RandomStoppingSpec(_message.Message):
     __slots__ = ("mean_trials", "eta", "poisson", "metric", "delta", "test_set_size", "test_epsilon")

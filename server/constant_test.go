@@ -1,0 +1,175 @@
+package server_test
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// withConstant is a sparse vector study with a result at ε = 0.
+func withConstant(spec *dparetov1.StudySpec, epsilon, errorRate float64) *dparetov1.StudySpec {
+	spec.ConstantPoints = append(spec.ConstantPoints, &dparetov1.ConstantPoint{
+		Id: "majority", DisplayName: "always predict no", Values: map[string]float64{"epsilon": epsilon, "error": errorRate},
+	})
+	return spec
+}
+
+// No front lists what a constant point beats or equals, and lists the point itself unless it is beaten.
+func TestConstantPointOnFronts(t *testing.T) {
+	f := start(t)
+	with, without := f.create("with", withConstant(svtSpec(), 0, 0.5)), f.create("without", svtSpec())
+	kinds := []dparetov1.FrontKind{
+		dparetov1.FrontKind_FRONT_KIND_OBSERVED, dparetov1.FrontKind_FRONT_KIND_POSTERIOR,
+		dparetov1.FrontKind_FRONT_KIND_BEST, dparetov1.FrontKind_FRONT_KIND_WORST,
+	}
+	for _, kind := range kinds {
+		front := f.front(with, kind)
+		if len(front.GetPoints()) != 1 || front.GetPoints()[0].GetConstantPoint() != "majority" || math.Abs(front.GetHypervolume()-10*0.5) > 1e-12 {
+			t.Errorf("%v of an empty study: %v", kind, front)
+		}
+	}
+	for _, study := range []string{with, without} {
+		f.importTrial(study, 15, 0.9, 0.9, 0.9)  // ε = 1
+		f.importTrial(study, 7.5, 0.8, 0.8, 0.8) // ε = 2
+		f.importTrial(study, 3, 0.2, 0.2, 0.2)   // ε = 5
+	}
+	for _, kind := range kinds {
+		front, all := f.front(with, kind), f.front(without, kind)
+		if n := len(all.GetPoints()); n != 3 {
+			t.Errorf("%v: %d points without the constant point, want 3: this tests nothing", kind, n)
+		}
+		if len(front.GetPoints()) != 2 {
+			t.Fatalf("%v: %v", kind, front.GetPoints())
+		}
+		constant, other := front.GetPoints()[0], front.GetPoints()[1]
+		want := &dparetov1.FrontPoint{
+			ConstantPoint: "majority", Contribution: constant.GetContribution(),
+			Values: map[string]*dparetov1.FrontValue{"epsilon": {Value: 0}, "error": {Value: 0.5}},
+		}
+		if diff := cmp.Diff(want, constant, protocmp.Transform()); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", kind, diff)
+		}
+		e := other.GetValues()["error"].GetValue()
+		if volume := 10*0.5 + 5*(0.5-e); math.Abs(front.GetHypervolume()-volume) > 1e-9 {
+			t.Errorf("%v: hypervolume %g, want %g", kind, front.GetHypervolume(), volume)
+		}
+		if volume := 10*0.5 - 5*0.5; math.Abs(constant.GetContribution()-volume) > 1e-9 {
+			t.Errorf("%v: the constant point contributes %g, want %g", kind, constant.GetContribution(), volume)
+		}
+		trace, err := f.fronts.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: with, Kind: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := trace.GetPoints()[2].GetHypervolume(); math.Abs(last-front.GetHypervolume()) > 1e-9 {
+			t.Errorf("%v: hypervolume %g over time, %g of the front", kind, last, front.GetHypervolume())
+		}
+		if first := trace.GetPoints()[0].GetHypervolume(); kind != dparetov1.FrontKind_FRONT_KIND_POSTERIOR && math.Abs(first-5) > 1e-12 {
+			t.Errorf("%v: hypervolume %g after a run that the constant point beats, want 5", kind, first)
+		}
+	}
+	beaten := f.create("beaten", withConstant(svtSpec(), 6, 0.5))
+	f.importTrial(beaten, 3, 0.2)
+	if front := f.front(beaten, dparetov1.FrontKind_FRONT_KIND_OBSERVED); len(front.GetPoints()) != 1 || front.GetPoints()[0].GetConstantPoint() != "" {
+		t.Errorf("a constant point that is beaten: %v", front.GetPoints())
+	}
+}
+
+// A query is answered with the constant point where nothing within the bounds is better.
+func TestQueryOfConstantPoint(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", withConstant(sparseSpec(), 0, 0.5))
+	query := func(req *dparetov1.QueryFrontRequest) *dparetov1.QueryFrontResponse {
+		t.Helper()
+		req.Name = study
+		resp, err := f.fronts.QueryFront(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	within := func(epsilon float64, measuredOnly bool) *dparetov1.QueryFrontResponse {
+		return query(&dparetov1.QueryFrontRequest{Bounds: map[string]float64{"epsilon": epsilon}, MeasuredOnly: measuredOnly})
+	}
+	constant := func(resp *dparetov1.QueryFrontResponse) bool {
+		return resp.GetConstantPoint() == "majority" && resp.GetReachable() && len(resp.GetParameters()) == 0 && len(resp.GetTrials()) == 0 &&
+			maps.Equal(resp.GetReached(), map[string]float64{"epsilon": 0, "error": 0.5})
+	}
+	if resp := within(0.5, false); !constant(resp) || len(resp.GetWarnings()) == 0 {
+		t.Errorf("before any run: %v", resp)
+	}
+	f.trialsOfSparse(study)
+	for _, measuredOnly := range []bool{false, true} {
+		if resp := within(0.5, measuredOnly); !constant(resp) { // configurations have 0.63 there
+			t.Errorf("measured only %t: %v", measuredOnly, resp)
+		}
+		if resp := within(5, measuredOnly); resp.GetConstantPoint() != "" || len(resp.GetParameters()) == 0 { // and 0.23 there
+			t.Errorf("measured only %t: %v", measuredOnly, resp)
+		}
+	}
+	if resp := query(&dparetov1.QueryFrontRequest{Bounds: map[string]float64{"error": 0.6}}); !constant(resp) {
+		t.Errorf("the smallest ε for an error of 0.6: %v", resp)
+	}
+	if resp := query(&dparetov1.QueryFrontRequest{Bounds: map[string]float64{"error": 0.3}}); resp.GetConstantPoint() != "" {
+		t.Errorf("the smallest ε for an error of 0.3: %v", resp)
+	}
+}
+
+func TestConstantPointsAreChecked(t *testing.T) {
+	f := start(t)
+	point := func(change func(*dparetov1.ConstantPoint)) *dparetov1.StudySpec {
+		spec := withConstant(svtSpec(), 0, 0.5)
+		change(spec.GetConstantPoints()[0])
+		return spec
+	}
+	value := func(id string, v float64) *dparetov1.StudySpec {
+		return point(func(p *dparetov1.ConstantPoint) { p.Values[id] = v })
+	}
+	many := svtSpec()
+	for range 11 {
+		withConstant(many, 0, 0.5)
+	}
+	const at = "study.spec.constant_points[0]"
+	for field, spec := range map[string]*dparetov1.StudySpec{
+		at + ".id":                           point(func(p *dparetov1.ConstantPoint) { p.Id = "" }),
+		"study.spec.constant_points[1].id":   withConstant(withConstant(svtSpec(), 0, 0.5), 0, 0.5),
+		"study.spec.constant_points":         many,
+		at + ".display_name":                 point(func(p *dparetov1.ConstantPoint) { p.DisplayName = string(make([]byte, 201)) }),
+		at + ".description":                  point(func(p *dparetov1.ConstantPoint) { p.Description = string(make([]byte, 1001)) }),
+		at + `.values["epsilon"]`:            value("epsilon", -1),
+		at + `.values["error"]`:              value("error", 1.01),
+		at + `.values["loss"]`:               value("loss", 1),
+		at + `.values["epsilon"] ` + "unset": point(func(p *dparetov1.ConstantPoint) { delete(p.Values, "epsilon") }),
+		at + `.values["error"] ` + "finite":  value("error", math.NaN()),
+	} {
+		_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: spec}})
+		wantCode(t, err, codes.InvalidArgument, fieldOf(field))
+	}
+	f.create("zero", withConstant(svtSpec(), 0, 1)) // under TRANSFORM_LOG, and beyond the reference
+	// The values are part of the question.
+	study := f.create("fixed", withConstant(svtSpec(), 0, 0.5))
+	got, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: study})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := proto.CloneOf(got.GetStudy())
+	changed.Spec.ConstantPoints[0].Values["error"] = 0.4
+	_, err = f.studies.UpdateStudy(t.Context(), &dparetov1.UpdateStudyRequest{Study: changed, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"spec"}}})
+	wantCode(t, err, codes.InvalidArgument, "constant_points")
+}
+
+// fieldOf drops what tells two cases of one field apart.
+func fieldOf(name string) string {
+	if i := slices.Index([]byte(name), ' '); i >= 0 {
+		return name[:i]
+	}
+	return name
+}
