@@ -44,7 +44,7 @@ func addCompletion(cmd *cobra.Command, env *command.Env) {
 	server := fromServer(env)
 	if cmd.ValidArgsFunction == nil && cmd.Runnable() {
 		completeArguments(cmd, map[string]completion{
-			"STUDY": server(studyIDs), "TRIAL": server(trialNumbers), "LEDGER": server(ledgerIDs),
+			"STUDY": server(studyIDs), "STUDY...": server(studyIDs), "TRIAL": server(trialNumbers), "LEDGER": server(ledgerIDs),
 			"STUDY|ledgers/LEDGER": server(studyIDs), "NAME...": fixed(datasets), "NAME": contextNames,
 		})
 	}

@@ -406,7 +406,7 @@ func TestRunWithoutFiles(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if notes := strings.Join(r.Report.Notes, "\n"); !strings.Contains(notes, "gisette is not run: dataset gisette: no file gisette_train.data") ||
+	if notes := strings.Join(r.Missing, "\n"); !strings.Contains(notes, "no file gisette_train.data") ||
 		!strings.Contains(notes, "no file covtype.data.gz") {
 		t.Errorf("notes %s", notes)
 	}

@@ -132,6 +132,7 @@ func (s *series) file() (*studyfile.File, error) {
 	spec.Algorithm.InitialTrials = s.scale.initial
 	switch s.method {
 	case methodPublished:
+		spec.Algorithm.PublishedAcquisition = true
 	case methodDefault:
 		spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
 	case methodRandom:

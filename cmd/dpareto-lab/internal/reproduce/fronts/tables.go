@@ -23,7 +23,7 @@ func (e *Experiment) seriesOfTable2() []series {
 }
 
 // modelMethods are the methods that are compared with random sampling.
-var modelMethods = []method{methodDPareto, methodDefault}
+var modelMethods = []method{methodDPareto, methodPublished, methodDefault}
 
 // name returns what tables and legends call the method.
 func (m method) name() string {
