@@ -1,47 +1,84 @@
 package cli
 
 import (
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/examples"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/fronts"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
+// exampleParts are the figures of the paper's two examples, in order.
+var exampleParts = []string{"fig1", "fig2", "fig3", "fig4"}
+
 func dparetoCommand(env *command.Env) *cobra.Command {
+	illustrated := examples.Experiment{Runs: examples.DefaultRuns, Side: examples.DefaultSide}
 	var e fronts.Experiment
 	var f reproduceFlags
+	parts := slices.Concat(exampleParts, fronts.Parts())
 	cmd := &cobra.Command{
 		Use:   "dpareto [PART...]",
 		Short: "Privacy-utility Pareto fronts: every figure and table",
 		Long: `Repeats the figures and tables of "Automatic Discovery of Privacy-Utility Pareto Fronts" (Avent,
-González, Diethe, Paleyes and Balle 2020). The parts are
+González, Diethe, Paleyes and Balle 2020). The parts, all by default, are
 
-  ` + strings.Join(fronts.Parts(), ", ") + `
+  ` + strings.Join(parts, ", ") + `
 
-By default all are made. Those of section 4 run the bundled studies paper-*.yaml beside random
-sampling and grids: on Adult the paper's whole protocol, on MNIST a part of it (MLP2, one run of
-a configuration, at most 40 epochs, 64 runs beside 300 random ones). --quick takes minutes.
+Figures 1 to 4 are of two examples with exact fronts: private logistic regression on Adult and the
+sparse vector technique. They take minutes.
 
---store keeps what was run: the same command goes on where it was stopped, and "dpareto serve
---store FILE" shows the studies.`,
+The others run the bundled studies paper-*.yaml beside random sampling and grids: on Adult the paper's
+whole protocol, some ten hours of processor time; on MNIST a part of it (MLP2, one run of a
+configuration, at most 40 epochs, 64 runs beside 300 random ones). --store keeps what was run: the same
+command goes on where it was stopped, and "dpareto serve --store FILE" shows the studies.
+
+--quick does a small part of everything in minutes: to see that it works, not for its numbers.`,
 		Example: `  dpareto-lab reproduce dpareto --quick --plot figures
+  dpareto-lab reproduce dpareto fig2 fig4
   dpareto-lab reproduce dpareto table2 fig5 --store dpareto.db --plot figures`,
-		ValidArgs: fronts.Parts(),
+		ValidArgs: parts,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if e.Parts = args; len(args) == 0 {
-				e.Parts = fronts.Parts()
+			if len(args) == 0 {
+				args = parts
 			}
-			return f.run(cmd.Context(), env, &e, e.DataDir)
+			var all []reproduce.Experiment
+			for _, part := range args {
+				if i := slices.Index(exampleParts, part); i >= 0 {
+					illustrated.Figures = append(illustrated.Figures, i+1)
+				} else {
+					e.Parts = append(e.Parts, part)
+				}
+			}
+			illustrated.DataDir, illustrated.Quick = e.DataDir, e.Quick
+			if len(illustrated.Figures) > 0 {
+				all = append(all, &illustrated)
+			}
+			if len(e.Parts) > 0 {
+				all = append(all, &e)
+			}
+			if e.WholeMNIST {
+				took, err := e.EstimateMNIST(cmd.Context())
+				if err != nil {
+					return err
+				}
+				env.Logger.Warn("all of the protocol on MNIST is run", "processor_hours", fmt.Sprintf("%.0f", took.Round(time.Hour).Hours()))
+			}
+			return f.run(cmd.Context(), env, reproduce.Join("dpareto", "Automatic Discovery of Privacy-Utility Pareto Fronts (Avent et al. 2020)", all...), e.DataDir)
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&e.Store, "store", "", "file that keeps what was run, made if it does not exist; default: nothing is kept")
-	flags.BoolVar(&e.Quick, "quick", false, "run a small part of everything: minutes")
+	flags.BoolVar(&e.Quick, "quick", false, "do a small part of everything")
 	flags.IntVar(&e.Seeds, "seeds", 5, "number of studies of each method with a model: seeds 1, 2, and so on")
-	flags.BoolVar(&e.WholeMNIST, "whole-mnist", false, "run the whole protocol on MNIST: hundreds of hours of processor time")
+	flags.Uint64Var(&illustrated.Seed, "seed", 1, "seed of Figures 1 to 4")
+	flags.BoolVar(&e.WholeMNIST, "whole-mnist", false, "run the whole protocol on MNIST; prints how long it takes")
 	flags.IntVar(&e.Workers, "workers", 0, "number of studies that run at the same time; default: number of processors")
 	command.DataDirFlag(cmd, &e.DataDir)
 	f.add(cmd)

@@ -39,10 +39,15 @@ func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.
 		}
 	}
 	var bar *console.Progress
+	before := 0
 	result, err := e.Run(ctx, func(done, total int) {
-		if bar == nil {
+		switch {
+		case bar == nil:
 			bar = env.Console.Start(e.Name(), int64(total), "runs")
+		case total != before: // of the next of several experiments
+			bar.Restart(e.Name(), int64(total), "runs")
 		}
+		before = total
 		bar.Set(int64(done), "")
 	})
 	bar.Finish()

@@ -100,11 +100,16 @@ func (e *Experiment) Run(ctx context.Context, report func(done, total int)) (*re
 	}
 	if e.NeedsData() {
 		l, err := e.logistic(ctx, p)
-		if err != nil {
+		line, lacks := reproduce.Missing("the example of Figures 1 and 3", err)
+		switch {
+		case lacks:
+			result.Missing = append(result.Missing, line)
+		case err != nil:
 			return nil, err
-		}
-		if err := e.add(ctx, result, l, 1, 3); err != nil {
-			return nil, err
+		default:
+			if err := e.add(ctx, result, l, 1, 3); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if sparse {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
@@ -141,6 +142,41 @@ func (e *Experiment) mnist() []setting {
 		return []setting{mnistMLP1, mnistMLP2}
 	}
 	return []setting{mnistMLP2}
+}
+
+// EstimateMNIST returns the processor time that the studies on MNIST take, from one epoch of each network: it is
+// proportional to the epochs, of which both methods are taken to train half of the most on average.
+func (e *Experiment) EstimateMNIST(ctx context.Context) (time.Duration, error) {
+	r := &runner{dataDir: e.DataDir, trainers: make(map[string]trainer.Trainer)}
+	perEpoch := make(map[string]time.Duration)
+	var sum time.Duration
+	for _, s := range e.needed() {
+		if s.dataset != dataset.NameMNIST {
+			continue
+		}
+		file, err := s.file()
+		if err != nil {
+			return 0, err
+		}
+		spec := file.Study.GetSpec()
+		if perEpoch[s.id] == 0 {
+			t, err := r.trainer(ctx, spec.GetTrainer())
+			if err != nil {
+				return 0, err
+			}
+			start := time.Now()
+			_, err = t.Train(ctx, trainer.Run{Replicates: 1, Seed: new(s.seed), Parameters: trainer.Parameters{
+				"epochs": int64(1), "lot_size": int64(800), "learning_rate": 0.1, "clipping_norm": 1.0, "noise_multiplier": 1.0,
+			}}, nil)
+			if err != nil {
+				return 0, err
+			}
+			perEpoch[s.id] = time.Since(start)
+		}
+		epochs := float64(parameter(spec, "epochs").GetIntegerDomain().GetMax()) / 2
+		sum += time.Duration(float64(perEpoch[s.id]) * epochs * float64(s.trials()) * float64(s.scale.replicates))
+	}
+	return sum, nil
 }
 
 // results are the outcomes of studies by their names.
