@@ -221,6 +221,7 @@ bench-ablation: build ## Tell what each part of the engine is worth on Adult (ha
 
 .PHONY: reproduce
 reproduce: build ## Recompute the tables and figures of papers, the figures into .bin/figures; without data what needs none (minutes)
+	$(BIN)/dpareto-lab reproduce dpareto --quick --plot $(BIN)/figures
 	$(BIN)/dpareto-lab reproduce fast-estimation --plot $(BIN)/figures
 	$(BIN)/dpareto-lab reproduce propose-test --adult --plot $(BIN)/figures
 	$(BIN)/dpareto-lab reproduce dp-bayesian-optimization --plot $(BIN)/figures
