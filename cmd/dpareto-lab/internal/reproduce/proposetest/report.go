@@ -152,9 +152,16 @@ func (r *results) drawFigure1() reproduce.Picture {
 			continue
 		}
 		searches := plot.Series{Name: fmt.Sprintf("%d searches", len(c.levels))}
-		for i := range c.levels {
-			searches.X = append(append(searches.X, c.steps[i]...), math.NaN())
-			searches.Y = append(append(searches.Y, c.levels[i]...), math.NaN())
+		drawn := make(map[[4]float64]bool) // the moves, of which searches share most
+		for i, levels := range c.levels {
+			steps := c.steps[i]
+			for j := 1; j < len(levels); j++ {
+				if move := [4]float64{steps[j-1], levels[j-1], steps[j], levels[j]}; !drawn[move] {
+					drawn[move] = true
+					searches.X = append(searches.X, move[0], move[2], math.NaN())
+					searches.Y = append(searches.Y, move[1], move[3], math.NaN())
+				}
+			}
 		}
 		_, most := summary(c.rounds)
 		worst := plot.Series{Name: "worst case"}
