@@ -281,11 +281,13 @@ def test_constant_points_of_a_private_study_are_public(client: Client) -> None:
     assert point.constant_point == "majority"
     same = private.extend(new_id(), [], {}, prior_studies=[])
     assert list(same.spec.constant_points) == list(private.spec.constant_points)
-    other = {"constant_points": [dpfront.ConstantPoint("other", {"error": 0.2, "epsilon": 0})]}
-    for change in (other, {"metrics": METRICS, **other}):
+    other = [dpfront.ConstantPoint("other", {"error": 0.2, "epsilon": 0})]
+    for metrics in (None, METRICS):
         with pytest.raises(dpfront.InvalidArgument, match="constant_points_are_public"):
-            private.extend(new_id(), [], {}, prior_studies=[], **change)
-    private.extend(new_id(), [], {}, prior_studies=[], private_mode=mode, **other)
+            private.extend(
+                new_id(), [], {}, metrics=metrics, prior_studies=[], constant_points=other
+            )
+    private.extend(new_id(), [], {}, prior_studies=[], private_mode=mode, constant_points=other)
 
 
 def test_one_tuned_model_of_a_secret_number(client: Client) -> None:

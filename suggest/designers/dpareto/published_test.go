@@ -208,7 +208,9 @@ func TestPublishedSymmetries(t *testing.T) {
 	if !moved.Point.Equal(want.Point) || moved.Acquisition != want.Acquisition {
 		t.Errorf("with other references %v of %g, want %v of %g", moved.Point, moved.Acquisition, want.Point, want.Acquisition)
 	}
-	beside := suggestion(func(p *suggest.Problem) { p.Constants = [][]float64{{0, 1}} }) // better than everything
+	beside := suggestion(func(p *suggest.Problem) {
+		p.Constants = [][]float64{{0, 1}, {1e-9, 1 - 1e-9}, {-50, 50}} // better than everything, in any units
+	})
 	if !beside.Point.Equal(want.Point) || beside.Acquisition != want.Acquisition {
 		t.Errorf("beside a constant %v of %g, want %v of %g", beside.Point, beside.Acquisition, want.Point, want.Acquisition)
 	}
