@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,7 +132,7 @@ func TestConstantPointsAreChecked(t *testing.T) {
 		return spec
 	}
 	value := func(id string, v float64) *dparetov1.StudySpec {
-		return point(func(p *dparetov1.ConstantPoint) { p.Values[id] = v })
+		return point(func(p *dparetov1.ConstantPoint) { p.GetValues()[id] = v })
 	}
 	many := svtSpec()
 	for range 11 {
@@ -147,7 +148,7 @@ func TestConstantPointsAreChecked(t *testing.T) {
 		at + `.values["epsilon"]`:            value("epsilon", -1),
 		at + `.values["error"]`:              value("error", 1.01),
 		at + `.values["loss"]`:               value("loss", 1),
-		at + `.values["epsilon"] ` + "unset": point(func(p *dparetov1.ConstantPoint) { delete(p.Values, "epsilon") }),
+		at + `.values["epsilon"] ` + "unset": point(func(p *dparetov1.ConstantPoint) { delete(p.GetValues(), "epsilon") }),
 		at + `.values["error"] ` + "finite":  value("error", math.NaN()),
 	} {
 		_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: spec}})
@@ -164,6 +165,123 @@ func TestConstantPointsAreChecked(t *testing.T) {
 	changed.Spec.ConstantPoints[0].Values["error"] = 0.4
 	_, err = f.studies.UpdateStudy(t.Context(), &dparetov1.UpdateStudyRequest{Study: changed, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"spec"}}})
 	wantCode(t, err, codes.InvalidArgument, "constant_points")
+}
+
+// Exact values of a fixed design get noise before a front or a best trial is chosen. A constant point,
+// whose value nothing protects, decides nothing there: the same noise gives the same releases.
+func TestReleasesOfAFixedDesignIgnoreConstantPoints(t *testing.T) {
+	released := func(constants ...float64) (front, best []*dparetov1.ReleasedPoint) {
+		f := startSeeded(t, 7)
+		spec := fixedSpec(8, f.newLedger("l", 10))
+		for _, e := range constants {
+			withConstant(spec, 0, e)
+		}
+		study := f.create("s", spec)
+		for i := range 8 {
+			f.tell(f.one(study, "w"), 0.5-0.05*float64(i))
+		}
+		f1, err := f.releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: 3, Delta: 1e-6})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f2, err := f.releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f1.GetRelease().GetPoints(), f2.GetRelease().GetPoints()
+	}
+	front, best := released()
+	if len(front) == 0 || len(best) != 1 {
+		t.Fatalf("front %v, best %v", front, best)
+	}
+	for _, e := range []float64{0, 0.35} { // better than all, and than some
+		otherFront, otherBest := released(e)
+		if diff := cmp.Diff(front, otherFront, protocmp.Transform()); diff != "" {
+			t.Errorf("the front beside a constant point of error %g (-without +with):\n%s", e, diff)
+		}
+		if diff := cmp.Diff(best, otherBest, protocmp.Transform()); diff != "" {
+			t.Errorf("the best beside a constant point of error %g (-without +with):\n%s", e, diff)
+		}
+	}
+}
+
+// publicConstant is a study with private_mode, little noise, and a constant point of public data.
+func publicConstant(errorRate float64) *dparetov1.StudySpec {
+	spec := withConstant(privateSpec(6, 20), 0, errorRate)
+	spec.PrivateMode.TestEpsilon, spec.PrivateMode.ConstantPointsArePublic = 100, true
+	return withLedgers(spec)
+}
+
+// A study with private_mode releases what its posterior front lists, without constant points: they are
+// public, and no configuration. It says that it rests on that.
+func TestReleasesOfAPrivateStudyBesideConstantPoints(t *testing.T) {
+	for _, e := range []float64{0, 0.5} {
+		f := start(t)
+		study := f.create("s", publicConstant(e))
+		for i := range 6 {
+			f.tell(f.one(study, "w"), []float64{0.8, 0.2}[i%2])
+		}
+		if a := f.study(study).GetPublication().GetAssumptions(); !slices.Contains(a, "the values of the constant points come from public data only") {
+			t.Errorf("assumptions %q", a)
+		}
+		resp, err := f.releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study})
+		if err != nil {
+			t.Fatal(err)
+		}
+		front := f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+		if front.GetPoints()[0].GetConstantPoint() != "majority" {
+			t.Fatalf("error %g: the front is %v", e, front)
+		}
+		points, want := resp.GetRelease().GetPoints(), front.GetPoints()[1:]
+		if len(points) != len(want) || (len(points) > 0) != (e > 0) {
+			t.Fatalf("error %g: released %v of the front %v", e, points, want)
+		}
+		for i, p := range points {
+			if diff := cmp.Diff(want[i].GetParameters(), p.GetParameters(), protocmp.Transform()); diff != "" || p.GetValues()["error"] >= e {
+				t.Errorf("error %g: released %v, want %v", e, p, want[i])
+			}
+		}
+	}
+	f := start(t)
+	if a := f.study(f.create("none", privateSpec(4, 1))).GetPublication().GetAssumptions(); slices.ContainsFunc(a, func(s string) bool {
+		return strings.Contains(s, "constant")
+	}) {
+		t.Errorf("assumptions without constant points: %q", a)
+	}
+}
+
+// What was declared public cannot be taken back, and moves with the study.
+func TestConstantPointsMoveWithTheStudy(t *testing.T) {
+	from, to := start(t), start(t)
+	spec := publicConstant(0.5)
+	spec.ConstantPoints[0].Description = "the census of 1990"
+	study := from.create("s", spec)
+	from.tell(from.one(study, "w"), 0.2)
+	private := from.study(study)
+	private.Spec.PrivateMode.ConstantPointsArePublic = false
+	_, err := from.update(private, "spec")
+	wantCode(t, err, codes.InvalidArgument, "constant_points_are_public")
+	exported := lines(t, from.export(study))
+	if _, err := to.importRecords(parse(t, exported)); err != nil {
+		t.Fatal(err)
+	}
+	to.restart()
+	if got := lines(t, to.export(study)); got != exported {
+		t.Errorf("exported again: %s\nwant: %s", got, exported)
+	}
+	got := to.study(study).GetSpec()
+	if diff := cmp.Diff(spec.GetConstantPoints(), got.GetConstantPoints(), protocmp.Transform()); diff != "" || !got.GetPrivateMode().GetConstantPointsArePublic() {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	kind := dparetov1.FrontKind_FRONT_KIND_OBSERVED
+	if diff := cmp.Diff(from.front(study, kind), to.front(study, kind), protocmp.Transform()); diff != "" || len(to.front(study, kind).GetPoints()) != 2 {
+		t.Errorf("the front (-want +got):\n%s", diff)
+	}
+	// An export that was changed by hand is refused as the study itself would be.
+	unsaid := parse(t, exported)
+	unsaid[0].GetStudy().GetStudy().GetSpec().GetPrivateMode().ConstantPointsArePublic = false
+	_, err = start(t).importRecords(unsaid)
+	wantCode(t, err, codes.InvalidArgument, "constant_points_are_public")
 }
 
 // fieldOf drops what tells two cases of one field apart.

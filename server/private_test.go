@@ -165,6 +165,7 @@ func TestPrivateModeRefused(t *testing.T) {
 			s.Cost = &dparetov1.CostSpec{Measure: &dparetov1.CostSpec_Metric{Metric: "error"}}
 		}, []string{"study.spec.cost.metric"}},
 		"private priors":     {func(s *dparetov1.StudySpec) { s.PriorStudies = []string{"studies/earlier"} }, []string{"study.spec.private_mode.prior_studies_are_public"}},
+		"private constants":  {func(s *dparetov1.StudySpec) { withConstant(s, 0, 0.5) }, []string{"study.spec.private_mode.constant_points_are_public"}},
 		"nothing affordable": {func(s *dparetov1.StudySpec) { s.PrivateMode.TrainEpsilon = 1e-6 }, []string{"study.spec.private_mode.train_epsilon"}},
 	} {
 		spec := privateSpec(4, 1)

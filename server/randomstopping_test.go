@@ -275,6 +275,7 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 		"budget.max_trials":          func(s *dparetov1.StudySpec) { s.Budget = &dparetov1.Budget{MaxTrials: 3} },
 		"budget.max_stagnant_trials": func(s *dparetov1.StudySpec) { s.Budget = &dparetov1.Budget{MaxStagnantTrials: 3} },
 		"seed":                       func(s *dparetov1.StudySpec) { s.Seed = proto.Uint64(7) },
+		"constant_points":            func(s *dparetov1.StudySpec) { withConstant(s, 0, 0.5) },
 		"prior_studies":              func(s *dparetov1.StudySpec) { s.PriorStudies = []string{"studies/other"} },
 		"cost": func(s *dparetov1.StudySpec) {
 			s.Cost = &dparetov1.CostSpec{Measure: &dparetov1.CostSpec_Runs{Runs: new(dparetov1.RunsCost)}}

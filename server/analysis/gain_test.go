@@ -64,6 +64,35 @@ func TestForecastGain(t *testing.T) {
 	}
 }
 
+// The forecast starts from the hypervolume of the front, constant points included, and nothing that
+// they beat is a gain.
+func TestForecastBesideConstantPoints(t *testing.T) {
+	forecastBeside := func(e float64) *dparetov1.ForecastGainResponse {
+		s := trained(t, 10, func(asked *dparetov1.StudySpec) {
+			asked.ConstantPoints = []*dparetov1.ConstantPoint{{Id: "none", Values: map[string]float64{"loss": 0, "error": e}}}
+		})
+		a, fronts := analysesOf(s)
+		f := forecast(t, a, 3)
+		posterior, err := fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := posterior.GetFront().GetHypervolume(); f.GetHypervolume() < want*(1-1e-9) || f.GetHypervolume() > want*(1+1e-9) {
+			t.Errorf("beside an error of %g: hypervolume %v, of the front %v", e, f.GetHypervolume(), want)
+		}
+		return f
+	}
+	beside, beaten := forecastBeside(0.5), forecastBeside(-9) // which no draw of the model reaches
+	if len(beside.GetPoints()) != 3 || !(beside.GetPoints()[2].GetGain().GetValue() > 0) {
+		t.Errorf("beside an error of 0.5: %v", beside)
+	}
+	for _, p := range beaten.GetPoints() {
+		if g := p.GetGain(); g.GetValue() != 0 || g.GetUpper() != 0 || p.GetProbability() != 0 {
+			t.Errorf("where nothing can be better: %v", p)
+		}
+	}
+}
+
 // A proposal is what the designer hands out next.
 func TestProposalIsHandedOut(t *testing.T) {
 	s := trained(t, 10, nil)

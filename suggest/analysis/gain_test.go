@@ -56,7 +56,7 @@ func naiveGains(t *testing.T, m *model.Model, pending, next []analysis.Run, draw
 			points = append(points, c.Point)
 		}
 		volume := func() float64 {
-			var costs [][]float64
+			costs := p.ConstantCosts()
 			for _, q := range points {
 				cost := make([]float64, len(gps))
 				for j, gp := range gps {
@@ -133,6 +133,8 @@ func TestForecastMatchesSimulation(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	curve := simulated.Curve()
 	epochs := simulated.EpochTraining()
+	level := simulated.Curve()
+	level.Constants = [][]float64{{0, 0.25}} // beats the curve up to ε = 1
 	branin, _ := problems.ByName("branin_currin")
 	plain := new(suggest.History)
 	for range 15 {
@@ -147,9 +149,10 @@ func TestForecastMatchesSimulation(t *testing.T) {
 		p *suggest.Problem
 		h *suggest.History
 	}{
-		"one measured": {curve, simulated.NoisyCurve(8, 1, 0.02, 1)},
-		"checkpoints":  {epochs, epochHistory(epochs, 5, 1)},
-		"two measured": {&branin.Problem, plain},
+		"one measured":      {curve, simulated.NoisyCurve(8, 1, 0.02, 1)},
+		"beside a constant": {level, simulated.NoisyCurve(8, 1, 0.02, 1)},
+		"checkpoints":       {epochs, epochHistory(epochs, 5, 1)},
+		"two measured":      {&branin.Problem, plain},
 	} {
 		m := fit(t, tc.p, tc.h, 1)
 		for _, pending := range []int{0, 2} {

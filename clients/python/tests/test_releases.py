@@ -258,6 +258,38 @@ def test_a_private_study_is_no_public_prior(client: Client) -> None:
     private.extend(new_id(), [clip], {"clip": 1}, private_mode=mode)
 
 
+def test_constant_points_of_a_private_study_are_public(client: Client) -> None:
+    """Who says so of some points has not said it of others."""
+    mode = dpfront.PrivateMode(
+        test_set_size=16_281,
+        test_epsilon=1,
+        train_epsilon=8,
+        delta=1e-6,
+        constant_points_are_public=True,
+    )
+    fields: dict[str, Any] = {
+        "max_trials": 6,
+        "constant_points": [dpfront.ConstantPoint("majority", {"error": 0.25, "epsilon": 0})],
+        "test_ledger": ledger(client, records=16_281, epsilon=9, delta=1e-4).id,
+        "train_ledger": ledger(client, records=32_561, epsilon=99, delta=1e-4).id,
+    }
+    unsaid = dataclasses.replace(mode, constant_points_are_public=False)
+    with pytest.raises(dpfront.InvalidArgument, match="constant_points_are_public"):
+        Study.create(client, new_id(), PARAMETERS, METRICS, private_mode=unsaid, **fields)
+    private = Study.create(client, new_id(), PARAMETERS, METRICS, private_mode=mode, **fields)
+    (point,) = private.front("observed")
+    assert point.constant_point == "majority"
+    same = private.extend(new_id(), [], {}, prior_studies=[])
+    assert list(same.spec.constant_points) == list(private.spec.constant_points)
+    other = [dpfront.ConstantPoint("other", {"error": 0.2, "epsilon": 0})]
+    for metrics in (None, METRICS):
+        with pytest.raises(dpfront.InvalidArgument, match="constant_points_are_public"):
+            private.extend(
+                new_id(), [], {}, metrics=metrics, prior_studies=[], constant_points=other
+            )
+    private.extend(new_id(), [], {}, prior_studies=[], private_mode=mode, constant_points=other)
+
+
 def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
     study = Study.create(
         client,

@@ -192,6 +192,36 @@ def test_extend(client: Client) -> None:
         second.extend(second.id + "-d", [Float("y", 0, 1)], {})
 
 
+def test_constant_points(client: Client) -> None:
+    """A result without a run is on the front, answers, and stays while its metrics do."""
+    majority = dpfront.ConstantPoint(
+        "majority", {"error": 0.25, "epsilon": 0}, display_name="always predict no"
+    )
+    first = make_study(client, max_trials=3, constant_points=[majority])
+    (point,) = first.front("observed")
+    assert (point.constant_point, point.trial, point.params) == ("majority", 0, {})
+    assert {key: v.value for key, v in point.values.items()} == majority.values
+    run(first, 3)
+    front = first.front("observed")
+    assert [p.constant_point for p in front].count("majority") == 1
+    assert "none: majority" in str(front)
+    assert all(p.values["error"].value < 0.25 for p in front if p.trial)
+    answer = first.recommend(epsilon=1e-9)
+    assert (answer.constant_point, answer.reachable) == ("majority", True)
+    assert answer.reached == majority.values
+    clip = Float("clip", 0.1, 10, log=True)
+    second = first.extend(first.id + "-b", [clip], {"clip": 1})
+    assert list(second.spec.constant_points) == list(first.spec.constant_points)
+    assert "majority" in [p.constant_point for p in second.front("observed")]
+    other = first.extend(first.id + "-c", [clip], {"clip": 1}, metrics=METRICS)
+    assert list(other.spec.constant_points) == []
+    better = dpfront.ConstantPoint("published", {"error": 0.125, "epsilon": 0})
+    third = first.extend(first.id + "-d", [clip], {"clip": 1}, constant_points=[better])
+    assert [p.id for p in third.spec.constant_points] == ["published"]
+    with pytest.raises(InvalidArgument, match=r'constant_points\[0\].values\["epsilon"\]'):
+        make_study(client, constant_points=[dpfront.ConstantPoint("none", {"error": 0.25})])
+
+
 # --- watch ------------------------------------------------------------------------------
 
 

@@ -87,7 +87,9 @@ type ReleaseServiceClient interface {
 	// with two differences: a study with random_stopping has no front to release, and with fixed
 	// configurations all values, of every state with a checkpoint parameter, get Gaussian noise
 	// before anything is chosen. The published values come from a model of the noisy values,
-	// because the best of many noisy values is biased.
+	// because the best of many noisy values is biased. Constant points are not released. What they beat
+	// is left out of the front of a study with private_mode, where they are public; other releases
+	// do not depend on them.
 	ReleaseFront(ctx context.Context, in *ReleaseFrontRequest, opts ...grpc.CallOption) (*ReleaseFrontResponse, error)
 	// Releases the index of the best of fixed candidates, whose utilities the caller supplies.
 	SelectPrivately(ctx context.Context, in *SelectPrivatelyRequest, opts ...grpc.CallOption) (*SelectPrivatelyResponse, error)
@@ -252,7 +254,9 @@ type ReleaseServiceServer interface {
 	// with two differences: a study with random_stopping has no front to release, and with fixed
 	// configurations all values, of every state with a checkpoint parameter, get Gaussian noise
 	// before anything is chosen. The published values come from a model of the noisy values,
-	// because the best of many noisy values is biased.
+	// because the best of many noisy values is biased. Constant points are not released. What they beat
+	// is left out of the front of a study with private_mode, where they are public; other releases
+	// do not depend on them.
 	ReleaseFront(context.Context, *ReleaseFrontRequest) (*ReleaseFrontResponse, error)
 	// Releases the index of the best of fixed candidates, whose utilities the caller supplies.
 	SelectPrivately(context.Context, *SelectPrivatelyRequest) (*SelectPrivatelyResponse, error)

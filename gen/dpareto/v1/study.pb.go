@@ -580,7 +580,8 @@ type StudySpec struct {
 	// Results that can be had without any run, at most 10: for a classification error, predicting the
 	// class that is most frequent costs ε = 0. They compete on every front, so that no front lists
 	// a configuration that is not better than one of them somewhere, and in what methods with a model and
-	// ALGORITHM_NSGA2 search. Not together with random_stopping, which has no front.
+	// ALGORITHM_NSGA2 search, but for algorithm.published_acquisition. Not together with
+	// random_stopping, which has no front.
 	ConstantPoints []*ConstantPoint `protobuf:"bytes,19,rep,name=constant_points,json=constantPoints,proto3" json:"constant_points,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -841,9 +842,11 @@ type AlgorithmSpec struct {
 	InitialTrials int32 `protobuf:"varint,2,opt,name=initial_trials,json=initialTrials,proto3" json:"initial_trials,omitempty"`
 	// Takes the acquisition from the code that was published with Avent et al. (2020), with
 	// ALGORITHM_DPARETO only: the hypervolume in the units of the transforms, as of log ε and logit
-	// error, below a reference that is estimated from the model's front. reference_value of the
-	// metrics does not enter the search then. By default the acquisition is as the paper
-	// describes it: the hypervolume in the metrics' own units, below their reference_value.
+	// error, below a reference that is estimated from the model's front. The metrics'
+	// reference_value and the constant points, of which ε = 0 has no logarithm, do not enter that
+	// acquisition. While no configuration can be on a front, the default one is taken. By default
+	// the acquisition is as the paper describes it: the hypervolume in the metrics' own units, below
+	// their reference_value, over the front with the constant points.
 	PublishedAcquisition bool `protobuf:"varint,3,opt,name=published_acquisition,json=publishedAcquisition,proto3" json:"published_acquisition,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache

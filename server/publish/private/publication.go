@@ -67,6 +67,9 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 			p.Assumptions = append(p.Assumptions, "adding or removing a record leaves every other record in its shard: a hash of each record decides its shard, or a removed record leaves its place empty")
 		}
 	}
+	if len(compiled.Spec.GetConstantPoints()) > 0 { // which need constant_points_are_public
+		p.Assumptions = append(p.Assumptions, "the values of the constant points come from public data only")
+	}
 	if compiled.Spec.GetPrivateMode().GetPriorStudiesArePublic() && len(compiled.Spec.GetPriorStudies()) > 0 {
 		p.Assumptions = append(p.Assumptions, "the prior studies hold public data only")
 	}

@@ -85,7 +85,8 @@ type Options struct {
 //	r_j = max_P y_j + 2 (max_P y_j − min_P y_j) / |P|.
 //
 // Where P is a single point, that is the point itself, so that only what is better in every
-// objective counts. Without any point the problem's reference and the objectives' own units serve.
+// objective counts. The problem's constants are not in P, for ε = 0 has no logarithm. Without any
+// point the problem's reference and constants and the objectives' own units serve.
 // Three details of the published code are left out, for they do not move the maximum or only lose
 // it: log ε was divided by its largest initial value, which scales HVPoI; variances were at
 // least 1e-6 in those units; and the proposals were the best of 5,000 random points.

@@ -181,8 +181,8 @@ func TestPublishedMaximum(t *testing.T) {
 	}
 }
 
-// The published acquisition does not depend on the problem's references, nor on whether an error
-// is minimised or an accuracy maximised.
+// The published acquisition does not depend on the problem's references and constants, nor on whether an
+// error is minimised or an accuracy maximised.
 func TestPublishedSymmetries(t *testing.T) {
 	suggestion := func(change func(*suggest.Problem)) suggest.Suggestion {
 		p := simulated.Training()
@@ -207,6 +207,12 @@ func TestPublishedSymmetries(t *testing.T) {
 	moved := suggestion(func(p *suggest.Problem) { p.Objectives[0].Reference, p.Objectives[1].Reference = 0.01, 0.9 })
 	if !moved.Point.Equal(want.Point) || moved.Acquisition != want.Acquisition {
 		t.Errorf("with other references %v of %g, want %v of %g", moved.Point, moved.Acquisition, want.Point, want.Acquisition)
+	}
+	beside := suggestion(func(p *suggest.Problem) {
+		p.Constants = [][]float64{{0, 1}, {1e-9, 1 - 1e-9}, {-50, 50}} // better than everything, in any units
+	})
+	if !beside.Point.Equal(want.Point) || beside.Acquisition != want.Acquisition {
+		t.Errorf("beside a constant %v of %g, want %v of %g", beside.Point, beside.Acquisition, want.Point, want.Acquisition)
 	}
 	turned := suggestion(func(p *suggest.Problem) {
 		p.Objectives[1].Goal, p.Objectives[1].Reference = suggest.Minimize, 1

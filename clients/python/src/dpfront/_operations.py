@@ -296,6 +296,8 @@ def extend_study(
         spec.prior_studies[:] = [name, *old.spec.prior_studies]
     if spec.HasField("private_mode"):
         spec.private_mode.prior_studies_are_public = False  # it was said of other studies
+        if metrics is not None or "constant_points" in fields:
+            spec.private_mode.constant_points_are_public = False  # it was said of other points
     values = convert.to_values(prior_values, convert.kinds(study_pb2.Study(spec=spec)))
     for key, value in values.items():
         spec.prior_values[key].CopyFrom(value)

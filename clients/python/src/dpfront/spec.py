@@ -271,7 +271,8 @@ class StudySpec:
     of the algorithm."""
     published_acquisition: bool = False
     """Takes the acquisition of "dpareto" from the code that was published with the paper: in
-    transformed units, below a reference that is estimated from the front."""
+    transformed units, below a reference that is estimated from the front. Constant points do not
+    enter it: ε = 0 has no logarithm."""
     max_trials: int = 0
     """Budget; 0 is no limit, here and below."""
     max_duration: timedelta | None = None

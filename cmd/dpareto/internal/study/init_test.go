@@ -75,6 +75,42 @@ func TestStudyInitWithoutData(t *testing.T) {
 	}
 }
 
+// With --constant the file names what always predicting one class gives, once the data are read, and the
+// server shows it.
+func TestStudyInitConstant(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	for id, line := range map[string]string{
+		"sgd": initAdult, "output": "study init --trainer output-perturbation --set generated=true --set train_rows=2000",
+		"objective": "study init --trainer objective-perturbation --set generated=true --set train_rows=2000",
+	} {
+		if plain := clitest.Succeed(t, line); strings.Contains(plain, "constant_points") {
+			t.Errorf("%s: without --constant:\n%s", id, plain)
+		}
+		path := filepath.Join(t.TempDir(), "study.yaml")
+		clitest.Succeed(t, line+" --constant --id "+id+" --file "+path)
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := studyfile.Parse(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		points := file.Study.GetSpec().GetConstantPoints()
+		if len(points) != 1 || points[0].GetId() != "majority" || !strings.Contains(points[0].GetDisplayName(), "always predict class") {
+			t.Fatalf("%s: constant points %v", id, points)
+		}
+		values := points[0].GetValues()
+		if e, ok := values["epsilon"]; !ok || e != 0 || len(values) != 2 || !(values["error"] > 0 && values["error"] <= 0.5) {
+			t.Errorf("%s: values %v", id, values)
+		}
+		clitest.Succeed(t, "study create "+path+" --server "+address)
+		if shown := clitest.Succeed(t, "front "+id+" --server "+address); !strings.Contains(shown, "no run: majority") {
+			t.Errorf("%s: the front is\n%s", id, shown)
+		}
+	}
+}
+
 func TestStudyInitUsage(t *testing.T) {
 	existing := filepath.Join(t.TempDir(), "study.yaml")
 	if err := os.WriteFile(existing, nil, 0o600); err != nil {

@@ -181,7 +181,9 @@ class ReleaseServiceServicer(object):
         with two differences: a study with random_stopping has no front to release, and with fixed
         configurations all values, of every state with a checkpoint parameter, get Gaussian noise
         before anything is chosen. The published values come from a model of the noisy values,
-        because the best of many noisy values is biased.
+        because the best of many noisy values is biased. Constant points are not released. What they beat
+        is left out of the front of a study with private_mode, where they are public; other releases
+        do not depend on them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -88,7 +88,9 @@ class ReleaseServiceStub:
     with two differences: a study with random_stopping has no front to release, and with fixed
     configurations all values, of every state with a checkpoint parameter, get Gaussian noise
     before anything is chosen. The published values come from a model of the noisy values,
-    because the best of many noisy values is biased.
+    because the best of many noisy values is biased. Constant points are not released. What they beat
+    is left out of the front of a study with private_mode, where they are public; other releases
+    do not depend on them.
     """
     SelectPrivately: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.SelectPrivatelyRequest, _release_service_pb2.SelectPrivatelyResponse]
     """Releases the index of the best of fixed candidates, whose utilities the caller supplies."""
@@ -157,7 +159,9 @@ class ReleaseServiceAsyncStub(ReleaseServiceStub):
     with two differences: a study with random_stopping has no front to release, and with fixed
     configurations all values, of every state with a checkpoint parameter, get Gaussian noise
     before anything is chosen. The published values come from a model of the noisy values,
-    because the best of many noisy values is biased.
+    because the best of many noisy values is biased. Constant points are not released. What they beat
+    is left out of the front of a study with private_mode, where they are public; other releases
+    do not depend on them.
     """
     SelectPrivately: _aio.UnaryUnaryMultiCallable[_release_service_pb2.SelectPrivatelyRequest, _release_service_pb2.SelectPrivatelyResponse]  # type: ignore[assignment]
     """Releases the index of the best of fixed candidates, whose utilities the caller supplies."""
@@ -259,7 +263,9 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         with two differences: a study with random_stopping has no front to release, and with fixed
         configurations all values, of every state with a checkpoint parameter, get Gaussian noise
         before anything is chosen. The published values come from a model of the noisy values,
-        because the best of many noisy values is biased.
+        because the best of many noisy values is biased. Constant points are not released. What they beat
+        is left out of the front of a study with private_mode, where they are public; other releases
+        do not depend on them.
         """
 
     @_abc_1.abstractmethod

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/privacy/noise"
@@ -23,8 +24,8 @@ func Serve(ctx context.Context, path string, entropy *noise.Source) (client *dpa
 	var stops []func() error
 	stop = func() error {
 		var all error
-		for i := len(stops) - 1; i >= 0; i-- {
-			all = errors.Join(all, stops[i]())
+		for _, end := range slices.Backward(stops) {
+			all = errors.Join(all, end())
 		}
 		return all
 	}
