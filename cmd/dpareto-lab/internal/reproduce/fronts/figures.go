@@ -59,7 +59,7 @@ func (e *Experiment) seriesOfFigure5() []series {
 // figure5 shows hypervolumes over runs, and the points of both methods.
 func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figure) {
 	t := &output.Table{Columns: []string{
-		"experiment", "runs", "hypervolume", "least", "most", "random_same_runs", "random_runs", "random_hypervolume", "random_runs_to_reach", "share_of_random_front_dominated",
+		experimentName, runsName, hypervolumeName, "least", "most", "random_same_runs", "random_runs", "random_hypervolume", "random_runs_to_reach", "share_of_random_front_dominated",
 	}}
 	var all []plot.Panel
 	for _, group := range []struct {
@@ -113,7 +113,7 @@ func (e *Experiment) pair(found results, s setting) (random, modelled []outcome,
 
 // courses returns the hypervolumes of settings over runs, and adds a row for each to the table.
 func (e *Experiment) courses(found results, title string, all []setting, t *output.Table) *plot.Curves {
-	c := &plot.Curves{Title: title, X: "runs", Y: "hypervolume", Rising: true}
+	c := &plot.Curves{Title: title, X: runsName, Y: hypervolumeName, Rising: true}
 	for _, s := range all {
 		studies, ok := found.of(e.modelled(s, methodDPareto)...)
 		random, _, both := e.pair(found, s)
@@ -157,7 +157,7 @@ func (e *Experiment) seriesOfFigure6() []series {
 
 // figure6 compares grids with DPareto.
 func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{"experiment", "method", "runs", "hypervolume"}}
+	t := &output.Table{Columns: []string{experimentName, "method", runsName, hypervolumeName}}
 	section := output.Section{
 		Name: "figure6", Title: "Figure 6: DPareto over grids", Table: t,
 		Notes: []string{"The paper prints no numbers of this figure. It says that both grids, 3^5 and 4^5, are significantly worse than DPareto. " +
@@ -195,7 +195,7 @@ func (e *Experiment) seriesOfFigure7() []series {
 
 // figure7 shows the fronts of the mean, the best and the worst runs.
 func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{"experiment", "runs_of_a_point", "hypervolume_mean", "hypervolume_best", "hypervolume_worst", "spread_below_0.1", "spread_above_1"}}
+	t := &output.Table{Columns: []string{experimentName, "runs_of_a_point", "hypervolume_mean", "hypervolume_best", "hypervolume_worst", "spread_below_0.1", "spread_above_1"}}
 	var all []plot.Panel
 	for _, s := range adult() {
 		studies, ok := found.of(e.modelled(s, methodDPareto)[0])
@@ -256,7 +256,7 @@ var levels = []float64{0.03, 0.1, 0.3, 1, 3, 10}
 
 // figure8 shows the fronts of models and optimisers over each other.
 func (e *Experiment) figure8(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{"experiment", "hypervolume"}}
+	t := &output.Table{Columns: []string{experimentName, hypervolumeName}}
 	for _, l := range levels {
 		t.Columns = append(t.Columns, fmt.Sprintf("error_at_%g", l))
 	}

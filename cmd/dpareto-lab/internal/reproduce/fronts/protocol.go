@@ -3,6 +3,7 @@ package fronts
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
@@ -154,10 +155,10 @@ func (s *series) file() (*studyfile.File, error) {
 	if s.generated {
 		settings := spec.GetTrainer().GetSettings()
 		settings["generated"] = "true"
-		settings["split"], settings["train_rows"] = dataset.SplitShuffled, fmt.Sprint(generatedRows)
+		settings["split"], settings["train_rows"] = dataset.SplitShuffled, strconv.Itoa(generatedRows)
 		for _, m := range spec.GetMetrics() {
 			if sgd := m.GetComputed().GetPrivacy().GetDpSgd(); sgd != nil {
-				sgd.DatasetSize = fmt.Sprint(generatedRows)
+				sgd.DatasetSize = strconv.Itoa(generatedRows)
 			}
 		}
 		if settings["hidden"] != "" { // smaller, to be fast

@@ -41,10 +41,17 @@ func (m method) name() string {
 	}
 }
 
+// Names of columns and axes.
+const (
+	experimentName  = "experiment"
+	hypervolumeName = "hypervolume"
+	runsName        = "runs"
+)
+
 // table2 compares every method with parts of the random samples.
 func (e *Experiment) table2(found results) ([]output.Section, []reproduce.Figure) {
 	t := &output.Table{Columns: []string{
-		"experiment", "method", "seeds", "hypervolume", "random", "difference", "lower", "upper", "t", "p", "welch_lower", "welch_upper",
+		experimentName, "method", "seeds", hypervolumeName, "random", "difference", "lower", "upper", "t", "p", "welch_lower", "welch_upper",
 		"published", "published_lower", "published_upper", "published_p",
 	}}
 	for i, s := range adult() {
@@ -91,7 +98,7 @@ func (e *Experiment) partSize() int {
 
 // domains returns a table of the parameters' domains in the study files.
 func domains(all []setting) *output.Table {
-	t := &output.Table{Columns: []string{"experiment", "epochs", "lot_size", "learning_rate", "noise_multiplier", "clipping_norm"}}
+	t := &output.Table{Columns: []string{experimentName, "epochs", "lot_size", "learning_rate", "noise_multiplier", "clipping_norm"}}
 	for _, s := range all {
 		row := []any{s.name}
 		spec := specOf(s, methodDPareto)
