@@ -452,8 +452,10 @@ func TestRandomRequests(t *testing.T) {
 			for range i % 4 { // 0 is the seed itself
 				mutate(rng, req.ProtoReflect())
 			}
-			if server.send(t, method, req) == codes.OK {
+			switch server.send(t, method, req) {
+			case codes.OK, codes.DeadlineExceeded: // an analysis may be slow
 				accepted++
+			default:
 			}
 		}
 		if accepted == 0 {
