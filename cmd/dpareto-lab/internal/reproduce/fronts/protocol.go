@@ -153,6 +153,8 @@ func (s *series) file() (*studyfile.File, error) {
 		parameter(spec, "epochs").GetIntegerDomain().Max = s.scale.maxEpochs
 	}
 	if s.generated {
+		lots := parameter(spec, "lot_size").GetIntegerDomain()
+		lots.Max = min(lots.GetMax(), generatedRows)
 		settings := spec.GetTrainer().GetSettings()
 		settings["generated"] = "true"
 		settings["split"], settings["train_rows"] = dataset.SplitShuffled, strconv.Itoa(generatedRows)
