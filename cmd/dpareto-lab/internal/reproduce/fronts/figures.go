@@ -80,8 +80,8 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 	if random, modelled, ok := e.pair(found, adultSGD); ok {
 		random = random[:min(len(random), manyRandom)]
 		all = append(all, overlay("Adult, LogReg+SGD",
-			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(random)), Front: front(random, mean), Points: points(costs(random, mean))},
-			plot.FrontSeries{Name: fmt.Sprintf("DPareto, %d runs", len(modelled)), Front: front(modelled, mean), Points: points(costs(modelled, mean))}))
+			plot.FrontSeries{Name: fmt.Sprintf("DPareto, %d runs", len(modelled)), Front: front(modelled, mean), Points: points(costs(modelled, mean))},
+			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(random)), Front: front(random, mean), Points: points(costs(random, mean))}))
 	}
 	section := output.Section{
 		Name: "figure5", Title: "Figure 5: DPareto over random sampling", Table: t,
