@@ -1,6 +1,9 @@
 package privacy
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // countLaw is the distribution of the number K of candidates that a selection draws, by its
 // generating function φ(z) = E z^K. The derivatives of φ are convex and do not fall on [0, 1].
@@ -81,9 +84,9 @@ func (c cappedCount) mean() float64 {
 
 func (c cappedCount) at(v float64) (value, slope float64) {
 	z := 1 - v
-	for i := len(c) - 1; i >= 0; i-- { // Horner's rule for Σ k·c_k·z^{k−1}, and its derivative
+	for i, probability := range slices.Backward(c) { // Horner's rule for Σ k·c_k·z^{k−1}, and its derivative
 		slope = slope*z + value
-		value = value*z + float64(i+1)*c[i]
+		value = value*z + float64(i+1)*probability
 	}
 	return value, slope
 }
