@@ -3,8 +3,7 @@ package privacy
 import "math"
 
 // Divergence returns the bound on the Rényi divergence of an order > 1 that steps >= 1 runs of
-// m have together: what a [Filter] of that order charges for them. If the bound of m holds for
-// integer orders only, as for [FixedSizeGaussian], others are refused. It returns the errors
+// m have together: what a [Filter] of that order charges for them. It returns the errors
 // of [Filter.Spend], and a FieldError for "order".
 func Divergence(m Mechanism, steps int64, order float64) (float64, error) {
 	if !(order > 1) || math.IsInf(order, 1) {
@@ -19,12 +18,9 @@ func Divergence(m Mechanism, steps int64, order float64) (float64, error) {
 	if steps < 1 {
 		return 0, FieldErrorf("steps", "must be at least 1, is %d", steps)
 	}
-	parts, integers, err := renyiParts("rdp_filter", m)
+	parts, err := renyiParts("rdp_filter", m)
 	if err != nil {
 		return 0, err
-	}
-	if integers && order != math.Floor(order) {
-		return 0, FieldErrorf("order", "must be an integer for %s, is %g", m.Name(), order)
 	}
 	rho, _ := (&rdpCurve{parts: parts}).sum(order, math.Inf(1))
 	return rho * float64(steps), nil

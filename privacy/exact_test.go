@@ -76,10 +76,10 @@ func TestSharedPublishedRunsExact(t *testing.T) {
 		if want := tb.float(row, "eps_lower_exact"); g.EpsilonLower > want*(1+1e-9) || g.EpsilonLower < want*(1-2e-3) {
 			t.Errorf("%s: lower bound %.12g, want %.12g", row[0], g.EpsilonLower, want)
 		}
-		for column, a := range map[string]Accountant{
-			"eps_thm27_classic_intopt": RDP{Classic}, "eps_thm27_improved_intopt": RDP{},
+		for column, conversion := range map[string]Conversion{
+			"eps_thm27_classic_intopt": Classic, "eps_thm27_improved_intopt": Improved,
 		} {
-			if got, want := epsilonOf(t, a, m, steps, delta).Epsilon, tb.float(row, column); relErr(got, want) > 1e-9 {
+			if got, want := publishedEpsilon(t, conversion, m, steps, delta).Epsilon, tb.float(row, column); relErr(got, want) > 1e-9 {
 				t.Errorf("%s: %s %.12g, want %.12g", row[0], column, got, want)
 			}
 		}

@@ -83,8 +83,7 @@ func admissible(g Guarantee, m Mechanism, steps int64) ([]rdpPart, error) {
 	if m.Adjacency() != g.Adjacency {
 		return nil, FieldErrorf("adjacency", "is %s, of the accesses so far %s", m.Adjacency(), g.Adjacency)
 	}
-	parts, _, err := renyiParts(g.Accountant, m)
-	return parts, err
+	return renyiParts(g.Accountant, m)
 }
 
 // Left returns the share of the budget that is not spent, in [0, 1].

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// bigRDP evaluates the sum of FixedSizeGaussian.RenyiCurve term by term in
+// bigRDP evaluates the sum of publishedFixedSize term by term in
 // multi-precision, without the cap by α/2σ².
 func bigRDP(q, sigma float64, alpha int) float64 {
 	b := make([]*big.Float, alpha+3)
@@ -47,7 +47,7 @@ func TestFixedSizeRDPMatchesMultiPrecision(t *testing.T) {
 		sigma := math.Exp(rng.Float64()*7 - 2)
 		alpha := 2 + int(math.Exp(rng.Float64()*4.5))
 		want := math.Min(bigRDP(q, sigma, alpha), float64(alpha)/(2*sigma*sigma))
-		got := newFixedSizeCurve(q, sigma).RDP(float64(alpha))
+		got := newPublishedFixedSize(q, sigma).RDP(float64(alpha))
 		if relErr(got, want) > 1e-12 {
 			t.Errorf("q=%g sigma=%g order %d: rdp %.17g, want %.17g", q, sigma, alpha, got, want)
 		}
@@ -62,7 +62,7 @@ func TestFixedSizeRDPLongSums(t *testing.T) {
 		{0.0667, 16, 391}, {0.0667, 16, 2000}, {0.0667, 50, 3000}, {0.3, 200, 3000}, {0.9, 30, 1500},
 		{1e-3, 1, 500}, {1e-9, 2, 300}, {0.001, 4, 250}, {0.001, 4, 400},
 	} {
-		c := newFixedSizeCurve(tc.q, tc.sigma)
+		c := newPublishedFixedSize(tc.q, tc.sigma)
 		var sum float64
 		logBinomial := 0.0
 		for j := 1; float64(j) <= tc.alpha; j++ {
@@ -98,7 +98,7 @@ func TestRestBounds(t *testing.T) {
 		{0.01, 4, 300, 20}, {0.01, 16, 1000, 30}, {0.001, 16, 2000, 12}, {0.1, 50, 1000, 128},
 		{0.00025843, 16, 4200, 64}, {0.5, 100, 700, 130}, {0.01, 2, 60, 20},
 	} {
-		c := newFixedSizeCurve(tc.q, tc.sigma)
+		c := newPublishedFixedSize(tc.q, tc.sigma)
 		logBinomial, at, rest := 0.0, 0.0, math.Inf(-1)
 		for k := 1; float64(k) <= tc.alpha; k++ {
 			logBinomial += math.Log((tc.alpha-float64(k)+1)/float64(k)) + c.logQ
@@ -121,7 +121,7 @@ func TestRestBounds(t *testing.T) {
 // TestLargeNoiseStopsEarly: with much noise and large orders the general terms
 // are useless for the remainder, the moments are not.
 func TestLargeNoiseStopsEarly(t *testing.T) {
-	c := newFixedSizeCurve(1e-3, 1e4)
+	c := newPublishedFixedSize(1e-3, 1e4)
 	if _, exact := c.cgf(1e6, math.Inf(1)); !exact || len(c.logZeta) > 2*gaussTerms {
 		t.Errorf("the sum took %d terms", len(c.logZeta))
 	}
@@ -143,9 +143,78 @@ func TestFixedSizeFullBatch(t *testing.T) {
 	}
 }
 
-// TestFixedSizeInterpolation: (α−1)·ρ(α) is linear between integers and 0 at 1.
+// TestFixedSizeDivergence: the divergence is that of the dominating pair, by direct quadrature
+// of
+//
+//	(α−1)·ρ(α) = log(1 + ∫_{x>1/2} Q(x)[(1+qu)^α + (1+qu)^{1−α} − 2 − qu] dx)
+//
+// with Q = N(0, σ²), u = e^{(2x−1)/2σ²} − 1.
+func TestFixedSizeDivergence(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		sigma := math.Exp(rng.Float64()*2.5 - 0.5)
+		m := FixedSizeGaussian{1000, 1 + rng.Int64N(300), sigma}
+		order := 1.2 + 5*rng.Float64()
+		q := m.rate()
+		const n = 400_000
+		top := 0.5 + sigma*(12+order/sigma)
+		h := (top - 0.5) / n
+		sum := 0.0
+		for i := range n { // midpoint rule
+			x := 0.5 + (float64(i)+0.5)*h
+			v := 1 + q*math.Expm1((2*x-1)/(2*sigma*sigma))
+			f := math.Pow(v, order) + math.Pow(v, 1-order) - 2 - (v - 1)
+			sum += h * math.Exp(-x*x/(2*sigma*sigma)) / (sigma * math.Sqrt(2*math.Pi)) * f
+		}
+		want := math.Log1p(sum) / (order - 1)
+		if got := m.RenyiCurve().RDP(order); relErr(got, want) > 1e-7 {
+			t.Errorf("%+v, order %g: %.12g, want %.12g", m, order, got, want)
+		}
+	}
+}
+
+// TestFixedSizeBelowPublished: the divergence is never above the published bound, at integers
+// and between them.
+func TestFixedSizeBelowPublished(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 200 {
+		m := FixedSizeGaussian{100_000, 1 + rng.Int64N(int64(math.Exp(rng.Float64()*11.5))), math.Exp(rng.Float64()*5 - 1.5)}
+		order := 1 + math.Exp(rng.Float64()*7-2)
+		if rng.IntN(2) == 0 {
+			order = 1 + math.Ceil(order-1)
+		}
+		got, published := m.RenyiCurve().RDP(order), newPublishedFixedSize(m.rate(), m.NoiseMultiplier).RDP(order)
+		if !(got > 0 && got <= published*(1+1e-9)) {
+			t.Errorf("%+v, order %g: %.12g, published %.12g", m, order, got, published)
+		}
+	}
+}
+
+// TestFixedSizePriceOfRuns has the values of the Rényi accountant for one and for 64 runs of
+// 1,270 steps, and of the published bound for them. The former were also computed in Python by
+// another discretisation of the pair.
+func TestFixedSizePriceOfRuns(t *testing.T) {
+	m := FixedSizeGaussian{32561, 256, 4}
+	for _, tc := range []struct {
+		order, rho float64 // of one run
+	}{{2, 0.006052}, {10, 0.030263}, {50, 0.151564}} {
+		if got := 1270 * m.RenyiCurve().RDP(tc.order); math.Abs(got-tc.rho) > 1e-6 {
+			t.Errorf("order %g: divergence %.6f, want %.6f", tc.order, got, tc.rho)
+		}
+	}
+	for _, tc := range []struct {
+		runs    int64
+		epsilon float64
+	}{{1, 0.3297}, {64, 3.076}} {
+		if got := epsilonOf(t, RDP{}, m, 1270*tc.runs, 1e-6).Epsilon; relErr(got, tc.epsilon) > 3e-4 {
+			t.Errorf("%d runs: epsilon %.5f, want %.4f", tc.runs, got, tc.epsilon)
+		}
+	}
+}
+
+// TestFixedSizeInterpolation: (α−1)·ρ(α) of the published bound is linear between integers and 0 at 1.
 func TestFixedSizeInterpolation(t *testing.T) {
-	c := FixedSizeGaussian{DatasetSize: 10000, BatchSize: 50, NoiseMultiplier: 0.8}.RenyiCurve()
+	c := newPublishedFixedSize(50.0/10000, 0.8)
 	two, three := c.RDP(2), 2*c.RDP(3)
 	if got := c.RDP(1.25); relErr(got, two) > 1e-14 {
 		t.Errorf("order 1.25: %g, want ρ(2) = %g", got, two)

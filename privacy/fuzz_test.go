@@ -96,6 +96,8 @@ func FuzzComposed(f *testing.F) {
 	f.Add(uint8(2), uint8(0), int64(1e6), int64(2), 0.01, 1e3, int64(1000), int64(3), 1e-9)
 	f.Add(uint8(2), uint8(2), int64(3), int64(2), 0.5, 1e3, int64(1000), int64(3), 1e-9)
 	f.Add(uint8(2), uint8(3), int64(3), int64(2), 5.0, 1e3, int64(10), int64(3), 1e-9)
+	f.Add(uint8(3), uint8(0), int64(30956), int64(128), 1.0, 0.5, int64(1000), int64(1), 1e-5)
+	f.Add(uint8(4), uint8(0), int64(30956), int64(128), 1.0, 1.0, int64(1000), int64(2), 1e-5)
 	f.Fuzz(func(t *testing.T, kind, base uint8, n, m int64, x, y float64, count, steps int64, delta float64) {
 		bases := []Mechanism{
 			FixedSizeGaussian{n, m, x},
@@ -111,6 +113,8 @@ func FuzzComposed(f *testing.F) {
 			Composition{{one, count}, {bases[int(base+1)%len(bases)], 1}},
 			RepeatedSelection{one, count, y - 0.5, math.Exp(-math.Abs(x))},
 			PoissonSelection{one, count, y},
+			BinomialSelection{one, count, 1 + m%50, math.Exp(-math.Abs(y))},
+			CappedSelection{one, count, y - 0.5, math.Exp(-math.Abs(x)), 1 + m%50},
 		}
 		checkAccountants(t, mechanisms[int(kind)%len(mechanisms)], steps, delta, plausible(steps, delta, x, y) && count < 1e9 && n < 1e9)
 	})

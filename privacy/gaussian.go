@@ -44,5 +44,3 @@ func (m Gaussian) lossPairs() []lossPair { return []lossPair{gaussianPair(m.Gaus
 type linearRenyi float64
 
 func (rate linearRenyi) RDP(order float64) float64 { return float64(rate) * order }
-
-func (rate linearRenyi) realOrders() {}

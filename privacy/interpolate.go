@@ -41,7 +41,8 @@ func InterpolateFixedSize(a Accountant, delta, limit float64) (*Interpolant, err
 	if err != nil {
 		return nil, err
 	}
-	_, p.kinks = a.(RDP) // wherever the best order, an integer, changes
+	rdp, ok := a.(RDP)
+	p.kinks = ok && rdp.Conversion == Classic // wherever the best order, an integer, changes
 	return p, nil
 }
 
@@ -111,8 +112,8 @@ type gridCell [4 * 4 * 4]float64
 //
 // Some values are the accountant's, each of which takes as long as the accountant does:
 // at rates below 1e-9, noise multipliers outside of [0.05, 1e4] and more than 2^40
-// steps, next to points where ε is 0 or infinite, and around the kinks of [RDP] for
-// fixed sizes, whose orders are integers. Between whole numbers of steps they are
+// steps, next to points where ε is 0 or infinite, and around the kinks of [RDP] with
+// [Classic] for fixed sizes, whose orders are integers. Between whole numbers of steps they are
 // interpolated linearly if need be. Where they begin, ε jumps within its error.
 func (p *Interpolant) Epsilon(rate, noise, steps float64) float64 {
 	if !(rate > 0 && rate <= 1 && noise > 0 && steps >= 1 && steps < 1<<62) {

@@ -407,8 +407,6 @@ type pairRenyi struct {
 	part lossPart
 }
 
-func (c *pairRenyi) realOrders() {}
-
 func (c *pairRenyi) countIn(w *Work) { c.part.work = w }
 
 func (c *pairRenyi) RDP(order float64) float64 {

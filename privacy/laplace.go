@@ -57,8 +57,6 @@ func (x laplaceRenyi) RDP(order float64) float64 {
 	return math.Log1p(sum) / (order - 1)
 }
 
-func (x laplaceRenyi) realOrders() {}
-
 func (m Laplace) lossPairs() []lossPair { return []lossPair{laplacePair(m.PureEpsilon())} }
 
 // RandomizedResponse releases one of Categories answers of a record: the true one
@@ -129,5 +127,3 @@ func (p twoPoint) RDP(order float64) float64 {
 	}
 	return math.Log1p(sum) / c
 }
-
-func (p twoPoint) realOrders() {}

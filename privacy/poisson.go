@@ -109,8 +109,6 @@ func (c *poissonRenyi) countIn(w *Work) {
 	c.general.countIn(w)
 }
 
-func (c *poissonRenyi) realOrders() {}
-
 // Limits beyond which the general quadrature is used.
 const (
 	mostBinomial  = 1 << 12 // terms

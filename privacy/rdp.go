@@ -48,10 +48,10 @@ func (c Conversion) surcharge(order, logDelta float64) float64 {
 }
 
 // RDP is the Rényi accountant: the divergences of the parts add up at each order, and ε is the
-// least over the orders, which are searched without an upper limit: all real α > 1, or the
-// integers α >= 2 if a part is a [FixedSizeGaussian], whose bound holds for integers.
+// least over the orders, all real α > 1, which are searched without an upper limit.
 // RDP{Conversion: Classic} on a [FixedSizeGaussian] is the accountant of Avent et al.,
-// "Automatic discovery of privacy-utility Pareto fronts", 2020.
+// "Automatic discovery of privacy-utility Pareto fronts", 2020, with the looser divergence and
+// the integer orders α >= 2 of their time.
 type RDP struct {
 	Conversion Conversion // default Improved
 }
@@ -78,22 +78,27 @@ func (a RDP) Curve(m Mechanism) (Curve, error) {
 		rho:        make(map[float64]float64),
 	}
 	var err error
-	if c.parts, c.integers, err = renyiParts(a.Name(), m); err != nil {
+	if c.parts, err = renyiParts(a.Name(), m); err != nil {
 		return nil, err
 	}
-	for _, p := range flatten(m) {
-		if g, ok := p.Mechanism.(FixedSizeGaussian); ok && g.NoiseMultiplier < looseNoise && g.BatchSize < g.DatasetSize {
+	for i, p := range flatten(m) {
+		g, ok := p.Mechanism.(FixedSizeGaussian)
+		if !ok || a.Conversion != Classic {
+			continue
+		}
+		c.parts[i].curve, c.integers = newPublishedFixedSize(g.rate(), g.NoiseMultiplier), true
+		if g.NoiseMultiplier < looseNoise && g.BatchSize < g.DatasetSize {
 			c.base.Warnings = append(c.base.Warnings, Warning{WarnLooseBound, fmt.Sprintf(
-				"noise multiplier %g is below %g: integer Rényi orders overstate epsilon, often by orders of magnitude",
+				"noise multiplier %g is below %g: the published divergence overstates epsilon, often by orders of magnitude",
 				g.NoiseMultiplier, looseNoise)})
 		}
 	}
 	return c, nil
 }
 
-// renyiParts returns the curves of the parts of a valid m, and whether they are
-// for integer orders, or an *UnsupportedError.
-func renyiParts(accountant string, m Mechanism) (parts []rdpPart, integers bool, err error) {
+// renyiParts returns the curves of flatten(m), m valid, or an *UnsupportedError.
+func renyiParts(accountant string, m Mechanism) ([]rdpPart, error) {
+	var parts []rdpPart
 	for _, p := range flatten(m) {
 		var curve RenyiCurve
 		switch mechanism := p.Mechanism.(type) {
@@ -102,17 +107,14 @@ func renyiParts(accountant string, m Mechanism) (parts []rdpPart, integers bool,
 		case PureMechanism:
 			curve = pureRenyi(mechanism.PureEpsilon())
 		default:
-			return nil, false, &UnsupportedError{accountant, p.Mechanism.Name(), "it has no Rényi divergence bound"}
-		}
-		if _, ok := curve.(interface{ realOrders() }); !ok {
-			integers = true
+			return nil, &UnsupportedError{accountant, p.Mechanism.Name(), "it has no Rényi divergence bound"}
 		}
 		parts = append(parts, rdpPart{curve, float64(p.Count)})
 	}
-	return parts, integers, nil
+	return parts, nil
 }
 
-// looseNoise is the noise multiplier below which the Rényi bound of a subsampled
+// looseNoise is the noise multiplier below which the published divergence of a subsampled
 // Gaussian is far from tight.
 const looseNoise = 0.5
 
@@ -175,20 +177,33 @@ func (c *rdpCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 func (c *rdpCurve) minimise(steps, logDelta float64) (epsilon, order float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	epsilon, order = leastOverOrders(c.integers, func(order, limit float64) float64 {
+	least := leastOverOrders
+	if c.integers {
+		least = leastOverIntegers
+	}
+	epsilon, order = least(func(order, limit float64) float64 {
 		return c.epsilon(order, steps, logDelta, limit)
 	})
 	return math.Max(0, epsilon), order
 }
 
-// leastOverOrders returns the least value of f, which falls and then rises, over
-// the integers α >= 2 or over the reals α > 1, and the order. It may stop at any
-// value that is not positive, and f may return +Inf for a value above limit.
+// leastOverOrders returns the least value of f, which falls and then rises, over the orders
+// α > 1, and the order. It may stop at any value that is not positive, and f may return +Inf
+// for a value above limit.
+func leastOverOrders(f func(order, limit float64) float64) (best, at float64) {
+	best, at = leastOverIntegers(f)
+	if best > 0 {
+		best, at = refineOrder(best, at, f)
+	}
+	return best, at
+}
+
+// leastOverIntegers is leastOverOrders for the integers α >= 2.
 //
 // Powers of two are tried until f rises twice in a row, in case the minimum of
 // two bounds has a shallow dent; then the bracket is halved. The orders that are
 // tried are dyadic, so that different calls share most of them.
-func leastOverOrders(integers bool, f func(order, limit float64) float64) (best, at float64) {
+func leastOverIntegers(f func(order, limit float64) float64) (best, at float64) {
 	best, at = f(2, math.Inf(1)), 2
 	for alpha, rises := 4.0, 0; alpha <= maxOrder && rises < 2 && best > 0; alpha *= 2 {
 		if v := f(alpha, best); v < best {
@@ -214,9 +229,6 @@ func leastOverOrders(integers bool, f func(order, limit float64) float64) (best,
 		default:
 			hi = mid
 		}
-	}
-	if !integers && best > 0 {
-		best, at = refineOrder(best, at, f)
 	}
 	return best, at
 }

@@ -71,11 +71,11 @@ func TestImprovedEpsilon(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := epsilonOf(t, RDP{}, m, steps, 1e-5)
+		g := publishedEpsilon(t, Improved, m, steps, 1e-5)
 		if relErr(g.Epsilon, tc.eps) > 1e-5 || (tc.order > 0 && g.Order != tc.order) {
 			t.Errorf("%+v: epsilon %g at order %g, want %g at %g", m, g.Epsilon, g.Order, tc.eps, tc.order)
 		}
-		c := m.RenyiCurve()
+		c := newPublishedFixedSize(m.rate(), m.NoiseMultiplier)
 		if got := c.RDP(2); tc.rdp2 > 0 && relErr(got, tc.rdp2) > 1e-7 {
 			t.Errorf("%+v: rdp(2) = %g, want %g", m, got, tc.rdp2)
 		}
@@ -92,7 +92,7 @@ func TestSharedFixedSizeRDP(t *testing.T) {
 	}
 	for _, row := range tb.rows {
 		m := FixedSizeGaussian{tb.int(row, "n"), tb.int(row, "m"), tb.float(row, "sigma")}
-		curve := m.RenyiCurve()
+		curve := newPublishedFixedSize(m.rate(), m.NoiseMultiplier)
 		for column, order := range orders {
 			if got, want := curve.RDP(order), tb.float(row, column); relErr(got, want) > 1e-10 {
 				t.Errorf("%s order %g: rdp %.17g, want %.17g", row[0], order, got, want)
@@ -106,7 +106,7 @@ func TestSharedFixedSizeRDP(t *testing.T) {
 		if want := tb.float(row, "order_classic"); classic.Order != want {
 			t.Errorf("%s: classic order %g, want %g", row[0], classic.Order, want)
 		}
-		improved := epsilonOf(t, RDP{}, m, steps, delta)
+		improved := publishedEpsilon(t, Improved, m, steps, delta)
 		if want := tb.float(row, "eps_improved_int"); relErr(improved.Epsilon, want) > 1e-9 {
 			t.Errorf("%s: improved %.17g, want %.17g", row[0], improved.Epsilon, want)
 		}
@@ -116,6 +116,20 @@ func TestSharedFixedSizeRDP(t *testing.T) {
 			}
 		}
 	}
+}
+
+// publishedEpsilon is [RDP]'s ε by the published bound for [FixedSizeGaussian].
+func publishedEpsilon(t *testing.T, conversion Conversion, m FixedSizeGaussian, steps int64, delta float64) Guarantee {
+	t.Helper()
+	c := rdpCurve{
+		conversion: conversion, integers: true, rho: make(map[float64]float64),
+		parts: []rdpPart{{newPublishedFixedSize(m.rate(), m.NoiseMultiplier), 1}},
+	}
+	g, err := c.Epsilon(steps, delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 func TestConversion(t *testing.T) {
@@ -160,6 +174,9 @@ func TestOrderIsTheBest(t *testing.T) {
 		for _, conversion := range []Conversion{Classic, Improved} {
 			g := epsilonOf(t, RDP{conversion}, m, steps, delta)
 			curve := m.RenyiCurve()
+			if conversion == Classic {
+				curve = newPublishedFixedSize(m.rate(), m.NoiseMultiplier)
+			}
 			check := func(order float64) {
 				if e := conversion.Epsilon(order, float64(steps)*curve.RDP(order), delta); e < g.Epsilon*(1-1e-9) {
 					t.Errorf("%+v, %d steps, delta %g, %v: order %g gives %g, found %g at %g",
@@ -318,12 +335,15 @@ func TestWarnings(t *testing.T) {
 		}
 		return set
 	}
-	loose := codes(epsilonOf(t, RDP{}, FixedSizeGaussian{30956, 8, 0.1}, 10, 1e-5))
+	loose := codes(epsilonOf(t, RDP{Classic}, FixedSizeGaussian{30956, 8, 0.1}, 10, 1e-5))
 	if !loose[WarnLooseBound] || !loose[WarnOrderAtEdge] {
 		t.Errorf("σ = 0.1: warnings %v", loose)
 	}
 	if usual := codes(epsilonOf(t, RDP{}, FixedSizeGaussian{30956, 128, 1}, 1000, 1e-5)); len(usual) != 0 {
 		t.Errorf("σ = 1: warnings %v", usual)
+	}
+	if tight := codes(epsilonOf(t, RDP{}, FixedSizeGaussian{30956, 8, 0.1}, 10, 1e-5)); len(tight) != 0 {
+		t.Errorf("σ = 0.1 by the dominating pair: warnings %v", tight)
 	}
 	vacuous := epsilonOf(t, RDP{}, FixedSizeGaussian{30956, 8, 1e-200}, 10, 1e-5)
 	if !math.IsInf(vacuous.Epsilon, 1) || !codes(vacuous)[WarnVacuous] {

@@ -37,12 +37,7 @@ func (m RepeatedSelection) Adjacency() Adjacency {
 // Validate reports the fields "base", the base's own as "base.field",
 // "steps", "eta" and "gamma".
 func (m RepeatedSelection) Validate() error {
-	errs := checkCandidate(m, m.Base, m.Steps)
-	errs = append(errs, checkEta(m.Eta))
-	if !(m.Gamma > 0 && m.Gamma < 1) {
-		errs = append(errs, FieldErrorf("gamma", "must lie strictly between 0 and 1, is %g", m.Gamma))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(checkRenyiCandidate(m, m.Base, m.Steps), checkEta(m.Eta), checkGamma(m.Gamma))...)
 }
 
 // Assumptions returns what the search must do.
@@ -51,7 +46,11 @@ func (m RepeatedSelection) Assumptions() []string {
 }
 
 // MeanRuns returns E[K], the expected number of candidates.
-func (m RepeatedSelection) MeanRuns() float64 { return meanRuns(m.Eta, math.Log(m.Gamma)) }
+func (m RepeatedSelection) MeanRuns() float64 { return m.law().mean() }
+
+func (m RepeatedSelection) candidate() (base Mechanism, runs int64) { return m.Base, m.Steps }
+
+func (m RepeatedSelection) law() countLaw { return negativeBinomial{m.Eta, m.Gamma} }
 
 // meanRuns returns E[K] for a γ given by its logarithm, at least 1. It is
 //
@@ -103,23 +102,21 @@ func checkEta(eta float64) error {
 
 // RenyiCurve returns ρ′ of the formula above.
 func (m RepeatedSelection) RenyiCurve() RenyiCurve {
-	parts, integers, err := renyiParts(m.Name(), m.Base)
+	parts, err := renyiParts(m.Name(), m.Base)
 	if err != nil {
 		panic("privacy: RenyiCurve of an invalid RepeatedSelection")
 	}
-	c := &repeatedRenyi{
+	return &repeatedRenyi{
 		candidateRenyi: candidateRenyi{&rdpCurve{parts: parts}, float64(m.Steps)},
-		mechanism:      m, integers: integers, penalty: math.NaN(),
+		mechanism:      m, penalty: math.NaN(),
 		logMean: math.Max(0, math.Log(m.MeanRuns())),
 	}
-	return overOrders(c, integers)
 }
 
 // repeatedRenyi is the curve of RepeatedSelection.
 type repeatedRenyi struct {
 	candidateRenyi
 	mechanism RepeatedSelection
-	integers  bool
 	logMean   float64
 	penalty   float64 // of the second order, NaN before it is needed
 }
@@ -127,7 +124,7 @@ type repeatedRenyi struct {
 func (c *repeatedRenyi) RDP(order float64) float64 {
 	if math.IsNaN(c.penalty) {
 		logInverse := -math.Log(c.mechanism.Gamma)
-		least, _ := leastOverOrders(c.integers, func(order, _ float64) float64 {
+		least, _ := leastOverOrders(func(order, _ float64) float64 {
 			return (1-1/order)*c.rho(order) + logInverse/order
 		})
 		c.penalty = (1 + c.mechanism.Eta) * math.Min(least, logInverse) // λ̂ = 1
@@ -164,7 +161,7 @@ func (m PoissonSelection) Adjacency() Adjacency {
 // Validate reports the fields "base", the base's own as "base.field",
 // "steps" and "mean".
 func (m PoissonSelection) Validate() error {
-	return errors.Join(append(checkCandidate(m, m.Base, m.Steps), checkPositive("mean", m.Mean))...)
+	return errors.Join(append(checkRenyiCandidate(m, m.Base, m.Steps), checkPositive("mean", m.Mean))...)
 }
 
 // Assumptions returns what the search must do.
@@ -174,6 +171,10 @@ func (m PoissonSelection) Assumptions() []string {
 
 // MeanRuns returns E[K], the expected number of candidates.
 func (m PoissonSelection) MeanRuns() float64 { return m.Mean }
+
+func (m PoissonSelection) candidate() (base Mechanism, runs int64) { return m.Base, m.Steps }
+
+func (m PoissonSelection) law() countLaw { return poissonCount(m.Mean) }
 
 // RenyiCurve returns ρ′ of the formula above.
 func (m PoissonSelection) RenyiCurve() RenyiCurve { return m.renyiCurve(profileOf(m.Base)) }
@@ -200,16 +201,15 @@ func coarse(s *lossSum, l line, b bound, runs, _ float64) (epsilon float64, ok b
 
 // renyiCurve takes δ̂ from profile.
 func (m PoissonSelection) renyiCurve(profile Curve) RenyiCurve {
-	parts, integers, err := renyiParts(m.Name(), m.Base)
+	parts, err := renyiParts(m.Name(), m.Base)
 	if err != nil {
 		panic("privacy: RenyiCurve of an invalid PoissonSelection")
 	}
-	c := poissonSelectionRenyi{
+	return poissonSelectionRenyi{
 		candidateRenyi: candidateRenyi{&rdpCurve{parts: parts}, float64(m.Steps)},
 		profile:        &knownProfile{curve: profile, runs: m.Steps, epsilons: make(map[int]float64)},
 		mean:           m.Mean,
 	}
-	return overOrders(c, integers)
 }
 
 // poissonSelectionRenyi is the curve of PoissonSelection.
@@ -298,8 +298,8 @@ func (p *knownProfile) at(index int) float64 {
 	return epsilon
 }
 
-// checkCandidate reports the fields of m that describe one candidate.
-func checkCandidate(m, base Mechanism, steps int64) []error {
+// checkCandidate reports the fields that describe one candidate.
+func checkCandidate(base Mechanism, steps int64) []error {
 	var errs []error
 	if base == nil {
 		errs = append(errs, FieldErrorf("base", "must be set"))
@@ -307,11 +307,21 @@ func checkCandidate(m, base Mechanism, steps int64) []error {
 		for _, fe := range FieldErrors(err) {
 			errs = append(errs, &FieldError{Field: "base." + fe.Field, Message: fe.Message})
 		}
-	} else if _, _, err := renyiParts(m.Name(), base); err != nil {
-		errs = append(errs, FieldErrorf("base", "%s has no Rényi divergence bound", base.Name()))
 	}
 	if steps < 1 {
 		errs = append(errs, FieldErrorf("steps", "must be at least 1, is %d", steps))
+	}
+	return errs
+}
+
+// checkRenyiCandidate is checkCandidate for an m that needs the Rényi divergence of its base.
+func checkRenyiCandidate(m, base Mechanism, steps int64) []error {
+	errs := checkCandidate(base, steps)
+	if base == nil || base.Validate() != nil {
+		return errs
+	}
+	if _, err := renyiParts(m.Name(), base); err != nil {
+		errs = append(errs, FieldErrorf("base", "%s has no Rényi divergence bound", base.Name()))
 	}
 	return errs
 }
@@ -337,18 +347,3 @@ func (c candidateRenyi) rho(order float64) float64 {
 	rho, _ := c.base.sum(order, math.Inf(1))
 	return c.steps * rho
 }
-
-// overOrders returns c as a curve for integer orders, or for real ones.
-func overOrders(c RenyiCurve, integers bool) RenyiCurve {
-	if integers {
-		return c
-	}
-	return realRenyi{c}
-}
-
-// realRenyi is a curve that is not restricted to integer orders.
-type realRenyi struct{ RenyiCurve }
-
-func (realRenyi) realOrders() {}
-
-func (c realRenyi) countIn(w *Work) { countIn(c.RenyiCurve, w) }

@@ -57,13 +57,13 @@ func (d SearchDistribution) Bound(candidates []Part, delta float64) (SearchBound
 	if len(candidates) == 0 {
 		return SearchBound{}, FieldErrorf("candidates", "must not be empty")
 	}
-	all, integers := make([]*searchCandidate, len(candidates)), false
+	all := make([]*searchCandidate, len(candidates))
 	for i, part := range candidates {
 		c, err := newSearchCandidate(part)
 		if err != nil {
 			return SearchBound{}, err
 		}
-		all[i], integers = c, integers || c.integers
+		all[i] = c
 	}
 	few := costliestOf(all)
 	logDelta := math.Log(delta)
@@ -75,7 +75,7 @@ func (d SearchDistribution) Bound(candidates []Part, delta float64) (SearchBound
 		return rho
 	}
 	var b SearchBound
-	_, b.Order = leastOverOrders(integers, func(order, _ float64) float64 {
+	_, b.Order = leastOverOrders(func(order, _ float64) float64 {
 		return total(order) + Improved.surcharge(order, logDelta)
 	})
 	b.Divergence = largestRho(all, b.Order)
@@ -83,7 +83,7 @@ func (d SearchDistribution) Bound(candidates []Part, delta float64) (SearchBound
 		b.Delta = largestDelta(few, b.Order)
 		return b, nil
 	}
-	_, b.SecondOrder = leastOverOrders(integers, func(order, _ float64) float64 {
+	_, b.SecondOrder = leastOverOrders(func(order, _ float64) float64 {
 		return (1-1/order)*largestRho(few, order) + logInverse/order
 	})
 	b.SecondDivergence = largestRho(all, b.SecondOrder)
@@ -126,10 +126,7 @@ func (b SearchBound) check() error {
 // It does not admit one that is not valid.
 func (d SearchDistribution) Admits(b SearchBound, candidate Part) bool {
 	c, err := newSearchCandidate(candidate)
-	if err != nil || c.integers && (b.Order != math.Floor(b.Order) || b.SecondOrder != math.Floor(b.SecondOrder)) {
-		return false
-	}
-	if !(c.rho(b.Order) <= b.Divergence) {
+	if err != nil || !(c.rho(b.Order) <= b.Divergence) {
 		return false
 	}
 	if d.Poisson {
@@ -152,22 +149,20 @@ func (d SearchDistribution) logInverseGamma() (float64, error) {
 type searchCandidate struct {
 	candidateRenyi
 
-	part     Part
-	integers bool // ρ is for integer orders
-	profile  *knownProfile
+	part    Part
+	profile *knownProfile
 }
 
 func newSearchCandidate(part Part) (*searchCandidate, error) {
-	if errs := checkCandidate(PoissonSelection{}, part.Mechanism, part.Count); len(errs) > 0 {
+	if errs := checkRenyiCandidate(PoissonSelection{}, part.Mechanism, part.Count); len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	paired, _ := withPairs(part.Mechanism)
-	parts, integers, err := renyiParts(PoissonSelection{}.Name(), paired)
+	parts, err := renyiParts(PoissonSelection{}.Name(), part.Mechanism)
 	if err != nil {
 		return nil, err
 	}
 	return &searchCandidate{
-		candidateRenyi: candidateRenyi{&rdpCurve{parts: parts}, float64(part.Count)}, part: part, integers: integers,
+		candidateRenyi: candidateRenyi{&rdpCurve{parts: parts}, float64(part.Count)}, part: part,
 	}, nil
 }
 

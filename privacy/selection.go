@@ -87,5 +87,3 @@ func (c selectionRenyi) RDP(order float64) float64 {
 	}
 	return rho
 }
-
-func (c selectionRenyi) realOrders() {}

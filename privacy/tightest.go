@@ -7,12 +7,12 @@ import (
 )
 
 // Tightest takes the least ε that any accountant of this package proves: from [Pure] for δ =
-// 0, and otherwise from [Exact], [RDP] or [Pure] with [Optimal]. The guarantee bears the name
-// of the accountant that gave it.
+// 0, and otherwise from [Exact], [Location], [RDP] or [Pure] with [Optimal]. The guarantee bears
+// the name of the accountant that gave it. The best of at most n runs costs no more than n runs
+// of which everything is shown.
 //
 // The others are tried if Exact cannot account a mechanism, takes a worse one in its place, or
-// warns that its ε is loose. For them the divergence of a [FixedSizeGaussian] is the smaller
-// of the published one and its dominating pair's.
+// warns that its ε is loose.
 type Tightest struct{}
 
 // Name returns "tightest".
@@ -42,22 +42,65 @@ func (Tightest) Curve(m Mechanism) (Curve, error) {
 
 // otherCurves returns what bounds a valid m besides Exact.
 func otherCurves(m Mechanism) ([]Curve, error) {
-	published, err := RDP{}.Curve(m)
-	if err != nil {
-		return nil, err
+	var curves []Curve
+	if location, err := (Location{}).Curve(m); err == nil {
+		curves = append(curves, location)
 	}
-	curves := []Curve{published}
-	if pairs, changed := withPairs(m); changed {
-		paired, err := RDP{}.Curve(pairs)
-		if err != nil {
-			return nil, err
-		}
-		curves = append(curves, paired)
+	if shown, err := allShown(m); err == nil {
+		curves = append(curves, shown)
+	}
+	rdp, err := RDP{}.Curve(m)
+	if err == nil {
+		curves = append(curves, rdp)
+	} else if len(curves) == 0 {
+		return nil, err
 	}
 	if optimal, err := (Pure{Rule: Optimal}).Curve(m); err == nil {
 		curves = append(curves, optimal)
 	}
 	return curves, nil
+}
+
+// allShown accounts the selections of a bounded number of runs as if all runs were shown.
+func allShown(m Mechanism) (Curve, error) {
+	var c shownCurve
+	switch m := m.(type) {
+	case BinomialSelection:
+		c.mechanism, c.runs = m, m.Tries
+	case CappedSelection:
+		c.mechanism, c.runs = m, m.MostRuns
+	default:
+		return nil, &UnsupportedError{Tightest{}.Name(), m.Name(), "its number of runs is not bounded"}
+	}
+	base, each := c.mechanism.candidate()
+	if c.runs > math.MaxInt32/each {
+		return nil, &UnsupportedError{Tightest{}.Name(), m.Name(), "its runs are too many"}
+	}
+	c.runs *= each
+	var err error
+	c.all, err = Tightest{}.Curve(base)
+	return c, err
+}
+
+// shownCurve is the curve of allShown.
+type shownCurve struct {
+	mechanism selectionOfRuns
+	all       Curve // of the base
+	runs      int64 // of the base
+}
+
+func (c shownCurve) countIn(w *Work) { countIn(c.all, w) }
+
+func (c shownCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
+	if err := errors.Join(checkSteps(steps), checkDelta(delta)); err != nil {
+		return Guarantee{}, err
+	}
+	if steps > math.MaxInt64/c.runs {
+		return Guarantee{}, FieldErrorf("steps", "%d steps of %d runs are too many", steps, c.runs)
+	}
+	g, err := c.all.Epsilon(steps*c.runs, delta)
+	g.Steps, g.Assumptions, g.EpsilonLower = steps, c.mechanism.Assumptions(), 0
+	return g, err
 }
 
 // boundedByPure reports whether some part of m is known to Exact by its pure ε only.
@@ -68,39 +111,6 @@ func boundedByPure(m Mechanism) bool {
 		}
 	}
 	return false
-}
-
-// pairedFixedSize is a FixedSizeGaussian with the Rényi divergence of its dominating
-// pair in the place of the published one.
-type pairedFixedSize struct{ FixedSizeGaussian }
-
-func (m pairedFixedSize) RenyiCurve() RenyiCurve {
-	return &pairRenyi{lossPart{pair: fixedSizePair(m.rate(), m.NoiseMultiplier)}}
-}
-
-// withPairs returns m with every FixedSizeGaussian, also the base of a selection,
-// replaced by a pairedFixedSize, and whether there was one.
-func withPairs(m Mechanism) (replaced Mechanism, changed bool) {
-	switch m := m.(type) {
-	case FixedSizeGaussian:
-		return pairedFixedSize{m}, true
-	case RepeatedSelection:
-		m.Base, changed = withPairs(m.Base)
-		return m, changed
-	case PoissonSelection:
-		m.Base, changed = withPairs(m.Base)
-		return m, changed
-	case Composition:
-		parts := make(Composition, len(m))
-		for i, p := range m {
-			inner, ok := withPairs(p.Mechanism)
-			parts[i] = Part{inner, p.Count}
-			changed = changed || ok
-		}
-		return parts, changed
-	default:
-		return m, false
-	}
 }
 
 // tightestCurve is the Curve of Tightest.

@@ -3,7 +3,6 @@ package privacy
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 )
 
@@ -21,14 +20,14 @@ func TestTightestChooses(t *testing.T) {
 		{PoissonGaussian{0.01, 1, AddRemove, false}, 1e-5, "exact"},
 		{Selection{Exponential, 0.5, AddRemove}, 1e-6, "rdp"},
 		{ZeroConcentrated{0.1, AddRemove}, 1e-6, "rdp"},
-		{search, 1e-5, "rdp"},
+		{search, 1e-5, "location"}, {BinomialSelection{dpsgd, 242, 2, 1}, 1e-5, "exact"}, {CappedSelection{dpsgd, 242, 1, 0.1, 40}, 1e-5, "location"},
 		{Composition{{dpsgd, 242}, {Selection{Exponential, 0.1, ReplaceOne}, 3}}, 1e-5, "rdp"},
 	} {
 		g := epsilonOf(t, Tightest{}, tc.m, 1, tc.delta)
 		if g.Accountant != tc.accountant || g.Adjacency != tc.m.Adjacency() || len(g.Assumptions) != len(tc.m.Assumptions()) {
 			t.Errorf("%s with delta %g: %+v, want accountant %s", tc.m.Name(), tc.delta, g, tc.accountant)
 		}
-		for _, a := range []Accountant{Exact{}, PLD{}, RDP{}, RDP{Classic}, GDP{}, Pure{}, Pure{Optimal}} {
+		for _, a := range []Accountant{Exact{}, PLD{}, RDP{}, RDP{Classic}, Location{}, GDP{}, Pure{}, Pure{Optimal}} {
 			other, err := Epsilon(a, tc.m, 1, tc.delta)
 			if err == nil && g.Epsilon > other.Epsilon*(1+1e-9) {
 				t.Errorf("%s with delta %g: %s gives %g, tightest %g", tc.m.Name(), tc.delta, a.Name(), other.Epsilon, g.Epsilon)
@@ -37,18 +36,6 @@ func TestTightestChooses(t *testing.T) {
 		if !(g.EpsilonLower <= g.Epsilon) {
 			t.Errorf("%s: lower %g above %g", tc.m.Name(), g.EpsilonLower, g.Epsilon)
 		}
-	}
-}
-
-// TestTightestOfSearchUsesThePair: with one candidate in expectation the search costs
-// no less than the run itself, and less than by the published divergence.
-func TestTightestOfSearchUsesThePair(t *testing.T) {
-	m := RepeatedSelection{FixedSizeGaussian{30956, 128, 2}, 242 * 20, 0, 0.05}
-	tight := epsilonOf(t, Tightest{}, m, 1, 1e-5).Epsilon
-	published := epsilonOf(t, RDP{}, m, 1, 1e-5).Epsilon
-	run := epsilonOf(t, Exact{}, m.Base, m.Steps, 1e-5)
-	if !(tight < 0.7*published) || !(tight > run.EpsilonLower) {
-		t.Errorf("epsilon %g, with the published divergence %g, of one run %g", tight, published, run.Epsilon)
 	}
 }
 
@@ -76,37 +63,6 @@ func (nameOnly) Name() string          { return "name_only" }
 func (nameOnly) Adjacency() Adjacency  { return AddRemove }
 func (nameOnly) Validate() error       { return nil }
 func (nameOnly) Assumptions() []string { return nil }
-
-// TestPairOfFixedSize: the divergence of the mechanism that withPairs puts in the
-// place of a fixed-size sample equals its dominating pair's, by direct quadrature of
-//
-//	(α−1)·ρ(α) = log(1 + ∫_{x>1/2} Q(x)[(1+qu)^α + (1+qu)^{1−α} − 2 − qu] dx)
-//
-// with Q = N(0, σ²), u = e^{(2x−1)/2σ²} − 1.
-func TestPairOfFixedSize(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 20 {
-		sigma := math.Exp(rng.Float64()*2.5 - 0.5)
-		m := FixedSizeGaussian{1000, 1 + rng.Int64N(300), sigma}
-		order := 1.2 + 5*rng.Float64()
-		q := m.rate()
-		const n = 400_000
-		top := 0.5 + sigma*(12+order/sigma)
-		h := (top - 0.5) / n
-		sum := 0.0
-		for i := range n { // midpoint rule
-			x := 0.5 + (float64(i)+0.5)*h
-			v := 1 + q*math.Expm1((2*x-1)/(2*sigma*sigma))
-			f := math.Pow(v, order) + math.Pow(v, 1-order) - 2 - (v - 1)
-			sum += h * math.Exp(-x*x/(2*sigma*sigma)) / (sigma * math.Sqrt(2*math.Pi)) * f
-		}
-		want := math.Log1p(sum) / (order - 1)
-		replaced, _ := withPairs(m)
-		if got := replaced.(pairedFixedSize).RenyiCurve().RDP(order); relErr(got, want) > 1e-7 {
-			t.Errorf("%+v, order %g: %.12g, want %.12g", m, order, got, want)
-		}
-	}
-}
 
 // Where little noise makes the exact accountant give up, the Rényi bound counts, and no
 // bound is below the lower one.

@@ -28,7 +28,7 @@ func TestPrivacyService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g := published.GetGuarantees()[0]; math.Abs(g.GetEpsilon()-2.143129) > 1e-6 || g.GetOrder() != 9 || g.GetSteps() != 2420 {
+	if g := published.GetGuarantees()[0]; math.Abs(g.GetEpsilon()-2.535565) > 1e-6 || g.GetOrder() != 9 || g.GetSteps() != 2420 {
 		t.Errorf("published accountant: %v", g)
 	}
 	spec.Accountant, spec.Conversion = dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED

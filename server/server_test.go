@@ -186,7 +186,7 @@ func sgdSpec() *dparetov1.StudySpec {
 		NoiseMultiplier: "math.sqrt(variance)", Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "epochs"},
 	}}
 	privacy.Accountant = dparetov1.Accountant_ACCOUNTANT_RDP
-	privacy.Conversion = dparetov1.Conversion_CONVERSION_IMPROVED
+	privacy.Conversion = dparetov1.Conversion_CONVERSION_CLASSIC
 	privacy.Delta = 1e-5
 	spec.Metrics[1].GetReported().SampleSize = 1605
 	spec.CheckpointParameter = "epochs"

@@ -32,7 +32,7 @@ const MaxOrder = 1 << 14
 
 // Order returns the order of the Rényi filter that admits the most trials of a typical cost
 // within (epsilon, delta)-DP, and its budget: the order α that maximises budget/cost among
-// some 80 candidates, integers and others. cost returns the divergence of a typical trial;
+// some 50 candidates. cost returns the divergence of a typical trial;
 // orders for which it returns an error are skipped. It must not depend on the data: the order
 // must be fixed before the first trial. The errors are [privacy.GaussianMu]'s, a
 // privacy.FieldError for an "epsilon" that is too small, and the last one of cost if it fails
@@ -60,9 +60,7 @@ func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (o
 		}
 	}
 	for i := range orderSteps + 1 {
-		candidate := 1 + scale*leastOrder*math.Pow(mostOrder/leastOrder, float64(i)/orderSteps)
-		try(candidate)
-		try(math.Max(2, math.Ceil(candidate)))
+		try(1 + scale*leastOrder*math.Pow(mostOrder/leastOrder, float64(i)/orderSteps))
 	}
 	switch {
 	case best == 0 && last == nil:

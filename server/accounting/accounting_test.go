@@ -142,11 +142,15 @@ func TestMechanisms(t *testing.T) {
 		},
 		"repeated selection": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","eta":"0.5"},"delta":1e-6` + addRemove + `}`,
+			privacy.Location{}, privacy.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
+		},
+		"repeated selection, RDP": {
+			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","eta":"0.5"},"delta":1e-6,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"` + addRemove + `}`,
 			privacy.RDP{}, privacy.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
 		},
 		"repeated selection, Poisson": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","poisson":{}},"delta":1e-6` + addRemove + `}`,
-			privacy.RDP{}, privacy.PoissonSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Mean: 20}, 1, 1,
+			privacy.Location{}, privacy.PoissonSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Mean: 20}, 1, 1,
 		},
 		"composition": {
 			`{"composition":{"parts":[{"mechanism":{"sparse_vector":{"cutoff":"5","noise_scale":"10"}}},{"mechanism":{"gaussian":{"sensitivity":"2","standard_deviation":"30"}},"count":"7"}]},"delta":1e-6` + addRemove + `}`,
@@ -262,7 +266,7 @@ func TestWarnings(t *testing.T) {
 		"none": {poisson + `,"delta":1e-5` + addRemove + `}`, nil},
 		"large delta": {`{"output_perturbation":{"dataset_size":"1000","regularization":"0.01","feature_norm":"1","standard_deviation":"2"},"delta":1e-3` + replaceOne + `}`,
 			[]string{warnLargeDelta}},
-		"loose": {`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.3","epochs":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"` + replaceOne + `}`,
+		"loose": {`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.3","epochs":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_CLASSIC"` + replaceOne + `}`,
 			[]string{"LOOSE_BOUND", "ORDER_AT_EDGE"}},
 	} {
 		var got []string
@@ -329,6 +333,7 @@ func TestBadRequests(t *testing.T) {
 		"mean":               {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"1","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
 		"Poisson mean":       {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"0","poisson":{}},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
 		"base":               {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"0"}},"mean_runs":"2","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.base.laplace.scale"}},
+		"location":           {`{"laplace":{"sensitivity":"1","scale":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_LOCATION"` + addRemove + `}`, []string{"privacy.accountant"}},
 		"no parts":           {`{"composition":{},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts"}},
 		"part's delta":       {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"1"},"delta":0.1}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].mechanism.delta"}},
 		"part":               {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"-1"}}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].mechanism.laplace.scale"}},

@@ -105,6 +105,8 @@ func (c *compiler) accountant(spec *dparetov1.PrivacySpec) privacy.Accountant {
 		return privacy.Pure{Rule: privacy.Advanced}
 	case dparetov1.Accountant_ACCOUNTANT_PURE_OPTIMAL:
 		return privacy.Pure{Rule: privacy.Optimal}
+	case dparetov1.Accountant_ACCOUNTANT_LOCATION:
+		return privacy.Location{}
 	case dparetov1.Accountant_ACCOUNTANT_RDP:
 		switch conversion {
 		case dparetov1.Conversion_CONVERSION_CLASSIC:
@@ -137,6 +139,10 @@ func (c *compiler) check(spec *dparetov1.PrivacySpec, m *mechanism) {
 	case dparetov1.Accountant_ACCOUNTANT_EXACT, dparetov1.Accountant_ACCOUNTANT_PLD:
 		if !m.pair {
 			refuse("the mechanism has no dominating pair of distributions; ACCOUNTANT_RDP can account it")
+		}
+	case dparetov1.Accountant_ACCOUNTANT_LOCATION:
+		if !m.selection {
+			refuse("the mechanism is not repeated_selection")
 		}
 	default:
 	}
@@ -283,6 +289,8 @@ func accountantOf(name string) (dparetov1.Accountant, dparetov1.Conversion) {
 		return dparetov1.Accountant_ACCOUNTANT_PURE_OPTIMAL, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case "rdp_odometer": // see privacy.Odometer
 		return dparetov1.Accountant_ACCOUNTANT_RDP_ODOMETER, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	case privacy.Location{}.Name():
+		return dparetov1.Accountant_ACCOUNTANT_LOCATION, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case privacy.RDP{}.Name():
 		return dparetov1.Accountant_ACCOUNTANT_RDP, dparetov1.Conversion_CONVERSION_IMPROVED
 	case privacy.RDP{Conversion: privacy.Classic}.Name():

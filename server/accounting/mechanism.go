@@ -30,6 +30,8 @@ type mechanism struct {
 	pure     bool // has a pure guarantee
 	gaussian bool // is Gaussian noise without sampling
 	pair     bool // has a dominating pair
+	// is the best of a random number of runs
+	selection bool
 
 	publicSize bool // assumes privacy.PublicSizeAssumption
 }
@@ -523,7 +525,7 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 		return nil
 	}
 	names := map[string]string{"mean": "mean_runs", "gamma": "mean_runs"}
-	return &mechanism{publicSize: base.publicSize, release: func(variables map[string]any) (release, error) {
+	return &mechanism{publicSize: base.publicSize, selection: true, release: func(variables map[string]any) (release, error) {
 		candidate, err := base.release(variables)
 		if err != nil {
 			return release{}, err

@@ -98,8 +98,7 @@ def fixed_size(z: float, q: float, n: int, m: int, steps: int) -> Any:
 Build = Callable[[float, float, int, int, int], Any]
 # Event, adjacency, their accountant, and how small our ε may be as a share of theirs. Theirs are
 # upper bounds, on a grid of losses or orders. One from Rényi divergences is some way above; of
-# selection among a Poisson number of runs (Papernot and Steinke 2022, Theorem 6) ours takes the
-# exact δ of a run, and theirs one from the divergences.
+# selection ours takes the whole profile of a run, and theirs its divergences.
 GRID: list[tuple[Build, p.Adjacency, Kind, float]] = [
     (gaussian, "add_remove", "pld", 0.99),
     (gaussian, "replace_one", "pld", 0.99),
@@ -110,7 +109,7 @@ GRID: list[tuple[Build, p.Adjacency, Kind, float]] = [
     (mixed, "replace_one", "pld", 0.97),
     (same_lot, "add_remove", "rdp", 0.7),
     (zcdp, "add_remove", "rdp", 0.99),
-    (selection, "add_remove", "rdp", 0.8),
+    (selection, "add_remove", "rdp", 0.6),
     (randomized, "replace_one", "pld", 0.98),
 ]
 
@@ -161,7 +160,8 @@ def test_lots_of_a_fixed_size(client: dpfront.Client, seed: int) -> None:
     ours = client.epsilon(like_theirs).epsilon
     assert ours <= other * (1 + 1e-6)
     by_rdp = dataclasses.replace(like_theirs, accountant="rdp", conversion="improved")
-    assert client.epsilon(by_rdp).epsilon == pytest.approx(other, rel=0.02)
+    # Theirs is the published divergence, ours that of the dominating pair.
+    assert 0.4 * other <= client.epsilon(by_rdp).epsilon <= other
     assert client.epsilon(by_definition).epsilon > 1.5 * ours
     # The default of the export is what no accountant can read as more noise than there is.
     assert theirs(to_event(like_theirs), "replace_one", "rdp") == pytest.approx(other, rel=1e-9)
@@ -247,7 +247,7 @@ def test_export(client: dpfront.Client, name: str) -> None:
     reference: Any = "norm" if name == "rounded" else "sensitivity"
     event = to_event(privacy, noise_relative_to=reference, **params)
     other = theirs(event, privacy.adjacency, kind)
-    assert ours.epsilon * (1 - 1e-6) <= other <= ours.epsilon * (1.02 if kind == "pld" else 1.4)
+    assert ours.epsilon * (1 - 1e-6) <= other <= ours.epsilon * (1.02 if kind == "pld" else 2)
     again = from_event(
         event,
         delta=DELTA,

@@ -107,6 +107,8 @@ const (
 	// of earlier ones (Whitehouse, Ramdas, Rogers and Wu 2023). Ledgers use it. Refused in
 	// specs.
 	Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION Accountant = 10
+	// Repeated selection alone, from the whole profile δ(ε) of a candidate; nearly tight.
+	Accountant_ACCOUNTANT_LOCATION Accountant = 11
 )
 
 // Enum value maps for Accountant.
@@ -123,6 +125,7 @@ var (
 		8:  "ACCOUNTANT_PURE_OPTIMAL",
 		9:  "ACCOUNTANT_RDP_ODOMETER",
 		10: "ACCOUNTANT_ADAPTIVE_COMPOSITION",
+		11: "ACCOUNTANT_LOCATION",
 	}
 	Accountant_value = map[string]int32{
 		"ACCOUNTANT_UNSPECIFIED":          0,
@@ -136,6 +139,7 @@ var (
 		"ACCOUNTANT_PURE_OPTIMAL":         8,
 		"ACCOUNTANT_RDP_ODOMETER":         9,
 		"ACCOUNTANT_ADAPTIVE_COMPOSITION": 10,
+		"ACCOUNTANT_LOCATION":             11,
 	}
 )
 
@@ -1951,7 +1955,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\tAdjacency\x12\x19\n" +
 	"\x15ADJACENCY_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ADJACENCY_ADD_REMOVE\x10\x01\x12\x19\n" +
-	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\xa5\x02\n" +
+	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\xbe\x02\n" +
 	"\n" +
 	"Accountant\x12\x1a\n" +
 	"\x16ACCOUNTANT_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -1965,7 +1969,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x17ACCOUNTANT_PURE_OPTIMAL\x10\b\x12\x1b\n" +
 	"\x17ACCOUNTANT_RDP_ODOMETER\x10\t\x12#\n" +
 	"\x1fACCOUNTANT_ADAPTIVE_COMPOSITION\x10\n" +
-	"*Y\n" +
+	"\x12\x17\n" +
+	"\x13ACCOUNTANT_LOCATION\x10\v*Y\n" +
 	"\n" +
 	"Conversion\x12\x1a\n" +
 	"\x16CONVERSION_UNSPECIFIED\x10\x00\x12\x16\n" +

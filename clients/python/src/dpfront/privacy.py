@@ -49,7 +49,7 @@ Convention = Literal["rounded", "opacus", "tensorflow_privacy"]
 Conversion = Literal["classic", "improved"]
 """How ε follows from Rényi divergences (see `Privacy.conversion`)."""
 Accountant = Literal[
-    "tightest", "exact", "pld", "rdp", "gdp", "pure", "pure_advanced", "pure_optimal"
+    "tightest", "exact", "pld", "rdp", "gdp", "pure", "pure_advanced", "pure_optimal", "location"
 ]
 """How ε is computed; "tightest" takes the one with the smallest bound."""
 

@@ -241,27 +241,28 @@ func TestBayesianOptimizationCandidates(t *testing.T) {
 	}
 }
 
-// The totals and probabilities of random stopping agree with dp_accounting's
-// RepeatAndSelect and of the closed forms (independent computation).
+// The totals of random stopping agree with an independent program's location bound, and the
+// probabilities with closed forms. Those of dp_accounting's RepeatAndSelect, by Rényi divergences,
+// are larger.
 func TestRandomStopping(t *testing.T) {
 	for _, test := range []struct {
-		mu            float64
-		distribution  string
-		mean          string
-		total, p5, p1 float64
+		mu                   float64
+		distribution         string
+		mean                 string
+		total, renyi, p5, p1 float64
 	}{
-		{0.1, "geometric", "10", 0.898080, 0.3448, 0.0917},
-		{0.1, "logarithmic", "100", 0.878410, 0.5418, 0.3107},
-		{0.25, "geometric", "10", 2.271369, 0.3448, 0.0917},
-		{0.25, "logarithmic", "10", 1.901966, 0.2856, 0.0854},
-		{0.25, "0.5", "10", 2.097049, 0.3254, 0.0900},
-		{0.25, "2", "10", 2.577066, 0.3631, 0.0932},
-		{0.25, "poisson", "10", 2.039366, 0.3935, 0.0952},
-		{1, "logarithmic", "10", 7.869161, 0.2856, 0.0854},
+		{0.1, "geometric", "10", 0.5939, 0.898080, 0.3448, 0.0917},
+		{0.1, "logarithmic", "100", 0.6918, 0.878410, 0.5418, 0.3107},
+		{0.25, "geometric", "10", 1.5567, 2.271369, 0.3448, 0.0917},
+		{0.25, "logarithmic", "10", 1.4742, 1.901966, 0.2856, 0.0854},
+		{0.25, "0.5", "10", 0, 2.097049, 0.3254, 0.0900},
+		{0.25, "2", "10", 0, 2.577066, 0.3631, 0.0932},
+		{0.25, "poisson", "10", 1.9702, 2.039366, 0.3935, 0.0952},
+		{1, "logarithmic", "10", 0, 7.869161, 0.2856, 0.0854},
 	} {
 		r := report(t, "privacy random-stopping --delta 1e-6 --mean-runs "+test.mean+" --distribution "+test.distribution, "--base-mu", show.Plain(test.mu))
-		// Orders are searched more finely here than there, which shows where ε is large.
-		if total := r.value(t, "plan", "field", "epsilon", "value").(float64); !(total <= test.total*(1+1e-6) && total >= 0.998*test.total) {
+		total := r.value(t, "plan", "field", "epsilon", "value").(float64)
+		if test.total > 0 && math.Abs(total-test.total) > 5e-4*test.total || !(total < test.renyi) {
 			t.Errorf("%+v: ε = %.6f", test, total)
 		}
 		for i, want := range []float64{test.p5, test.p1} {

@@ -26,6 +26,7 @@ class Accountant(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ACCOUNTANT_PURE_OPTIMAL: _ClassVar[Accountant]
     ACCOUNTANT_RDP_ODOMETER: _ClassVar[Accountant]
     ACCOUNTANT_ADAPTIVE_COMPOSITION: _ClassVar[Accountant]
+    ACCOUNTANT_LOCATION: _ClassVar[Accountant]
 
 class Conversion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -74,6 +75,7 @@ ACCOUNTANT_PURE_ADVANCED: Accountant
 ACCOUNTANT_PURE_OPTIMAL: Accountant
 ACCOUNTANT_RDP_ODOMETER: Accountant
 ACCOUNTANT_ADAPTIVE_COMPOSITION: Accountant
+ACCOUNTANT_LOCATION: Accountant
 CONVERSION_UNSPECIFIED: Conversion
 CONVERSION_CLASSIC: Conversion
 CONVERSION_IMPROVED: Conversion

@@ -12,7 +12,7 @@ import (
 // budget is spent, and the same seed gives the same report.
 func TestRun(t *testing.T) {
 	report := func() string {
-		e := &Experiment{Trials: 6, TestEpsilon: 1, TrainEpsilon: 0.15, Runs: 2, Seed: 1, Generated: true}
+		e := &Experiment{Trials: 6, TestEpsilon: 1, TrainEpsilon: 0.08, Runs: 2, Seed: 1, Generated: true}
 		if err := e.Validate(); err != nil {
 			t.Fatal(err)
 		}

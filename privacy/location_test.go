@@ -1,0 +1,311 @@
+package privacy
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestLocationValues compares with values of an independent program (numpy, discretised
+// losses), for a run of DP-SGD and δ = 1e-6.
+func TestLocationValues(t *testing.T) {
+	base := FixedSizeGaussian{32561, 256, 4}
+	const steps = 1270
+	negative := func(eta, mean float64) Mechanism {
+		gamma, err := SelectionGamma(eta, mean)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return RepeatedSelection{base, steps, eta, gamma}
+	}
+	gamma, err := SelectionGamma(1, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		m       Mechanism
+		epsilon float64
+	}{
+		"logarithmic 10": {negative(0, 10), 0.432}, "logarithmic 32": {negative(0, 32), 0.486}, "logarithmic 64": {negative(0, 64), 0.515},
+		"geometric 10": {negative(1, 10), 0.457}, "geometric 32": {negative(1, 32), 0.533},
+		"geometric 64": {negative(1, 64), 0.577}, "geometric 128": {negative(1, 128), 0.620},
+		"geometric 32 capped": {CappedSelection{base, steps, 1, gamma, 128}, 0.5332},
+		"Poisson 10":          {PoissonSelection{base, steps, 10}, 0.580}, "Poisson 32": {PoissonSelection{base, steps, 32}, 1.074},
+		"Poisson 64": {PoissonSelection{base, steps, 64}, 1.572},
+		"one":        {BinomialSelection{base, steps, 1, 1}, 0.3037128},
+		"4":          {BinomialSelection{base, steps, 4, 1}, 0.639}, "32": {BinomialSelection{base, steps, 32, 1}, 1.492},
+		"64": {BinomialSelection{base, steps, 64, 1}, 1.880},
+	} {
+		got := epsilonOf(t, Location{}, tc.m, 1, 1e-6)
+		if e := got.Epsilon - tc.epsilon; e > 1e-3 || e < -2e-3 { // theirs is on a coarser grid
+			t.Errorf("%s: epsilon %.6f, want %.4f", name, got.Epsilon, tc.epsilon)
+		}
+	}
+}
+
+// TestLocationOfGaussians: the same for N(0, 1) against N(μ, 1).
+func TestLocationOfGaussians(t *testing.T) {
+	for _, tc := range []struct{ mu, log10, geo10, log100, geo100, poisson10 float64 }{
+		{0.1, 0.5617, 0.5939, 0.6918, 0.7841, 0.7539},
+		{0.25, 1.4742, 1.5567, 1.7983, 2.0339, 1.9702},
+		{0.5, 3.0867, 3.2564, 3.7343, 4.2157, 4.1117},
+	} {
+		base := Gaussian{tc.mu, 1, AddRemove}
+		for _, of := range []struct{ eta, mean, want float64 }{{0, 10, tc.log10}, {1, 10, tc.geo10}, {0, 100, tc.log100}, {1, 100, tc.geo100}} {
+			gamma, err := SelectionGamma(of.eta, of.mean)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := epsilonOf(t, Location{}, RepeatedSelection{base, 1, of.eta, gamma}, 1, 1e-6).Epsilon
+			if relErr(got, of.want) > 1e-3 {
+				t.Errorf("mu %g, eta %g, mean %g: epsilon %.5f, want %.4f", tc.mu, of.eta, of.mean, got, of.want)
+			}
+		}
+		if got := epsilonOf(t, Location{}, PoissonSelection{base, 1, 10}, 1, 1e-6).Epsilon; relErr(got, tc.poisson10) > 1e-3 {
+			t.Errorf("mu %g, Poisson: epsilon %.5f, want %.4f", tc.mu, got, tc.poisson10)
+		}
+	}
+	got := epsilonOf(t, Location{}, CappedSelection{Gaussian{0.5, 1, AddRemove}, 1, 1, 0.1, 20}, 1, 1e-6).Epsilon
+	if math.Abs(got-3.208) > 4e-3 {
+		t.Errorf("geometric 10 given at most 20: epsilon %.5f, want 3.208", got)
+	}
+}
+
+// testLaws are distributions of every kind with a mean.
+func testLaws(rng *rand.Rand) map[string]countLaw {
+	gamma := math.Exp(-5 * rng.Float64())
+	return map[string]countLaw{
+		"logarithmic": negativeBinomial{0, gamma}, "geometric": negativeBinomial{1, gamma},
+		"negative binomial": negativeBinomial{-0.9 + 4*rng.Float64(), gamma},
+		"Poisson":           poissonCount(0.1 + 20*rng.Float64()),
+		"binomial":          binomialCount{1 + rng.Int64N(20), rng.Float64()},
+		"fixed":             binomialCount{1 + rng.Int64N(20), 1},
+		"capped":            cappedNegativeBinomial(negativeBinomial{2*rng.Float64() - 0.5, gamma}, 1+rng.Int64N(30)),
+	}
+}
+
+// generating returns φ(b) − φ(a) of a law by quadrature of φ′.
+func generating(law countLaw, a, b float64) float64 {
+	const parts = 8
+	var sum float64
+	for i := range parts {
+		lo, hi := a+(b-a)*float64(i)/parts, a+(b-a)*float64(i+1)/parts
+		mid, half := 0.5*(lo+hi), 0.5*(hi-lo)
+		for k, g := range gauss16 {
+			low, _ := law.at(1 - (mid - half*g))
+			high, _ := law.at(1 - (mid + half*g))
+			sum += half * weight16[k] * (low + high)
+		}
+	}
+	return sum
+}
+
+// hockeyStick returns Σ [p − e^ε·q]₊.
+func hockeyStick(p, q []float64, epsilon float64) float64 {
+	var sum float64
+	for i := range p {
+		sum += math.Max(0, p[i]-math.Exp(epsilon)*q[i])
+	}
+	return sum
+}
+
+// randomOutputs returns a random distribution, some of whose masses are 0 or tiny.
+func randomOutputs(rng *rand.Rand, n int) []float64 {
+	p := make([]float64, n)
+	var sum float64
+	for i := range p {
+		p[i] = math.Exp(rng.NormFloat64() * 2)
+		if rng.IntN(12) == 0 {
+			p[i] = 0
+		}
+		sum += p[i]
+	}
+	if sum == 0 {
+		p[0], sum = 1, 1
+	}
+	for i := range p {
+		p[i] /= sum
+	}
+	return p
+}
+
+// profileOfOutputs returns the profile of a pair of finite distributions at its corners.
+func profileOfOutputs(p, q []float64) []profilePoint {
+	points := []profilePoint{{0, 0, hockeyStick(p, q, 0)}}
+	for i := range p {
+		if loss := math.Log(p[i] / q[i]); loss > 0 && !math.IsInf(loss, 1) {
+			points = append(points, profilePoint{0, loss, hockeyStick(p, q, loss)})
+		}
+	}
+	return points
+}
+
+// permutations calls f with every order of 0, …, n − 1.
+func permutations(n int, f func([]int)) {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	var at func(int)
+	at = func(i int) {
+		if i == n {
+			f(order)
+			return
+		}
+		for j := i; j < n; j++ {
+			order[i], order[j] = order[j], order[i]
+			at(i + 1)
+			order[i], order[j] = order[j], order[i]
+		}
+	}
+	at(0)
+}
+
+// selected returns the distribution of the best of K outputs by an order of them.
+func selected(law countLaw, p []float64, order []int) []float64 {
+	best := make([]float64, len(p))
+	var below float64
+	for _, i := range order {
+		best[i] = generating(law, below, math.Min(1, below+p[i]))
+		below = math.Min(1, below+p[i])
+	}
+	return best
+}
+
+// largestExcess returns by how much the exact δ(ε) of selections exceeds the bound: the largest
+// over all orders of the outputs of random mechanisms, relative to the bound.
+func largestExcess(seed uint64, mechanisms int, bound func(p, q []float64, law countLaw) func(epsilon float64) float64) (worst float64, where string) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	worst = math.Inf(-1)
+	for i := range mechanisms {
+		n := 2 + rng.IntN(3)
+		p, q := randomOutputs(rng, n), randomOutputs(rng, n)
+		for name, law := range testLaws(rng) {
+			delta := bound(p, q, law)
+			permutations(n, func(order []int) {
+				upper, lower := selected(law, p, order), selected(law, q, order)
+				for _, epsilon := range []float64{0, 0.3, 1, 2.5} {
+					exact, above := hockeyStick(upper, lower, epsilon), delta(epsilon)
+					if excess := (exact - above) / (above + 1e-9); excess > worst {
+						worst, where = excess, fmt.Sprintf("mechanism %d, %s, order %v, epsilon %g: %g above %g", i, name, order, epsilon, exact, above)
+					}
+				}
+			})
+		}
+	}
+	return worst, where
+}
+
+func locationOfOutputs(p, q []float64, law countLaw) func(epsilon float64) float64 {
+	return newLocationBound(profileOfOutputs(p, q), profileOfOutputs(q, p), law).delta
+}
+
+// bruteForce is the number of mechanisms that the bound is checked on.
+const bruteForce = 100
+
+// TestLocationBruteForce: no order of the outputs of small random mechanisms costs more than the
+// bound.
+func TestLocationBruteForce(t *testing.T) {
+	if worst, where := largestExcess(1, bruteForce, locationOfOutputs); worst > 1e-7 {
+		t.Errorf("excess %g: %s", worst, where)
+	}
+}
+
+// TestUnsoundLocationIsCaught: the brute force finds bounds that are wrong in the ways in
+// which they could be.
+func TestUnsoundLocationIsCaught(t *testing.T) {
+	for name, bound := range map[string]func(p, q []float64, law countLaw) func(float64) float64{
+		"u in the place of β(u)": func(p, q []float64, law countLaw) func(float64) float64 {
+			l := newLocationBound(profileOfOutputs(p, q), profileOfOutputs(q, p), law)
+			var lines []selectionLine
+			for _, below := range l.pair.upperBelow {
+				value, _ := law.at(below)
+				lines = append(lines, selectionLine{value, value})
+			}
+			l.hull = upperHull(lines)
+			return l.delta
+		},
+		"one order of the data sets": func(p, q []float64, law countLaw) func(float64) float64 {
+			return locationOfOutputs(q, p, law)
+		},
+		"mass at infinity is lost": func(p, q []float64, law countLaw) func(float64) float64 {
+			l := newLocationBound(profileOfOutputs(p, q), profileOfOutputs(q, p), law)
+			l.pair.upper[0] = 0
+			return l.delta
+		},
+		"chords below G": func(p, q []float64, law countLaw) func(float64) float64 {
+			l := newLocationBound(profileOfOutputs(p, q), profileOfOutputs(q, p), law)
+			l.hull = []selectionLine{l.hull[0], l.hull[len(l.hull)-1]}
+			return l.delta
+		},
+		"the candidate alone": func(p, q []float64, _ countLaw) func(float64) float64 {
+			return locationOfOutputs(p, q, binomialCount{1, 1})
+		},
+	} {
+		if worst, _ := largestExcess(2, 40, bound); !(worst > 1e-3) {
+			t.Errorf("%s: not caught, excess %g", name, worst)
+		}
+	}
+}
+
+// TestLocationIsNearlyAttained: for Gaussian candidates the score prefers first outputs of low
+// loss, T, then those of high loss, S. The probability of S bounds ε from below.
+func TestLocationIsNearlyAttained(t *testing.T) {
+	const mu, delta = 0.25, 1e-6
+	for name, tc := range map[string]struct {
+		m    Mechanism
+		most float64
+	}{
+		"logarithmic": {RepeatedSelection{Gaussian{mu, 1, AddRemove}, 1, 0, 0.03}, 1.02},
+		"geometric":   {RepeatedSelection{Gaussian{mu, 1, AddRemove}, 1, 1, 0.1}, 1.02},
+		"Poisson":     {PoissonSelection{Gaussian{mu, 1, AddRemove}, 1, 10}, 1.03},
+	} {
+		law := tc.m.(selectionOfRuns).law()
+		attack := func(epsilon float64) float64 { // δ
+			var best float64
+			for cut := -6.0; cut < 3; cut += 0.25 { // T is below, of N(μ, 1) against N(0, 1)
+				for from := math.Max(cut, 0); from < 8; from += 0.1 { // S is above
+					share := func(mean float64) float64 {
+						top, s := normalInterval(math.Inf(-1), cut-mean), normalInterval(from-mean, math.Inf(1))
+						return generating(law, 1-top-s, 1-top)
+					}
+					best = math.Max(best, share(mu)-math.Exp(epsilon)*share(0))
+				}
+			}
+			return best
+		}
+		bound := epsilonOf(t, Location{}, tc.m, 1, delta).Epsilon
+		if got := attack(bound); got > delta {
+			t.Errorf("%s: an attack has delta %g at the bound %g", name, got, bound)
+		}
+		if got := attack(bound / tc.most); got < delta {
+			t.Errorf("%s: the attack has delta %g only at %g, the bound is %g", name, got, bound/tc.most, bound)
+		}
+	}
+}
+
+// TestLocationMonotone: more candidates, a larger η and less noise cost more, and the cost is at
+// least a candidate's.
+func TestLocationMonotone(t *testing.T) {
+	of := func(sigma, eta, mean float64) float64 {
+		gamma, err := SelectionGamma(eta, mean)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return epsilonOf(t, Location{}, RepeatedSelection{PoissonGaussian{0.01, sigma, AddRemove, false}, 200, eta, gamma}, 1, 1e-6).Epsilon
+	}
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 4 {
+		sigma, eta, mean := 0.8+2*rng.Float64(), 2*rng.Float64()-0.5, 1.5+30*rng.Float64()
+		base := of(sigma, eta, mean)
+		one := epsilonOf(t, Exact{}, PoissonGaussian{0.01, sigma, AddRemove, false}, 200, 1e-6).Epsilon
+		for name, other := range map[string]float64{
+			"mean": of(sigma, eta, 1.2*mean), "eta": of(sigma, eta+0.2, mean), "noise": of(0.97*sigma, eta, mean),
+		} {
+			if !(other > base) || !(base > one) {
+				t.Errorf("%s: %g at σ = %g, η = %g, mean %g, then %g; one candidate costs %g", name, base, sigma, eta, mean, other, one)
+			}
+		}
+	}
+}
