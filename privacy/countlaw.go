@@ -59,8 +59,8 @@ func (l binomialCount) at(v float64) (value, slope float64) {
 // cappedCount is a distribution on 1, 2, …, by its probabilities.
 type cappedCount []float64
 
-// cappedNegativeBinomial is the distribution of K given that K <= most: whoever draws K again
-// and again until it is small enough. With n = Γ(k+η)/k! the probability of k is
+// cappedNegativeBinomial is the distribution of K given that K <= most, as drawing K again until
+// K <= most has it. With n = Γ(k+η)/k! the probability of k is
 // proportional to n·(1−γ)^k.
 func cappedNegativeBinomial(l negativeBinomial, most int64) cappedCount {
 	c := make(cappedCount, most)

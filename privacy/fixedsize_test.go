@@ -143,8 +143,8 @@ func TestFixedSizeFullBatch(t *testing.T) {
 	}
 }
 
-// TestFixedSizeDivergence: the divergence is that of the dominating pair, by direct quadrature
-// of
+// TestFixedSizeDivergence: the divergence equals the dominating pair's, which is computed here by
+// direct quadrature of
 //
 //	(α−1)·ρ(α) = log(1 + ∫_{x>1/2} Q(x)[(1+qu)^α + (1+qu)^{1−α} − 2 − qu] dx)
 //

@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// Location is the accountant of repeated selection, [RepeatedSelection], [PoissonSelection] and
-// [BinomialSelection], from the whole profile δ(ε) of a candidate. It needs no Rényi divergence
+// Location is the accountant of repeated selection, [RepeatedSelection], [CappedSelection],
+// [PoissonSelection] and [BinomialSelection], from the whole profile δ(ε) of a candidate. It needs no Rényi divergence
 // and is nearly tight: for the truncated negative binomial distribution within 2 % of what an
 // attack attains on some candidates.
 //
@@ -82,7 +82,7 @@ func (c *locationCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		return g, nil
 	}
 	each := delta / float64(steps)
-	forward, backward, err := c.profiles.down(locationTail * each / c.law.mean())
+	forward, backward, err := c.profiles.down(math.Max(leastRate, locationTail*each/c.law.mean()))
 	if err != nil {
 		return Guarantee{}, err
 	}
@@ -118,6 +118,9 @@ func newRunProfiles(base Mechanism, runs int64) (runProfiles, error) {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				epsilon, _ := sum.epsilon(c.methods, float64(runs), logDelta, 1)
+				if math.IsNaN(epsilon) { // beyond the range of floats
+					epsilon = math.Inf(1)
+				}
 				return epsilon, nil
 			})
 		}
@@ -280,7 +283,7 @@ type locationBound struct {
 	largest float64         // G(0) = E[K]
 }
 
-// selectionLine is the line a − b·x, a lower bound of G that some u attains.
+// selectionLine is the line a − b·x. The upper envelope of all lines is at least G.
 type selectionLine struct{ a, b float64 }
 
 func newLocationBound(forward, backward []profilePoint, law countLaw) *locationBound {

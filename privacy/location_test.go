@@ -249,8 +249,9 @@ func TestUnsoundLocationIsCaught(t *testing.T) {
 	}
 }
 
-// TestLocationIsNearlyAttained: for Gaussian candidates the score prefers first outputs of low
-// loss, T, then those of high loss, S. The probability of S bounds ε from below.
+// TestLocationIsNearlyAttained: an attack on Gaussian candidates needs almost the bound. The score
+// ranks outputs of low loss highest, the set T, and next those of high loss, the set S. The
+// probabilities of S on the two data sets are a lower bound on ε.
 func TestLocationIsNearlyAttained(t *testing.T) {
 	const mu, delta = 0.25, 1e-6
 	for name, tc := range map[string]struct {
@@ -305,6 +306,23 @@ func TestLocationMonotone(t *testing.T) {
 		} {
 			if !(other > base) || !(base > one) {
 				t.Errorf("%s: %g at σ = %g, η = %g, mean %g, then %g; one candidate costs %g", name, base, sigma, eta, mean, other, one)
+			}
+		}
+	}
+}
+
+// Noise and means beyond the range of floats give a bound that is infinite or safe, never 0.
+func TestLocationExtremes(t *testing.T) {
+	for _, sigma := range []float64{1e-300, 1e-100, 1e-12, 1e-4} {
+		for _, base := range []Mechanism{FixedSizeGaussian{1000, 10, sigma}, PoissonGaussian{0.01, sigma, AddRemove, false}, Gaussian{1, sigma, AddRemove}} {
+			for _, m := range []Mechanism{
+				RepeatedSelection{base, 10, 1, 1e-3}, RepeatedSelection{base, 10, 0, 1e-200}, PoissonSelection{base, 10, 1e300}, BinomialSelection{base, 10, 50, 0.5},
+			} {
+				for _, delta := range []float64{1e-6, 1e-300} {
+					if got := epsilonOf(t, Location{}, m, 1, delta); !(got.Epsilon > 1) {
+						t.Errorf("%+v, delta %g: epsilon %g", m, delta, got.Epsilon)
+					}
+				}
 			}
 		}
 	}

@@ -100,6 +100,13 @@ func checkEta(eta float64) error {
 	return FieldErrorf("eta", "must be above -1 and finite, is %g", eta)
 }
 
+func checkGamma(gamma float64) error {
+	if gamma > 0 && gamma < 1 {
+		return nil
+	}
+	return FieldErrorf("gamma", "must lie strictly between 0 and 1, is %g", gamma)
+}
+
 // RenyiCurve returns ρ′ of the formula above.
 func (m RepeatedSelection) RenyiCurve() RenyiCurve {
 	parts, err := renyiParts(m.Name(), m.Base)

@@ -160,7 +160,7 @@ def test_lots_of_a_fixed_size(client: dpfront.Client, seed: int) -> None:
     ours = client.epsilon(like_theirs).epsilon
     assert ours <= other * (1 + 1e-6)
     by_rdp = dataclasses.replace(like_theirs, accountant="rdp", conversion="improved")
-    # Theirs is the published divergence, ours that of the dominating pair.
+    # They use the published divergence. We use the dominating pair's, which is smaller.
     assert 0.4 * other <= client.epsilon(by_rdp).epsilon <= other
     assert client.epsilon(by_definition).epsilon > 1.5 * ours
     # The default of the export is what no accountant can read as more noise than there is.

@@ -1,0 +1,52 @@
+package privacy
+
+import "errors"
+
+// CappedSelection is [RepeatedSelection] for a number K of candidates given that it is at most
+// MostRuns: K is drawn again until it is. Counting a larger K as MostRuns is another
+// distribution, which costs more. Only [Location] accounts it.
+type CappedSelection struct {
+	Base     Mechanism // one step of training and scoring a candidate
+	Steps    int64     // runs of Base for each candidate, >= 1
+	Eta      float64   // as of RepeatedSelection
+	Gamma    float64   // as of RepeatedSelection, before the condition
+	MostRuns int64     // in [1, MaxMostRuns]
+}
+
+// MaxMostRuns is the largest MostRuns of a [CappedSelection].
+const MaxMostRuns = 1 << 14
+
+// Name returns "capped_selection".
+func (m CappedSelection) Name() string { return "capped_selection" }
+
+// Adjacency returns the base's adjacency, or 0 without a base.
+func (m CappedSelection) Adjacency() Adjacency {
+	if m.Base == nil {
+		return 0
+	}
+	return m.Base.Adjacency()
+}
+
+// Validate reports the fields "base", the base's own as "base.field", "steps", "eta", "gamma" and
+// "most_runs".
+func (m CappedSelection) Validate() error {
+	errs := append(checkCandidate(m.Base, m.Steps), checkEta(m.Eta), checkGamma(m.Gamma))
+	if m.MostRuns < 1 || m.MostRuns > MaxMostRuns {
+		errs = append(errs, FieldErrorf("most_runs", "must be in [1, %d], is %d", MaxMostRuns, m.MostRuns))
+	}
+	return errors.Join(errs...)
+}
+
+// Assumptions returns what the search must do.
+func (m CappedSelection) Assumptions() []string {
+	return append(searchAssumptions(), m.Base.Assumptions()...)
+}
+
+// MeanRuns returns E[K | K <= MostRuns].
+func (m CappedSelection) MeanRuns() float64 { return m.law().mean() }
+
+func (m CappedSelection) candidate() (base Mechanism, runs int64) { return m.Base, m.Steps }
+
+func (m CappedSelection) law() countLaw {
+	return cappedNegativeBinomial(negativeBinomial{m.Eta, m.Gamma}, m.MostRuns)
+}
