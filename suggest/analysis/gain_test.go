@@ -130,14 +130,14 @@ func outcome(t *testing.T, m *model.Model, gp *surrogate.GP, run analysis.Run, k
 
 // The forecast is the mean over outcomes of which the model learns, drawn step by step.
 func TestForecastMatchesSimulation(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 7))
 	curve := simulated.Curve()
 	epochs := simulated.EpochTraining()
 	level := simulated.Curve()
 	level.Constants = [][]float64{{0, 0.25}} // beats the curve up to ε = 1
 	branin, _ := problems.ByName("branin_currin")
 	plain := new(suggest.History)
-	for range 15 {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for range 6 { // few: where a gain is a rare event, its mean over the draws is not normal
 		q := branin.Space.Sample(rng)
 		e := branin.Observe(q, rng)
 		e.Values[0] += 10 * rng.NormFloat64()
@@ -145,15 +145,17 @@ func TestForecastMatchesSimulation(t *testing.T) {
 		e.StdErrors = nil
 		plain.Evaluations = append(plain.Evaluations, e)
 	}
-	for name, tc := range map[string]struct {
-		p *suggest.Problem
-		h *suggest.History
+	for i, tc := range []struct {
+		name string
+		p    *suggest.Problem
+		h    *suggest.History
 	}{
-		"one measured":      {curve, simulated.NoisyCurve(8, 1, 0.02, 1)},
-		"beside a constant": {level, simulated.NoisyCurve(8, 1, 0.02, 1)},
-		"checkpoints":       {epochs, epochHistory(epochs, 5, 1)},
-		"two measured":      {&branin.Problem, plain},
+		{"one measured", curve, simulated.NoisyCurve(8, 1, 0.02, 1)},
+		{"beside a constant", level, simulated.NoisyCurve(8, 1, 0.02, 1)},
+		{"checkpoints", epochs, epochHistory(epochs, 5, 1)},
+		{"two measured", &branin.Problem, plain},
 	} {
+		name, rng := tc.name, rand.New(rand.NewPCG(7, uint64(i)))
 		m := fit(t, tc.p, tc.h, 1)
 		for _, pending := range []int{0, 2} {
 			runs := randomRuns(tc.p, tc.h, pending+3, rng)
