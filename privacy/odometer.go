@@ -61,7 +61,10 @@ func NewOdometer(delta float64, adjacency Adjacency, orders ...float64) (*Odomet
 // Spend records steps >= 1 runs of m and returns the guarantee with them. Call it before they
 // run. It returns the errors of [Filter.Spend]; then nothing is recorded.
 func (o *Odometer) Spend(m Mechanism, steps int64) (Guarantee, error) {
-	parts, err := admissible(o.guarantee, m, steps)
+	if err := checkAccess(o.guarantee, m, steps); err != nil {
+		return Guarantee{}, err
+	}
+	parts, err := renyiParts(o.guarantee.Accountant, m)
 	if err != nil {
 		return Guarantee{}, err
 	}

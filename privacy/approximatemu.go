@@ -1,0 +1,158 @@
+package privacy
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Precision of [ApproximateMu].
+const (
+	muPrecision = 1e-4 // relative, at which it stops
+	muNodes     = 256  // the largest number of values of ε
+	muMargin    = 1e-9 // relative, covers rounding errors
+	// muLargestEpsilon is the largest ε of the slack for which μ is looked for.
+	muLargestEpsilon = 500
+)
+
+// ApproximateMu returns a μ so that steps >= 1 runs of m are μ-Gaussian DP but for a probability of
+// slack in (0, 1): their profile is
+//
+//	δ(ε) ≤ slack + (1 − slack)·δ_μ(ε)
+//
+// for all ε and both orders of the data sets, with δ_μ of Gaussian DP. It is +Inf where ε at slack is
+// above 500 or not bounded. The least such μ is at most 1e-4 of it smaller, as far as the profile of
+// the most precise accountant is known (see [Exact] and [Tightest]). The errors are m's validation
+// error, FieldErrors for "mechanism", "steps" and "slack", and the *UnsupportedError of Tightest.
+func ApproximateMu(m Mechanism, steps int64, slack float64) (float64, error) {
+	if m == nil {
+		return 0, FieldErrorf("mechanism", "must be set")
+	}
+	var err error
+	if steps < 1 {
+		err = FieldErrorf("steps", "must be at least 1, is %d", steps)
+	}
+	if !(slack > 0 && slack < 1) {
+		err = errors.Join(err, FieldErrorf("slack", "must be in (0, 1), is %g", slack))
+	}
+	if err := errors.Join(err, m.Validate()); err != nil {
+		return 0, err
+	}
+	if c, err := (GDP{}).Curve(m); err == nil {
+		return math.Sqrt(float64(steps)*c.(gdpCurve).squared) * (1 + muMargin), nil
+	}
+	profiles, err := newRunProfiles(m, steps)
+	if err != nil {
+		return 0, err
+	}
+	mu := 0.0
+	for _, direction := range profiles.directions {
+		one, err := approximateMu(direction, slack)
+		if err != nil {
+			return 0, err
+		}
+		mu = math.Max(mu, one)
+	}
+	return mu * (1 + muMargin), nil
+}
+
+// muNode is a point of (δ − slack)/(1 − slack) over ε, at δ = e^{−r²}.
+type muNode struct {
+	profilePoint
+
+	mu float64 // of Gaussian DP through the point
+}
+
+// approximateMu returns the μ of one order of the data sets. Negative ε are those of the other.
+//
+// Between two points the profile is below the chord over e^ε. The pair of points whose chord asks
+// for the largest μ is split until the points themselves ask for hardly less.
+func approximateMu(direction func(logDelta float64) (float64, error), slack float64) (float64, error) {
+	at := func(r float64) (muNode, error) {
+		epsilon, err := direction(-r * r)
+		n := muNode{profilePoint: profilePoint{r, epsilon, math.Max(0, (math.Exp(-r*r)-slack)/(1-slack))}}
+		if n.delta > 0 && epsilon > 0 && epsilon <= muLargestEpsilon {
+			n.mu = gaussianMu(epsilon, math.Log(n.delta))
+		}
+		return n, err
+	}
+	last, err := at(math.Sqrt(-math.Log(slack)))
+	if err != nil {
+		return 0, err
+	}
+	if !(last.epsilon <= muLargestEpsilon) {
+		return math.Inf(1), nil
+	}
+	if last.epsilon == 0 {
+		return 0, nil
+	}
+	last.delta = 0
+	nodes := []muNode{{profilePoint: profilePoint{0, 0, 1}}, last}
+	needs := []float64{math.Inf(1)} // of the chords
+	for {
+		widest := 0
+		for i, need := range needs {
+			if need > needs[widest] {
+				widest = i
+			}
+		}
+		attained := 0.0
+		for _, n := range nodes {
+			attained = math.Max(attained, n.mu)
+		}
+		if needs[widest] <= attained*(1+muPrecision) || len(nodes) == muNodes {
+			return needs[widest], nil
+		}
+		a, b := nodes[widest], nodes[widest+1]
+		mid, err := at(0.5 * (a.r + b.r))
+		if err != nil {
+			return 0, err
+		}
+		nodes = slices.Insert(nodes, widest+1, mid)
+		needs = slices.Insert(needs, widest, 0)
+		needs[widest], needs[widest+1] = muAboveChord(a, mid), muAboveChord(mid, b)
+	}
+}
+
+// muAboveChord returns the least μ whose profile is above the chord between two points, from above.
+func muAboveChord(a, b muNode) float64 {
+	if b.epsilon <= a.epsilon { // nothing is between them, or ε = 0 only
+		return 0
+	}
+	low := math.Max(a.mu, b.mu)
+	if low == 0 {
+		low = 1e-9
+	}
+	high := low
+	for !isAboveChord(high, a, b) {
+		low, high = high, high*(1+muPrecision/8)+(high-low)*2
+		if math.IsInf(high, 1) {
+			return high
+		}
+	}
+	for high-low > 0.01*muPrecision*high {
+		mid := 0.5 * (low + high)
+		if isAboveChord(mid, a, b) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high
+}
+
+// isAboveChord reports whether the profile of Gaussian DP is nowhere below the chord over e^ε. It is
+// convex, with the slope −Φ(−ε/μ − μ/2): it is nearest to the chord where their slopes agree.
+func isAboveChord(mu float64, a, b muNode) bool {
+	fall := fallBetween(a.profilePoint, b.profilePoint)
+	epsilon := -mu * (0.5*mu + distuv.UnitNormal.Quantile(math.Min(1, fall)))
+	epsilon = math.Min(math.Max(epsilon, a.epsilon), b.epsilon)
+	chord := b.delta + fall*math.Exp(epsilon)*math.Expm1(b.epsilon-epsilon)
+	logDelta, _ := gaussianProfile(mu, epsilon)
+	if epsilon == 0 {
+		logDelta = math.Log(math.Erf(mu / (2 * math.Sqrt2)))
+	}
+	return math.Exp(logDelta) >= chord
+}
