@@ -3,6 +3,7 @@ package privacy
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -220,7 +221,7 @@ func mostAdaptive(mechanisms []finiteMechanism, epsilon, loss float64, depth int
 		return worst
 	}
 	for i, m := range mechanisms {
-		next := append(path[:len(path):len(path)], i)
+		next := append(slices.Clone(path), i)
 		if !admits(next) {
 			continue
 		}

@@ -38,8 +38,20 @@ import (
 	"github.com/dpareto/dpareto/server/metrics"
 )
 
-// privateSpec is a study with private_mode of a Gaussian mechanism: a run costs the
-// training records α/(2σ²).
+// trainFilters are the filters that a study with private_mode can have.
+var trainFilters = []dparetov1.TrainFilter{dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN, dparetov1.TrainFilter_TRAIN_FILTER_RENYI}
+
+// gaussianRunCost is what a run of the Gaussian mechanism costs a study with a filter: 1/σ² of μ², or
+// α/(2σ²) of the Rényi divergence of its order.
+func gaussianRunCost(filter dparetov1.TrainFilter, order, sigma float64) float64 {
+	if filter == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
+		return order / (2 * sigma * sigma)
+	}
+	return 1 / (sigma * sigma)
+}
+
+// privateSpec is a study with private_mode of a Gaussian mechanism (see gaussianRunCost). Its filter
+// is Gaussian.
 func privateSpec(trials int64, trainEpsilon float64) *dparetov1.StudySpec {
 	spec := svtSpec()
 	spec.Parameters = []*dparetov1.ParameterSpec{{
@@ -586,11 +598,19 @@ func TestPrivateModeReservesFinalValues(t *testing.T) {
 // The trial that would exceed the training budget is refused, what is suggested before
 // keeps to what is left, and the study completes.
 func TestPrivateModeTrainingBudget(t *testing.T) {
+	for _, filter := range trainFilters {
+		t.Run(filter.String(), func(t *testing.T) { testTrainingBudget(t, filter) })
+	}
+}
+
+func testTrainingBudget(t *testing.T, filter dparetov1.TrainFilter) {
+	t.Helper()
 	for _, algorithm := range []dparetov1.Algorithm{
 		dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_GRID, dparetov1.Algorithm_ALGORITHM_DEFAULT,
 	} {
 		f := start(t)
 		spec := privateSpec(1000, 1)
+		spec.PrivateMode.TrainFilter = filter
 		spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm, InitialTrials: 1000}
 		spec.Parameters[0].GridLevels = 1000
 		study := f.create("s", spec)
@@ -619,15 +639,14 @@ func TestPrivateModeTrainingBudget(t *testing.T) {
 		_, all := f.exported(study)
 		for _, trial := range all {
 			if trial.GetTrial().GetAttempt() > 0 {
-				sigma := trial.GetTrial().GetParameters()["sigma"].GetDoubleValue()
-				sum += spent.GetOrder() / (2 * sigma * sigma)
+				sum += gaussianRunCost(filter, spent.GetOrder(), trial.GetTrial().GetParameters()["sigma"].GetDoubleValue())
 			}
 		}
-		if got := spent.GetShardDivergences()[0]; math.Abs(got-sum) > 1e-9*sum || got > spent.GetDivergenceBudget() {
-			t.Errorf("%v: charged %g, the trials cost %g, the budget is %g", algorithm, got, sum, spent.GetDivergenceBudget())
+		if got := spent.GetShardCosts()[0]; math.Abs(got-sum) > 1e-8*sum || got > spent.GetTrainBudget() {
+			t.Errorf("%v: charged %g, the trials cost %g, the budget is %g", algorithm, got, sum, spent.GetTrainBudget())
 		}
-		if left := spent.GetDivergenceBudget() - sum; left > 1.2*spent.GetOrder()/(2*32*32) {
-			t.Errorf("%v: %g of %g is left", algorithm, left, spent.GetDivergenceBudget())
+		if left := spent.GetTrainBudget() - sum; left > 1.2*gaussianRunCost(filter, spent.GetOrder(), 32) {
+			t.Errorf("%v: %g of %g is left", algorithm, left, spent.GetTrainBudget())
 		}
 		if e := spent.GetTrain().GetEpsilon(); !(e <= 1 && e > 0.9) {
 			t.Errorf("%v: ε = %g of a declared 1", algorithm, e)
@@ -638,6 +657,56 @@ func TestPrivateModeTrainingBudget(t *testing.T) {
 	}
 }
 
+// Of 10 epochs with fixed-size lots of 256 of 32,561 records and σ = 4, a study with ε = 4 runs 115,
+// which is what the filter of package privacy admits, by the filter that is the default for it. With
+// the Rényi filter it was 102.
+func TestPrivateModeRuns(t *testing.T) {
+	for filter, want := range map[dparetov1.TrainFilter]int{
+		dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED: 115, dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN: 115, dparetov1.TrainFilter_TRAIN_FILTER_RENYI: 102,
+	} {
+		f := start(t)
+		spec := privateSpec(200, 4)
+		spec.Algorithm = &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM}
+		spec.PrivateMode.TrainFilter = filter
+		p := spec.GetMetrics()[0].GetComputed().GetPrivacy()
+		p.Adjacency = dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
+		p.Mechanism = &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
+			Sampling: dparetov1.Sampling_SAMPLING_FIXED_SIZE, DatasetSize: "32561", BatchSize: "256", NoiseMultiplier: "4",
+			Length: &dparetov1.DpSgdMechanism_Steps{Steps: "1270"},
+		}}
+		study := f.create("s", withLedgers(spec))
+		runs := 0
+		for resp := f.ask(study, "w", 1); len(resp.GetTrials()) > 0; resp = f.ask(study, "w", 1) {
+			f.tell(resp.GetTrials()[0], 0.5)
+			runs++
+		}
+		if runs != want {
+			t.Errorf("%v: %d runs, want %d", filter, runs, want)
+		}
+	}
+}
+
+// A study takes the filter that admits more of its runs: for those known by their Rényi divergences
+// only, that is the Rényi filter.
+func TestPrivateModeFilterOfSpec(t *testing.T) {
+	f := start(t)
+	spec := privateSpec(4, 1)
+	if g := f.study(f.create("gaussian", spec)).GetPublication().GetTrain(); g.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_GDP || g.GetOrder() != 0 {
+		t.Errorf("a Gaussian mechanism has %v", g)
+	}
+	spec.GetMetrics()[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_ZeroConcentrated{ZeroConcentrated: &dparetov1.ZeroConcentratedMechanism{Rho: "0.5 / (sigma * sigma)"}}
+	if g := f.study(f.create("concentrated", spec)).GetPublication().GetTrain(); g.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_RDP || !(g.GetOrder() > 1) {
+		t.Errorf("a mechanism known by its divergences has %v", g)
+	}
+	spec.PrivateMode.TrainFilter = dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN
+	spec.GetMetrics()[0].GetComputed().GetPrivacy().GetZeroConcentrated().Rho = "1000.0"
+	_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "none", Study: &dparetov1.Study{Spec: spec}})
+	wantCode(t, err, codes.InvalidArgument, "study.spec.private_mode.train_filter: must be TRAIN_FILTER_RENYI or unset")
+	spec.PrivateMode.TrainFilter = 99
+	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "none", Study: &dparetov1.Study{Spec: spec}})
+	wantCode(t, err, codes.InvalidArgument, "private_mode.train_filter: is unknown: 99")
+}
+
 // Whatever happens, neither budget is exceeded, and what every hand-out and every value
 // cost is there after a crash.
 func TestPrivateModeFilters(t *testing.T) {
@@ -646,6 +715,8 @@ func TestPrivateModeFilters(t *testing.T) {
 		f := start(t)
 		spec := withCheckpoints(privateSpec(30, 0.5+4*rng.Float64()), 60)
 		spec.Replicates = 1 + rng.Int32N(3)
+		filter := trainFilters[seed%2]
+		spec.PrivateMode.TrainFilter = filter
 		spec.PrivateMode.TrainingShards = 1 + rng.Int32N(4)
 		spec.Lease = &dparetov1.LeasePolicy{MaxAttempts: 4}
 		study := f.create("s", spec)
@@ -662,16 +733,16 @@ func TestPrivateModeFilters(t *testing.T) {
 				for _, c := range trial.GetPrivateMode().GetCharges() {
 					n++
 					sigma, epochs := trial.GetTrial().GetParameters()["sigma"].GetDoubleValue(), trial.GetTrial().GetParameters()["epochs"].GetIntValue()
-					want := float64(spec.GetReplicates()) * terms.GetOrder() * float64(epochs) / (2 * sigma * sigma)
-					if math.Abs(c.GetDivergence()-want) > 1e-9*want {
-						t.Fatalf("seed %d: a hand-out was charged %g, costs %g", seed, c.GetDivergence(), want)
+					want := float64(int64(spec.GetReplicates())*epochs) * gaussianRunCost(filter, terms.GetOrder(), sigma)
+					if math.Abs(c.GetCost()-want) > 1e-8*want {
+						t.Fatalf("seed %d: a hand-out was charged %g, costs %g", seed, c.GetCost(), want)
 					}
 					sums[c.GetShard()] += want
 				}
 			}
 			for k, sum := range sums {
-				if got := terms.GetShardDivergences()[k]; math.Abs(got-sum) > 1e-9*(1+sum) || sum > terms.GetDivergenceBudget()*(1+1e-12) {
-					t.Fatalf("seed %d: shard %d was charged %g, costs %g of %g", seed, k, got, sum, terms.GetDivergenceBudget())
+				if got := terms.GetShardCosts()[k]; math.Abs(got-sum) > 1e-8*(1+sum) || sum > terms.GetTrainBudget()*(1+1e-12) {
+					t.Fatalf("seed %d: shard %d was charged %g, costs %g of %g", seed, k, got, sum, terms.GetTrainBudget())
 				}
 				cost[k] = sum
 			}
@@ -754,8 +825,17 @@ func TestPrivateModeShards(t *testing.T) {
 
 // An import that forgets what was spent is refused.
 func TestPrivateModeImportRefused(t *testing.T) {
+	for _, filter := range trainFilters {
+		t.Run(filter.String(), func(t *testing.T) { testImportRefused(t, filter) })
+	}
+}
+
+func testImportRefused(t *testing.T, filter dparetov1.TrainFilter) {
+	t.Helper()
 	f := start(t)
-	study := f.create("s", withCheckpoints(privateSpec(8, 5), 40))
+	spec := withCheckpoints(privateSpec(8, 5), 40)
+	spec.PrivateMode.TrainFilter = filter
+	study := f.create("s", spec)
 	for range 3 {
 		trial := f.one(study, "w")
 		if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
@@ -775,17 +855,17 @@ func TestPrivateModeImportRefused(t *testing.T) {
 		field  string
 	}{
 		"divergence": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().ShardDivergences[0] *= 0.99
+			r[0].GetStudy().GetPrivateMode().ShardCosts[0] *= 0.99
 			return r
-		}, "record.study.private_mode.shard_divergences[0]"},
+		}, "record.study.private_mode.shard_costs[0]"},
 		"no divergence": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().ShardDivergences = nil
+			r[0].GetStudy().GetPrivateMode().ShardCosts = nil
 			return r
-		}, "record.study.private_mode.shard_divergences"},
+		}, "record.study.private_mode.shard_costs"},
 		"charge": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[1].GetTrial().GetPrivateMode().Charges[0].Divergence *= 0.99
+			r[1].GetTrial().GetPrivateMode().Charges[0].Cost *= 0.99
 			return r
-		}, "record.trial.private_mode.charges[0].divergence"},
+		}, "record.trial.private_mode.charges[0].cost"},
 		"values": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
 			r[0].GetStudy().GetPrivateMode().Values--
 			return r
@@ -803,13 +883,22 @@ func TestPrivateModeImportRefused(t *testing.T) {
 			return r
 		}, "record.study.private_mode.noise_standard_deviation"},
 		"budget": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().DivergenceBudget *= 1.01
+			r[0].GetStudy().GetPrivateMode().TrainBudget *= 1.01
 			return r
-		}, "record.study.private_mode.divergence_budget"},
+		}, "record.study.private_mode.train_budget"},
 		"order": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().Order *= 2
+			if mode := r[0].GetStudy().GetPrivateMode(); filter == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
+				mode.Order *= 2
+			} else {
+				mode.MaxHandOuts = 2 // each costs at least half of the budget then
+			}
 			return r
-		}, "record.trial.private_mode.charges[0].divergence"},
+		}, "record.trial.private_mode.charges[0].cost"},
+		"another filter": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			mode := r[0].GetStudy().GetPrivateMode()
+			mode.MaxHandOuts = 1000 - mode.GetMaxHandOuts()
+			return r
+		}, "record.study.private_mode.max_hand_outs"},
 		"more values": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
 			r[0].GetStudy().GetPrivateMode().MaxValues *= 2
 			return r
@@ -992,7 +1081,7 @@ func TestPrivateModeRefusesRunsThatAreNotPaid(t *testing.T) {
 	spec.Replicates = 2
 	study := f.create("s", spec)
 	trial := f.one(study, "w")
-	charged := f.study(study).GetPublication().GetSpent().GetShardDivergences()[0]
+	charged := f.study(study).GetPublication().GetSpent().GetShardCosts()[0]
 	_, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1, 0.2, 0.3, 0.4),
 	})
@@ -1002,7 +1091,7 @@ func TestPrivateModeRefusesRunsThatAreNotPaid(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument, `measurement.metrics["error"].runs: must hold as many values as the trial has replicates, 2, holds 3`)
 	f.tell(trial, 0.2, 0.3)
 	spent := f.study(study).GetPublication().GetSpent()
-	if got := spent.GetShardDivergences()[0]; got != charged || spent.GetValues() != 1 {
+	if got := spent.GetShardCosts()[0]; got != charged || spent.GetValues() != 1 {
 		t.Errorf("charged %g after %g, %d values", got, charged, spent.GetValues())
 	}
 }

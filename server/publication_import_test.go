@@ -94,7 +94,7 @@ func TestImportOfUnpaidTrial(t *testing.T) {
 	trial.Trial.Attempt, trial.Trial.TrainingShard, trial.LeaseTokens, trial.PrivateMode = 0, 0, nil, nil
 	trial.CompletionToken, trial.CompletionDigest = "", nil
 	mode := records[0].GetStudy().GetPrivateMode()
-	mode.ShardDivergences, mode.Values, mode.StartedTrials = []float64{0}, 0, 0
+	mode.ShardCosts, mode.Values, mode.StartedTrials = []float64{0}, 0, 0
 	_, err := start(t).importRecords(records)
 	wantCode(t, err, codes.InvalidArgument, "record.trial.private_mode")
 }

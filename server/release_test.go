@@ -736,7 +736,7 @@ func TestReleaseOfPrivateStudy(t *testing.T) {
 		}
 		record.Study.Spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: testRecords, TestEpsilon: 1, TrainEpsilon: 3, Delta: 1e-6, MaxValues: 5}
 		withLedgers(record.GetStudy().GetSpec())
-		record.PrivateMode = &storev1.PrivateModeRecord{Order: 8, DivergenceBudget: 1, ShardDivergences: []float64{0.5}, MaxValues: 5, Values: 5, NoiseStandardDeviation: 0.01}
+		record.PrivateMode = &storev1.PrivateModeRecord{Order: 8, TrainBudget: 1, ShardCosts: []float64{0.5}, MaxValues: 5, Values: 5, NoiseStandardDeviation: 0.01}
 		record.Study.Etag += "-00000000"
 		return tx.PutStudy("s", record)
 	})

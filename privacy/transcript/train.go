@@ -18,6 +18,18 @@ func Charge(order, rho float64, runs, values int64, sigma float64) float64 {
 	return math.Min(float64(runs)*rho, float64(values)*order*mu*mu/2)
 }
 
+// GaussianCharge is [Charge] for a filter of Gaussian DP: cost is what the runs of a trial cost of
+// budget, +Inf without a bound. The noise alone is Gaussian DP but for its grid, which the slack of
+// the budget must cover: δ_μ(ε) + grid ≤ slack + (1 − slack)·δ_μ(ε) for all ε if it holds at ε = 0.
+func GaussianCharge(budget privacy.GaussianBudget, cost float64, values int64, sigma float64) float64 {
+	mu := noise.Sensitivity(1, sigma) / sigma
+	squared := float64(values) * mu * mu
+	if grid := float64(values) * noise.GaussianDelta(1, sigma); grid > budget.Slack*math.Erfc(math.Sqrt(squared/8)) {
+		return cost
+	}
+	return math.Min(cost, math.Max(budget.Least, squared*(1+1e-12)))
+}
+
 // Order tries α − 1 from leastOrder to mostOrder times log(1/δ)/ε, below which the classic
 // conversion leaves no budget, in geometric steps.
 const (

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -28,6 +29,10 @@ const (
 // of the time (BenchmarkGuarantee).
 const keptCurves = 32
 
+// keptCosts is the number of costs that a Function keeps. One takes tens of milliseconds, and a study
+// asks again for those that it has suggested.
+const keptCosts = 4096
+
 // Function is the guarantee of a mechanism as a function of the variables in its
 // expressions. It is safe for concurrent use.
 type Function struct {
@@ -38,6 +43,7 @@ type Function struct {
 
 	mu     sync.Mutex
 	curves []keptCurve // the last used at the end
+	costs  map[string]float64
 }
 
 type keptCurve struct {
@@ -360,6 +366,36 @@ func (f *Function) Divergence(variables map[string]any, order float64) (float64,
 		return 0, err
 	}
 	return privacy.Divergence(r.mechanism, r.runs, order)
+}
+
+// GaussianCost returns what repeats >= 1 times the mechanism cost of a budget as one access, for
+// values of the variables as [Function.Guarantee] takes them. It keeps its latest answers. It returns
+// errors like Guarantee and [privacy.GaussianBudget.Cost].
+func (f *Function) GaussianCost(variables map[string]any, repeats int64, budget privacy.GaussianBudget) (float64, error) {
+	r, err := f.mechanism.release(variables)
+	if err != nil {
+		return 0, err
+	}
+	if r.runs > math.MaxInt64/repeats {
+		return math.Inf(1), nil
+	}
+	key := fmt.Sprintf("%v %d %T%+v", budget, repeats*r.runs, r.mechanism, r.mechanism)
+	f.mu.Lock()
+	cost, ok := f.costs[key]
+	f.mu.Unlock()
+	if ok {
+		return cost, nil
+	}
+	if cost, err = budget.Cost(r.mechanism, repeats*r.runs); err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.costs == nil || len(f.costs) == keptCosts {
+		f.costs = make(map[string]float64)
+	}
+	f.costs[key] = cost
+	return cost, nil
 }
 
 // PublicSize reports whether the guarantees assume [privacy.PublicSizeAssumption].

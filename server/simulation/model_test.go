@@ -356,7 +356,7 @@ func (m *model) compareStudy(s *dparetov1.Study, trials []*dparetov1.Trial, rele
 }
 
 // compareSpent compares what a private study says that it has spent with the hand-outs of its trials:
-// each costs one run of the Gaussian mechanism with noise σ, of the Rényi divergence α/(2σ²).
+// each costs one run of the Gaussian mechanism with noise σ, for a Gaussian filter 1/σ².
 func (m *model) compareSpent(s *dparetov1.Study, stored map[string]*dparetov1.Trial, completed int64) {
 	spent := s.GetPublication().GetSpent()
 	if spent.GetValues() < completed {
@@ -367,12 +367,12 @@ func (m *model) compareSpent(s *dparetov1.Study, stored map[string]*dparetov1.Tr
 		name, _, _ := strings.Cut(h.trial, " of ")
 		if t := stored[name]; t != nil && h.trial == identity(t) {
 			sigma := t.GetParameters()["sigma"].GetDoubleValue()
-			least += spent.GetOrder() / (2 * sigma * sigma)
+			least += 1 / (sigma * sigma)
 		}
 	}
 	total := 0.0
-	for _, divergence := range spent.GetShardDivergences() {
-		total += divergence
+	for _, cost := range spent.GetShardCosts() {
+		total += cost
 	}
 	if total < least*(1-1e-9) {
 		m.notef("ledgers", "%s says that its runs cost %v, and the hand-outs that were answered cost %v", s.GetName(), total, least)

@@ -57,6 +57,9 @@ func (c *privateCompiler) compile() {
 	if n := mode.GetTrainingShards(); n < 0 || n > maxShards {
 		c.addf(at("training_shards"), "must be in [1, %d], or 0 for the default, is %d", maxShards, n)
 	}
+	if _, ok := dparetov1.TrainFilter_name[int32(mode.GetTrainFilter())]; !ok {
+		c.addf(at("train_filter"), "is unknown: %v", mode.GetTrainFilter())
+	}
 	c.needsLedger("test_ledger", spec.GetTestLedger(), "private_mode")
 	c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")
 	c.values()

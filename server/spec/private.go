@@ -4,6 +4,7 @@ import (
 	"math"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -58,6 +59,17 @@ func (p *privateMode) Divergence(point space.Point, order float64) float64 {
 		return math.Inf(1)
 	}
 	return rho
+}
+
+// GaussianCost returns what repeats runs of the first privacy metric's mechanism cost of a budget
+// together, +Inf where it cannot be computed.
+func (p *privateMode) GaussianCost(point space.Point, repeats int64, budget privacy.GaussianBudget) float64 {
+	_, function := p.metrics.Mechanism("")
+	cost, err := function.GaussianCost(p.points.Variables(point), repeats, budget)
+	if err != nil || math.IsNaN(cost) {
+		return math.Inf(1)
+	}
+	return cost
 }
 
 // DivergenceError returns why [Study.Divergence] cannot be computed, or nil.

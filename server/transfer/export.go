@@ -121,9 +121,9 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 	}
 	if p := r.GetPrivateMode(); p != nil {
 		study.PrivateMode = &dparetov1.ExportedPrivateMode{
-			Order: p.GetOrder(), DivergenceBudget: p.GetDivergenceBudget(), ShardDivergences: p.GetShardDivergences(), LeastDivergence: p.GetLeastDivergence(),
+			Order: p.GetOrder(), TrainBudget: p.GetTrainBudget(), ShardCosts: p.GetShardCosts(), LeastCost: p.GetLeastCost(),
 			MaxValues: p.GetMaxValues(), NoiseStandardDeviation: p.GetNoiseStandardDeviation(), Values: p.GetValues(), ReservedValues: p.GetReservedValues(),
-			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(),
+			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(), MaxHandOuts: p.GetMaxHandOuts(),
 		}
 	}
 	if stagnation := r.GetStagnation(); stagnation != nil {
@@ -151,9 +151,9 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 	}
 	if p := study.GetPrivateMode(); p != nil {
 		r.PrivateMode = &storev1.PrivateModeRecord{
-			Order: p.GetOrder(), DivergenceBudget: p.GetDivergenceBudget(), ShardDivergences: p.GetShardDivergences(), LeastDivergence: p.GetLeastDivergence(),
+			Order: p.GetOrder(), TrainBudget: p.GetTrainBudget(), ShardCosts: p.GetShardCosts(), LeastCost: p.GetLeastCost(),
 			MaxValues: p.GetMaxValues(), NoiseStandardDeviation: p.GetNoiseStandardDeviation(), Values: p.GetValues(), ReservedValues: p.GetReservedValues(),
-			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(),
+			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(), MaxHandOuts: p.GetMaxHandOuts(),
 		}
 	}
 	if stagnation := study.GetStagnation(); stagnation != nil {
@@ -171,7 +171,7 @@ func exportedTrial(r *storev1.TrialRecord, deleted bool) *dparetov1.ExportedReco
 	if p := r.GetPrivateMode(); p != nil {
 		paid = &dparetov1.ExportedPrivateTrial{Values: p.GetValues(), ReservedValues: p.GetReservedValues()}
 		for _, c := range p.GetCharges() {
-			paid.Charges = append(paid.Charges, &dparetov1.ExportedTrainingCharge{Shard: c.GetShard(), Divergence: c.GetDivergence()})
+			paid.Charges = append(paid.Charges, &dparetov1.ExportedTrainingCharge{Shard: c.GetShard(), Cost: c.GetCost()})
 		}
 	}
 	return &dparetov1.ExportedRecord{Record: &dparetov1.ExportedRecord_Trial{Trial: &dparetov1.ExportedTrial{
@@ -194,7 +194,7 @@ func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
 	if p := trial.GetPrivateMode(); p != nil {
 		paid = &storev1.PrivateTrialRecord{Values: p.GetValues(), ReservedValues: p.GetReservedValues()}
 		for _, c := range p.GetCharges() {
-			paid.Charges = append(paid.Charges, &storev1.TrainingCharge{Shard: c.GetShard(), Divergence: c.GetDivergence()})
+			paid.Charges = append(paid.Charges, &storev1.TrainingCharge{Shard: c.GetShard(), Cost: c.GetCost()})
 		}
 	}
 	return &storev1.TrialRecord{

@@ -23,11 +23,11 @@ const importTolerance = 1e-6
 // privateImport sums up what the trials of an imported study with private_mode cost, to check that
 // the study's counters are not too low.
 type privateImport struct {
-	divergences []float64
-	values      int64
-	reserved    int64
-	started     int64
-	trials      int64
+	costs    []float64
+	values   int64
+	reserved int64
+	started  int64
+	trials   int64
 }
 
 // study checks the terms that a study with private_mode fixed at its creation.
@@ -42,9 +42,9 @@ func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy,
 		return
 	}
 	shards := i.compiled.Shards()
-	p.divergences = make([]float64, shards)
-	if n := len(terms.GetShardDivergences()); n != shards {
-		fields.Addf(path+".shard_divergences", "must hold one number for each of %d shards, holds %d", shards, n)
+	p.costs = make([]float64, shards)
+	if n := len(terms.GetShardCosts()); n != shards {
+		fields.Addf(path+".shard_costs", "must hold one number for each of %d shards, holds %d", shards, n)
 	}
 	order := terms.GetOrder()
 	if !(order > 1 && order <= transcript.MaxOrder) {
@@ -52,16 +52,28 @@ func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy,
 		return
 	}
 	most := privacy.Improved.Budget(order, mode.GetTrainEpsilon(), mode.GetDelta())
-	if b := terms.GetDivergenceBudget(); !(b > 0 && b <= most*(1+1e-12)) {
-		fields.Addf(path+".divergence_budget", "must be positive and at most %g, as train_epsilon allows, is %g", most, b)
+	if n := terms.GetMaxHandOuts(); n != 0 || mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN {
+		if mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
+			fields.Addf(path+".max_hand_outs", "must be 0 with TRAIN_FILTER_RENYI, is %d", n)
+			return
+		}
+		budget, err := privacy.NewGaussianBudget(mode.GetTrainEpsilon(), mode.GetDelta(), n)
+		if err != nil {
+			fields.Addf(path+".max_hand_outs", "gives no budget: %v", err)
+			return
+		}
+		most = budget.Squared
 	}
-	for k, spent := range terms.GetShardDivergences() {
-		if !(spent >= 0 && spent <= terms.GetDivergenceBudget()) {
-			fields.Addf(fmt.Sprintf("%s.shard_divergences[%d]", path, k), "must be in [0, %g], the budget, is %g", terms.GetDivergenceBudget(), spent)
+	if b := terms.GetTrainBudget(); !(b > 0 && b <= most*(1+1e-12)) {
+		fields.Addf(path+".train_budget", "must be positive and at most %g, as train_epsilon allows, is %g", most, b)
+	}
+	for k, spent := range terms.GetShardCosts() {
+		if !(spent >= 0 && spent <= terms.GetTrainBudget()) {
+			fields.Addf(fmt.Sprintf("%s.shard_costs[%d]", path, k), "must be in [0, %g], the budget, is %g", terms.GetTrainBudget(), spent)
 		}
 	}
-	if least := terms.GetLeastDivergence(); !(least >= 0 && least <= terms.GetDivergenceBudget()) {
-		fields.Addf(path+".least_divergence", "must be in [0, %g], the budget, is %g", terms.GetDivergenceBudget(), least)
+	if least := terms.GetLeastCost(); !(least >= 0 && least <= terms.GetTrainBudget()) {
+		fields.Addf(path+".least_cost", "must be in [0, %g], the budget, is %g", terms.GetTrainBudget(), least)
 	}
 	n := terms.GetMaxValues()
 	switch given := mode.GetMaxValues(); {
@@ -158,18 +170,18 @@ func hasStep(trial *dparetov1.Trial, step int64) bool {
 // charges checks what the hand-outs of a trial cost and adds it to the sums.
 func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.ExportedPrivateTrial, trial *dparetov1.Trial, point space.Point, fields *invalid.Fields) {
 	terms := i.record.GetPrivateMode()
-	least := private.TrainingCost(i.compiled, terms, terms.GetOrder(), point, trial.GetReplicates())
+	least := private.TrainingCost(i.compiled, terms, point, trial.GetReplicates())
 	for k, c := range paid.GetCharges() {
 		at := fmt.Sprintf("%s.charges[%d]", path, k)
-		if c.GetShard() < 0 || int(c.GetShard()) >= len(p.divergences) {
-			fields.Addf(at+".shard", "must be in [0, %d], is %d", len(p.divergences)-1, c.GetShard())
+		if c.GetShard() < 0 || int(c.GetShard()) >= len(p.costs) {
+			fields.Addf(at+".shard", "must be in [0, %d], is %d", len(p.costs)-1, c.GetShard())
 			continue
 		}
-		if d := c.GetDivergence(); !(d >= least*(1-importTolerance)) || math.IsInf(d, 1) {
-			fields.Addf(at+".divergence", "must be at least %g, the cost of the configuration, is %g", least, d)
+		if d := c.GetCost(); !(d >= least*(1-importTolerance)) || math.IsInf(d, 1) {
+			fields.Addf(at+".cost", "must be at least %g, the cost of the configuration, is %g", least, d)
 			continue
 		}
-		p.divergences[c.GetShard()] += c.GetDivergence()
+		p.costs[c.GetShard()] += c.GetCost()
 	}
 	const shard = "record.trial.trial.training_shard"
 	if n, actual := shownAttempt(trial), trial.GetTrainingShard(); n == 0 && actual != 0 {
@@ -198,9 +210,9 @@ func (p *privateImport) checkWhole(i *studyImport) error {
 }
 
 func (p *privateImport) compare(i *studyImport, path string, terms *storev1.PrivateModeRecord) error {
-	for k, spent := range p.divergences {
-		if !(terms.GetShardDivergences()[k] >= spent*(1-importTolerance)) {
-			return i.invalid(fmt.Sprintf("%s.shard_divergences[%d]", path, k), "must be at least the cost of the trials, %g, is %g", spent, terms.GetShardDivergences()[k])
+	for k, spent := range p.costs {
+		if !(terms.GetShardCosts()[k] >= spent*(1-importTolerance)) {
+			return i.invalid(fmt.Sprintf("%s.shard_costs[%d]", path, k), "must be at least the cost of the trials, %g, is %g", spent, terms.GetShardCosts()[k])
 		}
 	}
 	switch {

@@ -109,10 +109,11 @@ def test_published_acquisition() -> None:
 
 
 def test_modes_of_publication() -> None:
-    private = s.PrivateMode(1000, 1.0, 2.0, 1e-6, training_shards=2)
+    private = s.PrivateMode(1000, 1.0, 2.0, 1e-6, training_shards=2, train_filter="renyi")
     message = study_spec(s.StudySpec(PARAMETERS, METRICS, private_mode=private))
     assert message.private_mode.train_epsilon == 2
     assert message.private_mode.training_shards == 2
+    assert message.private_mode.train_filter == study_pb2.TRAIN_FILTER_RENYI
     poisson = s.RandomStopping(10, "error")
     message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=poisson))
     assert message.random_stopping.WhichOneof("distribution") == "poisson"

@@ -93,8 +93,8 @@ const (
 	// Inverts the characteristic function of the composed dominating pairs, to nine digits, with
 	// a lower bound.
 	Accountant_ACCOUNTANT_EXACT Accountant = 5
-	// Gaussian differential privacy: exact, for mechanisms with Gaussian noise and
-	// without sampling.
+	// Gaussian differential privacy: exact for mechanisms with Gaussian noise and without
+	// sampling, the only ones for which specs may name it. Also the account of TRAIN_FILTER_GAUSSIAN.
 	Accountant_ACCOUNTANT_GDP Accountant = 6
 	// Advanced composition of pure mechanisms (Dwork, Rothblum and Vadhan 2010).
 	Accountant_ACCOUNTANT_PURE_ADVANCED Accountant = 7

@@ -157,6 +157,64 @@ func (Algorithm) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
 }
 
+// How the cost of runs adds up that are chosen from the results of earlier ones. Each is a filter:
+// a budget is fixed first, and a run is refused that would exceed it.
+type TrainFilter int32
+
+const (
+	// The default.
+	TrainFilter_TRAIN_FILTER_UNSPECIFIED TrainFilter = 0
+	// Gaussian differential privacy: every hand-out of a trial costs the μ² of a Gaussian mechanism
+	// that dominates it but for a tiny part of δ (Smith and Thakurta, "Fully adaptive composition for
+	// Gaussian differential privacy", 2022). It usually admits a tenth more runs.
+	TrainFilter_TRAIN_FILTER_GAUSSIAN TrainFilter = 1
+	// The Rényi divergence of one order, fixed when the study is created (Feldman and Zrnic,
+	// "Individual privacy accounting via a Rényi filter", 2021). It is for runs without a dominating
+	// pair of distributions, and the better one for few steps with little noise.
+	TrainFilter_TRAIN_FILTER_RENYI TrainFilter = 2
+)
+
+// Enum value maps for TrainFilter.
+var (
+	TrainFilter_name = map[int32]string{
+		0: "TRAIN_FILTER_UNSPECIFIED",
+		1: "TRAIN_FILTER_GAUSSIAN",
+		2: "TRAIN_FILTER_RENYI",
+	}
+	TrainFilter_value = map[string]int32{
+		"TRAIN_FILTER_UNSPECIFIED": 0,
+		"TRAIN_FILTER_GAUSSIAN":    1,
+		"TRAIN_FILTER_RENYI":       2,
+	}
+)
+
+func (x TrainFilter) Enum() *TrainFilter {
+	p := new(TrainFilter)
+	*p = x
+	return p
+}
+
+func (x TrainFilter) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TrainFilter) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_study_proto_enumTypes[2].Descriptor()
+}
+
+func (TrainFilter) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_study_proto_enumTypes[2]
+}
+
+func (x TrainFilter) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TrainFilter.Descriptor instead.
+func (TrainFilter) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
+}
+
 // A study: one question about a trade-off, with all trials made for it.
 type Study struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1329,8 +1387,11 @@ type PrivateModeSpec struct {
 	// Whether the values of the constant points come from public data only, and not from the protected
 	// test records. Required if there are any.
 	ConstantPointsArePublic bool `protobuf:"varint,8,opt,name=constant_points_are_public,json=constantPointsArePublic,proto3" json:"constant_points_are_public,omitempty"`
-	unknownFields           protoimpl.UnknownFields
-	sizeCache               protoimpl.SizeCache
+	// What keeps the runs within train_epsilon. Default: of the two, the one that admits more runs
+	// of a typical configuration.
+	TrainFilter   TrainFilter `protobuf:"varint,9,opt,name=train_filter,json=trainFilter,proto3,enum=dpareto.v1.TrainFilter" json:"train_filter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PrivateModeSpec) Reset() {
@@ -1417,6 +1478,13 @@ func (x *PrivateModeSpec) GetConstantPointsArePublic() bool {
 		return x.ConstantPointsArePublic
 	}
 	return false
+}
+
+func (x *PrivateModeSpec) GetTrainFilter() TrainFilter {
+	if x != nil {
+		return x.TrainFilter
+	}
+	return TrainFilter_TRAIN_FILTER_UNSPECIFIED
 }
 
 // The number of trials is random and secret, and nothing but the best trial is ever shown
@@ -1677,15 +1745,16 @@ type PrivateModeOdometers struct {
 	Test *PrivacyGuarantee `protobuf:"bytes,3,opt,name=test,proto3" json:"test,omitempty"`
 	// What the runs so far cost the training records, for the shard that has spent most.
 	Train *PrivacyGuarantee `protobuf:"bytes,4,opt,name=train,proto3" json:"train,omitempty"`
-	// The order α of the Rényi filter of the training budget, chosen when the study was
-	// created.
+	// The order α of TRAIN_FILTER_RENYI, chosen when the study was created; 0 with
+	// TRAIN_FILTER_GAUSSIAN.
 	Order float64 `protobuf:"fixed64,5,opt,name=order,proto3" json:"order,omitempty"`
-	// The Rényi divergence at this order that each shard may spend.
-	DivergenceBudget float64 `protobuf:"fixed64,6,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
+	// What each shard may spend: Rényi divergence of this order, or μ² of Gaussian differential
+	// privacy.
+	TrainBudget float64 `protobuf:"fixed64,6,opt,name=train_budget,json=trainBudget,proto3" json:"train_budget,omitempty"`
 	// What each shard has spent of it.
-	ShardDivergences []float64 `protobuf:"fixed64,7,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	ShardCosts    []float64 `protobuf:"fixed64,7,rep,packed,name=shard_costs,json=shardCosts,proto3" json:"shard_costs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PrivateModeOdometers) Reset() {
@@ -1753,16 +1822,16 @@ func (x *PrivateModeOdometers) GetOrder() float64 {
 	return 0
 }
 
-func (x *PrivateModeOdometers) GetDivergenceBudget() float64 {
+func (x *PrivateModeOdometers) GetTrainBudget() float64 {
 	if x != nil {
-		return x.DivergenceBudget
+		return x.TrainBudget
 	}
 	return 0
 }
 
-func (x *PrivateModeOdometers) GetShardDivergences() []float64 {
+func (x *PrivateModeOdometers) GetShardCosts() []float64 {
 	if x != nil {
-		return x.ShardDivergences
+		return x.ShardCosts
 	}
 	return nil
 }
@@ -1873,7 +1942,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\bsettings\x18\x02 \x03(\v2%.dpareto.v1.TrainerSpec.SettingsEntryR\bsettings\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd1\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x03\n" +
 	"\x0fPrivateModeSpec\x12\"\n" +
 	"\rtest_set_size\x18\x01 \x01(\x03R\vtestSetSize\x12!\n" +
 	"\ftest_epsilon\x18\x02 \x01(\x01R\vtestEpsilon\x12#\n" +
@@ -1883,7 +1952,8 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\n" +
 	"max_values\x18\x06 \x01(\x03R\tmaxValues\x127\n" +
 	"\x18prior_studies_are_public\x18\a \x01(\bR\x15priorStudiesArePublic\x12;\n" +
-	"\x1aconstant_points_are_public\x18\b \x01(\bR\x17constantPointsArePublic\"\x8b\x02\n" +
+	"\x1aconstant_points_are_public\x18\b \x01(\bR\x17constantPointsArePublic\x12:\n" +
+	"\ftrain_filter\x18\t \x01(\x0e2\x17.dpareto.v1.TrainFilterR\vtrainFilter\"\x8b\x02\n" +
 	"\x12RandomStoppingSpec\x12\x1f\n" +
 	"\vmean_trials\x18\x01 \x01(\x01R\n" +
 	"meanTrials\x12\x12\n" +
@@ -1901,16 +1971,17 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\vnot_covered\x18\x04 \x03(\tR\n" +
 	"notCovered\x128\n" +
 	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x126\n" +
-	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\xa3\x02\n" +
+	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\x8d\x02\n" +
 	"\x14PrivateModeOdometers\x12\x16\n" +
 	"\x06values\x18\x01 \x01(\x03R\x06values\x12\x1d\n" +
 	"\n" +
 	"max_values\x18\x02 \x01(\x03R\tmaxValues\x120\n" +
 	"\x04test\x18\x03 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x122\n" +
 	"\x05train\x18\x04 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x05train\x12\x14\n" +
-	"\x05order\x18\x05 \x01(\x01R\x05order\x12+\n" +
-	"\x11divergence_budget\x18\x06 \x01(\x01R\x10divergenceBudget\x12+\n" +
-	"\x11shard_divergences\x18\a \x03(\x01R\x10shardDivergences*t\n" +
+	"\x05order\x18\x05 \x01(\x01R\x05order\x12!\n" +
+	"\ftrain_budget\x18\x06 \x01(\x01R\vtrainBudget\x12\x1f\n" +
+	"\vshard_costs\x18\a \x03(\x01R\n" +
+	"shardCosts*t\n" +
 	"\n" +
 	"StudyState\x12\x1b\n" +
 	"\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -1925,7 +1996,11 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x16ALGORITHM_QUASI_RANDOM\x10\x04\x12\x15\n" +
 	"\x11ALGORITHM_DPARETO\x10\x05\x12\x12\n" +
 	"\x0eALGORITHM_EHVI\x10\x06\x12\x13\n" +
-	"\x0fALGORITHM_NSGA2\x10\aB\x9a\x01\n" +
+	"\x0fALGORITHM_NSGA2\x10\a*^\n" +
+	"\vTrainFilter\x12\x1c\n" +
+	"\x18TRAIN_FILTER_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15TRAIN_FILTER_GAUSSIAN\x10\x01\x12\x16\n" +
+	"\x12TRAIN_FILTER_RENYI\x10\x02B\x9a\x01\n" +
 	"\x0ecom.dpareto.v1B\n" +
 	"StudyProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
@@ -1943,81 +2018,83 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_study_proto_rawDescData
 }
 
-var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
 	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
-	(*Study)(nil),                   // 2: dpareto.v1.Study
-	(*DesignChange)(nil),            // 3: dpareto.v1.DesignChange
-	(*TrialCounts)(nil),             // 4: dpareto.v1.TrialCounts
-	(*StudySpec)(nil),               // 5: dpareto.v1.StudySpec
-	(*ConstantPoint)(nil),           // 6: dpareto.v1.ConstantPoint
-	(*AlgorithmSpec)(nil),           // 7: dpareto.v1.AlgorithmSpec
-	(*Budget)(nil),                  // 8: dpareto.v1.Budget
-	(*LeasePolicy)(nil),             // 9: dpareto.v1.LeasePolicy
-	(*CostSpec)(nil),                // 10: dpareto.v1.CostSpec
-	(*RunsCost)(nil),                // 11: dpareto.v1.RunsCost
-	(*CheckpointParameterCost)(nil), // 12: dpareto.v1.CheckpointParameterCost
-	(*TrainerSpec)(nil),             // 13: dpareto.v1.TrainerSpec
-	(*PrivateModeSpec)(nil),         // 14: dpareto.v1.PrivateModeSpec
-	(*RandomStoppingSpec)(nil),      // 15: dpareto.v1.RandomStoppingSpec
-	(*Publication)(nil),             // 16: dpareto.v1.Publication
-	(*PrivateModeOdometers)(nil),    // 17: dpareto.v1.PrivateModeOdometers
-	nil,                             // 18: dpareto.v1.Study.LabelsEntry
-	nil,                             // 19: dpareto.v1.StudySpec.PriorValuesEntry
-	nil,                             // 20: dpareto.v1.ConstantPoint.ValuesEntry
-	nil,                             // 21: dpareto.v1.TrainerSpec.SettingsEntry
-	(*timestamppb.Timestamp)(nil),   // 22: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 23: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 24: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 25: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 26: google.protobuf.Duration
-	(*PoissonDistribution)(nil),     // 27: dpareto.v1.PoissonDistribution
-	(*PrivacyGuarantee)(nil),        // 28: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                   // 29: dpareto.v1.Value
+	(TrainFilter)(0),                // 2: dpareto.v1.TrainFilter
+	(*Study)(nil),                   // 3: dpareto.v1.Study
+	(*DesignChange)(nil),            // 4: dpareto.v1.DesignChange
+	(*TrialCounts)(nil),             // 5: dpareto.v1.TrialCounts
+	(*StudySpec)(nil),               // 6: dpareto.v1.StudySpec
+	(*ConstantPoint)(nil),           // 7: dpareto.v1.ConstantPoint
+	(*AlgorithmSpec)(nil),           // 8: dpareto.v1.AlgorithmSpec
+	(*Budget)(nil),                  // 9: dpareto.v1.Budget
+	(*LeasePolicy)(nil),             // 10: dpareto.v1.LeasePolicy
+	(*CostSpec)(nil),                // 11: dpareto.v1.CostSpec
+	(*RunsCost)(nil),                // 12: dpareto.v1.RunsCost
+	(*CheckpointParameterCost)(nil), // 13: dpareto.v1.CheckpointParameterCost
+	(*TrainerSpec)(nil),             // 14: dpareto.v1.TrainerSpec
+	(*PrivateModeSpec)(nil),         // 15: dpareto.v1.PrivateModeSpec
+	(*RandomStoppingSpec)(nil),      // 16: dpareto.v1.RandomStoppingSpec
+	(*Publication)(nil),             // 17: dpareto.v1.Publication
+	(*PrivateModeOdometers)(nil),    // 18: dpareto.v1.PrivateModeOdometers
+	nil,                             // 19: dpareto.v1.Study.LabelsEntry
+	nil,                             // 20: dpareto.v1.StudySpec.PriorValuesEntry
+	nil,                             // 21: dpareto.v1.ConstantPoint.ValuesEntry
+	nil,                             // 22: dpareto.v1.TrainerSpec.SettingsEntry
+	(*timestamppb.Timestamp)(nil),   // 23: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 24: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 25: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 26: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 27: google.protobuf.Duration
+	(*PoissonDistribution)(nil),     // 28: dpareto.v1.PoissonDistribution
+	(*PrivacyGuarantee)(nil),        // 29: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                   // 30: dpareto.v1.Value
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
-	18, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
-	5,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
+	19, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
+	6,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
-	4,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	22, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	22, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	23, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
-	16, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
-	3,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
-	22, // 9: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
-	24, // 10: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	25, // 11: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
-	7,  // 12: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
-	8,  // 13: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
-	9,  // 14: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
-	10, // 15: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
-	13, // 16: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
-	14, // 17: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
-	15, // 18: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	19, // 19: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
-	6,  // 20: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
-	20, // 21: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
+	5,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
+	23, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	23, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	24, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	17, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
+	4,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
+	23, // 9: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
+	25, // 10: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	26, // 11: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	8,  // 12: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
+	9,  // 13: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
+	10, // 14: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
+	11, // 15: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
+	14, // 16: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
+	15, // 17: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
+	16, // 18: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
+	20, // 19: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
+	7,  // 20: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
+	21, // 21: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
 	1,  // 22: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	26, // 23: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	26, // 24: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
-	11, // 25: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
-	12, // 26: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	21, // 27: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	27, // 28: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
-	28, // 29: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
-	28, // 30: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	17, // 31: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	28, // 32: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	28, // 33: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	29, // 34: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	27, // 23: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	27, // 24: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	12, // 25: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
+	13, // 26: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
+	22, // 27: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	2,  // 28: dpareto.v1.PrivateModeSpec.train_filter:type_name -> dpareto.v1.TrainFilter
+	28, // 29: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
+	29, // 30: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
+	29, // 31: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
+	18, // 32: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	29, // 33: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	29, // 34: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	30, // 35: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }
@@ -2043,7 +2120,7 @@ func file_dpareto_v1_study_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -60,7 +60,7 @@ func privateSpent(record *storev1.StudyRecord) string {
 	switch {
 	case terms == nil || record.GetNextTrialNumber() > record.GetStudy().GetSpec().GetBudget().GetMaxTrials():
 		return "" // max_trials is reached, which is the better explanation
-	case terms.GetExhausted() || leftFor(terms) < terms.GetLeastDivergence():
+	case terms.GetExhausted() || leftFor(terms) < terms.GetLeastCost():
 		return reasonTrainSpent
 	case terms.GetValues()+terms.GetReservedValues()+reportedMetrics(record.GetStudy().GetSpec()) > terms.GetMaxValues():
 		return reasonTestSpent
@@ -101,10 +101,9 @@ func (privateMode) Afford(c *study.Change, record *storev1.TrialRecord) study.Af
 	}
 }
 
-// handOutCost returns the Rényi divergence that one hand-out of a trial costs the training records.
+// handOutCost returns what one hand-out of a trial costs the training records.
 func handOutCost(c *study.Change, point space.Point, trial *dparetov1.Trial) float64 {
-	terms := c.Study.GetPrivateMode()
-	return TrainingCost(c.Compiled, terms, terms.GetOrder(), point, trial.GetReplicates())
+	return TrainingCost(c.Compiled, c.Study.GetPrivateMode(), point, trial.GetReplicates())
 }
 
 // errUnaffordable says that the budget does not cover handing out a trial.
@@ -122,13 +121,13 @@ func (p privateMode) Charge(c *study.Change, record *storev1.TrialRecord) error 
 	}
 	cost := handOutCost(c, point, trial)
 	shard := nextShard(terms, trial.GetNumber())
-	terms.ShardDivergences[shard] += cost
+	terms.ShardCosts[shard] += cost
 	if record.GetPrivateMode() == nil {
 		record.PrivateMode = new(storev1.PrivateTrialRecord)
 		terms.StartedTrials++
 	}
 	paid := record.GetPrivateMode()
-	paid.Charges = append(paid.GetCharges(), &storev1.TrainingCharge{Shard: int32(shard), Divergence: cost})
+	paid.Charges = append(paid.GetCharges(), &storev1.TrainingCharge{Shard: int32(shard), Cost: cost})
 	trial.TrainingShard = int32(shard)
 	if paid.GetReservedValues() == 0 {
 		paid.ReservedValues = c.Compiled.ReportedMetrics()
@@ -205,12 +204,12 @@ func countValues(c *study.Change, record *storev1.TrialRecord, values int64, fin
 func (privateMode) Affords(record *storev1.StudyRecord, compiled *spec.Study, suggestions []suggest.Suggestion) int {
 	terms := proto.CloneOf(record.GetPrivateMode())
 	for i, s := range suggestions {
-		cost := TrainingCost(compiled, terms, terms.GetOrder(), s.Point, compiled.Replicates())
+		cost := TrainingCost(compiled, terms, s.Point, compiled.Replicates())
 		terms.ReservedValues += compiled.ReportedMetrics()
 		if !(cost <= leftFor(terms)) || terms.GetValues()+terms.GetReservedValues() > terms.GetMaxValues() {
 			return i
 		}
-		terms.ShardDivergences[nextShard(terms, record.GetNextTrialNumber()+int64(i))] += cost
+		terms.ShardCosts[nextShard(terms, record.GetNextTrialNumber()+int64(i))] += cost
 	}
 	return len(suggestions)
 }
@@ -235,9 +234,10 @@ func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d
 	condition.AtMost = append(slices.Clone(condition.AtMost), restrict.Limit{
 		Objective: -1,
 		Known: func(point space.Point) float64 {
-			return TrainingCost(compiled, terms, terms.GetOrder(), point, compiled.Replicates())
+			return TrainingCost(compiled, terms, point, compiled.Replicates())
 		},
-		Upper: leftFor(terms),
+		Search: func(point space.Point) float64 { return cheapCost(compiled, terms, point) },
+		Upper:  leftFor(terms),
 	})
 	return restrict.Within(d, condition)
 }

@@ -22,16 +22,22 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 		}
 	}
 	train := func(epsilon float64) *dparetov1.PrivacyGuarantee {
-		return &dparetov1.PrivacyGuarantee{
-			Epsilon: epsilon, Delta: mode.GetDelta(), Adjacency: function.Adjacency(),
-			Accountant: dparetov1.Accountant_ACCOUNTANT_RDP, Conversion: dparetov1.Conversion_CONVERSION_IMPROVED, Order: terms.GetOrder(),
+		g := &dparetov1.PrivacyGuarantee{Epsilon: epsilon, Delta: mode.GetDelta(), Adjacency: function.Adjacency()}
+		if terms.GetMaxHandOuts() > 0 {
+			g.Accountant = dparetov1.Accountant_ACCOUNTANT_GDP
+		} else {
+			g.Accountant, g.Conversion, g.Order = dparetov1.Accountant_ACCOUNTANT_RDP, dparetov1.Conversion_CONVERSION_IMPROVED, terms.GetOrder()
 		}
+		return g
 	}
 	spentTest, err := transcript.TestEpsilon(mode.GetTestSetSize(), terms.GetValues(), terms.GetNoiseStandardDeviation(), mode.GetDelta())
 	if err != nil {
 		return nil, err
 	}
-	most := slices.Max(terms.GetShardDivergences())
+	spentTrain, order, err := trainSpent(compiled, terms)
+	if err != nil {
+		return nil, err
+	}
 	p := &dparetov1.Publication{
 		Train:                  train(mode.GetTrainEpsilon()),
 		Test:                   test(mode.GetTestEpsilon()),
@@ -39,8 +45,8 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 		Spent: &dparetov1.PrivateModeOdometers{
 			Values: terms.GetValues(), MaxValues: terms.GetMaxValues(),
 			Test:  test(spentTest),
-			Train: train(transcript.TrainEpsilon(terms.GetOrder(), most, mode.GetDelta())),
-			Order: terms.GetOrder(), DivergenceBudget: terms.GetDivergenceBudget(), ShardDivergences: terms.GetShardDivergences(),
+			Train: train(spentTrain),
+			Order: order, TrainBudget: terms.GetTrainBudget(), ShardCosts: terms.GetShardCosts(),
 		},
 		Assumptions: []string{
 			fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
@@ -74,6 +80,20 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 		p.Assumptions = append(p.Assumptions, "the prior studies hold public data only")
 	}
 	return p, nil
+}
+
+// trainSpent returns ε of the shard that has spent most, and the order of a Rényi filter, 0 for a
+// Gaussian one.
+func trainSpent(compiled *spec.Study, terms *storev1.PrivateModeRecord) (epsilon, order float64, err error) {
+	most, delta := slices.Max(terms.GetShardCosts()), compiled.Spec.GetPrivateMode().GetDelta()
+	if terms.GetMaxHandOuts() == 0 {
+		return transcript.TrainEpsilon(terms.GetOrder(), most, delta), terms.GetOrder(), nil
+	}
+	budget, err := gaussianBudget(compiled, terms)
+	if err != nil {
+		return 0, 0, err
+	}
+	return budget.Epsilon(most, delta), 0, nil
 }
 
 // statePublicSize adds to a publication, and to the guarantee that is charged to ledgers, that the

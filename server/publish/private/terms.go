@@ -1,13 +1,19 @@
 package private
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
@@ -20,45 +26,91 @@ const (
 	typicalDraws = 25
 	// typicalTries bounds the draws, since constraints may refuse many.
 	typicalTries = 10_000
+	// leastHandOuts and handOutsPerTrial are how many hand-outs a Gaussian filter admits at most. More
+	// cost a little of the budget: four times as many 0.1 % of μ.
+	leastHandOuts    = 1000
+	handOutsPerTrial = 4
 )
 
 // privateTerms fixes what a study with private_mode may spend. It depends only on the spec.
 func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*storev1.PrivateModeRecord, error) {
 	mode := compiled.Spec.GetPrivateMode()
 	at := func(field string) string { return path + ".private_mode." + field }
-	terms := &storev1.PrivateModeRecord{MaxValues: compiled.MaxValues(), ShardDivergences: make([]float64, compiled.Shards())}
+	terms := &storev1.PrivateModeRecord{MaxValues: compiled.MaxValues(), ShardCosts: make([]float64, compiled.Shards())}
 	var err error
 	terms.NoiseStandardDeviation, err = transcript.ReleaseNoise(mode.GetTestSetSize(), terms.GetMaxValues(), mode.GetTestEpsilon(), mode.GetDelta())
 	if err != nil {
 		return nil, invalid.Field(at("test_epsilon"), "gives no noise for %d values over %d test records: %v", terms.GetMaxValues(), mode.GetTestSetSize(), err)
 	}
 	draws := typicalConfigurations(compiled)
-	costs := make([]float64, len(draws))
-	terms.Order, terms.DivergenceBudget, err = transcript.Order(mode.GetTrainEpsilon(), mode.GetDelta(), func(order float64) (float64, error) {
-		for i, point := range draws {
-			if err := ctx.Err(); err != nil {
-				return 0, err
-			}
-			costs[i] = TrainingCost(compiled, terms, order, point, compiled.Replicates())
+	if err := chooseFilter(ctx, at, compiled, terms, draws); err != nil {
+		return nil, err
+	}
+	terms.LeastCost = leastCost(compiled, terms, draws)
+	if !(terms.GetLeastCost() <= terms.GetTrainBudget()) {
+		return nil, invalid.Field(at("train_epsilon"), "does not pay for one run of any configuration found: the cheapest costs %.4g %s, but the budget is %.4g",
+			terms.GetLeastCost(), costUnit(terms), terms.GetTrainBudget())
+	}
+	return terms, nil
+}
+
+// costUnit says in which unit terms count costs.
+func costUnit(terms *storev1.PrivateModeRecord) string {
+	if terms.GetMaxHandOuts() > 0 {
+		return "of μ² of Gaussian differential privacy"
+	}
+	return fmt.Sprintf("of Rényi divergence of order %g", terms.GetOrder())
+}
+
+// chooseFilter fixes the filter of the training budget and its order. Of the two filters, where the
+// spec leaves the choice, it takes the one that admits more runs of the configuration of median cost.
+func chooseFilter(ctx context.Context, at func(field string) string, compiled *spec.Study, terms *storev1.PrivateModeRecord, draws []space.Point) error {
+	mode := compiled.Spec.GetPrivateMode()
+	median := func(order float64) (space.Point, float64) {
+		costs := make(map[string]float64, len(draws))
+		for _, point := range draws {
+			costs[point.Key()] = renyiCost(compiled, terms, order, point, compiled.Replicates())
 		}
-		slices.Sort(costs)
-		if median := costs[len(costs)/2]; !math.IsInf(median, 1) {
-			return median, nil
+		sorted := slices.SortedFunc(slices.Values(draws), func(a, b space.Point) int { return cmp.Compare(costs[a.Key()], costs[b.Key()]) })
+		typical := sorted[len(sorted)/2]
+		return typical, costs[typical.Key()]
+	}
+	var err error
+	terms.Order, terms.TrainBudget, err = transcript.Order(mode.GetTrainEpsilon(), mode.GetDelta(), func(order float64) (float64, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if _, cost := median(order); !math.IsInf(cost, 1) {
+			return cost, nil
 		}
 		return 0, noBound(compiled.DivergenceError(draws[0], order))
 	})
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	if err != nil {
-		return nil, invalid.Field(at("train_epsilon"), "gives no Rényi filter: %v", err)
+		return invalid.Field(at("train_epsilon"), "gives no Rényi filter: %v", err)
 	}
-	terms.LeastDivergence = leastCost(compiled, terms, draws)
-	if !(terms.GetLeastDivergence() <= terms.GetDivergenceBudget()) {
-		return nil, invalid.Field(at("train_epsilon"), "does not pay for one run of any configuration found: the cheapest has a Rényi divergence of %.4g at order %g, but the budget is %.4g",
-			terms.GetLeastDivergence(), terms.GetOrder(), terms.GetDivergenceBudget())
+	if mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
+		return nil
 	}
-	return terms, nil
+	gaussian := proto.CloneOf(terms)
+	gaussian.MaxHandOuts = max(leastHandOuts, handOutsPerTrial*compiled.Spec.GetBudget().GetMaxTrials())
+	budget, err := gaussianBudget(compiled, gaussian)
+	if err != nil {
+		return invalid.Field(at("train_epsilon"), "gives no Gaussian filter: %v", err)
+	}
+	gaussian.TrainBudget = budget.Squared
+	typical, cost := median(terms.GetOrder())
+	inGaussian := TrainingCost(compiled, gaussian, typical, compiled.Replicates())
+	switch {
+	case mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED && terms.GetTrainBudget()/cost > budget.Squared/inGaussian:
+	case math.IsInf(inGaussian, 1):
+		return invalid.Field(at("train_filter"), "must be TRAIN_FILTER_RENYI or unset: the μ of a typical run has no bound")
+	default:
+		terms.TrainBudget, terms.MaxHandOuts = gaussian.GetTrainBudget(), gaussian.GetMaxHandOuts()
+	}
+	return nil
 }
 
 // noBound returns err, or an error that there is no finite bound.
@@ -89,19 +141,50 @@ func typicalConfigurations(compiled *spec.Study) []space.Point {
 	return points
 }
 
-// TrainingCost returns the Rényi divergence, at an order, that one hand-out of a configuration costs
-// the training records.
-func TrainingCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, order float64, point space.Point, replicates int32) float64 {
-	values := min(terms.GetMaxValues(), compiled.MostValues(point))
-	return transcript.Charge(order, compiled.Divergence(point, order), int64(max(1, replicates)), values, terms.GetNoiseStandardDeviation())
+// TrainingCost returns what one hand-out of a configuration costs the training records, in the unit
+// of the study's filter: +Inf where no bound is known.
+func TrainingCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point, replicates int32) float64 {
+	if terms.GetMaxHandOuts() == 0 {
+		return renyiCost(compiled, terms, terms.GetOrder(), point, replicates)
+	}
+	budget, err := gaussianBudget(compiled, terms)
+	if err != nil {
+		return math.Inf(1) // cannot happen: the study was created with this budget
+	}
+	cost := compiled.GaussianCost(point, int64(max(1, replicates)), budget)
+	return transcript.GaussianCharge(budget, cost, valuesOf(compiled, terms, point), terms.GetNoiseStandardDeviation())
 }
 
-// leastCost returns the lowest cost it finds by coordinate descent from the cheapest of some
-// configurations. Each step moves one parameter to an end of its domain.
-func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []space.Point) float64 {
-	cost := func(point space.Point) float64 {
-		return TrainingCost(compiled, terms, terms.GetOrder(), point, compiled.Replicates())
+// cheapCost stands in for [TrainingCost] in the search, where a Gaussian filter would take tens of
+// milliseconds for every noise multiplier: μ-Gaussian DP has the Rényi divergence αμ²/2.
+func cheapCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point) float64 {
+	rho := renyiCost(compiled, terms, terms.GetOrder(), point, compiled.Replicates())
+	if terms.GetMaxHandOuts() == 0 {
+		return rho
 	}
+	return 2 * rho / terms.GetOrder()
+}
+
+// renyiCost returns the Rényi divergence, at an order, of one hand-out of a configuration.
+func renyiCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, order float64, point space.Point, replicates int32) float64 {
+	return transcript.Charge(order, compiled.Divergence(point, order), int64(max(1, replicates)), valuesOf(compiled, terms, point), terms.GetNoiseStandardDeviation())
+}
+
+// valuesOf returns the largest number of values that a hand-out of a configuration can bring.
+func valuesOf(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point) int64 {
+	return min(terms.GetMaxValues(), compiled.MostValues(point))
+}
+
+// gaussianBudget returns the budget of each shard in a study with a Gaussian filter.
+func gaussianBudget(compiled *spec.Study, terms *storev1.PrivateModeRecord) (privacy.GaussianBudget, error) {
+	mode := compiled.Spec.GetPrivateMode()
+	return privacy.NewGaussianBudget(mode.GetTrainEpsilon(), mode.GetDelta(), terms.GetMaxHandOuts())
+}
+
+// leastCost returns the cost of the cheapest configuration that it finds by coordinate descent from
+// the cheapest of some configurations. Each step moves one parameter to an end of its domain.
+func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []space.Point) float64 {
+	cost := func(point space.Point) float64 { return cheapCost(compiled, terms, point) }
 	s := compiled.Problem.Space
 	best, least := from[0], math.Inf(1)
 	for _, point := range from {
@@ -134,13 +217,13 @@ func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []sp
 			}
 		}
 	}
-	return least
+	return TrainingCost(compiled, terms, best, compiled.Replicates())
 }
 
 // nextShard returns the shard for the next hand-out of a trial: the one that has spent least. Ties
 // go to the first in turn from the trial's number.
 func nextShard(terms *storev1.PrivateModeRecord, number int64) int {
-	spent := terms.GetShardDivergences()
+	spent := terms.GetShardCosts()
 	first := int(number % int64(len(spent)))
 	best := first
 	for i := range spent {
@@ -151,7 +234,7 @@ func nextShard(terms *storev1.PrivateModeRecord, number int64) int {
 	return best
 }
 
-// leftFor returns the Rényi divergence left for the next hand-out.
+// leftFor returns what is left for the next hand-out.
 func leftFor(terms *storev1.PrivateModeRecord) float64 {
-	return terms.GetDivergenceBudget() - slices.Min(terms.GetShardDivergences())
+	return terms.GetTrainBudget() - slices.Min(terms.GetShardCosts())
 }

@@ -62,7 +62,13 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
         out.trainer.name = spec.trainer.name
         out.trainer.settings.update(spec.trainer.settings)
     if spec.private_mode is not None:
-        out.private_mode.CopyFrom(study_pb2.PrivateModeSpec(**_shallow(spec.private_mode)))
+        fields = _shallow(spec.private_mode)
+        train_filter = fields.pop("train_filter")
+        out.private_mode.CopyFrom(study_pb2.PrivateModeSpec(**fields))
+        if train_filter is not None:
+            out.private_mode.train_filter = convert.enum_value(
+                study_pb2.TrainFilter, train_filter, "train_filter"
+            )
     if spec.random_stopping is not None:
         fields = _shallow(spec.random_stopping)
         eta = fields.pop("eta")

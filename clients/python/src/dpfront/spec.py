@@ -31,6 +31,7 @@ __all__ = [
     "ShiftedExponential",
     "StudySpec",
     "Tracked",
+    "TrainFilter",
     "Trainer",
     "Transform",
     "Uniform",
@@ -42,6 +43,8 @@ Scalar = int | float | str
 Condition = Mapping[str, Scalar | Sequence[Scalar]]
 Transform = Literal["identity", "log", "logit"]
 """The scale on which the model sees a metric."""
+TrainFilter = Literal["gaussian", "renyi"]
+"""How the cost of runs adds up that are chosen from earlier results (see `PrivateMode`)."""
 Algorithm = Literal["default", "random", "grid", "quasi_random", "dpareto", "ehvi", "nsga2"]
 """What suggests configurations: the engine is "default"."""
 Computed = Privacy | str
@@ -225,6 +228,8 @@ class PrivateMode:
     max_values: int = 0
     prior_studies_are_public: bool = False
     constant_points_are_public: bool = False
+    train_filter: TrainFilter | None = None
+    """How the cost of runs adds up; the default is the filter that admits more of them."""
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,17 @@ func publicationLines(p *dparetov1.Publication) [][2]string {
 		add("spent", "test records: %d of %d values, so far %s", s.GetValues(), s.GetMaxValues(), guaranteeText(s.GetTest()))
 		train := proto.CloneOf(s.GetTrain())
 		train.Assumptions = p.GetTrain().GetAssumptions() // the odometer is of the same runs
-		most := slices.Max(append(slices.Clone(s.GetShardDivergences()), 0))
+		most := slices.Max(append(slices.Clone(s.GetShardCosts()), 0))
 		where := ""
-		if n := len(s.GetShardDivergences()); n > 1 {
+		if n := len(s.GetShardCosts()); n > 1 {
 			where = fmt.Sprintf(" on the shard of %d that has spent most", n)
 		}
-		add("spent", "training records: Rényi divergence %s of %s of order %s%s, so far %s",
-			show.NumberUp(most), show.Number(s.GetDivergenceBudget()), show.Number(s.GetOrder()), where, guaranteeText(train))
+		unit := "μ² of Gaussian DP"
+		if s.GetOrder() > 0 {
+			unit = "Rényi divergence of order " + show.Number(s.GetOrder())
+		}
+		add("spent", "training records: %s of %s %s%s, so far %s",
+			show.NumberUp(most), show.Number(s.GetTrainBudget()), unit, where, guaranteeText(train))
 	}
 	for _, a := range p.GetAssumptions() {
 		add("provided that", "%s", a)

@@ -333,14 +333,16 @@ func (x *RandomStopping) GetDelta() float64 {
 // counter ever falls, except reserved_values.
 type PrivateModeRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The order α of the Rényi filter of the training budget.
+	// The order α of the Rényi filter of the training budget. With a Gaussian filter, divergences of
+	// this order stand in for costs in the search.
 	Order float64 `protobuf:"fixed64,1,opt,name=order,proto3" json:"order,omitempty"`
-	// The Rényi divergence at this order that each shard may spend.
-	DivergenceBudget float64 `protobuf:"fixed64,2,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
+	// What each shard may spend: Rényi divergence of this order, or μ² of Gaussian differential
+	// privacy.
+	TrainBudget float64 `protobuf:"fixed64,2,opt,name=train_budget,json=trainBudget,proto3" json:"train_budget,omitempty"`
 	// What each shard has spent of it: one number per shard.
-	ShardDivergences []float64 `protobuf:"fixed64,3,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`
-	// The smallest divergence of a run found in the search space.
-	LeastDivergence float64 `protobuf:"fixed64,4,opt,name=least_divergence,json=leastDivergence,proto3" json:"least_divergence,omitempty"`
+	ShardCosts []float64 `protobuf:"fixed64,3,rep,packed,name=shard_costs,json=shardCosts,proto3" json:"shard_costs,omitempty"`
+	// The smallest cost of a run found in the search space.
+	LeastCost float64 `protobuf:"fixed64,4,opt,name=least_cost,json=leastCost,proto3" json:"least_cost,omitempty"`
 	// Number of noisy values that the study takes at most.
 	MaxValues int64 `protobuf:"varint,5,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
 	// Standard deviation of the noise in each.
@@ -352,7 +354,9 @@ type PrivateModeRecord struct {
 	// Number of trials ever handed out.
 	StartedTrials int64 `protobuf:"varint,9,opt,name=started_trials,json=startedTrials,proto3" json:"started_trials,omitempty"`
 	// Whether no configuration was found that the remaining budget allows.
-	Exhausted     bool `protobuf:"varint,10,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
+	Exhausted bool `protobuf:"varint,10,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
+	// Number of hand-outs that a Gaussian filter admits at most; 0 with a Rényi filter.
+	MaxHandOuts   int64 `protobuf:"varint,11,opt,name=max_hand_outs,json=maxHandOuts,proto3" json:"max_hand_outs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -394,23 +398,23 @@ func (x *PrivateModeRecord) GetOrder() float64 {
 	return 0
 }
 
-func (x *PrivateModeRecord) GetDivergenceBudget() float64 {
+func (x *PrivateModeRecord) GetTrainBudget() float64 {
 	if x != nil {
-		return x.DivergenceBudget
+		return x.TrainBudget
 	}
 	return 0
 }
 
-func (x *PrivateModeRecord) GetShardDivergences() []float64 {
+func (x *PrivateModeRecord) GetShardCosts() []float64 {
 	if x != nil {
-		return x.ShardDivergences
+		return x.ShardCosts
 	}
 	return nil
 }
 
-func (x *PrivateModeRecord) GetLeastDivergence() float64 {
+func (x *PrivateModeRecord) GetLeastCost() float64 {
 	if x != nil {
-		return x.LeastDivergence
+		return x.LeastCost
 	}
 	return 0
 }
@@ -455,6 +459,13 @@ func (x *PrivateModeRecord) GetExhausted() bool {
 		return x.Exhausted
 	}
 	return false
+}
+
+func (x *PrivateModeRecord) GetMaxHandOuts() int64 {
+	if x != nil {
+		return x.MaxHandOuts
+	}
+	return 0
 }
 
 // How long a study has gone without a larger hypervolume.
@@ -792,8 +803,8 @@ type TrainingCharge struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The shard.
 	Shard int32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	// The Rényi divergence at the study's order.
-	Divergence    float64 `protobuf:"fixed64,2,opt,name=divergence,proto3" json:"divergence,omitempty"`
+	// In the unit of the study's filter.
+	Cost          float64 `protobuf:"fixed64,2,opt,name=cost,proto3" json:"cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -835,9 +846,9 @@ func (x *TrainingCharge) GetShard() int32 {
 	return 0
 }
 
-func (x *TrainingCharge) GetDivergence() float64 {
+func (x *TrainingCharge) GetCost() float64 {
 	if x != nil {
-		return x.Divergence
+		return x.Cost
 	}
 	return 0
 }
@@ -1362,12 +1373,14 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"divergence\x12!\n" +
 	"\fsecond_order\x18\x04 \x01(\x01R\vsecondOrder\x12+\n" +
 	"\x11second_divergence\x18\x05 \x01(\x01R\x10secondDivergence\x12\x14\n" +
-	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\x8d\x03\n" +
+	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\x8f\x03\n" +
 	"\x11PrivateModeRecord\x12\x14\n" +
-	"\x05order\x18\x01 \x01(\x01R\x05order\x12+\n" +
-	"\x11divergence_budget\x18\x02 \x01(\x01R\x10divergenceBudget\x12+\n" +
-	"\x11shard_divergences\x18\x03 \x03(\x01R\x10shardDivergences\x12)\n" +
-	"\x10least_divergence\x18\x04 \x01(\x01R\x0fleastDivergence\x12\x1d\n" +
+	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
+	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +
+	"\vshard_costs\x18\x03 \x03(\x01R\n" +
+	"shardCosts\x12\x1d\n" +
+	"\n" +
+	"least_cost\x18\x04 \x01(\x01R\tleastCost\x12\x1d\n" +
 	"\n" +
 	"max_values\x18\x05 \x01(\x03R\tmaxValues\x128\n" +
 	"\x18noise_standard_deviation\x18\x06 \x01(\x01R\x16noiseStandardDeviation\x12\x16\n" +
@@ -1375,7 +1388,8 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x0freserved_values\x18\b \x01(\x03R\x0ereservedValues\x12%\n" +
 	"\x0estarted_trials\x18\t \x01(\x03R\rstartedTrials\x12\x1c\n" +
 	"\texhausted\x18\n" +
-	" \x01(\bR\texhausted\"z\n" +
+	" \x01(\bR\texhausted\x12\"\n" +
+	"\rmax_hand_outs\x18\v \x01(\x03R\vmaxHandOuts\"z\n" +
 	"\n" +
 	"Stagnation\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
@@ -1403,12 +1417,10 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x12PrivateTrialRecord\x12:\n" +
 	"\acharges\x18\x01 \x03(\v2 .dpareto.store.v1.TrainingChargeR\acharges\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
-	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\"F\n" +
+	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\":\n" +
 	"\x0eTrainingCharge\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x1e\n" +
-	"\n" +
-	"divergence\x18\x02 \x01(\x01R\n" +
-	"divergence\"\x95\x01\n" +
+	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x12\n" +
+	"\x04cost\x18\x02 \x01(\x01R\x04cost\"\x95\x01\n" +
 	"\x0fOpenTrialRecord\x12,\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x16.dpareto.v1.TrialStateR\x05state\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x127\n" +

@@ -136,28 +136,30 @@ class ExportedRandomStopping(_message.Message):
     def __init__(self, trials: _Optional[int] = ..., order: _Optional[float] = ..., divergence: _Optional[float] = ..., second_order: _Optional[float] = ..., second_divergence: _Optional[float] = ..., delta: _Optional[float] = ...) -> None: ...
 
 class ExportedPrivateMode(_message.Message):
-    __slots__ = ("order", "divergence_budget", "shard_divergences", "least_divergence", "max_values", "noise_standard_deviation", "values", "reserved_values", "started_trials", "exhausted")
+    __slots__ = ("order", "train_budget", "shard_costs", "least_cost", "max_values", "noise_standard_deviation", "values", "reserved_values", "started_trials", "exhausted", "max_hand_outs")
     ORDER_FIELD_NUMBER: _ClassVar[int]
-    DIVERGENCE_BUDGET_FIELD_NUMBER: _ClassVar[int]
-    SHARD_DIVERGENCES_FIELD_NUMBER: _ClassVar[int]
-    LEAST_DIVERGENCE_FIELD_NUMBER: _ClassVar[int]
+    TRAIN_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    SHARD_COSTS_FIELD_NUMBER: _ClassVar[int]
+    LEAST_COST_FIELD_NUMBER: _ClassVar[int]
     MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
     NOISE_STANDARD_DEVIATION_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
     RESERVED_VALUES_FIELD_NUMBER: _ClassVar[int]
     STARTED_TRIALS_FIELD_NUMBER: _ClassVar[int]
     EXHAUSTED_FIELD_NUMBER: _ClassVar[int]
+    MAX_HAND_OUTS_FIELD_NUMBER: _ClassVar[int]
     order: float
-    divergence_budget: float
-    shard_divergences: _containers.RepeatedScalarFieldContainer[float]
-    least_divergence: float
+    train_budget: float
+    shard_costs: _containers.RepeatedScalarFieldContainer[float]
+    least_cost: float
     max_values: int
     noise_standard_deviation: float
     values: int
     reserved_values: int
     started_trials: int
     exhausted: bool
-    def __init__(self, order: _Optional[float] = ..., divergence_budget: _Optional[float] = ..., shard_divergences: _Optional[_Iterable[float]] = ..., least_divergence: _Optional[float] = ..., max_values: _Optional[int] = ..., noise_standard_deviation: _Optional[float] = ..., values: _Optional[int] = ..., reserved_values: _Optional[int] = ..., started_trials: _Optional[int] = ..., exhausted: bool = ...) -> None: ...
+    max_hand_outs: int
+    def __init__(self, order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., least_cost: _Optional[float] = ..., max_values: _Optional[int] = ..., noise_standard_deviation: _Optional[float] = ..., values: _Optional[int] = ..., reserved_values: _Optional[int] = ..., started_trials: _Optional[int] = ..., exhausted: bool = ..., max_hand_outs: _Optional[int] = ...) -> None: ...
 
 class ExportedStagnation(_message.Message):
     __slots__ = ("trials", "hypervolume", "front")
@@ -210,12 +212,12 @@ class ExportedPrivateTrial(_message.Message):
     def __init__(self, charges: _Optional[_Iterable[_Union[ExportedTrainingCharge, _Mapping]]] = ..., values: _Optional[int] = ..., reserved_values: _Optional[int] = ...) -> None: ...
 
 class ExportedTrainingCharge(_message.Message):
-    __slots__ = ("shard", "divergence")
+    __slots__ = ("shard", "cost")
     SHARD_FIELD_NUMBER: _ClassVar[int]
-    DIVERGENCE_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
     shard: int
-    divergence: float
-    def __init__(self, shard: _Optional[int] = ..., divergence: _Optional[float] = ...) -> None: ...
+    cost: float
+    def __init__(self, shard: _Optional[int] = ..., cost: _Optional[float] = ...) -> None: ...
 
 class ExportedRelease(_message.Message):
     __slots__ = ("release", "caller", "request_id", "request_type", "request_digest")

@@ -31,6 +31,12 @@ class Algorithm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ALGORITHM_DPARETO: _ClassVar[Algorithm]
     ALGORITHM_EHVI: _ClassVar[Algorithm]
     ALGORITHM_NSGA2: _ClassVar[Algorithm]
+
+class TrainFilter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TRAIN_FILTER_UNSPECIFIED: _ClassVar[TrainFilter]
+    TRAIN_FILTER_GAUSSIAN: _ClassVar[TrainFilter]
+    TRAIN_FILTER_RENYI: _ClassVar[TrainFilter]
 STUDY_STATE_UNSPECIFIED: StudyState
 STUDY_STATE_ACTIVE: StudyState
 STUDY_STATE_PAUSED: StudyState
@@ -43,6 +49,9 @@ ALGORITHM_QUASI_RANDOM: Algorithm
 ALGORITHM_DPARETO: Algorithm
 ALGORITHM_EHVI: Algorithm
 ALGORITHM_NSGA2: Algorithm
+TRAIN_FILTER_UNSPECIFIED: TrainFilter
+TRAIN_FILTER_GAUSSIAN: TrainFilter
+TRAIN_FILTER_RENYI: TrainFilter
 
 class Study(_message.Message):
     __slots__ = ("name", "uid", "etag", "display_name", "description", "labels", "spec", "state", "state_reason", "revision", "seed", "trial_counts", "create_time", "update_time", "warnings", "publication", "design_change")
@@ -245,7 +254,7 @@ class TrainerSpec(_message.Message):
     def __init__(self, name: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class PrivateModeSpec(_message.Message):
-    __slots__ = ("test_set_size", "test_epsilon", "train_epsilon", "delta", "training_shards", "max_values", "prior_studies_are_public", "constant_points_are_public")
+    __slots__ = ("test_set_size", "test_epsilon", "train_epsilon", "delta", "training_shards", "max_values", "prior_studies_are_public", "constant_points_are_public", "train_filter")
     TEST_SET_SIZE_FIELD_NUMBER: _ClassVar[int]
     TEST_EPSILON_FIELD_NUMBER: _ClassVar[int]
     TRAIN_EPSILON_FIELD_NUMBER: _ClassVar[int]
@@ -254,6 +263,7 @@ class PrivateModeSpec(_message.Message):
     MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
     PRIOR_STUDIES_ARE_PUBLIC_FIELD_NUMBER: _ClassVar[int]
     CONSTANT_POINTS_ARE_PUBLIC_FIELD_NUMBER: _ClassVar[int]
+    TRAIN_FILTER_FIELD_NUMBER: _ClassVar[int]
     test_set_size: int
     test_epsilon: float
     train_epsilon: float
@@ -262,7 +272,8 @@ class PrivateModeSpec(_message.Message):
     max_values: int
     prior_studies_are_public: bool
     constant_points_are_public: bool
-    def __init__(self, test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ..., train_epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., training_shards: _Optional[int] = ..., max_values: _Optional[int] = ..., prior_studies_are_public: bool = ..., constant_points_are_public: bool = ...) -> None: ...
+    train_filter: TrainFilter
+    def __init__(self, test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ..., train_epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., training_shards: _Optional[int] = ..., max_values: _Optional[int] = ..., prior_studies_are_public: bool = ..., constant_points_are_public: bool = ..., train_filter: _Optional[_Union[TrainFilter, str]] = ...) -> None: ...
 
 class RandomStoppingSpec(_message.Message):
     __slots__ = ("mean_trials", "eta", "poisson", "metric", "delta", "test_set_size", "test_epsilon")
@@ -299,19 +310,19 @@ class Publication(_message.Message):
     def __init__(self, train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., assumptions: _Optional[_Iterable[str]] = ..., not_covered: _Optional[_Iterable[str]] = ..., noise_standard_deviation: _Optional[float] = ..., spent: _Optional[_Union[PrivateModeOdometers, _Mapping]] = ...) -> None: ...
 
 class PrivateModeOdometers(_message.Message):
-    __slots__ = ("values", "max_values", "test", "train", "order", "divergence_budget", "shard_divergences")
+    __slots__ = ("values", "max_values", "test", "train", "order", "train_budget", "shard_costs")
     VALUES_FIELD_NUMBER: _ClassVar[int]
     MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
     TEST_FIELD_NUMBER: _ClassVar[int]
     TRAIN_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
-    DIVERGENCE_BUDGET_FIELD_NUMBER: _ClassVar[int]
-    SHARD_DIVERGENCES_FIELD_NUMBER: _ClassVar[int]
+    TRAIN_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    SHARD_COSTS_FIELD_NUMBER: _ClassVar[int]
     values: int
     max_values: int
     test: _privacy_pb2.PrivacyGuarantee
     train: _privacy_pb2.PrivacyGuarantee
     order: float
-    divergence_budget: float
-    shard_divergences: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, values: _Optional[int] = ..., max_values: _Optional[int] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., order: _Optional[float] = ..., divergence_budget: _Optional[float] = ..., shard_divergences: _Optional[_Iterable[float]] = ...) -> None: ...
+    train_budget: float
+    shard_costs: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, values: _Optional[int] = ..., max_values: _Optional[int] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ...) -> None: ...
