@@ -32,7 +32,7 @@ func searchCommand(env *command.Env) *cobra.Command {
 		Short: "Compare what every way to search costs, before anything is run",
 		Long: `Compares the ways to search with a number of runs: what each of them may release, and its ε. One run is
 given by the flags of its mechanism. All ways are for candidates that cost as much as this run. With
---budget it also prints how many runs each way affords, up to a million and rounded down by 1 % at
+--budget it also prints how many runs each way affords, up to a million and rounded down by 2 % at
 most.
 
   all shown       every model and score; with a filter, configurations may depend on earlier results

@@ -203,7 +203,8 @@ func (s *Search) subset() way {
 // steps with little noise take longer.
 const affordsWork = 1 << 27
 
-// affords returns the largest number of runs that cost at most a budget, to 1 % from below.
+// affords returns the largest number of runs that cost at most a budget, to 2 % from below, with three digits
+// at most.
 func (w way) affords(ctx context.Context, budget float64) (int64, error) {
 	work := &privacy.Work{Limit: affordsWork, Pause: ctx.Err}
 	epsilon := func(runs int64) (float64, error) {
@@ -237,7 +238,11 @@ func (w way) affords(ctx context.Context, budget float64) (int64, error) {
 			high, atHigh = middle, at
 		}
 	}
-	return low, nil
+	unit := int64(1)
+	for low/unit >= 1000 {
+		unit *= 10
+	}
+	return low / unit * unit, nil
 }
 
 // row returns the way with what the runs of the search cost, or nil where it is not for so few, or for
