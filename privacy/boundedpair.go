@@ -96,21 +96,7 @@ func (p boundedPair) discretise(step, bottom, _ float64, w *Work) (g grid, ok bo
 	g = grid{first: int(first), mass: make([]float64, int(last-first)+2)}
 	lowest := math.Floor(low / step) // all below moves up to it
 	at := func(i float64) *float64 { return &g.mass[int(i-first)] }
-	atom := func(loss, mass float64) {
-		i := loss / step
-		nearest := math.Round(i)
-		switch {
-		case i <= lowest:
-			*at(lowest) += mass
-		case math.Abs(i-nearest) <= 0x1p-50*math.Abs(i):
-			*at(nearest) += mass
-		default:
-			left := math.Floor(i)
-			right := mass * math.Expm1(left*step-loss) / math.Expm1(-step)
-			*at(left) += mass - right
-			*at(left + 1) += right
-		}
-	}
+	atom := func(loss, mass float64) { g.add(loss, mass, step, int(lowest)) }
 	atom(p.loss, p.up)
 	atom(-p.loss, p.up*math.Exp(-p.loss))
 	if !p.laplace {

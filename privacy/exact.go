@@ -201,6 +201,13 @@ func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (e
 	if mu, normal := s.gaussian(runs); normal {
 		return gaussianEpsilon(mu, logDelta), true
 	}
+	if infinite := runs * s.infinite(); infinite > 0 {
+		rest := math.Exp(logDelta) - infinite
+		if !(rest > 0) {
+			return math.Inf(1), false
+		}
+		logDelta = math.Log(rest)
+	}
 	if len(s.parts) == 1 && runs*s.parts[0].count == 1 {
 		if epsilon, ok = s.parts[0].pair.single(logDelta); ok {
 			return epsilon, true
@@ -252,6 +259,17 @@ func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (e
 		least = math.Min(least, s.refine(renyi, runs))
 	}
 	return math.Min(least, math.Max(0, epsilon)), true
+}
+
+// infinite bounds the probability of an infinite loss in one run of all parts.
+func (s *lossSum) infinite() float64 {
+	sum := 0.0
+	for _, p := range s.parts {
+		if pair, ok := p.pair.(atomPair); ok {
+			sum += p.count * pair.infinite
+		}
+	}
+	return sum
 }
 
 // unsampled returns ε without the gain by sampling, which is finite unless it

@@ -47,6 +47,24 @@ func (p mixturePair) discretise(step, bottom, reach float64, w *Work) (g grid, o
 	return g, true
 }
 
+// add adds a mass at a loss: at the lowest point if it is below, at a grid point if it is on one, and
+// otherwise shared between its neighbours so that both distributions keep their mass.
+func (g *grid) add(loss, mass, step float64, lowest int) {
+	i := loss / step
+	nearest := math.Round(i)
+	switch {
+	case i <= float64(lowest):
+		g.mass[lowest-g.first] += mass
+	case math.Abs(i-nearest) <= 0x1p-50*math.Abs(i):
+		g.mass[int(nearest)-g.first] += mass
+	default:
+		left := math.Floor(i)
+		right := mass * math.Expm1(left*step-loss) / math.Expm1(-step)
+		g.mass[int(left)-g.first] += mass - right
+		g.mass[int(left)+1-g.first] += right
+	}
+}
+
 // connect rounds losses to the points from first to last, given the mass of both distributions
 // in (from, to], and returns the mass of the upper one.
 func (g *grid) connect(first, last int, step float64, w *Work, mass func(from, to float64) (upper, lower float64)) (total float64) {

@@ -82,19 +82,32 @@ func (c *locationCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		return g, nil
 	}
 	each := delta / float64(steps)
-	forward, backward, err := c.profiles.down(math.Max(leastRate, locationTail*each/c.law.mean()))
+	bounds, err := c.bounds(each)
 	if err != nil {
 		return Guarantee{}, err
 	}
-	g.Epsilon = newLocationBound(forward, backward, c.law).epsilon(each)
-	if len(c.profiles.directions) > 1 {
-		g.Epsilon = math.Max(g.Epsilon, newLocationBound(backward, forward, c.law).epsilon(each))
+	for _, bound := range bounds {
+		g.Epsilon = math.Max(g.Epsilon, bound.epsilon(each))
 	}
 	g.Epsilon *= float64(steps)
 	if math.IsInf(g.Epsilon, 1) {
 		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
 	}
 	return g, nil
+}
+
+// bounds returns the bounds for both orders of the data sets, one if they agree, which are precise
+// down to a δ.
+func (c *locationCurve) bounds(least float64) ([]*locationBound, error) {
+	forward, backward, err := c.profiles.down(math.Max(leastRate, locationTail*least/c.law.mean()))
+	if err != nil {
+		return nil, err
+	}
+	bounds := []*locationBound{newLocationBound(forward, backward, c.law)}
+	if len(c.profiles.directions) > 1 {
+		bounds = append(bounds, newLocationBound(backward, forward, c.law))
+	}
+	return bounds, nil
 }
 
 // locationTail is the share of δ that the candidate's losses beyond the known profile may take.
@@ -245,28 +258,30 @@ func newDiscretePair(forward, backward []profilePoint) discretePair {
 }
 
 // joinAtZero gives both hulls the same first point at ε = 0, where they share δ: the smaller of
-// theirs, or the chord over 1 between their next points.
+// theirs, or the least chord over 1 from a point of one to a point of the other. Bounds on profiles,
+// unlike profiles, may not be convex there.
 func joinAtZero(forward, backward []profilePoint) (f, b []profilePoint) {
-	delta := 1.0
-	next := [2]profilePoint{{0, 0, 1}, {0, 0, 1}}
-	for i, hull := range [][]profilePoint{forward, backward} {
-		for len(hull) > 0 && hull[0].epsilon == 0 {
-			delta = math.Min(delta, hull[0].delta)
-			hull = hull[1:]
+	delta := math.Min(forward[0].deltaAtZero(), backward[0].deltaAtZero())
+	for _, p := range backward {
+		// δ at e^−ε is 1 − e^{−ε}(1 − δ_backward), at e^ε δ_forward.
+		left := math.Exp(-p.epsilon)
+		atLeft := 1 - left*(1-p.delta)
+		for _, q := range forward {
+			if right := math.Exp(q.epsilon); right > left {
+				delta = math.Min(delta, atLeft+(1-left)/(right-left)*(q.delta-atLeft))
+			}
 		}
-		if len(hull) > 0 {
-			next[i] = hull[0]
-		}
-	}
-	// δ at e^−ε is 1 − e^{−ε}(1 − δ_backward), at e^ε δ_forward.
-	left, right := math.Exp(-next[1].epsilon), math.Exp(next[0].epsilon)
-	if right > left {
-		atLeft := 1 - left*(1-next[1].delta)
-		chord := atLeft + (1-left)/(right-left)*(next[0].delta-atLeft)
-		delta = math.Min(delta, chord)
 	}
 	start := []profilePoint{{0, 0, delta}}
 	return lowerHull(append(start, forward...)), lowerHull(append(start, backward...))
+}
+
+// deltaAtZero bounds δ(0) by a point.
+func (p profilePoint) deltaAtZero() float64 {
+	if p.epsilon == 0 {
+		return p.delta
+	}
+	return 1
 }
 
 func (d *discretePair) add(loss, upper, upperBelow, lowerBelow float64) {

@@ -1,7 +1,10 @@
 package cli_test
 
 import (
+	"encoding/csv"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,6 +43,58 @@ func TestDocumentedCommands(t *testing.T) {
 		if commands < least[name] {
 			t.Errorf("%s: %d commands", name, commands)
 		}
+	}
+}
+
+// The table of ways to search in docs/publishing.md is what the commands below it print.
+func TestDocumentedSearch(t *testing.T) {
+	text := strings.ReplaceAll(clitest.Document(t, "docs/publishing.md"), "\\\n", " ")
+	var printed []map[string]string // cells by way and column
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, "    dpareto privacy search")
+		if !ok {
+			continue
+		}
+		stdout, _ := clitest.Must(t, "", strings.Fields("privacy search"+rest+" --output csv")...)
+		table, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cells := make(map[string]string)
+		for _, row := range table[1:] {
+			for i, name := range table[0] {
+				cells[row[1]+"/"+name] = row[i]
+			}
+		}
+		printed = append(printed, cells)
+	}
+	if len(printed) != 2 {
+		t.Fatalf("%d commands, want 2", len(printed))
+	}
+	rows := 0
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if _, ok := printed[0][cells[0]+"/epsilon"]; !ok || len(cells) != 6 {
+			continue
+		}
+		rows++
+		want := []string{cells[0], printed[0][cells[0]+"/released"], printed[0][cells[0]+"/adaptive"]}
+		for _, p := range printed {
+			epsilon, err := strconv.ParseFloat(p[cells[0]+"/epsilon"], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, show.NumberUp(epsilon))
+		}
+		if want = append(want, printed[1][cells[0]+"/runs_for_budget"]); !slices.Equal(cells, want) {
+			t.Errorf("row %q, want %q", cells, want)
+		}
+	}
+	if want := strings.Count(strings.Join(slices.Collect(maps.Keys(printed[0])), "\n"), "/epsilon"); rows != want {
+		t.Errorf("%d rows, want %d", rows, want)
 	}
 }
 

@@ -33,7 +33,7 @@ numbers. Only the ledger, which adds up all runs of a study, asks a server.
 
 docs/privacy.md explains which accountant fits which sampler, and what each assumes.`,
 		epsilonCommand(env), curveCommand(env), tradeoffCommand(env), calibrateCommand(env), composeCommand(env), ledgerCommand(env),
-		proposeTestCommand(env), bayesianOptimizationCommand(env), randomStoppingCommand(env))
+		proposeTestCommand(env), bayesianOptimizationCommand(env), randomStoppingCommand(env), searchCommand(env))
 }
 
 // mechanismHelp ends the description of commands that take a mechanism.

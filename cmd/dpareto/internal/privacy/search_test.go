@@ -1,0 +1,117 @@
+package privacy_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/show"
+)
+
+// exampleRun is one run of DP-SGD with ε = 0.3037.
+const exampleRun = " --mechanism dp-sgd --sampling fixed-size --dataset-size 32561 --batch-size 256 --noise-multiplier 4 --epochs 10 --delta 1e-6"
+
+// TestSearch compares with an independent program (numpy): composition, the location bound, filters,
+// and the amplification of a search on a subset.
+func TestSearch(t *testing.T) {
+	for runs, want := range map[string]map[string]float64{
+		"64": {
+			"one run, no search": 0.3037, "all shown, fixed beforehand": 2.870, "all shown, adaptive, Gaussian filter": 2.876,
+			"all shown, adaptive, Rényi filter": 3.076, "best of exactly so many": 1.880, "best of K, logarithmic": 0.515,
+			"best of K, geometric": 0.577, "best of K, Poisson": 1.572,
+		},
+		"32": {
+			"best of exactly so many": 1.492, "best of K, logarithmic": 0.486, "best of K, geometric": 0.533, "best curve of K, geometric": 0.533,
+			"best of K, geometric, capped": 0.5332, "best of K, Poisson": 1.074, "best of K on 10 %, geometric; one run on all": 0.3310,
+		},
+		"3": {"all shown, adaptive, Gaussian filter": 0.547},
+	} {
+		r := report(t, "privacy search --runs "+runs+exampleRun)
+		for way, epsilon := range want {
+			if got := r.value(t, "ways", "way", way, "epsilon").(float64); math.Abs(got-epsilon) > 2e-3 {
+				t.Errorf("%s runs, %s: ε = %.5f, want %.4f", runs, way, got, epsilon)
+			}
+			if r.value(t, "ways", "way", way, "delta") != 1e-6 || r.value(t, "ways", "way", way, "adjacency") != "replace_one" {
+				t.Errorf("%s: a row without δ and adjacency", way)
+			}
+			if adaptive := r.value(t, "ways", "way", way, "adaptive") == "yes"; adaptive != strings.Contains(way, "filter") {
+				t.Errorf("%s: adaptive %v", way, adaptive)
+			}
+		}
+	}
+	r := report(t, "privacy search --runs 32"+exampleRun)
+	if most := r.value(t, "ways", "way", "best of K, geometric, capped", "largest_runs"); most != 128.0 {
+		t.Errorf("at most %v runs", most)
+	}
+	for _, assumption := range []string{"number of candidates", "filter admits every run", "subset is drawn uniformly", "fresh batch"} {
+		if !r.says(assumption) {
+			t.Errorf("no word of %q: %v", assumption, r.Sections)
+		}
+	}
+	larger := report(t, "privacy search --subset-batch-size 64 --runs 32"+exampleRun)
+	if got := larger.value(t, "ways", "way", "best of K on 10 %, geometric; one run on all", "epsilon").(float64); math.Abs(got-0.3598) > 1e-3 {
+		t.Errorf("lots of 64 on the subset: ε = %.4f, want 0.3598", got)
+	}
+}
+
+// TestSearchBudget: so many runs cost at most the budget, and 2 % more of them, or one more, cost more.
+func TestSearchBudget(t *testing.T) {
+	r := report(t, "privacy search --budget 1"+exampleRun)
+	for way, want := range map[string]float64{"all shown, fixed beforehand": 9, "all shown, adaptive, Gaussian filter": 9, "all shown, adaptive, Rényi filter": 8} {
+		if got := r.value(t, "ways", "way", way, "runs_for_budget"); got != want {
+			t.Errorf("%s: %v runs, want %g", way, got, want)
+		}
+	}
+	if got := r.value(t, "ways", "way", "one run, no search", "runs_for_budget"); got != nil {
+		t.Errorf("one run: %v runs", got)
+	}
+	for _, way := range []string{"best of exactly so many", "best of K, Poisson", "best portfolio of 4, geometric"} {
+		runs := r.value(t, "ways", "way", way, "runs_for_budget").(float64)
+		for more, within := range map[float64]bool{runs: true, runs + 1 + math.Floor(0.02*runs): false} {
+			cost := report(t, "privacy search --runs "+show.Plain(more)+exampleRun).value(t, "ways", "way", way, "epsilon").(float64)
+			if (cost <= 1) != within {
+				t.Errorf("%s: %g runs for ε = 1, and %g cost %.4f", way, runs, more, cost)
+			}
+		}
+	}
+	poor := report(t, "privacy search --budget 0.2 --runs 1"+exampleRun)
+	for _, row := range poor.rows(t, "ways") {
+		if n := row["runs_for_budget"]; n != nil && n != 0.0 {
+			t.Errorf("%v: %v runs for less than one costs", row["way"], n)
+		}
+	}
+}
+
+// TestSearchMechanisms: any mechanism can be a run, and none is on a subset but DP-SGD with fixed lots.
+func TestSearchMechanisms(t *testing.T) {
+	for _, line := range []string{
+		"laplace --sensitivity 1 --scale 10", "selection --method exponential --epsilon 0.1", "zero-concentrated --rho 0.01",
+		"gaussian --sensitivity 1 --standard-deviation 1e-9",
+		"dp-sgd --sampling poisson --convention opacus --dataset-size 60000 --batch-size 256 --noise-multiplier 1.1 --epochs 60",
+	} {
+		rows := report(t, "privacy search --delta 1e-6 --runs 8 --mechanism "+line).rows(t, "ways")
+		if len(rows) != 12 {
+			t.Errorf("%s: %d rows", line, len(rows))
+		}
+		for _, row := range rows {
+			if one, ok := rows[0]["epsilon"].(float64); ok && !(row["epsilon"].(float64) >= one) {
+				t.Errorf("%s: %v costs %v, one run %g", line, row["way"], row["epsilon"], one)
+			}
+		}
+	}
+}
+
+func TestSearchUsage(t *testing.T) {
+	for more, want := range map[string]string{
+		" --runs 0": "--runs", " --budget 0": "--budget", " --subset-share 2": "--subset-share", " --subset-batch-size 4000": "--subset-batch-size",
+		" --delta 0": "--delta", " --delta 2": "--delta", " --noise-multiplier -1": "--noise-multiplier", " --mechanism repeated-selection": "one run",
+		" --mean-runs 3": "unknown flag", " --sampling poisson --convention rounded --subset-share 0.5": "--subset-share",
+	} {
+		_, stderr, code := clitest.Invoke(t, "", strings.Fields("privacy search"+exampleRun+more)...)
+		if code != command.ExitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d: %s", more, code, stderr)
+		}
+	}
+}
