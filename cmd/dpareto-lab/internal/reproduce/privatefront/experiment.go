@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/agent"
@@ -32,6 +33,7 @@ type Experiment struct {
 	Trials       int64   // at most, of each study
 	TestEpsilon  float64 // declared for the test records
 	TrainEpsilon float64 // declared for the training records
+	TrainFilter  string  // "gaussian", "renyi" or "" for the study's own choice
 	Runs         int     // with which a reported configuration is trained again
 	Seed         uint64  // of everything, noise included
 	DataDir      string
@@ -48,11 +50,18 @@ func (e *Experiment) Validate() error {
 		return fmt.Errorf("--trials must be at least 1, is %d", e.Trials)
 	case !(e.TestEpsilon > 0) || !(e.TrainEpsilon > 0) || math.IsInf(e.TestEpsilon+e.TrainEpsilon, 1):
 		return errors.New("private-front: ε must be positive and finite")
+	case e.TrainFilter != "" && trainFilter(e.TrainFilter) == dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED:
+		return fmt.Errorf("--train-filter must be gaussian or renyi, is %q", e.TrainFilter)
 	case e.Runs < 1:
 		return fmt.Errorf("--runs must be at least 1, is %d", e.Runs)
 	default:
 		return nil
 	}
+}
+
+// trainFilter returns the filter with a name, unspecified for none.
+func trainFilter(name string) dparetov1.TrainFilter {
+	return dparetov1.TrainFilter(dparetov1.TrainFilter_value["TRAIN_FILTER_"+strings.ToUpper(name)])
 }
 
 // point is a configuration on a reported front.
@@ -86,6 +95,7 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	spec := file.Study.GetSpec()
 	spec.Seed, spec.Budget.MaxTrials = &e.Seed, e.Trials
 	spec.PrivateMode.TestEpsilon, spec.PrivateMode.TrainEpsilon = e.TestEpsilon, e.TrainEpsilon
+	spec.PrivateMode.TrainFilter = trainFilter(e.TrainFilter)
 	settings := trainer.Settings(spec.GetTrainer().GetSettings())
 	if e.Generated {
 		settings["generated"] = "true"

@@ -51,6 +51,7 @@ func TestValidate(t *testing.T) {
 		"trials": {TestEpsilon: 1, TrainEpsilon: 1, Runs: 1},
 		"ε":      {Trials: 1, TrainEpsilon: 1, Runs: 1},
 		"runs":   {Trials: 1, TestEpsilon: 1, TrainEpsilon: 1},
+		"filter": {Trials: 1, TestEpsilon: 1, TrainEpsilon: 1, Runs: 1, TrainFilter: "natural"},
 	} {
 		if e.Validate() == nil {
 			t.Errorf("no %s: accepted", name)
