@@ -130,6 +130,7 @@ const (
 	CostRuns       Cost = iota // every run costs the same
 	CostCheckpoint             // the value of the checkpoint parameter
 	CostMeasured               // Evaluation.Cost, modelled on a log scale
+	CostKnown                  // Problem.RunCost
 )
 
 // String returns the lower-case name of the measure.
@@ -141,6 +142,8 @@ func (c Cost) String() string {
 		return "checkpoint"
 	case CostMeasured:
 		return "measured"
+	case CostKnown:
+		return "known"
 	default:
 		return fmt.Sprintf("Cost(%d)", int(c))
 	}
@@ -172,6 +175,10 @@ type Problem struct {
 
 	// Cost says what a run costs. CostCheckpoint needs a Checkpoint.
 	Cost Cost
+
+	// RunCost returns what a run costs with CostKnown, a positive number in any unit. It must be
+	// deterministic, fast and safe for concurrent use.
+	RunCost func(space.Point) float64
 
 	// Constants are results that can be had without a run, which no configuration is worth that is
 	// not better somewhere: the values of the objectives, finite, in their own units. A value may
@@ -248,8 +255,11 @@ func (p *Problem) Validate() error {
 
 // validateCheckpoint checks the checkpoint parameter and the cost.
 func (p *Problem) validateCheckpoint(errs *space.FieldErrors) {
-	if p.Cost < CostRuns || p.Cost > CostMeasured {
-		errs.Add("cost", "must be runs, checkpoint or measured")
+	if p.Cost < CostRuns || p.Cost > CostKnown {
+		errs.Add("cost", "must be runs, checkpoint, measured or known")
+	}
+	if (p.Cost == CostKnown) != (p.RunCost != nil) {
+		errs.Add("run_cost", "must be set with a known cost, and only then")
 	}
 	if p.Cost == CostCheckpoint && p.Checkpoint == "" {
 		errs.Add("cost", "needs a checkpoint parameter")

@@ -123,7 +123,7 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 		study.PrivateMode = &dparetov1.ExportedPrivateMode{
 			Order: p.GetOrder(), TrainBudget: p.GetTrainBudget(), ShardCosts: p.GetShardCosts(), LeastCost: p.GetLeastCost(),
 			MaxValues: p.GetMaxValues(), NoiseStandardDeviation: p.GetNoiseStandardDeviation(), Values: p.GetValues(), ReservedValues: p.GetReservedValues(),
-			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(), MaxHandOuts: p.GetMaxHandOuts(),
+			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(), MaxHandOuts: p.GetMaxHandOuts(), TypicalCost: p.GetTypicalCost(),
 		}
 	}
 	if stagnation := r.GetStagnation(); stagnation != nil {
@@ -153,7 +153,7 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 		r.PrivateMode = &storev1.PrivateModeRecord{
 			Order: p.GetOrder(), TrainBudget: p.GetTrainBudget(), ShardCosts: p.GetShardCosts(), LeastCost: p.GetLeastCost(),
 			MaxValues: p.GetMaxValues(), NoiseStandardDeviation: p.GetNoiseStandardDeviation(), Values: p.GetValues(), ReservedValues: p.GetReservedValues(),
-			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(), MaxHandOuts: p.GetMaxHandOuts(),
+			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(), MaxHandOuts: p.GetMaxHandOuts(), TypicalCost: p.GetTypicalCost(),
 		}
 	}
 	if stagnation := study.GetStagnation(); stagnation != nil {

@@ -75,6 +75,9 @@ func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy,
 	if least := terms.GetLeastCost(); !(least >= 0 && least <= terms.GetTrainBudget()) {
 		fields.Addf(path+".least_cost", "must be in [0, %g], the budget, is %g", terms.GetTrainBudget(), least)
 	}
+	if typical := terms.GetTypicalCost(); !(typical > 0) || math.IsInf(typical, 1) {
+		fields.Addf(path+".typical_cost", "must be positive and finite, is %g", typical)
+	}
 	n := terms.GetMaxValues()
 	switch given := mode.GetMaxValues(); {
 	case given > 0 && n != given:

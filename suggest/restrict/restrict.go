@@ -20,6 +20,10 @@ type Condition struct {
 
 	// AtMost are upper bounds.
 	AtMost []Limit
+
+	// Price is what a run costs, in a problem whose runs all cost the same: designers divide the
+	// value of a configuration by it (see [suggest.Problem.RunCost]). nil changes nothing.
+	Price func(space.Point) float64
 }
 
 // Limit is an upper bound of a function of configurations that is known exactly, such as
@@ -165,6 +169,9 @@ func (c *Condition) Restrict(p *suggest.Problem) *suggest.Problem {
 	out.Space = &space.Space{Parameters: slices.Clone(p.Space.Parameters)}
 	for j, v := range c.Fixed {
 		out.Space.Parameters[j].Fixed = &v
+	}
+	if c.Price != nil && p.Cost == suggest.CostRuns {
+		out.Cost, out.RunCost = suggest.CostKnown, c.Price
 	}
 	if len(c.AtMost) == 0 {
 		return &out

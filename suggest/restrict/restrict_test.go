@@ -2,6 +2,7 @@ package restrict_test
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -84,6 +85,28 @@ func TestEmptyCondition(t *testing.T) {
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v, (-alone +within)\n%s", name, err, diff)
 		}
+	}
+}
+
+// With a price the engine chooses cheaper configurations, unless the problem has a cost of its own.
+func TestPrice(t *testing.T) {
+	price := restrict.Condition{Price: func(q space.Point) float64 { return math.Pow(simulated.Loss(q), 4) }}
+	d, _ := designers.ByName("default", designers.Options{InitialPoints: 4})
+	r := suggest.Request{Count: 1, Seed: 3, Number: 13}
+	loss := func(p *suggest.Problem, c restrict.Condition) float64 {
+		list, err := restrict.Within(d, c).Suggest(t.Context(), p, trained(p), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return simulated.Loss(list[0].Point)
+	}
+	p := simulated.KnownTraining(true)
+	if free, priced := loss(p, restrict.Condition{}), loss(p, price); !(priced < free/2) {
+		t.Errorf("a loss of %g with a price, of %g without", priced, free)
+	}
+	p.Cost = suggest.CostCheckpoint
+	if free, priced := loss(p, restrict.Condition{}), loss(p, price); priced != free {
+		t.Errorf("a loss of %g with a second price, of %g without", priced, free)
 	}
 }
 

@@ -876,7 +876,9 @@ type ExportedPrivateMode struct {
 	// Whether no configuration was found that the remaining budget allows.
 	Exhausted bool `protobuf:"varint,10,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
 	// Number of hand-outs that a Gaussian filter admits at most; 0 with a Rényi filter.
-	MaxHandOuts   int64 `protobuf:"varint,11,opt,name=max_hand_outs,json=maxHandOuts,proto3" json:"max_hand_outs,omitempty"`
+	MaxHandOuts int64 `protobuf:"varint,11,opt,name=max_hand_outs,json=maxHandOuts,proto3" json:"max_hand_outs,omitempty"`
+	// The cost of a run of a typical configuration.
+	TypicalCost   float64 `protobuf:"fixed64,12,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -984,6 +986,13 @@ func (x *ExportedPrivateMode) GetExhausted() bool {
 func (x *ExportedPrivateMode) GetMaxHandOuts() int64 {
 	if x != nil {
 		return x.MaxHandOuts
+	}
+	return 0
+}
+
+func (x *ExportedPrivateMode) GetTypicalCost() float64 {
+	if x != nil {
+		return x.TypicalCost
 	}
 	return 0
 }
@@ -1492,7 +1501,7 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"divergence\x12!\n" +
 	"\fsecond_order\x18\x04 \x01(\x01R\vsecondOrder\x12+\n" +
 	"\x11second_divergence\x18\x05 \x01(\x01R\x10secondDivergence\x12\x14\n" +
-	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\x91\x03\n" +
+	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\xb4\x03\n" +
 	"\x13ExportedPrivateMode\x12\x14\n" +
 	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +
@@ -1508,7 +1517,8 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\x0estarted_trials\x18\t \x01(\x03R\rstartedTrials\x12\x1c\n" +
 	"\texhausted\x18\n" +
 	" \x01(\bR\texhausted\x12\"\n" +
-	"\rmax_hand_outs\x18\v \x01(\x03R\vmaxHandOuts\"\x7f\n" +
+	"\rmax_hand_outs\x18\v \x01(\x03R\vmaxHandOuts\x12!\n" +
+	"\ftypical_cost\x18\f \x01(\x01R\vtypicalCost\"\x7f\n" +
 	"\x12ExportedStagnation\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
 	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\x12/\n" +

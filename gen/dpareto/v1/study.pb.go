@@ -1752,7 +1752,11 @@ type PrivateModeOdometers struct {
 	// privacy.
 	TrainBudget float64 `protobuf:"fixed64,6,opt,name=train_budget,json=trainBudget,proto3" json:"train_budget,omitempty"`
 	// What each shard has spent of it.
-	ShardCosts    []float64 `protobuf:"fixed64,7,rep,packed,name=shard_costs,json=shardCosts,proto3" json:"shard_costs,omitempty"`
+	ShardCosts []float64 `protobuf:"fixed64,7,rep,packed,name=shard_costs,json=shardCosts,proto3" json:"shard_costs,omitempty"`
+	// What a run of a typical configuration costs: the median of draws from the design distributions.
+	// While the budget does not pay for one in each trial that is left, the engine prefers cheaper
+	// configurations.
+	TypicalCost   float64 `protobuf:"fixed64,8,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1834,6 +1838,13 @@ func (x *PrivateModeOdometers) GetShardCosts() []float64 {
 		return x.ShardCosts
 	}
 	return nil
+}
+
+func (x *PrivateModeOdometers) GetTypicalCost() float64 {
+	if x != nil {
+		return x.TypicalCost
+	}
+	return 0
 }
 
 var File_dpareto_v1_study_proto protoreflect.FileDescriptor
@@ -1971,7 +1982,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\vnot_covered\x18\x04 \x03(\tR\n" +
 	"notCovered\x128\n" +
 	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x126\n" +
-	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\x8d\x02\n" +
+	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\xb0\x02\n" +
 	"\x14PrivateModeOdometers\x12\x16\n" +
 	"\x06values\x18\x01 \x01(\x03R\x06values\x12\x1d\n" +
 	"\n" +
@@ -1981,7 +1992,8 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x05order\x18\x05 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x06 \x01(\x01R\vtrainBudget\x12\x1f\n" +
 	"\vshard_costs\x18\a \x03(\x01R\n" +
-	"shardCosts*t\n" +
+	"shardCosts\x12!\n" +
+	"\ftypical_cost\x18\b \x01(\x01R\vtypicalCost*t\n" +
 	"\n" +
 	"StudyState\x12\x1b\n" +
 	"\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +

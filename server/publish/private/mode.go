@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -228,7 +229,8 @@ func (privateMode) Exhausts(c *study.Change) bool {
 }
 
 // Designer implements engine.Chooser: it restricts d to configurations that the training budget can
-// afford.
+// afford. The scarcer the budget is, the more does a configuration's value count in proportion to its
+// cost (as in the cost cooling of Lee et al., "Cost-aware Bayesian optimization", 2020).
 func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition restrict.Condition) suggest.Designer {
 	terms := record.GetPrivateMode()
 	condition.AtMost = append(slices.Clone(condition.AtMost), restrict.Limit{
@@ -239,6 +241,9 @@ func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d
 		Search: func(point space.Point) float64 { return cheapCost(compiled, terms, point) },
 		Upper:  leftFor(terms),
 	})
+	if scarce := scarcity(record); scarce > 0 {
+		condition.Price = func(point space.Point) float64 { return math.Pow(cheapCost(compiled, terms, point), scarce) }
+	}
 	return restrict.Within(d, condition)
 }
 

@@ -46,7 +46,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 			Values: terms.GetValues(), MaxValues: terms.GetMaxValues(),
 			Test:  test(spentTest),
 			Train: train(spentTrain),
-			Order: order, TrainBudget: terms.GetTrainBudget(), ShardCosts: terms.GetShardCosts(),
+			Order: order, TrainBudget: terms.GetTrainBudget(), ShardCosts: terms.GetShardCosts(), TypicalCost: terms.GetTypicalCost(),
 		},
 		Assumptions: []string{
 			fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),

@@ -91,6 +91,8 @@ func chooseFilter(ctx context.Context, at func(field string) string, compiled *s
 	if err != nil {
 		return invalid.Field(at("train_epsilon"), "gives no Rényi filter: %v", err)
 	}
+	typical, cost := median(terms.GetOrder())
+	terms.TypicalCost = cost
 	if mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
 		return nil
 	}
@@ -101,14 +103,13 @@ func chooseFilter(ctx context.Context, at func(field string) string, compiled *s
 		return invalid.Field(at("train_epsilon"), "gives no Gaussian filter: %v", err)
 	}
 	gaussian.TrainBudget = budget.Squared
-	typical, cost := median(terms.GetOrder())
 	inGaussian := TrainingCost(compiled, gaussian, typical, compiled.Replicates())
 	switch {
 	case mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED && terms.GetTrainBudget()/cost > budget.Squared/inGaussian:
 	case math.IsInf(inGaussian, 1):
 		return invalid.Field(at("train_filter"), "must be TRAIN_FILTER_RENYI or unset: the μ of a typical run has no bound")
 	default:
-		terms.TrainBudget, terms.MaxHandOuts = gaussian.GetTrainBudget(), gaussian.GetMaxHandOuts()
+		terms.TrainBudget, terms.MaxHandOuts, terms.TypicalCost = gaussian.GetTrainBudget(), gaussian.GetMaxHandOuts(), inGaussian
 	}
 	return nil
 }
@@ -232,6 +233,18 @@ func nextShard(terms *storev1.PrivateModeRecord, number int64) int {
 		}
 	}
 	return best
+}
+
+// scarcity returns how scarce the training budget is, in [0, 1): 0 if it pays for a run of a typical
+// configuration for every trial that is left, and otherwise the share of them that it does not pay for.
+func scarcity(record *storev1.StudyRecord) float64 {
+	terms := record.GetPrivateMode()
+	trials := record.GetStudy().GetSpec().GetBudget().GetMaxTrials() - record.GetNextTrialNumber() + 1
+	left := 0.0
+	for _, spent := range terms.GetShardCosts() {
+		left += terms.GetTrainBudget() - spent
+	}
+	return 1 - math.Min(1, left/(float64(max(1, trials))*terms.GetTypicalCost()))
 }
 
 // leftFor returns what is left for the next hand-out.

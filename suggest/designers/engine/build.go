@@ -95,6 +95,10 @@ func newSurface(m *model.Model, pending []space.Point, o Options, seed uint64, n
 		s.axis = -1
 	}
 
+	if p.Cost == suggest.CostKnown {
+		logarithm := func(q space.Point) float64 { return math.Log(p.RunCost(q)) }
+		s.runCost = relax(&suggest.Objective{Name: "cost", Goal: suggest.Minimize, Known: logarithm}, p.Space, probes)
+	}
 	s.members = s.gather(pending, o.PlugIn, seed, number)
 	if err := s.condition(o, seed, number); err != nil {
 		return nil, err

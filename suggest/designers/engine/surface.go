@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -38,10 +40,12 @@ type surface struct {
 	columns   []int                    // first column of each parameter in an encoded point
 	dim       int                      // of an encoded point
 
-	checkpoint int  // index of the checkpoint parameter, if runs are valued whole, or -1
-	axis       int  // the only known objective, if runs are valued by trajectory, or -1
-	perEpoch   bool // the cost of a run grows with the checkpoint parameter, which is therefore chosen
-	seeking    bool // a configuration that meets the constraints: none is known or expected to
+	checkpoint int      // index of the checkpoint parameter, if runs are valued whole, or -1
+	axis       int      // the only known objective, if runs are valued by trajectory, or -1
+	runCost    *relaxed // the logarithm of a known cost of runs, or nil
+
+	perEpoch bool // the cost of a run grows with the checkpoint parameter, which is therefore chosen
+	seeking  bool // a configuration that meets the constraints: none is known or expected to
 }
 
 // site is a place at which a surface is evaluated: a configuration whose numerical
@@ -501,6 +505,14 @@ func (v *evaluator) logCost(at site, grad []float64) float64 {
 			}
 		}
 		return mean
+	case suggest.CostKnown:
+		if grad == nil {
+			return v.runCost.value(at.point, at.unit, nil)
+		}
+		slopes := make([]float64, len(grad))
+		cost := v.runCost.value(at.point, at.unit, slopes)
+		floats.Sub(grad, slopes)
+		return cost
 	default:
 		return 0
 	}

@@ -119,6 +119,11 @@ func TestSurfaceGradient(t *testing.T) {
 			p.Cost = suggest.CostCheckpoint
 			return p, h, Options{FinalOnly: true}
 		},
+		"known cost": func() (*suggest.Problem, *suggest.History, Options) {
+			p, h := withEpochs()
+			p.Cost, p.RunCost = suggest.CostKnown, func(q space.Point) float64 { return q[0] * q[0] * q[1] }
+			return p, h, Options{}
+		},
 		"trajectory of modelled objectives": func() (*suggest.Problem, *suggest.History, Options) {
 			p, h := withEpochs()
 			return p, h, Options{ModelKnown: true}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -9,6 +10,19 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
 )
+
+// typicalRuns returns for how many runs of a typical configuration the training budget lasts, -1 if
+// unknown.
+func typicalRuns(s *dparetov1.PrivateModeOdometers) int64 {
+	if !(s.GetTypicalCost() > 0) {
+		return -1
+	}
+	runs := 0.0
+	for _, spent := range s.GetShardCosts() {
+		runs += math.Floor((s.GetTrainBudget() - spent) / s.GetTypicalCost())
+	}
+	return int64(math.Min(runs, math.MaxInt32))
+}
 
 // publicationLines returns what publishing the results of a study guarantees, what of it is
 // spent, its assumptions, and what it does not cover: pairs of a field and its text, none
@@ -45,6 +59,9 @@ func publicationLines(p *dparetov1.Publication) [][2]string {
 		}
 		add("spent", "training records: %s of %s %s%s, so far %s",
 			show.NumberUp(most), show.Number(s.GetTrainBudget()), unit, where, guaranteeText(train))
+		if runs := typicalRuns(s); runs >= 0 {
+			add("left", "training records: about %d more runs of a typical configuration", runs)
+		}
 	}
 	for _, a := range p.GetAssumptions() {
 		add("provided that", "%s", a)

@@ -136,7 +136,7 @@ class ExportedRandomStopping(_message.Message):
     def __init__(self, trials: _Optional[int] = ..., order: _Optional[float] = ..., divergence: _Optional[float] = ..., second_order: _Optional[float] = ..., second_divergence: _Optional[float] = ..., delta: _Optional[float] = ...) -> None: ...
 
 class ExportedPrivateMode(_message.Message):
-    __slots__ = ("order", "train_budget", "shard_costs", "least_cost", "max_values", "noise_standard_deviation", "values", "reserved_values", "started_trials", "exhausted", "max_hand_outs")
+    __slots__ = ("order", "train_budget", "shard_costs", "least_cost", "max_values", "noise_standard_deviation", "values", "reserved_values", "started_trials", "exhausted", "max_hand_outs", "typical_cost")
     ORDER_FIELD_NUMBER: _ClassVar[int]
     TRAIN_BUDGET_FIELD_NUMBER: _ClassVar[int]
     SHARD_COSTS_FIELD_NUMBER: _ClassVar[int]
@@ -148,6 +148,7 @@ class ExportedPrivateMode(_message.Message):
     STARTED_TRIALS_FIELD_NUMBER: _ClassVar[int]
     EXHAUSTED_FIELD_NUMBER: _ClassVar[int]
     MAX_HAND_OUTS_FIELD_NUMBER: _ClassVar[int]
+    TYPICAL_COST_FIELD_NUMBER: _ClassVar[int]
     order: float
     train_budget: float
     shard_costs: _containers.RepeatedScalarFieldContainer[float]
@@ -159,7 +160,8 @@ class ExportedPrivateMode(_message.Message):
     started_trials: int
     exhausted: bool
     max_hand_outs: int
-    def __init__(self, order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., least_cost: _Optional[float] = ..., max_values: _Optional[int] = ..., noise_standard_deviation: _Optional[float] = ..., values: _Optional[int] = ..., reserved_values: _Optional[int] = ..., started_trials: _Optional[int] = ..., exhausted: bool = ..., max_hand_outs: _Optional[int] = ...) -> None: ...
+    typical_cost: float
+    def __init__(self, order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., least_cost: _Optional[float] = ..., max_values: _Optional[int] = ..., noise_standard_deviation: _Optional[float] = ..., values: _Optional[int] = ..., reserved_values: _Optional[int] = ..., started_trials: _Optional[int] = ..., exhausted: bool = ..., max_hand_outs: _Optional[int] = ..., typical_cost: _Optional[float] = ...) -> None: ...
 
 class ExportedStagnation(_message.Message):
     __slots__ = ("trials", "hypervolume", "front")

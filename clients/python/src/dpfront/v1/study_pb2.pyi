@@ -310,7 +310,7 @@ class Publication(_message.Message):
     def __init__(self, train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., assumptions: _Optional[_Iterable[str]] = ..., not_covered: _Optional[_Iterable[str]] = ..., noise_standard_deviation: _Optional[float] = ..., spent: _Optional[_Union[PrivateModeOdometers, _Mapping]] = ...) -> None: ...
 
 class PrivateModeOdometers(_message.Message):
-    __slots__ = ("values", "max_values", "test", "train", "order", "train_budget", "shard_costs")
+    __slots__ = ("values", "max_values", "test", "train", "order", "train_budget", "shard_costs", "typical_cost")
     VALUES_FIELD_NUMBER: _ClassVar[int]
     MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
     TEST_FIELD_NUMBER: _ClassVar[int]
@@ -318,6 +318,7 @@ class PrivateModeOdometers(_message.Message):
     ORDER_FIELD_NUMBER: _ClassVar[int]
     TRAIN_BUDGET_FIELD_NUMBER: _ClassVar[int]
     SHARD_COSTS_FIELD_NUMBER: _ClassVar[int]
+    TYPICAL_COST_FIELD_NUMBER: _ClassVar[int]
     values: int
     max_values: int
     test: _privacy_pb2.PrivacyGuarantee
@@ -325,4 +326,5 @@ class PrivateModeOdometers(_message.Message):
     order: float
     train_budget: float
     shard_costs: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, values: _Optional[int] = ..., max_values: _Optional[int] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ...) -> None: ...
+    typical_cost: float
+    def __init__(self, values: _Optional[int] = ..., max_values: _Optional[int] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., typical_cost: _Optional[float] = ...) -> None: ...
