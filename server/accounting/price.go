@@ -92,8 +92,8 @@ func (r *oneRun) part() privacy.Part {
 
 // runOf compiles and evaluates the mechanism of one run.
 func runOf(path string, environment *expression.Environment, variables map[string]any, spec *dparetov1.PrivacySpec) (*oneRun, error) {
-	if spec.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED || spec.GetConversion() != dparetov1.Conversion_CONVERSION_UNSPECIFIED {
-		return nil, invalid.Field(path+".accountant", "must be unset, with conversion: every way is accounted as tightly as possible")
+	if a := spec.GetAccountant(); a != dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED && a != dparetov1.Accountant_ACCOUNTANT_TIGHTEST {
+		return nil, invalid.Field(path+".accountant", "must be unset or ACCOUNTANT_TIGHTEST: every way is accounted as tightly as possible, is %v", a)
 	}
 	if spec.GetRepeatedSelection() != nil {
 		return nil, invalid.Field(path+".repeated_selection", "must be one run: the search itself is the repeated selection")

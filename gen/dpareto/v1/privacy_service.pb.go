@@ -593,8 +593,8 @@ func (x *TradeoffPoint) GetTruePositiveRate() float64 {
 type PriceSearchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. One run: what its training costs the training records. Its expressions may use the
-	// parameters below. Its delta, in (0, 1), and its adjacency hold for all ways; accountant and
-	// conversion must be unset.
+	// parameters below. Its delta, in (0, 1), and its adjacency hold for all ways; accountant
+	// must be unset or ACCOUNTANT_TIGHTEST.
 	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Values of the variables in the expressions of privacy and final_run.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
