@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/dpareto/dpareto/privacy"
 )
@@ -102,15 +103,19 @@ func (s *Search) Validate() error {
 	if s.Budget != 0 {
 		errs = append(errs, checkPositive("budget", s.Budget))
 	}
-	if len(s.Portfolios) > MaxPortfolios {
-		errs = append(errs, privacy.FieldErrorf("portfolios", "must hold at most %d sizes, holds %d", MaxPortfolios, len(s.Portfolios)))
+	return errors.Join(append(errs, s.validatePortfolios())...)
+}
+
+func (s *Search) validatePortfolios() error {
+	if n := len(s.Portfolios); n > MaxPortfolios {
+		return privacy.FieldErrorf("portfolios", "must hold at most %d sizes, holds %d", MaxPortfolios, n)
 	}
-	for _, k := range s.Portfolios {
-		if k < 2 || k > MaxPortfolio {
-			errs = append(errs, privacy.FieldErrorf("portfolios", "must hold sizes in [2, %d], holds %d", MaxPortfolio, k))
+	for i, k := range s.Portfolios {
+		if k < 2 || k > MaxPortfolio || slices.Contains(s.Portfolios[:i], k) {
+			return privacy.FieldErrorf("portfolios", "must hold different sizes in [2, %d], holds %d", MaxPortfolio, s.Portfolios)
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func (s *Subset) validate(run privacy.Part) error {

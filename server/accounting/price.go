@@ -95,7 +95,7 @@ func runOf(path string, environment *expression.Environment, variables map[strin
 	if a := spec.GetAccountant(); a != dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED && a != dparetov1.Accountant_ACCOUNTANT_TIGHTEST {
 		return nil, invalid.Field(path+".accountant", "must be unset or ACCOUNTANT_TIGHTEST: every way is accounted as tightly as possible, is %v", a)
 	}
-	if spec.GetRepeatedSelection() != nil {
+	if _, selection := spec.GetMechanism().(*dparetov1.PrivacySpec_RepeatedSelection); selection {
 		return nil, invalid.Field(path+".repeated_selection", "must be one run: the search itself is the repeated selection")
 	}
 	var fields invalid.Fields

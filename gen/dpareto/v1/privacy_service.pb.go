@@ -614,7 +614,7 @@ type PriceSearchRequest struct {
 	MostRuns int64 `protobuf:"varint,6,opt,name=most_runs,json=mostRuns,proto3" json:"most_runs,omitempty"`
 	// ε for which the number of runs that each way affords is found; positive. Default: none.
 	Budget float64 `protobuf:"fixed64,7,opt,name=budget,proto3" json:"budget,omitempty"`
-	// Sizes of groups of runs that are released together, each at least 2; at most 8. Default: 2, 4
+	// Sizes of groups of runs that are released together, at least 2 and different; at most 8. Default: 2, 4
 	// and 8.
 	Portfolios []int64 `protobuf:"varint,8,rep,packed,name=portfolios,proto3" json:"portfolios,omitempty"`
 	// Share of the records, in (0, 1], that a search sees before a final run on all. For dp_sgd with
