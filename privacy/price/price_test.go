@@ -134,16 +134,16 @@ func TestDistribution(t *testing.T) {
 	if got, want := poisson["best curve of K, Poisson"].Training.Epsilon, geometric["best of K, Poisson"].Training.Epsilon; got != want {
 		t.Errorf("Poisson: the curve costs %g, the best model %g", got, want)
 	}
-	s.Poisson, s.Eta, s.MostRuns = false, 0.5, 12
+	s.Poisson, s.Eta, s.MaxRuns = false, 0.5, 12
 	half := prices(t, s)
 	least, most := geometric["best of K, logarithmic"].Training.Epsilon, geometric["best of K, geometric"].Training.Epsilon
 	if got := half["best of K, η = 0.5"].Training.Epsilon; !(got > least && got < most) {
 		t.Errorf("η = 0.5: ε = %g, want between %g and %g", got, least, most)
 	}
-	if w := half["best of K, η = 0.5, capped"]; w.MostRuns != 12 || !(w.MeanRuns < 10) {
-		t.Errorf("%g runs on average, %d at most", w.MeanRuns, w.MostRuns)
+	if w := half["best of K, η = 0.5, capped"]; w.MaxRuns != 12 || !(w.MeanRuns < 10) {
+		t.Errorf("%g runs on average, %d at most", w.MeanRuns, w.MaxRuns)
 	}
-	s.Runs, s.MostRuns = 3, 0
+	s.Runs, s.MaxRuns = 3, 0
 	if _, ok := prices(t, s)["best portfolio of 4, η = 0.5"]; ok {
 		t.Error("a portfolio of 4 of 3 runs")
 	}
@@ -176,7 +176,7 @@ func TestBudget(t *testing.T) {
 			continue
 		}
 		runs := *w.RunsForBudget
-		limit := int64(price.MaxRuns)
+		limit := int64(price.MaxMeanRuns)
 		if name == "best of K, geometric, capped" {
 			limit = privacy.MaxMostRuns / 4
 		}
@@ -198,7 +198,7 @@ func TestValidate(t *testing.T) {
 		"delta":             func(s *price.Search) { s.Delta = 0 },
 		"runs":              func(s *price.Search) { s.Runs = 0 },
 		"eta":               func(s *price.Search) { s.Eta = -0.99 },
-		"most_runs":         func(s *price.Search) { s.MostRuns = 31 },
+		"max_runs":          func(s *price.Search) { s.MaxRuns = 31 },
 		"budget":            func(s *price.Search) { s.Budget = math.Inf(1) },
 		"portfolios":        func(s *price.Search) { s.Portfolios = []int64{2, 1} },
 		"subset_share":      func(s *price.Search) { s.Subset.Share = 1.5 },

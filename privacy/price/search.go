@@ -11,8 +11,8 @@ import (
 
 // Bounds of a [Search].
 const (
-	// MaxRuns is the largest number of runs, also of those that a budget is said to afford.
-	MaxRuns = 1_000_000
+	// MaxMeanRuns is the largest number of runs, also of those that a budget is said to afford.
+	MaxMeanRuns = 1_000_000
 	// MaxPortfolios is the largest number of sizes of portfolios.
 	MaxPortfolios = 8
 	// MaxPortfolio is the largest number of runs in a portfolio.
@@ -27,15 +27,15 @@ type Search struct {
 	Run privacy.Part
 	// Delta is the δ of all guarantees, in (0, 1).
 	Delta float64
-	// Runs is the number of runs, the mean where it is random, in [1, MaxRuns].
+	// Runs is the number of runs, the mean where it is random, in [1, MaxMeanRuns].
 	Runs int64
 	// Poisson takes the Poisson distribution for the ways that can have any distribution of the
 	// number of runs, and not the truncated negative binomial distribution of the shape Eta > −1.
 	Poisson bool
 	Eta     float64
-	// MostRuns is the largest number of runs of the way that has a hard cap, in [Runs,
+	// MaxRuns is the largest number of runs of the way that has a hard cap, in [Runs,
 	// privacy.MaxMostRuns], or 0 for 4 times as many as its mean without the cap.
-	MostRuns int64
+	MaxRuns int64
 	// Budget is the ε for which the number of runs of each way is found, positive, or 0.
 	Budget float64
 	// Portfolios are the numbers of runs of the groups that are released together, each in [2,
@@ -74,7 +74,7 @@ type Test struct {
 	Checkpoints int64
 }
 
-// Validate reports the fields "delta", "runs", "eta", "most_runs", "budget", "portfolios",
+// Validate reports the fields "delta", "runs", "eta", "max_runs", "budget", "portfolios",
 // "subset_share", "subset_batch_size", "final_run", "test_records", "test_noise", "test_epsilon" and
 // "checkpoints", and what the run's own validation says.
 func (s *Search) Validate() error {
@@ -85,19 +85,19 @@ func (s *Search) Validate() error {
 	if !(s.Delta > 0 && s.Delta < 1) {
 		errs = append(errs, privacy.FieldErrorf("delta", "must be in (0, 1), is %g", s.Delta))
 	}
-	if s.Runs < 1 || s.Runs > MaxRuns {
-		errs = append(errs, privacy.FieldErrorf("runs", "must be in [1, %d], is %d", MaxRuns, s.Runs))
+	if s.Runs < 1 || s.Runs > MaxMeanRuns {
+		errs = append(errs, privacy.FieldErrorf("runs", "must be in [1, %d], is %d", MaxMeanRuns, s.Runs))
 	}
 	if !s.Poisson {
-		if _, err := privacy.SelectionGamma(s.Eta, MaxRuns); err != nil {
-			errs = append(errs, privacy.FieldErrorf("eta", "must be above -1 and finite, and let the mean be %d, is %g", MaxRuns, s.Eta))
+		if _, err := privacy.SelectionGamma(s.Eta, MaxMeanRuns); err != nil {
+			errs = append(errs, privacy.FieldErrorf("eta", "must be above -1 and finite, and let the mean be %d, is %g", MaxMeanRuns, s.Eta))
 		}
 	}
-	if s.MostRuns != 0 {
+	if s.MaxRuns != 0 {
 		if s.Poisson {
-			errs = append(errs, privacy.FieldErrorf("most_runs", "must be unset for the Poisson distribution, is %d", s.MostRuns))
-		} else if s.MostRuns < s.Runs || s.MostRuns > privacy.MaxMostRuns {
-			errs = append(errs, privacy.FieldErrorf("most_runs", "must be in [%d, %d], the runs and the largest cap, is %d", s.Runs, privacy.MaxMostRuns, s.MostRuns))
+			errs = append(errs, privacy.FieldErrorf("max_runs", "must be unset for the Poisson distribution, is %d", s.MaxRuns))
+		} else if s.MaxRuns < s.Runs || s.MaxRuns > privacy.MaxMostRuns {
+			errs = append(errs, privacy.FieldErrorf("max_runs", "must be in [%d, %d], the runs and the largest cap, is %d", s.Runs, privacy.MaxMostRuns, s.MaxRuns))
 		}
 	}
 	if s.Budget != 0 {
@@ -186,8 +186,8 @@ type Way struct {
 	TestNoise float64
 	// MeanRuns is the number of trainings on average.
 	MeanRuns float64
-	// MostRuns is the number of trainings at most, 0 without a bound.
-	MostRuns int64
+	// MaxRuns is the number of trainings at most, 0 without a bound.
+	MaxRuns int64
 	// RunsForBudget is how many runs the budget affords, to 2 % from below and with three digits at
 	// most; nil without a budget, for a single run, and where it takes too long to find.
 	RunsForBudget *int64
@@ -226,7 +226,7 @@ func (s *Search) Prices(work *privacy.Work) ([]Way, error) {
 // price returns what a number of runs costs in a way.
 func (s *Search) price(work *privacy.Work, w way, runs int64) (p Way, err error) {
 	p = Way{Name: w.name, Released: w.released, Adaptive: w.adaptive}
-	p.MeanRuns, p.MostRuns = w.count(runs)
+	p.MeanRuns, p.MaxRuns = w.count(runs)
 	if p.Training, err = w.training(work, runs); err != nil {
 		return Way{}, err
 	}

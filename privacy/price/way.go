@@ -75,7 +75,7 @@ func (s *Search) ways() []way {
 // way is the way to release something of as many runs as there are, with the number known.
 func (s *Search) way(name, released string, r release) way {
 	return way{
-		name: name, released: released, least: 1, most: MaxRuns, test: r,
+		name: name, released: released, least: 1, most: MaxMeanRuns, test: r,
 		count: func(runs int64) (float64, int64) { return float64(runs), runs },
 		training: func(work *privacy.Work, runs int64) (privacy.Guarantee, error) {
 			of, err := r(runs)
@@ -218,8 +218,8 @@ const capFactor = 4
 // capped is the best of a number of runs given that it is at most a cap.
 func (s *Search) capped(l law) way {
 	most := func(runs int64) int64 {
-		if s.MostRuns > 0 {
-			return s.MostRuns
+		if s.MaxRuns > 0 {
+			return s.MaxRuns
 		}
 		return capFactor * runs
 	}
@@ -228,8 +228,8 @@ func (s *Search) capped(l law) way {
 		return func(run privacy.Part) privacy.Mechanism { return best(privacy.Composition{run}) }, err
 	})
 	w.least, w.most = 2, privacy.MaxMostRuns/capFactor
-	if s.MostRuns > 0 {
-		w.most = s.MostRuns
+	if s.MaxRuns > 0 {
+		w.most = s.MaxRuns
 	}
 	w.count = func(runs int64) (float64, int64) {
 		best, err := l.capped(float64(runs), most(runs))

@@ -57,7 +57,7 @@ func searchOf(req *dparetov1.PriceSearchRequest) (*price.Search, *oneRun, error)
 		return nil, nil, err
 	}
 	search := &price.Search{
-		Run: run.part(), Delta: req.GetPrivacy().GetDelta(), Runs: req.GetRuns(), Eta: defaultEta, MostRuns: req.GetMostRuns(),
+		Run: run.part(), Delta: req.GetPrivacy().GetDelta(), Runs: req.GetRuns(), Eta: defaultEta, MaxRuns: req.GetMaxRuns(),
 		Budget: req.GetBudget(), Portfolios: req.GetPortfolios(),
 	}
 	switch d := req.GetDistribution().(type) {
@@ -199,8 +199,8 @@ func priceMessage(search *price.Search, run *oneRun, w price.Way) *dparetov1.Sea
 		Way: w.Name, Released: w.Released, Adaptive: w.Adaptive, MeanRuns: w.MeanRuns, RunsForBudget: w.RunsForBudget,
 		Training: run.function.message(w.Training, run.release),
 	}
-	if w.MostRuns > 0 {
-		message.MostRuns = &w.MostRuns
+	if w.MaxRuns > 0 {
+		message.MaxRuns = &w.MaxRuns
 	}
 	if search.Test != nil {
 		message.Test = run.function.message(w.Test, release{datasetSize: search.Test.Records})

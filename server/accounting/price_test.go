@@ -54,7 +54,7 @@ func TestPriceSearch(t *testing.T) {
 		want := ways[i]
 		if got.GetWay() != want.Name || got.GetReleased() != want.Released || got.GetAdaptive() != want.Adaptive ||
 			got.GetTraining().GetEpsilon() != want.Training.Epsilon || got.GetTest().GetEpsilon() != want.Test.Epsilon ||
-			got.GetTestNoise() != want.TestNoise || got.GetMeanRuns() != want.MeanRuns || got.GetMostRuns() != want.MostRuns {
+			got.GetTestNoise() != want.TestNoise || got.GetMeanRuns() != want.MeanRuns || got.GetMaxRuns() != want.MaxRuns {
 			t.Errorf("%v, want %+v", got, want)
 		}
 		for _, g := range []*dparetov1.PrivacyGuarantee{got.GetTraining(), got.GetTest()} {
@@ -111,7 +111,7 @@ func TestPriceSearchErrors(t *testing.T) {
 		"eta": func(r *dparetov1.PriceSearchRequest) {
 			r.Distribution = &dparetov1.PriceSearchRequest_Eta{Eta: math.NaN()}
 		},
-		"most_runs":    func(r *dparetov1.PriceSearchRequest) { r.MostRuns = 1 },
+		"max_runs":     func(r *dparetov1.PriceSearchRequest) { r.MaxRuns = 1 },
 		"portfolios":   func(r *dparetov1.PriceSearchRequest) { r.Portfolios = make([]int64, price.MaxPortfolios+1) },
 		"subset_share": func(r *dparetov1.PriceSearchRequest) { r.Privacy.Mechanism, r.SubsetBatchSize = gaussian, 5 },
 		"final_run": func(r *dparetov1.PriceSearchRequest) {

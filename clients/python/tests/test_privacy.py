@@ -182,7 +182,7 @@ def test_price_search(client: Client) -> None:
     assert found["all shown, adaptive, Gaussian filter"].runs_for_budget == 9
     assert found["all shown, adaptive, Gaussian filter"].adaptive
     capped = found["best of K, geometric, capped"]
-    assert capped.most_runs == 128
+    assert capped.max_runs == 128
     assert capped.mean_runs < 32
     assert "the search" in str(capped.training)
     with pytest.raises(KeyError, match="best of luck"):
@@ -203,7 +203,7 @@ def test_price_search_in_other_ways(client: Client) -> None:
         run,
         runs=32,
         distribution=0.5,
-        most_runs=64,
+        max_runs=64,
         portfolios=[3],
         subset_share=0.2,
         subset_batch_size=128,
@@ -213,7 +213,7 @@ def test_price_search_in_other_ways(client: Client) -> None:
     )
     ways = [x.way for x in found.ways]
     assert "best portfolio of 3, η = 0.5" in ways
-    assert found["best of K, η = 0.5, capped"].most_runs == 64
+    assert found["best of K, η = 0.5, capped"].max_runs == 64
     assert 0 < found.ways[-1].training.epsilon < found["one run, no search"].training.epsilon
     assert all(x.test is not None and 0.999 < x.test.epsilon <= 1 for x in found.ways)
     assert "capped" not in str(client.price_search(run, runs=32, distribution="poisson"))
@@ -221,8 +221,8 @@ def test_price_search_in_other_ways(client: Client) -> None:
         client.price_search(run, runs=32, distribution="uniform")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="only one"):
         client.price_search(run, runs=32, test_records=9, test_noise=1, test_epsilon=1)
-    with pytest.raises(dpfront.InvalidArgument, match="most_runs"):
-        client.price_search(run, runs=32, most_runs=31)
+    with pytest.raises(dpfront.InvalidArgument, match="max_runs"):
+        client.price_search(run, runs=32, max_runs=31)
 
 
 @pytest.mark.parametrize("backend", ["matplotlib", "plotly"])

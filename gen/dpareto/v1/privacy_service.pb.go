@@ -611,11 +611,11 @@ type PriceSearchRequest struct {
 	Distribution isPriceSearchRequest_Distribution `protobuf_oneof:"distribution"`
 	// Hard cap of the number of runs, in [runs, 16,384], for the way that has one: a larger number is
 	// drawn again. Unset for the Poisson distribution. Default: 4 times runs.
-	MostRuns int64 `protobuf:"varint,6,opt,name=most_runs,json=mostRuns,proto3" json:"most_runs,omitempty"`
+	MaxRuns int64 `protobuf:"varint,6,opt,name=max_runs,json=maxRuns,proto3" json:"max_runs,omitempty"`
 	// ε for which the number of runs that each way affords is found; positive. Default: none.
 	Budget float64 `protobuf:"fixed64,7,opt,name=budget,proto3" json:"budget,omitempty"`
-	// Sizes of groups of runs that are released together, at least 2 and different; at most 8. Default: 2, 4
-	// and 8.
+	// Sizes of groups of runs that are released together: at most 8 different ones, each in [2, 1,000].
+	// Default: 2, 4 and 8.
 	Portfolios []int64 `protobuf:"varint,8,rep,packed,name=portfolios,proto3" json:"portfolios,omitempty"`
 	// Share of the records, in (0, 1], that a search sees before a final run on all. For dp_sgd with
 	// SAMPLING_FIXED_SIZE. Default: 0.1.
@@ -717,9 +717,9 @@ func (x *PriceSearchRequest) GetPoisson() *PoissonDistribution {
 	return nil
 }
 
-func (x *PriceSearchRequest) GetMostRuns() int64 {
+func (x *PriceSearchRequest) GetMaxRuns() int64 {
 	if x != nil {
-		return x.MostRuns
+		return x.MaxRuns
 	}
 	return 0
 }
@@ -903,7 +903,7 @@ type SearchPrice struct {
 	// Number of trainings on average.
 	MeanRuns float64 `protobuf:"fixed64,7,opt,name=mean_runs,json=meanRuns,proto3" json:"mean_runs,omitempty"`
 	// Number of trainings at most. Absent where it has no bound.
-	MostRuns *int64 `protobuf:"varint,8,opt,name=most_runs,json=mostRuns,proto3,oneof" json:"most_runs,omitempty"`
+	MaxRuns *int64 `protobuf:"varint,8,opt,name=max_runs,json=maxRuns,proto3,oneof" json:"max_runs,omitempty"`
 	// How many runs the budget affords: up to 1,000,000, and rounded down by at most 2 %. Absent
 	// without a budget, for a single run, and where it takes too long to find.
 	RunsForBudget *int64 `protobuf:"varint,9,opt,name=runs_for_budget,json=runsForBudget,proto3,oneof" json:"runs_for_budget,omitempty"`
@@ -990,9 +990,9 @@ func (x *SearchPrice) GetMeanRuns() float64 {
 	return 0
 }
 
-func (x *SearchPrice) GetMostRuns() int64 {
-	if x != nil && x.MostRuns != nil {
-		return *x.MostRuns
+func (x *SearchPrice) GetMaxRuns() int64 {
+	if x != nil && x.MaxRuns != nil {
+		return *x.MaxRuns
 	}
 	return 0
 }
@@ -1655,7 +1655,7 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\rexact_profile\x18\x03 \x01(\bR\fexactProfile\"m\n" +
 	"\rTradeoffPoint\x12.\n" +
 	"\x13false_positive_rate\x18\x01 \x01(\x01R\x11falsePositiveRate\x12,\n" +
-	"\x12true_positive_rate\x18\x02 \x01(\x01R\x10truePositiveRate\"\xcb\x05\n" +
+	"\x12true_positive_rate\x18\x02 \x01(\x01R\x10truePositiveRate\"\xc9\x05\n" +
 	"\x12PriceSearchRequest\x121\n" +
 	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12N\n" +
 	"\n" +
@@ -1663,8 +1663,8 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"parameters\x12\x12\n" +
 	"\x04runs\x18\x03 \x01(\x03R\x04runs\x12\x12\n" +
 	"\x03eta\x18\x04 \x01(\x01H\x00R\x03eta\x12;\n" +
-	"\apoisson\x18\x05 \x01(\v2\x1f.dpareto.v1.PoissonDistributionH\x00R\apoisson\x12\x1b\n" +
-	"\tmost_runs\x18\x06 \x01(\x03R\bmostRuns\x12\x16\n" +
+	"\apoisson\x18\x05 \x01(\v2\x1f.dpareto.v1.PoissonDistributionH\x00R\apoisson\x12\x19\n" +
+	"\bmax_runs\x18\x06 \x01(\x03R\amaxRuns\x12\x16\n" +
 	"\x06budget\x18\a \x01(\x01R\x06budget\x12\x1e\n" +
 	"\n" +
 	"portfolios\x18\b \x03(\x03R\n" +
@@ -1684,7 +1684,7 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\fdistributionB\x06\n" +
 	"\x04test\"B\n" +
 	"\x13PriceSearchResponse\x12+\n" +
-	"\x04ways\x18\x01 \x03(\v2\x17.dpareto.v1.SearchPriceR\x04ways\"\x84\x03\n" +
+	"\x04ways\x18\x01 \x03(\v2\x17.dpareto.v1.SearchPriceR\x04ways\"\x81\x03\n" +
 	"\vSearchPrice\x12\x10\n" +
 	"\x03way\x18\x01 \x01(\tR\x03way\x12\x1a\n" +
 	"\breleased\x18\x02 \x01(\tR\breleased\x12\x1a\n" +
@@ -1693,12 +1693,11 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\x04test\x18\x05 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x12\"\n" +
 	"\n" +
 	"test_noise\x18\x06 \x01(\x01H\x00R\ttestNoise\x88\x01\x01\x12\x1b\n" +
-	"\tmean_runs\x18\a \x01(\x01R\bmeanRuns\x12 \n" +
-	"\tmost_runs\x18\b \x01(\x03H\x01R\bmostRuns\x88\x01\x01\x12+\n" +
+	"\tmean_runs\x18\a \x01(\x01R\bmeanRuns\x12\x1e\n" +
+	"\bmax_runs\x18\b \x01(\x03H\x01R\amaxRuns\x88\x01\x01\x12+\n" +
 	"\x0fruns_for_budget\x18\t \x01(\x03H\x02R\rrunsForBudget\x88\x01\x01B\r\n" +
-	"\v_test_noiseB\f\n" +
-	"\n" +
-	"_most_runsB\x12\n" +
+	"\v_test_noiseB\v\n" +
+	"\t_max_runsB\x12\n" +
 	"\x10_runs_for_budget\"[\n" +
 	"\x17GetPrivacyLedgerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +

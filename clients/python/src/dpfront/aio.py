@@ -219,7 +219,7 @@ class AsyncClient:
         *,
         runs: int,
         distribution: p.CountDistribution = "geometric",
-        most_runs: int | None = None,
+        max_runs: int | None = None,
         budget: float | None = None,
         portfolios: Sequence[int] = (2, 4, 8),
         subset_share: float | None = None,
@@ -237,7 +237,7 @@ class AsyncClient:
             privacy: One run, of the same cost as all others.
             runs: Number of runs, the mean where it is random.
             distribution: Distribution of the number of runs, where a way can take any.
-            most_runs: Hard cap of the number of runs, for the way with one; by default 4 times
+            max_runs: Hard cap of the number of runs, for the way with one; by default 4 times
                 ``runs``.
             budget: ε for which to find how many runs each way affords.
             portfolios: Numbers of runs that are released together.
@@ -263,7 +263,7 @@ class AsyncClient:
                 test_epsilon=test_epsilon,
                 numbers={
                     "runs": runs,
-                    "most_runs": most_runs,
+                    "max_runs": max_runs,
                     "budget": budget,
                     "portfolios": portfolios,
                     "subset_share": subset_share,

@@ -192,7 +192,7 @@ class SearchPrice:
     """Standard deviation of the noise on every score."""
     mean_runs: float
     """Number of trainings on average."""
-    most_runs: int | None
+    max_runs: int | None
     """Number of trainings at most; None without a bound."""
     runs_for_budget: int | None
     """How many runs the budget affords, up to a million and rounded down by 2 % at most."""
@@ -203,7 +203,7 @@ class SearchPrice:
             "way": self.way,
             "released": self.released,
             "mean_runs": self.mean_runs,
-            "most_runs": self.most_runs,
+            "max_runs": self.max_runs,
             "epsilon": self.training.epsilon,
             "epsilon_lower": self.training.epsilon_lower,
             "test_epsilon": None if self.test is None else self.test.epsilon,

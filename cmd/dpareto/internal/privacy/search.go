@@ -34,7 +34,7 @@ the noise on every score that gives this ε.
 
   all shown       every model and score; with a filter, configurations may depend on earlier results
   best of K       the best of a secret random number K of runs, drawn from a distribution with the mean
-                  --runs; capped: drawn again while it exceeds --most-runs. The best run may be released
+                  --runs; capped: drawn again while it exceeds --max-runs. The best run may be released
                   with all its checkpoints and their scores: the search must then compare whole
                   learning curves
   portfolio of k  the best of K groups of k runs, all of whose runs are released
@@ -64,7 +64,7 @@ the noise on every score that gives this ε.
 	}
 	flags := cmd.Flags()
 	flags.Int64Var(&f.request.Runs, "runs", 32, "number of runs of the search, the mean where it is random")
-	flags.Int64Var(&f.request.MostRuns, "most-runs", 0, "hard cap of the number of runs, where there is one (default 4 times --runs)")
+	flags.Int64Var(&f.request.MaxRuns, "max-runs", 0, "hard cap of the number of runs, where there is one (default 4 times --runs)")
 	flags.Float64Var(&f.request.Budget, "budget", 0, "ε for which to print how many runs each way affords")
 	flags.Int64SliceVar(&f.request.Portfolios, "portfolios", []int64{2, 4, 8}, "numbers of runs that are released together, with commas between them")
 	flags.Float64Var(&f.request.SubsetShare, "subset-share", 0, "share of the records to search on before a final run on all (default 0.1)")
@@ -83,7 +83,7 @@ the noise on every score that gives this ε.
 // fill completes the request, and returns the name of the mechanism.
 func (f *searchFlags) fill(changed func(string) bool) (name string, err error) {
 	for flag, zero := range map[string]bool{ // which would stand for the default
-		"most-runs": f.request.MostRuns == 0, "budget": f.request.Budget == 0, "portfolios": len(f.request.Portfolios) == 0,
+		"max-runs": f.request.MaxRuns == 0, "budget": f.request.Budget == 0, "portfolios": len(f.request.Portfolios) == 0,
 		"subset-share": f.request.SubsetShare == 0, "subset-batch-size": f.request.SubsetBatchSize == 0,
 		"test-records": f.request.TestRecords == 0, "checkpoints": f.request.Checkpoints == 0,
 	} {

@@ -45,7 +45,7 @@ func (p SearchPrices) Report(format output.Format) *output.Report {
 func (p SearchPrices) table(format output.Format) *output.Table {
 	withTest, withBudget := p.Request.GetTestRecords() > 0, p.Request.GetBudget() > 0
 	forPrograms := format == output.JSON || format == output.CSV
-	t := &output.Table{Columns: []string{"way", "released", "mean_runs", "most_runs", epsilonColumn, "epsilon_lower"}}
+	t := &output.Table{Columns: []string{"way", "released", "mean_runs", "max_runs", epsilonColumn, "epsilon_lower"}}
 	if withTest {
 		t.Columns = append(t.Columns, "test_epsilon", "test_noise")
 	}
@@ -58,7 +58,7 @@ func (p SearchPrices) table(format output.Format) *output.Table {
 	}
 	for _, w := range p.Response.GetWays() {
 		g := w.GetTraining()
-		row := []any{w.GetWay(), w.GetReleased(), whole(w.GetMeanRuns()), optional(w.MostRuns), output.Bound(g.GetEpsilon()), nil}
+		row := []any{w.GetWay(), w.GetReleased(), whole(w.GetMeanRuns()), optional(w.MaxRuns), output.Bound(g.GetEpsilon()), nil}
 		if g.EpsilonLower != nil {
 			row[len(row)-1] = output.LowerBound(g.GetEpsilonLower())
 		}

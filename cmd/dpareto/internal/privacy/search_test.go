@@ -42,7 +42,7 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	r := report(t, "privacy search --runs 32"+exampleRun)
-	if most := r.value(t, "ways", "way", "best of K, geometric, capped", "most_runs"); most != 128.0 {
+	if most := r.value(t, "ways", "way", "best of K, geometric, capped", "max_runs"); most != 128.0 {
 		t.Errorf("at most %v runs", most)
 	}
 	for _, assumption := range []string{"number of candidates", "filter admits every run", "subset is drawn uniformly", "fresh batch"} {
@@ -62,8 +62,8 @@ func TestSearch(t *testing.T) {
 // TestSearchOfOtherShape: flags that are not the defaults, and the test records.
 func TestSearchOfOtherShape(t *testing.T) {
 	const run = "privacy search --runs 8 --mechanism gaussian --sensitivity 1 --standard-deviation 10 --adjacency replace-one --delta 1e-6"
-	r := report(t, run+" --distribution 0.5 --most-runs 10 --portfolios 3,5 --test-records 16281 --test-noise 0.005 --checkpoints 10")
-	if got := r.value(t, "ways", "way", "best of K, η = 0.5, capped", "most_runs"); got != 10.0 {
+	r := report(t, run+" --distribution 0.5 --max-runs 10 --portfolios 3,5 --test-records 16281 --test-noise 0.005 --checkpoints 10")
+	if got := r.value(t, "ways", "way", "best of K, η = 0.5, capped", "max_runs"); got != 10.0 {
 		t.Errorf("at most %v runs", got)
 	}
 	curve := r.value(t, "ways", "way", "best curve of K, η = 0.5", "test_epsilon").(float64)
@@ -145,7 +145,7 @@ func TestSearchUsage(t *testing.T) {
 	for more, want := range map[string]string{
 		" --runs 0": "--runs", " --budget 0": "--budget", " --subset-share 2": "--subset-share", " --subset-batch-size 4000": "--subset-batch-size",
 		" --delta 0": "--delta", " --delta 2": "--delta", " --noise-multiplier -1": "--noise-multiplier", " --mechanism repeated-selection": "one run",
-		" --mean-runs 3": "unknown flag", " --most-runs 31": "--most-runs", " --distribution poisson --most-runs 64": "--most-runs", " --distribution -1": "--distribution",
+		" --mean-runs 3": "unknown flag", " --max-runs 31": "--max-runs", " --distribution poisson --max-runs 64": "--max-runs", " --distribution -1": "--distribution",
 		" --portfolios 1": "--portfolios", " --test-records 5": "--test-noise", " --test-records 5 --test-noise 1 --test-epsilon 1": "together", " --test-noise 1": "--test-records",
 		" --final-run mechanism=laplace": "--final-run: sensitivity", " --final-run mechanism=laplace,count=2": "count", " --checkpoints 0": "--checkpoints",
 		" --final-run mechanism=dp-sgd,sampling=fixed-size,dataset-size=5,batch-size=1,noise-multiplier=1,epochs=1": "--final-run",

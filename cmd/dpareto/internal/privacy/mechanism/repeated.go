@@ -52,6 +52,11 @@ func (f *Flags) Repeated() (*Repeated, error) {
 	if r.MeanRuns, err = strconv.ParseFloat(v[flagMeanRuns], 64); err != nil {
 		return nil, fmt.Errorf("--mean-runs: %w", err)
 	}
-	r.Eta, r.Poisson, err = f.Distribution()
-	return r, err
+	if r.Poisson = v[flagDistribution] == poisson; r.Poisson {
+		return r, nil
+	}
+	if r.Eta, err = strconv.ParseFloat(shape(v[flagDistribution]), 64); err != nil {
+		return nil, fmt.Errorf("--distribution: %w", err)
+	}
+	return r, nil
 }

@@ -33,7 +33,7 @@ func (f *Flags) Distribution() (eta float64, isPoisson bool, err error) {
 		return 0, true, nil
 	}
 	if eta, err = strconv.ParseFloat(shape(name), 64); err != nil {
-		err = fmt.Errorf("--distribution: %w", err)
+		err = fmt.Errorf("--distribution must be geometric, logarithmic, poisson or a number, is %s", name)
 	}
 	return eta, false, err
 }
