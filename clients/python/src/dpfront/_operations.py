@@ -921,12 +921,12 @@ def price_search(
     if distribution == "poisson":
         request.poisson.SetInParent()
     elif isinstance(distribution, str):
-        shapes = {"geometric": 1.0, "logarithmic": 0.0}
-        if distribution not in shapes:
+        if distribution not in ("geometric", "logarithmic"):
             raise ValueError(
                 f"distribution: must be geometric, logarithmic, poisson or η, is {distribution!r}"
             )
-        request.eta = shapes[distribution]
+        if distribution == "logarithmic":  # the geometric one is the server's default
+            request.eta = 0.0
     else:
         request.eta = distribution
     if final_run is not None:

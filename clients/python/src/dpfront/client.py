@@ -308,7 +308,7 @@ class Client:
         distribution: p.CountDistribution = "geometric",
         max_runs: int | None = None,
         budget: float | None = None,
-        portfolios: Sequence[int] = (2, 4, 8),
+        portfolios: Sequence[int] = (),
         subset_share: float | None = None,
         subset_batch_size: int | None = None,
         final_run: p.Mechanism | None = None,
@@ -327,7 +327,7 @@ class Client:
             max_runs: Hard cap of the number of runs, for the way with one; by default 4 times
                 ``runs``.
             budget: ε for which to find how many runs each way affords.
-            portfolios: Numbers of runs that are released together.
+            portfolios: Numbers of runs that are released together; by default 2, 4 and 8.
             subset_share: Share of the records to search on before one run on all, for lots of a
                 fixed size; by default a tenth.
             subset_batch_size: Records per lot on the subset; by default as large a share.
