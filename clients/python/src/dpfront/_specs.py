@@ -361,7 +361,7 @@ def privacy_spec(x: p.Privacy | privacy_pb2.PrivacySpec) -> privacy_pb2.PrivacyS
     """Returns the message of a mechanism with its guarantee."""
     if isinstance(x, privacy_pb2.PrivacySpec):
         return x
-    out = _mechanism(x.mechanism)
+    out = mechanism(x.mechanism)
     out.delta = x.delta
     out.adjacency = convert.enum_value(privacy_pb2.Adjacency, x.adjacency, "adjacency")
     out.accountant = convert.enum_value(privacy_pb2.Accountant, x.accountant, "accountant")
@@ -370,7 +370,7 @@ def privacy_spec(x: p.Privacy | privacy_pb2.PrivacySpec) -> privacy_pb2.PrivacyS
     return out
 
 
-def _mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
+def mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
     """Returns a spec with the mechanism alone. Fields have the same names as in the message."""
     if type(x) not in _MECHANISM_FIELDS:
         raise TypeError(f"{type(x).__name__} is not a mechanism")
@@ -387,14 +387,14 @@ def _mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
             setattr(out, f.name, expression(value, f.name))
     if isinstance(x, p.RepeatedSelection):
         _one_distribution(x)
-        out.base.CopyFrom(_mechanism(x.base))
+        out.base.CopyFrom(mechanism(x.base))
         for name in _FLAGS:
             if getattr(x, name):
                 getattr(out, name).SetInParent()
     elif isinstance(x, p.Composition):
         for part in x.parts:
             out.parts.add(
-                mechanism=_mechanism(part.mechanism), count=expression(part.count, "count")
+                mechanism=mechanism(part.mechanism), count=expression(part.count, "count")
             )
     return spec
 

@@ -19,6 +19,7 @@ __all__ = [
     "Composition",
     "Convention",
     "Conversion",
+    "CountDistribution",
     "DpSgd",
     "Expression",
     "Gaussian",
@@ -52,6 +53,9 @@ Accountant = Literal[
     "tightest", "exact", "pld", "rdp", "gdp", "pure", "pure_advanced", "pure_optimal", "location"
 ]
 """How ε is computed; "tightest" takes the one with the smallest bound."""
+CountDistribution = Literal["geometric", "logarithmic", "poisson"] | float
+"""Distribution of the number of runs of a search: a name, or η of the truncated negative binomial
+distribution."""
 
 
 @dataclass(frozen=True)

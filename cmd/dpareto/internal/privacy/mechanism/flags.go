@@ -456,6 +456,9 @@ func Flag(path string) string {
 			prefix = fmt.Sprintf("--part %d: ", i+1)
 		}
 	}
+	if strings.HasPrefix(path, "final_run.") {
+		prefix = "--final-run: "
+	}
 	field := path[strings.LastIndexByte(path, '.')+1:]
 	if name, ok := flagNames[field]; ok {
 		field = name
