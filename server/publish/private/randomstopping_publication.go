@@ -2,6 +2,7 @@ package private
 
 import (
 	"fmt"
+	"math"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -30,9 +31,12 @@ func SearchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparet
 		},
 	}
 	statePublicSize(p, function.PublicSize())
+	if compiled.ReleasesCurve() {
+		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
+	}
 	if n := asked.GetTestSetSize(); n > 0 {
 		var sigma float64
-		if sigma, g, err = searchNoise(compiled.SearchDistribution(), n, asked.GetTestEpsilon(), delta); err != nil {
+		if sigma, g, err = searchNoise(compiled.SearchDistribution(), n, compiled.CandidateValues(), asked.GetTestEpsilon(), delta); err != nil {
 			return nil, err
 		}
 		p.NoiseStandardDeviation = sigma
@@ -40,7 +44,7 @@ func SearchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparet
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("%s is an average over %d test records, and runs learn nothing else about them", asked.GetMetric(), n),
 			"no person is in both the training and the test set; then the larger ε holds for everyone")
 	} else {
-		p.NotCovered = append(p.NotCovered, "the test records: the score of the best trial is released without noise")
+		p.NotCovered = append(p.NotCovered, "the test records: the values of the best candidate are released without noise")
 	}
 	return p, nil
 }
@@ -58,10 +62,10 @@ func searchGuarantee(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparet
 	return m
 }
 
-// searchNoise returns the smallest standard deviation of Gaussian noise in a score, an average over
-// n records, such that the best of a random number of scores costs each record at most epsilon. It
-// also returns that guarantee.
-func searchNoise(dist privacy.SearchDistribution, n int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
+// searchNoise returns the smallest standard deviation of Gaussian noise in values, averages over n
+// records, such that the best of a random number of candidates with so many values costs each record
+// at most epsilon. It also returns that guarantee.
+func searchNoise(dist privacy.SearchDistribution, n, values int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
 	gamma := 0.0
 	if !dist.Poisson {
 		var err error
@@ -69,10 +73,10 @@ func searchNoise(dist privacy.SearchDistribution, n int64, epsilon, delta float6
 			return 0, privacy.Guarantee{}, err
 		}
 	}
-	// In units of 1/n. Rounding noise to a grid adds less than 2^-39 of the deviation to the
-	// sensitivity, and less than 1e-20 to δ; the slack in ε covers both.
+	// In units of 1/n, by which a record changes each value at most. Rounding noise to a grid adds less
+	// than 2^-39 of the deviation to the sensitivity, and less than 1e-20 to δ; the slack in ε covers both.
 	family := func(sigma float64) privacy.Mechanism {
-		base := privacy.Gaussian{Sensitivity: 1 + 0x1p-39*sigma, StandardDeviation: sigma, Neighbours: privacy.ReplaceOne}
+		base := privacy.Gaussian{Sensitivity: math.Sqrt(float64(values)) * (1 + 0x1p-39*sigma), StandardDeviation: sigma, Neighbours: privacy.ReplaceOne}
 		if dist.Poisson {
 			return privacy.PoissonSelection{Base: base, Steps: 1, Mean: dist.Mean}
 		}
