@@ -72,7 +72,12 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     if spec.random_stopping is not None:
         fields = _shallow(spec.random_stopping)
         eta = fields.pop("eta")
+        release = fields.pop("release")
         stopping = study_pb2.RandomStoppingSpec(**fields)
+        if release is not None:
+            stopping.release = convert.enum_value(
+                study_pb2.RandomStoppingRelease, release, "release"
+            )
         if eta is None:
             stopping.poisson.SetInParent()
         else:
