@@ -32,7 +32,7 @@ func curveSpec(portfolio int32) *dparetov1.StudySpec {
 	s.RandomStopping = &dparetov1.RandomStoppingSpec{
 		MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "error",
 		TestSetSize: curveRecords, TestEpsilon: 1,
-		Release: dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE, CurvePoints: 5, Portfolio: portfolio, Listed: 30,
+		Release: dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE, CurvePoints: 5, Portfolio: portfolio, Listed: 6,
 	}
 	return withLedgers(s)
 }
