@@ -408,7 +408,6 @@ func (f *fixture) releaseBest(study string) (*dparetov1.Release, error) {
 func (f *fixture) withTrials(id string, s *dparetov1.StudySpec, trials int64) string {
 	f.t.Helper()
 	study := f.create(id, s)
-	f.awaitPrepared(study)
 	records := f.export(study)
 	records[0].GetStudy().GetRandomStopping().Trials = trials
 	if _, err := f.studies.DeleteStudy(f.t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
@@ -418,14 +417,6 @@ func (f *fixture) withTrials(id string, s *dparetov1.StudySpec, trials int64) st
 		f.t.Fatal(err)
 	}
 	return study
-}
-
-// awaitPrepared waits until a study hands out trials.
-func (f *fixture) awaitPrepared(study string) {
-	f.t.Helper()
-	for f.study(study).GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 // The best trial is released when all are complete, and at every call the same: its
