@@ -79,9 +79,9 @@ func (m FixedSizeGaussian) lossPairs() []lossPair {
 }
 
 // lowerPairs: where all vectors but one are equal and of full norm, and that one
-// is their opposite, the output is (1−q)Q + qP against Q.
+// is their opposite, the outputs are (1−q)Q + qP and Q.
 func (m FixedSizeGaussian) lowerPairs() []lossPair {
-	return poissonPairs(m.rate(), m.NoiseMultiplier)[:1]
+	return poissonPairs(m.rate(), m.NoiseMultiplier)
 }
 
 func (m FixedSizeGaussian) rate() float64 { return float64(m.BatchSize) / float64(m.DatasetSize) }
