@@ -22,7 +22,7 @@ import "math"
 func (p mixturePair) logQuadratureError(n *lossNodes, c, floor float64) float64 {
 	total := math.Inf(-1)
 	for i, s := range n.spans {
-		total = logAddExp(total, p.logPanelError(s, c))
+		total = logAddExp(total, p.logPanelError(s, c, floor))
 		if i+1 < len(n.spans) && n.spans[i+1].sign == s.sign {
 			continue
 		}
@@ -38,14 +38,16 @@ func (p mixturePair) logQuadratureError(n *lossNodes, c, floor float64) float64 
 // panelSpan is a panel of a branch of a pair, with losses of a sign.
 type panelSpan struct{ lo, hi, sign float64 }
 
-// logPanelError bounds the error on a panel.
-func (p mixturePair) logPanelError(s panelSpan, c float64) float64 {
+// logPanelError bounds the error on a panel, by the first ellipse that gives less than floor or else by the best one.
+func (p mixturePair) logPanelError(s panelSpan, c, floor float64) float64 {
 	half, mid := 0.5*(s.hi-s.lo), 0.5*(s.lo+s.hi)
 	least := math.Inf(1)
-	for _, rho := range [...]float64{2, 3, 4.5, 6} {
+	for _, rho := range [...]float64{4.5, 6, 3, 2} {
 		a, b := 0.5*half*(rho+1/rho), 0.5*half*(rho-1/rho)
 		e := math.Log(half*64/15) - (2*float64(len16)-2)*math.Log(rho) - math.Log1p(-1/(rho*rho)) + p.logLargest(mid-a, mid+a, b, s.sign, c)
-		least = math.Min(least, e)
+		if least = math.Min(least, e); least <= floor {
+			break
+		}
 	}
 	return least
 }
