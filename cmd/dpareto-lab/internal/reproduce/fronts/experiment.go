@@ -88,6 +88,8 @@ func (e *Experiment) Validate() error {
 		return fmt.Errorf("--workers must be at least 1, is %d", e.Workers)
 	case e.Quick && e.WholeMNIST:
 		return errors.New("--quick and --whole-mnist cannot be used together")
+	case e.WholeMNIST && e.Store == "":
+		return errors.New("--whole-mnist takes hundreds of hours: --store must name a file that keeps what was run")
 	default:
 		return nil
 	}

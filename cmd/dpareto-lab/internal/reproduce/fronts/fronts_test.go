@@ -126,7 +126,8 @@ func TestValidate(t *testing.T) {
 		"no part": {Seeds: 1},
 		"seeds":   {Parts: Parts()},
 		"workers": {Parts: Parts(), Seeds: 1, Workers: -1},
-		"both":    {Parts: Parts(), Seeds: 1, Quick: true, WholeMNIST: true},
+		"both":    {Parts: Parts(), Seeds: 1, Quick: true, WholeMNIST: true, Store: "store.db"},
+		"hours":   {Parts: Parts(), Seeds: 1, WholeMNIST: true}, // without a store
 	} {
 		if e.Validate() == nil {
 			t.Errorf("%s: accepted", name)
