@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,6 +98,11 @@ func TestRun(t *testing.T) {
 		files, err := result.Draw(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, file := range files { // what costs nothing is in every picture of fronts
+			if svg, err := os.ReadFile(file); err != nil || !strings.Contains(string(svg), "majority, ε = 0") {
+				t.Errorf("%s shows no majority class, %v", file, err)
+			}
 		}
 		if len(parts) == len(Parts()) && len(files) != 4 {
 			t.Errorf("figures %q, want 4", files)
