@@ -119,11 +119,11 @@ func TestReproduceWithoutData(t *testing.T) {
 		t.Setenv(variable, "") // no folder for downloads: they fail
 	}
 	for line, sections := range map[string]int{
-		"fast-estimation --draws 1":                      0,
+		"fast-estimation --draws 1":                      3,
 		"propose-test --adult --runs 2":                  4,
-		"dp-bayesian-optimization":                       0,
+		"dp-bayesian-optimization":                       2,
 		"private-front --trials 1 --output json":         0,
-		"fast-estimation --dataset adult --plot figures": 0,
+		"fast-estimation --dataset adult --plot figures": 3,
 	} {
 		t.Chdir(t.TempDir())
 		r := report(t, line)
