@@ -60,6 +60,29 @@ func TestIntervalCovers(t *testing.T) {
 	}
 }
 
+// Random sampling and grids on Adult have the learning rates of Table 4, the optimiser the ones of the published code.
+func TestLearningRates(t *testing.T) {
+	e := &Experiment{Seeds: 1}
+	for _, tt := range []struct {
+		series      series
+		least, most float64
+	}{
+		{e.modelled(adultSGD, methodDPareto)[0], 5e-4, 5e-2},
+		{e.modelled(adultSVM, methodDefault)[0], 5e-4, 5e-2},
+		{e.random(adultSGD), 1e-3, 1e-1},
+		{e.grids(adultSGD)[1], 1e-3, 1e-1},
+		{e.random(mnistMLP2), 1e-3, 0.5},
+	} {
+		file, err := tt.series.file()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := parameter(file.Study.GetSpec(), "learning_rate").GetDoubleDomain(); d.GetMin() != tt.least || d.GetMax() != tt.most {
+			t.Errorf("%s: learning rates in [%g, %g], want [%g, %g]", tt.series.studyID(), d.GetMin(), d.GetMax(), tt.least, tt.most)
+		}
+	}
+}
+
 func TestDominated(t *testing.T) {
 	front := []outcome{{epsilon: 1, mean: 0.3}, {epsilon: 2, mean: 0.2}, {epsilon: 3, mean: 0.25}, {epsilon: 20, mean: 0.1}}
 	by := []outcome{{epsilon: 1, mean: 0.3}, {epsilon: 2.5, mean: 0.1}}
