@@ -38,7 +38,7 @@ func (r *results) noises() (output.Section, error) {
 				return output.Section{}, err
 			}
 			t.Rows = append(t.Rows, []any{
-				epsilon, "Algorithm 1", deviation, scales.ChoiceSensitivity * deviation, output.Bound(bayesopt.WorstCase(epsilon, scales.ChoiceSensitivity*deviation, 1)),
+				epsilon, algorithm1, deviation, scales.ChoiceSensitivity * deviation, output.Bound(bayesopt.WorstCase(epsilon, scales.ChoiceSensitivity*deviation, 1)),
 				scales.LaplaceScale * deviation, output.Bound(1 / (scales.LaplaceScale * deviation)), candidate.Bound * deviation, value.Bound * deviation,
 			})
 		}

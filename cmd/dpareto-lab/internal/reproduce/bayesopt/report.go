@@ -30,8 +30,11 @@ const (
 	noiseOfChoice = 0.1 // σ of Algorithm 1
 )
 
-// bestUtility is what some methods release.
-const bestUtility = "best utility"
+// Cells of tables: a method, and what some methods release.
+const (
+	algorithm1  = "Algorithm 1"
+	bestUtility = "best utility"
+)
 
 // epsilons are the values of ε of the comparison.
 var epsilons = []float64{0.1, 1}
@@ -159,8 +162,8 @@ func (r *results) comparison() (output.Section, error) {
 		random := best - mean
 		t.Rows = append(t.Rows,
 			[]any{"permute-and-flip", epsilon, 0.0, "candidate", nil, flipped, random, "false"},
-			[]any{"Algorithm 1", epsilon, delta, "candidate", nil, chosen, random, strconv.FormatBool(chosen > 0.5*random)},
-			[]any{"Algorithm 1", epsilon, delta, bestUtility, scales.LaplaceScale * deviation, nil, nil, strconv.FormatBool(scales.LaplaceScale > 1)},
+			[]any{algorithm1, epsilon, delta, "candidate", nil, chosen, random, strconv.FormatBool(chosen > 0.5*random)},
+			[]any{algorithm1, epsilon, delta, bestUtility, scales.LaplaceScale * deviation, nil, nil, strconv.FormatBool(scales.LaplaceScale > 1)},
 			[]any{"Laplace on the best of fixed candidates", epsilon, 0.0, bestUtility, 1 / (float64(m) * epsilon), nil, nil, "false"})
 		if r.experiment.Linear {
 			ridge := r.algorithm3(epsilon)
