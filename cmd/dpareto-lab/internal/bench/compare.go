@@ -18,14 +18,38 @@ import (
 // are shown its end.
 var learnsFromCheckpoints = []string{engine.Name, engine.NameEHVI, engine.NameEHVIExact}
 
-// suffixFinal is the end of a method's name where a designer is shown the ends of runs only though it
-// learns from checkpoints.
-const suffixFinal = "_final"
+// Ends of the names of methods that show a designer of these something else: the ends of runs only, or
+// that a run costs its epochs.
+const (
+	suffixFinal  = "_final"
+	suffixEpochs = "_epochs"
+)
+
+// method is how a designer takes part in a comparison.
+type method struct {
+	designer    string
+	checkpoints bool // every epoch is shown
+	epochCost   bool
+}
+
+// parseMethod returns the method of a name, or false if there is none.
+func parseMethod(name string) (method, bool) {
+	if _, ok := designers.ByName(name, designers.Options{}); ok {
+		return method{designer: name, checkpoints: slices.Contains(learnsFromCheckpoints, name)}, true
+	}
+	base, final := strings.CutSuffix(name, suffixFinal)
+	base, epochCost := strings.CutSuffix(base, suffixEpochs)
+	if final == epochCost || !slices.Contains(learnsFromCheckpoints, base) {
+		return method{}, false
+	}
+	return method{designer: base, checkpoints: !final, epochCost: epochCost}, true
+}
 
 // CompareOptions say how designers are compared on a surface.
 type CompareOptions struct {
 	// Methods are names of [designers.Names], or of those that learn from checkpoints with the suffix
-	// "_final", which shows them the ends of runs only.
+	// "_final", which shows them the ends of runs only, or "_epochs", which tells them that a run costs
+	// its epochs.
 	Methods []string
 	// Seeds is the number of seeds: 1, 2, ..., Seeds.
 	Seeds int
@@ -33,17 +57,14 @@ type CompareOptions struct {
 	Budget int
 	// Initial is the number of initial points that all methods share. 0 means that each has its own.
 	Initial int
-	// EpochCost tells designers that a run costs its epochs.
-	EpochCost bool
 }
 
 // Validate returns an error for options that are invalid.
 func (o *CompareOptions) Validate() error {
 	for _, name := range o.Methods {
-		base, final := strings.CutSuffix(name, suffixFinal)
-		if _, ok := designers.ByName(base, designers.Options{}); !ok || final && !slices.Contains(learnsFromCheckpoints, base) {
-			return fmt.Errorf("--designer must be some of %s, or %s with %s, is %q",
-				strings.Join(designers.Names(), ", "), strings.Join(learnsFromCheckpoints, ", "), suffixFinal, name)
+		if _, ok := parseMethod(name); !ok {
+			return fmt.Errorf("--designer must be some of %s, or %s with %s or %s, is %q", strings.Join(designers.Names(), ", "),
+				strings.Join(learnsFromCheckpoints, ", "), suffixFinal, suffixEpochs, name)
 		}
 	}
 	switch {
@@ -57,16 +78,17 @@ func (o *CompareOptions) Validate() error {
 	return nil
 }
 
-// Compare runs the studies that are not among the records and gives each to keep, seed by seed. It
-// fails if an option is invalid, a designer fails, or keep does.
+// Compare runs the studies that are not among the surface's own records, or have fewer runs there, and
+// gives each to keep, seed by seed. It fails if an option is invalid, a designer fails, or keep does.
 func Compare(ctx context.Context, s *Surface, o CompareOptions, records []*Record, keep func(*Record) error) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
 	for seed := uint64(1); seed <= uint64(o.Seeds); seed++ {
 		for _, name := range o.Methods {
-			wanted := &Record{Surface: s.model.Surface.Name, Variant: s.Variant, Method: name, Seed: seed}
-			if slices.ContainsFunc(records, wanted.same) {
+			if slices.ContainsFunc(records, func(r *Record) bool {
+				return r.Method == name && r.Seed == seed && len(r.Epochs) >= o.Budget
+			}) {
 				continue
 			}
 			r, err := s.study(ctx, o, name, seed)
@@ -83,11 +105,13 @@ func Compare(ctx context.Context, s *Surface, o CompareOptions, records []*Recor
 
 // study runs one study.
 func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed uint64) (*Record, error) {
+	m, ok := parseMethod(name)
+	if !ok {
+		return nil, errors.New("is unknown")
+	}
 	c := newCourse(s, seed)
-	designer := strings.TrimSuffix(name, suffixFinal)
-	checkpoints := slices.Contains(learnsFromCheckpoints, name)
-	shown := s.seen(checkpoints)
-	if o.EpochCost && checkpoints {
+	shown := s.seen(m.checkpoints)
+	if m.epochCost {
 		shown.Cost = suggest.CostCheckpoint
 	}
 	work := &study{
@@ -96,7 +120,7 @@ func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed
 			Start: func() Evaluator {
 				return func(_ context.Context, q space.Point, _ uint64) ([]suggest.Evaluation, error) {
 					evaluations := c.run(q)
-					if !checkpoints {
+					if !m.checkpoints {
 						evaluations = evaluations[len(evaluations)-1:]
 					}
 					return evaluations, nil
@@ -104,7 +128,7 @@ func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed
 			},
 		},
 		options:  Options{Budget: o.Budget, Initial: o.Initial, OwnInitial: o.Initial == 0, Batch: 1},
-		designer: designer, seed: seed, done: func() {},
+		designer: m.designer, seed: seed, done: func() {},
 	}
 	if err := work.run(ctx); err != nil {
 		return nil, err
@@ -112,7 +136,7 @@ func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed
 	if c.runs() == 0 {
 		return nil, errors.New("suggested nothing")
 	}
-	r, err := c.record(ctx, name)
+	r, err := c.record(ctx, name, o.Initial)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -25,6 +26,8 @@ type Record struct {
 
 	Method string `json:"method"`
 	Seed   uint64 `json:"seed"`
+	// Initial is the number of shared points at the beginning, 0 if the method chose its own.
+	Initial int `json:"initial"`
 	// Epochs are the epochs trained in all after 1, 2, ... runs.
 	Epochs []float64 `json:"epochs"`
 	// Reported and Observed are hypervolumes after 1, 2, ... runs of exact values: of the states on the
@@ -37,17 +40,12 @@ type Record struct {
 	StandIns int `json:"stand_ins,omitempty"`
 }
 
-// same reports whether two records are of the same study.
-func (r *Record) same(other *Record) bool {
-	return r.Surface == other.Surface && r.Variant == other.Variant && r.Method == other.Method && r.Seed == other.Seed
-}
-
 // record measures the study of a method. All measurements count, also of the epochs that the method did
 // not ask for.
-func (c *course) record(ctx context.Context, method string) (*Record, error) {
+func (c *course) record(ctx context.Context, method string, initial int) (*Record, error) {
 	s := c.surface
 	r := &Record{
-		Surface: s.model.Surface.Name, Table: s.digest, Variant: s.Variant, Method: method, Seed: c.seed,
+		Surface: s.model.Surface.Name, Table: s.digest, Variant: s.Variant, Method: method, Seed: c.seed, Initial: initial,
 		Epochs: c.trained[1:], Reported: make([]float64, c.runs()), Observed: make([]float64, c.runs()),
 	}
 	p := *s.problem
@@ -144,17 +142,24 @@ func ReadRecords(path string) ([]*Record, error) {
 	return records, lines.Err()
 }
 
-// Own returns the records of the surface's variant. It returns an error if one is of another table.
-func (s *Surface) Own(records []*Record) ([]*Record, error) {
+// Own returns the records of the surface's variant with a number of shared points: of a method's study
+// that is there repeatedly the longest. It returns an error if one is of another table.
+func (s *Surface) Own(records []*Record, initial int) ([]*Record, error) {
 	var own []*Record
 	for _, r := range records {
-		if r.Surface != s.model.Surface.Name || r.Variant != s.Variant {
+		if r.Surface != s.model.Surface.Name || r.Variant != s.Variant || r.Initial != initial {
 			continue
 		}
 		if r.Table != s.digest {
 			return nil, fmt.Errorf("%s, seed %d: the record is of another table of %s, %s", r.Method, r.Seed, r.Surface, r.Table)
 		}
-		own = append(own, r)
+		i := slices.IndexFunc(own, func(o *Record) bool { return o.Method == r.Method && o.Seed == r.Seed })
+		switch {
+		case i < 0:
+			own = append(own, r)
+		case len(own[i].Epochs) < len(r.Epochs):
+			own[i] = r
+		}
 	}
 	return own, nil
 }

@@ -21,7 +21,7 @@ func Report(records []*Record, budgets []int, best float64) *output.Table {
 	t := &output.Table{Columns: []string{
 		"surface", "variant", "method", "budget", "seeds",
 		"reported_mean", "reported_sd", "observed_mean", "log10_missing_mean", "log10_missing_sd",
-		"runs_to_99_median", "epochs_to_99_median", "epochs_mean", "seconds_per_suggestion",
+		"runs_to_99_median", "epochs_to_99_median", "epochs_mean", "seconds_per_suggestion", "stand_ins",
 	}}
 	groups := make(map[string][]*Record)
 	for _, r := range records {
@@ -69,10 +69,14 @@ func reportRow(group []*Record, budget int, best float64) []any {
 	_, _, untilFound := over(until(func(r *Record, runs int) float64 { return r.Epochs[runs-1] }))
 	epochs, _, _ := over(func(r *Record) float64 { return r.Epochs[budget-1] })
 	seconds, _, _ := over(func(r *Record) float64 { return r.Seconds })
+	standIns := 0
+	for _, r := range group {
+		standIns += r.StandIns
+	}
 	first := group[0]
 	return []any{
 		first.Surface, first.Variant.String(), first.Method, int64(budget), int64(len(group)),
-		reported, reportedSD, observed, missing, missingSD, runs, untilFound, epochs, seconds,
+		reported, reportedSD, observed, missing, missingSD, runs, untilFound, epochs, seconds, int64(standIns),
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *Surface) Serve(ctx context.Context, in io.Reader, out io.Writer) error 
 // surfaceServer is the state of Serve.
 type surfaceServer struct {
 	surface *Surface
-	method  string
+	start   serveStart
 	course  *course
 }
 
@@ -119,7 +119,7 @@ func (s *surfaceServer) answer(ctx context.Context, line []byte) (any, error) {
 	case r.Describe:
 		return s.surface.describe(), nil
 	case r.Start != nil:
-		return s.start(ctx, r.Start)
+		return s.begin(ctx, r.Start)
 	case s.course == nil:
 		return nil, errors.New("the first request must be describe or start")
 	case r.Evaluate != nil:
@@ -132,7 +132,7 @@ func (s *surfaceServer) answer(ctx context.Context, line []byte) (any, error) {
 		if s.course.runs() == 0 {
 			return nil, errors.New("finish: nothing was evaluated")
 		}
-		record, err := s.course.record(ctx, s.method)
+		record, err := s.course.record(ctx, s.start.Method, s.start.Initial)
 		if err != nil {
 			return nil, err
 		}
@@ -143,12 +143,12 @@ func (s *surfaceServer) answer(ctx context.Context, line []byte) (any, error) {
 	}
 }
 
-// start begins a study and answers with its initial points.
-func (s *surfaceServer) start(ctx context.Context, r *serveStart) (any, error) {
+// begin begins a study and answers with its initial points.
+func (s *surfaceServer) begin(ctx context.Context, r *serveStart) (any, error) {
 	if r.Method == "" || r.Initial < 0 {
 		return nil, fmt.Errorf("start: method must be given and initial at least 0, are %q and %d", r.Method, r.Initial)
 	}
-	s.method, s.course = r.Method, newCourse(s.surface, r.Seed)
+	s.start, s.course = *r, newCourse(s.surface, r.Seed)
 	initial := make([]map[string]float64, 0, r.Initial)
 	suggested, err := quasirandom.New().Suggest(ctx, s.surface.problem, new(suggest.History), suggest.Request{Count: r.Initial, Seed: r.Seed, Number: 1})
 	if err != nil {

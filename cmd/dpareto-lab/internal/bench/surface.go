@@ -17,7 +17,7 @@ type Variant struct {
 	// Smooth makes ε smooth in all parameters, see [surface.Surface.Problem].
 	Smooth bool `json:"smooth"`
 	// Reported gives ε as a measurement, which designers have to model, instead of a function.
-	Reported bool `json:"reported"`
+	Reported bool `json:"reported_epsilon"`
 }
 
 // String returns the variant in words.

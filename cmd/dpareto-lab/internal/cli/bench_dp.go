@@ -80,8 +80,8 @@ answers in milliseconds. Prints one row for each method and budget, of medians o
 seeds.
 
 Designers: default, ehvi and ehvi_exact, which are shown every epoch of a run, or with the
-suffix _final its end; and the others of dpareto-lab bench engine, which are shown its end.
-The front is always of all epochs: those that a method did not ask for count afterwards.
+suffix _final its end, or with the suffix _epochs that a run costs its epochs; and the others of
+dpareto-lab bench engine, which are shown the end of a run. The front is always of all epochs: those that a method did not ask for count afterwards.
 
   reported        hypervolume of the front that the lab's model of all measurements reports, by
                   the surface's exact values
@@ -89,10 +89,11 @@ The front is always of all epochs: those that a method did not ask for count aft
   log10_missing   logarithm of what the reported front lacks to the best one known
   runs_to_99      number of runs from which on the reported front has 99 % of its hypervolume at
                   the budget, and epochs_to_99 the number of epochs trained until then
+  stand_ins       suggestions that another designer had to make
 
 With --results FILE every study is also appended to the file, a line of JSON each, studies
 that are there are not run again, and the table is of all records of the surface's variant in
-it, also those of other tools (clients/python/benchmarks/dp_surfaces.py).
+it with the same --initial, also of other tools (clients/python/benchmarks/dp_surfaces.py).
 
 Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
 		Example: `  dpareto-lab bench dp --surface adult-logistic-sgd --tables ~/dp-tables --designer default,random
@@ -113,7 +114,6 @@ Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
 	flags.IntVar(&f.Budget, "budget", 30, "number of runs of a study")
 	flags.IntSliceVar(&f.at, "at", nil, "smaller budgets at which fronts are also measured, with commas between them")
 	flags.IntVar(&f.Initial, "initial", 0, "number of quasi-random points that all methods begin with; default: each method's own")
-	flags.BoolVar(&f.EpochCost, "epoch-cost", false, "tell designers that a run costs its epochs instead of counting runs")
 	flags.StringVar(&f.results, "results", "", "file of results to continue and to report")
 	f.format = benchFormat(output.Text)
 	flags.VarP(&f.format, "output", "o", "format of the table: "+output.Names(output.Text, output.JSON, output.CSV)+", "+markdown)
@@ -180,7 +180,7 @@ func (f *dpFlags) records(s *bench.Surface) ([]*bench.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Own(all)
+	return s.Own(all, f.Initial)
 }
 
 func dpServeCommand(env *command.Env) *cobra.Command {

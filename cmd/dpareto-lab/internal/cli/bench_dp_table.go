@@ -69,7 +69,11 @@ func makeTable(ctx context.Context, env *command.Env, f tableFlags) error {
 		if first < 0 {
 			begin, first = time.Now(), done
 		}
-		progress.Set(int64(done), remaining(time.Since(begin), done-first, f.Configurations-done))
+		note := ""
+		if !env.Console.IsTerminal() { // a bar says itself how much is left
+			note = remaining(time.Since(begin), done-first, f.Configurations-done)
+		}
+		progress.Set(int64(done), note)
 	}
 	err = surface.Make(ctx, s, f.MakeOptions)
 	progress.Finish()
