@@ -50,7 +50,8 @@ for line in sys.stdin:
         answer = {
             "surface": surface, "table": "t", "noiseless": "--noiseless" in args,
             "smooth": False, "reported_epsilon": False, "method": start["method"],
-            "seed": start["seed"], "initial": start["initial"], "epochs": [c["epochs"] for c in asked],
+            "seed": start["seed"], "initial": start["initial"],
+            "epochs": [c["epochs"] for c in asked],
             "reported": [1.0] * len(asked), "observed": [1.0] * len(asked),
             "seconds": request["finish"]["seconds"], "asked": asked,
         }

@@ -20,8 +20,8 @@ type Variant struct {
 	Reported bool `json:"reported_epsilon"`
 }
 
-// String returns the variant in words.
-func (v Variant) String() string {
+// Words returns the variant in words.
+func (v Variant) Words() string {
 	words := "noise"
 	if v.Noiseless {
 		words = "no noise"

@@ -252,20 +252,22 @@ func TestReport(t *testing.T) {
 	}
 	table := Report([]*Record{
 		record("b", 1, 0.5, 0.8, 0.9), record("b", 2, 0.9, 0.9, 0.9), record("b", 3, 0, 0, 0), record("a", 1, 0.5, 0.6),
-	}, []int{2, 3}, 1)
+	}, []int{2, 3}, []int{25}, 1)
 	for name, want := range map[string][]any{
-		"method":                 {"a", "b", "b"},
-		"variant":                {"noise", "noise", "noise"},
-		"budget":                 {int64(2), int64(2), int64(3)},
-		"seeds":                  {int64(1), int64(3), int64(3)},
-		"reported_mean":          {0.6, 1.7 / 3, 0.6},
-		"observed_mean":          {0.3, 1.7 / 6, 0.3},
-		"log10_missing_mean":     {math.Log10(0.4), (math.Log10(0.2) - 1) / 3, -2.0 / 3},
-		"runs_to_99_median":      {2.0, 2.0, 3.0},
-		"epochs_to_99_median":    {20.0, 20.0, 30.0},
-		"epochs_mean":            {20.0, 20.0, 30.0},
-		"seconds_per_suggestion": {1.0, 2.0, 2.0},
-		"stand_ins":              {int64(1), int64(6), int64(6)},
+		"method":                 {"a", "b", "b", "b"},
+		"variant":                {"noise", "noise", "noise", "noise"},
+		"budget":                 {int64(2), int64(2), int64(3), int64(25)}, // a has trained 20 epochs only
+		"unit":                   {"runs", "runs", "runs", "epochs"},
+		"seeds":                  {int64(1), int64(3), int64(3), int64(3)},
+		"reported_mean":          {0.6, 1.7 / 3, 0.6, 1.7 / 3},
+		"observed_mean":          {0.3, 1.7 / 6, 0.3, 1.7 / 6},
+		"log10_missing_mean":     {math.Log10(0.4), (math.Log10(0.2) - 1) / 3, -2.0 / 3, (math.Log10(0.2) - 1) / 3},
+		"runs_to_99_median":      {2.0, 2.0, 3.0, 2.0},
+		"epochs_to_99_median":    {20.0, 20.0, 30.0, 20.0},
+		"runs_mean":              {2.0, 2.0, 3.0, 2.0},
+		"epochs_mean":            {20.0, 20.0, 30.0, 20.0},
+		"seconds_per_suggestion": {1.0, 2.0, 2.0, 2.0},
+		"stand_ins":              {int64(1), int64(6), int64(6), int64(6)},
 	} {
 		if diff := cmp.Diff(want, column(t, table, name), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

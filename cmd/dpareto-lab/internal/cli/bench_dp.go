@@ -66,6 +66,7 @@ type dpFlags struct {
 	bench.CompareOptions
 
 	at      []int
+	epochs  []int
 	results string
 	format  benchFormat
 }
@@ -113,6 +114,7 @@ Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
 	flags.IntVar(&f.Seeds, "seeds", 10, "number of seeds: 1, 2, and so on")
 	flags.IntVar(&f.Budget, "budget", 30, "number of runs of a study")
 	flags.IntSliceVar(&f.at, "at", nil, "smaller budgets at which fronts are also measured, with commas between them")
+	flags.IntSliceVar(&f.epochs, "at-epochs", nil, "numbers of trained epochs at which fronts are also measured, with commas between them")
 	flags.IntVar(&f.Initial, "initial", 0, "number of quasi-random points that all methods begin with; default: each method's own")
 	flags.StringVar(&f.results, "results", "", "file of results to continue and to report")
 	f.format = benchFormat(output.Text)
@@ -132,6 +134,11 @@ func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
 	for _, at := range f.at {
 		if at < 1 || at > f.Budget {
 			return command.Usagef("--at must be 1 to %d, the budget, is %d", f.Budget, at)
+		}
+	}
+	for _, at := range f.epochs {
+		if at < 1 {
+			return command.Usagef("--at-epochs must be at least 1, is %d", at)
 		}
 	}
 	s, err := f.open(ctx, env)
@@ -164,7 +171,7 @@ func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
 	env.Sayf("%s: the best front known has the hypervolume %.5g\n", f.name, best)
 	budgets := append(slices.Clone(f.at), f.Budget)
 	slices.Sort(budgets)
-	table := bench.Report(records, slices.Compact(budgets), best)
+	table := bench.Report(records, slices.Compact(budgets), f.epochs, best)
 	if f.format == markdown {
 		return bench.WriteMarkdown(env.Stdout, table)
 	}

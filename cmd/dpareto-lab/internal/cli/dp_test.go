@@ -45,7 +45,7 @@ func TestBenchDP(t *testing.T) {
 	if err != nil || strings.Count(string(content), "\n") != 4 {
 		t.Errorf("results: %v\n%s", err, content)
 	}
-	if stdout, _, code := invoke(t, append(without, "--output", "markdown")...); code != command.ExitOK || !strings.HasPrefix(stdout, "| surface | variant |") {
+	if stdout, _, code := invoke(t, append(without, "--at-epochs", "2", "--output", "markdown")...); code != command.ExitOK || !strings.HasPrefix(stdout, "| surface | variant |") || !strings.Contains(stdout, "| epochs |") {
 		t.Errorf("markdown, exit code %d:\n%s", code, stdout)
 	}
 }
@@ -62,16 +62,17 @@ func TestBenchDPServe(t *testing.T) {
 
 func TestBenchDPUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"dp --designer random":                                              "--surface must be one of adult-logistic-sgd",
-		"dp --surface adult-svm-sgd --designer random":                      "--tables is required",
-		"dp --surface adult-svm-sgd --tables x":                             "--designer is required",
-		"dp --surface adult-svm-sgd --tables x --designer oracle":           `is "oracle"`,
-		"dp --surface adult-svm-sgd --tables x --designer random --at 31":   "--at must be 1 to 30",
-		"dp --surface adult-svm-sgd --tables x --designer random --seeds 0": "--seeds must be at least 1",
-		"dp-serve --surface adult-svm-sgd":                                  "--tables is required",
-		"dp-table --surface adult --tables x":                               "--surface must be one of",
-		"dp-table --surface adult-svm-sgd":                                  "--tables is required",
-		"dp-table --surface adult-svm-sgd --tables x --configurations 0":    "--configurations must be at least 1",
+		"dp --designer random":                                                  "--surface must be one of adult-logistic-sgd",
+		"dp --surface adult-svm-sgd --designer random":                          "--tables is required",
+		"dp --surface adult-svm-sgd --tables x":                                 "--designer is required",
+		"dp --surface adult-svm-sgd --tables x --designer oracle":               `is "oracle"`,
+		"dp --surface adult-svm-sgd --tables x --designer random --at 31":       "--at must be 1 to 30",
+		"dp --surface adult-svm-sgd --tables x --designer random --seeds 0":     "--seeds must be at least 1",
+		"dp --surface adult-svm-sgd --tables x --designer random --at-epochs 0": "--at-epochs must be at least 1",
+		"dp-serve --surface adult-svm-sgd":                                      "--tables is required",
+		"dp-table --surface adult --tables x":                                   "--surface must be one of",
+		"dp-table --surface adult-svm-sgd":                                      "--tables is required",
+		"dp-table --surface adult-svm-sgd --tables x --configurations 0":        "--configurations must be at least 1",
 	} {
 		_, stderr, code := invoke(t, append([]string{"bench"}, strings.Fields(args)...)...)
 		if code != command.ExitUsage || !strings.Contains(stderr, want) {

@@ -14,13 +14,13 @@ import (
 // The search for the best front: first configurations spread evenly, then rounds of changes to those
 // on the front, each change smaller than in the round before.
 const (
-	bestFirst   = 2048
-	bestRounds  = 12
-	bestChanges = 256
+	bestFirst   = 1024
+	bestRounds  = 24
+	bestChanges = 128
 	bestEpochs  = 8   // prefixes of a run that are looked at
 	bestStep    = 0.2 // of the first round, as a share of a parameter's range
-	bestShrink  = 0.75
-	bestMu      = 4 // ε is far beyond the reference: no accountant need be asked
+	bestShrink  = 0.85
+	bestMu      = 2.5 // ε is far beyond the reference: no accountant need be asked
 )
 
 // Best returns the hypervolume of the best front that a search without noise finds on a surface.

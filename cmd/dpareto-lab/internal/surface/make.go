@@ -71,7 +71,7 @@ func Make(ctx context.Context, s *Surface, o MakeOptions) error {
 	if err := s.checkRows(train); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.Folder, 0o755); err != nil {
+	if err := os.MkdirAll(o.Folder, 0o750); err != nil {
 		return err
 	}
 	path := s.path(o.Folder)

@@ -80,27 +80,39 @@ func (s *Surface) bounds() (lower, upper [dimension]float64) {
 var surfaces = []*Surface{
 	{
 		Name: "adult-logistic-sgd", Summary: "logistic regression by DP-SGD on Adult", TrainRows: 32561, TestRows: 16281, ReferenceError: 0.23,
-		optimizer: dpsgd.SGD, settings: trainer.Settings{"split": "uci", "evaluation": "test"}, limits: limits{64, 8, 512},
+		optimizer: dpsgd.SGD,
+		settings:  trainer.Settings{dpsgd.SettingSplit: dataset.SplitUCI, dpsgd.SettingEvaluation: dpsgd.EvaluationTest},
+		limits:    limits{64, 8, 512},
 	},
 	{
 		Name: "adult-svm-sgd", Summary: "Huber's support vector machine by DP-SGD on Adult", TrainRows: 32561, TestRows: 16281, ReferenceError: 0.23,
-		optimizer: dpsgd.SGD, settings: trainer.Settings{"split": "uci", "evaluation": "test", "model": "huber-svm"}, limits: limits{64, 8, 512},
+		optimizer: dpsgd.SGD,
+		settings:  trainer.Settings{dpsgd.SettingSplit: dataset.SplitUCI, dpsgd.SettingEvaluation: dpsgd.EvaluationTest, dpsgd.SettingModel: string(model.HuberSVM)},
+		limits:    limits{64, 8, 512},
 	},
 	{
 		Name: "adult-logistic-adam", Summary: "logistic regression by DP-Adam on Adult", TrainRows: 32561, TestRows: 16281, ReferenceError: 0.23,
-		optimizer: dpsgd.Adam, settings: trainer.Settings{"split": "uci", "evaluation": "test"}, limits: limits{64, 8, 512},
+		optimizer: dpsgd.Adam,
+		settings:  trainer.Settings{dpsgd.SettingSplit: dataset.SplitUCI, dpsgd.SettingEvaluation: dpsgd.EvaluationTest},
+		limits:    limits{64, 8, 512},
 	},
 	{
 		Name: "mnist-softmax-sgd", Summary: "softmax regression by DP-SGD on MNIST", TrainRows: 60000, TestRows: 10000, ReferenceError: 0.5,
-		optimizer: dpsgd.SGD, settings: trainer.Settings{"dataset": "mnist", "evaluation": "test", "model": "softmax-regression"}, limits: limits{16, 32, 1024},
+		optimizer: dpsgd.SGD,
+		settings:  trainer.Settings{dpsgd.SettingDataset: dataset.NameMNIST, dpsgd.SettingEvaluation: dpsgd.EvaluationTest, dpsgd.SettingModel: string(model.SoftmaxRegression)},
+		limits:    limits{16, 32, 1024},
 	},
 	{
 		Name: "breast-cancer-logistic-sgd", Summary: "logistic regression by DP-SGD on breast cancer (diagnostic)", TrainRows: 455, TestRows: 114, ReferenceError: 0.4,
-		optimizer: dpsgd.SGD, settings: trainer.Settings{"dataset": "breast-cancer", "train_rows": "455", "evaluation": "test"}, limits: limits{64, 8, 128},
+		optimizer: dpsgd.SGD,
+		settings:  trainer.Settings{dpsgd.SettingDataset: dataset.NameBreastCancer, dpsgd.SettingTrainRows: "455", dpsgd.SettingEvaluation: dpsgd.EvaluationTest},
+		limits:    limits{64, 8, 128},
 	},
 	{
 		Name: "kddcup99-logistic-sgd", Summary: "logistic regression by DP-SGD on KDD Cup 99", TrainRows: 494021, TestRows: 311029, ReferenceError: 0.19,
-		optimizer: dpsgd.SGD, settings: trainer.Settings{"dataset": "kddcup99", "evaluation": "test"}, limits: limits{8, 64, 4096},
+		optimizer: dpsgd.SGD,
+		settings:  trainer.Settings{dpsgd.SettingDataset: dataset.NameKDDCup99, dpsgd.SettingEvaluation: dpsgd.EvaluationTest},
+		limits:    limits{8, 64, 4096},
 	},
 	{
 		Name: "digits-softmax-sgd", Summary: "softmax regression by DP-SGD on scikit-learn's digits", TrainRows: 1437, TestRows: 360, ReferenceError: 0.5,
