@@ -109,7 +109,7 @@ func TestFilterRemembersCosts(t *testing.T) {
 		return cost(m, steps)
 	}
 	var left []float64
-	for _, steps := range []int64{100, 100, 200, 100} {
+	for _, steps := range []int64{1000, 1000, 2000, 1000} {
 		before := f.Left()
 		if ok, err := f.Spend(FixedSizeGaussian{32561, 256, 4}, steps); err != nil || !ok {
 			t.Fatal(ok, err)

@@ -1253,10 +1253,12 @@ type ExportedPrivateTrial struct {
 	Values int64 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
 	// Number of values that it may still complete with.
 	ReservedValues int64 `protobuf:"varint,3,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
-	// Number of intermediate measurements that the latest attempt was planned to have.
-	Checkpoints   int64 `protobuf:"varint,4,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Number of intermediate measurements that the latest attempt may have.
+	Checkpoints int64 `protobuf:"varint,4,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	// The largest step among those that it has.
+	LastCheckpoint int64 `protobuf:"varint,5,opt,name=last_checkpoint,json=lastCheckpoint,proto3" json:"last_checkpoint,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ExportedPrivateTrial) Reset() {
@@ -1313,6 +1315,13 @@ func (x *ExportedPrivateTrial) GetReservedValues() int64 {
 func (x *ExportedPrivateTrial) GetCheckpoints() int64 {
 	if x != nil {
 		return x.Checkpoints
+	}
+	return 0
+}
+
+func (x *ExportedPrivateTrial) GetLastCheckpoint() int64 {
+	if x != nil {
+		return x.LastCheckpoint
 	}
 	return 0
 }
@@ -1566,12 +1575,13 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"changeTime\x12C\n" +
 	"\fprivate_mode\x18\t \x01(\v2 .dpareto.v1.ExportedPrivateTrialR\vprivateMode\x12%\n" +
 	"\x0estop_requested\x18\n" +
-	" \x01(\bR\rstopRequested\"\xb7\x01\n" +
+	" \x01(\bR\rstopRequested\"\xe0\x01\n" +
 	"\x14ExportedPrivateTrial\x12<\n" +
 	"\acharges\x18\x01 \x03(\v2\".dpareto.v1.ExportedTrainingChargeR\acharges\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
 	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\x12 \n" +
-	"\vcheckpoints\x18\x04 \x01(\x03R\vcheckpoints\"V\n" +
+	"\vcheckpoints\x18\x04 \x01(\x03R\vcheckpoints\x12'\n" +
+	"\x0flast_checkpoint\x18\x05 \x01(\x03R\x0elastCheckpoint\"V\n" +
 	"\x16ExportedTrainingCharge\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x12\n" +
 	"\x04cost\x18\x02 \x01(\x01R\x04cost\x12\x12\n" +

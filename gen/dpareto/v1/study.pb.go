@@ -1392,11 +1392,10 @@ type PrivateModeSpec struct {
 	// two filters, the one that admits more runs of a typical configuration. Must be unset with slots.
 	TrainFilter TrainFilter `protobuf:"varint,9,opt,name=train_filter,json=trainFilter,proto3,enum=dpareto.v1.TrainFilter" json:"train_filter,omitempty"`
 	// Runs that are declared beforehand, in place of a filter. Each hand-out of a trial takes an unused
-	// slot whose run is no easier to recognise a record by, at any ε, than the trial's own must be: the
-	// profile δ(ε) of the trial's runs is at most the slot's. All slots together cost their exact composition, in
-	// whichever order they are used, which must fit train_epsilon. They cost less than a filter where
-	// runs have few steps with little noise; for other runs hardly so. At most 100 kinds and 10^6 slots,
-	// of which every shard has as many.
+	// slot whose run dominates the trial's: δ(ε) of the trial's run is at most δ(ε) of the slot's, for
+	// all ε. All slots together cost their exact composition, in whichever order they are used, which
+	// must fit train_epsilon. That is less than with a filter where runs have few steps with little
+	// noise. At most 100 kinds; every shard has all of the slots.
 	Slots         []*Slot `protobuf:"bytes,10,rep,name=slots,proto3" json:"slots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -761,10 +761,12 @@ type PrivateTrialRecord struct {
 	Values int64 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
 	// Number of values that it may still complete with.
 	ReservedValues int64 `protobuf:"varint,3,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
-	// Number of intermediate measurements that the latest attempt was planned to have.
-	Checkpoints   int64 `protobuf:"varint,4,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Number of intermediate measurements that the latest attempt may have.
+	Checkpoints int64 `protobuf:"varint,4,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	// The largest step among those that it has.
+	LastCheckpoint int64 `protobuf:"varint,5,opt,name=last_checkpoint,json=lastCheckpoint,proto3" json:"last_checkpoint,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PrivateTrialRecord) Reset() {
@@ -821,6 +823,13 @@ func (x *PrivateTrialRecord) GetReservedValues() int64 {
 func (x *PrivateTrialRecord) GetCheckpoints() int64 {
 	if x != nil {
 		return x.Checkpoints
+	}
+	return 0
+}
+
+func (x *PrivateTrialRecord) GetLastCheckpoint() int64 {
+	if x != nil {
+		return x.LastCheckpoint
 	}
 	return 0
 }
@@ -1452,12 +1461,13 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	" \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\x12/\n" +
 	"\x13measurement_records\x18\v \x01(\x05R\x12measurementRecords\x12#\n" +
 	"\rpast_attempts\x18\f \x01(\x05R\fpastAttempts\x12+\n" +
-	"\x11past_measurements\x18\r \x01(\x03R\x10pastMeasurements\"\xb3\x01\n" +
+	"\x11past_measurements\x18\r \x01(\x03R\x10pastMeasurements\"\xdc\x01\n" +
 	"\x12PrivateTrialRecord\x12:\n" +
 	"\acharges\x18\x01 \x03(\v2 .dpareto.store.v1.TrainingChargeR\acharges\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
 	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\x12 \n" +
-	"\vcheckpoints\x18\x04 \x01(\x03R\vcheckpoints\"N\n" +
+	"\vcheckpoints\x18\x04 \x01(\x03R\vcheckpoints\x12'\n" +
+	"\x0flast_checkpoint\x18\x05 \x01(\x03R\x0elastCheckpoint\"N\n" +
 	"\x0eTrainingCharge\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x12\n" +
 	"\x04cost\x18\x02 \x01(\x01R\x04cost\x12\x12\n" +
