@@ -38,6 +38,20 @@ func TestPublicationLines(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
+	slots := &dparetov1.SlotUse{Used: []int64{2, 1}, Slot: &dparetov1.Slot{Count: 3, Parameters: map[string]*dparetov1.Value{
+		"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 4}}, "epochs": {Kind: &dparetov1.Value_IntValue{IntValue: 10}},
+	}}}
+	got = publicationLines(&dparetov1.Publication{Spent: &dparetov1.PrivateModeOdometers{
+		Train: guarantee(2.5), TrainBudget: 3, ShardCosts: []float64{2, 1}, TypicalCost: 1, Slots: []*dparetov1.SlotUse{slots},
+	}})
+	for _, line := range [][2]string{
+		{"spent", "training records: 2 of 3 slots on the shard of 2 that has spent most, so far ε at most 2.500, δ = 1e-5, replace-one adjacency"},
+		{"left", "training records: 3 of 6 slots for epochs 10, sigma 4"},
+	} {
+		if !slices.Contains(got, line) {
+			t.Errorf("%q is missing in %q", line, got)
+		}
+	}
 	if got := publicationLines(nil); got != nil {
 		t.Errorf("of nothing: %q", got)
 	}
