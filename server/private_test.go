@@ -132,6 +132,24 @@ func withCheckpoints(spec *dparetov1.StudySpec, values int64) *dparetov1.StudySp
 	return spec
 }
 
+// checkpoints reports every step of a trial of withCheckpoints before its end, and returns how many of
+// the measurements are kept.
+func (f *fixture) checkpoints(trial *dparetov1.Trial) int {
+	f.t.Helper()
+	kept := 0
+	for step := int64(1); step < trial.GetParameters()["epochs"].GetIntValue(); step++ {
+		_, err := f.studies.AddMeasurement(f.t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(step, 0.5),
+		})
+		if err == nil {
+			kept++
+		} else if status.Code(err) != codes.ResourceExhausted {
+			f.t.Fatal(err)
+		}
+	}
+	return kept
+}
+
 func seededEntropy(seed uint64) func(*server.Options) {
 	return func(o *server.Options) { o.Entropy = noise.Seeded(seed) }
 }

@@ -1828,7 +1828,10 @@ type PrivateModeOdometers struct {
 	// configurations. 1 with slots.
 	TypicalCost float64 `protobuf:"fixed64,8,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`
 	// The slots, in the order of the spec.
-	Slots         []*SlotUse `protobuf:"bytes,9,rep,name=slots,proto3" json:"slots,omitempty"`
+	Slots []*SlotUse `protobuf:"bytes,9,rep,name=slots,proto3" json:"slots,omitempty"`
+	// How many intermediate measurements each of the runs that are left may have, on average. 0 without a
+	// checkpoint parameter.
+	Checkpoints   float64 `protobuf:"fixed64,10,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1924,6 +1927,13 @@ func (x *PrivateModeOdometers) GetSlots() []*SlotUse {
 		return x.Slots
 	}
 	return nil
+}
+
+func (x *PrivateModeOdometers) GetCheckpoints() float64 {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return 0
 }
 
 // Use of the slots of one kind.
@@ -2126,7 +2136,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\vnot_covered\x18\x04 \x03(\tR\n" +
 	"notCovered\x128\n" +
 	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x126\n" +
-	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\xdb\x02\n" +
+	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\xfd\x02\n" +
 	"\x14PrivateModeOdometers\x12\x16\n" +
 	"\x06values\x18\x01 \x01(\x03R\x06values\x12\x1d\n" +
 	"\n" +
@@ -2138,7 +2148,9 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\vshard_costs\x18\a \x03(\x01R\n" +
 	"shardCosts\x12!\n" +
 	"\ftypical_cost\x18\b \x01(\x01R\vtypicalCost\x12)\n" +
-	"\x05slots\x18\t \x03(\v2\x13.dpareto.v1.SlotUseR\x05slots\"C\n" +
+	"\x05slots\x18\t \x03(\v2\x13.dpareto.v1.SlotUseR\x05slots\x12 \n" +
+	"\vcheckpoints\x18\n" +
+	" \x01(\x01R\vcheckpoints\"C\n" +
 	"\aSlotUse\x12$\n" +
 	"\x04slot\x18\x01 \x01(\v2\x10.dpareto.v1.SlotR\x04slot\x12\x12\n" +
 	"\x04used\x18\x02 \x03(\x03R\x04used*t\n" +

@@ -133,7 +133,7 @@ func (p privateMode) Charge(c *study.Change, record *storev1.TrialRecord) error 
 		paid.ReservedValues = c.Compiled.ReportedMetrics()
 		terms.ReservedValues += paid.GetReservedValues()
 	}
-	paid.Checkpoints, paid.LastCheckpoint = checkpoints(c, record.GetTrial()), 0
+	paid.Checkpoints, paid.LastCheckpoint = int64(math.Ceil(checkpoints(c.Study, c.Compiled))), 0
 	return nil
 }
 
@@ -197,7 +197,7 @@ func countValues(c *study.Change, record *storev1.TrialRecord, values int64, fin
 		terms.ReservedValues -= values
 	} else {
 		metrics := c.Compiled.ReportedMetrics()
-		if terms.GetValues()+values+terms.GetReservedValues()+waitingTrials(c)*metrics > terms.GetMaxValues() {
+		if terms.GetValues()+values+terms.GetReservedValues()+waitingTrials(c.Study)*metrics > terms.GetMaxValues() {
 			return status.Errorf(codes.ResourceExhausted, "%s takes %d values; the rest is reserved for the final values of its trials",
 				resource.StudyName(c.ID), terms.GetMaxValues())
 		}

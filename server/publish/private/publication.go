@@ -58,7 +58,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 			Test:  test(spentTest),
 			Train: train(spentTrain),
 			Order: order, TrainBudget: terms.GetTrainBudget(), ShardCosts: terms.GetShardCosts(), TypicalCost: terms.GetTypicalCost(),
-			Slots: slotUse(compiled, terms),
+			Slots: slotUse(compiled, terms), Checkpoints: checkpoints(record, compiled),
 		},
 		Assumptions: []string{
 			fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),

@@ -61,6 +61,9 @@ func publicationLines(p *dparetov1.Publication) [][2]string {
 	}
 	if s := p.GetSpent(); s != nil {
 		add("spent", "test records: %d of %d values, so far %s", s.GetValues(), s.GetMaxValues(), guaranteeText(s.GetTest()))
+		if n := s.GetCheckpoints(); n > 0 {
+			add("left", "test records: about %.1f measurements before the end of each run", n)
+		}
 		train := proto.CloneOf(s.GetTrain())
 		train.Assumptions = p.GetTrain().GetAssumptions() // the odometer is of the same runs
 		most := slices.Max(append(slices.Clone(s.GetShardCosts()), 0))

@@ -327,7 +327,7 @@ class Publication(_message.Message):
     def __init__(self, train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., assumptions: _Optional[_Iterable[str]] = ..., not_covered: _Optional[_Iterable[str]] = ..., noise_standard_deviation: _Optional[float] = ..., spent: _Optional[_Union[PrivateModeOdometers, _Mapping]] = ...) -> None: ...
 
 class PrivateModeOdometers(_message.Message):
-    __slots__ = ("values", "max_values", "test", "train", "order", "train_budget", "shard_costs", "typical_cost", "slots")
+    __slots__ = ("values", "max_values", "test", "train", "order", "train_budget", "shard_costs", "typical_cost", "slots", "checkpoints")
     VALUES_FIELD_NUMBER: _ClassVar[int]
     MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
     TEST_FIELD_NUMBER: _ClassVar[int]
@@ -337,6 +337,7 @@ class PrivateModeOdometers(_message.Message):
     SHARD_COSTS_FIELD_NUMBER: _ClassVar[int]
     TYPICAL_COST_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     values: int
     max_values: int
     test: _privacy_pb2.PrivacyGuarantee
@@ -346,7 +347,8 @@ class PrivateModeOdometers(_message.Message):
     shard_costs: _containers.RepeatedScalarFieldContainer[float]
     typical_cost: float
     slots: _containers.RepeatedCompositeFieldContainer[SlotUse]
-    def __init__(self, values: _Optional[int] = ..., max_values: _Optional[int] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., typical_cost: _Optional[float] = ..., slots: _Optional[_Iterable[_Union[SlotUse, _Mapping]]] = ...) -> None: ...
+    checkpoints: float
+    def __init__(self, values: _Optional[int] = ..., max_values: _Optional[int] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., typical_cost: _Optional[float] = ..., slots: _Optional[_Iterable[_Union[SlotUse, _Mapping]]] = ..., checkpoints: _Optional[float] = ...) -> None: ...
 
 class SlotUse(_message.Message):
     __slots__ = ("slot", "used")
