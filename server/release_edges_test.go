@@ -215,10 +215,10 @@ func TestPrivateModeFailuresReserveNothing(t *testing.T) {
 // raised by later.
 func TestPrivateModeOfRaisedTrials(t *testing.T) {
 	f := start(t)
-	study := f.create("s", withCheckpoints(privateSpec(2, 20), 4))
+	study := f.create("s", withCheckpoints(privateSpec(2, 20), 6))
 	first := f.one(study, "w")
-	if kept := f.checkpoints(first); kept != 1 {
-		t.Errorf("%d values on the way, want half of 2", kept)
+	if kept := f.checkpoints(first); kept != 2 {
+		t.Errorf("%d values on the way, want half of 4", kept)
 	}
 	f.tell(first, 0.5)
 	changed := f.study(study)
@@ -226,15 +226,16 @@ func TestPrivateModeOfRaisedTrials(t *testing.T) {
 	if _, err := f.update(changed, "spec.budget"); err != nil {
 		t.Fatal(err)
 	}
-	second, third := f.one(study, "v"), f.one(study, "w")
+	second, third, fourth := f.one(study, "v"), f.one(study, "w"), f.one(study, "x")
 	if resp := f.ask(study, "u", 1); len(resp.GetTrials()) != 0 {
-		t.Errorf("beside two open trials: %v", resp)
+		t.Errorf("beside three open trials: %v", resp)
 	}
 	f.tell(second, 0.5)
 	f.tell(third, 0.5)
+	f.tell(fourth, 0.5)
 	resp := f.ask(study, "w", 1)
 	if len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT {
-		t.Errorf("after 4 values: %v", resp)
+		t.Errorf("after 6 values: %v", resp)
 	}
 	if reason := f.study(study).GetStateReason(); reason != "the privacy budget of the test records is spent" {
 		t.Errorf("because %q", reason)
