@@ -178,7 +178,7 @@ func (d *dominator) isBelow(direction func(logDelta float64) (float64, error), b
 			return false, err
 		}
 	}
-	points, err := pointsOf(direction, d.slack*(1-dominatorMargin))
+	points, err := pointsOf(direction, d.slack*(1-dominatorMargin), dominatorNodes)
 	if err != nil {
 		return false, err
 	}
