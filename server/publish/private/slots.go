@@ -16,13 +16,12 @@ import (
 
 // declareSlots fixes the budget of a study with slots: every shard has all of them, and a hand-out
 // costs one.
-func declareSlots(terms *storev1.PrivateModeRecord, slots *privacy.Slots, shards int) error {
+func declareSlots(terms *storev1.PrivateModeRecord, slots *privacy.Slots, shards int) {
 	for _, s := range slots.Slots() {
 		terms.TrainBudget += float64(s.Count)
 	}
 	terms.LeastCost, terms.TypicalCost = 1, 1
 	terms.SlotsUsed = make([]int64, shards*len(slots.Slots()))
-	return nil
 }
 
 // usedOf returns how many slots of each kind a shard has used.

@@ -43,7 +43,8 @@ func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*stor
 		return nil, invalid.Field(at("test_epsilon"), "gives no noise for %d values over %d test records: %v", terms.GetMaxValues(), mode.GetTestSetSize(), err)
 	}
 	if slots := compiled.Slots(); slots != nil {
-		return terms, declareSlots(terms, slots, compiled.Shards())
+		declareSlots(terms, slots, compiled.Shards())
+		return terms, nil
 	}
 	draws := typicalConfigurations(compiled)
 	if err := chooseFilter(ctx, at, compiled, terms, draws); err != nil {
