@@ -343,3 +343,21 @@ func TestLocationExtremes(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkLocation bounds a geometric search over runs of DP-SGD from the start.
+func BenchmarkLocation(b *testing.B) {
+	gamma, err := SelectionGamma(1, 32)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := RepeatedSelection{FixedSizeGaussian{32561, 256, 4}, 1270, 1, gamma}
+	for b.Loop() {
+		curve, err := Location{}.Curve(m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := curve.Epsilon(1, 1e-6); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

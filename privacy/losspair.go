@@ -173,9 +173,11 @@ func (p mixturePair) unsampled() (mu, epsilon float64) { return 1 / p.z, 0 }
 func (p mixturePair) variation() float64 { return p.q * math.Erf(1/(2*math.Sqrt2*p.z)) }
 
 // single: δ(ε) of (1−q)Q + qP against Q is q times δ(log(1 + (e^ε − 1)/q)) of P against Q. The
-// opposite direction, adding a record, has a smaller ε and is needed only together with this
-// one.
+// opposite direction, adding a record, has no closed form of ε.
 func (p mixturePair) single(logDelta float64) (epsilon float64, ok bool) {
+	if len(p.branches) == 1 && p.branches[0].sign < 0 {
+		return 0, false
+	}
 	logQ := math.Log(p.q)
 	if logDelta >= logQ {
 		return 0, true

@@ -29,7 +29,7 @@ prints may be released. It takes about twenty seconds.`,
 	flags.Int64Var(&e.Trials, "trials", 64, "number of trials of each study, at most")
 	flags.Float64Var(&e.TestEpsilon, "test-epsilon", 1, "ε declared for the test records")
 	flags.Float64Var(&e.TrainEpsilon, "train-epsilon", 4, "ε declared for the training records")
-	flags.StringVar(&e.TrainFilter, "train-filter", "", "filter of the training records: gaussian or renyi (default: the one that admits more runs)")
+	flags.StringVar(&e.TrainFilter, "train-filter", "", "filter of the training records: gaussian, renyi, or slots that are declared beforehand (default: the one that admits more runs)")
 	flags.IntVar(&e.Runs, "runs", 10, "number of fresh runs of every reported configuration")
 	flags.Uint64Var(&e.Seed, "seed", 1, "seed of suggestions, of the training and of all noise")
 	command.DataDirFlag(cmd, &e.DataDir)

@@ -28,12 +28,15 @@ const (
 	epsilonMetric = "epsilon"
 )
 
+// slotFilter is the TrainFilter of slots.
+const slotFilter = "slots"
+
 // Experiment is the experiment. It implements reproduce.Experiment.
 type Experiment struct {
 	Trials       int64   // at most, of each study
 	TestEpsilon  float64 // declared for the test records
 	TrainEpsilon float64 // declared for the training records
-	TrainFilter  string  // "gaussian", "renyi" or "" for the study's own choice
+	TrainFilter  string  // "gaussian", "renyi", "slots" or "" for the study's own choice
 	Runs         int     // with which a reported configuration is trained again
 	Seed         uint64  // of everything, noise included
 	DataDir      string
@@ -50,8 +53,8 @@ func (e *Experiment) Validate() error {
 		return fmt.Errorf("--trials must be at least 1, is %d", e.Trials)
 	case !(e.TestEpsilon > 0) || !(e.TrainEpsilon > 0) || math.IsInf(e.TestEpsilon+e.TrainEpsilon, 1):
 		return errors.New("private-front: ε must be positive and finite")
-	case e.TrainFilter != "" && trainFilter(e.TrainFilter) == dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED:
-		return fmt.Errorf("--train-filter must be gaussian or renyi, is %q", e.TrainFilter)
+	case e.TrainFilter != "" && e.TrainFilter != slotFilter && trainFilter(e.TrainFilter) == dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED:
+		return fmt.Errorf("--train-filter must be gaussian, renyi or slots, is %q", e.TrainFilter)
 	case e.Runs < 1:
 		return fmt.Errorf("--runs must be at least 1, is %d", e.Runs)
 	default:
@@ -95,7 +98,13 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	spec := file.Study.GetSpec()
 	spec.Seed, spec.Budget.MaxTrials = &e.Seed, e.Trials
 	spec.PrivateMode.TestEpsilon, spec.PrivateMode.TrainEpsilon = e.TestEpsilon, e.TrainEpsilon
-	spec.PrivateMode.TrainFilter = trainFilter(e.TrainFilter)
+	if e.TrainFilter == slotFilter {
+		if spec.PrivateMode.Slots, err = declareSlots(e.Trials, e.TrainEpsilon, spec.GetPrivateMode().GetDelta()); err != nil {
+			return nil, err
+		}
+	} else {
+		spec.PrivateMode.TrainFilter = trainFilter(e.TrainFilter)
+	}
 	settings := trainer.Settings(spec.GetTrainer().GetSettings())
 	if e.Generated {
 		settings["generated"] = "true"

@@ -58,3 +58,36 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+// Slots take the whole budget, and no more; the study ends with them.
+func TestRunWithSlots(t *testing.T) {
+	slots, err := declareSlots(7, 2, 1e-6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := int64(0)
+	for _, s := range slots {
+		total += s.GetCount()
+	}
+	if total != 7 || len(slots) != 3 {
+		t.Errorf("%d slots of %d kinds", total, len(slots))
+	}
+	if _, err := declareSlots(1000, 0.01, 1e-6); err == nil || !strings.Contains(err.Error(), "--train-epsilon 0.01 does not pay for 1000 slots") {
+		t.Errorf("too many: %v", err)
+	}
+	e := &Experiment{Trials: 4, TestEpsilon: 1, TrainEpsilon: 1, TrainFilter: "slots", Runs: 1, Seed: 1, Generated: true}
+	if err := e.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	result, err := e.Run(t.Context(), func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := result.Report.Write(&text, output.CSV); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "private") {
+		t.Errorf("the report is %s", text.String())
+	}
+}
