@@ -12,6 +12,10 @@ import (
 const (
 	maxMeanTrials = 1e6
 	maxEta        = 100
+	// DefaultListed is the length of the list that candidates are drawn from, unless the spec says another.
+	DefaultListed   = 1000
+	maxListed       = 10_000
+	maxListedValues = 100_000
 )
 
 // randomStoppingCompiler checks random_stopping.
@@ -34,6 +38,8 @@ func (c *randomStoppingCompiler) compile() {
 		c.needsLedger("test_ledger", spec.GetTestLedger(), "random_stopping with a test_set_size")
 	}
 	c.distribution(stopping)
+	c.list(stopping)
+	c.unsupported(stopping)
 	c.score()
 	refuse := func(field string, isSet bool, reason string) {
 		if isSet {
@@ -85,6 +91,28 @@ func (c *randomStoppingCompiler) distribution(stopping *dparetov1.RandomStopping
 			c.addf(field+"mean_trials", "%v", err)
 		}
 	}
+}
+
+// list checks the list that candidates are drawn from.
+func (c *randomStoppingCompiler) list(stopping *dparetov1.RandomStoppingSpec) {
+	n, parameters := int64(stopping.GetListed()), int64(max(1, len(c.study.Spec.GetParameters())))
+	if most := min(maxListed, maxListedValues/parameters); n < 0 || n > most {
+		c.addf("random_stopping.listed", "must be in [1, %d] for %d parameters, or 0 for %d, is %d", most, parameters, DefaultListed, n)
+	}
+}
+
+// unsupported refuses what random stopping does not offer yet.
+func (c *randomStoppingCompiler) unsupported(stopping *dparetov1.RandomStoppingSpec) {
+	refuse := func(field string, isSet bool, want string) {
+		if isSet {
+			c.addf("random_stopping."+field, "must be %s: this server offers nothing else", want)
+		}
+	}
+	refuse("release", stopping.GetRelease() > dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_BEST_VALUE, "RANDOM_STOPPING_RELEASE_BEST_VALUE or unset")
+	refuse("portfolio", stopping.GetPortfolio() != 0 && stopping.GetPortfolio() != 1, "1 or unset")
+	refuse("subset_share", stopping.GetSubsetShare() != 0, "unset")
+	refuse("final_run", stopping.GetFinalRun() != nil, "unset")
+	refuse("curve_points", stopping.GetCurvePoints() != 0, "unset")
 }
 
 // score checks the metric that chooses the best trial, and how it is protected.
