@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -52,15 +53,48 @@ func (c *crew) checkShards() error {
 	return nil
 }
 
+// SubsetError says that the trainer cannot train on the subset of the training examples that a trial
+// is for.
+type SubsetError struct {
+	// Trainer is the name of the trainer.
+	Trainer string
+	// Reason in words; it never says which examples are in the subset.
+	Reason string
+}
+
+// Error implements error.
+func (e *SubsetError) Error() string {
+	return fmt.Sprintf("agent: the study has its candidates trained on a secret subset of the training examples, but trainer %s %s", e.Trainer, e.Reason)
+}
+
+// trainerFor returns the trainer on the examples that a trial is for: all of them, or the trial's
+// subset. It returns a *SubsetError if the trainer cannot train on that.
+func (c *crew) trainerFor(ctx context.Context, trial *dpareto.Trial) (trainer.Trainer, error) {
+	asked := trial.TrainingSubset()
+	if asked == nil {
+		return c.Trainer, nil
+	}
+	fail := func(reason string) error { return &SubsetError{Trainer: c.Trainer.Name(), Reason: reason} }
+	all, ok := c.Trainer.(trainer.SubsetTrainer)
+	if !ok {
+		return nil, fail("cannot train on a subset")
+	}
+	fitting, err := all.OnSubset(ctx, *asked)
+	if err != nil && ctx.Err() == nil {
+		return nil, fail("cannot take it: " + err.Error())
+	}
+	return fitting, err
+}
+
 // privacyTolerance is the relative amount by which accountants may differ.
 const privacyTolerance = 1e-6
 
 // checkPrivacy returns a *PrivacyError if a trial's computed ε is less than what the
 // trainer's own mechanism costs at its parameters, and a *trainer.ParameterError if the trainer
-// does not take the parameters. Trainers that do not know their mechanism are not checked, nor are
-// metrics without a value.
-func (c *crew) checkPrivacy(trial *dpareto.Trial) error {
-	private, ok := c.Trainer.(trainer.PrivateTrainer)
+// does not take the parameters. The trainer is the one on the examples that the trial is for. Trainers
+// that do not know their mechanism are not checked, nor are metrics without a value.
+func (c *crew) checkPrivacy(trial *dpareto.Trial, fitting trainer.Trainer) error {
+	private, ok := fitting.(trainer.PrivateTrainer)
 	if !ok {
 		return nil
 	}
