@@ -40,6 +40,7 @@ func (c *randomStoppingCompiler) compile() {
 	c.distribution(stopping)
 	c.list(stopping)
 	c.unsupported(stopping)
+	c.subset(stopping)
 	c.score()
 	refuse := func(field string, isSet bool, reason string) {
 		if isSet {
@@ -110,8 +111,6 @@ func (c *randomStoppingCompiler) unsupported(stopping *dparetov1.RandomStoppingS
 	}
 	refuse("release", stopping.GetRelease() > dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_BEST_VALUE, "RANDOM_STOPPING_RELEASE_BEST_VALUE or unset")
 	refuse("portfolio", stopping.GetPortfolio() != 0 && stopping.GetPortfolio() != 1, "1 or unset")
-	refuse("subset_share", stopping.GetSubsetShare() != 0, "unset")
-	refuse("final_run", stopping.GetFinalRun() != nil, "unset")
 	refuse("curve_points", stopping.GetCurvePoints() != 0, "unset")
 }
 

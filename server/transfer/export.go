@@ -117,6 +117,7 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 		study.RandomStopping = &dparetov1.ExportedRandomStopping{
 			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
 			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
+			SubsetKey: stopping.GetSubsetKey(),
 		}
 	}
 	if p := r.GetPrivateMode(); p != nil {
@@ -147,6 +148,7 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 		r.RandomStopping = &storev1.RandomStopping{
 			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
 			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
+			SubsetKey: stopping.GetSubsetKey(),
 		}
 	}
 	if p := study.GetPrivateMode(); p != nil {

@@ -772,7 +772,9 @@ type ExportedRandomStopping struct {
 	SecondDivergence float64 `protobuf:"fixed64,5,opt,name=second_divergence,json=secondDivergence,proto3" json:"second_divergence,omitempty"`
 	// For the Poisson distribution, the largest δ of a configuration at ε = ln(1 + 1/(order -
 	// 1)).
-	Delta         float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
+	Delta float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
+	// The key of the training subset, of 32 bytes, with a subset_share: as secret as the number of trials.
+	SubsetKey     []byte `protobuf:"bytes,15,opt,name=subset_key,json=subsetKey,proto3" json:"subset_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -847,6 +849,13 @@ func (x *ExportedRandomStopping) GetDelta() float64 {
 		return x.Delta
 	}
 	return 0
+}
+
+func (x *ExportedRandomStopping) GetSubsetKey() []byte {
+	if x != nil {
+		return x.SubsetKey
+	}
+	return nil
 }
 
 // Values that a study with private_mode fixed at its creation, and its spending since. An
@@ -1492,7 +1501,7 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"stagnation\x12!\n" +
 	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12B\n" +
 	"\fprivate_mode\x18\x06 \x01(\v2\x1f.dpareto.v1.ExportedPrivateModeR\vprivateMode\x12K\n" +
-	"\x0frandom_stopping\x18\a \x01(\v2\".dpareto.v1.ExportedRandomStoppingR\x0erandomStopping\"\xcc\x01\n" +
+	"\x0frandom_stopping\x18\a \x01(\v2\".dpareto.v1.ExportedRandomStoppingR\x0erandomStopping\"\xeb\x01\n" +
 	"\x16ExportedRandomStopping\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x14\n" +
 	"\x05order\x18\x02 \x01(\x01R\x05order\x12\x1e\n" +
@@ -1501,7 +1510,9 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"divergence\x12!\n" +
 	"\fsecond_order\x18\x04 \x01(\x01R\vsecondOrder\x12+\n" +
 	"\x11second_divergence\x18\x05 \x01(\x01R\x10secondDivergence\x12\x14\n" +
-	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\xb4\x03\n" +
+	"\x05delta\x18\x06 \x01(\x01R\x05delta\x12\x1d\n" +
+	"\n" +
+	"subset_key\x18\x0f \x01(\fR\tsubsetKey\"\xb4\x03\n" +
 	"\x13ExportedPrivateMode\x12\x14\n" +
 	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +

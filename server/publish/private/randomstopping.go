@@ -95,6 +95,7 @@ func (p randomStopping) Begin(ctx context.Context, record *storev1.StudyRecord, 
 		Trials: trials,
 		Order:  bound.Order, Divergence: bound.Divergence,
 		SecondOrder: bound.SecondOrder, SecondDivergence: bound.SecondDivergence, Delta: bound.Delta,
+		SubsetKey: drawSubset(p.entropy, compiled),
 	}
 	return err
 }
@@ -178,11 +179,12 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 	if !r.Final {
 		return study.Kept{}, nil
 	}
-	point, err := study.PointOf(c.Compiled, record.GetTrial())
+	compiled := compiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
+	point, err := study.PointOf(compiled, record.GetTrial())
 	if err != nil {
 		return study.Kept{}, err
 	}
 	sigma := c.Study.GetStudy().GetPublication().GetNoiseStandardDeviation()
-	kept, warnings, err := c.Compiled.Score(r.Path, point, r.Measurement, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
+	kept, warnings, err := compiled.Score(r.Path, point, r.Measurement, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
 	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, err
 }

@@ -252,7 +252,9 @@ type RandomStopping struct {
 	// the largest Rényi divergence of that order,
 	SecondDivergence float64 `protobuf:"fixed64,5,opt,name=second_divergence,json=secondDivergence,proto3" json:"second_divergence,omitempty"`
 	// and the largest δ̂ for the Poisson distribution.
-	Delta         float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
+	Delta float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
+	// The key of the training subset of a study with a subset_share, 32 bytes: a secret.
+	SubsetKey     []byte `protobuf:"bytes,15,opt,name=subset_key,json=subsetKey,proto3" json:"subset_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -327,6 +329,13 @@ func (x *RandomStopping) GetDelta() float64 {
 		return x.Delta
 	}
 	return 0
+}
+
+func (x *RandomStopping) GetSubsetKey() []byte {
+	if x != nil {
+		return x.SubsetKey
+	}
+	return nil
 }
 
 // Values that a study with private_mode fixed at its creation, and its spending since. No
@@ -1373,7 +1382,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"stagnation\x12!\n" +
 	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12F\n" +
 	"\fprivate_mode\x18\x06 \x01(\v2#.dpareto.store.v1.PrivateModeRecordR\vprivateMode\x12I\n" +
-	"\x0frandom_stopping\x18\a \x01(\v2 .dpareto.store.v1.RandomStoppingR\x0erandomStopping\"\xc4\x01\n" +
+	"\x0frandom_stopping\x18\a \x01(\v2 .dpareto.store.v1.RandomStoppingR\x0erandomStopping\"\xe3\x01\n" +
 	"\x0eRandomStopping\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x14\n" +
 	"\x05order\x18\x02 \x01(\x01R\x05order\x12\x1e\n" +
@@ -1382,7 +1391,9 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"divergence\x12!\n" +
 	"\fsecond_order\x18\x04 \x01(\x01R\vsecondOrder\x12+\n" +
 	"\x11second_divergence\x18\x05 \x01(\x01R\x10secondDivergence\x12\x14\n" +
-	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\xb2\x03\n" +
+	"\x05delta\x18\x06 \x01(\x01R\x05delta\x12\x1d\n" +
+	"\n" +
+	"subset_key\x18\x0f \x01(\fR\tsubsetKey\"\xb2\x03\n" +
 	"\x11PrivateModeRecord\x12\x14\n" +
 	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +
