@@ -415,7 +415,7 @@ func TestAccountingHolds(t *testing.T) {
 	for _, dist := range distributions(t) {
 		for _, epsilon := range []float64{0.05, 0.5, 2} {
 			base := privacy.RandomizedResponse{Epsilon: epsilon, Categories: 4}
-			curve := dist.Mechanism(base, 1).RenyiCurve()
+			curve := dist.Mechanism(base, 1).(privacy.RenyiMechanism).RenyiCurve()
 			answers := func(truth int) []float64 {
 				total := math.Exp(epsilon) + 3
 				p := []float64{1 / total, 1 / total, 1 / total, 1 / total}

@@ -3,9 +3,11 @@ package spec
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/stopping"
 )
 
 // Limits of a RandomStoppingSpec.
@@ -71,27 +73,69 @@ func (c *randomStoppingCompiler) compile() {
 // distribution checks the distribution of the number of trials.
 func (c *randomStoppingCompiler) distribution(stopping *dparetov1.RandomStoppingSpec) {
 	const field = "random_stopping."
-	least := 1.0
-	switch d := stopping.GetDistribution().(type) {
-	case *dparetov1.RandomStoppingSpec_Eta:
-		if !(d.Eta > -1 && d.Eta <= maxEta) {
-			c.addf(field+"eta", "must be above -1 and at most %d, is %g", maxEta, d.Eta)
-			return
-		}
-	case *dparetov1.RandomStoppingSpec_Poisson:
-		least = 0
-	default:
-		c.addf(field+"distribution", "one of eta and poisson must be set")
+	if eta, ok := stopping.GetDistribution().(*dparetov1.RandomStoppingSpec_Eta); ok && !(eta.Eta > -1 && eta.Eta <= maxEta) {
+		c.addf(field+"eta", "must be above -1 and at most %d, is %g", maxEta, eta.Eta)
 		return
 	}
-	mean := stopping.GetMeanTrials()
-	if !(mean > least && mean <= maxMeanTrials) {
-		c.addf(field+"mean_trials", "must be above %g and at most %g, is %g", least, maxMeanTrials, mean)
-	} else if least == 1 {
-		if _, err := privacy.SelectionGamma(stopping.GetEta(), mean); err != nil {
-			c.addf(field+"mean_trials", "%v", err)
+	mean, least := stopping.GetMeanTrials(), 1.0
+	switch d := stopping.GetDistribution().(type) {
+	case *dparetov1.RandomStoppingSpec_Poisson:
+		least = 0
+	case *dparetov1.RandomStoppingSpec_Binomial:
+		least = 0
+		if !(float64(d.Binomial) >= mean && d.Binomial <= maxMeanTrials) {
+			c.addf(field+"binomial", "must be the number of tries, at least mean_trials, %g, and at most %g, is %d", mean, maxMeanTrials, d.Binomial)
+			return
+		}
+	case *dparetov1.RandomStoppingSpec_Fixed:
+		least = 0
+		if mean != math.Trunc(mean) {
+			c.addf(field+"mean_trials", "must be an integer with fixed, is %g", mean)
+			return
 		}
 	}
+	if !(mean > least && mean <= maxMeanTrials) {
+		c.addf(field+"mean_trials", "must be above %g and at most %g, is %g", least, maxMeanTrials, mean)
+		return
+	}
+	if stopping.GetMaxTrials() != 0 && least != 1 {
+		c.addf(field+"max_trials", "must be unset: it is only for eta")
+		return
+	}
+	if _, err := TrialsDistribution(stopping); err != nil {
+		name := "mean_trials"
+		if slices.ContainsFunc(privacy.FieldErrors(err), func(e *privacy.FieldError) bool { return e.Field == "most" }) {
+			name = "max_trials"
+		}
+		c.addf(field+name, "%v", err)
+	}
+}
+
+// TrialsDistribution returns the distribution of the number of trials.
+func TrialsDistribution(asked *dparetov1.RandomStoppingSpec) (stopping.Distribution, error) {
+	mean, eta := asked.GetMeanTrials(), 1.0
+	var dist stopping.Distribution
+	switch d := asked.GetDistribution().(type) {
+	case *dparetov1.RandomStoppingSpec_Poisson:
+		dist = stopping.Poisson{Mean: mean}
+	case *dparetov1.RandomStoppingSpec_Binomial:
+		dist = stopping.Binomial{Tries: d.Binomial, Success: mean / float64(d.Binomial)}
+	case *dparetov1.RandomStoppingSpec_Fixed:
+		dist = stopping.Binomial{Tries: int64(mean), Success: 1}
+	case *dparetov1.RandomStoppingSpec_Eta:
+		eta = d.Eta
+	}
+	if dist == nil {
+		unlimited, err := stopping.ByMean(eta, mean)
+		if err != nil {
+			return nil, err
+		}
+		dist = unlimited
+		if most := asked.GetMaxTrials(); most != 0 {
+			dist = stopping.Capped{Of: unlimited, Most: most}
+		}
+	}
+	return dist, dist.Validate()
 }
 
 // list checks the list that candidates are drawn from.

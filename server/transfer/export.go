@@ -115,9 +115,7 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 	}
 	if stopping := r.GetRandomStopping(); stopping != nil {
 		study.RandomStopping = &dparetov1.ExportedRandomStopping{
-			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
-			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
-			SubsetKey: stopping.GetSubsetKey(),
+			Trials: stopping.GetTrials(), Listed: stopping.GetListed(), Paid: stopping.GetPaid(), SubsetKey: stopping.GetSubsetKey(),
 		}
 	}
 	if p := r.GetPrivateMode(); p != nil {
@@ -146,9 +144,7 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 	}
 	if stopping := study.GetRandomStopping(); stopping != nil {
 		r.RandomStopping = &storev1.RandomStopping{
-			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
-			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
-			SubsetKey: stopping.GetSubsetKey(),
+			Trials: stopping.GetTrials(), Listed: stopping.GetListed(), Paid: stopping.GetPaid(), SubsetKey: stopping.GetSubsetKey(),
 		}
 	}
 	if p := study.GetPrivateMode(); p != nil {

@@ -1947,6 +1947,8 @@ type Publication struct {
 	NotCovered []string `protobuf:"bytes,4,rep,name=not_covered,json=notCovered,proto3" json:"not_covered,omitempty"`
 	// Standard deviation of the noise in every measured value, 0 if there is none.
 	NoiseStandardDeviation float64 `protobuf:"fixed64,5,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
+	// With a final run, what it costs the training records by itself; train includes it.
+	FinalRun *PrivacyGuarantee `protobuf:"bytes,12,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`
 	// With private_mode, the spending so far. Such an account may depend on results; the
 	// guarantees are the declared ones.
 	Spent         *PrivateModeOdometers `protobuf:"bytes,6,opt,name=spent,proto3" json:"spent,omitempty"`
@@ -2017,6 +2019,13 @@ func (x *Publication) GetNoiseStandardDeviation() float64 {
 		return x.NoiseStandardDeviation
 	}
 	return 0
+}
+
+func (x *Publication) GetFinalRun() *PrivacyGuarantee {
+	if x != nil {
+		return x.FinalRun
+	}
+	return nil
 }
 
 func (x *Publication) GetSpent() *PrivateModeOdometers {
@@ -2287,14 +2296,15 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\fdataset_size\x18\x02 \x01(\x03R\vdatasetSize\x1aL\n" +
 	"\vValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xa8\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xe3\x02\n" +
 	"\vPublication\x122\n" +
 	"\x05train\x18\x01 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x05train\x120\n" +
 	"\x04test\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x12 \n" +
 	"\vassumptions\x18\x03 \x03(\tR\vassumptions\x12\x1f\n" +
 	"\vnot_covered\x18\x04 \x03(\tR\n" +
 	"notCovered\x128\n" +
-	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x126\n" +
+	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x129\n" +
+	"\tfinal_run\x18\f \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\bfinalRun\x126\n" +
 	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\xb0\x02\n" +
 	"\x14PrivateModeOdometers\x12\x16\n" +
 	"\x06values\x18\x01 \x01(\x03R\x06values\x12\x1d\n" +
@@ -2426,16 +2436,17 @@ var file_dpareto_v1_study_proto_depIdxs = []int32{
 	26, // 34: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
 	34, // 35: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
 	34, // 36: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	21, // 37: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	34, // 38: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	34, // 39: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	35, // 40: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
-	35, // 41: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	34, // 37: dpareto.v1.Publication.final_run:type_name -> dpareto.v1.PrivacyGuarantee
+	21, // 38: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	34, // 39: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	34, // 40: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	35, // 41: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
+	35, // 42: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }

@@ -3,11 +3,16 @@ package private
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 )
 
@@ -83,4 +88,50 @@ func (randomStopping) Follow(c *study.Change) error {
 		return nil
 	})
 	return err
+}
+
+// finalTrial returns the final run of a study, nil if there is none or it did not succeed.
+func finalTrial(tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Trial, error) {
+	found, err := tx.Trial(id, record.GetRandomStopping().GetTrials()+1)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil || found.GetTrial().GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+		return nil, err
+	}
+	return found.GetTrial(), nil
+}
+
+// thenFinalRun returns the mechanism of a tuning, amplified as a whole by its subset, and of the final
+// run: the tuning itself if there is no final run.
+func thenFinalRun(tuning privacy.Mechanism, final *spec.FinalRun) privacy.Mechanism {
+	if final == nil {
+		return tuning
+	}
+	amplified := privacy.SubsetSampled{Base: tuning, SubsetSize: final.SubsetSize, DatasetSize: final.DatasetSize}
+	return privacy.Composition{{Mechanism: amplified, Count: 1}, final.Part}
+}
+
+// thenScored returns the mechanism of a choice by noisy scores on test records, of which none is left
+// out, and of the score of the final run.
+func thenScored(choice, score privacy.Mechanism) privacy.Mechanism {
+	all := privacy.SubsetSampled{Base: choice, SubsetSize: 1, DatasetSize: 1} // a share of 1: the pair of the choice's profile
+	return privacy.Composition{{Mechanism: all, Count: 1}, {Mechanism: score, Count: 1}}
+}
+
+// stateFinalRun adds to a publication what a final run costs, and what its guarantee rests on.
+func stateFinalRun(p *dparetov1.Publication, compiled *spec.Study, delta float64) error {
+	final := compiled.Final
+	if final == nil {
+		return nil
+	}
+	g, err := privacy.Epsilon(privacy.Tightest{}, final.Part.Mechanism, final.Part.Count, delta)
+	if err != nil {
+		return err
+	}
+	p.FinalRun = accounting.Message(g, p.GetTrain().GetAdjacency())
+	p.Assumptions = append(p.Assumptions,
+		fmt.Sprintf("candidates are trained on the subset of %d of %d training records that the server drew, and on no others; which records are in it stays with the workers", final.SubsetSize, final.DatasetSize),
+		"the final run is made once, with fresh randomness: what the tuning chose decides only what its mechanism does not depend on")
+	return nil
 }

@@ -53,10 +53,13 @@ func best(ctx context.Context, tx *store.ReadTx, id string, study *dparetov1.Stu
 // name and time. It returns FAILED_PRECONDITION while a trial is missing.
 func ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Release, error) {
 	of := record.GetStudy()
+	if !record.GetRandomStopping().GetPaid() {
+		return nil, status.Errorf(codes.FailedPrecondition, "%s has no trials: %v %s", of.GetName(), of.GetState(), of.GetStateReason())
+	}
 	if !isRun(record) {
 		return nil, status.Errorf(codes.FailedPrecondition, "%s is not completed: it shows its best trial once all trials have been run, and nothing before", of.GetName())
 	}
-	trial, err := best(ctx, tx, id, of)
+	trial, err := shown(ctx, tx, id, record)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +69,7 @@ func ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *store
 		TrainingGuarantee:      publication.GetTrain(),
 		Assumptions:            publication.GetAssumptions(),
 		NotCovered:             publication.GetNotCovered(),
-		Mechanism:              "the best of a random number of runs: " + distributionText(asked),
+		Mechanism:              mechanismText(asked),
 		NoiseStandardDeviation: publication.GetNoiseStandardDeviation(),
 	}
 	if n := asked.GetTestSetSize(); n > 0 {
@@ -86,17 +89,49 @@ func ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *store
 		point.StandardDeviations[asked.GetMetric()] = sigma
 	}
 	release.Points = []*dparetov1.ReleasedPoint{point}
-	release.Warnings = []*dparetov1.Warning{{
-		Code:    study.WarnSelectionBias,
-		Message: "the best of several measured values is better, on average, than a fresh run",
-	}}
+	if asked.GetFinalRun() == nil {
+		release.Warnings = []*dparetov1.Warning{{
+			Code:    study.WarnSelectionBias,
+			Message: "the best of several measured values is better, on average, than a fresh run",
+		}}
+	}
 	return release, nil
+}
+
+// shown returns the trial that a study with random stopping shows once all trials are complete: the best
+// one, or the final run. It is nil if that did not succeed.
+func shown(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Trial, error) {
+	if record.GetStudy().GetSpec().GetRandomStopping().GetFinalRun() != nil {
+		return finalTrial(tx, id, record)
+	}
+	return best(ctx, tx, id, record.GetStudy())
+}
+
+// mechanismText says how a release came about.
+func mechanismText(asked *dparetov1.RandomStoppingSpec) string {
+	text := "the best of a secret number of runs: " + distributionText(asked)
+	if asked.GetFinalRun() != nil {
+		return fmt.Sprintf("one run on all training records, as chosen on a secret subset of share %g by %s", asked.GetSubsetShare(), text)
+	}
+	return text
 }
 
 // distributionText names the distribution of the number of trials.
 func distributionText(asked *dparetov1.RandomStoppingSpec) string {
-	if _, isPoisson := asked.GetDistribution().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
-		return fmt.Sprintf("Poisson, mean %g", asked.GetMeanTrials())
+	mean, eta := asked.GetMeanTrials(), 1.0
+	switch d := asked.GetDistribution().(type) {
+	case *dparetov1.RandomStoppingSpec_Poisson:
+		return fmt.Sprintf("Poisson, mean %g", mean)
+	case *dparetov1.RandomStoppingSpec_Binomial:
+		return fmt.Sprintf("binomial, %d tries, mean %g", d.Binomial, mean)
+	case *dparetov1.RandomStoppingSpec_Fixed:
+		return fmt.Sprintf("exactly %g", mean)
+	case *dparetov1.RandomStoppingSpec_Eta:
+		eta = d.Eta
 	}
-	return fmt.Sprintf("truncated negative binomial, η = %g, mean %g", asked.GetEta(), asked.GetMeanTrials())
+	text := fmt.Sprintf("truncated negative binomial, η = %g, mean %g", eta, mean)
+	if most := asked.GetMaxTrials(); most > 0 {
+		text += fmt.Sprintf(" before the condition that it is at most %d", most)
+	}
+	return text
 }
