@@ -34,14 +34,3 @@ func (f *FinalRun) Point(best space.Point) space.Point {
 	}
 	return f.Study.space.Canonical(point)
 }
-
-// Has reports whether a configuration has the fixed values of the final run.
-func (f *FinalRun) Has(point space.Point) bool {
-	same := f.Point(point)
-	for i := range point {
-		if same[i] != point[i] {
-			return false
-		}
-	}
-	return true
-}

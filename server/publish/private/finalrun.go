@@ -51,8 +51,8 @@ func IsFinalRun(record *storev1.StudyRecord, number int64) bool {
 	return record.GetStudy().GetSpec().GetRandomStopping().GetFinalRun() != nil && number > record.GetRandomStopping().GetTrials()
 }
 
-// compiledFor returns the compiled spec of one of a study's trials.
-func compiledFor(record *storev1.StudyRecord, compiled *spec.Study, number int64) *spec.Study {
+// CompiledFor returns the compiled spec of one of a study's trials: the final run has its own.
+func CompiledFor(record *storev1.StudyRecord, compiled *spec.Study, number int64) *spec.Study {
 	if IsFinalRun(record, number) {
 		return compiled.Final.Study
 	}

@@ -190,7 +190,7 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 	if !r.Final {
 		return study.Kept{}, nil
 	}
-	compiled := compiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
+	compiled := CompiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
 	point, err := study.PointOf(compiled, record.GetTrial())
 	if err != nil {
 		return study.Kept{}, err
