@@ -298,7 +298,7 @@ def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
         METRICS,
         algorithm="random",
         random_stopping=dpfront.RandomStopping(
-            mean_trials=2, eta=0, metric="error", test_set_size=16_281, test_epsilon=1
+            mean_trials=2, eta=0, listed=20, metric="error", test_set_size=16_281, test_epsilon=1
         ),
         test_ledger=ledger(client, records=16_281, epsilon=1, delta=1e-4).id,
         train_ledger=ledger(client, records=32_561, epsilon=1000, delta=1e-4).id,

@@ -177,7 +177,16 @@ class RepeatedSelection:
     """The mechanism of one run."""
     mean_runs: Expression
     eta: Expression | None = None
-    """η of the truncated negative binomial distribution; the default is a Poisson distribution."""
+    """η of the truncated negative binomial distribution. Without any distribution it is 1, the
+    geometric one."""
+    poisson: bool = False
+    """Takes the Poisson distribution."""
+    binomial: Expression | None = None
+    """Number of tries of the binomial distribution."""
+    fixed: bool = False
+    """Makes exactly mean_runs runs."""
+    max_runs: Expression | None = None
+    """Cap on the number of runs, which is drawn given that it is at most this; only with eta."""
 
 
 @dataclass(frozen=True)

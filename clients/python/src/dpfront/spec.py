@@ -253,7 +253,18 @@ class RandomStopping:
     mean_trials: float
     metric: str
     eta: float | None = None
-    """η of the truncated negative binomial distribution; the default is a Poisson distribution."""
+    """η of the truncated negative binomial distribution. Without any distribution it is 1, the
+    geometric one."""
+    poisson: bool = False
+    """Takes the Poisson distribution."""
+    binomial: int | None = None
+    """Number of tries of the binomial distribution."""
+    fixed: bool = False
+    """Runs exactly mean_trials trials."""
+    max_trials: int = 0
+    """Cap on the number of trials, which is drawn given that it is at most this; only with eta."""
+    listed: int = 0
+    """Length of the list that candidates are drawn from; 0 is 1,000."""
     delta: float = 0
     test_set_size: int = 0
     test_epsilon: float = 0

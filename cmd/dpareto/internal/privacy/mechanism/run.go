@@ -10,7 +10,7 @@ import (
 // RegisterRun adds the flags of [Flags.Run] to a set: those of the mechanism of one run, without
 // accountants, for a command that has its own.
 func (f *Flags) RegisterRun(flags *pflag.FlagSet) {
-	without := []string{flagBase, flagMeanRuns, flagDistribution, flagAccountant, flagConversion}
+	without := []string{flagBase, flagMeanRuns, flagDistribution, flagTries, flagMaxRuns, flagAccountant, flagConversion}
 	f.register(flags, func(o option) bool { return !slices.Contains(without, o.name) })
 }
 
