@@ -103,28 +103,63 @@ func (c *crew) checkPrivacy(trial *dpareto.Trial, fitting trainer.Trainer) error
 		if stated == nil {
 			continue
 		}
-		fail := func(format string, args ...any) error {
-			return &PrivacyError{Trainer: c.Trainer.Name(), Metric: id, Reason: fmt.Sprintf(format, args...)}
-		}
-		mechanism, err := private.Mechanism(trial.Parameters())
-		if _, ok := errors.AsType[*trainer.ParameterError](err); ok {
+		if err := checkStated(private, id, trial.Name(), trial.Parameters(), stated); err != nil {
 			return err
-		} else if err != nil {
-			return fail("%v", err)
-		}
-		if got := adjacencyOf(mechanism.Adjacency()); got != stated.GetAdjacency() {
-			return fail("it is stated for %v, the trainer's noise is for %v", stated.GetAdjacency(), got)
-		}
-		own, err := privacy.Epsilon(privacy.Tightest{}, mechanism, 1, stated.GetDelta())
-		if err != nil {
-			return fail("%v", err)
-		}
-		if stated.GetEpsilon() < own.Epsilon*(1-privacyTolerance) {
-			return fail("it states ε = %g for %s, whose run costs at least %g at δ = %g; compare the mechanism in the spec with the trainer's settings",
-				stated.GetEpsilon(), trial.Name(), own.Epsilon, stated.GetDelta())
 		}
 	}
 	return nil
+}
+
+// checkStated compares the ε that a study states for a run with parameters, under the name of a metric,
+// with the trainer's own.
+func checkStated(private trainer.PrivateTrainer, metric, run string, parameters trainer.Parameters, stated *dparetov1.PrivacyGuarantee) error {
+	fail := func(format string, args ...any) error {
+		return &PrivacyError{Trainer: private.Name(), Metric: metric, Reason: fmt.Sprintf(format, args...)}
+	}
+	mechanism, err := private.Mechanism(parameters)
+	if _, ok := errors.AsType[*trainer.ParameterError](err); ok {
+		return err
+	} else if err != nil {
+		return fail("%v", err)
+	}
+	if got := adjacencyOf(mechanism.Adjacency()); got != stated.GetAdjacency() {
+		return fail("it is stated for %v, the trainer's noise is for %v", stated.GetAdjacency(), got)
+	}
+	own, err := privacy.Epsilon(privacy.Tightest{}, mechanism, 1, stated.GetDelta())
+	if err != nil {
+		return fail("%v", err)
+	}
+	if stated.GetEpsilon() < own.Epsilon*(1-privacyTolerance) {
+		return fail("it states ε = %g for %s, whose run costs at least %g at δ = %g; compare the mechanism in the spec with the trainer's settings",
+			stated.GetEpsilon(), run, own.Epsilon, stated.GetDelta())
+	}
+	return nil
+}
+
+// checkFinalRun makes the check of [crew.checkPrivacy] for the final run of a study already when a
+// candidate of it is run. The final run is handed out once, and a trainer that refused it then
+// would end the study without a result.
+func (c *crew) checkFinalRun(ctx context.Context, candidate *dpareto.Trial) error {
+	private, ok := c.Trainer.(trainer.PrivateTrainer)
+	if !ok || candidate.TrainingSubset() == nil || len(c.private) == 0 {
+		return nil
+	}
+	study, err := c.Study.Get(ctx)
+	if err != nil {
+		return err
+	}
+	parameters := candidate.Parameters()
+	for id, value := range study.GetSpec().GetRandomStopping().GetFinalRun().GetValues() {
+		switch v := value.GetKind().(type) {
+		case *dparetov1.Value_DoubleValue:
+			parameters[id] = v.DoubleValue
+		case *dparetov1.Value_IntValue:
+			parameters[id] = v.IntValue
+		case *dparetov1.Value_StringValue:
+			parameters[id] = v.StringValue
+		}
+	}
+	return checkStated(private, c.private[0], "the final run", parameters, study.GetPublication().GetFinalRun())
 }
 
 func adjacencyOf(a privacy.Adjacency) dparetov1.Adjacency {

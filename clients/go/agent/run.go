@@ -78,6 +78,9 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 	if err := c.checkPrivacy(trial, fitting); err != nil {
 		return m, nil, err
 	}
+	if err := c.checkFinalRun(ctx, trial); err != nil {
+		return m, nil, err
+	}
 	if err := c.checkShards(); err != nil {
 		return m, nil, err
 	}
