@@ -695,3 +695,61 @@ func TestMetricsOfRandomStopping(t *testing.T) {
 		t.Error("the metrics count no trials at all")
 	}
 }
+
+// slow gives a spec the cost of DP-SGD, of which a list takes seconds.
+func slow(s *dparetov1.StudySpec, listed int32) *dparetov1.StudySpec {
+	s.Metrics[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
+		Sampling: dparetov1.Sampling_SAMPLING_FIXED_SIZE, DatasetSize: "32561", BatchSize: "256", NoiseMultiplier: "sigma + 1.0", Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "10"},
+	}}
+	s.RandomStopping.Listed = listed
+	return s
+}
+
+// Creation answers at once, and the study hands out nothing until its list is priced, also after a restart
+// in between. The ledger is charged once, before the first trial.
+func TestPreparationOfRandomStopping(t *testing.T) {
+	f := start(t)
+	releases := dparetov1.NewReleaseServiceClient(f.conn)
+	s := slow(searchSpec(4, 1), 300)
+	study := f.create("search", s)
+	charges := func() int64 {
+		resp, err := releases.GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: s.GetTrainLedger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.GetLedger().GetCharges()
+	}
+	shown := f.study(study)
+	if shown.GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING || shown.GetPreparation().GetTotal() == 0 || shown.GetPublication() != nil || charges() != 0 {
+		t.Fatalf("after the creation: %v, %d charges", shown, charges())
+	}
+	if resp := f.ask(study, "w", 1); len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PREPARING || resp.GetRetryAfter() == nil {
+		t.Errorf("asked for a trial: %v", resp)
+	}
+	if _, err := f.studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: study}); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("paused: %v", err)
+	}
+	if _, err := f.releaseBest(study); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("released: %v", err)
+	}
+	exported := f.export(study)
+	f.restart()
+	releases = dparetov1.NewReleaseServiceClient(f.conn)
+	began := time.Now()
+	for shown = f.study(study); shown.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING; shown = f.study(study) {
+		if time.Since(began) > 5*time.Minute {
+			t.Fatalf("still at %v", shown.GetPreparation())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("300 configurations of DP-SGD in %v", time.Since(began))
+	if shown.GetState() != dparetov1.StudyState_STUDY_STATE_ACTIVE || shown.GetPreparation() != nil || !(shown.GetPublication().GetTrain().GetEpsilon() > 0) || charges() != 1 {
+		t.Errorf("prepared: %v, %d charges", shown, charges())
+	}
+	f.one(study, "w")
+	copied := start(t)
+	copied.openLedgers(t.Context(), s)
+	if resp, err := copied.importRecords(exported); err != nil || resp.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
+		t.Errorf("imported: %v, %v", resp, err)
+	}
+}
