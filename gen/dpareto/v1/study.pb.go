@@ -1668,7 +1668,8 @@ type RandomStoppingSpec struct {
 	// 100,000 values of parameters in all. Default 1,000.
 	Listed int32 `protobuf:"varint,10,opt,name=listed,proto3" json:"listed,omitempty"`
 	// Share of the training records that candidates see, in (0, 1): a uniformly random subset of this
-	// share, drawn once and kept secret. 0 means that candidates see all records. It needs final_run.
+	// share of final_run.dataset_size, rounded, drawn once and kept secret: see Trial.training_subset. 0 means
+	// that candidates see all records. It needs final_run and ADJACENCY_REPLACE_ONE.
 	SubsetShare float64 `protobuf:"fixed64,11,opt,name=subset_share,json=subsetShare,proto3" json:"subset_share,omitempty"`
 	// The run on all training records that follows the choice; only with subset_share.
 	FinalRun *FinalRunSpec `protobuf:"bytes,12,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`
@@ -1876,11 +1877,14 @@ func (*RandomStoppingSpec_Fixed) isRandomStoppingSpec_Distribution() {}
 
 // The run on all training records after a tuning on a secret subset. What it costs must not depend
 // on the tuning: the parameters of its privacy mechanism are fixed here. All other
-// parameters, such as the learning rate and the clipping norm, come from the tuning.
+// parameters, such as the learning rate and the clipping norm, come from the best candidate. It is one more
+// trial, queued when all candidates have ended, and released in their place. It is handed out once:
+// if it fails, nothing is released. There is none if no candidate succeeds.
 type FinalRunSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The values of parameters in the final run, by id, in their domains. They must hold
-	// every parameter that its cost depends on, for example noise multiplier, lot size and epochs.
+	// every parameter that its cost depends on, for example noise multiplier, lot size and epochs. The
+	// final run need not meet parameter_constraints.
 	Values map[string]*Value `protobuf:"bytes,1,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Required. Number of all training records, at least 1. The dataset_size of the study's privacy
 	// mechanism is the size of the subset.

@@ -73,7 +73,15 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
         fields = _shallow(spec.random_stopping)
         flags = {name: fields.pop(name) for name in _FLAGS}
         _one_distribution(spec.random_stopping)
+        final_run = fields.pop("final_run")
         stopping = study_pb2.RandomStoppingSpec(**fields)
+        if final_run is not None:
+            stopping.final_run.dataset_size = convert.integer(
+                "dataset_size", final_run.dataset_size
+            )
+            values = convert.to_values(final_run.values, convert.kinds(study_pb2.Study(spec=out)))
+            for key, value in values.items():
+                stopping.final_run.values[key].CopyFrom(value)
         for name, is_set in flags.items():
             if is_set:
                 getattr(stopping, name).SetInParent()

@@ -125,7 +125,12 @@ func Study(s *dparetov1.Study) *output.Table {
 // trialsOf says how many trials a study has, and how many it may have.
 func trialsOf(spec *dparetov1.StudySpec, counts *dparetov1.TrialCounts) string {
 	if stopping := spec.GetRandomStopping(); stopping != nil {
-		return "a secret number, " + show.Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric() + " is shown"
+		candidates := "a secret number, " + show.Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric()
+		if final := stopping.GetFinalRun(); final != nil {
+			return candidates + " is run again: they see a secret " + show.Plain(100*stopping.GetSubsetShare()) + " % of the training records, the final run, which is shown, all " +
+				strconv.FormatInt(final.GetDatasetSize(), 10)
+		}
+		return candidates + " is shown"
 	}
 	parts := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
 	for _, c := range []struct {
