@@ -711,7 +711,12 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 	f := start(t)
 	releases := dparetov1.NewReleaseServiceClient(f.conn)
 	s := slow(searchSpec(4, 1), 300)
-	study := f.create("search", s)
+	f.openLedgers(t.Context(), s)
+	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	study := created.GetStudy().GetName()
 	charges := func() int64 {
 		resp, err := releases.GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: s.GetTrainLedger()})
 		if err != nil {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -71,6 +72,9 @@ func Study(s *dparetov1.Study) *output.Table {
 	add("description", strings.Join(strings.Fields(s.GetDescription()), " "))
 	add("labels", labelList(s.GetLabels()))
 	add("state", studyState(s))
+	if p := s.GetPreparation(); p.GetTotal() > 0 {
+		add("prepared", fmt.Sprintf("%d of %d mechanisms priced", p.GetDone(), p.GetTotal()))
+	}
 	add(createdColumn, output.Cell(s.GetCreateTime().AsTime()))
 	add("trials", trialsOf(spec, s.GetTrialCounts()))
 	add("stops after", limits(spec.GetBudget()))
