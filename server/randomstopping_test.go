@@ -323,8 +323,8 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 			s.RandomStopping.Release = dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE
 		},
 		"random_stopping.portfolio":     func(s *dparetov1.StudySpec) { s.RandomStopping.Portfolio = 2 },
-		"random_stopping.subset_share":  func(s *dparetov1.StudySpec) { s.RandomStopping.SubsetShare = 0.1 },
-		"random_stopping.final_run":     func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun = new(dparetov1.FinalRunSpec) },
+		"random_stopping.final_run":     func(s *dparetov1.StudySpec) { s.RandomStopping.SubsetShare = 0.1 },
+		"random_stopping.subset_share":  func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun = new(dparetov1.FinalRunSpec) },
 		"random_stopping.curve_points":  func(s *dparetov1.StudySpec) { s.RandomStopping.CurvePoints = 10 },
 		"random_stopping.metric":        func(s *dparetov1.StudySpec) { s.RandomStopping.Metric = "epsilon" },
 		"random_stopping.delta":         func(s *dparetov1.StudySpec) { s.RandomStopping.Delta = 1 },
