@@ -95,7 +95,7 @@ func (c *randomStoppingCompiler) candidateSize(f *FinalRun) {
 	rng := rand.New(rand.NewPCG(3, 6)) // fixed: a spec is valid or not
 	for range constraintDraws {
 		point := c.study.space.Sample(rng)
-		if !c.study.constraints.allowed(point) {
+		if !c.study.allowed(point) {
 			continue
 		}
 		part, err := c.study.candidate(point)
