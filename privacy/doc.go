@@ -51,5 +51,6 @@
 // Every ε is an upper bound for ideal real-valued noise; sampling noise in floating point can
 // leak more (Mironov, 2012). The packages noise, selection and stopping below this one sample
 // releases without that leak. A guarantee covers one release. Choosing a configuration by
-// looking at results that depend on the data costs privacy that it does not include.
+// looking at results that depend on the data costs privacy that it does not include: package price
+// compares what that costs.
 package privacy

@@ -150,6 +150,24 @@ const (
 // the transform and infinite losses are left out, and a grid that would have to be
 // finer than the finest fails.
 func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below bool) (epsilon float64, ok bool) {
+	g, ok := s.compose(l, b, runs, coarser, divide, below)
+	if !ok {
+		return 0, false
+	}
+	return gridEpsilon(g.mass, g.size, g.first, g.step, g.infinite, math.Exp(b.logDelta))
+}
+
+// composedGrid is the distribution of a sum of losses: mass(i) at (first + i)·step for 0 <= i < size, and an
+// infinite one. Losses below the grid are missing.
+type composedGrid struct {
+	mass        func(int) float64
+	size, first int
+	step        float64
+	infinite    float64
+}
+
+// compose returns the grid of convolve.
+func (s *lossSum) compose(l line, b bound, runs, coarser, divide float64, below bool) (composedGrid, bool) {
 	c, logDelta := tiltAt(l.index), b.logDelta
 	bottom := b.epsilon - l.left
 	// Above ceiling lies at most spill of the mass, by the tilt far.
@@ -175,7 +193,7 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 	step = coarser * math.Min(step, 0.2/(c*math.Sqrt(runs*count)))
 	finest := (ceiling - bottom) / maxGrid
 	if below && step < finest {
-		return 0, false
+		return composedGrid{}, false
 	}
 	step = math.Max(step, finest)
 	if atom, one := s.atom(); atom > 0 { // on a grid point, if possible
@@ -183,11 +201,11 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 		if one = one && aligned >= finest; one {
 			step = aligned
 		} else if coarser > 1 {
-			return 0, false
+			return composedGrid{}, false
 		}
 	}
 	if !(step > 0) || math.IsInf(step, 1) || !(ceiling > bottom) {
-		return 0, false
+		return composedGrid{}, false
 	}
 	size := 16
 	for float64(size)*step < ceiling-bottom && size < maxGrid {
@@ -209,7 +227,7 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 		times := runs * part.count
 		g, ok := part.pair.discretise(step, floor, reach, s.work)
 		if !ok {
-			return 0, false
+			return composedGrid{}, false
 		}
 		infinite += times * g.top
 		clear(buffer)
@@ -219,7 +237,7 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 			total += m * math.Exp(c*float64(g.first+i)*step-k)
 		}
 		if !(total > 0) || math.IsInf(total, 1) {
-			return 0, false
+			return composedGrid{}, false
 		}
 		for i, m := range g.mass {
 			at := (g.first + i) % size
@@ -264,7 +282,7 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 		tilted := math.Max(0, math.Max(0, buffer[at]/float64(size))+noise/float64(size))
 		return tilted * math.Exp(logTotal-c*float64(j)*step)
 	}
-	return gridEpsilon(mass, size, first, step, infinite, math.Exp(logDelta))
+	return composedGrid{mass, size, first, step, infinite}, true
 }
 
 // logMoment returns log E[e^{cL}] of a grid, a value close to k.

@@ -116,6 +116,7 @@ const locationTail = 1e-4
 // runProfiles are the profiles of a number of runs of a mechanism.
 type runProfiles struct {
 	curve Curve
+	runs  float64
 	// directions give ε for log δ, of the two orders of the data sets or of both at once.
 	directions []func(logDelta float64) (epsilon float64, err error)
 }
@@ -125,7 +126,7 @@ type runProfiles struct {
 func newRunProfiles(base Mechanism, runs int64) (runProfiles, error) {
 	c, err := newLossCurve(Exact{}, base, []lossMethod{(*lossSum).invert, pessimistic})
 	if err == nil && !boundedByPure(base) {
-		p := runProfiles{curve: c}
+		p := runProfiles{curve: c, runs: float64(runs)}
 		for _, sum := range c.upper {
 			p.directions = append(p.directions, func(logDelta float64) (float64, error) {
 				c.mu.Lock()
@@ -143,7 +144,7 @@ func newRunProfiles(base Mechanism, runs int64) (runProfiles, error) {
 	if err != nil {
 		return runProfiles{}, err
 	}
-	return runProfiles{curve, []func(float64) (float64, error){func(logDelta float64) (float64, error) {
+	return runProfiles{curve, float64(runs), []func(float64) (float64, error){func(logDelta float64) (float64, error) {
 		g, err := curve.Epsilon(runs, math.Exp(logDelta))
 		return g.Epsilon, err
 	}}}, nil
@@ -157,7 +158,7 @@ const profileNodes = 160
 func (p runProfiles) down(least float64) (forward, backward []profilePoint, err error) {
 	known := make([][]profilePoint, len(p.directions))
 	for i, direction := range p.directions {
-		if known[i], err = pointsOf(direction, least); err != nil {
+		if known[i], err = pointsOf(direction, least, profileNodes); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -166,7 +167,7 @@ func (p runProfiles) down(least float64) (forward, backward []profilePoint, err 
 
 // pointsOf returns points of a profile in rising order of ε, the first with ε = 0, at equal
 // distances of √log(1/δ), in which ε is nearly linear.
-func pointsOf(direction func(logDelta float64) (float64, error), least float64) ([]profilePoint, error) {
+func pointsOf(direction func(logDelta float64) (float64, error), least float64, nodes int) ([]profilePoint, error) {
 	zero, furthest := 0.0, math.Sqrt(-math.Log(least))
 	positive := furthest
 	for range 16 { // between δ with ε = 0 and others
@@ -182,8 +183,8 @@ func pointsOf(direction func(logDelta float64) (float64, error), least float64) 
 		}
 	}
 	points := []profilePoint{{zero, 0, math.Exp(-zero * zero)}}
-	for i := range profileNodes + 1 {
-		r := positive + (furthest-positive)*float64(i)/profileNodes
+	for i := range nodes + 1 {
+		r := positive + (furthest-positive)*float64(i)/float64(nodes)
 		epsilon, err := direction(-r * r)
 		if err != nil {
 			return nil, err

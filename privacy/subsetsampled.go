@@ -83,6 +83,12 @@ func otherSize(m Mechanism, size int64) (other int64, found bool) {
 			of = part.DatasetSize
 		case SubsetSampled:
 			of = part.DatasetSize
+		case Mixture:
+			for _, choice := range part.choices {
+				if other, found = otherSize(choice.Mechanism, size); found {
+					return other, true
+				}
+			}
 		case selectionOfRuns:
 			base, _ := part.candidate()
 			if other, found = otherSize(base, size); found {
@@ -112,7 +118,7 @@ func (m SubsetSampled) lossPairs() []lossPair {
 	share := float64(m.SubsetSize) / float64(m.DatasetSize)
 	all := []profilePoint{{0, 0, 1}} // where the profile is not known
 	if profile, err := profileDown(m.Base, math.Min(0.5, subsetTail/share)); err == nil {
-		points, err := pointsOf(amplified(profile, share), subsetTail)
+		points, err := pointsOf(amplified(profile, share), subsetTail, profileNodes)
 		if err == nil {
 			all = points
 		}

@@ -452,8 +452,17 @@ func TestPublicationsAreFixedInAdvance(t *testing.T) {
 			if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 				t.Fatal(err)
 			}
-			_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: spec}})
-			wantCode(t, err, codes.ResourceExhausted, "does not fit into what is left of ledgers/")
+			resp, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: spec}})
+			if spec.GetRandomStopping() != nil { // priced after its creation
+				if reason := resp.GetStudy().GetStateReason(); !strings.Contains(reason, "does not fit into what is left of ledgers/") {
+					t.Errorf("created: %v, %v", resp, err)
+				}
+				if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				wantCode(t, err, codes.ResourceExhausted, "does not fit into what is left of ledgers/")
+			}
 			if _, err := f.importRecords(records); err != nil {
 				t.Fatal(err)
 			}

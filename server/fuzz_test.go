@@ -329,7 +329,7 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 		return []proto.Message{&dparetov1.ReleaseFrontRequest{Name: "studies/fixed", Epsilon: 1e-3, Delta: 1e-9, RequestId: "fuzz-front"}}
 	case "SelectPrivately":
 		return []proto.Message{&dparetov1.SelectPrivatelyRequest{Utilities: []float64{1, 2}, Sensitivity: 0.1, Epsilon: 1e-3, Ledger: "ledgers/full", RequestId: "fuzz"}}
-	case "ComputeEpsilon", "CalibrateMechanism", "ComputeTradeoff":
+	case "ComputeEpsilon", "CalibrateMechanism", "ComputeTradeoff", "PriceSearch":
 		return []proto.Message{privacyRequests(t)["PrivacyService."+string(method.Name())]()}
 	default:
 		var all []proto.Message
@@ -388,6 +388,7 @@ func FuzzListHypervolumes(f *testing.F)   { fuzz(f, "FrontService.ListHypervolum
 func FuzzPredictMetrics(f *testing.F)     { fuzz(f, "FrontService.PredictMetrics") }
 func FuzzComputeEpsilon(f *testing.F)     { fuzz(f, "PrivacyService.ComputeEpsilon") }
 func FuzzComputeTradeoff(f *testing.F)    { fuzz(f, "PrivacyService.ComputeTradeoff") }
+func FuzzPriceSearch(f *testing.F)        { fuzz(f, "PrivacyService.PriceSearch") }
 func FuzzCalibrateMechanism(f *testing.F) { fuzz(f, "PrivacyService.CalibrateMechanism") }
 func FuzzCreateLedger(f *testing.F)       { fuzz(f, "ReleaseService.CreateLedger") }
 func FuzzGetLedger(f *testing.F)          { fuzz(f, "ReleaseService.GetLedger") }

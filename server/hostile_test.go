@@ -720,6 +720,8 @@ func privacyRequests(t testing.TB) map[string]func() proto.Message {
 			new(dparetov1.CalibrateMechanismRequest)),
 		"PrivacyService.ComputeTradeoff": parse(`{`+privacy+`, "parameters": {"noise": {"doubleValue": 1}, "epochs": {"intValue": 4}}, "falsePositiveRates": [0.01, 0.1]}`,
 			new(dparetov1.ComputeTradeoffRequest)),
+		"PrivacyService.PriceSearch": parse(`{"privacy": {"gaussian": {"sensitivity": "1.0", "standardDeviation": "noise"}, "delta": 1e-6, "adjacency": "ADJACENCY_REPLACE_ONE"},
+			"parameters": {"noise": {"doubleValue": 10}}, "runs": 8, "portfolios": [2], "testRecords": 1000, "testNoise": 0.01}`, new(dparetov1.PriceSearchRequest)),
 	}
 }
 

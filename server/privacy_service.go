@@ -34,6 +34,10 @@ func (s *privacyService) ComputeTradeoff(ctx context.Context, req *dparetov1.Com
 	return analyse(ctx, s.pool, req, accountant.ComputeTradeoff)
 }
 
+func (s *privacyService) PriceSearch(ctx context.Context, req *dparetov1.PriceSearchRequest) (*dparetov1.PriceSearchResponse, error) {
+	return analyse(ctx, s.pool, req, accountant.PriceSearch)
+}
+
 func (s *privacyService) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPrivacyLedgerRequest) (*dparetov1.GetPrivacyLedgerResponse, error) {
 	return analyse(ctx, s.pool, req, s.spending.GetPrivacyLedger)
 }

@@ -77,8 +77,9 @@ func TestImportedTrialsOfRandomStopping(t *testing.T) {
 	_, err := start(t).importRecords(slices.Delete(without, 1, 2))
 	wantCode(t, err, codes.InvalidArgument, "record.study.next_trial_number")
 	cheap := parse(t, text)
-	cheap[0].GetStudy().GetRandomStopping().Divergence /= 1e9
-	cheap[0].GetStudy().GetRandomStopping().SecondDivergence /= 1e9
+	for i := range cheap[0].GetStudy().GetRandomStopping().GetListed() {
+		cheap[0].GetStudy().GetRandomStopping().Listed[i] = 100
+	}
 	cheap[0].GetStudy().GetStudy().Publication.Train.Epsilon = 100
 	_, err = start(t).importRecords(cheap)
 	wantCode(t, err, codes.InvalidArgument, "record.trial.trial.parameters")

@@ -21,11 +21,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
-	"github.com/dpareto/dpareto/server/spec"
 )
 
 // searchSpec is a study with random stopping, of Gaussian mechanisms.
@@ -33,7 +31,7 @@ func searchSpec(mean, eta float64) *dparetov1.StudySpec {
 	s := gaussianSpec()
 	s.Seed = nil
 	s.RandomStopping = &dparetov1.RandomStoppingSpec{
-		MeanTrials: mean, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: eta}, Metric: "error",
+		MeanTrials: mean, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: eta}, Metric: "error", Listed: 20,
 	}
 	return withLedgers(s)
 }
@@ -90,31 +88,33 @@ func (f *fixture) secretTrials(study string) int64 {
 	return f.export(study)[0].GetStudy().GetRandomStopping().GetTrials()
 }
 
-// Totals for a Gaussian base, δ = 1e-6, as an independent implementation computes them; those
-// of the Poisson distribution with δ̂ from the exact profile.
+// Totals for a Gaussian base, δ = 1e-6, as an independent implementation of the location bound computes them. All
+// configurations of the list cost the same.
 func TestRandomStoppingGuarantee(t *testing.T) {
 	f := start(t)
+	capped := searchSpec(10, 1)
+	capped.RandomStopping.MaxTrials = 20
+	fixed := searchSpec(1, 0)
+	fixed.RandomStopping.Distribution = &dparetov1.RandomStoppingSpec_Fixed{Fixed: new(dparetov1.FixedNumber)}
+	unset := searchSpec(10, 0)
+	unset.RandomStopping.Distribution = nil // geometric
 	for i, tc := range []struct {
 		mu   string
 		spec *dparetov1.StudySpec
 		eps  float64
 	}{
-		{"0.1", searchSpec(10, 1), 0.898080}, {"0.1", searchSpec(100, 0), 0.878410},
-		{"0.25", searchSpec(10, 1), 2.271369}, {"0.25", searchSpec(10, 0), 1.901966},
-		{"0.25", searchSpec(10, 0.5), 2.097049}, {"0.25", searchSpec(10, 2), 2.577066},
-		{"0.25", searchSpec(100, 1), 2.824108}, {"0.25", poisson(searchSpec(10, 0)), 2.039366},
-		{"0.5", searchSpec(100, 1), 5.646345}, {"1.0", searchSpec(10, 0), 7.869161},
+		{"0.1", searchSpec(10, 1), 0.5939}, {"0.1", searchSpec(100, 0), 0.6918}, {"0.1", unset, 0.5939},
+		{"0.25", searchSpec(10, 1), 1.5567}, {"0.25", searchSpec(10, 0), 1.4742}, {"0.25", searchSpec(100, 1), 2.0339},
+		{"0.25", poisson(searchSpec(10, 0)), 1.9702}, {"0.5", searchSpec(100, 1), 4.2157}, {"0.5", capped, 3.208},
+		{"0.25", fixed, 1.060702}, // the base
 	} {
 		study := f.study(f.create("s"+string(rune('a'+i)), single(tc.spec, tc.mu)))
 		g := study.GetPublication().GetTrain()
-		precision := 2e-3
-		if tc.spec.GetRandomStopping().GetPoisson() != nil {
-			precision = 1e-2
-		}
-		if e := g.GetEpsilon(); e > tc.eps*(1+1e-3) || e < tc.eps*(1-precision) {
+		if e := g.GetEpsilon(); math.Abs(e-tc.eps) > 1e-3*tc.eps {
 			t.Errorf("%v: epsilon %g, want %g", tc.spec.GetRandomStopping(), e, tc.eps)
 		}
-		if g.GetDelta() != 1e-6 || g.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE || !(g.GetOrder() > 1) ||
+		if g.GetDelta() != 1e-6 || g.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE ||
+			g.GetAccountant() == dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED || g.GetAccountant() == dparetov1.Accountant_ACCOUNTANT_TIGHTEST ||
 			study.GetPublication().GetTest() != nil || len(study.GetPublication().GetNotCovered()) == 0 {
 			t.Errorf("publication %v", study.GetPublication())
 		}
@@ -122,14 +122,14 @@ func TestRandomStoppingGuarantee(t *testing.T) {
 }
 
 // The noise in scores is such that the best of them costs what was asked for, by the same
-// independent totals: μ = 0.25 per score gives 2.271369.
+// independent totals: μ = 0.25 per score gives 1.5567.
 func TestRandomStoppingNoise(t *testing.T) {
 	f := start(t)
 	for id, tc := range map[string]struct {
 		spec    *dparetov1.StudySpec
 		epsilon float64
 	}{
-		"geometric": {searchSpec(10, 1), 2.271369}, "logarithmic": {searchSpec(10, 0), 1.901966}, "poisson": {poisson(searchSpec(10, 0)), 2.039366},
+		"geometric": {searchSpec(10, 1), 1.5567}, "logarithmic": {searchSpec(10, 0), 1.4742}, "poisson": {poisson(searchSpec(10, 0)), 1.9702},
 	} {
 		tc.spec.RandomStopping.TestSetSize, tc.spec.RandomStopping.TestEpsilon, tc.spec.RandomStopping.Delta = 500, tc.epsilon, 1e-6
 		tc.spec.Metrics[1].GetReported().SampleSize = 500
@@ -144,34 +144,46 @@ func TestRandomStoppingNoise(t *testing.T) {
 	}
 }
 
-// Exactly so many trials are handed out as were drawn, however workers ask and fail; then
-// the study is completed and the best is known.
+// Exactly so many trials are handed out as were drawn, each once: one that fails, is released or is lost
+// is not run again. Then the study is completed.
 func TestRandomStoppingRuns(t *testing.T) {
 	f := start(t)
-	const drawn = 7
+	const drawn = 8
 	study := f.withTrials("search", searchSpec(20, 0), drawn)
-	first := f.one(study, "a")
+	failed, released, late := f.one(study, "a"), f.one(study, "b"), f.one(study, "c")
 	if _, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
-		Name: first.GetName(), LeaseToken: first.GetLease().GetToken(),
+		Name: failed.GetName(), LeaseToken: failed.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "the machine broke", Retryable: true}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if again := f.one(study, "b"); again.GetNumber() != first.GetNumber() || !proto.Equal(again.GetParameters()["sigma"], first.GetParameters()["sigma"]) {
-		t.Errorf("after a failure trial %d is handed out, want %d again", again.GetNumber(), first.GetNumber())
+	for range 2 { // the second call repeats the first
+		resp, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: released.GetName(), LeaseToken: released.GetLease().GetToken(), Reason: "off"})
+		if err != nil || resp.GetTrial().GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED {
+			t.Fatalf("%v, %v", resp, err)
+		}
 	}
+	seen := map[int64]bool{failed.GetNumber(): true, released.GetNumber(): true, late.GetNumber(): true}
+	lost := f.one(study, "b")
+	seen[lost.GetNumber()] = true
 	f.restart()
-	f.clock.Advance(2 * time.Minute) // the lease of b runs out
-	seen := make(map[int64]bool)
+	f.clock.Advance(2 * time.Minute) // the leases run out
+	f.tell(late, 0.5)                // which counts, since nobody else has asked
 	n := f.runAll(study, func(trial *dparetov1.Trial) float64 {
+		if seen[trial.GetNumber()] {
+			t.Errorf("trial %d is handed out again", trial.GetNumber())
+		}
 		seen[trial.GetNumber()] = true
 		if len(trial.GetComputedMetrics()) != 1 || trial.GetProvenance().GetSeed() != 0 {
 			t.Errorf("trial %v", trial)
 		}
 		return 0.5
 	})
-	if n != drawn || int64(len(seen)) != drawn {
-		t.Errorf("%d trials, %d different ones, want %d", n, len(seen), drawn)
+	if n != drawn-4 || int64(len(seen)) != drawn {
+		t.Errorf("%d trials, %d different ones in all, want %d", n, len(seen), drawn)
+	}
+	if _, err := f.studies.CompleteTrial(t.Context(), completion(lost, 0.1)); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("the result of a lost run: %v", err)
 	}
 	if s := f.study(study); s.GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
 		t.Errorf("state %v", s.GetState())
@@ -181,18 +193,40 @@ func TestRandomStoppingRuns(t *testing.T) {
 	}
 }
 
-// One greedy call gets all trials, and not one more.
+// A call gets one trial, however many it asks for, and the answer is the same whether more follow or not.
 func TestRandomStoppingBatch(t *testing.T) {
-	f := startSeeded(t, 6)
-	for range 5 {
-		study := f.create("search", searchSpec(20, 1))
+	f := start(t)
+	var answers []*dparetov1.SuggestTrialsResponse
+	for _, drawn := range []int64{1, 2, 9} {
+		study := f.withTrials("search", searchSpec(20, 1), drawn)
 		resp := f.ask(study, "worker", 1000)
-		if drawn := f.secretTrials(study); int64(len(resp.GetTrials())) != drawn {
-			t.Errorf("%d trials, want %d", len(resp.GetTrials()), drawn)
+		if len(resp.GetTrials()) != 1 {
+			t.Fatalf("%d trials, want 1", len(resp.GetTrials()))
+		}
+		resp.Trials = nil
+		answers = append(answers, resp)
+		if !proto.Equal(resp, answers[0]) {
+			t.Errorf("the answer tells the number of trials: %v, %v", resp, answers[0])
 		}
 		if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// While trials run, a worker that gets none hears the same as one whose study has a limit on parallel trials.
+func TestRandomStoppingHidesTheEnd(t *testing.T) {
+	f := start(t)
+	limited := searchSpec(20, 1)
+	limited.Budget = &dparetov1.Budget{MaxParallelTrials: 1}
+	var answers []*dparetov1.SuggestTrialsResponse
+	for i, drawn := range []int64{1, 9} {
+		study := f.withTrials(fmt.Sprint("search", i), limited, drawn)
+		f.one(study, "a")
+		answers = append(answers, f.ask(study, "b", 1))
+	}
+	if len(answers[0].GetTrials()) != 0 || !proto.Equal(answers[0], answers[1]) {
+		t.Errorf("the answers tell the number of trials: %v, %v", answers[0], answers[1])
 	}
 }
 
@@ -233,37 +267,33 @@ func TestRandomStoppingConfigurations(t *testing.T) {
 	}
 }
 
-// Configurations that cost more than the bound are drawn again: with a heavy tail that the
-// 10,000 draws of the bound cannot reach to its end, none that is handed out exceeds it.
-func TestSearchAdmits(t *testing.T) {
-	for name, s := range map[string]*dparetov1.StudySpec{"geometric": searchSpec(10, 1), "poisson": poisson(searchSpec(10, 0))} {
-		compiled, err := spec.Compile("", s)
-		if err != nil {
-			t.Fatal(err)
+// The list holds allowed configurations in the asked number, drawn afresh for each study, and trials come
+// from it alone.
+func TestRandomStoppingList(t *testing.T) {
+	f := start(t)
+	s := searchSpec(50, 1)
+	s.ParameterConstraints = []string{"sigma < 10.0"}
+	var lists [2][]float64
+	for i := range lists {
+		study := f.withTrials(fmt.Sprint("search", i), s, 60)
+		lists[i] = f.export(study)[0].GetStudy().GetRandomStopping().GetListed()
+		if len(lists[i]) != 20 || slices.Max(lists[i]) >= 10 || slices.Min(lists[i]) < 0.5 {
+			t.Errorf("list %v", lists[i])
 		}
-		bound, err := compiled.SearchBound(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		drawn := make(map[float64]bool)
+		f.runAll(study, func(trial *dparetov1.Trial) float64 {
+			sigma := trial.GetParameters()["sigma"].GetDoubleValue()
+			if drawn[sigma] = true; !slices.Contains(lists[i], sigma) {
+				t.Errorf("%g is not on the list", sigma)
+			}
+			return 0.5
+		})
+		if n := len(drawn); n < 12 || n > 20 { // 19 of 20 are expected
+			t.Errorf("%d different configurations", n)
 		}
-		if again, err := compiled.SearchBound(t.Context()); err != nil || again != bound {
-			t.Errorf("%s: another bound the second time: %v, %v", name, again, err)
-		}
-		// σ is log-uniform over [0.5, 100]: the least of 10,000 draws is within 0.5·(1+1e-2).
-		admitted := func(x float64) bool { return compiled.SearchAdmits(bound, []float64{x}) }
-		if admitted(0.5) || !admitted(0.51) || !admitted(100) {
-			t.Errorf("%s: admits 0.5: %t, 0.51: %t, 100: %t", name, admitted(0.5), admitted(0.51), admitted(100))
-		}
-		// The divergence of order λ is λ/(2σ²).
-		if least := math.Sqrt(bound.Order / (2 * bound.Divergence)); !(least > 0.5) || least > 0.505 {
-			t.Errorf("%s: the bound is that of σ = %g", name, least)
-		}
-		g, err := compiled.SearchDistribution().Guarantee(bound, 1e-5)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if base, err := privacy.Epsilon(privacy.RDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 0.51, Neighbours: privacy.ReplaceOne}, 1, 1e-5); err != nil || g.Epsilon < base.Epsilon {
-			t.Errorf("%s: %g in all, %g for one: %v", name, g.Epsilon, base.Epsilon, err)
-		}
+	}
+	if slices.Equal(lists[0], lists[1]) {
+		t.Error("two studies have the same list")
 	}
 }
 
@@ -284,7 +314,15 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 		"random_stopping.eta": func(s *dparetov1.StudySpec) {
 			s.RandomStopping.Distribution = &dparetov1.RandomStoppingSpec_Eta{Eta: -1}
 		},
-		"random_stopping.distribution":  func(s *dparetov1.StudySpec) { s.RandomStopping.Distribution = nil },
+		"random_stopping.binomial": func(s *dparetov1.StudySpec) {
+			s.RandomStopping.Distribution = &dparetov1.RandomStoppingSpec_Binomial{Binomial: 9}
+		},
+		"random_stopping.max_trials":    func(s *dparetov1.StudySpec) { poisson(s).RandomStopping.MaxTrials = 9 },
+		"random_stopping.listed":        func(s *dparetov1.StudySpec) { s.RandomStopping.Listed = 10_001 },
+		"random_stopping.portfolio":     func(s *dparetov1.StudySpec) { s.RandomStopping.Portfolio = 2 },
+		"random_stopping.subset_share":  func(s *dparetov1.StudySpec) { s.RandomStopping.SubsetShare = 0.1 },
+		"random_stopping.final_run":     func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun = new(dparetov1.FinalRunSpec) },
+		"random_stopping.curve_points":  func(s *dparetov1.StudySpec) { s.RandomStopping.CurvePoints = 10 },
 		"random_stopping.metric":        func(s *dparetov1.StudySpec) { s.RandomStopping.Metric = "epsilon" },
 		"random_stopping.delta":         func(s *dparetov1.StudySpec) { s.RandomStopping.Delta = 1 },
 		"random_stopping.test_set_size": func(s *dparetov1.StudySpec) { s.RandomStopping.TestSetSize = -1 },
@@ -604,8 +642,23 @@ func TestLedgersOfRandomStopping(t *testing.T) {
 	}
 	dear := proto.CloneOf(s)
 	dear.RandomStopping.TestEpsilon = 60
-	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "dear", Study: &dparetov1.Study{Spec: dear}})
-	wantCode(t, err, codes.ResourceExhausted, "test_ledger")
+	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "dear", Study: &dparetov1.Study{Spec: dear}})
+	if err != nil || created.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED || !strings.Contains(created.GetStudy().GetStateReason(), "test_ledger") {
+		t.Errorf("a study that the ledger cannot pay: %v, %v", created, err)
+	}
+	if resp := f.ask("studies/dear", "w", 1); len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT || resp.GetRetryAfter() != nil {
+		t.Errorf("asked for a trial of it: %v", resp)
+	}
+	for ledger, want := range map[string]int64{"ledgers/test": 1, "ledgers/train": 1} {
+		if resp, err := releases.GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: ledger}); err != nil || resp.GetLedger().GetCharges() != want {
+			t.Errorf("%s: %v, %v", ledger, resp, err)
+		}
+	}
+	_, err = f.releaseBest("studies/dear")
+	wantCode(t, err, codes.FailedPrecondition, "no trials")
+	if resumed, err := f.studies.ResumeStudy(t.Context(), &dparetov1.ResumeStudyRequest{Name: "studies/dear"}); err != nil || resumed.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
+		t.Errorf("resumed: %v, %v", resumed, err)
+	}
 	other := proto.CloneOf(s)
 	other.RandomStopping.TestSetSize, other.Metrics[1].GetReported().SampleSize = 51, 51
 	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "other", Study: &dparetov1.Study{Spec: other}})
@@ -637,5 +690,68 @@ func TestMetricsOfRandomStopping(t *testing.T) {
 	f.tell(f.one(f.create("open", gaussianSpec()), "w"), 0.5)
 	if before == count() {
 		t.Error("the metrics count no trials at all")
+	}
+}
+
+// slow gives a spec the cost of DP-SGD, of which a list takes seconds.
+func slow(s *dparetov1.StudySpec, listed int32) *dparetov1.StudySpec {
+	s.Metrics[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
+		Sampling: dparetov1.Sampling_SAMPLING_FIXED_SIZE, DatasetSize: "32561", BatchSize: "256", NoiseMultiplier: "sigma + 1.0", Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "10"},
+	}}
+	s.RandomStopping.Listed = listed
+	return s
+}
+
+// Creation answers at once, and the study hands out nothing until its list is priced, also after a restart
+// in between. The ledger is charged once, before the first trial.
+func TestPreparationOfRandomStopping(t *testing.T) {
+	f := start(t)
+	releases := dparetov1.NewReleaseServiceClient(f.conn)
+	s := slow(searchSpec(4, 1), 300)
+	f.openLedgers(t.Context(), s)
+	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	study := created.GetStudy().GetName()
+	charges := func() int64 {
+		resp, err := releases.GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: s.GetTrainLedger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.GetLedger().GetCharges()
+	}
+	shown := f.study(study)
+	if shown.GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING || shown.GetPreparation().GetTotal() == 0 || shown.GetPublication() != nil || charges() != 0 {
+		t.Fatalf("after the creation: %v, %d charges", shown, charges())
+	}
+	if resp := f.ask(study, "w", 1); len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PREPARING || resp.GetRetryAfter() == nil {
+		t.Errorf("asked for a trial: %v", resp)
+	}
+	if _, err := f.studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: study}); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("paused: %v", err)
+	}
+	if _, err := f.releaseBest(study); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("released: %v", err)
+	}
+	exported := f.export(study)
+	f.restart()
+	releases = dparetov1.NewReleaseServiceClient(f.conn)
+	began := time.Now()
+	for shown = f.study(study); shown.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING; shown = f.study(study) {
+		if time.Since(began) > 5*time.Minute {
+			t.Fatalf("still at %v", shown.GetPreparation())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("300 configurations of DP-SGD in %v", time.Since(began))
+	if shown.GetState() != dparetov1.StudyState_STUDY_STATE_ACTIVE || shown.GetPreparation() != nil || !(shown.GetPublication().GetTrain().GetEpsilon() > 0) || charges() != 1 {
+		t.Errorf("prepared: %v, %d charges", shown, charges())
+	}
+	f.one(study, "w")
+	copied := start(t)
+	copied.openLedgers(t.Context(), s)
+	if resp, err := copied.importRecords(exported); err != nil || resp.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
+		t.Errorf("imported: %v, %v", resp, err)
 	}
 }

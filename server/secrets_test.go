@@ -175,17 +175,19 @@ func searches(t *testing.T, few, many int64) [2]*guarded {
 	return both
 }
 
-// run hands out trials and completes all but the last of them.
+// run hands out trials, one after the other, and completes all but the last of them.
 func (g *guarded) run(study string, n int, errors float64) (held *dparetov1.Trial) {
 	g.t.Helper()
-	resp, err := g.studies.SuggestTrials(g.as("worker"), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Count: int32(n)})
-	if err != nil || len(resp.GetTrials()) != n {
-		g.t.Fatalf("%d trials, want %d: %v", len(resp.GetTrials()), n, err)
+	for i := range n {
+		resp, err := g.studies.SuggestTrials(g.as("worker"), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Count: 1})
+		if err != nil || len(resp.GetTrials()) != 1 {
+			g.t.Fatalf("%d trials, want 1: %v", len(resp.GetTrials()), err)
+		}
+		if held = resp.GetTrials()[0]; i < n-1 {
+			g.finish(held, errors)
+		}
 	}
-	for _, trial := range resp.GetTrials()[:n-1] {
-		g.finish(trial, errors)
-	}
-	return resp.GetTrials()[n-1]
+	return held
 }
 
 func (g *guarded) finish(trial *dparetov1.Trial, errors float64) {
@@ -295,7 +297,7 @@ func TestExportOfRandomStopping(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.tell(f.one(study, "w"), 0.5)
-	f.one(study, "w")
+	held := f.one(study, "w")
 	exported := f.export(study)
 	copied := start(t)
 	if resp, err := copied.importRecords(exported); err != nil || resp.GetStudy().GetTrialCounts() != nil {
@@ -304,7 +306,8 @@ func TestExportOfRandomStopping(t *testing.T) {
 	if diff := cmp.Diff(lines(t, exported), lines(t, copied.export(study))); diff != "" {
 		t.Errorf("the copy: %s", diff)
 	}
-	if n := copied.runAll(study, func(*dparetov1.Trial) float64 { return 0.5 }); n != 2 { // and one is held
+	copied.tell(held, 0.5)
+	if n := copied.runAll(study, func(*dparetov1.Trial) float64 { return 0.5 }); n != 2 {
 		t.Errorf("%d more trials, want 2", n)
 	}
 	for field, change := range map[string]func(*dparetov1.ExportedStudy){
@@ -312,6 +315,9 @@ func TestExportOfRandomStopping(t *testing.T) {
 		"random_stopping.trials":  func(s *dparetov1.ExportedStudy) { s.RandomStopping.Trials = 1 },
 		"study.publication.train": func(s *dparetov1.ExportedStudy) { s.Study.Publication.Train.Epsilon /= 2 },
 		"study.seed":              func(s *dparetov1.ExportedStudy) { s.Study.Seed = 5 },
+		"random_stopping.paid":    func(s *dparetov1.ExportedStudy) { s.RandomStopping.Paid = false },
+		"random_stopping.listed":  func(s *dparetov1.ExportedStudy) { s.RandomStopping.Listed[3] = 1e9 },
+		"study.state":             func(s *dparetov1.ExportedStudy) { s.Study.State = dparetov1.StudyState_STUDY_STATE_PREPARING },
 	} {
 		changed := []*dparetov1.ExportedRecord{proto.CloneOf(exported[0])}
 		change(changed[0].GetStudy())

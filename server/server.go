@@ -129,6 +129,7 @@ func New(o Options) *Server {
 	s.guard = intercept.New(intercept.Options{
 		Auth: o.Auth, Limits: o.Limits, Audit: o.Audit, IsHidden: s.services.studies.IsHidden, Metrics: o.Metrics, Logger: o.Logger, Now: o.Clock.Now,
 	})
+	s.background.Go(s.services.studies.ResumePreparations)
 	s.background.Go(maintenance.New(o.Store, o.Logger, clock.Steady(o.Clock), o.Metrics, s.background).Run)
 	return s
 }

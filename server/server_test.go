@@ -203,6 +203,9 @@ func (f *fixture) create(id string, spec *dparetov1.StudySpec) string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	for state := resp.GetStudy().GetState(); state == dparetov1.StudyState_STUDY_STATE_PREPARING; state = f.study(resp.GetStudy().GetName()).GetState() {
+		time.Sleep(time.Millisecond)
+	}
 	return resp.GetStudy().GetName()
 }
 

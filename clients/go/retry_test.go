@@ -262,7 +262,7 @@ func TestRepeatableMethods(t *testing.T) {
 		{}: "BackupStore ExportStudy ImportStudy WatchStudy", // streams
 		{repeatable: true}: "AddMeasurement CalibrateMechanism CompleteTrial ComputeEpsilon ComputeTradeoff CreateStudy GetLedger GetRelease " +
 			"GetServerInfo GetStudy GetTrial ListCharges ListLedgers ListReleases ListStudies ListTrials ReleaseTrial RenewLeases",
-		{repeatable: true, slow: true}: "AnalyzeContour AnalyzeImportance AnalyzeSlices CrossValidate ForecastGain GetFront GetPrivacyLedger ListHypervolumes PredictMetrics QueryFront",
+		{repeatable: true, slow: true}: "AnalyzeContour AnalyzeImportance AnalyzeSlices CrossValidate ForecastGain GetFront GetPrivacyLedger ListHypervolumes PredictMetrics PriceSearch QueryFront",
 		{repeatable: true, identified: true}: "CreateLedger CreateTrial DeleteStudy DeleteTrial PauseStudy ResumeStudy StopTrial " +
 			"UpdateStudy UpdateTrial",
 		{repeatable: true, identified: true, slow: true}: "ReaccountStudy ReleaseBest ReleaseFront SelectPrivately SuggestTrials",

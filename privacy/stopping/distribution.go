@@ -8,7 +8,7 @@ import (
 )
 
 // Distribution is the distribution of the number of candidates K: a
-// [TruncatedNegativeBinomial] or [Poisson]. Methods other than Validate and Draw are for valid
+// [TruncatedNegativeBinomial], [Capped], [Poisson] or [Binomial]. Methods other than Validate and Draw are for valid
 // parameters.
 type Distribution interface {
 	// Validate reports parameters outside of their domains as privacy.FieldErrors.
@@ -27,7 +27,7 @@ type Distribution interface {
 	Draw(src *noise.Source) (int64, error)
 	// Mechanism returns the search to account, when every candidate is trained and
 	// scored by steps runs of base.
-	Mechanism(base privacy.Mechanism, steps int64) privacy.RenyiMechanism
+	Mechanism(base privacy.Mechanism, steps int64) privacy.Mechanism
 }
 
 // MaxMean is the largest E[K] that [Distribution.Draw] accepts.
@@ -112,6 +112,6 @@ func smallPoisson(src *noise.Source, mean float64) int64 {
 }
 
 // Mechanism returns a [privacy.PoissonSelection].
-func (p Poisson) Mechanism(base privacy.Mechanism, steps int64) privacy.RenyiMechanism {
+func (p Poisson) Mechanism(base privacy.Mechanism, steps int64) privacy.Mechanism {
 	return privacy.PoissonSelection{Base: base, Steps: steps, Mean: p.Mean}
 }

@@ -5,8 +5,8 @@
 // distribution, and release the best by its score, with that score.
 //
 // If one candidate with its score is private, so is the best, at a price that does not depend
-// on how many were tried: [Distribution.Mechanism] returns a [privacy.RepeatedSelection] or
-// [privacy.PoissonSelection] to account for it, and [Distribution.ContainsTop] says what the
+// on how many were tried: [Distribution.Mechanism] returns a selection of package privacy, such as
+// [privacy.RepeatedSelection], to account for it, and [Distribution.ContainsTop] says what the
 // price buys. The guarantee covers everything that candidate and score depend on, training and
 // validation records alike, under the adjacency of the base.
 //
@@ -17,8 +17,8 @@
 //     cost, how many checkpoints it left.
 //   - Candidates are independent. Nothing that depends on another candidate, such as a
 //     suggestion from earlier scores, is covered.
-//   - The distribution is fixed in advance. K must not be drawn again because it is too large,
-//     nor the search be stopped before K candidates, nor be extended.
+//   - The distribution is fixed in advance. K must not be drawn again because it is too large, unless it is
+//     accounted as [Capped], nor the search be stopped before K candidates, nor be extended.
 //   - The score is the released one, private itself, and ties are broken without looking
 //     at data.
 package stopping

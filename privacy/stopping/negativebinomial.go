@@ -79,22 +79,35 @@ func (n TruncatedNegativeBinomial) ContainsTop(q float64) float64 {
 
 // Draw implements [Distribution].
 func (n TruncatedNegativeBinomial) Draw(src *noise.Source) (int64, error) {
-	if err := n.Validate(); err != nil {
+	if err := n.drawable(); err != nil {
 		return 0, err
 	}
+	return n.draw(src, math.MaxInt64), nil
+}
+
+// drawable reports why no number can be drawn.
+func (n TruncatedNegativeBinomial) drawable() error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
 	if mean := n.MeanRuns(); !(mean <= MaxMean) {
-		return 0, privacy.FieldErrorf("gamma", "the mean must be at most %g to draw candidates, is %g", float64(MaxMean), mean)
+		return privacy.FieldErrorf("gamma", "the mean must be at most %g to draw candidates, is %g", float64(MaxMean), mean)
 	}
 	if n.Eta > MaxMean {
-		return 0, privacy.FieldErrorf("eta", "must be at most %g to draw candidates, is %g", float64(MaxMean), n.Eta)
+		return privacy.FieldErrorf("eta", "must be at most %g to draw candidates, is %g", float64(MaxMean), n.Eta)
 	}
-	draw := n.fromTrials
+	return nil
+}
+
+// draw draws until the number is at most most.
+func (n TruncatedNegativeBinomial) draw(src *noise.Source, most int64) int64 {
+	from := n.fromTrials
 	if n.Eta < -0.1 {
-		draw = n.fromSibuya
+		from = n.fromSibuya
 	}
 	for {
-		if k, ok := draw(src); ok {
-			return k, nil
+		if k, ok := from(src, most); ok {
+			return k
 		}
 	}
 }
@@ -103,7 +116,7 @@ func (n TruncatedNegativeBinomial) Draw(src *noise.Source) (int64, error) {
 // r = ⌈η⌉, at least 1, given that there is one: k with probability
 // ∝ (1−γ)^k·Π_{l<k}(l+r)/(l+1). Every failure after the first is kept with probability
 // (l+η)/(l+r), l being those before; ok is false if one is not.
-func (n TruncatedNegativeBinomial) fromTrials(src *noise.Source) (k int64, ok bool) {
+func (n TruncatedNegativeBinomial) fromTrials(src *noise.Source, most int64) (k int64, ok bool) {
 	r := max(1, math.Ceil(n.Eta))
 	needed := uint64(r)
 	// The first failure comes after j < r successes with probability ∝ γ^j.
@@ -113,7 +126,7 @@ func (n TruncatedNegativeBinomial) fromTrials(src *noise.Source) (k int64, ok bo
 			return 0, false
 		}
 	}
-	for k = 1; ; {
+	for k = 1; k <= most; {
 		if src.BernoulliFloat64(n.Gamma) {
 			if successes++; successes == needed {
 				return k, true
@@ -136,13 +149,14 @@ func (n TruncatedNegativeBinomial) fromTrials(src *noise.Source) (k int64, ok bo
 		}
 		k++
 	}
+	return 0, false
 }
 
 // fromSibuya draws from Sibuya's distribution (γ = 0), in which the number is k with
 // probability |η|/k if it is not below; each step beyond 1 is kept with probability 1−γ. It
 // wastes little unless η is close to 0.
-func (n TruncatedNegativeBinomial) fromSibuya(src *noise.Source) (k int64, ok bool) {
-	for k = 1; ; k++ {
+func (n TruncatedNegativeBinomial) fromSibuya(src *noise.Source, most int64) (k int64, ok bool) {
+	for k = 1; k <= most; k++ {
 		if src.Uint64N(uint64(k)) == 0 && src.BernoulliFloat64(-n.Eta) {
 			return k, true
 		}
@@ -150,9 +164,10 @@ func (n TruncatedNegativeBinomial) fromSibuya(src *noise.Source) (k int64, ok bo
 			return 0, false
 		}
 	}
+	return 0, false
 }
 
 // Mechanism returns a [privacy.RepeatedSelection].
-func (n TruncatedNegativeBinomial) Mechanism(base privacy.Mechanism, steps int64) privacy.RenyiMechanism {
+func (n TruncatedNegativeBinomial) Mechanism(base privacy.Mechanism, steps int64) privacy.Mechanism {
 	return privacy.RepeatedSelection{Base: base, Steps: steps, Eta: n.Eta, Gamma: n.Gamma}
 }

@@ -68,6 +68,10 @@ func TestMechanisms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	geometric, err := privacy.SelectionGamma(1, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		spec       string
 		accountant privacy.Accountant
@@ -151,6 +155,22 @@ func TestMechanisms(t *testing.T) {
 		"repeated selection, Poisson": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","poisson":{}},"delta":1e-6` + addRemove + `}`,
 			privacy.Location{}, privacy.PoissonSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Mean: 20}, 1, 1,
+		},
+		"repeated selection, default": {
+			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20"},"delta":1e-6` + addRemove + `}`,
+			privacy.Location{}, privacy.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 1, Gamma: geometric}, 1, 1,
+		},
+		"repeated selection, capped": {
+			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","max_runs":"60"},"delta":1e-6` + addRemove + `}`,
+			privacy.Location{}, privacy.CappedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 1, Gamma: geometric, MostRuns: 60}, 1, 1,
+		},
+		"repeated selection, binomial": {
+			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","binomial":"80"},"delta":1e-6` + addRemove + `}`,
+			privacy.Location{}, privacy.BinomialSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Tries: 80, Probability: 0.25}, 1, 1,
+		},
+		"repeated selection, fixed": {
+			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","fixed":{}},"delta":1e-6` + addRemove + `}`,
+			privacy.Location{}, privacy.BinomialSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Tries: 20, Probability: 1}, 1, 1,
 		},
 		"composition": {
 			`{"composition":{"parts":[{"mechanism":{"sparse_vector":{"cutoff":"5","noise_scale":"10"}}},{"mechanism":{"gaussian":{"sensitivity":"2","standard_deviation":"30"}},"count":"7"}]},"delta":1e-6` + addRemove + `}`,
@@ -329,7 +349,10 @@ func TestBadRequests(t *testing.T) {
 		"half a calibration": {`{"objective_perturbation":{"epsilon":"1","dataset_size":"10"}` + replaceOne + `}`, []string{"privacy.objective_perturbation.dataset_size"}},
 		"split":              {`{"objective_perturbation":{"epsilon":"1","dataset_size":"10","regularization":"1","split":"0"}` + replaceOne + `}`, []string{"privacy.objective_perturbation.split"}},
 		"method":             {`{"selection":{"epsilon":"1"}` + addRemove + `}`, []string{"privacy.selection.method"}},
-		"distribution":       {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.distribution"}},
+		"cap of Poisson":     {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2","poisson":{},"max_runs":"9"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.max_runs"}},
+		"small cap":          {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2000","max_runs":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.max_runs"}},
+		"tries":              {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"20","binomial":"10"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
+		"fixed part":         {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2.5","fixed":{}},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
 		"mean":               {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"1","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
 		"Poisson mean":       {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"0","poisson":{}},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
 		"base":               {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"0"}},"mean_runs":"2","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.base.laplace.scale"}},

@@ -254,10 +254,22 @@ func (b *boundedCurve) Epsilon(steps int64, delta float64) (privacy.Guarantee, e
 
 // message converts the guarantee of a release.
 func (f *Function) message(g privacy.Guarantee, r release) *dparetov1.PrivacyGuarantee {
+	message := Message(g, f.spec.GetAdjacency())
+	if n := r.datasetSize; n > 0 && g.Delta >= 1/float64(n) {
+		message.Warnings = append(message.Warnings, &dparetov1.Warning{
+			Code:    warnLargeDelta,
+			Message: fmt.Sprintf("delta %g is not below 1/dataset_size = %.3g: publishing one record would be allowed", g.Delta, 1/float64(n)),
+		})
+	}
+	return message
+}
+
+// Message converts a guarantee under an adjacency to its message.
+func Message(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparetov1.PrivacyGuarantee {
 	message := &dparetov1.PrivacyGuarantee{
 		Epsilon:     g.Epsilon,
 		Delta:       g.Delta,
-		Adjacency:   f.spec.GetAdjacency(),
+		Adjacency:   adjacency,
 		Order:       g.Order,
 		Steps:       g.Steps,
 		Assumptions: g.Assumptions,
@@ -268,12 +280,6 @@ func (f *Function) message(g privacy.Guarantee, r release) *dparetov1.PrivacyGua
 	}
 	for _, w := range g.Warnings {
 		message.Warnings = append(message.Warnings, &dparetov1.Warning{Code: string(w.Code), Message: w.Message})
-	}
-	if n := r.datasetSize; n > 0 && g.Delta >= 1/float64(n) {
-		message.Warnings = append(message.Warnings, &dparetov1.Warning{
-			Code:    warnLargeDelta,
-			Message: fmt.Sprintf("delta %g is not below 1/dataset_size = %.3g: publishing one record would be allowed", g.Delta, 1/float64(n)),
-		})
 	}
 	return message
 }

@@ -7,6 +7,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
 )
@@ -513,18 +514,14 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 	}
 	base := c.inner(join(path, "base"), m.GetBase())
 	mean := c.number(join(path, "mean_runs"), m.GetMeanRuns())
-	var eta *expression.Number
-	switch distribution := m.GetDistribution().(type) {
-	case *dparetov1.RepeatedSelectionMechanism_Eta:
-		eta = c.number(join(path, "eta"), distribution.Eta)
-	case *dparetov1.RepeatedSelectionMechanism_Poisson:
-	default:
-		c.addf(join(path, "distribution"), "one of eta and poisson must be set")
-	}
+	numberOf := c.numberOfRuns(path, m)
 	if base == nil {
 		return nil
 	}
-	names := map[string]string{"mean": "mean_runs", "gamma": "mean_runs"}
+	names := map[string]string{
+		"mean": "mean_runs", "gamma": "mean_runs", "tries": "binomial", "success": "mean_runs", "probability": "mean_runs",
+		"most": "max_runs", "most_runs": "max_runs",
+	}
 	return &mechanism{publicSize: base.publicSize, selection: true, release: func(variables map[string]any) (release, error) {
 		candidate, err := base.release(variables)
 		if err != nil {
@@ -532,26 +529,71 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 		}
 		e := evaluation{variables: variables}
 		runs := e.float("mean_runs", mean)
-		r := release{runs: 1, datasetSize: candidate.datasetSize}
-		if eta == nil {
-			if e.err == nil {
-				r.mechanism = privacy.PoissonSelection{Base: candidate.mechanism, Steps: candidate.runs, Mean: runs}
-			}
-		} else {
-			shape, gamma := e.float("eta", eta), 0.0
-			if e.err == nil {
-				gamma, e.err = privacy.SelectionGamma(shape, runs)
-			}
-			if e.err == nil {
-				r.mechanism = privacy.RepeatedSelection{Base: candidate.mechanism, Steps: candidate.runs, Eta: shape, Gamma: gamma}
-				r.derived = map[string]float64{"gamma": gamma}
-			}
+		distribution := numberOf(&e, runs)
+		if e.err == nil {
+			e.err = distribution.Validate()
 		}
 		if e.err != nil {
 			return release{}, below(path, names, e.err)
 		}
+		r := release{runs: 1, datasetSize: candidate.datasetSize, mechanism: distribution.Mechanism(candidate.mechanism, candidate.runs)}
+		switch d := distribution.(type) {
+		case stopping.TruncatedNegativeBinomial:
+			r.derived = map[string]float64{"gamma": d.Gamma}
+		case stopping.Capped:
+			r.derived = map[string]float64{"gamma": d.Of.Gamma}
+		}
 		return r, below(path, names, r.mechanism.Validate())
 	}}
+}
+
+// numberOfRuns compiles the distribution of the number of runs. The function that it returns takes the mean.
+func (c *compiler) numberOfRuns(path string, m *dparetov1.RepeatedSelectionMechanism) func(e *evaluation, mean float64) stopping.Distribution {
+	_, isEta := m.GetDistribution().(*dparetov1.RepeatedSelectionMechanism_Eta)
+	if m.GetMaxRuns() != "" && !isEta && m.GetDistribution() != nil {
+		c.addf(join(path, "max_runs"), "must be unset: it is only for eta")
+	}
+	switch d := m.GetDistribution().(type) {
+	case *dparetov1.RepeatedSelectionMechanism_Poisson:
+		return func(_ *evaluation, mean float64) stopping.Distribution { return stopping.Poisson{Mean: mean} }
+	case *dparetov1.RepeatedSelectionMechanism_Binomial:
+		tries := c.integer(join(path, "binomial"), d.Binomial)
+		return func(e *evaluation, mean float64) stopping.Distribution {
+			n := e.integer("binomial", tries)
+			if e.err == nil && !(mean > 0 && mean <= float64(n)) {
+				e.failf("mean_runs", "must be above 0 and at most the number of tries, %d, is %g", n, mean)
+			}
+			return stopping.Binomial{Tries: n, Success: mean / float64(n)}
+		}
+	case *dparetov1.RepeatedSelectionMechanism_Fixed:
+		return func(e *evaluation, mean float64) stopping.Distribution {
+			if e.err == nil && !(mean >= 1 && mean <= 1<<53 && mean == math.Trunc(mean)) {
+				e.failf("mean_runs", "must be an integer of at least 1 with fixed, is %g", mean)
+			}
+			return stopping.Binomial{Tries: int64(mean), Success: 1}
+		}
+	}
+	var eta, most *expression.Number
+	if isEta {
+		eta = c.number(join(path, "eta"), m.GetEta())
+	}
+	if m.GetMaxRuns() != "" {
+		most = c.integer(join(path, "max_runs"), m.GetMaxRuns())
+	}
+	return func(e *evaluation, mean float64) stopping.Distribution {
+		shape := 1.0 // geometric
+		if isEta {
+			shape = e.float("eta", eta)
+		}
+		var unlimited stopping.TruncatedNegativeBinomial
+		if e.err == nil {
+			unlimited, e.err = stopping.ByMean(shape, mean)
+		}
+		if most == nil {
+			return unlimited
+		}
+		return stopping.Capped{Of: unlimited, Most: e.integer("max_runs", most)}
+	}
 }
 
 func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *mechanism {

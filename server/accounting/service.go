@@ -230,20 +230,23 @@ func bind(fields *invalid.Fields, parameters map[string]*dparetov1.Value, furthe
 	return values, environment
 }
 
-// fieldsOf turns what package privacy says about values into an answer.
-func fieldsOf(err error) error {
+// fieldsOf turns what package privacy says about the values of privacy into an answer.
+func fieldsOf(err error) error { return fieldsBelow("privacy", err) }
+
+// fieldsBelow turns what package privacy says about the values of a spec at a path into an answer.
+func fieldsBelow(path string, err error) error {
 	if found := privacy.FieldErrors(err); len(found) > 0 {
 		var fields invalid.Fields
 		for _, fe := range found {
-			fields.Addf(join("privacy", fe.Field), "%s", fe.Message)
+			fields.Addf(join(path, fe.Field), "%s", fe.Message)
 		}
 		return fields.Err()
 	}
 	if unsupported, ok := errors.AsType[*privacy.UnsupportedError](err); ok {
-		return invalid.Field("privacy.accountant", "cannot account %s: %s", unsupported.Mechanism, unsupported.Reason)
+		return invalid.Field(join(path, "accountant"), "cannot account %s: %s", unsupported.Mechanism, unsupported.Reason)
 	}
 	if work, ok := errors.AsType[*privacy.WorkError](err); ok {
-		return invalid.Field("privacy", "%v, the limit of a call; `dpareto privacy` computes it locally without a limit", work)
+		return invalid.Field(path, "%v, the limit of a call; `dpareto privacy` computes it locally without a limit", work)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()

@@ -474,7 +474,7 @@ func TestMethodsFitTheContract(t *testing.T) {
 // What each role may do, against a table written by hand.
 func TestAuthorizeByRole(t *testing.T) {
 	const (
-		view  = "GetStudy ListStudies WatchStudy GetTrial ListTrials GetFront QueryFront ListHypervolumes PredictMetrics ComputeEpsilon CalibrateMechanism ComputeTradeoff GetPrivacyLedger GetServerInfo ServerReflectionInfo GetLedger ListLedgers ListCharges GetRelease ListReleases"
+		view  = "GetStudy ListStudies WatchStudy GetTrial ListTrials GetFront QueryFront ListHypervolumes PredictMetrics ComputeEpsilon CalibrateMechanism ComputeTradeoff PriceSearch GetPrivacyLedger GetServerInfo ServerReflectionInfo GetLedger ListLedgers ListCharges GetRelease ListReleases"
 		work  = "SuggestTrials CreateTrial UpdateTrial AddMeasurement RenewLeases CompleteTrial ReleaseTrial StopTrial"
 		admin = "CreateStudy UpdateStudy DeleteStudy PauseStudy ResumeStudy DeleteTrial ReaccountStudy CreateLedger ReleaseBest ReleaseFront SelectPrivately BackupStore ExportStudy ImportStudy"
 		none  = "Check List Watch"

@@ -68,6 +68,9 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 			return err
 		}
 		uid = c.Study.GetStudy().GetUid()
+		if c.Policy.Traits().Hidden {
+			count = 1 // one that asks for many would learn how many there are
+		}
 		if wanted, err = conditionsOf(c.Policy.Traits(), c.Compiled, req, count); err != nil {
 			return err
 		}

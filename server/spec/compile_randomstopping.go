@@ -3,15 +3,21 @@ package spec
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/stopping"
 )
 
 // Limits of a RandomStoppingSpec.
 const (
 	maxMeanTrials = 1e6
 	maxEta        = 100
+	// DefaultListed is the length of the list that candidates are drawn from, unless the spec says another.
+	DefaultListed   = 1000
+	maxListed       = 10_000
+	maxListedValues = 100_000
 )
 
 // randomStoppingCompiler checks random_stopping.
@@ -34,6 +40,9 @@ func (c *randomStoppingCompiler) compile() {
 		c.needsLedger("test_ledger", spec.GetTestLedger(), "random_stopping with a test_set_size")
 	}
 	c.distribution(stopping)
+	c.list(stopping)
+	c.unsupported(stopping)
+	c.curve()
 	c.score()
 	refuse := func(field string, isSet bool, reason string) {
 		if isSet {
@@ -52,39 +61,100 @@ func (c *randomStoppingCompiler) compile() {
 	refuse("budget.max_duration", budget.GetMaxDuration() != nil, drawn)
 	refuse("budget.max_stagnant_trials", budget.GetMaxStagnantTrials() != 0, drawn)
 	refuse("prior_studies", len(spec.GetPriorStudies()) > 0, "nothing may be learnt from results")
-	refuse("checkpoint_parameter", spec.GetCheckpointParameter() != "", "a run is one candidate, at its end")
 	refuse("cost", spec.GetCost() != nil, "nothing may be learnt from results")
 	refuse("disable_early_stopping", spec.GetDisableEarlyStopping(), "no run is ever stopped early")
 	refuse("seed", spec.Seed != nil, "it reveals how many configurations were drawn before the released one")
 	if len(c.study.metrics.all) > 0 {
 		c.mechanism()
+		c.curveMechanism()
 	}
 }
 
 // distribution checks the distribution of the number of trials.
 func (c *randomStoppingCompiler) distribution(stopping *dparetov1.RandomStoppingSpec) {
 	const field = "random_stopping."
-	least := 1.0
-	switch d := stopping.GetDistribution().(type) {
-	case *dparetov1.RandomStoppingSpec_Eta:
-		if !(d.Eta > -1 && d.Eta <= maxEta) {
-			c.addf(field+"eta", "must be above -1 and at most %d, is %g", maxEta, d.Eta)
-			return
-		}
-	case *dparetov1.RandomStoppingSpec_Poisson:
-		least = 0
-	default:
-		c.addf(field+"distribution", "one of eta and poisson must be set")
+	if eta, ok := stopping.GetDistribution().(*dparetov1.RandomStoppingSpec_Eta); ok && !(eta.Eta > -1 && eta.Eta <= maxEta) {
+		c.addf(field+"eta", "must be above -1 and at most %d, is %g", maxEta, eta.Eta)
 		return
 	}
-	mean := stopping.GetMeanTrials()
-	if !(mean > least && mean <= maxMeanTrials) {
-		c.addf(field+"mean_trials", "must be above %g and at most %g, is %g", least, maxMeanTrials, mean)
-	} else if least == 1 {
-		if _, err := privacy.SelectionGamma(stopping.GetEta(), mean); err != nil {
-			c.addf(field+"mean_trials", "%v", err)
+	mean, least := stopping.GetMeanTrials(), 1.0
+	switch d := stopping.GetDistribution().(type) {
+	case *dparetov1.RandomStoppingSpec_Poisson:
+		least = 0
+	case *dparetov1.RandomStoppingSpec_Binomial:
+		least = 0
+		if !(float64(d.Binomial) >= mean && d.Binomial <= maxMeanTrials) {
+			c.addf(field+"binomial", "must be the number of tries, at least mean_trials, %g, and at most %g, is %d", mean, maxMeanTrials, d.Binomial)
+			return
+		}
+	case *dparetov1.RandomStoppingSpec_Fixed:
+		least = 0
+		if mean != math.Trunc(mean) {
+			c.addf(field+"mean_trials", "must be an integer with fixed, is %g", mean)
+			return
 		}
 	}
+	if !(mean > least && mean <= maxMeanTrials) {
+		c.addf(field+"mean_trials", "must be above %g and at most %g, is %g", least, maxMeanTrials, mean)
+		return
+	}
+	if stopping.GetMaxTrials() != 0 && least != 1 {
+		c.addf(field+"max_trials", "must be unset: it is only for eta")
+		return
+	}
+	if _, err := TrialsDistribution(stopping); err != nil {
+		name := "mean_trials"
+		if slices.ContainsFunc(privacy.FieldErrors(err), func(e *privacy.FieldError) bool { return e.Field == "most" }) {
+			name = "max_trials"
+		}
+		c.addf(field+name, "%v", err)
+	}
+}
+
+// TrialsDistribution returns the distribution of the number of trials.
+func TrialsDistribution(asked *dparetov1.RandomStoppingSpec) (stopping.Distribution, error) {
+	mean, eta := asked.GetMeanTrials(), 1.0
+	var dist stopping.Distribution
+	switch d := asked.GetDistribution().(type) {
+	case *dparetov1.RandomStoppingSpec_Poisson:
+		dist = stopping.Poisson{Mean: mean}
+	case *dparetov1.RandomStoppingSpec_Binomial:
+		dist = stopping.Binomial{Tries: d.Binomial, Success: mean / float64(d.Binomial)}
+	case *dparetov1.RandomStoppingSpec_Fixed:
+		dist = stopping.Binomial{Tries: int64(mean), Success: 1}
+	case *dparetov1.RandomStoppingSpec_Eta:
+		eta = d.Eta
+	}
+	if dist == nil {
+		unlimited, err := stopping.ByMean(eta, mean)
+		if err != nil {
+			return nil, err
+		}
+		dist = unlimited
+		if most := asked.GetMaxTrials(); most != 0 {
+			dist = stopping.Capped{Of: unlimited, Most: most}
+		}
+	}
+	return dist, dist.Validate()
+}
+
+// list checks the list that candidates are drawn from.
+func (c *randomStoppingCompiler) list(stopping *dparetov1.RandomStoppingSpec) {
+	n, parameters := int64(stopping.GetListed()), int64(max(1, len(c.study.Spec.GetParameters())))
+	if most := min(maxListed, maxListedValues/parameters); n < 0 || n > most {
+		c.addf("random_stopping.listed", "must be in [1, %d] for %d parameters, or 0 for %d, is %d", most, parameters, DefaultListed, n)
+	}
+}
+
+// unsupported refuses what random stopping does not offer yet.
+func (c *randomStoppingCompiler) unsupported(stopping *dparetov1.RandomStoppingSpec) {
+	refuse := func(field string, isSet bool, want string) {
+		if isSet {
+			c.addf("random_stopping."+field, "must be %s: this server offers nothing else", want)
+		}
+	}
+	refuse("subset_share", stopping.GetSubsetShare() != 0, "unset")
+	refuse("final_run", stopping.GetFinalRun() != nil, "unset")
 }
 
 // score checks the metric that chooses the best trial, and how it is protected.

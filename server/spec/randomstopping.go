@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,11 +14,10 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// costDraws is the number of draws of the design distributions among which the costliest
-// configuration of a study with random stopping is found.
-const costDraws = 10_000
+// drawsPerListed bounds the draws for each configuration of a list, since constraints may refuse many.
+const drawsPerListed = 1000
 
-// randomStopping keeps scores and bounds the cost of trials in a study with random_stopping.
+// randomStopping keeps scores and draws the configurations of a study with random_stopping.
 type randomStopping struct {
 	spec         *dparetov1.StudySpec
 	points       *points
@@ -30,23 +30,16 @@ type randomStopping struct {
 // HasRandomStopping reports whether the study has random stopping.
 func (r *randomStopping) HasRandomStopping() bool { return r.spec.GetRandomStopping() != nil }
 
-// Score checks a final measurement of a study with random stopping and returns the part that the
-// study keeps. With test_set_size that is only the score, clipped to [0, 1] and with noise of a
-// standard deviation, which noisy adds.
-func (r *randomStopping) Score(path string, point space.Point, m *dparetov1.Measurement, standardDeviation float64, noisy func(value float64) float64) (*dparetov1.Measurement, []*dparetov1.Warning, error) {
-	if !r.noise.isNoisy() {
-		return r.measurements.Measurement(path, point, m, true)
+// Scored checks a measurement of a study with random stopping and returns the part that the study
+// keeps, without noise yet. With test_set_size that is only the value, clipped to [0, 1].
+func (r *randomStopping) Scored(path string, point space.Point, m *dparetov1.Measurement, final bool) (*dparetov1.Measurement, []*dparetov1.Warning, error) {
+	if r.noise.isNoisy() {
+		var err error
+		if m, err = r.noise.Clipped(path, m); err != nil {
+			return nil, nil, err
+		}
 	}
-	clipped, err := r.noise.Clipped(path, m)
-	if err != nil {
-		return nil, nil, err
-	}
-	kept, warnings, err := r.measurements.Measurement(path, point, clipped, true)
-	if err != nil {
-		return nil, nil, err
-	}
-	r.noise.AddNoise(kept, standardDeviation, noisy)
-	return kept, warnings, nil
+	return r.measurements.Measurement(path, point, m, final)
 }
 
 // SearchDelta returns the δ of the guarantees of a study with random stopping.
@@ -61,60 +54,68 @@ func (r *randomStopping) SearchDelta() float64 {
 	return 0
 }
 
-// SearchDistribution returns the distribution of the number of trials of a study with random
-// stopping.
-func (r *randomStopping) SearchDistribution() privacy.SearchDistribution {
-	stopping := r.spec.GetRandomStopping()
-	_, isPoisson := stopping.GetDistribution().(*dparetov1.RandomStoppingSpec_Poisson)
-	return privacy.SearchDistribution{Mean: stopping.GetMeanTrials(), Eta: stopping.GetEta(), Poisson: isPoisson}
+// Listed returns the length of the list that candidates are drawn from.
+func (r *randomStopping) Listed() int {
+	return int(cmp.Or(r.spec.GetRandomStopping().GetListed(), DefaultListed))
 }
 
-// SearchBound returns what a trial of a study with random stopping costs at most. 10,000
-// draws of the design distributions attain the bound; draws that are not allowed, or whose
-// cost is unknown, do not count. The seed is fixed, so that the bound is a function of the
-// spec. It takes up to seconds. The error is INVALID_ARGUMENT, or ctx's.
-func (r *randomStopping) SearchBound(ctx context.Context) (privacy.SearchBound, error) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	seen := make(map[string]bool)
-	var candidates []privacy.Part
+// SearchList draws the list of configurations that candidates of a study with random stopping are drawn
+// from: independent draws from the parameters' distributions that are allowed and whose cost is known. The
+// error is INVALID_ARGUMENT, or ctx's.
+func (r *randomStopping) SearchList(ctx context.Context, rng *rand.Rand) ([]space.Point, error) {
+	n := r.Listed()
+	list := make([]space.Point, 0, n)
 	var first error
-	for range costDraws {
+	for tries := 0; len(list) < n; tries++ {
 		if err := ctx.Err(); err != nil {
-			return privacy.SearchBound{}, err
+			return nil, err
+		}
+		if tries == drawsPerListed*n {
+			return nil, invalid.Field("study.spec.random_stopping", "the cost of a trial is known at only %d of %d draws of the parameters' distributions, but listed is %d: %v",
+				len(list), tries, n, cmp.Or(first, errors.New("the constraints do not hold")))
 		}
 		point := r.points.space.Sample(rng)
-		if !r.constraints.allowed(point) {
-			continue
-		}
-		part, err := r.candidate(point)
-		if err != nil {
+		if err := r.CheckListed(point); err != nil {
 			first = cmp.Or(first, err)
 			continue
 		}
-		if key := fmt.Sprintf("%d %T%+v", part.Count, part.Mechanism, part.Mechanism); !seen[key] {
-			seen[key] = true
-			candidates = append(candidates, part)
-		}
+		list = append(list, point)
 	}
-	const field = "study.spec.random_stopping"
-	if len(candidates) == 0 {
-		return privacy.SearchBound{}, invalid.Field(field, "the cost of a trial is known at none of %d draws of the design distributions: %v", costDraws, first)
-	}
-	bound, err := r.SearchDistribution().Bound(candidates, r.SearchDelta())
-	if err != nil {
-		return privacy.SearchBound{}, invalid.Field(field, "the cost of a trial cannot be bounded: %v", err)
-	}
-	return bound, nil
+	return list, nil
 }
 
-// SearchAdmits reports whether a configuration may be a trial of a study with random
-// stopping and the given bound: it is allowed, and its cost known and not above the bound.
-func (r *randomStopping) SearchAdmits(bound privacy.SearchBound, point space.Point) bool {
-	if !r.constraints.allowed(point) {
-		return false
+// CheckListed reports why a configuration cannot be on the list of a study with random stopping.
+func (r *randomStopping) CheckListed(point space.Point) error {
+	if err := r.points.space.Contains(point); err != nil {
+		return err
 	}
-	part, err := r.candidate(point)
-	return err == nil && r.SearchDistribution().Admits(bound, part)
+	if !r.constraints.allowed(point) {
+		return errors.New("the constraints do not hold")
+	}
+	_, err := r.candidate(point)
+	return err
+}
+
+// SearchChoices returns the mechanisms of trials whose configurations are drawn uniformly from a list.
+// Configurations with the same mechanism are one choice.
+func (r *randomStopping) SearchChoices(list []space.Point) ([]privacy.Choice, error) {
+	var choices []privacy.Choice
+	known := make(map[string]int)
+	for _, point := range list {
+		part, err := r.candidate(point)
+		if err != nil {
+			return nil, err
+		}
+		key := fmt.Sprintf("%d %T%+v", part.Count, part.Mechanism, part.Mechanism)
+		i, ok := known[key]
+		if !ok {
+			i = len(choices)
+			known[key] = i
+			choices = append(choices, privacy.Choice{Mechanism: part.Mechanism, Runs: part.Count})
+		}
+		choices[i].Weight++
+	}
+	return choices, nil
 }
 
 // candidate returns the mechanism of a trial with the number of its runs.

@@ -44,11 +44,12 @@ func (s *Studies) spent(record *storev1.StudyRecord) (end dparetov1.EndReason, r
 // Creatable returns how many of count trials the budget lets the study create now.
 func (s *Studies) Creatable(record *storev1.StudyRecord, count int) int {
 	study := record.GetStudy()
-	if _, reason := s.spent(record); reason != "" || study.GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
+	policy := s.Policy(study.GetSpec())
+	if _, reason := s.spent(record); reason != "" || study.GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED || policy.Unprepared(record) {
 		return 0
 	}
 	budget := study.GetSpec().GetBudget()
-	allowed := min(int64(count), s.Policy(study.GetSpec()).Allowance(record).Trials)
+	allowed := min(int64(count), policy.Allowance(record).Trials)
 	if n := budget.GetMaxTrials(); n > 0 {
 		allowed = min(allowed, n-record.GetNextTrialNumber()+1)
 	}
@@ -78,6 +79,11 @@ func (c *Change) Explain(resp *dparetov1.SuggestTrialsResponse, missing int) {
 	switch {
 	case resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_PAUSED:
 		resp.EndReason = dparetov1.EndReason_END_REASON_PAUSED
+	case resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_PREPARING:
+		resp.EndReason = dparetov1.EndReason_END_REASON_PREPARING
+		resp.RetryAfter = durationpb.New(retryAfter)
+	case c.Policy.Traits().Hidden && resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_ACTIVE && reason != "":
+		ExplainParallelism(resp) // that no trial follows tells how many there are
 	case reason != "":
 		resp.EndReason = end
 		if held > int64(len(resp.GetTrials())) {

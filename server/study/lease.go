@@ -358,9 +358,12 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 			return err
 		}
 		before := trial.GetState()
-		if before == dparetov1.TrialState_TRIAL_STATE_STOPPING {
+		switch {
+		case before == dparetov1.TrialState_TRIAL_STATE_STOPPING:
 			tc.settleStopped()
-		} else {
+		case c.Policy.Traits().Hidden:
+			tc.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(req.GetReason()))
+		default:
 			if err := tc.requeue(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RELEASED, c.Policy.Reason(req.GetReason())); err != nil {
 				return err
 			}
@@ -383,8 +386,12 @@ func wasReleased(record *storev1.TrialRecord, token string) bool {
 }
 
 // attemptsSpent reports whether the trial has used up its attempts. Attempts that workers released do
-// not count, but have a bound of their own.
+// not count, but have a bound of their own. In a hidden study there is one: running a candidate again
+// until it succeeds would draw it from another distribution, which may depend on the data.
 func (c *trialChange) attemptsSpent() bool {
+	if c.Policy.Traits().Hidden {
+		return c.record.GetTrial().GetAttempt() > 0
+	}
 	releases := c.record.GetReleases()
 	return int64(c.record.GetTrial().GetAttempt())-releases >= int64(c.Compiled.MaxAttempts()) || releases >= MaxReleases
 }

@@ -57,7 +57,13 @@ type Terms interface {
 	// Begin fixes what a new study may spend. It may account many configurations, so it runs outside
 	// transactions.
 	Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error
-	// Pay charges the ledgers that the spec names for what a new study will publish.
+	// Unprepared reports whether Prepare and Pay must run before a trial can be handed out.
+	Unprepared(record *storev1.StudyRecord) bool
+	// Prepare finds the publication of an unprepared study. It may take half a minute, so it runs in the
+	// pool, and calls progress as it goes on. The record is a copy, which Pay gets.
+	Prepare(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error
+	// Pay charges the ledgers that the spec names for what a study will publish. For an unprepared study
+	// it runs when its publication is known, otherwise when the study is created.
 	Pay(tx *store.Tx, record *storev1.StudyRecord, compiled *spec.Study, at time.Time) error
 	// CheckUpdate refuses changes of the spec that would break the guarantee.
 	CheckUpdate(record *storev1.StudyRecord, after *dparetov1.StudySpec) error
@@ -68,7 +74,8 @@ type Terms interface {
 
 // Traits are properties of a policy that other packages ask about.
 type Traits struct {
-	// Hidden studies keep everything about their trials secret except what they release.
+	// Hidden studies keep everything about their trials secret except what they release. They hand out
+	// one trial a call, and each trial once: what becomes of the attempt is its result.
 	Hidden bool
 	// OneByOne studies create one trial at a time, because its cost decides what the next may be.
 	OneByOne bool
@@ -153,6 +160,14 @@ func (Ordinary) Present(record *storev1.StudyRecord) *dparetov1.Study { return r
 
 // Begin implements Policy.
 func (Ordinary) Begin(context.Context, *storev1.StudyRecord, *spec.Study) error { return nil }
+
+// Unprepared implements Policy.
+func (Ordinary) Unprepared(*storev1.StudyRecord) bool { return false }
+
+// Prepare implements Policy.
+func (Ordinary) Prepare(context.Context, *storev1.StudyRecord, *spec.Study, func(done, total int)) error {
+	return nil
+}
 
 // Pay implements Policy.
 func (Ordinary) Pay(*store.Tx, *storev1.StudyRecord, *spec.Study, time.Time) error { return nil }

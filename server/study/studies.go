@@ -51,6 +51,7 @@ type Studies struct {
 
 	cache     cache
 	watchers  watchers
+	preparing preparations
 	Importing IDSet // studies that are being imported or deleted
 }
 
@@ -94,7 +95,11 @@ func (s *Studies) Forget(uid string) { s.cache.forget(uid) }
 func (s *Studies) Present(record *storev1.StudyRecord) *dparetov1.Study {
 	study := record.GetStudy()
 	study.State, study.StateReason = s.State(record)
-	return s.Policy(study.GetSpec()).Present(record)
+	shown := s.Policy(study.GetSpec()).Present(record)
+	if shown.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
+		shown.Preparation = s.preparing.progress(study.GetUid())
+	}
+	return shown
 }
 
 // IsHidden reports whether a study exists and keeps its trials secret.

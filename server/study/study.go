@@ -56,11 +56,20 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	}
 	created := &storev1.StudyRecord{Study: newStudy(id, req.GetStudy(), compiled.Spec, s.clock.Now()), NextTrialNumber: 1, OwnRevision: 1}
 	created.Study.Warnings = compiled.Warnings
-	if err := s.Policy(compiled.Spec).Begin(ctx, created, compiled); err != nil {
+	policy := s.Policy(compiled.Spec)
+	if err := policy.Begin(ctx, created, compiled); err != nil {
 		return nil, err
+	}
+	if policy.Unprepared(created) {
+		created.Study.State = dparetov1.StudyState_STUDY_STATE_PREPARING
 	}
 	resp := new(dparetov1.CreateStudyResponse)
 	if req.GetValidateOnly() {
+		if policy.Unprepared(created) { // for its publication
+			if err := s.FindPublication(ctx, created, compiled, func(int, int) {}); err != nil {
+				return nil, err
+			}
+		}
 		return resp, s.store.View(ctx, func(tx *store.ReadTx) error {
 			resp.Study, err = wouldCreate(s, tx, id, created)
 			return err
@@ -77,7 +86,8 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	if err != nil {
 		return nil, err
 	}
-	return resp, nil
+	resp.Study, err = s.awaitPreparation(ctx, id, resp.GetStudy())
+	return resp, err
 }
 
 // newStudy returns a new study as requested but for its spec, with a fresh uid and seed.
@@ -141,8 +151,10 @@ func create(s *Studies, tx *store.Tx, id string, created *storev1.StudyRecord, c
 	if err := s.CheckNew(tx, id, created.GetStudy().GetSpec()); err != nil {
 		return nil, err
 	}
-	if err := s.Policy(compiled.Spec).Pay(tx, created, compiled, s.clock.Now()); err != nil {
-		return nil, err
+	if policy := s.Policy(compiled.Spec); !policy.Unprepared(created) {
+		if err := policy.Pay(tx, created, compiled, s.clock.Now()); err != nil {
+			return nil, err
+		}
 	}
 	if err := tx.PutStudy(id, created); err != nil {
 		return nil, err

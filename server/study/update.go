@@ -3,6 +3,8 @@ package study
 import (
 	"context"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -228,6 +230,9 @@ func (s *Studies) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyReque
 		return nil, err
 	}
 	err = s.Change(ctx, id, r, func(c *Change) error {
+		if c.Policy.Unprepared(c.Study) {
+			return status.Errorf(codes.FailedPrecondition, "%s hands out no trials that a pause could stop: its preparation is not complete", req.GetName())
+		}
 		resp.Study = c.setState(dparetov1.StudyState_STUDY_STATE_PAUSED)
 		return nil
 	})
@@ -249,13 +254,18 @@ func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyReq
 		return nil, err
 	}
 	err = s.Change(ctx, id, r, func(c *Change) error {
-		resp.Study = c.setState(dparetov1.StudyState_STUDY_STATE_ACTIVE)
+		state := dparetov1.StudyState_STUDY_STATE_ACTIVE
+		if c.Policy.Unprepared(c.Study) { // it could not be paid for; perhaps it can now
+			state = dparetov1.StudyState_STUDY_STATE_PREPARING
+		}
+		resp.Study = c.setState(state)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return resp, nil
+	resp.Study, err = s.awaitPreparation(ctx, id, resp.GetStudy())
+	return resp, err
 }
 
 // setState sets the state of the study, and returns the study as clients see it.

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"regexp"
@@ -47,7 +48,7 @@ var studyUID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 var etagRandom = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
 // study checks the study record of an import.
-func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
+func (i *studyImport) study(ctx context.Context, exported *dparetov1.ExportedStudy) error {
 	const path = "record.study.study"
 	asked := exported.GetStudy()
 	id, err := resource.ParseStudyName(path+".name", asked.GetName())
@@ -69,7 +70,11 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	if n := asked.GetRevision(); n < 1 || n > maxNumber {
 		fields.Addf(path+".revision", "must be in [1, %d], is %d", int64(maxNumber), n)
 	}
-	switch asked.GetState() {
+	switch unprepared := compiled.HasRandomStopping() && !exported.GetRandomStopping().GetPaid(); asked.GetState() {
+	case dparetov1.StudyState_STUDY_STATE_PREPARING:
+		if !unprepared {
+			fields.Addf(path+".state", "must not be STUDY_STATE_PREPARING: nothing is left to prepare")
+		}
 	case dparetov1.StudyState_STUDY_STATE_ACTIVE, dparetov1.StudyState_STUDY_STATE_PAUSED, dparetov1.StudyState_STUDY_STATE_COMPLETED:
 	default:
 		fields.Addf(path+".state", "is %v", asked.GetState())
@@ -110,7 +115,7 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 		fields.Addf("record.study.completed_trials", "must be in [0, %d], is %d", next-1, completed)
 	}
 	checkStagnation(exported, len(compiled.Objectives()), &fields)
-	checkSearch(exported, compiled, &fields)
+	i.search(ctx, exported, compiled, &fields)
 	i.id, i.record, i.compiled = id, studyRecord(exported), compiled
 	if asked.GetPublication() != nil && !compiled.HasRandomStopping() {
 		fields.Addf(path+".publication", "must not be set: the server derives it from private_mode")
@@ -136,40 +141,54 @@ func checkStagnation(exported *dparetov1.ExportedStudy, objectives int, fields *
 	}
 }
 
-// checkSearch checks the draws and bounds of a study with random stopping.
-func checkSearch(exported *dparetov1.ExportedStudy, compiled *spec.Study, fields *invalid.Fields) {
-	const path = "record.study.random_stopping"
-	stopping := exported.GetRandomStopping()
+// search checks the draws of a study with random stopping, and that its publication follows from them.
+func (i *studyImport) search(ctx context.Context, exported *dparetov1.ExportedStudy, compiled *spec.Study, fields *invalid.Fields) {
+	const path, publication = "record.study.random_stopping", "record.study.study.publication"
+	stopping, claimed := exported.GetRandomStopping(), exported.GetStudy().GetPublication()
 	if compiled.HasRandomStopping() != (stopping != nil) {
 		fields.Addf(path, "must be set with random_stopping, and unset without")
 	}
 	if stopping == nil {
 		return
 	}
-	if n := stopping.GetTrials(); n < 0 || n > maxNumber || exported.GetNextTrialNumber() > n+1 {
-		fields.Addf(path+".trials", "must be in [next_trial_number - 1, %d]", int64(maxNumber))
-	}
-	follows, err := private.SearchPublication(compiled, private.BoundOf(studyRecord(exported).GetRandomStopping()))
-	if err != nil {
-		fields.Addf(path, "is not a bound: %v", err)
-		return
-	}
-	claimed := exported.GetStudy().GetPublication()
-	checkClaimed("train", claimed.GetTrain(), follows.GetTrain(), fields)
-	checkClaimed("test", claimed.GetTest(), follows.GetTest(), fields)
-	if n := proto.Size(claimed); n > maxPublication || claimed.GetSpent() != nil {
-		fields.Addf("record.study.study.publication", "must have at most %d bytes and not set spent, has %d bytes", maxPublication, n)
-	}
-	if sigma := claimed.GetNoiseStandardDeviation(); !(sigma >= follows.GetNoiseStandardDeviation()*(1-1e-6)) || math.IsInf(sigma, 1) {
-		fields.Addf("record.study.study.publication.noise_standard_deviation", "must be at least %g, as the test guarantee needs, is %g", follows.GetNoiseStandardDeviation(), sigma)
+	if n := stopping.GetTrials(); n < 0 || n > maxNumber || exported.GetNextTrialNumber() > n+1 || n%compiled.Portfolio() != 0 {
+		fields.Addf(path+".trials", "must be in [next_trial_number - 1, %d] and a multiple of the portfolio, %d", int64(maxNumber), compiled.Portfolio())
 	}
 	if exported.GetStudy().GetSeed() != 0 {
 		fields.Addf("record.study.study.seed", "must be 0 with random_stopping")
 	}
+	if n := proto.Size(claimed); n > maxPublication || claimed.GetSpent() != nil {
+		fields.Addf(publication, "must have at most %d bytes and not set spent, has %d bytes", maxPublication, n)
+	}
+	record := studyRecord(proto.CloneOf(exported))
+	if list, err := private.ListOf(record.GetRandomStopping(), compiled); err != nil {
+		fields.Addf(path+".listed", "does not fit the spec: %v", err)
+	} else if want := compiled.Listed(); len(list) != want {
+		fields.Addf(path+".listed", "must hold %d configurations, holds %d", want, len(list))
+	}
+	if !stopping.GetPaid() {
+		if exported.GetNextTrialNumber() != 1 || claimed != nil {
+			fields.Addf(path+".paid", "must be true: the study has a trial or a publication")
+		}
+		return
+	}
+	if !fields.Empty() {
+		return // what follows takes seconds
+	}
+	if err := i.studies.FindPublication(ctx, record, compiled, func(int, int) {}); err != nil {
+		fields.Addf(path, "has no guarantee: %v", err)
+		return
+	}
+	follows := record.GetStudy().GetPublication()
+	checkClaimed("train", claimed.GetTrain(), follows.GetTrain(), fields)
+	checkClaimed("test", claimed.GetTest(), follows.GetTest(), fields)
+	if sigma := claimed.GetNoiseStandardDeviation(); !(sigma >= follows.GetNoiseStandardDeviation()*(1-1e-6)) || math.IsInf(sigma, 1) {
+		fields.Addf(publication+".noise_standard_deviation", "must be at least %g, as the test guarantee needs, is %g", follows.GetNoiseStandardDeviation(), sigma)
+	}
 }
 
 // checkClaimed checks that an imported guarantee, which ledgers are charged with, is no smaller than
-// the guarantee that follows from the spec and the imported bounds.
+// the guarantee that follows from the spec and the imported list.
 func checkClaimed(field string, claimed, follows *dparetov1.PrivacyGuarantee, fields *invalid.Fields) {
 	if (claimed == nil) != (follows == nil) || claimed.GetAdjacency() != follows.GetAdjacency() || claimed.GetDelta() != follows.GetDelta() ||
 		!(claimed.GetEpsilon() >= follows.GetEpsilon()*(1-importTolerance)) {
@@ -197,8 +216,9 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if err := i.compiled.CheckAllowed(path+".parameters", point); err != nil {
 		return err
 	}
-	if stopping := i.record.GetRandomStopping(); stopping != nil && !i.compiled.SearchAdmits(private.BoundOf(stopping), point) {
-		return invalid.Field(path+".parameters", "cost more than the bound of record.study.random_stopping")
+	if stopping := i.record.GetRandomStopping(); stopping != nil && !slices.ContainsFunc(slices.Collect(slices.Chunk(stopping.GetListed(), len(point))),
+		func(listed []float64) bool { return slices.Equal(listed, point) }) {
+		return invalid.Field(path+".parameters", "are not on the list in record.study.random_stopping")
 	}
 	var fields invalid.Fields
 	if r := trial.GetRevision(); r < 1 || r > i.record.GetStudy().GetRevision() {
@@ -236,6 +256,9 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	i.completion(exported, &fields)
 	i.private.trial(i, exported, point, &fields)
 	if err := fields.Err(); err != nil {
+		return err
+	}
+	if err := i.scored(path, trial, point); err != nil {
 		return err
 	}
 	return i.measurements(path, trial, point)

@@ -114,10 +114,7 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 		OwnRevision:     r.GetOwnRevision(),
 	}
 	if stopping := r.GetRandomStopping(); stopping != nil {
-		study.RandomStopping = &dparetov1.ExportedRandomStopping{
-			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
-			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
-		}
+		study.RandomStopping = &dparetov1.ExportedRandomStopping{Trials: stopping.GetTrials(), Listed: stopping.GetListed(), Paid: stopping.GetPaid()}
 	}
 	if p := r.GetPrivateMode(); p != nil {
 		study.PrivateMode = &dparetov1.ExportedPrivateMode{
@@ -144,10 +141,7 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 		OwnRevision:     study.GetOwnRevision(),
 	}
 	if stopping := study.GetRandomStopping(); stopping != nil {
-		r.RandomStopping = &storev1.RandomStopping{
-			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
-			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
-		}
+		r.RandomStopping = &storev1.RandomStopping{Trials: stopping.GetTrials(), Listed: stopping.GetListed(), Paid: stopping.GetPaid()}
 	}
 	if p := study.GetPrivateMode(); p != nil {
 		r.PrivateMode = &storev1.PrivateModeRecord{

@@ -133,6 +133,9 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 	if err != nil {
 		return nil, err
 	}
+	if i.record.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
+		t.studies.Prepare(i.id, i.record.GetStudy().GetUid()) //nolint:contextcheck // it outlives the call
+	}
 	return &dparetov1.ImportStudyResponse{Study: t.studies.Present(i.record), Trials: i.trials}, nil
 }
 
@@ -271,7 +274,7 @@ func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.Import
 		if i.record != nil {
 			return i.invalid("record.study", "is a second study; import each study in its own stream")
 		}
-		err = i.study(r.Study)
+		err = i.study(stream.Context(), r.Study)
 	case *dparetov1.ExportedRecord_Trial:
 		if i.record == nil {
 			return i.invalid("record.trial", "comes before the study")

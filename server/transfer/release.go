@@ -87,7 +87,11 @@ func (i *studyImport) checkReleaseRequest(exported *dparetov1.ExportedRelease, f
 // charge charges the study and its releases to the ledgers in the spec, unless they were charged
 // before.
 func (i *studyImport) charge(tx *store.Tx, studies *study.Studies, now time.Time) error {
-	if err := studies.Policy(i.compiled.Spec).Pay(tx, i.record, i.compiled, now); err != nil {
+	policy := studies.Policy(i.compiled.Spec)
+	if policy.Unprepared(i.record) {
+		return nil
+	}
+	if err := policy.Pay(tx, i.record, i.compiled, now); err != nil {
 		return err
 	}
 	if len(i.charges) == 0 {

@@ -72,6 +72,10 @@ def test_the_whole_loop(shared_server: Server) -> None:
         curve = await client.epsilon_curve(privacy, [1, 3], epochs=1)
         assert curve[1].epsilon == one.epsilon > curve[0].epsilon
         attack = await client.tradeoff(privacy, [0.01], epochs=3)
+        gaussian = dpfront.Privacy(dpfront.privacy.Gaussian(1.0, "noise"), 1e-6, "add_remove")
+        prices = await client.price_search(gaussian, runs=2, noise=3.0)
+        single = await client.epsilon(gaussian, noise=3.0)
+        assert prices["one run, no search"].training.epsilon == single.epsilon
         assert 0.01 < attack.tpr(0.01) < 1
         assert (await study.tradeoff(front[0])).guarantee.epsilon > 0
 

@@ -729,6 +729,21 @@ def compute_tradeoff(_: Caller, c: Connection, q: Any) -> None:
     assert list(found.tprs) == [x.true_positive_rate for x in c.wire.reply.points]
 
 
+def price_search(_: Caller, c: Connection, q: Any) -> None:
+    distribution = {"eta": q.eta, "poisson": "poisson", None: "geometric"}
+    fields = {f.name: value for f, value in q.ListFields()}
+    for name in ("privacy", "parameters", "eta", "poisson"):
+        fields.pop(name, None)
+    found = c.client.price_search(
+        privacy(q.privacy),
+        runs=fields.pop("runs", 0),
+        distribution=distribution[q.WhichOneof("distribution")],
+        **fields,
+        **values(q.parameters),
+    )
+    assert found == read.search_prices(c.wire.reply)
+
+
 def calibrate_mechanism(_: Caller, c: Connection, q: Any) -> None:
     found = c.client.calibrate(
         privacy(q.privacy),
@@ -776,6 +791,7 @@ OWN_WAYS: dict[str, Callable[[Caller, Connection, Any], Any]] = {
     "ReaccountStudy": reaccount_study,
     "ComputeEpsilon": compute_epsilon,
     "ComputeTradeoff": compute_tradeoff,
+    "PriceSearch": price_search,
     "CalibrateMechanism": calibrate_mechanism,
     "GetServerInfo": get_server_info,
 }

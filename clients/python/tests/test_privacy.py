@@ -168,6 +168,65 @@ def test_tradeoff(client: Client) -> None:
     assert list(found.to_dataframe().tpr) == list(found.tprs)
 
 
+def test_price_search(client: Client) -> None:
+    run = Privacy(dpfront.DpSgd("fixed_size", 32561, 256, "noise", epochs=10), 1e-6, "replace_one")
+    found = client.price_search(
+        run, runs=32, test_records=16281, test_noise=0.005, checkpoints=10, noise=4.0
+    )
+    # Computed by an independent program.
+    assert found["best of K, geometric"].training.epsilon == pytest.approx(0.533, abs=1e-3)
+    curve = found["best curve of K, geometric"]
+    assert curve.test is not None
+    assert curve.test.epsilon == pytest.approx(0.259, abs=1e-3)
+    assert curve.test.adjacency == "replace_one"
+    assert found["all shown, adaptive, Gaussian filter"].adaptive
+    capped = found["best of K, geometric, capped"]
+    assert capped.max_runs == 128
+    assert capped.mean_runs < 32
+    assert "the search" in str(capped.training)
+    with pytest.raises(KeyError, match="best of luck"):
+        found["best of luck"]
+    shown = str(found)
+    assert "δ = 1e-06, replace_one adjacency" in shown
+    assert "0.5331" in shown  # rounded up
+    pandas = pytest.importorskip("pandas")
+    frame = found.to_dataframe()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame.epsilon) == [x.training.epsilon for x in found.ways]
+
+
+def test_price_search_in_other_ways(client: Client) -> None:
+    run = Privacy(dpfront.DpSgd("fixed_size", 32561, 256, 4.0, epochs=10), 1e-6, "replace_one")
+    silent = dpfront.DpSgd("fixed_size", 32561, 256, 1e6, epochs=1)
+    found = client.price_search(
+        run,
+        runs=32,
+        distribution=0.5,
+        max_runs=64,
+        portfolios=[3],
+        subset_share=0.2,
+        subset_batch_size=128,
+        final_run=silent,
+        test_records=1000,
+        test_epsilon=1,
+    )
+    ways = [x.way for x in found.ways]
+    assert "best portfolio of 3, η = 0.5" in ways
+    assert found["best of K, η = 0.5, capped"].max_runs == 64
+    assert 0 < found.ways[-1].training.epsilon < found["one run, no search"].training.epsilon
+    assert all(x.test is not None and 0.999 < x.test.epsilon <= 1 for x in found.ways)
+    gaussian = Privacy(Gaussian(1.0, 10.0), 1e-6, "replace_one")
+    poisson = client.price_search(gaussian, runs=3, distribution="poisson", budget=1)
+    assert "capped" not in str(poisson)
+    assert poisson["all shown, fixed beforehand"].runs_for_budget == 5
+    with pytest.raises(ValueError, match="uniform"):
+        client.price_search(run, runs=32, distribution="uniform")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="only one"):
+        client.price_search(run, runs=32, test_records=9, test_noise=1, test_epsilon=1)
+    with pytest.raises(dpfront.InvalidArgument, match="max_runs"):
+        client.price_search(run, runs=32, max_runs=31)
+
+
 @pytest.mark.parametrize("backend", ["matplotlib", "plotly"])
 def test_tradeoff_of_a_point(study: dpfront.Study, backend: plot.Backend) -> None:
     pytest.importorskip(backend)

@@ -114,12 +114,24 @@ def test_modes_of_publication() -> None:
     assert message.private_mode.train_epsilon == 2
     assert message.private_mode.training_shards == 2
     assert message.private_mode.train_filter == study_pb2.TRAIN_FILTER_RENYI
-    poisson = s.RandomStopping(10, "error")
+    unset = s.RandomStopping(10, "error", max_trials=50, listed=7)
+    message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=unset))
+    assert message.random_stopping.WhichOneof("distribution") is None
+    assert message.random_stopping.max_trials == 50
+    assert message.random_stopping.listed == 7
+    poisson = s.RandomStopping(10, "error", poisson=True)
     message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=poisson))
     assert message.random_stopping.WhichOneof("distribution") == "poisson"
-    geometric = s.RandomStopping(10, "error", eta=1)
-    message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=geometric))
-    assert message.random_stopping.eta == 1
+    logarithmic = s.RandomStopping(10, "error", eta=0)
+    message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=logarithmic))
+    assert message.random_stopping.WhichOneof("distribution") == "eta"
+    two = s.RandomStopping(10, "error", eta=0, fixed=True)
+    with pytest.raises(ValueError, match="eta and fixed"):
+        study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=two))
+    curve = s.RandomStopping(10, "error", eta=1, release="curve", portfolio=2, curve_points=5)
+    message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=curve))
+    assert message.random_stopping.release == study_pb2.RANDOM_STOPPING_RELEASE_CURVE
+    assert (message.random_stopping.portfolio, message.random_stopping.curve_points) == (2, 5)
 
 
 MECHANISMS: list[tuple[p.Mechanism, str]] = [
@@ -133,11 +145,14 @@ MECHANISMS: list[tuple[p.Mechanism, str]] = [
     (p.Selection("permute_and_flip", 1.0), "selection"),
     (p.ZeroConcentrated(0.1), "zero_concentrated"),
     (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, eta=1.0), "repeated_selection"),
+    (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, max_runs=30), "repeated_selection"),
+    (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, binomial=30), "repeated_selection"),
+    (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10, fixed=True), "repeated_selection"),
     (p.Composition((p.Part(p.Laplace(1.0, 2.0), 3), p.Part(p.Gaussian(1.0, 9.0)))), "composition"),
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "field"), MECHANISMS, ids=[f for _, f in MECHANISMS])
+@pytest.mark.parametrize(("mechanism", "field"), MECHANISMS, ids=[f"{f}{i}" for i, (_, f) in enumerate(MECHANISMS)])
 def test_every_mechanism_is_accepted(
     client: dpfront.Client, mechanism: p.Mechanism, field: str
 ) -> None:
@@ -149,8 +164,13 @@ def test_every_mechanism_is_accepted(
     assert client.epsilon(privacy).epsilon > 0
 
 
-def test_poisson_distribution_of_repeated_selection() -> None:
-    spec = privacy_spec(p.Privacy(p.RepeatedSelection(p.Gaussian(1, 2), 10.0), 1e-6, "add_remove"))
+def test_distributions_of_repeated_selection() -> None:
+    base = p.Gaussian(1, 2)
+    two = p.RepeatedSelection(base, 10.0, poisson=True, binomial=20)
+    with pytest.raises(ValueError, match="binomial and poisson"):
+        privacy_spec(p.Privacy(two, 1e-6, "add_remove"))
+    poisson = p.RepeatedSelection(base, 10.0, poisson=True)
+    spec = privacy_spec(p.Privacy(poisson, 1e-6, "add_remove"))
     assert spec.repeated_selection.WhichOneof("distribution") == "poisson"
     assert spec.repeated_selection.base.gaussian.sensitivity == "1"
     assert spec.accountant == privacy_pb2.ACCOUNTANT_TIGHTEST

@@ -756,23 +756,17 @@ func (x *ExportedStudy) GetRandomStopping() *ExportedRandomStopping {
 	return nil
 }
 
-// What was drawn and computed when a study with random_stopping was created. The number of
+// What was drawn when a study with random_stopping was created. The number of
 // trials is a secret on which the guarantee rests: keep the export as you keep the data.
 type ExportedRandomStopping struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of trials.
 	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
-	// The Rényi order that the guarantee is computed at.
-	Order float64 `protobuf:"fixed64,2,opt,name=order,proto3" json:"order,omitempty"`
-	// The largest Rényi divergence at this order that a configuration may have.
-	Divergence float64 `protobuf:"fixed64,3,opt,name=divergence,proto3" json:"divergence,omitempty"`
-	// The second order; 0 for the Poisson distribution.
-	SecondOrder float64 `protobuf:"fixed64,4,opt,name=second_order,json=secondOrder,proto3" json:"second_order,omitempty"`
-	// The largest Rényi divergence of the second order.
-	SecondDivergence float64 `protobuf:"fixed64,5,opt,name=second_divergence,json=secondDivergence,proto3" json:"second_divergence,omitempty"`
-	// For the Poisson distribution, the largest δ of a configuration at ε = ln(1 + 1/(order -
-	// 1)).
-	Delta         float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
+	// The list of configurations that candidates are drawn from: the coordinates of all parameters, in the
+	// order of the spec, of one configuration after the other.
+	Listed []float64 `protobuf:"fixed64,2,rep,packed,name=listed,proto3" json:"listed,omitempty"`
+	// Whether the study is paid for. If not, it is prepared anew after the import.
+	Paid          bool `protobuf:"varint,3,opt,name=paid,proto3" json:"paid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -814,39 +808,18 @@ func (x *ExportedRandomStopping) GetTrials() int64 {
 	return 0
 }
 
-func (x *ExportedRandomStopping) GetOrder() float64 {
+func (x *ExportedRandomStopping) GetListed() []float64 {
 	if x != nil {
-		return x.Order
+		return x.Listed
 	}
-	return 0
+	return nil
 }
 
-func (x *ExportedRandomStopping) GetDivergence() float64 {
+func (x *ExportedRandomStopping) GetPaid() bool {
 	if x != nil {
-		return x.Divergence
+		return x.Paid
 	}
-	return 0
-}
-
-func (x *ExportedRandomStopping) GetSecondOrder() float64 {
-	if x != nil {
-		return x.SecondOrder
-	}
-	return 0
-}
-
-func (x *ExportedRandomStopping) GetSecondDivergence() float64 {
-	if x != nil {
-		return x.SecondDivergence
-	}
-	return 0
-}
-
-func (x *ExportedRandomStopping) GetDelta() float64 {
-	if x != nil {
-		return x.Delta
-	}
-	return 0
+	return false
 }
 
 // Values that a study with private_mode fixed at its creation, and its spending since. An
@@ -1492,16 +1465,11 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"stagnation\x12!\n" +
 	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12B\n" +
 	"\fprivate_mode\x18\x06 \x01(\v2\x1f.dpareto.v1.ExportedPrivateModeR\vprivateMode\x12K\n" +
-	"\x0frandom_stopping\x18\a \x01(\v2\".dpareto.v1.ExportedRandomStoppingR\x0erandomStopping\"\xcc\x01\n" +
+	"\x0frandom_stopping\x18\a \x01(\v2\".dpareto.v1.ExportedRandomStoppingR\x0erandomStopping\"\\\n" +
 	"\x16ExportedRandomStopping\x12\x16\n" +
-	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x14\n" +
-	"\x05order\x18\x02 \x01(\x01R\x05order\x12\x1e\n" +
-	"\n" +
-	"divergence\x18\x03 \x01(\x01R\n" +
-	"divergence\x12!\n" +
-	"\fsecond_order\x18\x04 \x01(\x01R\vsecondOrder\x12+\n" +
-	"\x11second_divergence\x18\x05 \x01(\x01R\x10secondDivergence\x12\x14\n" +
-	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\xb4\x03\n" +
+	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x16\n" +
+	"\x06listed\x18\x02 \x03(\x01R\x06listed\x12\x12\n" +
+	"\x04paid\x18\x03 \x01(\bR\x04paid\"\xb4\x03\n" +
 	"\x13ExportedPrivateMode\x12\x14\n" +
 	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +

@@ -1419,16 +1419,21 @@ type RepeatedSelectionMechanism struct {
 	// Required. The mechanism of one run. Its delta, adjacency, accountant and conversion must
 	// be unset: the outer spec sets them.
 	Base *PrivacySpec `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
-	// Required. Expression: the mean number of runs, above 1 (positive for the Poisson
-	// distribution, which may select nothing).
+	// Required. Expression: the mean number of runs, before max_runs: above 1; positive for the Poisson
+	// distribution, which may select nothing; an integer for a fixed number.
 	MeanRuns string `protobuf:"bytes,2,opt,name=mean_runs,json=meanRuns,proto3" json:"mean_runs,omitempty"`
-	// Required. The distribution of the number of runs.
+	// The distribution of the number of runs. Default: the geometric distribution, which is eta = 1.
 	//
 	// Types that are valid to be assigned to Distribution:
 	//
 	//	*RepeatedSelectionMechanism_Eta
 	//	*RepeatedSelectionMechanism_Poisson
-	Distribution  isRepeatedSelectionMechanism_Distribution `protobuf_oneof:"distribution"`
+	//	*RepeatedSelectionMechanism_Binomial
+	//	*RepeatedSelectionMechanism_Fixed
+	Distribution isRepeatedSelectionMechanism_Distribution `protobuf_oneof:"distribution"`
+	// Expression: a cap on the number of runs, an integer in [1, 16384]. The number is drawn given that it is at
+	// most this. Only with eta. Default: no cap.
+	MaxRuns       string `protobuf:"bytes,7,opt,name=max_runs,json=maxRuns,proto3" json:"max_runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1502,6 +1507,31 @@ func (x *RepeatedSelectionMechanism) GetPoisson() *PoissonDistribution {
 	return nil
 }
 
+func (x *RepeatedSelectionMechanism) GetBinomial() string {
+	if x != nil {
+		if x, ok := x.Distribution.(*RepeatedSelectionMechanism_Binomial); ok {
+			return x.Binomial
+		}
+	}
+	return ""
+}
+
+func (x *RepeatedSelectionMechanism) GetFixed() *FixedNumber {
+	if x != nil {
+		if x, ok := x.Distribution.(*RepeatedSelectionMechanism_Fixed); ok {
+			return x.Fixed
+		}
+	}
+	return nil
+}
+
+func (x *RepeatedSelectionMechanism) GetMaxRuns() string {
+	if x != nil {
+		return x.MaxRuns
+	}
+	return ""
+}
+
 type isRepeatedSelectionMechanism_Distribution interface {
 	isRepeatedSelectionMechanism_Distribution()
 }
@@ -1517,9 +1547,61 @@ type RepeatedSelectionMechanism_Poisson struct {
 	Poisson *PoissonDistribution `protobuf:"bytes,4,opt,name=poisson,proto3,oneof"`
 }
 
+type RepeatedSelectionMechanism_Binomial struct {
+	// Expression: the number of tries of the binomial distribution, an integer of at least
+	// mean_runs. It may select nothing.
+	Binomial string `protobuf:"bytes,5,opt,name=binomial,proto3,oneof"`
+}
+
+type RepeatedSelectionMechanism_Fixed struct {
+	// Exactly mean_runs runs.
+	Fixed *FixedNumber `protobuf:"bytes,6,opt,name=fixed,proto3,oneof"`
+}
+
 func (*RepeatedSelectionMechanism_Eta) isRepeatedSelectionMechanism_Distribution() {}
 
 func (*RepeatedSelectionMechanism_Poisson) isRepeatedSelectionMechanism_Distribution() {}
+
+func (*RepeatedSelectionMechanism_Binomial) isRepeatedSelectionMechanism_Distribution() {}
+
+func (*RepeatedSelectionMechanism_Fixed) isRepeatedSelectionMechanism_Distribution() {}
+
+// A number that is not random.
+type FixedNumber struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FixedNumber) Reset() {
+	*x = FixedNumber{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FixedNumber) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FixedNumber) ProtoMessage() {}
+
+func (x *FixedNumber) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FixedNumber.ProtoReflect.Descriptor instead.
+func (*FixedNumber) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
+}
 
 // The Poisson distribution.
 type PoissonDistribution struct {
@@ -1530,7 +1612,7 @@ type PoissonDistribution struct {
 
 func (x *PoissonDistribution) Reset() {
 	*x = PoissonDistribution{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1624,7 @@ func (x *PoissonDistribution) String() string {
 func (*PoissonDistribution) ProtoMessage() {}
 
 func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1637,7 @@ func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoissonDistribution.ProtoReflect.Descriptor instead.
 func (*PoissonDistribution) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12}
 }
 
 // Mechanisms applied one after the other to the same data.
@@ -1570,7 +1652,7 @@ type CompositionMechanism struct {
 
 func (x *CompositionMechanism) Reset() {
 	*x = CompositionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1582,7 +1664,7 @@ func (x *CompositionMechanism) String() string {
 func (*CompositionMechanism) ProtoMessage() {}
 
 func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1595,7 +1677,7 @@ func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CompositionMechanism) GetParts() []*CompositionMechanism_Part {
@@ -1637,7 +1719,7 @@ type PrivacyGuarantee struct {
 
 func (x *PrivacyGuarantee) Reset() {
 	*x = PrivacyGuarantee{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1731,7 @@ func (x *PrivacyGuarantee) String() string {
 func (*PrivacyGuarantee) ProtoMessage() {}
 
 func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1744,7 @@ func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivacyGuarantee.ProtoReflect.Descriptor instead.
 func (*PrivacyGuarantee) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PrivacyGuarantee) GetEpsilon() float64 {
@@ -1748,7 +1830,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +1842,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +1855,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Warning) GetCode() string {
@@ -1804,7 +1886,7 @@ type CompositionMechanism_Part struct {
 
 func (x *CompositionMechanism_Part) Reset() {
 	*x = CompositionMechanism_Part{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +1898,7 @@ func (x *CompositionMechanism_Part) String() string {
 func (*CompositionMechanism_Part) ProtoMessage() {}
 
 func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +1911,7 @@ func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism_Part.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism_Part) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12, 0}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13, 0}
 }
 
 func (x *CompositionMechanism_Part) GetMechanism() *PrivacySpec {
@@ -1919,13 +2001,17 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x06method\x18\x01 \x01(\x0e2\x1b.dpareto.v1.SelectionMethodR\x06method\x12\x18\n" +
 	"\aepsilon\x18\x02 \x01(\tR\aepsilon\"-\n" +
 	"\x19ZeroConcentratedMechanism\x12\x10\n" +
-	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xc7\x01\n" +
+	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xb1\x02\n" +
 	"\x1aRepeatedSelectionMechanism\x12+\n" +
 	"\x04base\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\x04base\x12\x1b\n" +
 	"\tmean_runs\x18\x02 \x01(\tR\bmeanRuns\x12\x12\n" +
 	"\x03eta\x18\x03 \x01(\tH\x00R\x03eta\x12;\n" +
-	"\apoisson\x18\x04 \x01(\v2\x1f.dpareto.v1.PoissonDistributionH\x00R\apoissonB\x0e\n" +
-	"\fdistribution\"\x15\n" +
+	"\apoisson\x18\x04 \x01(\v2\x1f.dpareto.v1.PoissonDistributionH\x00R\apoisson\x12\x1c\n" +
+	"\bbinomial\x18\x05 \x01(\tH\x00R\bbinomial\x12/\n" +
+	"\x05fixed\x18\x06 \x01(\v2\x17.dpareto.v1.FixedNumberH\x00R\x05fixed\x12\x19\n" +
+	"\bmax_runs\x18\a \x01(\tR\amaxRunsB\x0e\n" +
+	"\fdistribution\"\r\n" +
+	"\vFixedNumber\"\x15\n" +
 	"\x13PoissonDistribution\"\xa8\x01\n" +
 	"\x14CompositionMechanism\x12;\n" +
 	"\x05parts\x18\x01 \x03(\v2%.dpareto.v1.CompositionMechanism.PartR\x05parts\x1aS\n" +
@@ -2014,7 +2100,7 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
 	(Accountant)(0),                        // 1: dpareto.v1.Accountant
@@ -2034,11 +2120,12 @@ var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(*SelectionMechanism)(nil),             // 15: dpareto.v1.SelectionMechanism
 	(*ZeroConcentratedMechanism)(nil),      // 16: dpareto.v1.ZeroConcentratedMechanism
 	(*RepeatedSelectionMechanism)(nil),     // 17: dpareto.v1.RepeatedSelectionMechanism
-	(*PoissonDistribution)(nil),            // 18: dpareto.v1.PoissonDistribution
-	(*CompositionMechanism)(nil),           // 19: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 20: dpareto.v1.PrivacyGuarantee
-	(*Warning)(nil),                        // 21: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 22: dpareto.v1.CompositionMechanism.Part
+	(*FixedNumber)(nil),                    // 18: dpareto.v1.FixedNumber
+	(*PoissonDistribution)(nil),            // 19: dpareto.v1.PoissonDistribution
+	(*CompositionMechanism)(nil),           // 20: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 21: dpareto.v1.PrivacyGuarantee
+	(*Warning)(nil),                        // 22: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 23: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
 	8,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
@@ -2048,7 +2135,7 @@ var file_dpareto_v1_privacy_proto_depIdxs = []int32{
 	12, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
 	13, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
 	17, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	19, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	20, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
 	14, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
 	15, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
 	16, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
@@ -2060,18 +2147,19 @@ var file_dpareto_v1_privacy_proto_depIdxs = []int32{
 	5,  // 16: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
 	6,  // 17: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
 	7,  // 18: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	18, // 19: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
-	22, // 20: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
-	0,  // 21: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 22: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 23: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	21, // 24: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	7,  // 25: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	19, // 19: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
+	18, // 20: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
+	23, // 21: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	0,  // 22: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 23: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 24: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
+	22, // 25: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	7,  // 26: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_proto_init() }
@@ -2099,15 +2187,17 @@ func file_dpareto_v1_privacy_proto_init() {
 	file_dpareto_v1_privacy_proto_msgTypes[10].OneofWrappers = []any{
 		(*RepeatedSelectionMechanism_Eta)(nil),
 		(*RepeatedSelectionMechanism_Poisson)(nil),
+		(*RepeatedSelectionMechanism_Binomial)(nil),
+		(*RepeatedSelectionMechanism_Fixed)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[13].OneofWrappers = []any{}
+	file_dpareto_v1_privacy_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

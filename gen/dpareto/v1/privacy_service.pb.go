@@ -589,6 +589,421 @@ func (x *TradeoffPoint) GetTruePositiveRate() float64 {
 	return 0
 }
 
+// Request of PriceSearch. All candidates of the search cost as much as one run.
+type PriceSearchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. One run: what its training costs the training records. Its expressions may use the
+	// parameters below. Its delta, in (0, 1), and its adjacency hold for all ways; accountant
+	// must be unset or ACCOUNTANT_TIGHTEST.
+	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
+	// Values of the variables in the expressions of privacy and final_run.
+	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Required. Number of runs of the search, in [1, 1,000,000]; the mean where the number is random.
+	Runs int64 `protobuf:"varint,3,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Distribution of the number of runs for the ways that can take any. The logarithmic, the
+	// geometric and the Poisson distribution are compared in any case. Default: the geometric
+	// distribution, eta = 1.
+	//
+	// Types that are valid to be assigned to Distribution:
+	//
+	//	*PriceSearchRequest_Eta
+	//	*PriceSearchRequest_Poisson
+	Distribution isPriceSearchRequest_Distribution `protobuf_oneof:"distribution"`
+	// Hard cap of the number of runs, in [runs, 16,384], for the way that has one: a larger number is
+	// drawn again. Unset for the Poisson distribution. Default: 4 times runs.
+	MaxRuns int64 `protobuf:"varint,6,opt,name=max_runs,json=maxRuns,proto3" json:"max_runs,omitempty"`
+	// ε for which the number of runs that each way affords is found; positive. Default: none.
+	Budget float64 `protobuf:"fixed64,7,opt,name=budget,proto3" json:"budget,omitempty"`
+	// Sizes of groups of runs that are released together: at most 8 different ones, each in [2, 1,000].
+	// Default: 2, 4 and 8.
+	Portfolios []int64 `protobuf:"varint,8,rep,packed,name=portfolios,proto3" json:"portfolios,omitempty"`
+	// Share of the records, in (0, 1], that a search sees before a final run on all. For dp_sgd with
+	// SAMPLING_FIXED_SIZE. Default: 0.1.
+	SubsetShare float64 `protobuf:"fixed64,9,opt,name=subset_share,json=subsetShare,proto3" json:"subset_share,omitempty"`
+	// Records per lot on the subset. Default: the share of the batch size.
+	SubsetBatchSize int64 `protobuf:"varint,10,opt,name=subset_batch_size,json=subsetBatchSize,proto3" json:"subset_batch_size,omitempty"`
+	// The final run on all records, whose delta, adjacency, accountant and conversion must be unset.
+	// Default: privacy.
+	FinalRun *PrivacySpec `protobuf:"bytes,11,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`
+	// Number of test records that scores are averages over, at least 1, of values in [0, 1]. Required
+	// with one of test.
+	TestRecords int64 `protobuf:"varint,12,opt,name=test_records,json=testRecords,proto3" json:"test_records,omitempty"`
+	// What protects the test records: independent Gaussian noise on every score.
+	//
+	// Types that are valid to be assigned to Test:
+	//
+	//	*PriceSearchRequest_TestNoise
+	//	*PriceSearchRequest_TestEpsilon
+	Test isPriceSearchRequest_Test `protobuf_oneof:"test"`
+	// Scores of a run that are released with all its checkpoints, at least 1. Default: 1.
+	Checkpoints   int64 `protobuf:"varint,15,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PriceSearchRequest) Reset() {
+	*x = PriceSearchRequest{}
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PriceSearchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PriceSearchRequest) ProtoMessage() {}
+
+func (x *PriceSearchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PriceSearchRequest.ProtoReflect.Descriptor instead.
+func (*PriceSearchRequest) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PriceSearchRequest) GetPrivacy() *PrivacySpec {
+	if x != nil {
+		return x.Privacy
+	}
+	return nil
+}
+
+func (x *PriceSearchRequest) GetParameters() map[string]*Value {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *PriceSearchRequest) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *PriceSearchRequest) GetDistribution() isPriceSearchRequest_Distribution {
+	if x != nil {
+		return x.Distribution
+	}
+	return nil
+}
+
+func (x *PriceSearchRequest) GetEta() float64 {
+	if x != nil {
+		if x, ok := x.Distribution.(*PriceSearchRequest_Eta); ok {
+			return x.Eta
+		}
+	}
+	return 0
+}
+
+func (x *PriceSearchRequest) GetPoisson() *PoissonDistribution {
+	if x != nil {
+		if x, ok := x.Distribution.(*PriceSearchRequest_Poisson); ok {
+			return x.Poisson
+		}
+	}
+	return nil
+}
+
+func (x *PriceSearchRequest) GetMaxRuns() int64 {
+	if x != nil {
+		return x.MaxRuns
+	}
+	return 0
+}
+
+func (x *PriceSearchRequest) GetBudget() float64 {
+	if x != nil {
+		return x.Budget
+	}
+	return 0
+}
+
+func (x *PriceSearchRequest) GetPortfolios() []int64 {
+	if x != nil {
+		return x.Portfolios
+	}
+	return nil
+}
+
+func (x *PriceSearchRequest) GetSubsetShare() float64 {
+	if x != nil {
+		return x.SubsetShare
+	}
+	return 0
+}
+
+func (x *PriceSearchRequest) GetSubsetBatchSize() int64 {
+	if x != nil {
+		return x.SubsetBatchSize
+	}
+	return 0
+}
+
+func (x *PriceSearchRequest) GetFinalRun() *PrivacySpec {
+	if x != nil {
+		return x.FinalRun
+	}
+	return nil
+}
+
+func (x *PriceSearchRequest) GetTestRecords() int64 {
+	if x != nil {
+		return x.TestRecords
+	}
+	return 0
+}
+
+func (x *PriceSearchRequest) GetTest() isPriceSearchRequest_Test {
+	if x != nil {
+		return x.Test
+	}
+	return nil
+}
+
+func (x *PriceSearchRequest) GetTestNoise() float64 {
+	if x != nil {
+		if x, ok := x.Test.(*PriceSearchRequest_TestNoise); ok {
+			return x.TestNoise
+		}
+	}
+	return 0
+}
+
+func (x *PriceSearchRequest) GetTestEpsilon() float64 {
+	if x != nil {
+		if x, ok := x.Test.(*PriceSearchRequest_TestEpsilon); ok {
+			return x.TestEpsilon
+		}
+	}
+	return 0
+}
+
+func (x *PriceSearchRequest) GetCheckpoints() int64 {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return 0
+}
+
+type isPriceSearchRequest_Distribution interface {
+	isPriceSearchRequest_Distribution()
+}
+
+type PriceSearchRequest_Eta struct {
+	// η > -1 of the truncated negative binomial distribution; 0 is the logarithmic distribution, 1
+	// the geometric distribution.
+	Eta float64 `protobuf:"fixed64,4,opt,name=eta,proto3,oneof"`
+}
+
+type PriceSearchRequest_Poisson struct {
+	// The Poisson distribution.
+	Poisson *PoissonDistribution `protobuf:"bytes,5,opt,name=poisson,proto3,oneof"`
+}
+
+func (*PriceSearchRequest_Eta) isPriceSearchRequest_Distribution() {}
+
+func (*PriceSearchRequest_Poisson) isPriceSearchRequest_Distribution() {}
+
+type isPriceSearchRequest_Test interface {
+	isPriceSearchRequest_Test()
+}
+
+type PriceSearchRequest_TestNoise struct {
+	// Standard deviation of the noise, positive.
+	TestNoise float64 `protobuf:"fixed64,13,opt,name=test_noise,json=testNoise,proto3,oneof"`
+}
+
+type PriceSearchRequest_TestEpsilon struct {
+	// ε, positive, that the noise of each way is found for.
+	TestEpsilon float64 `protobuf:"fixed64,14,opt,name=test_epsilon,json=testEpsilon,proto3,oneof"`
+}
+
+func (*PriceSearchRequest_TestNoise) isPriceSearchRequest_Test() {}
+
+func (*PriceSearchRequest_TestEpsilon) isPriceSearchRequest_Test() {}
+
+// Response of PriceSearch.
+type PriceSearchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ways to search, from those that show everything to those that show least. A way that cannot
+	// have so few or so many runs is missing.
+	Ways          []*SearchPrice `protobuf:"bytes,1,rep,name=ways,proto3" json:"ways,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PriceSearchResponse) Reset() {
+	*x = PriceSearchResponse{}
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PriceSearchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PriceSearchResponse) ProtoMessage() {}
+
+func (x *PriceSearchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PriceSearchResponse.ProtoReflect.Descriptor instead.
+func (*PriceSearchResponse) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PriceSearchResponse) GetWays() []*SearchPrice {
+	if x != nil {
+		return x.Ways
+	}
+	return nil
+}
+
+// What a way to search costs.
+type SearchPrice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The way.
+	Way string `protobuf:"bytes,1,opt,name=way,proto3" json:"way,omitempty"`
+	// What is released.
+	Released string `protobuf:"bytes,2,opt,name=released,proto3" json:"released,omitempty"`
+	// Whether configurations may depend on earlier results. If not, all are fixed, or drawn
+	// independently of the data.
+	Adaptive bool `protobuf:"varint,3,opt,name=adaptive,proto3" json:"adaptive,omitempty"`
+	// What the training records are guaranteed. The lower bound, where one is known, is what an attack
+	// shows: no accountant can go below it.
+	Training *PrivacyGuarantee `protobuf:"bytes,4,opt,name=training,proto3" json:"training,omitempty"`
+	// What the test records are guaranteed, in the request's number, under ADJACENCY_REPLACE_ONE.
+	// Absent without test_records.
+	Test *PrivacyGuarantee `protobuf:"bytes,5,opt,name=test,proto3" json:"test,omitempty"`
+	// Standard deviation of the noise on every score. Absent without test_records.
+	TestNoise *float64 `protobuf:"fixed64,6,opt,name=test_noise,json=testNoise,proto3,oneof" json:"test_noise,omitempty"`
+	// Number of trainings on average.
+	MeanRuns float64 `protobuf:"fixed64,7,opt,name=mean_runs,json=meanRuns,proto3" json:"mean_runs,omitempty"`
+	// Number of trainings at most. Absent where it has no bound.
+	MaxRuns *int64 `protobuf:"varint,8,opt,name=max_runs,json=maxRuns,proto3,oneof" json:"max_runs,omitempty"`
+	// How many runs the budget affords: up to 1,000,000, and rounded down by at most 2 %. Absent
+	// without a budget, for a single run, and where it takes too long to find.
+	RunsForBudget *int64 `protobuf:"varint,9,opt,name=runs_for_budget,json=runsForBudget,proto3,oneof" json:"runs_for_budget,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchPrice) Reset() {
+	*x = SearchPrice{}
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchPrice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchPrice) ProtoMessage() {}
+
+func (x *SearchPrice) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchPrice.ProtoReflect.Descriptor instead.
+func (*SearchPrice) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *SearchPrice) GetWay() string {
+	if x != nil {
+		return x.Way
+	}
+	return ""
+}
+
+func (x *SearchPrice) GetReleased() string {
+	if x != nil {
+		return x.Released
+	}
+	return ""
+}
+
+func (x *SearchPrice) GetAdaptive() bool {
+	if x != nil {
+		return x.Adaptive
+	}
+	return false
+}
+
+func (x *SearchPrice) GetTraining() *PrivacyGuarantee {
+	if x != nil {
+		return x.Training
+	}
+	return nil
+}
+
+func (x *SearchPrice) GetTest() *PrivacyGuarantee {
+	if x != nil {
+		return x.Test
+	}
+	return nil
+}
+
+func (x *SearchPrice) GetTestNoise() float64 {
+	if x != nil && x.TestNoise != nil {
+		return *x.TestNoise
+	}
+	return 0
+}
+
+func (x *SearchPrice) GetMeanRuns() float64 {
+	if x != nil {
+		return x.MeanRuns
+	}
+	return 0
+}
+
+func (x *SearchPrice) GetMaxRuns() int64 {
+	if x != nil && x.MaxRuns != nil {
+		return *x.MaxRuns
+	}
+	return 0
+}
+
+func (x *SearchPrice) GetRunsForBudget() int64 {
+	if x != nil && x.RunsForBudget != nil {
+		return *x.RunsForBudget
+	}
+	return 0
+}
+
 // Request of GetPrivacyLedger.
 type GetPrivacyLedgerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -604,7 +1019,7 @@ type GetPrivacyLedgerRequest struct {
 
 func (x *GetPrivacyLedgerRequest) Reset() {
 	*x = GetPrivacyLedgerRequest{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -616,7 +1031,7 @@ func (x *GetPrivacyLedgerRequest) String() string {
 func (*GetPrivacyLedgerRequest) ProtoMessage() {}
 
 func (x *GetPrivacyLedgerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -629,7 +1044,7 @@ func (x *GetPrivacyLedgerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPrivacyLedgerRequest.ProtoReflect.Descriptor instead.
 func (*GetPrivacyLedgerRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetPrivacyLedgerRequest) GetName() string {
@@ -706,7 +1121,7 @@ type GetPrivacyLedgerResponse struct {
 
 func (x *GetPrivacyLedgerResponse) Reset() {
 	*x = GetPrivacyLedgerResponse{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +1133,7 @@ func (x *GetPrivacyLedgerResponse) String() string {
 func (*GetPrivacyLedgerResponse) ProtoMessage() {}
 
 func (x *GetPrivacyLedgerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +1146,7 @@ func (x *GetPrivacyLedgerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPrivacyLedgerResponse.ProtoReflect.Descriptor instead.
 func (*GetPrivacyLedgerResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetPrivacyLedgerResponse) GetRuns() int64 {
@@ -839,7 +1254,7 @@ type LedgerEntry struct {
 
 func (x *LedgerEntry) Reset() {
 	*x = LedgerEntry{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +1266,7 @@ func (x *LedgerEntry) String() string {
 func (*LedgerEntry) ProtoMessage() {}
 
 func (x *LedgerEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +1279,7 @@ func (x *LedgerEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerEntry.ProtoReflect.Descriptor instead.
 func (*LedgerEntry) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LedgerEntry) GetOutcome() LedgerOutcome {
@@ -935,7 +1350,7 @@ type ReaccountStudyRequest struct {
 
 func (x *ReaccountStudyRequest) Reset() {
 	*x = ReaccountStudyRequest{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -947,7 +1362,7 @@ func (x *ReaccountStudyRequest) String() string {
 func (*ReaccountStudyRequest) ProtoMessage() {}
 
 func (x *ReaccountStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -960,7 +1375,7 @@ func (x *ReaccountStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReaccountStudyRequest.ProtoReflect.Descriptor instead.
 func (*ReaccountStudyRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReaccountStudyRequest) GetName() string {
@@ -1027,7 +1442,7 @@ type ReaccountStudyResponse struct {
 
 func (x *ReaccountStudyResponse) Reset() {
 	*x = ReaccountStudyResponse{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1039,7 +1454,7 @@ func (x *ReaccountStudyResponse) String() string {
 func (*ReaccountStudyResponse) ProtoMessage() {}
 
 func (x *ReaccountStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1052,7 +1467,7 @@ func (x *ReaccountStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReaccountStudyResponse.ProtoReflect.Descriptor instead.
 func (*ReaccountStudyResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReaccountStudyResponse) GetTrials() int64 {
@@ -1111,7 +1526,7 @@ type AccountingSummary struct {
 
 func (x *AccountingSummary) Reset() {
 	*x = AccountingSummary{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1123,7 +1538,7 @@ func (x *AccountingSummary) String() string {
 func (*AccountingSummary) ProtoMessage() {}
 
 func (x *AccountingSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1136,7 +1551,7 @@ func (x *AccountingSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccountingSummary.ProtoReflect.Descriptor instead.
 func (*AccountingSummary) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AccountingSummary) GetPrivacy() *PrivacySpec {
@@ -1240,7 +1655,50 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\rexact_profile\x18\x03 \x01(\bR\fexactProfile\"m\n" +
 	"\rTradeoffPoint\x12.\n" +
 	"\x13false_positive_rate\x18\x01 \x01(\x01R\x11falsePositiveRate\x12,\n" +
-	"\x12true_positive_rate\x18\x02 \x01(\x01R\x10truePositiveRate\"[\n" +
+	"\x12true_positive_rate\x18\x02 \x01(\x01R\x10truePositiveRate\"\xc9\x05\n" +
+	"\x12PriceSearchRequest\x121\n" +
+	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12N\n" +
+	"\n" +
+	"parameters\x18\x02 \x03(\v2..dpareto.v1.PriceSearchRequest.ParametersEntryR\n" +
+	"parameters\x12\x12\n" +
+	"\x04runs\x18\x03 \x01(\x03R\x04runs\x12\x12\n" +
+	"\x03eta\x18\x04 \x01(\x01H\x00R\x03eta\x12;\n" +
+	"\apoisson\x18\x05 \x01(\v2\x1f.dpareto.v1.PoissonDistributionH\x00R\apoisson\x12\x19\n" +
+	"\bmax_runs\x18\x06 \x01(\x03R\amaxRuns\x12\x16\n" +
+	"\x06budget\x18\a \x01(\x01R\x06budget\x12\x1e\n" +
+	"\n" +
+	"portfolios\x18\b \x03(\x03R\n" +
+	"portfolios\x12!\n" +
+	"\fsubset_share\x18\t \x01(\x01R\vsubsetShare\x12*\n" +
+	"\x11subset_batch_size\x18\n" +
+	" \x01(\x03R\x0fsubsetBatchSize\x124\n" +
+	"\tfinal_run\x18\v \x01(\v2\x17.dpareto.v1.PrivacySpecR\bfinalRun\x12!\n" +
+	"\ftest_records\x18\f \x01(\x03R\vtestRecords\x12\x1f\n" +
+	"\n" +
+	"test_noise\x18\r \x01(\x01H\x01R\ttestNoise\x12#\n" +
+	"\ftest_epsilon\x18\x0e \x01(\x01H\x01R\vtestEpsilon\x12 \n" +
+	"\vcheckpoints\x18\x0f \x01(\x03R\vcheckpoints\x1aP\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01B\x0e\n" +
+	"\fdistributionB\x06\n" +
+	"\x04test\"B\n" +
+	"\x13PriceSearchResponse\x12+\n" +
+	"\x04ways\x18\x01 \x03(\v2\x17.dpareto.v1.SearchPriceR\x04ways\"\x81\x03\n" +
+	"\vSearchPrice\x12\x10\n" +
+	"\x03way\x18\x01 \x01(\tR\x03way\x12\x1a\n" +
+	"\breleased\x18\x02 \x01(\tR\breleased\x12\x1a\n" +
+	"\badaptive\x18\x03 \x01(\bR\badaptive\x128\n" +
+	"\btraining\x18\x04 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\btraining\x120\n" +
+	"\x04test\x18\x05 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x12\"\n" +
+	"\n" +
+	"test_noise\x18\x06 \x01(\x01H\x00R\ttestNoise\x88\x01\x01\x12\x1b\n" +
+	"\tmean_runs\x18\a \x01(\x01R\bmeanRuns\x12\x1e\n" +
+	"\bmax_runs\x18\b \x01(\x03H\x01R\amaxRuns\x88\x01\x01\x12+\n" +
+	"\x0fruns_for_budget\x18\t \x01(\x03H\x02R\rrunsForBudget\x88\x01\x01B\r\n" +
+	"\v_test_noiseB\v\n" +
+	"\t_max_runsB\x12\n" +
+	"\x10_runs_for_budget\"[\n" +
 	"\x17GetPrivacyLedgerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05delta\x18\x02 \x01(\x01R\x05delta\x12\x16\n" +
@@ -1302,11 +1760,12 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\x19LEDGER_OUTCOME_INFEASIBLE\x10\x03\x12\x19\n" +
 	"\x15LEDGER_OUTCOME_FAILED\x10\x04\x12\x1c\n" +
 	"\x18LEDGER_OUTCOME_ABANDONED\x10\x05\x12\x19\n" +
-	"\x15LEDGER_OUTCOME_ACTIVE\x10\x062\xb2\x04\n" +
+	"\x15LEDGER_OUTCOME_ACTIVE\x10\x062\x91\x05\n" +
 	"\x0ePrivacyService\x12d\n" +
 	"\x0eComputeEpsilon\x12!.dpareto.v1.ComputeEpsilonRequest\x1a\".dpareto.v1.ComputeEpsilonResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12p\n" +
 	"\x12CalibrateMechanism\x12%.dpareto.v1.CalibrateMechanismRequest\x1a&.dpareto.v1.CalibrateMechanismResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12g\n" +
-	"\x0fComputeTradeoff\x12\".dpareto.v1.ComputeTradeoffRequest\x1a#.dpareto.v1.ComputeTradeoffResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12r\n" +
+	"\x0fComputeTradeoff\x12\".dpareto.v1.ComputeTradeoffRequest\x1a#.dpareto.v1.ComputeTradeoffResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12]\n" +
+	"\vPriceSearch\x12\x1e.dpareto.v1.PriceSearchRequest\x1a\x1f.dpareto.v1.PriceSearchResponse\"\r\x8a\xc9\x18\x06\b\x01\x10\x01(\x01\x90\x02\x01\x12r\n" +
 	"\x10GetPrivacyLedger\x12#.dpareto.v1.GetPrivacyLedgerRequest\x1a$.dpareto.v1.GetPrivacyLedgerResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name(\x01\x90\x02\x01\x12k\n" +
 	"\x0eReaccountStudy\x12!.dpareto.v1.ReaccountStudyRequest\x1a\".dpareto.v1.ReaccountStudyResponse\"\x12\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x01(\x01B\xa3\x01\n" +
 	"\x0ecom.dpareto.v1B\x13PrivacyServiceProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
@@ -1326,7 +1785,7 @@ func file_dpareto_v1_privacy_service_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_privacy_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_dpareto_v1_privacy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_dpareto_v1_privacy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_dpareto_v1_privacy_service_proto_goTypes = []any{
 	(LedgerOutcome)(0),                 // 0: dpareto.v1.LedgerOutcome
 	(*ComputeEpsilonRequest)(nil),      // 1: dpareto.v1.ComputeEpsilonRequest
@@ -1336,67 +1795,82 @@ var file_dpareto_v1_privacy_service_proto_goTypes = []any{
 	(*ComputeTradeoffRequest)(nil),     // 5: dpareto.v1.ComputeTradeoffRequest
 	(*ComputeTradeoffResponse)(nil),    // 6: dpareto.v1.ComputeTradeoffResponse
 	(*TradeoffPoint)(nil),              // 7: dpareto.v1.TradeoffPoint
-	(*GetPrivacyLedgerRequest)(nil),    // 8: dpareto.v1.GetPrivacyLedgerRequest
-	(*GetPrivacyLedgerResponse)(nil),   // 9: dpareto.v1.GetPrivacyLedgerResponse
-	(*LedgerEntry)(nil),                // 10: dpareto.v1.LedgerEntry
-	(*ReaccountStudyRequest)(nil),      // 11: dpareto.v1.ReaccountStudyRequest
-	(*ReaccountStudyResponse)(nil),     // 12: dpareto.v1.ReaccountStudyResponse
-	(*AccountingSummary)(nil),          // 13: dpareto.v1.AccountingSummary
-	nil,                                // 14: dpareto.v1.ComputeEpsilonRequest.ParametersEntry
-	nil,                                // 15: dpareto.v1.ComputeEpsilonResponse.DerivedEntry
-	nil,                                // 16: dpareto.v1.CalibrateMechanismRequest.ParametersEntry
-	nil,                                // 17: dpareto.v1.CalibrateMechanismResponse.DerivedEntry
-	nil,                                // 18: dpareto.v1.ComputeTradeoffRequest.ParametersEntry
-	nil,                                // 19: dpareto.v1.AccountingSummary.AccountantsEntry
-	(*PrivacySpec)(nil),                // 20: dpareto.v1.PrivacySpec
-	(*PrivacyGuarantee)(nil),           // 21: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                      // 22: dpareto.v1.Value
-	(*Warning)(nil),                    // 23: dpareto.v1.Warning
-	(*Publication)(nil),                // 24: dpareto.v1.Publication
+	(*PriceSearchRequest)(nil),         // 8: dpareto.v1.PriceSearchRequest
+	(*PriceSearchResponse)(nil),        // 9: dpareto.v1.PriceSearchResponse
+	(*SearchPrice)(nil),                // 10: dpareto.v1.SearchPrice
+	(*GetPrivacyLedgerRequest)(nil),    // 11: dpareto.v1.GetPrivacyLedgerRequest
+	(*GetPrivacyLedgerResponse)(nil),   // 12: dpareto.v1.GetPrivacyLedgerResponse
+	(*LedgerEntry)(nil),                // 13: dpareto.v1.LedgerEntry
+	(*ReaccountStudyRequest)(nil),      // 14: dpareto.v1.ReaccountStudyRequest
+	(*ReaccountStudyResponse)(nil),     // 15: dpareto.v1.ReaccountStudyResponse
+	(*AccountingSummary)(nil),          // 16: dpareto.v1.AccountingSummary
+	nil,                                // 17: dpareto.v1.ComputeEpsilonRequest.ParametersEntry
+	nil,                                // 18: dpareto.v1.ComputeEpsilonResponse.DerivedEntry
+	nil,                                // 19: dpareto.v1.CalibrateMechanismRequest.ParametersEntry
+	nil,                                // 20: dpareto.v1.CalibrateMechanismResponse.DerivedEntry
+	nil,                                // 21: dpareto.v1.ComputeTradeoffRequest.ParametersEntry
+	nil,                                // 22: dpareto.v1.PriceSearchRequest.ParametersEntry
+	nil,                                // 23: dpareto.v1.AccountingSummary.AccountantsEntry
+	(*PrivacySpec)(nil),                // 24: dpareto.v1.PrivacySpec
+	(*PrivacyGuarantee)(nil),           // 25: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                      // 26: dpareto.v1.Value
+	(*PoissonDistribution)(nil),        // 27: dpareto.v1.PoissonDistribution
+	(*Warning)(nil),                    // 28: dpareto.v1.Warning
+	(*Publication)(nil),                // 29: dpareto.v1.Publication
 }
 var file_dpareto_v1_privacy_service_proto_depIdxs = []int32{
-	20, // 0: dpareto.v1.ComputeEpsilonRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	14, // 1: dpareto.v1.ComputeEpsilonRequest.parameters:type_name -> dpareto.v1.ComputeEpsilonRequest.ParametersEntry
-	21, // 2: dpareto.v1.ComputeEpsilonResponse.guarantees:type_name -> dpareto.v1.PrivacyGuarantee
-	15, // 3: dpareto.v1.ComputeEpsilonResponse.derived:type_name -> dpareto.v1.ComputeEpsilonResponse.DerivedEntry
-	20, // 4: dpareto.v1.CalibrateMechanismRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	16, // 5: dpareto.v1.CalibrateMechanismRequest.parameters:type_name -> dpareto.v1.CalibrateMechanismRequest.ParametersEntry
-	22, // 6: dpareto.v1.CalibrateMechanismResponse.value:type_name -> dpareto.v1.Value
-	21, // 7: dpareto.v1.CalibrateMechanismResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	17, // 8: dpareto.v1.CalibrateMechanismResponse.derived:type_name -> dpareto.v1.CalibrateMechanismResponse.DerivedEntry
-	20, // 9: dpareto.v1.ComputeTradeoffRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	18, // 10: dpareto.v1.ComputeTradeoffRequest.parameters:type_name -> dpareto.v1.ComputeTradeoffRequest.ParametersEntry
+	24, // 0: dpareto.v1.ComputeEpsilonRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	17, // 1: dpareto.v1.ComputeEpsilonRequest.parameters:type_name -> dpareto.v1.ComputeEpsilonRequest.ParametersEntry
+	25, // 2: dpareto.v1.ComputeEpsilonResponse.guarantees:type_name -> dpareto.v1.PrivacyGuarantee
+	18, // 3: dpareto.v1.ComputeEpsilonResponse.derived:type_name -> dpareto.v1.ComputeEpsilonResponse.DerivedEntry
+	24, // 4: dpareto.v1.CalibrateMechanismRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	19, // 5: dpareto.v1.CalibrateMechanismRequest.parameters:type_name -> dpareto.v1.CalibrateMechanismRequest.ParametersEntry
+	26, // 6: dpareto.v1.CalibrateMechanismResponse.value:type_name -> dpareto.v1.Value
+	25, // 7: dpareto.v1.CalibrateMechanismResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	20, // 8: dpareto.v1.CalibrateMechanismResponse.derived:type_name -> dpareto.v1.CalibrateMechanismResponse.DerivedEntry
+	24, // 9: dpareto.v1.ComputeTradeoffRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	21, // 10: dpareto.v1.ComputeTradeoffRequest.parameters:type_name -> dpareto.v1.ComputeTradeoffRequest.ParametersEntry
 	7,  // 11: dpareto.v1.ComputeTradeoffResponse.points:type_name -> dpareto.v1.TradeoffPoint
-	21, // 12: dpareto.v1.ComputeTradeoffResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	21, // 13: dpareto.v1.GetPrivacyLedgerResponse.composed:type_name -> dpareto.v1.PrivacyGuarantee
-	21, // 14: dpareto.v1.GetPrivacyLedgerResponse.fixed_in_advance:type_name -> dpareto.v1.PrivacyGuarantee
-	10, // 15: dpareto.v1.GetPrivacyLedgerResponse.entries:type_name -> dpareto.v1.LedgerEntry
-	23, // 16: dpareto.v1.GetPrivacyLedgerResponse.warnings:type_name -> dpareto.v1.Warning
-	24, // 17: dpareto.v1.GetPrivacyLedgerResponse.publication:type_name -> dpareto.v1.Publication
-	0,  // 18: dpareto.v1.LedgerEntry.outcome:type_name -> dpareto.v1.LedgerOutcome
-	20, // 19: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	13, // 20: dpareto.v1.ReaccountStudyResponse.before:type_name -> dpareto.v1.AccountingSummary
-	13, // 21: dpareto.v1.ReaccountStudyResponse.after:type_name -> dpareto.v1.AccountingSummary
-	20, // 22: dpareto.v1.AccountingSummary.privacy:type_name -> dpareto.v1.PrivacySpec
-	19, // 23: dpareto.v1.AccountingSummary.accountants:type_name -> dpareto.v1.AccountingSummary.AccountantsEntry
-	22, // 24: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	22, // 25: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	22, // 26: dpareto.v1.ComputeTradeoffRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	1,  // 27: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
-	3,  // 28: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
-	5,  // 29: dpareto.v1.PrivacyService.ComputeTradeoff:input_type -> dpareto.v1.ComputeTradeoffRequest
-	8,  // 30: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
-	11, // 31: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
-	2,  // 32: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
-	4,  // 33: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
-	6,  // 34: dpareto.v1.PrivacyService.ComputeTradeoff:output_type -> dpareto.v1.ComputeTradeoffResponse
-	9,  // 35: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
-	12, // 36: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
-	32, // [32:37] is the sub-list for method output_type
-	27, // [27:32] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	25, // 12: dpareto.v1.ComputeTradeoffResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	24, // 13: dpareto.v1.PriceSearchRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	22, // 14: dpareto.v1.PriceSearchRequest.parameters:type_name -> dpareto.v1.PriceSearchRequest.ParametersEntry
+	27, // 15: dpareto.v1.PriceSearchRequest.poisson:type_name -> dpareto.v1.PoissonDistribution
+	24, // 16: dpareto.v1.PriceSearchRequest.final_run:type_name -> dpareto.v1.PrivacySpec
+	10, // 17: dpareto.v1.PriceSearchResponse.ways:type_name -> dpareto.v1.SearchPrice
+	25, // 18: dpareto.v1.SearchPrice.training:type_name -> dpareto.v1.PrivacyGuarantee
+	25, // 19: dpareto.v1.SearchPrice.test:type_name -> dpareto.v1.PrivacyGuarantee
+	25, // 20: dpareto.v1.GetPrivacyLedgerResponse.composed:type_name -> dpareto.v1.PrivacyGuarantee
+	25, // 21: dpareto.v1.GetPrivacyLedgerResponse.fixed_in_advance:type_name -> dpareto.v1.PrivacyGuarantee
+	13, // 22: dpareto.v1.GetPrivacyLedgerResponse.entries:type_name -> dpareto.v1.LedgerEntry
+	28, // 23: dpareto.v1.GetPrivacyLedgerResponse.warnings:type_name -> dpareto.v1.Warning
+	29, // 24: dpareto.v1.GetPrivacyLedgerResponse.publication:type_name -> dpareto.v1.Publication
+	0,  // 25: dpareto.v1.LedgerEntry.outcome:type_name -> dpareto.v1.LedgerOutcome
+	24, // 26: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	16, // 27: dpareto.v1.ReaccountStudyResponse.before:type_name -> dpareto.v1.AccountingSummary
+	16, // 28: dpareto.v1.ReaccountStudyResponse.after:type_name -> dpareto.v1.AccountingSummary
+	24, // 29: dpareto.v1.AccountingSummary.privacy:type_name -> dpareto.v1.PrivacySpec
+	23, // 30: dpareto.v1.AccountingSummary.accountants:type_name -> dpareto.v1.AccountingSummary.AccountantsEntry
+	26, // 31: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	26, // 32: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	26, // 33: dpareto.v1.ComputeTradeoffRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	26, // 34: dpareto.v1.PriceSearchRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	1,  // 35: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
+	3,  // 36: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
+	5,  // 37: dpareto.v1.PrivacyService.ComputeTradeoff:input_type -> dpareto.v1.ComputeTradeoffRequest
+	8,  // 38: dpareto.v1.PrivacyService.PriceSearch:input_type -> dpareto.v1.PriceSearchRequest
+	11, // 39: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
+	14, // 40: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
+	2,  // 41: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
+	4,  // 42: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
+	6,  // 43: dpareto.v1.PrivacyService.ComputeTradeoff:output_type -> dpareto.v1.ComputeTradeoffResponse
+	9,  // 44: dpareto.v1.PrivacyService.PriceSearch:output_type -> dpareto.v1.PriceSearchResponse
+	12, // 45: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
+	15, // 46: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
+	41, // [41:47] is the sub-list for method output_type
+	35, // [35:41] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_service_proto_init() }
@@ -1408,14 +1882,21 @@ func file_dpareto_v1_privacy_service_proto_init() {
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_study_proto_init()
-	file_dpareto_v1_privacy_service_proto_msgTypes[12].OneofWrappers = []any{}
+	file_dpareto_v1_privacy_service_proto_msgTypes[7].OneofWrappers = []any{
+		(*PriceSearchRequest_Eta)(nil),
+		(*PriceSearchRequest_Poisson)(nil),
+		(*PriceSearchRequest_TestNoise)(nil),
+		(*PriceSearchRequest_TestEpsilon)(nil),
+	}
+	file_dpareto_v1_privacy_service_proto_msgTypes[9].OneofWrappers = []any{}
+	file_dpareto_v1_privacy_service_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_service_proto_rawDesc), len(file_dpareto_v1_privacy_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

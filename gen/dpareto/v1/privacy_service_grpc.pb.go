@@ -22,6 +22,7 @@ const (
 	PrivacyService_ComputeEpsilon_FullMethodName     = "/dpareto.v1.PrivacyService/ComputeEpsilon"
 	PrivacyService_CalibrateMechanism_FullMethodName = "/dpareto.v1.PrivacyService/CalibrateMechanism"
 	PrivacyService_ComputeTradeoff_FullMethodName    = "/dpareto.v1.PrivacyService/ComputeTradeoff"
+	PrivacyService_PriceSearch_FullMethodName        = "/dpareto.v1.PrivacyService/PriceSearch"
 	PrivacyService_GetPrivacyLedger_FullMethodName   = "/dpareto.v1.PrivacyService/GetPrivacyLedger"
 	PrivacyService_ReaccountStudy_FullMethodName     = "/dpareto.v1.PrivacyService/ReaccountStudy"
 )
@@ -40,6 +41,9 @@ type PrivacyServiceClient interface {
 	// Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
 	// of any test that tells two neighbouring datasets apart, by its false positive rate.
 	ComputeTradeoff(ctx context.Context, in *ComputeTradeoffRequest, opts ...grpc.CallOption) (*ComputeTradeoffResponse, error)
+	// Computes what every way to search costs, before anything is run: what a number of runs may
+	// release, and its ε for the training and for the test records.
+	PriceSearch(ctx context.Context, in *PriceSearchRequest, opts ...grpc.CallOption) (*PriceSearchResponse, error)
 	// Returns what the training runs of a study have cost together.
 	GetPrivacyLedger(ctx context.Context, in *GetPrivacyLedgerRequest, opts ...grpc.CallOption) (*GetPrivacyLedgerResponse, error)
 	// Recomputes the privacy metric of a study's trials under another spec, without training.
@@ -84,6 +88,16 @@ func (c *privacyServiceClient) ComputeTradeoff(ctx context.Context, in *ComputeT
 	return out, nil
 }
 
+func (c *privacyServiceClient) PriceSearch(ctx context.Context, in *PriceSearchRequest, opts ...grpc.CallOption) (*PriceSearchResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PriceSearchResponse)
+	err := c.cc.Invoke(ctx, PrivacyService_PriceSearch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *privacyServiceClient) GetPrivacyLedger(ctx context.Context, in *GetPrivacyLedgerRequest, opts ...grpc.CallOption) (*GetPrivacyLedgerResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetPrivacyLedgerResponse)
@@ -118,6 +132,9 @@ type PrivacyServiceServer interface {
 	// Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
 	// of any test that tells two neighbouring datasets apart, by its false positive rate.
 	ComputeTradeoff(context.Context, *ComputeTradeoffRequest) (*ComputeTradeoffResponse, error)
+	// Computes what every way to search costs, before anything is run: what a number of runs may
+	// release, and its ε for the training and for the test records.
+	PriceSearch(context.Context, *PriceSearchRequest) (*PriceSearchResponse, error)
 	// Returns what the training runs of a study have cost together.
 	GetPrivacyLedger(context.Context, *GetPrivacyLedgerRequest) (*GetPrivacyLedgerResponse, error)
 	// Recomputes the privacy metric of a study's trials under another spec, without training.
@@ -140,6 +157,9 @@ func (UnimplementedPrivacyServiceServer) CalibrateMechanism(context.Context, *Ca
 }
 func (UnimplementedPrivacyServiceServer) ComputeTradeoff(context.Context, *ComputeTradeoffRequest) (*ComputeTradeoffResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ComputeTradeoff not implemented")
+}
+func (UnimplementedPrivacyServiceServer) PriceSearch(context.Context, *PriceSearchRequest) (*PriceSearchResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PriceSearch not implemented")
 }
 func (UnimplementedPrivacyServiceServer) GetPrivacyLedger(context.Context, *GetPrivacyLedgerRequest) (*GetPrivacyLedgerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetPrivacyLedger not implemented")
@@ -222,6 +242,24 @@ func _PrivacyService_ComputeTradeoff_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PrivacyService_PriceSearch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PriceSearchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PrivacyServiceServer).PriceSearch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PrivacyService_PriceSearch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PrivacyServiceServer).PriceSearch(ctx, req.(*PriceSearchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _PrivacyService_GetPrivacyLedger_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetPrivacyLedgerRequest)
 	if err := dec(in); err != nil {
@@ -276,6 +314,10 @@ var PrivacyService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ComputeTradeoff",
 			Handler:    _PrivacyService_ComputeTradeoff_Handler,
+		},
+		{
+			MethodName: "PriceSearch",
+			Handler:    _PrivacyService_PriceSearch_Handler,
 		},
 		{
 			MethodName: "GetPrivacyLedger",

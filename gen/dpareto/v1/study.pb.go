@@ -35,6 +35,10 @@ const (
 	StudyState_STUDY_STATE_PAUSED StudyState = 2
 	// The budget is spent or a stop criterion holds; results are accepted.
 	StudyState_STUDY_STATE_COMPLETED StudyState = 3
+	// No trials are handed out yet: what they cost is being computed, see Study.preparation. Studies
+	// with random_stopping begin here, and become active by themselves, or completed with a
+	// state_reason if they cannot be paid for.
+	StudyState_STUDY_STATE_PREPARING StudyState = 4
 )
 
 // Enum value maps for StudyState.
@@ -44,12 +48,14 @@ var (
 		1: "STUDY_STATE_ACTIVE",
 		2: "STUDY_STATE_PAUSED",
 		3: "STUDY_STATE_COMPLETED",
+		4: "STUDY_STATE_PREPARING",
 	}
 	StudyState_value = map[string]int32{
 		"STUDY_STATE_UNSPECIFIED": 0,
 		"STUDY_STATE_ACTIVE":      1,
 		"STUDY_STATE_PAUSED":      2,
 		"STUDY_STATE_COMPLETED":   3,
+		"STUDY_STATE_PREPARING":   4,
 	}
 )
 
@@ -215,6 +221,63 @@ func (TrainFilter) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
 }
 
+// What ReleaseBest shows of the best candidate of a study with random_stopping.
+type RandomStoppingRelease int32
+
+const (
+	// RANDOM_STOPPING_RELEASE_BEST_VALUE.
+	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_UNSPECIFIED RandomStoppingRelease = 0
+	// The configuration with its final value, by which candidates are compared.
+	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_BEST_VALUE RandomStoppingRelease = 1
+	// The run with its values at curve_points steps, a front from the ε of a short run to the ε of the
+	// whole one. Candidates are compared by the hypervolume of their values, with noise if test_set_size is
+	// set, within the reference values of the objectives; the privacy metric must be one of these. It needs a checkpoint_parameter, and
+	// a mechanism that covers all states of a run: DP-SGD. The training records pay for the whole run
+	// only, of which all states are a part.
+	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE RandomStoppingRelease = 2
+)
+
+// Enum value maps for RandomStoppingRelease.
+var (
+	RandomStoppingRelease_name = map[int32]string{
+		0: "RANDOM_STOPPING_RELEASE_UNSPECIFIED",
+		1: "RANDOM_STOPPING_RELEASE_BEST_VALUE",
+		2: "RANDOM_STOPPING_RELEASE_CURVE",
+	}
+	RandomStoppingRelease_value = map[string]int32{
+		"RANDOM_STOPPING_RELEASE_UNSPECIFIED": 0,
+		"RANDOM_STOPPING_RELEASE_BEST_VALUE":  1,
+		"RANDOM_STOPPING_RELEASE_CURVE":       2,
+	}
+)
+
+func (x RandomStoppingRelease) Enum() *RandomStoppingRelease {
+	p := new(RandomStoppingRelease)
+	*p = x
+	return p
+}
+
+func (x RandomStoppingRelease) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RandomStoppingRelease) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_study_proto_enumTypes[3].Descriptor()
+}
+
+func (RandomStoppingRelease) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_study_proto_enumTypes[3]
+}
+
+func (x RandomStoppingRelease) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RandomStoppingRelease.Descriptor instead.
+func (RandomStoppingRelease) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{3}
+}
+
 // A study: one question about a trade-off, with all trials made for it.
 type Study struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -263,7 +326,9 @@ type Study struct {
 	// any more: ReleaseBest and ReleaseFront refuse it, and GetPrivacyLedger counts its runs as
 	// adaptive. Never set with private_mode or random_stopping, whose guarantees allow such changes
 	// or whose specs refuse them.
-	DesignChange  *DesignChange `protobuf:"bytes,17,opt,name=design_change,json=designChange,proto3" json:"design_change,omitempty"`
+	DesignChange *DesignChange `protobuf:"bytes,17,opt,name=design_change,json=designChange,proto3" json:"design_change,omitempty"`
+	// Output only. How far the preparation is, in STUDY_STATE_PREPARING only.
+	Preparation   *Preparation `protobuf:"bytes,18,opt,name=preparation,proto3" json:"preparation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -417,6 +482,68 @@ func (x *Study) GetDesignChange() *DesignChange {
 	return nil
 }
 
+func (x *Study) GetPreparation() *Preparation {
+	if x != nil {
+		return x.Preparation
+	}
+	return nil
+}
+
+// Progress of what a study computes before it hands out trials.
+type Preparation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Parts that are done.
+	Done int64 `protobuf:"varint,1,opt,name=done,proto3" json:"done,omitempty"`
+	// All parts, 0 if their number is not known yet.
+	Total         int64 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Preparation) Reset() {
+	*x = Preparation{}
+	mi := &file_dpareto_v1_study_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Preparation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Preparation) ProtoMessage() {}
+
+func (x *Preparation) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_study_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Preparation.ProtoReflect.Descriptor instead.
+func (*Preparation) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Preparation) GetDone() int64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *Preparation) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
 // A change of a study that could depend on results.
 type DesignChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -430,7 +557,7 @@ type DesignChange struct {
 
 func (x *DesignChange) Reset() {
 	*x = DesignChange{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[1]
+	mi := &file_dpareto_v1_study_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +569,7 @@ func (x *DesignChange) String() string {
 func (*DesignChange) ProtoMessage() {}
 
 func (x *DesignChange) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[1]
+	mi := &file_dpareto_v1_study_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +582,7 @@ func (x *DesignChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DesignChange.ProtoReflect.Descriptor instead.
 func (*DesignChange) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *DesignChange) GetFields() []string {
@@ -493,7 +620,7 @@ type TrialCounts struct {
 
 func (x *TrialCounts) Reset() {
 	*x = TrialCounts{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[2]
+	mi := &file_dpareto_v1_study_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +632,7 @@ func (x *TrialCounts) String() string {
 func (*TrialCounts) ProtoMessage() {}
 
 func (x *TrialCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[2]
+	mi := &file_dpareto_v1_study_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +645,7 @@ func (x *TrialCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialCounts.ProtoReflect.Descriptor instead.
 func (*TrialCounts) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TrialCounts) GetQueued() int64 {
@@ -647,7 +774,7 @@ type StudySpec struct {
 
 func (x *StudySpec) Reset() {
 	*x = StudySpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[3]
+	mi := &file_dpareto_v1_study_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +786,7 @@ func (x *StudySpec) String() string {
 func (*StudySpec) ProtoMessage() {}
 
 func (x *StudySpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[3]
+	mi := &file_dpareto_v1_study_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +799,7 @@ func (x *StudySpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StudySpec.ProtoReflect.Descriptor instead.
 func (*StudySpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StudySpec) GetParameters() []*ParameterSpec {
@@ -832,7 +959,7 @@ type ConstantPoint struct {
 
 func (x *ConstantPoint) Reset() {
 	*x = ConstantPoint{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[4]
+	mi := &file_dpareto_v1_study_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +971,7 @@ func (x *ConstantPoint) String() string {
 func (*ConstantPoint) ProtoMessage() {}
 
 func (x *ConstantPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[4]
+	mi := &file_dpareto_v1_study_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +984,7 @@ func (x *ConstantPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConstantPoint.ProtoReflect.Descriptor instead.
 func (*ConstantPoint) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ConstantPoint) GetId() string {
@@ -912,7 +1039,7 @@ type AlgorithmSpec struct {
 
 func (x *AlgorithmSpec) Reset() {
 	*x = AlgorithmSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[5]
+	mi := &file_dpareto_v1_study_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -924,7 +1051,7 @@ func (x *AlgorithmSpec) String() string {
 func (*AlgorithmSpec) ProtoMessage() {}
 
 func (x *AlgorithmSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[5]
+	mi := &file_dpareto_v1_study_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -937,7 +1064,7 @@ func (x *AlgorithmSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlgorithmSpec.ProtoReflect.Descriptor instead.
 func (*AlgorithmSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AlgorithmSpec) GetName() Algorithm {
@@ -983,7 +1110,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[6]
+	mi := &file_dpareto_v1_study_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1122,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[6]
+	mi := &file_dpareto_v1_study_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1135,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Budget) GetMaxTrials() int64 {
@@ -1055,7 +1182,7 @@ type LeasePolicy struct {
 
 func (x *LeasePolicy) Reset() {
 	*x = LeasePolicy{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	mi := &file_dpareto_v1_study_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1194,7 @@ func (x *LeasePolicy) String() string {
 func (*LeasePolicy) ProtoMessage() {}
 
 func (x *LeasePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	mi := &file_dpareto_v1_study_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1207,7 @@ func (x *LeasePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeasePolicy.ProtoReflect.Descriptor instead.
 func (*LeasePolicy) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LeasePolicy) GetDuration() *durationpb.Duration {
@@ -1114,7 +1241,7 @@ type CostSpec struct {
 
 func (x *CostSpec) Reset() {
 	*x = CostSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[8]
+	mi := &file_dpareto_v1_study_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1253,7 @@ func (x *CostSpec) String() string {
 func (*CostSpec) ProtoMessage() {}
 
 func (x *CostSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[8]
+	mi := &file_dpareto_v1_study_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1266,7 @@ func (x *CostSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CostSpec.ProtoReflect.Descriptor instead.
 func (*CostSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CostSpec) GetMeasure() isCostSpec_Measure {
@@ -1212,7 +1339,7 @@ type RunsCost struct {
 
 func (x *RunsCost) Reset() {
 	*x = RunsCost{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[9]
+	mi := &file_dpareto_v1_study_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1351,7 @@ func (x *RunsCost) String() string {
 func (*RunsCost) ProtoMessage() {}
 
 func (x *RunsCost) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[9]
+	mi := &file_dpareto_v1_study_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1364,7 @@ func (x *RunsCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunsCost.ProtoReflect.Descriptor instead.
 func (*RunsCost) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{10}
 }
 
 // A trial costs as much as the value of the checkpoint parameter.
@@ -1249,7 +1376,7 @@ type CheckpointParameterCost struct {
 
 func (x *CheckpointParameterCost) Reset() {
 	*x = CheckpointParameterCost{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[10]
+	mi := &file_dpareto_v1_study_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1261,7 +1388,7 @@ func (x *CheckpointParameterCost) String() string {
 func (*CheckpointParameterCost) ProtoMessage() {}
 
 func (x *CheckpointParameterCost) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[10]
+	mi := &file_dpareto_v1_study_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1274,7 +1401,7 @@ func (x *CheckpointParameterCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointParameterCost.ProtoReflect.Descriptor instead.
 func (*CheckpointParameterCost) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{11}
 }
 
 // The trainer that agents run for a study. The server stores it and does not interpret it.
@@ -1291,7 +1418,7 @@ type TrainerSpec struct {
 
 func (x *TrainerSpec) Reset() {
 	*x = TrainerSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[11]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1430,7 @@ func (x *TrainerSpec) String() string {
 func (*TrainerSpec) ProtoMessage() {}
 
 func (x *TrainerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[11]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1443,7 @@ func (x *TrainerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrainerSpec.ProtoReflect.Descriptor instead.
 func (*TrainerSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TrainerSpec) GetName() string {
@@ -1396,7 +1523,7 @@ type PrivateModeSpec struct {
 
 func (x *PrivateModeSpec) Reset() {
 	*x = PrivateModeSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1535,7 @@ func (x *PrivateModeSpec) String() string {
 func (*PrivateModeSpec) ProtoMessage() {}
 
 func (x *PrivateModeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1548,7 @@ func (x *PrivateModeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeSpec.ProtoReflect.Descriptor instead.
 func (*PrivateModeSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PrivateModeSpec) GetTestSetSize() int64 {
@@ -1487,7 +1614,7 @@ func (x *PrivateModeSpec) GetTrainFilter() TrainFilter {
 	return TrainFilter_TRAIN_FILTER_UNSPECIFIED
 }
 
-// The number of trials is random and secret, and nothing but the best trial is ever shown
+// The number of trials is random and secret, and nothing but the best candidate is ever shown
 // (Liu and Talwar, "Private selection from private candidates", 2019; Papernot and Steinke,
 // "Hyperparameter tuning with Rényi differential privacy", 2022). The study has no front, no
 // list of trials and no counts: calls for them are answered with FAILED_PRECONDITION.
@@ -1497,25 +1624,32 @@ func (x *PrivateModeSpec) GetTrainFilter() TrainFilter {
 // Workers, who see the trials that they run, and the operators of the server, who see its
 // logs, metrics and exports, are trusted. How long the study took is not protected.
 //
+// When the study is created, the server draws a list of configurations from the parameters'
+// distributions. Every candidate is an independent uniform draw from this list, with replacement.
+// The list is drawn without looking at data, so that a candidate costs the mean of what the
+// configurations of the list cost, not the most. Finding that mean takes up to half a minute, in
+// STUDY_STATE_PREPARING; the ledgers are charged when it is known, before any trial is handed out.
+//
 // Such a study needs ALGORITHM_RANDOM, a train_ledger, with test_set_size a test_ledger, and a
-// metric computed from a privacy mechanism; metric is its only reported one. The configurations
+// metric computed from a privacy mechanism; metric is its only reported one. The candidates
 // must be independent draws from one distribution, and the best must not tell how many came
-// before it: there are no conditions of parameters, prior studies, checkpoint parameter or
-// seed, and no budget but max_parallel_trials. Configurations that cost more than the
-// costliest of 10,000 draws made when the study is created are drawn again. A trial that fails
-// or is infeasible is a candidate worse than all others. Intermediate measurements are not
-// kept.
+// before it: there are no conditions of parameters, prior studies or seed, and no budget but
+// max_parallel_trials. A trial that fails, is lost, released or infeasible is a candidate worse than
+// all others, and is not run again. A checkpoint parameter and intermediate measurements are only for
+// RANDOM_STOPPING_RELEASE_CURVE.
 type RandomStoppingSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Mean number of trials, above 1; positive for the Poisson distribution. At most
-	// 10^6.
+	// Required. Mean number of trials, before max_trials: above 1; positive for the Poisson
+	// distribution; an integer for a fixed number. At most 10^6.
 	MeanTrials float64 `protobuf:"fixed64,1,opt,name=mean_trials,json=meanTrials,proto3" json:"mean_trials,omitempty"`
-	// Required. The distribution of the number of trials.
+	// The distribution of the number of trials. Default: the geometric distribution, which is eta = 1.
 	//
 	// Types that are valid to be assigned to Distribution:
 	//
 	//	*RandomStoppingSpec_Eta
 	//	*RandomStoppingSpec_Poisson
+	//	*RandomStoppingSpec_Binomial
+	//	*RandomStoppingSpec_Fixed
 	Distribution isRandomStoppingSpec_Distribution `protobuf_oneof:"distribution"`
 	// Required. The id of the reported objective by which the best trial is chosen.
 	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
@@ -1527,14 +1661,38 @@ type RandomStoppingSpec struct {
 	// kept or compared. 0 means that the test records are not protected at all.
 	TestSetSize int64 `protobuf:"varint,6,opt,name=test_set_size,json=testSetSize,proto3" json:"test_set_size,omitempty"`
 	// Required with test_set_size, refused without. ε for the test records, positive and finite.
-	TestEpsilon   float64 `protobuf:"fixed64,7,opt,name=test_epsilon,json=testEpsilon,proto3" json:"test_epsilon,omitempty"`
+	TestEpsilon float64 `protobuf:"fixed64,7,opt,name=test_epsilon,json=testEpsilon,proto3" json:"test_epsilon,omitempty"`
+	// What ReleaseBest shows of the best candidate. Default: its final value.
+	Release RandomStoppingRelease `protobuf:"varint,8,opt,name=release,proto3,enum=dpareto.v1.RandomStoppingRelease" json:"release,omitempty"`
+	// Number of trials that make a candidate, each with its own configuration from the list. The candidate is
+	// scored by the hypervolume of the union of their values, and released with all of them; one that fails adds
+	// none. Then mean_trials and max_trials count candidates. In [1, 100]. Default 1. More than 1 needs
+	// RANDOM_STOPPING_RELEASE_CURVE.
+	Portfolio int32 `protobuf:"varint,9,opt,name=portfolio,proto3" json:"portfolio,omitempty"`
+	// Length of the list of configurations that candidates are drawn from, in [1, 10000], with at most
+	// 100,000 values of parameters in all. Default 1,000.
+	Listed int32 `protobuf:"varint,10,opt,name=listed,proto3" json:"listed,omitempty"`
+	// Share of the training records that candidates see, in (0, 1): a uniformly random subset of this
+	// share, drawn once and kept secret. 0 means that candidates see all records. It needs final_run.
+	SubsetShare float64 `protobuf:"fixed64,11,opt,name=subset_share,json=subsetShare,proto3" json:"subset_share,omitempty"`
+	// The run on all training records that follows the choice; only with subset_share.
+	FinalRun *FinalRunSpec `protobuf:"bytes,12,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`
+	// Number of values of a run that are scored and released with RANDOM_STOPPING_RELEASE_CURVE: those at
+	// so many steps, spaced evenly in the logarithm from 1 to the length of the run, or at all steps of a
+	// shorter one. Each gets noise once, when it is reported first; values at other steps are not kept. In
+	// [1, 1000]. Default 10. Only with that release.
+	CurvePoints int32 `protobuf:"varint,13,opt,name=curve_points,json=curvePoints,proto3" json:"curve_points,omitempty"`
+	// A hard cap on the number of trials, in [1, 16384]: the number is drawn given that it is at most
+	// this. Only with eta. The cap lowers the mean below mean_trials, and costs next to nothing where it is
+	// a few times the mean. 0 means no cap.
+	MaxTrials     int64 `protobuf:"varint,14,opt,name=max_trials,json=maxTrials,proto3" json:"max_trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RandomStoppingSpec) Reset() {
 	*x = RandomStoppingSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1546,7 +1704,7 @@ func (x *RandomStoppingSpec) String() string {
 func (*RandomStoppingSpec) ProtoMessage() {}
 
 func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1559,7 +1717,7 @@ func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RandomStoppingSpec.ProtoReflect.Descriptor instead.
 func (*RandomStoppingSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RandomStoppingSpec) GetMeanTrials() float64 {
@@ -1594,6 +1752,24 @@ func (x *RandomStoppingSpec) GetPoisson() *PoissonDistribution {
 	return nil
 }
 
+func (x *RandomStoppingSpec) GetBinomial() int64 {
+	if x != nil {
+		if x, ok := x.Distribution.(*RandomStoppingSpec_Binomial); ok {
+			return x.Binomial
+		}
+	}
+	return 0
+}
+
+func (x *RandomStoppingSpec) GetFixed() *FixedNumber {
+	if x != nil {
+		if x, ok := x.Distribution.(*RandomStoppingSpec_Fixed); ok {
+			return x.Fixed
+		}
+	}
+	return nil
+}
+
 func (x *RandomStoppingSpec) GetMetric() string {
 	if x != nil {
 		return x.Metric
@@ -1622,6 +1798,55 @@ func (x *RandomStoppingSpec) GetTestEpsilon() float64 {
 	return 0
 }
 
+func (x *RandomStoppingSpec) GetRelease() RandomStoppingRelease {
+	if x != nil {
+		return x.Release
+	}
+	return RandomStoppingRelease_RANDOM_STOPPING_RELEASE_UNSPECIFIED
+}
+
+func (x *RandomStoppingSpec) GetPortfolio() int32 {
+	if x != nil {
+		return x.Portfolio
+	}
+	return 0
+}
+
+func (x *RandomStoppingSpec) GetListed() int32 {
+	if x != nil {
+		return x.Listed
+	}
+	return 0
+}
+
+func (x *RandomStoppingSpec) GetSubsetShare() float64 {
+	if x != nil {
+		return x.SubsetShare
+	}
+	return 0
+}
+
+func (x *RandomStoppingSpec) GetFinalRun() *FinalRunSpec {
+	if x != nil {
+		return x.FinalRun
+	}
+	return nil
+}
+
+func (x *RandomStoppingSpec) GetCurvePoints() int32 {
+	if x != nil {
+		return x.CurvePoints
+	}
+	return 0
+}
+
+func (x *RandomStoppingSpec) GetMaxTrials() int64 {
+	if x != nil {
+		return x.MaxTrials
+	}
+	return 0
+}
+
 type isRandomStoppingSpec_Distribution interface {
 	isRandomStoppingSpec_Distribution()
 }
@@ -1637,9 +1862,83 @@ type RandomStoppingSpec_Poisson struct {
 	Poisson *PoissonDistribution `protobuf:"bytes,3,opt,name=poisson,proto3,oneof"`
 }
 
+type RandomStoppingSpec_Binomial struct {
+	// The binomial distribution with this number of tries, at least mean_trials and at most 10^6. Each
+	// is a trial with probability mean_trials / binomial. It can give no trial at all.
+	Binomial int64 `protobuf:"varint,15,opt,name=binomial,proto3,oneof"`
+}
+
+type RandomStoppingSpec_Fixed struct {
+	// Exactly mean_trials trials. Only the best is shown all the same.
+	Fixed *FixedNumber `protobuf:"bytes,16,opt,name=fixed,proto3,oneof"`
+}
+
 func (*RandomStoppingSpec_Eta) isRandomStoppingSpec_Distribution() {}
 
 func (*RandomStoppingSpec_Poisson) isRandomStoppingSpec_Distribution() {}
+
+func (*RandomStoppingSpec_Binomial) isRandomStoppingSpec_Distribution() {}
+
+func (*RandomStoppingSpec_Fixed) isRandomStoppingSpec_Distribution() {}
+
+// The run on all training records after a tuning on a secret subset. What it costs must not depend
+// on the tuning: the parameters of its privacy mechanism are fixed here. All other
+// parameters, such as the learning rate and the clipping norm, come from the tuning.
+type FinalRunSpec struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The values of parameters in the final run, by id, in their domains. They must hold
+	// every parameter that its cost depends on, for example noise multiplier, lot size and epochs.
+	Values map[string]*Value `protobuf:"bytes,1,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Required. Number of all training records, at least 1. The dataset_size of the study's privacy
+	// mechanism is the size of the subset.
+	DatasetSize   int64 `protobuf:"varint,2,opt,name=dataset_size,json=datasetSize,proto3" json:"dataset_size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinalRunSpec) Reset() {
+	*x = FinalRunSpec{}
+	mi := &file_dpareto_v1_study_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinalRunSpec) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinalRunSpec) ProtoMessage() {}
+
+func (x *FinalRunSpec) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_study_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinalRunSpec.ProtoReflect.Descriptor instead.
+func (*FinalRunSpec) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *FinalRunSpec) GetValues() map[string]*Value {
+	if x != nil {
+		return x.Values
+	}
+	return nil
+}
+
+func (x *FinalRunSpec) GetDatasetSize() int64 {
+	if x != nil {
+		return x.DatasetSize
+	}
+	return 0
+}
 
 // What publishing the results of a study guarantees.
 type Publication struct {
@@ -1664,7 +1963,7 @@ type Publication struct {
 
 func (x *Publication) Reset() {
 	*x = Publication{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +1975,7 @@ func (x *Publication) String() string {
 func (*Publication) ProtoMessage() {}
 
 func (x *Publication) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +1988,7 @@ func (x *Publication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Publication.ProtoReflect.Descriptor instead.
 func (*Publication) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Publication) GetTrain() *PrivacyGuarantee {
@@ -1763,7 +2062,7 @@ type PrivateModeOdometers struct {
 
 func (x *PrivateModeOdometers) Reset() {
 	*x = PrivateModeOdometers{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[15]
+	mi := &file_dpareto_v1_study_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +2074,7 @@ func (x *PrivateModeOdometers) String() string {
 func (*PrivateModeOdometers) ProtoMessage() {}
 
 func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[15]
+	mi := &file_dpareto_v1_study_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +2087,7 @@ func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeOdometers.ProtoReflect.Descriptor instead.
 func (*PrivateModeOdometers) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PrivateModeOdometers) GetValues() int64 {
@@ -1852,7 +2151,7 @@ var File_dpareto_v1_study_proto protoreflect.FileDescriptor
 const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\n" +
 	"\x16dpareto/v1/study.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x85\x06\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc0\x06\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x12\n" +
@@ -1873,10 +2172,14 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"updateTime\x12/\n" +
 	"\bwarnings\x18\x0f \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x129\n" +
 	"\vpublication\x18\x10 \x01(\v2\x17.dpareto.v1.PublicationR\vpublication\x12=\n" +
-	"\rdesign_change\x18\x11 \x01(\v2\x18.dpareto.v1.DesignChangeR\fdesignChange\x1a9\n" +
+	"\rdesign_change\x18\x11 \x01(\v2\x18.dpareto.v1.DesignChangeR\fdesignChange\x129\n" +
+	"\vpreparation\x18\x12 \x01(\v2\x17.dpareto.v1.PreparationR\vpreparation\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"V\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"7\n" +
+	"\vPreparation\x12\x12\n" +
+	"\x04done\x18\x01 \x01(\x03R\x04done\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\x03R\x05total\"V\n" +
 	"\fDesignChange\x12\x16\n" +
 	"\x06fields\x18\x01 \x03(\tR\x06fields\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xaf\x01\n" +
@@ -1964,17 +2267,34 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"max_values\x18\x06 \x01(\x03R\tmaxValues\x127\n" +
 	"\x18prior_studies_are_public\x18\a \x01(\bR\x15priorStudiesArePublic\x12;\n" +
 	"\x1aconstant_points_are_public\x18\b \x01(\bR\x17constantPointsArePublic\x12:\n" +
-	"\ftrain_filter\x18\t \x01(\x0e2\x17.dpareto.v1.TrainFilterR\vtrainFilter\"\x8b\x02\n" +
+	"\ftrain_filter\x18\t \x01(\x0e2\x17.dpareto.v1.TrainFilterR\vtrainFilter\"\xe9\x04\n" +
 	"\x12RandomStoppingSpec\x12\x1f\n" +
 	"\vmean_trials\x18\x01 \x01(\x01R\n" +
 	"meanTrials\x12\x12\n" +
 	"\x03eta\x18\x02 \x01(\x01H\x00R\x03eta\x12;\n" +
-	"\apoisson\x18\x03 \x01(\v2\x1f.dpareto.v1.PoissonDistributionH\x00R\apoisson\x12\x16\n" +
+	"\apoisson\x18\x03 \x01(\v2\x1f.dpareto.v1.PoissonDistributionH\x00R\apoisson\x12\x1c\n" +
+	"\bbinomial\x18\x0f \x01(\x03H\x00R\bbinomial\x12/\n" +
+	"\x05fixed\x18\x10 \x01(\v2\x17.dpareto.v1.FixedNumberH\x00R\x05fixed\x12\x16\n" +
 	"\x06metric\x18\x04 \x01(\tR\x06metric\x12\x14\n" +
 	"\x05delta\x18\x05 \x01(\x01R\x05delta\x12\"\n" +
 	"\rtest_set_size\x18\x06 \x01(\x03R\vtestSetSize\x12!\n" +
-	"\ftest_epsilon\x18\a \x01(\x01R\vtestEpsilonB\x0e\n" +
-	"\fdistribution\"\xa8\x02\n" +
+	"\ftest_epsilon\x18\a \x01(\x01R\vtestEpsilon\x12;\n" +
+	"\arelease\x18\b \x01(\x0e2!.dpareto.v1.RandomStoppingReleaseR\arelease\x12\x1c\n" +
+	"\tportfolio\x18\t \x01(\x05R\tportfolio\x12\x16\n" +
+	"\x06listed\x18\n" +
+	" \x01(\x05R\x06listed\x12!\n" +
+	"\fsubset_share\x18\v \x01(\x01R\vsubsetShare\x125\n" +
+	"\tfinal_run\x18\f \x01(\v2\x18.dpareto.v1.FinalRunSpecR\bfinalRun\x12!\n" +
+	"\fcurve_points\x18\r \x01(\x05R\vcurvePoints\x12\x1d\n" +
+	"\n" +
+	"max_trials\x18\x0e \x01(\x03R\tmaxTrialsB\x0e\n" +
+	"\fdistribution\"\xbd\x01\n" +
+	"\fFinalRunSpec\x12<\n" +
+	"\x06values\x18\x01 \x03(\v2$.dpareto.v1.FinalRunSpec.ValuesEntryR\x06values\x12!\n" +
+	"\fdataset_size\x18\x02 \x01(\x03R\vdatasetSize\x1aL\n" +
+	"\vValuesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xa8\x02\n" +
 	"\vPublication\x122\n" +
 	"\x05train\x18\x01 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x05train\x120\n" +
 	"\x04test\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x12 \n" +
@@ -1993,13 +2313,14 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\ftrain_budget\x18\x06 \x01(\x01R\vtrainBudget\x12\x1f\n" +
 	"\vshard_costs\x18\a \x03(\x01R\n" +
 	"shardCosts\x12!\n" +
-	"\ftypical_cost\x18\b \x01(\x01R\vtypicalCost*t\n" +
+	"\ftypical_cost\x18\b \x01(\x01R\vtypicalCost*\x8f\x01\n" +
 	"\n" +
 	"StudyState\x12\x1b\n" +
 	"\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12STUDY_STATE_ACTIVE\x10\x01\x12\x16\n" +
 	"\x12STUDY_STATE_PAUSED\x10\x02\x12\x19\n" +
-	"\x15STUDY_STATE_COMPLETED\x10\x03*\xc3\x01\n" +
+	"\x15STUDY_STATE_COMPLETED\x10\x03\x12\x19\n" +
+	"\x15STUDY_STATE_PREPARING\x10\x04*\xc3\x01\n" +
 	"\tAlgorithm\x12\x19\n" +
 	"\x15ALGORITHM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ALGORITHM_DEFAULT\x10\x01\x12\x14\n" +
@@ -2012,7 +2333,11 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\vTrainFilter\x12\x1c\n" +
 	"\x18TRAIN_FILTER_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15TRAIN_FILTER_GAUSSIAN\x10\x01\x12\x16\n" +
-	"\x12TRAIN_FILTER_RENYI\x10\x02B\x9a\x01\n" +
+	"\x12TRAIN_FILTER_RENYI\x10\x02*\x8b\x01\n" +
+	"\x15RandomStoppingRelease\x12'\n" +
+	"#RANDOM_STOPPING_RELEASE_UNSPECIFIED\x10\x00\x12&\n" +
+	"\"RANDOM_STOPPING_RELEASE_BEST_VALUE\x10\x01\x12!\n" +
+	"\x1dRANDOM_STOPPING_RELEASE_CURVE\x10\x02B\x9a\x01\n" +
 	"\x0ecom.dpareto.v1B\n" +
 	"StudyProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
@@ -2030,83 +2355,94 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_study_proto_rawDescData
 }
 
-var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
 	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
 	(TrainFilter)(0),                // 2: dpareto.v1.TrainFilter
-	(*Study)(nil),                   // 3: dpareto.v1.Study
-	(*DesignChange)(nil),            // 4: dpareto.v1.DesignChange
-	(*TrialCounts)(nil),             // 5: dpareto.v1.TrialCounts
-	(*StudySpec)(nil),               // 6: dpareto.v1.StudySpec
-	(*ConstantPoint)(nil),           // 7: dpareto.v1.ConstantPoint
-	(*AlgorithmSpec)(nil),           // 8: dpareto.v1.AlgorithmSpec
-	(*Budget)(nil),                  // 9: dpareto.v1.Budget
-	(*LeasePolicy)(nil),             // 10: dpareto.v1.LeasePolicy
-	(*CostSpec)(nil),                // 11: dpareto.v1.CostSpec
-	(*RunsCost)(nil),                // 12: dpareto.v1.RunsCost
-	(*CheckpointParameterCost)(nil), // 13: dpareto.v1.CheckpointParameterCost
-	(*TrainerSpec)(nil),             // 14: dpareto.v1.TrainerSpec
-	(*PrivateModeSpec)(nil),         // 15: dpareto.v1.PrivateModeSpec
-	(*RandomStoppingSpec)(nil),      // 16: dpareto.v1.RandomStoppingSpec
-	(*Publication)(nil),             // 17: dpareto.v1.Publication
-	(*PrivateModeOdometers)(nil),    // 18: dpareto.v1.PrivateModeOdometers
-	nil,                             // 19: dpareto.v1.Study.LabelsEntry
-	nil,                             // 20: dpareto.v1.StudySpec.PriorValuesEntry
-	nil,                             // 21: dpareto.v1.ConstantPoint.ValuesEntry
-	nil,                             // 22: dpareto.v1.TrainerSpec.SettingsEntry
-	(*timestamppb.Timestamp)(nil),   // 23: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 24: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 25: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 26: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 27: google.protobuf.Duration
-	(*PoissonDistribution)(nil),     // 28: dpareto.v1.PoissonDistribution
-	(*PrivacyGuarantee)(nil),        // 29: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                   // 30: dpareto.v1.Value
+	(RandomStoppingRelease)(0),      // 3: dpareto.v1.RandomStoppingRelease
+	(*Study)(nil),                   // 4: dpareto.v1.Study
+	(*Preparation)(nil),             // 5: dpareto.v1.Preparation
+	(*DesignChange)(nil),            // 6: dpareto.v1.DesignChange
+	(*TrialCounts)(nil),             // 7: dpareto.v1.TrialCounts
+	(*StudySpec)(nil),               // 8: dpareto.v1.StudySpec
+	(*ConstantPoint)(nil),           // 9: dpareto.v1.ConstantPoint
+	(*AlgorithmSpec)(nil),           // 10: dpareto.v1.AlgorithmSpec
+	(*Budget)(nil),                  // 11: dpareto.v1.Budget
+	(*LeasePolicy)(nil),             // 12: dpareto.v1.LeasePolicy
+	(*CostSpec)(nil),                // 13: dpareto.v1.CostSpec
+	(*RunsCost)(nil),                // 14: dpareto.v1.RunsCost
+	(*CheckpointParameterCost)(nil), // 15: dpareto.v1.CheckpointParameterCost
+	(*TrainerSpec)(nil),             // 16: dpareto.v1.TrainerSpec
+	(*PrivateModeSpec)(nil),         // 17: dpareto.v1.PrivateModeSpec
+	(*RandomStoppingSpec)(nil),      // 18: dpareto.v1.RandomStoppingSpec
+	(*FinalRunSpec)(nil),            // 19: dpareto.v1.FinalRunSpec
+	(*Publication)(nil),             // 20: dpareto.v1.Publication
+	(*PrivateModeOdometers)(nil),    // 21: dpareto.v1.PrivateModeOdometers
+	nil,                             // 22: dpareto.v1.Study.LabelsEntry
+	nil,                             // 23: dpareto.v1.StudySpec.PriorValuesEntry
+	nil,                             // 24: dpareto.v1.ConstantPoint.ValuesEntry
+	nil,                             // 25: dpareto.v1.TrainerSpec.SettingsEntry
+	nil,                             // 26: dpareto.v1.FinalRunSpec.ValuesEntry
+	(*timestamppb.Timestamp)(nil),   // 27: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 28: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 29: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 30: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 31: google.protobuf.Duration
+	(*PoissonDistribution)(nil),     // 32: dpareto.v1.PoissonDistribution
+	(*FixedNumber)(nil),             // 33: dpareto.v1.FixedNumber
+	(*PrivacyGuarantee)(nil),        // 34: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                   // 35: dpareto.v1.Value
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
-	19, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
-	6,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
+	22, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
+	8,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
-	5,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	23, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	23, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	24, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
-	17, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
-	4,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
-	23, // 9: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
-	25, // 10: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	26, // 11: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
-	8,  // 12: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
-	9,  // 13: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
-	10, // 14: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
-	11, // 15: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
-	14, // 16: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
-	15, // 17: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
-	16, // 18: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	20, // 19: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
-	7,  // 20: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
-	21, // 21: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
-	1,  // 22: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	27, // 23: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	27, // 24: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
-	12, // 25: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
-	13, // 26: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	22, // 27: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	2,  // 28: dpareto.v1.PrivateModeSpec.train_filter:type_name -> dpareto.v1.TrainFilter
-	28, // 29: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
-	29, // 30: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
-	29, // 31: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	18, // 32: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	29, // 33: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	29, // 34: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	30, // 35: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	7,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
+	27, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	27, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	28, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	20, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
+	6,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
+	5,  // 9: dpareto.v1.Study.preparation:type_name -> dpareto.v1.Preparation
+	27, // 10: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
+	29, // 11: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	30, // 12: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	10, // 13: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
+	11, // 14: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
+	12, // 15: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
+	13, // 16: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
+	16, // 17: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
+	17, // 18: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
+	18, // 19: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
+	23, // 20: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
+	9,  // 21: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
+	24, // 22: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
+	1,  // 23: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
+	31, // 24: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	31, // 25: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	14, // 26: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
+	15, // 27: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
+	25, // 28: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	2,  // 29: dpareto.v1.PrivateModeSpec.train_filter:type_name -> dpareto.v1.TrainFilter
+	32, // 30: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
+	33, // 31: dpareto.v1.RandomStoppingSpec.fixed:type_name -> dpareto.v1.FixedNumber
+	3,  // 32: dpareto.v1.RandomStoppingSpec.release:type_name -> dpareto.v1.RandomStoppingRelease
+	19, // 33: dpareto.v1.RandomStoppingSpec.final_run:type_name -> dpareto.v1.FinalRunSpec
+	26, // 34: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
+	34, // 35: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
+	34, // 36: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
+	21, // 37: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	34, // 38: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	34, // 39: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	35, // 40: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
+	35, // 41: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
+	42, // [42:42] is the sub-list for method output_type
+	42, // [42:42] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }
@@ -2117,23 +2453,25 @@ func file_dpareto_v1_study_proto_init() {
 	file_dpareto_v1_metric_proto_init()
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
-	file_dpareto_v1_study_proto_msgTypes[3].OneofWrappers = []any{}
-	file_dpareto_v1_study_proto_msgTypes[8].OneofWrappers = []any{
+	file_dpareto_v1_study_proto_msgTypes[4].OneofWrappers = []any{}
+	file_dpareto_v1_study_proto_msgTypes[9].OneofWrappers = []any{
 		(*CostSpec_Runs)(nil),
 		(*CostSpec_CheckpointParameter)(nil),
 		(*CostSpec_Metric)(nil),
 	}
-	file_dpareto_v1_study_proto_msgTypes[13].OneofWrappers = []any{
+	file_dpareto_v1_study_proto_msgTypes[14].OneofWrappers = []any{
 		(*RandomStoppingSpec_Eta)(nil),
 		(*RandomStoppingSpec_Poisson)(nil),
+		(*RandomStoppingSpec_Binomial)(nil),
+		(*RandomStoppingSpec_Fixed)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   20,
+			NumEnums:      4,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

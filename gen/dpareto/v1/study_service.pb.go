@@ -44,6 +44,8 @@ const (
 	EndReason_END_REASON_STAGNANT EndReason = 6
 	// No further configuration was found that satisfies one of the conditions.
 	EndReason_END_REASON_CONDITION EndReason = 7
+	// The study is in STUDY_STATE_PREPARING.
+	EndReason_END_REASON_PREPARING EndReason = 8
 )
 
 // Enum value maps for EndReason.
@@ -57,6 +59,7 @@ var (
 		5: "END_REASON_PARALLELISM",
 		6: "END_REASON_STAGNANT",
 		7: "END_REASON_CONDITION",
+		8: "END_REASON_PREPARING",
 	}
 	EndReason_value = map[string]int32{
 		"END_REASON_UNSPECIFIED":          0,
@@ -67,6 +70,7 @@ var (
 		"END_REASON_PARALLELISM":          5,
 		"END_REASON_STAGNANT":             6,
 		"END_REASON_CONDITION":            7,
+		"END_REASON_PREPARING":            8,
 	}
 )
 
@@ -1199,14 +1203,15 @@ func (x *SuggestionCondition) GetAtMost() map[string]float64 {
 // Response of SuggestTrials.
 type SuggestTrialsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The trials, with their leases; if fewer than asked for, end_reason says why.
+	// The trials, with their leases; if fewer than asked for, end_reason says why. Studies with
+	// random_stopping hand out at most one a call, without a reason: their number of trials is secret.
 	Trials []*Trial `protobuf:"bytes,1,rep,name=trials,proto3" json:"trials,omitempty"`
 	// Why there are fewer trials than asked.
 	EndReason EndReason `protobuf:"varint,2,opt,name=end_reason,json=endReason,proto3,enum=dpareto.v1.EndReason" json:"end_reason,omitempty"`
 	// State of the study.
 	StudyState StudyState `protobuf:"varint,3,opt,name=study_state,json=studyState,proto3,enum=dpareto.v1.StudyState" json:"study_state,omitempty"`
 	// How long to wait before asking again. Set if asking again can help, because all remaining
-	// trials of the budget are with other workers.
+	// trials of the budget are with other workers, or the study is being prepared.
 	RetryAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2823,7 +2828,7 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\"<\n" +
 	"\x11StopTrialResponse\x12'\n" +
-	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial*\xef\x01\n" +
+	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial*\x89\x02\n" +
 	"\tEndReason\x12\x1a\n" +
 	"\x16END_REASON_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17END_REASON_BUDGET_SPENT\x10\x01\x12\x1e\n" +
@@ -2832,7 +2837,8 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\x1fEND_REASON_PRIVACY_BUDGET_SPENT\x10\x04\x12\x1a\n" +
 	"\x16END_REASON_PARALLELISM\x10\x05\x12\x17\n" +
 	"\x13END_REASON_STAGNANT\x10\x06\x12\x18\n" +
-	"\x14END_REASON_CONDITION\x10\a2\x8d\x0f\n" +
+	"\x14END_REASON_CONDITION\x10\a\x12\x18\n" +
+	"\x14END_REASON_PREPARING\x10\b2\x8d\x0f\n" +
 	"\fStudyService\x12i\n" +
 	"\vCreateStudy\x12\x1e.dpareto.v1.CreateStudyRequest\x1a\x1f.dpareto.v1.CreateStudyResponse\"\x19\x8a\xc9\x18\x12\b\x03\x10\x02\x1a\bstudy_id \x018\x01\x90\x02\x02\x12Z\n" +
 	"\bGetStudy\x12\x1b.dpareto.v1.GetStudyRequest\x1a\x1c.dpareto.v1.GetStudyResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name8\x01\x90\x02\x01\x12[\n" +

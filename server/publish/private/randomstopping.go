@@ -1,36 +1,44 @@
 package private
 
 import (
-	"cmp"
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
-	trialcount "github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
-	"github.com/dpareto/dpareto/suggest/designers/random"
 	"github.com/dpareto/dpareto/suggest/restrict"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
 // A study with random stopping is the mechanism of Liu and Talwar ("Private selection from private
-// candidates", 2019) as analysed by Papernot and Steinke ("Hyperparameter tuning with Rényi
-// differential privacy", 2022). A candidate is a configuration, drawn from a fixed distribution,
-// with the result of its run. The number K of candidates is drawn when the study is created. Only
+// candidates", 2019) and Papernot and Steinke ("Hyperparameter tuning with Rényi
+// differential privacy", 2022). A candidate is a configuration, drawn uniformly from a list that is drawn
+// when the study is created, with the result of its run. The number K of candidates is drawn then, too. Only
 // the best candidate is shown, once all have been run.
+//
+// A candidate draws its mechanism from a public distribution, so that it costs the mean of the profiles
+// of the list (see privacy.Mixture), and the best of them what privacy.Location makes of it. Both need
+// nothing but the list, which does not depend on data.
 //
 // If the sequence of configurations were predictable, the best one would reveal how many came before
 // it, and so something about K. So each configuration is drawn with fresh entropy, not from a seed
 // and a number as in other studies, and the best one is shown without its number.
+//
+// A run that fails, is lost or is given back is a candidate with the lowest score. What becomes of a
+// run is its result, whatever it depends on.
 
 // randomStopping is the policy of studies with random_stopping. Everything about their trials is
 // secret except the best one, once all have been run.
@@ -47,7 +55,10 @@ func (randomStopping) Traits() study.Traits {
 }
 
 // Allowance implements study.Policy.
-func (randomStopping) Allowance(record *storev1.StudyRecord) study.Allowance {
+func (p randomStopping) Allowance(record *storev1.StudyRecord) study.Allowance {
+	if of := record.GetStudy(); p.Unprepared(record) && of.GetState() == dparetov1.StudyState_STUDY_STATE_COMPLETED {
+		return study.Allowance{Reason: of.GetStateReason(), End: dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT}
+	}
 	return study.Allowance{Trials: trialsLeft(record), Reason: "all of its trials have been run", End: dparetov1.EndReason_END_REASON_BUDGET_SPENT}
 }
 
@@ -74,50 +85,57 @@ func (randomStopping) Present(record *storev1.StudyRecord) *dparetov1.Study {
 	return shown
 }
 
-// Begin implements study.Policy: it draws the number of trials, and computes the bound on their cost
-// and the guarantee. It accounts about 10,000 configurations.
+// Begin implements study.Policy: it draws the number of trials and the list of configurations.
 func (p randomStopping) Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
-	bound, err := compiled.SearchBound(ctx)
+	dist, err := spec.TrialsDistribution(compiled.Spec.GetRandomStopping())
 	if err != nil {
 		return err
 	}
-	study := record.GetStudy()
-	if study.Publication, err = SearchPublication(compiled, bound); err != nil {
-		return err
-	}
-	study.Seed = 0 // unused
-	dist, err := trialsDistribution(study.GetSpec().GetRandomStopping())
+	candidates, err := dist.Draw(p.entropy) // cannot be reproduced
 	if err != nil {
 		return err
 	}
-	trials, err := dist.Draw(p.entropy) // cannot be reproduced
-	record.RandomStopping = &storev1.RandomStopping{
-		Trials: trials,
-		Order:  bound.Order, Divergence: bound.Divergence,
-		SecondOrder: bound.SecondOrder, SecondDivergence: bound.SecondDivergence, Delta: bound.Delta,
-	}
+	list, err := compiled.SearchList(ctx, rand.New(rand.NewPCG(p.entropy.Uint64(), p.entropy.Uint64())))
+	record.GetStudy().Seed = 0 // unused
+	record.RandomStopping = &storev1.RandomStopping{Trials: candidates * compiled.Portfolio(), Listed: slices.Concat(list...)}
 	return err
 }
 
-// Pay implements study.Policy.
+// Unprepared implements study.Policy.
+func (randomStopping) Unprepared(record *storev1.StudyRecord) bool {
+	return !record.GetRandomStopping().GetPaid()
+}
+
+// Prepare implements study.Policy: it computes what the study costs.
+func (randomStopping) Prepare(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error {
+	list, err := ListOf(record.GetRandomStopping(), compiled)
+	if err != nil {
+		return err
+	}
+	record.Study.Publication, err = SearchPublication(ctx, compiled, list, progress)
+	return err
+}
+
+// Pay implements study.Policy. The trials can be handed out from then on.
 func (randomStopping) Pay(tx *store.Tx, record *storev1.StudyRecord, _ *spec.Study, at time.Time) error {
+	record.RandomStopping.Paid = true
 	return ledger.ChargeStudy(tx, record.GetStudy(), at)
 }
 
-// trialsDistribution returns the distribution of the number of trials.
-func trialsDistribution(asked *dparetov1.RandomStoppingSpec) (trialcount.Distribution, error) {
-	if _, isPoisson := asked.GetDistribution().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
-		return trialcount.Poisson{Mean: asked.GetMeanTrials()}, nil
+// ListOf returns the list of configurations of a study. It fails if the list does not fit the spec.
+func ListOf(r *storev1.RandomStopping, compiled *spec.Study) ([]space.Point, error) {
+	n := len(compiled.Problem.Space.Parameters)
+	if len(r.GetListed()) == 0 || len(r.GetListed())%n != 0 {
+		return nil, fmt.Errorf("the list holds %d coordinates of %d parameters", len(r.GetListed()), n)
 	}
-	return trialcount.ByMean(asked.GetEta(), asked.GetMeanTrials())
-}
-
-// BoundOf returns the bound on the cost of a trial that was found when the study was created.
-func BoundOf(r *storev1.RandomStopping) privacy.SearchBound {
-	return privacy.SearchBound{
-		Order: r.GetOrder(), Divergence: r.GetDivergence(),
-		SecondOrder: r.GetSecondOrder(), SecondDivergence: r.GetSecondDivergence(), Delta: r.GetDelta(),
+	var list []space.Point
+	for coordinates := range slices.Chunk(r.GetListed(), n) {
+		if err := compiled.CheckListed(coordinates); err != nil {
+			return nil, err
+		}
+		list = append(list, coordinates)
 	}
+	return list, nil
 }
 
 // trialsLeft returns how many more trials a study creates.
@@ -127,41 +145,36 @@ func trialsLeft(record *storev1.StudyRecord) int64 {
 
 // isRun reports whether all trials of a study are complete, even if it is paused.
 func isRun(record *storev1.StudyRecord) bool {
-	return trialsLeft(record) <= 0 && study.OpenTrials(record.GetStudy().GetTrialCounts()) == 0
+	return record.GetRandomStopping().GetPaid() && trialsLeft(record) <= 0 && study.OpenTrials(record.GetStudy().GetTrialCounts()) == 0
 }
 
-// independent draws every configuration with a fresh seed from entropy. It takes the first draw that
-// the bound on the cost admits. So all trials have the same distribution, whatever their numbers.
+// independent draws every configuration from a list with fresh entropy. So all trials have the same
+// distribution, whatever their numbers.
 type independent struct {
-	entropy  *noise.Source
-	compiled *spec.Study
-	bound    privacy.SearchBound
+	entropy *noise.Source
+	list    []float64
 }
 
 // Name implements suggest.Designer.
 func (independent) Name() string { return "independent" }
 
 // Version implements suggest.Designer.
-func (independent) Version() string { return random.New().Version() }
+func (independent) Version() string { return "1" }
 
 // Suggest implements suggest.Designer. It ignores the seed and the number of the request.
-func (d independent) Suggest(ctx context.Context, p *suggest.Problem, _ *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
-	admitted := *p
-	admitted.Allowed = func(point space.Point) bool { return ctx.Err() == nil && d.compiled.SearchAdmits(d.bound, point) }
+func (d independent) Suggest(_ context.Context, p *suggest.Problem, _ *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+	n := len(p.Space.Parameters)
 	var all []suggest.Suggestion
 	for range r.Count {
-		one, err := random.New().Suggest(ctx, &admitted, new(suggest.History), suggest.Request{Count: 1, Seed: d.entropy.Uint64(), Number: 1})
-		all = append(all, one...)
-		if err := cmp.Or(ctx.Err(), err); err != nil {
-			return all, err
-		}
+		i := n * int(d.entropy.Uint64N(uint64(len(d.list)/n)))
+		all = append(all, suggest.Suggestion{Point: slices.Clone(space.Point(d.list[i : i+n])), Designer: d.Name()})
 	}
 	return all, nil
 }
 
 // Designer implements engine.Chooser.
-func (p randomStopping) Designer(record *storev1.StudyRecord, compiled *spec.Study, _ suggest.Designer, _ restrict.Condition) suggest.Designer {
-	return independent{p.entropy, compiled, BoundOf(record.GetRandomStopping())}
+func (p randomStopping) Designer(record *storev1.StudyRecord, _ *spec.Study, _ suggest.Designer, _ restrict.Condition) suggest.Designer {
+	return independent{p.entropy, record.GetRandomStopping().GetListed()}
 }
 
 // Affords implements engine.Chooser.
@@ -172,17 +185,48 @@ func (randomStopping) Affords(_ *storev1.StudyRecord, _ *spec.Study, suggestions
 // Exhausts implements engine.Chooser.
 func (randomStopping) Exhausts(*study.Change) bool { return false }
 
-// Keep implements study.Policy: it keeps only the final score, with noise if test records are
-// protected.
+// Keep implements study.Policy: it keeps what is scored, the final value or a curve, with noise if test
+// records are protected. A value that is reported again gets the noise of the first time.
 func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r study.Report) (study.Kept, error) {
-	if !r.Final {
+	isCurve := c.Compiled.ReleasesCurve()
+	if !r.Final && !isCurve {
 		return study.Kept{}, nil
 	}
 	point, err := study.PointOf(c.Compiled, record.GetTrial())
 	if err != nil {
 		return study.Kept{}, err
 	}
-	sigma := c.Study.GetStudy().GetPublication().GetNoiseStandardDeviation()
-	kept, warnings, err := c.Compiled.Score(r.Path, point, r.Measurement, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
-	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, err
+	kept, warnings, err := c.Compiled.Scored(r.Path, point, r.Measurement, r.Final)
+	if err != nil {
+		return study.Kept{}, err
+	}
+	if isCurve {
+		known, err := keptBefore(c, record, point, kept.GetStep(), r.Final)
+		if err != nil || known != nil {
+			return study.Kept{Measurement: known}, err
+		}
+		if !c.Compiled.IsScored(point, kept.GetStep()) {
+			return study.Kept{}, nil
+		}
+	}
+	if p.isNoisy {
+		sigma := c.Study.GetStudy().GetPublication().GetNoiseStandardDeviation()
+		c.Compiled.AddNoise(kept, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
+	}
+	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, nil
+}
+
+// keptBefore returns what is kept already for a report of a run at a step, or nil. A run that ends at a step
+// that is not scored ends with its last value that is.
+func keptBefore(c *study.Change, record *storev1.TrialRecord, point space.Point, step int64, final bool) (*dparetov1.Measurement, error) {
+	known, err := c.MeasurementAt(record, step)
+	if err != nil || known != nil || !final || c.Compiled.IsScored(point, step) {
+		return known, err
+	}
+	measured := record.GetTrial().GetMeasurements()
+	if len(measured) == 0 {
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"%s ends at step %d, which is not scored, and has no value at an earlier step that is; report it as infeasible", record.GetTrial().GetName(), step)
+	}
+	return proto.CloneOf(measured[len(measured)-1]), nil
 }

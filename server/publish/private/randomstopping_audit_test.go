@@ -3,6 +3,7 @@ package private
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/privacy/privacytest"
 	trialcount "github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest/space"
 )
 
 // answers is a study with random stopping of a toy trainer, which answers whether a record
@@ -55,11 +57,17 @@ func published(t *testing.T, asked *dparetov1.StudySpec) *dparetov1.Publication 
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound, err := compiled.SearchBound(t.Context())
+	list, err := compiled.SearchList(t.Context(), rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := SearchPublication(compiled, bound)
+	return priced(t, compiled, list)
+}
+
+// priced returns what a study with a list says that it guarantees.
+func priced(t *testing.T, compiled *spec.Study, list []space.Point) *dparetov1.Publication {
+	t.Helper()
+	p, err := SearchPublication(t.Context(), compiled, list, func(int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +114,7 @@ func search(t *testing.T, entropy *noise.Source, dist trialcount.Distribution, r
 // distributionAskedFor returns the distribution of the number of trials that a study asks for.
 func distributionAskedFor(t *testing.T, asked *dparetov1.RandomStoppingSpec) trialcount.Distribution {
 	t.Helper()
-	dist, err := trialsDistribution(asked)
+	dist, err := spec.TrialsDistribution(asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,6 +189,59 @@ func TestAuditOfRandomStopping(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Candidates that are chosen from earlier scores are found out: each new one beats the others if all earlier
+// answers were 0, so that the best score counts them.
+func TestAuditOfAdaptiveCandidates(t *testing.T) {
+	const runs = 60_000
+	asked := &dparetov1.RandomStoppingSpec{MeanTrials: 10, Metric: "answer"} // the default is geometric
+	claim, dist := published(t, answers(asked)).GetTrain(), distributionAskedFor(t, asked)
+	entropy := noise.Seeded(5)
+	lower := privacytest.EpsilonLower(runs, claim.GetDelta(), func(second bool) bool {
+		zeros, all := 0.0, true
+		return search(t, entropy, dist, func() float64 {
+			wrong := entropy.Float64() < 1/(1+math.E)
+			if all = all && wrong == second; all {
+				zeros++
+				return zeros
+			}
+			return 0
+		}).score >= 5
+	})
+	if lower <= claim.GetEpsilon() {
+		t.Errorf("candidates from earlier scores pass: epsilon is at least %g, the claim is %g", lower, claim.GetEpsilon())
+	}
+}
+
+// A single candidate from a list of two configurations, ε = 1 and ε = 4, costs what their mean says. What the
+// better one alone would cost is found out.
+func TestAuditOfTheList(t *testing.T) {
+	const runs = 60_000
+	asked := answers(&dparetov1.RandomStoppingSpec{MeanTrials: 1, Distribution: &dparetov1.RandomStoppingSpec_Fixed{Fixed: new(dparetov1.FixedNumber)}, Metric: "answer"})
+	asked.GetMetrics()[0].GetComputed().GetPrivacy().GetRandomizedResponse().Epsilon = "1.0 + 3.0*x"
+	compiled, err := spec.Compile("spec", asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, best := priced(t, compiled, []space.Point{{0}, {1}}).GetTrain(), priced(t, compiled, []space.Point{{0}, {0}}).GetTrain()
+	if math.Abs(claim.GetEpsilon()-4) > 0.01 || math.Abs(best.GetEpsilon()-1) > 0.01 {
+		t.Fatalf("claims %g and %g, want 4 and 1", claim.GetEpsilon(), best.GetEpsilon())
+	}
+	entropy := noise.Seeded(6)
+	event := func(second bool) bool { // the second configuration with the answer 0
+		epsilon := 1.0
+		chosen := entropy.Uint64N(2) == 1
+		if chosen {
+			epsilon = 4
+		}
+		wrong := entropy.Float64() < 1/(1+math.Exp(epsilon))
+		return chosen && wrong == second
+	}
+	lower := privacytest.EpsilonLower(runs, claim.GetDelta(), event)
+	if lower > claim.GetEpsilon() || lower <= best.GetEpsilon() {
+		t.Errorf("epsilon is at least %g, the claim is %g, and %g for the better configuration alone", lower, claim.GetEpsilon(), best.GetEpsilon())
 	}
 }
 

@@ -1,27 +1,50 @@
 package private
 
 import (
+	"context"
 	"fmt"
+	"math"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/stopping"
+	"github.com/dpareto/dpareto/server/accounting"
+	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// SearchPublication returns the guarantee of a study with random stopping.
-func SearchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparetov1.Publication, error) {
+// SearchPublication returns the guarantee of a study with random stopping whose candidates come from a
+// list. It accounts every mechanism of the list, at some milliseconds each, and calls progress after each. It is
+// INVALID_ARGUMENT if there is no guarantee.
+func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.Point, progress func(done, total int)) (*dparetov1.Publication, error) {
+	const field = "study.spec.random_stopping"
 	asked, delta := compiled.Spec.GetRandomStopping(), compiled.SearchDelta()
-	g, err := compiled.SearchDistribution().Guarantee(bound, delta)
+	dist, err := spec.TrialsDistribution(asked)
 	if err != nil {
 		return nil, err
 	}
+	run, err := searchRun(ctx, compiled, list, progress)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, invalid.Field(field, "the cost of a trial cannot be bounded: %v", err)
+	}
+	// The runs of a portfolio draw their configurations independently: k runs of the mixture.
+	g, err := privacy.Epsilon(privacy.Tightest{}, dist.Mechanism(run, compiled.Portfolio()), 1, delta)
+	if err != nil {
+		return nil, invalid.Field(field, "the cost of the best trial cannot be bounded: %v", err)
+	}
 	_, function := compiled.Mechanism("")
 	p := &dparetov1.Publication{
-		Train: searchGuarantee(g, function.Adjacency()),
+		Train: accounting.Message(g, function.Adjacency()),
 		Assumptions: []string{
 			"workers and operators of the server are trusted: they see trials, logs, metrics and exports, and disclose nothing; on a server without authentication everyone is an operator",
 			"a run learns about the training records only through the accounted mechanism, and its score is computed from the mechanism's output",
-			"runs are independent, and runs that failed, were lost or were released did so for reasons that do not depend on the data; otherwise every attempt counts as a trial, and the guarantee does not hold",
+			"runs are independent: what becomes of one, failures included, does not depend on the results of others",
+			"no worker runs so many of the trials that it knows their number, or it does not disclose it",
 			"the study was not abandoned, paused or deleted for good because of its results",
 		},
 		NotCovered: []string{
@@ -30,55 +53,48 @@ func SearchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparet
 		},
 	}
 	statePublicSize(p, function.PublicSize())
+	if compiled.ReleasesCurve() {
+		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
+	}
 	if n := asked.GetTestSetSize(); n > 0 {
 		var sigma float64
-		if sigma, g, err = searchNoise(compiled.SearchDistribution(), n, asked.GetTestEpsilon(), delta); err != nil {
+		if sigma, g, err = searchNoise(dist, n, compiled.CandidateValues(), asked.GetTestEpsilon(), delta); err != nil {
 			return nil, err
 		}
 		p.NoiseStandardDeviation = sigma
-		p.Test = searchGuarantee(g, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE)
+		p.Test = accounting.Message(g, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE)
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("%s is an average over %d test records, and runs learn nothing else about them", asked.GetMetric(), n),
 			"no person is in both the training and the test set; then the larger ε holds for everyone")
 	} else {
-		p.NotCovered = append(p.NotCovered, "the test records: the score of the best trial is released without noise")
+		p.NotCovered = append(p.NotCovered, "the test records: the values of the best candidate are released without noise")
 	}
 	return p, nil
 }
 
-// searchGuarantee converts the guarantee of a search to its message.
-func searchGuarantee(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparetov1.PrivacyGuarantee {
-	m := &dparetov1.PrivacyGuarantee{
-		Epsilon: g.Epsilon, Delta: g.Delta, Adjacency: adjacency, Order: g.Order, Steps: g.Steps,
-		Accountant: dparetov1.Accountant_ACCOUNTANT_RDP, Conversion: dparetov1.Conversion_CONVERSION_IMPROVED,
-		Assumptions: g.Assumptions,
+// searchRun returns the mechanism of a run of a configuration that is drawn uniformly from a list.
+func searchRun(ctx context.Context, compiled *spec.Study, list []space.Point, progress func(done, total int)) (privacy.Mechanism, error) {
+	choices, err := compiled.SearchChoices(list)
+	if err != nil {
+		return nil, err
 	}
-	for _, w := range g.Warnings {
-		m.Warnings = append(m.Warnings, &dparetov1.Warning{Code: string(w.Code), Message: w.Message})
-	}
-	return m
+	progress(0, len(choices))
+	return privacy.NewMixture(choices, func(done int) error {
+		progress(done, len(choices))
+		return pause.Check(ctx)
+	})
 }
 
-// searchNoise returns the smallest standard deviation of Gaussian noise in a score, an average over
-// n records, such that the best of a random number of scores costs each record at most epsilon. It
-// also returns that guarantee.
-func searchNoise(dist privacy.SearchDistribution, n int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
-	gamma := 0.0
-	if !dist.Poisson {
-		var err error
-		if gamma, err = privacy.SelectionGamma(dist.Eta, dist.Mean); err != nil {
-			return 0, privacy.Guarantee{}, err
-		}
-	}
-	// In units of 1/n. Rounding noise to a grid adds less than 2^-39 of the deviation to the
-	// sensitivity, and less than 1e-20 to δ; the slack in ε covers both.
+// searchNoise returns the smallest standard deviation of Gaussian noise in values, averages over n
+// records, such that the best of a random number of candidates with so many values costs each record
+// at most epsilon. It also returns that guarantee.
+func searchNoise(dist stopping.Distribution, n, values int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
+	// In units of 1/n, by which a record changes each value at most. Rounding noise to a grid adds less
+	// than 2^-39 of the deviation to the sensitivity, and less than 1e-20 to δ; the slack in ε covers both.
 	family := func(sigma float64) privacy.Mechanism {
-		base := privacy.Gaussian{Sensitivity: 1 + 0x1p-39*sigma, StandardDeviation: sigma, Neighbours: privacy.ReplaceOne}
-		if dist.Poisson {
-			return privacy.PoissonSelection{Base: base, Steps: 1, Mean: dist.Mean}
-		}
-		return privacy.RepeatedSelection{Base: base, Steps: 1, Eta: dist.Eta, Gamma: gamma}
+		base := privacy.Gaussian{Sensitivity: math.Sqrt(float64(values)) * (1 + 0x1p-39*sigma), StandardDeviation: sigma, Neighbours: privacy.ReplaceOne}
+		return dist.Mechanism(base, 1)
 	}
-	sigma, g, err := privacy.CalibrateNoise(privacy.RDP{}, family, 1, epsilon*(1-1e-9), delta)
+	sigma, g, err := privacy.CalibrateNoise(privacy.Tightest{}, family, 1, epsilon*(1-1e-9), delta)
 	g.Epsilon = epsilon
 	return sigma / float64(n), g, err
 }

@@ -6,6 +6,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/server/spec"
 )
 
 // Numbers of trials have the distribution that the spec asks for: their mean, and the share of
@@ -17,7 +18,7 @@ func TestDrawTrials(t *testing.T) {
 		return &dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: eta}}
 	}
 	for name, tc := range map[string]struct {
-		spec      *dparetov1.RandomStoppingSpec
+		asked     *dparetov1.RandomStoppingSpec
 		sd, first float64 // of a draw; probability of 1
 	}{
 		"geometric":   {eta(1), math.Sqrt(0.9) / 0.1, 0.1},
@@ -25,8 +26,13 @@ func TestDrawTrials(t *testing.T) {
 		"poisson": {&dparetov1.RandomStoppingSpec{
 			MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Poisson{Poisson: new(dparetov1.PoissonDistribution)},
 		}, math.Sqrt(10), 10 * math.Exp(-10)},
+		"binomial": {&dparetov1.RandomStoppingSpec{
+			MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Binomial{Binomial: 40},
+		}, math.Sqrt(7.5), 10 * math.Pow(0.75, 39)},
+		"fixed":   {&dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Fixed{Fixed: new(dparetov1.FixedNumber)}}, 0, 0},
+		"default": {&dparetov1.RandomStoppingSpec{MeanTrials: 10}, math.Sqrt(0.9) / 0.1, 0.1},
 	} {
-		dist, err := trialsDistribution(tc.spec)
+		dist, err := spec.TrialsDistribution(tc.asked)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -205,6 +205,41 @@ def tradeoff(t: r.Tradeoff) -> Card:
     )
 
 
+def search_prices(prices: r.SearchPrices) -> Card:
+    """Shows what the ways to search cost. Columns without a number are left out."""
+    rows = []
+    guarantees = []
+    for x in prices.ways:
+        lower = x.training.epsilon_lower
+        guarantees += [g for g in (x.training, x.test) if g is not None]
+        rows.append(
+            {
+                **x.as_dict(),
+                "epsilon": up(x.training.epsilon),
+                "epsilon_lower": None if lower is None else up(lower, decimal.ROUND_FLOOR),
+                "test_epsilon": None if x.test is None else up(x.test.epsilon),
+                "adaptive": "yes" if x.adaptive else "no",
+            }
+        )
+    empty = {name for name in rows[0] if all(row[name] is None for row in rows)} if rows else set()
+    hidden = empty | {"delta", "adjacency"}
+    return Card(
+        "What every way to search costs, an upper bound",
+        [
+            ("terms", f"δ = {up(g.delta)}, {g.adjacency} adjacency for the training records")
+            for g in guarantees[:1]
+        ],
+        rows=[
+            {key: "" if cell is None else cell for key, cell in row.items() if key not in hidden}
+            for row in rows
+        ],
+        notes=[
+            f"provided that {x}"
+            for x in dict.fromkeys(a for g in guarantees for a in g.assumptions)
+        ],
+    )
+
+
 def trial(t: r.TrialInfo) -> Card:
     """Shows a trial."""
     facts = [(key, number(value)) for key, value in t.params.items()]

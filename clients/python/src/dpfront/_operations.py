@@ -902,6 +902,47 @@ def _run_length(
     return whole[0].steps
 
 
+def price_search(
+    policy: Policy,
+    privacy: p.Privacy,
+    params: Mapping[str, Any],
+    *,
+    distribution: p.CountDistribution,
+    final_run: p.Mechanism | None,
+    test_noise: float | None,
+    test_epsilon: float | None,
+    numbers: Mapping[str, Any],
+) -> Operation[r.SearchPrices]:
+    request = privacy_service_pb2.PriceSearchRequest(
+        privacy=specs.privacy_spec(privacy),
+        parameters=convert.to_values(params),
+        **{name: value for name, value in numbers.items() if value is not None},
+    )
+    if distribution == "poisson":
+        request.poisson.SetInParent()
+    elif isinstance(distribution, str):
+        if distribution not in ("geometric", "logarithmic"):
+            raise ValueError(
+                f"distribution: must be geometric, logarithmic, poisson or η, is {distribution!r}"
+            )
+        if distribution == "logarithmic":  # the geometric one is the server's default
+            request.eta = 0.0
+    else:
+        request.eta = distribution
+    if final_run is not None:
+        request.final_run.CopyFrom(specs.mechanism(final_run))
+    if test_noise is not None and test_epsilon is not None:
+        raise ValueError("test_noise and test_epsilon: only one of them can be given")
+    if test_noise is not None:
+        request.test_noise = test_noise
+    if test_epsilon is not None:
+        request.test_epsilon = test_epsilon
+    answer: privacy_service_pb2.PriceSearchResponse = yield from call(
+        policy, "price a search", "privacy", "PriceSearch", request
+    )
+    return read.search_prices(answer)
+
+
 def calibrate(
     policy: Policy,
     privacy: p.Privacy,

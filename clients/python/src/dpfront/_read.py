@@ -72,6 +72,30 @@ def tradeoff(message: privacy_service_pb2.ComputeTradeoffResponse) -> r.Tradeoff
     )
 
 
+def search_prices(message: privacy_service_pb2.PriceSearchResponse) -> r.SearchPrices:
+    """Returns the prices of the ways to search."""
+    return r.SearchPrices(
+        tuple(
+            r.SearchPrice(
+                way=x.way,
+                released=x.released,
+                adaptive=x.adaptive,
+                training=guarantee(
+                    x.training, f"the search, for the training records: {x.released}"
+                ),
+                test=guarantee(x.test, f"the search, for the test records: {x.released}")
+                if x.HasField("test")
+                else None,
+                test_noise=convert.optional(x, "test_noise"),
+                mean_runs=x.mean_runs,
+                max_runs=convert.optional(x, "max_runs"),
+                runs_for_budget=convert.optional(x, "runs_for_budget"),
+            )
+            for x in message.ways
+        )
+    )
+
+
 def calibration(message: privacy_service_pb2.CalibrateMechanismResponse) -> r.Calibration:
     """Returns a calibration."""
     return r.Calibration(
@@ -485,6 +509,8 @@ def release(message: release_service_pb2.Release) -> r.Release:
                 standard_deviations={
                     key: x.standard_deviations[key] for key in sorted(x.standard_deviations)
                 },
+                run=x.run,
+                on_front=x.on_front,
             )
             for x in message.points
         ),

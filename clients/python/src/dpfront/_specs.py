@@ -71,14 +71,34 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
             )
     if spec.random_stopping is not None:
         fields = _shallow(spec.random_stopping)
-        eta = fields.pop("eta")
+        flags = {name: fields.pop(name) for name in _FLAGS}
+        release = fields.pop("release")
+        _one_distribution(spec.random_stopping)
         stopping = study_pb2.RandomStoppingSpec(**fields)
-        if eta is None:
-            stopping.poisson.SetInParent()
-        else:
-            stopping.eta = eta
+        if release is not None:
+            stopping.release = convert.enum_value(
+                study_pb2.RandomStoppingRelease, release, "release"
+            )
+        for name, is_set in flags.items():
+            if is_set:
+                getattr(stopping, name).SetInParent()
         out.random_stopping.CopyFrom(stopping)
     return out
+
+
+_FLAGS = ("poisson", "fixed")
+"""Distributions of a number of runs that have no parameter but the mean."""
+
+
+def _one_distribution(x: p.RepeatedSelection | s.RandomStopping) -> None:
+    """Refuses several distributions of a number of runs, of which a message would keep the last."""
+    given = [
+        name
+        for name in ("eta", "binomial", *_FLAGS)
+        if getattr(x, name) is not None and getattr(x, name) is not False
+    ]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} are both distributions; give one of them")
 
 
 SPEC_PATHS = {
@@ -346,7 +366,7 @@ def privacy_spec(x: p.Privacy | privacy_pb2.PrivacySpec) -> privacy_pb2.PrivacyS
     """Returns the message of a mechanism with its guarantee."""
     if isinstance(x, privacy_pb2.PrivacySpec):
         return x
-    out = _mechanism(x.mechanism)
+    out = mechanism(x.mechanism)
     out.delta = x.delta
     out.adjacency = convert.enum_value(privacy_pb2.Adjacency, x.adjacency, "adjacency")
     out.accountant = convert.enum_value(privacy_pb2.Accountant, x.accountant, "accountant")
@@ -355,7 +375,7 @@ def privacy_spec(x: p.Privacy | privacy_pb2.PrivacySpec) -> privacy_pb2.PrivacyS
     return out
 
 
-def _mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
+def mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
     """Returns a spec with the mechanism alone. Fields have the same names as in the message."""
     if type(x) not in _MECHANISM_FIELDS:
         raise TypeError(f"{type(x).__name__} is not a mechanism")
@@ -368,16 +388,18 @@ def _mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
             continue
         if f.name in _MECHANISM_ENUMS:
             setattr(out, f.name, convert.enum_value(_MECHANISM_ENUMS[f.name], value, f.name))
-        elif f.name not in ("base", "parts"):
+        elif f.name not in ("base", "parts", *_FLAGS):
             setattr(out, f.name, expression(value, f.name))
     if isinstance(x, p.RepeatedSelection):
-        out.base.CopyFrom(_mechanism(x.base))
-        if x.eta is None:
-            out.poisson.SetInParent()
+        _one_distribution(x)
+        out.base.CopyFrom(mechanism(x.base))
+        for name in _FLAGS:
+            if getattr(x, name):
+                getattr(out, name).SetInParent()
     elif isinstance(x, p.Composition):
         for part in x.parts:
             out.parts.add(
-                mechanism=_mechanism(part.mechanism), count=expression(part.count, "count")
+                mechanism=mechanism(part.mechanism), count=expression(part.count, "count")
             )
     return spec
 

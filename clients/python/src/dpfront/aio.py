@@ -213,6 +213,67 @@ class AsyncClient:
         """
         return await self._run(ops.tradeoff(self._policy, privacy, convert.to_values(params), fprs))
 
+    async def price_search(
+        self,
+        privacy: p.Privacy,
+        *,
+        runs: int,
+        distribution: p.CountDistribution = "geometric",
+        max_runs: int | None = None,
+        budget: float | None = None,
+        portfolios: Sequence[int] = (),
+        subset_share: float | None = None,
+        subset_batch_size: int | None = None,
+        final_run: p.Mechanism | None = None,
+        test_records: int | None = None,
+        test_noise: float | None = None,
+        test_epsilon: float | None = None,
+        checkpoints: int | None = None,
+        **params: Any,
+    ) -> r.SearchPrices:
+        """Computes what every way to search costs, before anything is run.
+
+        Args:
+            privacy: One run, of the same cost as all others.
+            runs: Number of runs, the mean where it is random.
+            distribution: Distribution of the number of runs, where a way can take any.
+            max_runs: Hard cap of the number of runs, for the way with one; by default 4 times
+                ``runs``.
+            budget: ε for which to find how many runs each way affords.
+            portfolios: Numbers of runs that are released together; by default 2, 4 and 8.
+            subset_share: Share of the records to search on before one run on all, for lots of a
+                fixed size; by default a tenth.
+            subset_batch_size: Records per lot on the subset; by default as large a share.
+            final_run: The run on all records after the subset; by default one like the others.
+            test_records: Number of records that scores, of values in [0, 1], are averages over.
+            test_noise: Standard deviation of the noise on every score.
+            test_epsilon: ε of the test records for which to find the noise, in the place of
+                ``test_noise``.
+            checkpoints: Scores of a run that are released with all its checkpoints.
+            params: Values of the parameters in the expressions, as for `epsilon`.
+        """
+        return await self._run(
+            ops.price_search(
+                self._policy,
+                privacy,
+                params,
+                distribution=distribution,
+                final_run=final_run,
+                test_noise=test_noise,
+                test_epsilon=test_epsilon,
+                numbers={
+                    "runs": runs,
+                    "max_runs": max_runs,
+                    "budget": budget,
+                    "portfolios": portfolios,
+                    "subset_share": subset_share,
+                    "subset_batch_size": subset_batch_size,
+                    "test_records": test_records,
+                    "checkpoints": checkpoints,
+                },
+            )
+        )
+
     async def calibrate(
         self,
         privacy: p.Privacy,

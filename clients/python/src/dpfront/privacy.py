@@ -19,6 +19,7 @@ __all__ = [
     "Composition",
     "Convention",
     "Conversion",
+    "CountDistribution",
     "DpSgd",
     "Expression",
     "Gaussian",
@@ -52,6 +53,9 @@ Accountant = Literal[
     "tightest", "exact", "pld", "rdp", "gdp", "pure", "pure_advanced", "pure_optimal", "location"
 ]
 """How ε is computed; "tightest" takes the one with the smallest bound."""
+CountDistribution = Literal["geometric", "logarithmic", "poisson"] | float
+"""Distribution of the number of runs of a search: a name, or η of the truncated negative binomial
+distribution."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,16 @@ class RepeatedSelection:
     """The mechanism of one run."""
     mean_runs: Expression
     eta: Expression | None = None
-    """η of the truncated negative binomial distribution; the default is a Poisson distribution."""
+    """η of the truncated negative binomial distribution. Without any distribution it is 1, the
+    geometric one."""
+    poisson: bool = False
+    """Takes the Poisson distribution."""
+    binomial: Expression | None = None
+    """Number of tries of the binomial distribution."""
+    fixed: bool = False
+    """Makes exactly mean_runs runs."""
+    max_runs: Expression | None = None
+    """Cap on the number of runs, which is drawn given that it is at most this; only with eta."""
 
 
 @dataclass(frozen=True)

@@ -176,6 +176,75 @@ class Tradeoff(display.Shown):
 
 
 @dataclass(frozen=True)
+class SearchPrice:
+    """What a way to search costs."""
+
+    way: str
+    released: str
+    """What is released."""
+    adaptive: bool
+    """Whether configurations may depend on earlier results."""
+    training: Guarantee
+    """Of the training records. Its lower bound, if there is one, is what an attack shows."""
+    test: Guarantee | None
+    """Of the test records, under replace_one adjacency. None without ``test_records``."""
+    test_noise: float | None
+    """Standard deviation of the noise on every score."""
+    mean_runs: float
+    """Number of trainings on average."""
+    max_runs: int | None
+    """Number of trainings at most; None without a bound."""
+    runs_for_budget: int | None
+    """How many runs the budget affords, up to a million and rounded down by 2 % at most."""
+
+    def as_dict(self) -> dict[str, Scalar | None]:
+        """Returns the numbers, and the terms of the guarantee for the training records."""
+        return {
+            "way": self.way,
+            "released": self.released,
+            "mean_runs": self.mean_runs,
+            "max_runs": self.max_runs,
+            "epsilon": self.training.epsilon,
+            "epsilon_lower": self.training.epsilon_lower,
+            "test_epsilon": None if self.test is None else self.test.epsilon,
+            "test_noise": self.test_noise,
+            "accountant": self.training.accountant,
+            "adaptive": self.adaptive,
+            "runs_for_budget": self.runs_for_budget,
+            "delta": self.training.delta,
+            "adjacency": self.training.adjacency,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class SearchPrices(display.Shown):
+    """What the ways to search cost, from those that show everything to those that show least."""
+
+    ways: tuple[SearchPrice, ...]
+
+    def __getitem__(self, way: str) -> SearchPrice:
+        """Returns a way by its name.
+
+        Raises:
+            KeyError: There is no such way.
+        """
+        for x in self.ways:
+            if x.way == way:
+                return x
+        raise KeyError(f"{way!r} is not one of {', '.join(x.way for x in self.ways)}")
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each way. It needs pandas."""
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame([x.as_dict() for x in self.ways])
+        return frame
+
+    def _card(self) -> display.Card:
+        return display.search_prices(self)
+
+
+@dataclass(frozen=True)
 class Prediction:
     """What a model expects of a metric: median and central 90 % interval of the mean that
     fresh runs would have.
@@ -807,11 +876,16 @@ class ReleasedPoint:
     """Published metrics by id: computed ones, and values with noise."""
     standard_deviations: Mapping[str, float]
     """Of the published values, if known."""
+    run: int = 0
+    """Of a curve, the run that the point is a state of, from 1; 0 for other releases."""
+    on_front: bool = False
+    """Whether no published point is better; only for curves."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns a flat row: values, parameters, then standard deviations."""
+        """Returns a flat row: values, parameters, standard deviations; of curves also the run."""
         deviations = {f"{k}_standard_deviation": v for k, v in self.standard_deviations.items()}
-        return {**self.values, **self.params, **deviations}
+        curve = {"run": self.run, "on_front": self.on_front} if self.run else {}
+        return {**self.values, **self.params, **deviations, **curve}
 
 
 @dataclass(frozen=True)
@@ -855,9 +929,14 @@ class Release(display.Shown):
     @property
     def best(self) -> ReleasedPoint | None:
         """The published configuration of `release_best`; None if none is within the bounds, or
-        if the random number of trials was 0.
+        if the random number of trials was 0. Of a curve it is the state with the least ε.
         """
         return self.points[0] if self.points else None
+
+    @property
+    def front(self) -> tuple[ReleasedPoint, ...]:
+        """The points of published curves that are on the front, in rising order of ε."""
+        return tuple(p for p in self.points if p.on_front)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ func TestDocumentedSearch(t *testing.T) {
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		if _, ok := printed[0][cells[0]+"/epsilon"]; !ok || len(cells) != 6 {
+		if _, ok := printed[0][cells[0]+"/epsilon"]; !ok || len(cells) != 7 {
 			continue
 		}
 		rows++
@@ -88,12 +88,19 @@ func TestDocumentedSearch(t *testing.T) {
 				t.Fatal(err)
 			}
 			want = append(want, show.NumberUp(epsilon))
+			if cell := p[cells[0]+"/test_epsilon"]; cell != "" {
+				test, err := strconv.ParseFloat(cell, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, show.NumberUp(test))
+			}
 		}
 		if want = append(want, printed[1][cells[0]+"/runs_for_budget"]); !slices.Equal(cells, want) {
 			t.Errorf("row %q, want %q", cells, want)
 		}
 	}
-	if want := strings.Count(strings.Join(slices.Collect(maps.Keys(printed[0])), "\n"), "/epsilon"); rows != want {
+	if want := strings.Count(strings.Join(slices.Collect(maps.Keys(printed[0])), "\n"), "/mean_runs"); rows != want {
 		t.Errorf("%d rows, want %d", rows, want)
 	}
 }

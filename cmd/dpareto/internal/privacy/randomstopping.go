@@ -11,7 +11,6 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
-	"github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/server/accounting"
 )
 
@@ -83,14 +82,6 @@ func randomStopping(ctx context.Context, out *command.Printer, r *mechanism.Repe
 		}
 		*part.to = response.GetGuarantees()[0]
 	}
-	if r.Poisson {
-		plan.Distribution = stopping.Poisson{Mean: r.MeanRuns}
-	} else {
-		distribution, err := stopping.ByMean(r.Eta, r.MeanRuns)
-		if err != nil {
-			return fieldsAsFlags(err, map[string]string{"mean": "mean-runs", "eta": "distribution"})
-		}
-		plan.Distribution = distribution
-	}
+	plan.Distribution = r.Distribution
 	return plan.Report().Write(out, out.Format)
 }

@@ -1,62 +1,125 @@
 package privacy
 
 import (
-	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
 )
 
+// SearchPrices are the prices of the ways to search, as they are printed.
+type SearchPrices struct {
+	// Mechanism is the name of the mechanism of one run.
+	Mechanism string
+	// Request is what was asked for, and Response the answer.
+	Request  *dparetov1.PriceSearchRequest
+	Response *dparetov1.PriceSearchResponse
+}
+
 // Report returns the prices. Programs get δ and adjacency in every row, people in the title.
-func (s *Search) Report(ctx context.Context, format output.Format) (*output.Report, error) {
-	adjacency := s.Run.Mechanism.Adjacency()
-	t := &output.Table{Columns: []string{"way", "released", "mean_runs", "largest_runs", epsilonColumn, "accountant", "adaptive"}}
-	if s.Budget > 0 {
+func (p SearchPrices) Report(format output.Format) *output.Report {
+	adjacency := enum.Name(p.Request.GetPrivacy().GetAdjacency())
+	title := fmt.Sprintf("What a search with %d runs of %s costs: ε for δ = %s under %s adjacency",
+		p.Request.GetRuns(), p.Mechanism, show.Plain(p.Request.GetPrivacy().GetDelta()), adjacency)
+	if p.Request.GetBudget() > 0 {
+		title += fmt.Sprintf("; runs_for_budget: how many runs ε = %s pays for", show.Plain(p.Request.GetBudget()))
+	}
+	ways := output.Section{Name: "ways", Title: "Choose a way before the first run", Table: p.table(format), Notes: p.assumptions()}
+	ways.Notes = append(ways.Notes,
+		"epsilon_lower: an attack shows that no bound can be lower.",
+		"adaptive says whether configurations may depend on earlier results. Where they may not, all are fixed, or drawn independently of the data.")
+	if p.Request.GetTestRecords() > 0 {
+		ways.Notes = append(ways.Notes, fmt.Sprintf("test_epsilon protects the %d test records, under replace-one adjacency and for the same δ; epsilon protects the training records. "+
+			"A person must be in one of the two sets only.", p.Request.GetTestRecords()))
+	} else {
+		ways.Notes = append(ways.Notes, "protected are the records that one run protects. Not covered: records that scores are computed from. --test-records and --test-noise account them.")
+	}
+	return &output.Report{Title: title, Sections: []output.Section{ways}}
+}
+
+// table has a row for every way.
+func (p SearchPrices) table(format output.Format) *output.Table {
+	withTest, withBudget := p.Request.GetTestRecords() > 0, p.Request.GetBudget() > 0
+	forPrograms := format == output.JSON || format == output.CSV
+	t := &output.Table{Columns: []string{"way", "released", "mean_runs", "max_runs", epsilonColumn, "epsilon_lower"}}
+	if withTest {
+		t.Columns = append(t.Columns, "test_epsilon", "test_noise")
+	}
+	t.Columns = append(t.Columns, "accountant", "adaptive")
+	if withBudget {
 		t.Columns = append(t.Columns, "runs_for_budget")
 	}
-	var assumptions, names []string
-	ofWays := make(map[string][]string) // by assumption
-	for _, w := range s.ways() {
-		cells, p, err := s.row(ctx, w)
-		if err != nil {
-			return nil, err
-		}
-		if cells == nil {
-			continue
-		}
-		t.Rows, names = append(t.Rows, cells), append(names, w.name)
-		for _, a := range p.guarantee.Assumptions {
-			if ofWays[a] == nil {
-				assumptions = append(assumptions, a)
-			}
-			ofWays[a] = append(ofWays[a], w.name)
-		}
-	}
-	if format == output.JSON || format == output.CSV {
+	if forPrograms {
 		t.Columns = append(t.Columns, deltaColumn, adjacencyColumn)
-		for i := range t.Rows {
-			t.Rows[i] = append(t.Rows[i], output.Delta(s.Delta), adjacency.String())
+	}
+	for _, w := range p.Response.GetWays() {
+		g := w.GetTraining()
+		row := []any{w.GetWay(), w.GetReleased(), whole(w.GetMeanRuns()), optional(w.MaxRuns), output.Bound(g.GetEpsilon()), nil}
+		if g.EpsilonLower != nil {
+			row[len(row)-1] = output.LowerBound(g.GetEpsilonLower())
+		}
+		if withTest {
+			row = append(row, output.Bound(w.GetTest().GetEpsilon()), w.GetTestNoise())
+		}
+		adaptive := "no"
+		if w.GetAdaptive() {
+			adaptive = "yes"
+		}
+		row = append(row, enum.Underscored(g.GetAccountant()), adaptive)
+		if withBudget {
+			row = append(row, optional(w.RunsForBudget))
+		}
+		if forPrograms {
+			row = append(row, output.Delta(g.GetDelta()), enum.Underscored(g.GetAdjacency()))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// whole returns a number without its fraction where it has none.
+func whole(x float64) any {
+	if x == math.Trunc(x) {
+		return int64(x)
+	}
+	return x
+}
+
+// optional returns a number, or nothing.
+func optional(n *int64) any {
+	if n == nil {
+		return nil
+	}
+	return *n
+}
+
+// assumptions returns what must be true, each with the ways that it is for unless it is for one run.
+func (p SearchPrices) assumptions() []string {
+	var all, names []string
+	ofWays := make(map[string][]string) // by assumption
+	for _, w := range p.Response.GetWays() {
+		names = append(names, w.GetWay())
+		for _, a := range append(slices.Clip(w.GetTraining().GetAssumptions()), w.GetTest().GetAssumptions()...) {
+			if !slices.Contains(all, a) {
+				all = append(all, a)
+			}
+			if !slices.Contains(ofWays[a], w.GetWay()) {
+				ofWays[a] = append(ofWays[a], w.GetWay())
+			}
 		}
 	}
-	title := fmt.Sprintf("What a search with %d runs of %s costs: ε for δ = %s under %s adjacency", s.Runs, s.Mechanism, show.Plain(s.Delta), dashed(adjacency))
-	if s.Budget > 0 {
-		title += fmt.Sprintf("; runs_for_budget: how many runs ε = %s pays for", show.Plain(s.Budget))
-	}
-	r := &output.Report{Title: title, Sections: []output.Section{{Name: "ways", Title: "Choose a way before the first run", Table: t}}}
-	run := s.Run.Mechanism.Assumptions()
-	for _, a := range assumptions {
-		if slices.Contains(run, a) {
-			r.Sections[0].Notes = append(r.Sections[0].Notes, "provided that "+a)
-		} else {
-			r.Sections[0].Notes = append(r.Sections[0].Notes, fmt.Sprintf("provided that %s (%s)", a, joinWays(ofWays[a], names)))
+	notes := make([]string, len(all))
+	for i, a := range all {
+		notes[i] = "provided that " + a
+		if len(ofWays[a]) < len(names) {
+			notes[i] += " (" + joinWays(ofWays[a], names) + ")"
 		}
 	}
-	r.Sections[0].Notes = append(r.Sections[0].Notes,
-		"adaptive says whether configurations may depend on earlier results. Where they may not, all are fixed, or drawn independently of the data.",
-		"protected are the records that one run protects. Not covered: records that scores are computed from, unless the score is private for them and part of the run.")
-	return r, nil
+	return notes
 }
 
 // joinWays names some of all ways, which are next to each other.

@@ -42,7 +42,7 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	r := report(t, "privacy search --runs 32"+exampleRun)
-	if most := r.value(t, "ways", "way", "best of K, geometric, capped", "largest_runs"); most != 128.0 {
+	if most := r.value(t, "ways", "way", "best of K, geometric, capped", "max_runs"); most != 128.0 {
 		t.Errorf("at most %v runs", most)
 	}
 	for _, assumption := range []string{"number of candidates", "filter admits every run", "subset is drawn uniformly", "fresh batch"} {
@@ -53,6 +53,44 @@ func TestSearch(t *testing.T) {
 	larger := report(t, "privacy search --subset-batch-size 64 --runs 32"+exampleRun)
 	if got := larger.value(t, "ways", "way", "best of K on 10 %, geometric; one run on all", "epsilon").(float64); math.Abs(got-0.3598) > 1e-3 {
 		t.Errorf("lots of 64 on the subset: ε = %.4f, want 0.3598", got)
+	}
+	if lower := r.value(t, "ways", "way", "all shown, fixed beforehand", "epsilon_lower").(float64); !(lower > 1.7 && lower < 1.960) {
+		t.Errorf("an attack shows %.4f of 1.960", lower)
+	}
+}
+
+// TestSearchOfOtherShape: flags that are not the defaults, and the test records.
+func TestSearchOfOtherShape(t *testing.T) {
+	const run = "privacy search --runs 8 --mechanism gaussian --sensitivity 1 --standard-deviation 10 --adjacency replace-one --delta 1e-6"
+	r := report(t, run+" --distribution 0.5 --max-runs 10 --portfolios 3,5 --test-records 16281 --test-noise 0.005 --checkpoints 10")
+	if got := r.value(t, "ways", "way", "best of K, η = 0.5, capped", "max_runs"); got != 10.0 {
+		t.Errorf("at most %v runs", got)
+	}
+	curve := r.value(t, "ways", "way", "best curve of K, η = 0.5", "test_epsilon").(float64)
+	if best := r.value(t, "ways", "way", "best of K, η = 0.5", "test_epsilon").(float64); !(best < curve) {
+		t.Errorf("one score costs %.4f, ten %.4f", best, curve)
+	}
+	if got := r.value(t, "ways", "way", "one run, no search", "test_epsilon").(float64); math.Abs(got-0.1445) > 1e-4 { // an independent program
+		t.Errorf("ten scores of a run cost %.4f, want 0.1445", got)
+	}
+	if n := len(r.rows(t, "ways")); n != 13 { // 5 of one or all runs, 4 distributions, the cap, the curve and 2 portfolios
+		t.Errorf("%d rows", n)
+	}
+	if !r.says("16281 test records") {
+		t.Error("no word of the test records")
+	}
+	noise := report(t, run+" --distribution poisson --test-records 16281 --test-epsilon 1")
+	for _, row := range noise.rows(t, "ways") {
+		if epsilon := row["test_epsilon"].(float64); !(epsilon <= 1 && epsilon > 0.999 && row["test_noise"].(float64) > 0) {
+			t.Errorf("%v: noise %v has ε = %v, want 1", row["way"], row["test_noise"], epsilon)
+		}
+		if row["way"] == "best of K, Poisson, capped" {
+			t.Error("a cap on the Poisson distribution")
+		}
+	}
+	silent := report(t, "privacy search --runs 8"+exampleRun+" --final-run mechanism=gaussian,sensitivity=1,standard-deviation=1e6")
+	if got := silent.value(t, "ways", "way", "best of K on 10 %, geometric; one run on all", "epsilon").(float64); !(got > 0.01 && got < 0.07) {
+		t.Errorf("the search on a tenth alone costs %.4f", got)
 	}
 }
 
@@ -92,7 +130,7 @@ func TestSearchMechanisms(t *testing.T) {
 		"dp-sgd --sampling poisson --convention opacus --dataset-size 60000 --batch-size 256 --noise-multiplier 1.1 --epochs 60",
 	} {
 		rows := report(t, "privacy search --delta 1e-6 --runs 8 --mechanism "+line).rows(t, "ways")
-		if len(rows) != 12 {
+		if len(rows) != 12 { // with portfolios of 2 and 4 runs
 			t.Errorf("%s: %d rows", line, len(rows))
 		}
 		for _, row := range rows {
@@ -107,7 +145,11 @@ func TestSearchUsage(t *testing.T) {
 	for more, want := range map[string]string{
 		" --runs 0": "--runs", " --budget 0": "--budget", " --subset-share 2": "--subset-share", " --subset-batch-size 4000": "--subset-batch-size",
 		" --delta 0": "--delta", " --delta 2": "--delta", " --noise-multiplier -1": "--noise-multiplier", " --mechanism repeated-selection": "one run",
-		" --mean-runs 3": "unknown flag", " --sampling poisson --convention rounded --subset-share 0.5": "--subset-share",
+		" --mean-runs 3": "unknown flag", " --max-runs 31": "--max-runs", " --distribution poisson --max-runs 64": "--max-runs", " --distribution -1": "--distribution",
+		" --portfolios 1": "--portfolios", " --test-records 5": "--test-noise", " --test-records 5 --test-noise 1 --test-epsilon 1": "together", " --test-noise 1": "--test-records",
+		" --final-run mechanism=laplace": "--final-run: sensitivity", " --final-run mechanism=laplace,count=2": "count", " --checkpoints 0": "--checkpoints",
+		" --final-run mechanism=dp-sgd,sampling=fixed-size,dataset-size=5,batch-size=1,noise-multiplier=1,epochs=1": "--final-run",
+		" --sampling poisson --convention rounded --subset-share 0.5":                                               "--subset-share",
 	} {
 		_, stderr, code := clitest.Invoke(t, "", strings.Fields("privacy search"+exampleRun+more)...)
 		if code != command.ExitUsage || !strings.Contains(stderr, want) {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -71,6 +72,9 @@ func Study(s *dparetov1.Study) *output.Table {
 	add("description", strings.Join(strings.Fields(s.GetDescription()), " "))
 	add("labels", labelList(s.GetLabels()))
 	add("state", studyState(s))
+	if p := s.GetPreparation(); p.GetTotal() > 0 {
+		add("prepared", fmt.Sprintf("%d of %d mechanisms priced", p.GetDone(), p.GetTotal()))
+	}
 	add(createdColumn, output.Cell(s.GetCreateTime().AsTime()))
 	add("trials", trialsOf(spec, s.GetTrialCounts()))
 	add("stops after", limits(spec.GetBudget()))
@@ -125,7 +129,14 @@ func Study(s *dparetov1.Study) *output.Table {
 // trialsOf says how many trials a study has, and how many it may have.
 func trialsOf(spec *dparetov1.StudySpec, counts *dparetov1.TrialCounts) string {
 	if stopping := spec.GetRandomStopping(); stopping != nil {
-		return "a secret number, " + show.Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric() + " is shown"
+		what, shown := "a secret number, ", "the best by "+stopping.GetMetric()+" is shown"
+		if stopping.GetRelease() == dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE {
+			shown = "the best learning curve by hypervolume is shown"
+		}
+		if k := stopping.GetPortfolio(); k > 1 {
+			what, shown = "a secret number of portfolios of "+strconv.Itoa(int(k))+", ", "the one with the best learning curves is shown"
+		}
+		return what + show.Plain(stopping.GetMeanTrials()) + " on average, of which " + shown
 	}
 	parts := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
 	for _, c := range []struct {

@@ -238,21 +238,16 @@ func (x *StudyRecord) GetRandomStopping() *RandomStopping {
 	return nil
 }
 
-// What was drawn and computed when a study with random_stopping was created.
+// What was drawn when a study with random_stopping was created.
 type RandomStopping struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number of trials, K: a secret.
+	// The number of trials, K times the portfolio: a secret.
 	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
-	// What a configuration may cost (see privacy.SearchBound): the order λ,
-	Order float64 `protobuf:"fixed64,2,opt,name=order,proto3" json:"order,omitempty"`
-	// the largest Rényi divergence of that order,
-	Divergence float64 `protobuf:"fixed64,3,opt,name=divergence,proto3" json:"divergence,omitempty"`
-	// the order λ̂, 0 for the Poisson distribution,
-	SecondOrder float64 `protobuf:"fixed64,4,opt,name=second_order,json=secondOrder,proto3" json:"second_order,omitempty"`
-	// the largest Rényi divergence of that order,
-	SecondDivergence float64 `protobuf:"fixed64,5,opt,name=second_divergence,json=secondDivergence,proto3" json:"second_divergence,omitempty"`
-	// and the largest δ̂ for the Poisson distribution.
-	Delta         float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
+	// The list of configurations that candidates are drawn from: the coordinates of all parameters, in the
+	// order of the spec, of one configuration after the other.
+	Listed []float64 `protobuf:"fixed64,2,rep,packed,name=listed,proto3" json:"listed,omitempty"`
+	// Whether the study is paid for. Trials are handed out after that only.
+	Paid          bool `protobuf:"varint,3,opt,name=paid,proto3" json:"paid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -294,39 +289,18 @@ func (x *RandomStopping) GetTrials() int64 {
 	return 0
 }
 
-func (x *RandomStopping) GetOrder() float64 {
+func (x *RandomStopping) GetListed() []float64 {
 	if x != nil {
-		return x.Order
+		return x.Listed
 	}
-	return 0
+	return nil
 }
 
-func (x *RandomStopping) GetDivergence() float64 {
+func (x *RandomStopping) GetPaid() bool {
 	if x != nil {
-		return x.Divergence
+		return x.Paid
 	}
-	return 0
-}
-
-func (x *RandomStopping) GetSecondOrder() float64 {
-	if x != nil {
-		return x.SecondOrder
-	}
-	return 0
-}
-
-func (x *RandomStopping) GetSecondDivergence() float64 {
-	if x != nil {
-		return x.SecondDivergence
-	}
-	return 0
-}
-
-func (x *RandomStopping) GetDelta() float64 {
-	if x != nil {
-		return x.Delta
-	}
-	return 0
+	return false
 }
 
 // Values that a study with private_mode fixed at its creation, and its spending since. No
@@ -1373,16 +1347,11 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"stagnation\x12!\n" +
 	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12F\n" +
 	"\fprivate_mode\x18\x06 \x01(\v2#.dpareto.store.v1.PrivateModeRecordR\vprivateMode\x12I\n" +
-	"\x0frandom_stopping\x18\a \x01(\v2 .dpareto.store.v1.RandomStoppingR\x0erandomStopping\"\xc4\x01\n" +
+	"\x0frandom_stopping\x18\a \x01(\v2 .dpareto.store.v1.RandomStoppingR\x0erandomStopping\"T\n" +
 	"\x0eRandomStopping\x12\x16\n" +
-	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x14\n" +
-	"\x05order\x18\x02 \x01(\x01R\x05order\x12\x1e\n" +
-	"\n" +
-	"divergence\x18\x03 \x01(\x01R\n" +
-	"divergence\x12!\n" +
-	"\fsecond_order\x18\x04 \x01(\x01R\vsecondOrder\x12+\n" +
-	"\x11second_divergence\x18\x05 \x01(\x01R\x10secondDivergence\x12\x14\n" +
-	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\xb2\x03\n" +
+	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x16\n" +
+	"\x06listed\x18\x02 \x03(\x01R\x06listed\x12\x12\n" +
+	"\x04paid\x18\x03 \x01(\bR\x04paid\"\xb2\x03\n" +
 	"\x11PrivateModeRecord\x12\x14\n" +
 	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +

@@ -117,6 +117,33 @@ func local_request_PrivacyService_ComputeTradeoff_0(ctx context.Context, marshal
 	return msg, metadata, err
 }
 
+func request_PrivacyService_PriceSearch_0(ctx context.Context, marshaler runtime.Marshaler, client extDparetov1.PrivacyServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq extDparetov1.PriceSearchRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.PriceSearch(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_PrivacyService_PriceSearch_0(ctx context.Context, marshaler runtime.Marshaler, server extDparetov1.PrivacyServiceServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq extDparetov1.PriceSearchRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	msg, err := server.PriceSearch(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 var filter_PrivacyService_GetPrivacyLedger_0 = &utilities.DoubleArray{Encoding: map[string]int{"name": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
 func request_PrivacyService_GetPrivacyLedger_0(ctx context.Context, marshaler runtime.Marshaler, client extDparetov1.PrivacyServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
@@ -281,6 +308,26 @@ func RegisterPrivacyServiceHandlerServer(ctx context.Context, mux *runtime.Serve
 		}
 		forward_PrivacyService_ComputeTradeoff_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_PrivacyService_PriceSearch_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/dpareto.v1.PrivacyService/PriceSearch", runtime.WithHTTPPathPattern("/v1/privacy:priceSearch"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_PrivacyService_PriceSearch_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_PrivacyService_PriceSearch_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_PrivacyService_GetPrivacyLedger_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -412,6 +459,23 @@ func RegisterPrivacyServiceHandlerClient(ctx context.Context, mux *runtime.Serve
 		}
 		forward_PrivacyService_ComputeTradeoff_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodPost, pattern_PrivacyService_PriceSearch_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/dpareto.v1.PrivacyService/PriceSearch", runtime.WithHTTPPathPattern("/v1/privacy:priceSearch"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_PrivacyService_PriceSearch_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_PrivacyService_PriceSearch_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_PrivacyService_GetPrivacyLedger_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -453,6 +517,7 @@ var (
 	pattern_PrivacyService_ComputeEpsilon_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "privacy"}, "computeEpsilon"))
 	pattern_PrivacyService_CalibrateMechanism_0 = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "privacy"}, "calibrateMechanism"))
 	pattern_PrivacyService_ComputeTradeoff_0    = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "privacy"}, "computeTradeoff"))
+	pattern_PrivacyService_PriceSearch_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "privacy"}, "priceSearch"))
 	pattern_PrivacyService_GetPrivacyLedger_0   = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2, 2, 3}, []string{"v1", "studies", "name", "privacyLedger"}, ""))
 	pattern_PrivacyService_ReaccountStudy_0     = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 2, 5, 2}, []string{"v1", "studies", "name"}, "reaccount"))
 )
@@ -461,6 +526,7 @@ var (
 	forward_PrivacyService_ComputeEpsilon_0     = runtime.ForwardResponseMessage
 	forward_PrivacyService_CalibrateMechanism_0 = runtime.ForwardResponseMessage
 	forward_PrivacyService_ComputeTradeoff_0    = runtime.ForwardResponseMessage
+	forward_PrivacyService_PriceSearch_0        = runtime.ForwardResponseMessage
 	forward_PrivacyService_GetPrivacyLedger_0   = runtime.ForwardResponseMessage
 	forward_PrivacyService_ReaccountStudy_0     = runtime.ForwardResponseMessage
 )

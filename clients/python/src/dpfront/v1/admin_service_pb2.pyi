@@ -120,20 +120,14 @@ class ExportedStudy(_message.Message):
     def __init__(self, study: _Optional[_Union[_study_pb2.Study, _Mapping]] = ..., next_trial_number: _Optional[int] = ..., completed_trials: _Optional[int] = ..., stagnation: _Optional[_Union[ExportedStagnation, _Mapping]] = ..., own_revision: _Optional[int] = ..., private_mode: _Optional[_Union[ExportedPrivateMode, _Mapping]] = ..., random_stopping: _Optional[_Union[ExportedRandomStopping, _Mapping]] = ...) -> None: ...
 
 class ExportedRandomStopping(_message.Message):
-    __slots__ = ("trials", "order", "divergence", "second_order", "second_divergence", "delta")
+    __slots__ = ("trials", "listed", "paid")
     TRIALS_FIELD_NUMBER: _ClassVar[int]
-    ORDER_FIELD_NUMBER: _ClassVar[int]
-    DIVERGENCE_FIELD_NUMBER: _ClassVar[int]
-    SECOND_ORDER_FIELD_NUMBER: _ClassVar[int]
-    SECOND_DIVERGENCE_FIELD_NUMBER: _ClassVar[int]
-    DELTA_FIELD_NUMBER: _ClassVar[int]
+    LISTED_FIELD_NUMBER: _ClassVar[int]
+    PAID_FIELD_NUMBER: _ClassVar[int]
     trials: int
-    order: float
-    divergence: float
-    second_order: float
-    second_divergence: float
-    delta: float
-    def __init__(self, trials: _Optional[int] = ..., order: _Optional[float] = ..., divergence: _Optional[float] = ..., second_order: _Optional[float] = ..., second_divergence: _Optional[float] = ..., delta: _Optional[float] = ...) -> None: ...
+    listed: _containers.RepeatedScalarFieldContainer[float]
+    paid: bool
+    def __init__(self, trials: _Optional[int] = ..., listed: _Optional[_Iterable[float]] = ..., paid: bool = ...) -> None: ...
 
 class ExportedPrivateMode(_message.Message):
     __slots__ = ("order", "train_budget", "shard_costs", "least_cost", "max_values", "noise_standard_deviation", "values", "reserved_values", "started_trials", "exhausted", "max_hand_outs", "typical_cost")

@@ -227,16 +227,26 @@ class ZeroConcentratedMechanism(_message.Message):
     def __init__(self, rho: _Optional[str] = ...) -> None: ...
 
 class RepeatedSelectionMechanism(_message.Message):
-    __slots__ = ("base", "mean_runs", "eta", "poisson")
+    __slots__ = ("base", "mean_runs", "eta", "poisson", "binomial", "fixed", "max_runs")
     BASE_FIELD_NUMBER: _ClassVar[int]
     MEAN_RUNS_FIELD_NUMBER: _ClassVar[int]
     ETA_FIELD_NUMBER: _ClassVar[int]
     POISSON_FIELD_NUMBER: _ClassVar[int]
+    BINOMIAL_FIELD_NUMBER: _ClassVar[int]
+    FIXED_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNS_FIELD_NUMBER: _ClassVar[int]
     base: PrivacySpec
     mean_runs: str
     eta: str
     poisson: PoissonDistribution
-    def __init__(self, base: _Optional[_Union[PrivacySpec, _Mapping]] = ..., mean_runs: _Optional[str] = ..., eta: _Optional[str] = ..., poisson: _Optional[_Union[PoissonDistribution, _Mapping]] = ...) -> None: ...
+    binomial: str
+    fixed: FixedNumber
+    max_runs: str
+    def __init__(self, base: _Optional[_Union[PrivacySpec, _Mapping]] = ..., mean_runs: _Optional[str] = ..., eta: _Optional[str] = ..., poisson: _Optional[_Union[PoissonDistribution, _Mapping]] = ..., binomial: _Optional[str] = ..., fixed: _Optional[_Union[FixedNumber, _Mapping]] = ..., max_runs: _Optional[str] = ...) -> None: ...
+
+class FixedNumber(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class PoissonDistribution(_message.Message):
     __slots__ = ()

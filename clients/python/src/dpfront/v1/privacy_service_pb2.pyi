@@ -139,6 +139,75 @@ class TradeoffPoint(_message.Message):
     true_positive_rate: float
     def __init__(self, false_positive_rate: _Optional[float] = ..., true_positive_rate: _Optional[float] = ...) -> None: ...
 
+class PriceSearchRequest(_message.Message):
+    __slots__ = ("privacy", "parameters", "runs", "eta", "poisson", "max_runs", "budget", "portfolios", "subset_share", "subset_batch_size", "final_run", "test_records", "test_noise", "test_epsilon", "checkpoints")
+    class ParametersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _parameter_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_parameter_pb2.Value, _Mapping]] = ...) -> None: ...
+    PRIVACY_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    ETA_FIELD_NUMBER: _ClassVar[int]
+    POISSON_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNS_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    PORTFOLIOS_FIELD_NUMBER: _ClassVar[int]
+    SUBSET_SHARE_FIELD_NUMBER: _ClassVar[int]
+    SUBSET_BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
+    FINAL_RUN_FIELD_NUMBER: _ClassVar[int]
+    TEST_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    TEST_NOISE_FIELD_NUMBER: _ClassVar[int]
+    TEST_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    privacy: _privacy_pb2.PrivacySpec
+    parameters: _containers.MessageMap[str, _parameter_pb2.Value]
+    runs: int
+    eta: float
+    poisson: _privacy_pb2.PoissonDistribution
+    max_runs: int
+    budget: float
+    portfolios: _containers.RepeatedScalarFieldContainer[int]
+    subset_share: float
+    subset_batch_size: int
+    final_run: _privacy_pb2.PrivacySpec
+    test_records: int
+    test_noise: float
+    test_epsilon: float
+    checkpoints: int
+    def __init__(self, privacy: _Optional[_Union[_privacy_pb2.PrivacySpec, _Mapping]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., runs: _Optional[int] = ..., eta: _Optional[float] = ..., poisson: _Optional[_Union[_privacy_pb2.PoissonDistribution, _Mapping]] = ..., max_runs: _Optional[int] = ..., budget: _Optional[float] = ..., portfolios: _Optional[_Iterable[int]] = ..., subset_share: _Optional[float] = ..., subset_batch_size: _Optional[int] = ..., final_run: _Optional[_Union[_privacy_pb2.PrivacySpec, _Mapping]] = ..., test_records: _Optional[int] = ..., test_noise: _Optional[float] = ..., test_epsilon: _Optional[float] = ..., checkpoints: _Optional[int] = ...) -> None: ...
+
+class PriceSearchResponse(_message.Message):
+    __slots__ = ("ways",)
+    WAYS_FIELD_NUMBER: _ClassVar[int]
+    ways: _containers.RepeatedCompositeFieldContainer[SearchPrice]
+    def __init__(self, ways: _Optional[_Iterable[_Union[SearchPrice, _Mapping]]] = ...) -> None: ...
+
+class SearchPrice(_message.Message):
+    __slots__ = ("way", "released", "adaptive", "training", "test", "test_noise", "mean_runs", "max_runs", "runs_for_budget")
+    WAY_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    ADAPTIVE_FIELD_NUMBER: _ClassVar[int]
+    TRAINING_FIELD_NUMBER: _ClassVar[int]
+    TEST_FIELD_NUMBER: _ClassVar[int]
+    TEST_NOISE_FIELD_NUMBER: _ClassVar[int]
+    MEAN_RUNS_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNS_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FOR_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    way: str
+    released: str
+    adaptive: bool
+    training: _privacy_pb2.PrivacyGuarantee
+    test: _privacy_pb2.PrivacyGuarantee
+    test_noise: float
+    mean_runs: float
+    max_runs: int
+    runs_for_budget: int
+    def __init__(self, way: _Optional[str] = ..., released: _Optional[str] = ..., adaptive: bool = ..., training: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test_noise: _Optional[float] = ..., mean_runs: _Optional[float] = ..., max_runs: _Optional[int] = ..., runs_for_budget: _Optional[int] = ...) -> None: ...
+
 class GetPrivacyLedgerRequest(_message.Message):
     __slots__ = ("name", "delta", "metric")
     NAME_FIELD_NUMBER: _ClassVar[int]

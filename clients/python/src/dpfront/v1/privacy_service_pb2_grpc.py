@@ -50,6 +50,11 @@ class PrivacyServiceStub(object):
                 request_serializer=dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffRequest.SerializeToString,
                 response_deserializer=dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffResponse.FromString,
                 _registered_method=True)
+        self.PriceSearch = channel.unary_unary(
+                '/dpareto.v1.PrivacyService/PriceSearch',
+                request_serializer=dpareto_dot_v1_dot_privacy__service__pb2.PriceSearchRequest.SerializeToString,
+                response_deserializer=dpareto_dot_v1_dot_privacy__service__pb2.PriceSearchResponse.FromString,
+                _registered_method=True)
         self.GetPrivacyLedger = channel.unary_unary(
                 '/dpareto.v1.PrivacyService/GetPrivacyLedger',
                 request_serializer=dpareto_dot_v1_dot_privacy__service__pb2.GetPrivacyLedgerRequest.SerializeToString,
@@ -89,6 +94,14 @@ class PrivacyServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PriceSearch(self, request, context):
+        """Computes what every way to search costs, before anything is run: what a number of runs may
+        release, and its ε for the training and for the test records.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetPrivacyLedger(self, request, context):
         """Returns what the training runs of a study have cost together.
         """
@@ -120,6 +133,11 @@ def add_PrivacyServiceServicer_to_server(servicer, server):
                     servicer.ComputeTradeoff,
                     request_deserializer=dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffRequest.FromString,
                     response_serializer=dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffResponse.SerializeToString,
+            ),
+            'PriceSearch': grpc.unary_unary_rpc_method_handler(
+                    servicer.PriceSearch,
+                    request_deserializer=dpareto_dot_v1_dot_privacy__service__pb2.PriceSearchRequest.FromString,
+                    response_serializer=dpareto_dot_v1_dot_privacy__service__pb2.PriceSearchResponse.SerializeToString,
             ),
             'GetPrivacyLedger': grpc.unary_unary_rpc_method_handler(
                     servicer.GetPrivacyLedger,
@@ -214,6 +232,33 @@ class PrivacyService(object):
             '/dpareto.v1.PrivacyService/ComputeTradeoff',
             dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffRequest.SerializeToString,
             dpareto_dot_v1_dot_privacy__service__pb2.ComputeTradeoffResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PriceSearch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/dpareto.v1.PrivacyService/PriceSearch',
+            dpareto_dot_v1_dot_privacy__service__pb2.PriceSearchRequest.SerializeToString,
+            dpareto_dot_v1_dot_privacy__service__pb2.PriceSearchResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,10 @@ class PrivacyServiceStub:
     """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
     of any test that tells two neighbouring datasets apart, by its false positive rate.
     """
+    PriceSearch: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.PriceSearchRequest, _privacy_service_pb2.PriceSearchResponse]
+    """Computes what every way to search costs, before anything is run: what a number of runs may
+    release, and its ε for the training and for the test records.
+    """
     GetPrivacyLedger: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]
     """Returns what the training runs of a study have cost together."""
     ReaccountStudy: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.ReaccountStudyRequest, _privacy_service_pb2.ReaccountStudyResponse]
@@ -62,6 +66,10 @@ class PrivacyServiceAsyncStub(PrivacyServiceStub):
     ComputeTradeoff: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.ComputeTradeoffRequest, _privacy_service_pb2.ComputeTradeoffResponse]  # type: ignore[assignment]
     """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
     of any test that tells two neighbouring datasets apart, by its false positive rate.
+    """
+    PriceSearch: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.PriceSearchRequest, _privacy_service_pb2.PriceSearchResponse]  # type: ignore[assignment]
+    """Computes what every way to search costs, before anything is run: what a number of runs may
+    release, and its ε for the training and for the test records.
     """
     GetPrivacyLedger: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]  # type: ignore[assignment]
     """Returns what the training runs of a study have cost together."""
@@ -97,6 +105,16 @@ class PrivacyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_privacy_service_pb2.ComputeTradeoffResponse, _abc.Awaitable[_privacy_service_pb2.ComputeTradeoffResponse]]:
         """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
         of any test that tells two neighbouring datasets apart, by its false positive rate.
+        """
+
+    @_abc_1.abstractmethod
+    def PriceSearch(
+        self,
+        request: _privacy_service_pb2.PriceSearchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_privacy_service_pb2.PriceSearchResponse, _abc.Awaitable[_privacy_service_pb2.PriceSearchResponse]]:
+        """Computes what every way to search costs, before anything is run: what a number of runs may
+        release, and its ε for the training and for the test records.
         """
 
     @_abc_1.abstractmethod

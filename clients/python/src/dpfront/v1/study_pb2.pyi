@@ -20,6 +20,7 @@ class StudyState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STUDY_STATE_ACTIVE: _ClassVar[StudyState]
     STUDY_STATE_PAUSED: _ClassVar[StudyState]
     STUDY_STATE_COMPLETED: _ClassVar[StudyState]
+    STUDY_STATE_PREPARING: _ClassVar[StudyState]
 
 class Algorithm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -37,10 +38,17 @@ class TrainFilter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TRAIN_FILTER_UNSPECIFIED: _ClassVar[TrainFilter]
     TRAIN_FILTER_GAUSSIAN: _ClassVar[TrainFilter]
     TRAIN_FILTER_RENYI: _ClassVar[TrainFilter]
+
+class RandomStoppingRelease(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    RANDOM_STOPPING_RELEASE_UNSPECIFIED: _ClassVar[RandomStoppingRelease]
+    RANDOM_STOPPING_RELEASE_BEST_VALUE: _ClassVar[RandomStoppingRelease]
+    RANDOM_STOPPING_RELEASE_CURVE: _ClassVar[RandomStoppingRelease]
 STUDY_STATE_UNSPECIFIED: StudyState
 STUDY_STATE_ACTIVE: StudyState
 STUDY_STATE_PAUSED: StudyState
 STUDY_STATE_COMPLETED: StudyState
+STUDY_STATE_PREPARING: StudyState
 ALGORITHM_UNSPECIFIED: Algorithm
 ALGORITHM_DEFAULT: Algorithm
 ALGORITHM_RANDOM: Algorithm
@@ -52,9 +60,12 @@ ALGORITHM_NSGA2: Algorithm
 TRAIN_FILTER_UNSPECIFIED: TrainFilter
 TRAIN_FILTER_GAUSSIAN: TrainFilter
 TRAIN_FILTER_RENYI: TrainFilter
+RANDOM_STOPPING_RELEASE_UNSPECIFIED: RandomStoppingRelease
+RANDOM_STOPPING_RELEASE_BEST_VALUE: RandomStoppingRelease
+RANDOM_STOPPING_RELEASE_CURVE: RandomStoppingRelease
 
 class Study(_message.Message):
-    __slots__ = ("name", "uid", "etag", "display_name", "description", "labels", "spec", "state", "state_reason", "revision", "seed", "trial_counts", "create_time", "update_time", "warnings", "publication", "design_change")
+    __slots__ = ("name", "uid", "etag", "display_name", "description", "labels", "spec", "state", "state_reason", "revision", "seed", "trial_counts", "create_time", "update_time", "warnings", "publication", "design_change", "preparation")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +90,7 @@ class Study(_message.Message):
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     PUBLICATION_FIELD_NUMBER: _ClassVar[int]
     DESIGN_CHANGE_FIELD_NUMBER: _ClassVar[int]
+    PREPARATION_FIELD_NUMBER: _ClassVar[int]
     name: str
     uid: str
     etag: str
@@ -96,7 +108,16 @@ class Study(_message.Message):
     warnings: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Warning]
     publication: Publication
     design_change: DesignChange
-    def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., etag: _Optional[str] = ..., display_name: _Optional[str] = ..., description: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., spec: _Optional[_Union[StudySpec, _Mapping]] = ..., state: _Optional[_Union[StudyState, str]] = ..., state_reason: _Optional[str] = ..., revision: _Optional[int] = ..., seed: _Optional[int] = ..., trial_counts: _Optional[_Union[TrialCounts, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., publication: _Optional[_Union[Publication, _Mapping]] = ..., design_change: _Optional[_Union[DesignChange, _Mapping]] = ...) -> None: ...
+    preparation: Preparation
+    def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., etag: _Optional[str] = ..., display_name: _Optional[str] = ..., description: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., spec: _Optional[_Union[StudySpec, _Mapping]] = ..., state: _Optional[_Union[StudyState, str]] = ..., state_reason: _Optional[str] = ..., revision: _Optional[int] = ..., seed: _Optional[int] = ..., trial_counts: _Optional[_Union[TrialCounts, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., publication: _Optional[_Union[Publication, _Mapping]] = ..., design_change: _Optional[_Union[DesignChange, _Mapping]] = ..., preparation: _Optional[_Union[Preparation, _Mapping]] = ...) -> None: ...
+
+class Preparation(_message.Message):
+    __slots__ = ("done", "total")
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    done: int
+    total: int
+    def __init__(self, done: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class DesignChange(_message.Message):
     __slots__ = ("fields", "time")
@@ -276,22 +297,55 @@ class PrivateModeSpec(_message.Message):
     def __init__(self, test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ..., train_epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., training_shards: _Optional[int] = ..., max_values: _Optional[int] = ..., prior_studies_are_public: bool = ..., constant_points_are_public: bool = ..., train_filter: _Optional[_Union[TrainFilter, str]] = ...) -> None: ...
 
 class RandomStoppingSpec(_message.Message):
-    __slots__ = ("mean_trials", "eta", "poisson", "metric", "delta", "test_set_size", "test_epsilon")
+    __slots__ = ("mean_trials", "eta", "poisson", "binomial", "fixed", "metric", "delta", "test_set_size", "test_epsilon", "release", "portfolio", "listed", "subset_share", "final_run", "curve_points", "max_trials")
     MEAN_TRIALS_FIELD_NUMBER: _ClassVar[int]
     ETA_FIELD_NUMBER: _ClassVar[int]
     POISSON_FIELD_NUMBER: _ClassVar[int]
+    BINOMIAL_FIELD_NUMBER: _ClassVar[int]
+    FIXED_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     TEST_SET_SIZE_FIELD_NUMBER: _ClassVar[int]
     TEST_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    PORTFOLIO_FIELD_NUMBER: _ClassVar[int]
+    LISTED_FIELD_NUMBER: _ClassVar[int]
+    SUBSET_SHARE_FIELD_NUMBER: _ClassVar[int]
+    FINAL_RUN_FIELD_NUMBER: _ClassVar[int]
+    CURVE_POINTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_TRIALS_FIELD_NUMBER: _ClassVar[int]
     mean_trials: float
     eta: float
     poisson: _privacy_pb2.PoissonDistribution
+    binomial: int
+    fixed: _privacy_pb2.FixedNumber
     metric: str
     delta: float
     test_set_size: int
     test_epsilon: float
-    def __init__(self, mean_trials: _Optional[float] = ..., eta: _Optional[float] = ..., poisson: _Optional[_Union[_privacy_pb2.PoissonDistribution, _Mapping]] = ..., metric: _Optional[str] = ..., delta: _Optional[float] = ..., test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ...) -> None: ...
+    release: RandomStoppingRelease
+    portfolio: int
+    listed: int
+    subset_share: float
+    final_run: FinalRunSpec
+    curve_points: int
+    max_trials: int
+    def __init__(self, mean_trials: _Optional[float] = ..., eta: _Optional[float] = ..., poisson: _Optional[_Union[_privacy_pb2.PoissonDistribution, _Mapping]] = ..., binomial: _Optional[int] = ..., fixed: _Optional[_Union[_privacy_pb2.FixedNumber, _Mapping]] = ..., metric: _Optional[str] = ..., delta: _Optional[float] = ..., test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ..., release: _Optional[_Union[RandomStoppingRelease, str]] = ..., portfolio: _Optional[int] = ..., listed: _Optional[int] = ..., subset_share: _Optional[float] = ..., final_run: _Optional[_Union[FinalRunSpec, _Mapping]] = ..., curve_points: _Optional[int] = ..., max_trials: _Optional[int] = ...) -> None: ...
+
+class FinalRunSpec(_message.Message):
+    __slots__ = ("values", "dataset_size")
+    class ValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _parameter_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_parameter_pb2.Value, _Mapping]] = ...) -> None: ...
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    DATASET_SIZE_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.MessageMap[str, _parameter_pb2.Value]
+    dataset_size: int
+    def __init__(self, values: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., dataset_size: _Optional[int] = ...) -> None: ...
 
 class Publication(_message.Message):
     __slots__ = ("train", "test", "assumptions", "not_covered", "noise_standard_deviation", "spent")

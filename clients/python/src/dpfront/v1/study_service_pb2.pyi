@@ -26,6 +26,7 @@ class EndReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     END_REASON_PARALLELISM: _ClassVar[EndReason]
     END_REASON_STAGNANT: _ClassVar[EndReason]
     END_REASON_CONDITION: _ClassVar[EndReason]
+    END_REASON_PREPARING: _ClassVar[EndReason]
 END_REASON_UNSPECIFIED: EndReason
 END_REASON_BUDGET_SPENT: EndReason
 END_REASON_SPACE_EXHAUSTED: EndReason
@@ -34,6 +35,7 @@ END_REASON_PRIVACY_BUDGET_SPENT: EndReason
 END_REASON_PARALLELISM: EndReason
 END_REASON_STAGNANT: EndReason
 END_REASON_CONDITION: EndReason
+END_REASON_PREPARING: EndReason
 
 class CreateStudyRequest(_message.Message):
     __slots__ = ("study_id", "study", "request_id", "validate_only")

@@ -103,7 +103,7 @@ func (d *definition) field() protoreflect.FieldDescriptor {
 // flags returns the flags of the mechanism, in the order of its fields.
 func (d *definition) flags() []string {
 	if d.base != nil {
-		return append([]string{flagBase, flagMeanRuns, flagDistribution}, d.base.flags()...)
+		return append([]string{flagBase, flagMeanRuns, flagDistribution, flagTries, flagMaxRuns}, d.base.flags()...)
 	}
 	message := d.field().Message().Fields()
 	names := make([]string, message.Len())
@@ -120,6 +120,9 @@ func (d *definition) check(v values) error {
 		if name != flagMechanism && !slices.Contains(common, name) && !slices.Contains(own, name) {
 			return fmt.Errorf("--%s is not for the mechanism %s", name, d.name)
 		}
+	}
+	if (v[flagTries] != "") != (v[flagDistribution] == binomial) {
+		return errors.New("--tries and --distribution binomial need each other")
 	}
 	if v[flagEpochs] != "" && v[flagSteps] != "" {
 		return errors.New("--epochs and --steps are both given: give one of them")
@@ -151,11 +154,14 @@ func (d *definition) fill(v values, spec *dparetov1.PrivacySpec) {
 		inner := &dparetov1.PrivacySpec{Adjacency: spec.GetAdjacency()}
 		d.base.fill(v, inner)
 		spec.Adjacency, inner.Adjacency = inner.GetAdjacency(), dparetov1.Adjacency_ADJACENCY_UNSPECIFIED
-		m := &dparetov1.RepeatedSelectionMechanism{Base: inner, MeanRuns: v[flagMeanRuns]}
-		if v[flagDistribution] == poisson {
-			set(m, "poisson", "")
-		} else {
-			set(m, "eta", shape(v[flagDistribution]))
+		m := &dparetov1.RepeatedSelectionMechanism{Base: inner, MeanRuns: v[flagMeanRuns], MaxRuns: v[flagMaxRuns]}
+		switch name := v[flagDistribution]; name {
+		case poisson, fixed:
+			set(m, name, "")
+		case binomial:
+			set(m, binomial, v[flagTries])
+		default:
+			set(m, "eta", shape(name))
 		}
 		spec.Mechanism = &dparetov1.PrivacySpec_RepeatedSelection{RepeatedSelection: m}
 		return

@@ -39,8 +39,14 @@ type option struct {
 // poisson is the Poisson distribution of the number of runs, and of the records of a lot.
 const poisson = "poisson"
 
+// Distributions of a bounded number of runs.
+const (
+	binomial = "binomial"
+	fixed    = "fixed"
+)
+
 // distributions are the names that --distribution takes.
-var distributions = []string{"geometric", "logarithmic", poisson}
+var distributions = []string{"geometric", "logarithmic", poisson, binomial, fixed}
 
 // Flags with special rules.
 const (
@@ -59,6 +65,8 @@ const (
 	flagBase              = "base"
 	flagMeanRuns          = "mean-runs"
 	flagDistribution      = "distribution"
+	flagTries             = "tries"
+	flagMaxRuns           = "max-runs"
 	flagDelta             = "delta"
 	flagAdjacency         = "adjacency"
 	flagAccountant        = "accountant"
@@ -92,7 +100,9 @@ var options = []option{
 	{"rho", "ρ of zero-concentrated differential privacy", number},
 	{flagBase, "mechanism of one run of repeated-selection", choice},
 	{flagMeanRuns, "mean number of runs of repeated-selection", number},
-	{flagDistribution, "distribution of the number of runs: geometric (default), logarithmic, poisson, or η of the truncated negative binomial distribution", distribution},
+	{flagDistribution, "distribution of the number of runs: geometric (default), logarithmic, poisson, binomial, fixed, or η of the truncated negative binomial distribution", distribution},
+	{flagTries, "number of tries of the binomial distribution", integer},
+	{flagMaxRuns, "largest number of runs: the number is drawn given that it is at most this", integer},
 	{flagDelta, "δ; 0 for a pure guarantee if the mechanism has one", number},
 	{flagAdjacency, "adjacency of the guarantee; the default depends on the mechanism", choice},
 	{flagAccountant, "how ε is computed (default tightest)", choice},
@@ -435,6 +445,7 @@ var flagNames = map[string]string{
 	"target_epsilon": flagEpsilon,
 	"distribution":   flagDistribution,
 	"eta":            flagDistribution,
+	"binomial":       flagTries,
 }
 
 // Flag returns the flag that a field of a request came from, with the part it was in.
@@ -444,6 +455,9 @@ func Flag(path string) string {
 		if i, err := strconv.Atoi(rest[:max(0, strings.IndexByte(rest, ']'))]); err == nil {
 			prefix = fmt.Sprintf("--part %d: ", i+1)
 		}
+	}
+	if strings.HasPrefix(path, "final_run.") {
+		prefix = "--final-run: "
 	}
 	field := path[strings.LastIndexByte(path, '.')+1:]
 	if name, ok := flagNames[field]; ok {
@@ -489,6 +503,6 @@ func Help() string {
 		text.WriteByte('\n')
 	}
 	fmt.Fprintf(&text, "  %s\n      the best of a random number of runs of another mechanism (Papernot and Steinke 2022)\n"+
-		"      --base --mean-runs [--distribution] and the flags of the base\n", repeatedName)
+		"      --base --mean-runs [--distribution] [--tries] [--max-runs] and the flags of the base\n", repeatedName)
 	return text.String()
 }

@@ -187,7 +187,7 @@ func TestErrors(t *testing.T) {
 		"--mechanism dp-sgd --sampling fixed-size --dataset-size 100 --batch-size 10 --noise-multiplier 1 --epochs 7 --steps 10": "--epochs and --steps are both given",
 		"--epochs 1.5":              "must be a whole number",
 		"--standard-deviation NaN":  "must be a finite number",
-		"--distribution sometimes":  "must be geometric, logarithmic, poisson or a number",
+		"--distribution sometimes":  "must be geometric, logarithmic, poisson, binomial, fixed or a number",
 		"--base mean":               "must be dp-sgd, gaussian",
 		"--accountant renyi":        "must be tightest, rdp",
 		"--accountant rdp-odometer": "must be tightest, rdp",

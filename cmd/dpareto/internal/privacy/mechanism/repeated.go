@@ -7,18 +7,16 @@ import (
 	"strconv"
 
 	"github.com/spf13/pflag"
+
+	"github.com/dpareto/dpareto/privacy/stopping"
 )
 
 // Repeated is the best of a random number of runs of a mechanism.
 type Repeated struct {
 	// Total is the whole, a repeated-selection, and Base one run.
 	Total, Base *Mechanism
-	// Poisson says that the number of runs has a Poisson distribution; else it has the
-	// truncated negative binomial distribution of shape Eta.
-	Poisson bool
-	Eta     float64
-	// MeanRuns is the expected number of runs.
-	MeanRuns float64
+	// Distribution is the distribution of the number of runs.
+	Distribution stopping.Distribution
 }
 
 // RegisterRepeated adds the flags of [Flags.Repeated] to a set: the flags of the mechanism
@@ -40,6 +38,8 @@ func (f *Flags) Repeated() (*Repeated, error) {
 	one := maps.Clone(v)
 	delete(one, flagMeanRuns)
 	delete(one, flagDistribution)
+	delete(one, flagTries)
+	delete(one, flagMaxRuns)
 	base, err := mechanismOf(one, nil)
 	if err != nil {
 		return nil, err
@@ -49,14 +49,43 @@ func (f *Flags) Repeated() (*Repeated, error) {
 	if r.Total, err = mechanismOf(v, nil); err != nil {
 		return nil, err
 	}
-	if r.MeanRuns, err = strconv.ParseFloat(v[flagMeanRuns], 64); err != nil {
+	r.Distribution, err = distributionOf(v)
+	return r, err
+}
+
+// distributionOf returns the distribution of the number of runs that flags describe.
+func distributionOf(v values) (stopping.Distribution, error) {
+	mean, err := strconv.ParseFloat(v[flagMeanRuns], 64)
+	if err != nil {
 		return nil, fmt.Errorf("--mean-runs: %w", err)
 	}
-	if r.Poisson = v[flagDistribution] == poisson; r.Poisson {
-		return r, nil
+	whole := func(flag string) int64 {
+		n, parseErr := strconv.ParseInt(v[flag], 10, 64)
+		if parseErr != nil {
+			err = fmt.Errorf("--%s: %w", flag, parseErr)
+		}
+		return n
 	}
-	if r.Eta, err = strconv.ParseFloat(shape(v[flagDistribution]), 64); err != nil {
-		return nil, fmt.Errorf("--distribution: %w", err)
+	switch name := v[flagDistribution]; name {
+	case poisson:
+		return stopping.Poisson{Mean: mean}, nil
+	case fixed:
+		return stopping.Binomial{Tries: int64(mean), Success: 1}, nil
+	case binomial:
+		n := whole(flagTries)
+		return stopping.Binomial{Tries: n, Success: mean / float64(n)}, err
+	default:
+		eta, parseErr := strconv.ParseFloat(shape(name), 64)
+		if parseErr != nil {
+			return nil, fmt.Errorf("--distribution: %w", parseErr)
+		}
+		unlimited, byMeanErr := stopping.ByMean(eta, mean)
+		if byMeanErr != nil {
+			return nil, fmt.Errorf("--mean-runs, --distribution: %w", byMeanErr)
+		}
+		if v[flagMaxRuns] == "" {
+			return unlimited, nil
+		}
+		return stopping.Capped{Of: unlimited, Most: whole(flagMaxRuns)}, err
 	}
-	return r, nil
 }

@@ -3,14 +3,15 @@ package mechanism
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/pflag"
 )
 
-// RegisterRun adds the flags of [Flags.Run] to a set: those of the mechanism of one run, without
-// accountants, for a command that has its own.
+// RegisterRun adds the flags of [Flags.Run] and [Flags.Distribution] to a set: those of the mechanism
+// of one run, without accountants, and of the distribution of the number of runs.
 func (f *Flags) RegisterRun(flags *pflag.FlagSet) {
-	without := []string{flagBase, flagMeanRuns, flagDistribution, flagAccountant, flagConversion}
+	without := []string{flagBase, flagMeanRuns, flagTries, flagMaxRuns, flagAccountant, flagConversion}
 	f.register(flags, func(o option) bool { return !slices.Contains(without, o.name) })
 }
 
@@ -20,5 +21,19 @@ func (f *Flags) Run() (*Mechanism, error) {
 	if v[flagMechanism] == repeatedName {
 		return nil, fmt.Errorf("--mechanism must name the mechanism of one run, is %s", repeatedName)
 	}
+	delete(v, flagDistribution)
 	return mechanismOf(v, nil)
+}
+
+// Distribution returns the distribution of the number of runs: the Poisson distribution, or the shape η
+// of a truncated negative binomial distribution.
+func (f *Flags) Distribution() (eta float64, isPoisson bool, err error) {
+	name := f.given()[flagDistribution]
+	if name == poisson {
+		return 0, true, nil
+	}
+	if eta, err = strconv.ParseFloat(shape(name), 64); err != nil {
+		err = fmt.Errorf("--distribution must be geometric, logarithmic, poisson or a number, is %s", name)
+	}
+	return eta, false, err
 }

@@ -1,0 +1,54 @@
+package price
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// size returns the number of records of the subset.
+func (s *Subset) size(all privacy.FixedSizeGaussian) int64 {
+	return max(1, int64(s.Share*float64(all.DatasetSize)))
+}
+
+// run returns one run on the subset, given a run on all records.
+func (s *Subset) run(all privacy.FixedSizeGaussian, steps int64) (privacy.Part, error) {
+	one := privacy.FixedSizeGaussian{DatasetSize: s.size(all), BatchSize: s.BatchSize, NoiseMultiplier: all.NoiseMultiplier}
+	if one.BatchSize == 0 {
+		one.BatchSize = max(1, int64(math.Round(s.Share*float64(all.BatchSize))))
+		one.BatchSize = min(one.BatchSize, one.DatasetSize)
+	}
+	var err error
+	if s.Epochs > 0 {
+		steps, err = privacy.Steps(one.DatasetSize, one.BatchSize, s.Epochs)
+	}
+	return privacy.Part{Mechanism: one, Count: steps}, err
+}
+
+// onSubset searches on a subset and then runs once on all records. Of the test records only the
+// search on the subset makes use: the score of the run on all is not released.
+func (s *Search) onSubset(l law) way {
+	records := s.Run.Mechanism.(privacy.FixedSizeGaussian) // as Validate says
+	share := strconv.FormatFloat(100*float64(s.Subset.size(records))/float64(records.DatasetSize), 'g', 3, 64)
+	w := s.bestOf(fmt.Sprintf("best of K on %s %%, %s; one run on all", share, l.name), "the model of the run on all", 1, l)
+	w.count = func(runs int64) (float64, int64) { return float64(runs + 1), 0 }
+	w.training = func(work *privacy.Work, runs int64) (privacy.Guarantee, error) {
+		one, err := s.Subset.run(records, s.Run.Count)
+		if err != nil {
+			return privacy.Guarantee{}, err
+		}
+		of, err := l.best(float64(runs))
+		if err != nil {
+			return privacy.Guarantee{}, err
+		}
+		best := of(privacy.Composition{one}, 1)
+		if _, err := s.epsilon(work, best); err != nil { // SubsetSampled does not count its work
+			return privacy.Guarantee{}, err
+		}
+		tuning := privacy.SubsetSampled{Base: best, SubsetSize: s.Subset.size(records), DatasetSize: records.DatasetSize}
+		return s.epsilon(work, privacy.Composition{{Mechanism: tuning, Count: 1}, s.Subset.Final})
+	}
+	return w
+}
