@@ -78,7 +78,7 @@ func (s *Studies) Prepare(id, uid string) <-chan struct{} {
 	if !isNew {
 		return p.ended
 	}
-	started := s.background.Go(func() {
+	started := s.background.Go(func() { //nolint:contextcheck // it outlives the call
 		defer s.preparing.end(uid)
 		ctx := s.background.Context()
 		if err := s.prepare(ctx, id, uid, p); err != nil && ctx.Err() == nil {
