@@ -155,7 +155,12 @@ def test_the_ways_to_publish_of_the_readme(client: dpfront.Client) -> None:
         "stopping_study": study(
             seed=None,
             random_stopping=dpfront.RandomStopping(
-                mean_trials=2, eta=0, listed=20, metric="error", test_set_size=10_000, test_epsilon=1
+                mean_trials=2,
+                eta=0,
+                listed=20,
+                metric="error",
+                test_set_size=10_000,
+                test_epsilon=1,
             ),
             test_ledger="others",
             train_ledger="training",

@@ -303,13 +303,13 @@ def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
         test_ledger=ledger(client, records=16_281, epsilon=1, delta=1e-4).id,
         train_ledger=ledger(client, records=32_561, epsilon=1000, delta=1e-4).id,
     )
-    declared = study.publication
+    assert study.optimize(lambda trial: 0.25, progress=True) >= 1
+    declared = study.publication  # by now: the study is prepared
     assert declared is not None
     assert declared.test is not None
     assert declared.test.epsilon == 1
     assert declared.values == 0
     assert declared.spent_train is None
-    assert study.optimize(lambda trial: 0.25, progress=True) >= 1
     release = study.release_best("error")
     assert release.best is not None
     assert abs(release.best.values["error"] - 0.25) < 0.1
@@ -336,15 +336,16 @@ def test_the_curves_of_a_portfolio(client: Client) -> None:
     )
 
     def train(trial: dpfront.Trial) -> float:
-        for epoch in range(1, trial.params["epochs"] + 1):
+        epochs = int(trial.params["epochs"])
+        for epoch in range(1, epochs + 1):
             trial.report(epoch, error=0.5 - 0.01 * epoch)
-        return 0.5 - 0.01 * trial.params["epochs"]
+        return 0.5 - 0.01 * epochs
 
     assert study.optimize(train) >= 2
     release = study.release_best("error")
     assert {p.run for p in release.points} == {1, 2}
     for p in release.points:
-        assert p.values["error"] == pytest.approx(0.5 - 0.01 * p.params["epochs"])
+        assert p.values["error"] == pytest.approx(0.5 - 0.01 * int(p.params["epochs"]))
     assert 1 <= len(release.front) <= len(release.points) <= 4
     assert release.front[0] == release.best
     assert sorted(release.front, key=lambda p: -p.values["error"]) == list(release.front)

@@ -167,7 +167,9 @@ MECHANISMS: list[tuple[p.Mechanism, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("mechanism", "field"), MECHANISMS, ids=[f"{f}{i}" for i, (_, f) in enumerate(MECHANISMS)])
+@pytest.mark.parametrize(
+    ("mechanism", "field"), MECHANISMS, ids=[f"{f}{i}" for i, (_, f) in enumerate(MECHANISMS)]
+)
 def test_every_mechanism_is_accepted(
     client: dpfront.Client, mechanism: p.Mechanism, field: str
 ) -> None:
