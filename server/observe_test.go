@@ -71,6 +71,7 @@ dpareto_requests_total{code="OK",method="SuggestTrials",service="StudyService"} 
 dpareto_studies{state="active"} 1
 dpareto_studies{state="completed"} 0
 dpareto_studies{state="paused"} 0
+dpareto_studies{state="preparing"} 0
 # HELP dpareto_study_hypervolume Hypervolume within the reference values that the measured results of a study dominate, for the studies with the latest results.
 # TYPE dpareto_study_hypervolume gauge
 dpareto_study_hypervolume{study="a"} %v
