@@ -10,7 +10,7 @@ import (
 
 // size returns the number of records of the subset.
 func (s *Subset) size(all privacy.FixedSizeGaussian) int64 {
-	return max(1, int64(s.Share*float64(all.DatasetSize)))
+	return max(1, int64(math.Round(s.Share*float64(all.DatasetSize))))
 }
 
 // run returns one run on the subset, given a run on all records.

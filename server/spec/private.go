@@ -22,7 +22,7 @@ type privateMode struct {
 	addedNoise float64
 }
 
-// IsPublication reports whether all that a study ever publishes is paid when it is created.
+// IsPublication reports whether all that a study ever publishes is paid before its first trial.
 func IsPublication(spec *dparetov1.StudySpec) bool {
 	return spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil
 }

@@ -32,7 +32,7 @@ type preparations struct {
 	running map[string]*preparation
 }
 
-// preparation is one of them.
+// preparation is the progress of one study.
 type preparation struct {
 	done, total atomic.Int64
 	ended       chan struct{} // closed at the end

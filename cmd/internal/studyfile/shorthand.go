@@ -78,6 +78,15 @@ func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescr
 			}
 		}
 	}
+	for _, name := range []string{"random_stopping", "randomStopping"} {
+		stopping, _ := fields[name].(map[string]any)
+		for _, name := range []string{"final_run", "finalRun"} {
+			run, _ := stopping[name].(map[string]any)
+			if values, ok := run["values"].(map[string]any); ok {
+				typeAll(values, kinds)
+			}
+		}
+	}
 }
 
 // typeAll gives numbers the types of their parameters.

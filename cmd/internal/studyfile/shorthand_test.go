@@ -120,7 +120,8 @@ func TestPlainValues(t *testing.T) {
 		{"id": "b", "double_domain": {"min": 0, "max": 2}, "scale": "linear", "condition": {"parent": "layers", "values": [1, 3]}},
 		{"id": "c", "double_domain": {"min": 0, "max": 2}, "scale": "linear", "condition": {"parent": "kind", "values": ["1"]}}],
 		"prior_values": {"rate": 1, "layers": 2, "kind": "b"},
-		"private_mode": {"slots": [{"parameters": {"rate": 1, "layers": 2, "kind": "b"}, "count": 3}]}}}`))
+		"private_mode": {"slots": [{"parameters": {"rate": 1, "layers": 2, "kind": "b"}, "count": 3}]},
+		"random_stopping": {"final_run": {"values": {"rate": 1, "layers": 2}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,5 +142,8 @@ func TestPlainValues(t *testing.T) {
 	slot := spec.GetPrivateMode().GetSlots()[0]
 	if v := slot.GetParameters(); slot.GetCount() != 3 || v["rate"].GetDoubleValue() != 1 || v["layers"].GetIntValue() != 2 || v["kind"].GetStringValue() != "b" {
 		t.Errorf("slot %v", slot)
+	}
+	if v := spec.GetRandomStopping().GetFinalRun().GetValues(); v["rate"].GetDoubleValue() != 1 || v["layers"].GetIntValue() != 2 {
+		t.Errorf("values of the final run %v", v)
 	}
 }

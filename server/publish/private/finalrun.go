@@ -112,10 +112,11 @@ func thenFinalRun(tuning privacy.Mechanism, final *spec.FinalRun) privacy.Mechan
 	return privacy.Composition{{Mechanism: amplified, Count: 1}, final.Part}
 }
 
-// thenScored returns the mechanism of a choice by noisy scores on test records, of which none is left
-// out, and of the score of the final run.
+// thenScored returns the mechanism of a choice by noisy scores on test records, and of the score of the
+// final run. Composition needs a pair of distributions, which only SubsetSampled derives from a selection's
+// profile; a share of 1 changes nothing.
 func thenScored(choice, score privacy.Mechanism) privacy.Mechanism {
-	all := privacy.SubsetSampled{Base: choice, SubsetSize: 1, DatasetSize: 1} // a share of 1: the pair of the choice's profile
+	all := privacy.SubsetSampled{Base: choice, SubsetSize: 1, DatasetSize: 1}
 	return privacy.Composition{{Mechanism: all, Count: 1}, {Mechanism: score, Count: 1}}
 }
 

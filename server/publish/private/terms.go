@@ -269,7 +269,7 @@ type charge struct {
 	slot  int // its kind, 0 with a filter
 }
 
-// take takes it.
+// take deducts the charge from the training budget.
 func (c charge) take(terms *storev1.PrivateModeRecord) {
 	terms.ShardCosts[c.shard] += c.cost
 	if kinds := len(terms.GetSlotsUsed()) / len(terms.GetShardCosts()); kinds > 0 {

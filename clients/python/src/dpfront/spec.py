@@ -47,8 +47,9 @@ Condition = Mapping[str, Scalar | Sequence[Scalar]]
 Transform = Literal["identity", "log", "logit"]
 """The scale on which the model sees a metric."""
 TrainFilter = Literal["gaussian", "renyi"]
-RandomStoppingRelease = Literal["best_value", "curve"]
 """How the cost of runs adds up that are chosen from earlier results (see `PrivateMode`)."""
+RandomStoppingRelease = Literal["best_value", "curve"]
+"""What a study with random_stopping releases: the best value, or its learning curve."""
 Algorithm = Literal["default", "random", "grid", "quasi_random", "dpareto", "ehvi", "nsga2"]
 """What suggests configurations: the engine is "default"."""
 Computed = Privacy | str

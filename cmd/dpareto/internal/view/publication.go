@@ -57,7 +57,7 @@ func publicationLines(p *dparetov1.Publication) [][2]string {
 		add("publishing", "all results together: %s, for the training records", guaranteeText(g))
 	}
 	if g := p.GetFinalRun(); g != nil {
-		add("final run", "%s, of which all results together include", guaranteeText(g))
+		add("final run", "%s, included in all results together", guaranteeText(g))
 	}
 	if sd := p.GetNoiseStandardDeviation(); sd > 0 {
 		add("noise", "standard deviation %s in every measured value", show.Number(sd))
