@@ -317,11 +317,8 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 		"random_stopping.binomial": func(s *dparetov1.StudySpec) {
 			s.RandomStopping.Distribution = &dparetov1.RandomStoppingSpec_Binomial{Binomial: 9}
 		},
-		"random_stopping.max_trials": func(s *dparetov1.StudySpec) { poisson(s).RandomStopping.MaxTrials = 9 },
-		"random_stopping.listed":     func(s *dparetov1.StudySpec) { s.RandomStopping.Listed = 10_001 },
-		"random_stopping.release": func(s *dparetov1.StudySpec) {
-			s.RandomStopping.Release = dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE
-		},
+		"random_stopping.max_trials":    func(s *dparetov1.StudySpec) { poisson(s).RandomStopping.MaxTrials = 9 },
+		"random_stopping.listed":        func(s *dparetov1.StudySpec) { s.RandomStopping.Listed = 10_001 },
 		"random_stopping.portfolio":     func(s *dparetov1.StudySpec) { s.RandomStopping.Portfolio = 2 },
 		"random_stopping.subset_share":  func(s *dparetov1.StudySpec) { s.RandomStopping.SubsetShare = 0.1 },
 		"random_stopping.final_run":     func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun = new(dparetov1.FinalRunSpec) },

@@ -331,7 +331,8 @@ func TestPublishing(t *testing.T) {
 	for _, want := range []string{
 		"studies/fixed/releases/1: permute-and-flip among", "studies/fixed/releases/2: Gaussian noise on all 16 values",
 		"studies/adult-private/releases/1: the posterior front of a model of noisy values",
-		"studies/adult-best/releases/1: the best of a random number of runs", "ledgers/people/releases/1: permute-and-flip among 5 candidates",
+		"studies/adult-best/releases/1: the best of a secret number of runs",
+		"studies/adult-curve/releases/1: the learning curve of the best of a secret number of runs", "ledgers/people/releases/1: permute-and-flip among 5 candidates",
 		"1.201", // what the ledger has spent: twice 0.1 and 1, the repetition for nothing
 	} {
 		if !strings.Contains(r.stdout, want) {

@@ -42,6 +42,7 @@ func (c *randomStoppingCompiler) compile() {
 	c.distribution(stopping)
 	c.list(stopping)
 	c.unsupported(stopping)
+	c.curve()
 	c.score()
 	refuse := func(field string, isSet bool, reason string) {
 		if isSet {
@@ -60,12 +61,12 @@ func (c *randomStoppingCompiler) compile() {
 	refuse("budget.max_duration", budget.GetMaxDuration() != nil, drawn)
 	refuse("budget.max_stagnant_trials", budget.GetMaxStagnantTrials() != 0, drawn)
 	refuse("prior_studies", len(spec.GetPriorStudies()) > 0, "nothing may be learnt from results")
-	refuse("checkpoint_parameter", spec.GetCheckpointParameter() != "", "a run is one candidate, at its end")
 	refuse("cost", spec.GetCost() != nil, "nothing may be learnt from results")
 	refuse("disable_early_stopping", spec.GetDisableEarlyStopping(), "no run is ever stopped early")
 	refuse("seed", spec.Seed != nil, "it reveals how many configurations were drawn before the released one")
 	if len(c.study.metrics.all) > 0 {
 		c.mechanism()
+		c.curveMechanism()
 	}
 }
 
@@ -152,11 +153,8 @@ func (c *randomStoppingCompiler) unsupported(stopping *dparetov1.RandomStoppingS
 			c.addf("random_stopping."+field, "must be %s: this server offers nothing else", want)
 		}
 	}
-	refuse("release", stopping.GetRelease() > dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_BEST_VALUE, "RANDOM_STOPPING_RELEASE_BEST_VALUE or unset")
-	refuse("portfolio", stopping.GetPortfolio() != 0 && stopping.GetPortfolio() != 1, "1 or unset")
 	refuse("subset_share", stopping.GetSubsetShare() != 0, "unset")
 	refuse("final_run", stopping.GetFinalRun() != nil, "unset")
-	refuse("curve_points", stopping.GetCurvePoints() != 0, "unset")
 }
 
 // score checks the metric that chooses the best trial, and how it is protected.

@@ -30,23 +30,16 @@ type randomStopping struct {
 // HasRandomStopping reports whether the study has random stopping.
 func (r *randomStopping) HasRandomStopping() bool { return r.spec.GetRandomStopping() != nil }
 
-// Score checks a final measurement of a study with random stopping and returns the part that the
-// study keeps. With test_set_size that is only the score, clipped to [0, 1] and with noise of a
-// standard deviation, which noisy adds.
-func (r *randomStopping) Score(path string, point space.Point, m *dparetov1.Measurement, standardDeviation float64, noisy func(value float64) float64) (*dparetov1.Measurement, []*dparetov1.Warning, error) {
-	if !r.noise.isNoisy() {
-		return r.measurements.Measurement(path, point, m, true)
+// Scored checks a measurement of a study with random stopping and returns the part that the study
+// keeps, without noise yet. With test_set_size that is only the value, clipped to [0, 1].
+func (r *randomStopping) Scored(path string, point space.Point, m *dparetov1.Measurement, final bool) (*dparetov1.Measurement, []*dparetov1.Warning, error) {
+	if r.noise.isNoisy() {
+		var err error
+		if m, err = r.noise.Clipped(path, m); err != nil {
+			return nil, nil, err
+		}
 	}
-	clipped, err := r.noise.Clipped(path, m)
-	if err != nil {
-		return nil, nil, err
-	}
-	kept, warnings, err := r.measurements.Measurement(path, point, clipped, true)
-	if err != nil {
-		return nil, nil, err
-	}
-	r.noise.AddNoise(kept, standardDeviation, noisy)
-	return kept, warnings, nil
+	return r.measurements.Measurement(path, point, m, final)
 }
 
 // SearchDelta returns the δ of the guarantees of a study with random stopping.
@@ -103,7 +96,7 @@ func (r *randomStopping) CheckListed(point space.Point) error {
 	return err
 }
 
-// SearchChoices returns the mechanisms of candidates that are drawn uniformly from a list.
+// SearchChoices returns the mechanisms of trials whose configurations are drawn uniformly from a list.
 // Configurations with the same mechanism are one choice.
 func (r *randomStopping) SearchChoices(list []space.Point) ([]privacy.Choice, error) {
 	var choices []privacy.Choice

@@ -10,7 +10,7 @@ import (
 //
 // Its methods belong to parts with one job each, in files of about their names: points and
 // constraints for the search space, metrics and measurements for values, conditions for
-// requests, and noise, privateMode and randomStopping for studies that publish results.
+// requests, and noise, privateMode, randomStopping and curve for studies that publish results.
 type Study struct {
 	// Spec is the spec that was compiled.
 	Spec *dparetov1.StudySpec
@@ -28,6 +28,7 @@ type Study struct {
 	*noise
 	*privateMode
 	*randomStopping
+	*curve
 }
 
 // newStudy connects the parts of a study. The compiler fills them.
@@ -44,6 +45,7 @@ func newStudy(spec *dparetov1.StudySpec, s *space.Space) *Study {
 		spec: spec, points: study.points, constraints: study.constraints,
 		metrics: study.metrics, measurements: study.measurements, noise: study.noise,
 	}
+	study.curve = &curve{spec: spec, points: study.points}
 	return study
 }
 

@@ -48,7 +48,7 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	}
 	for _, m := range measured {
 		if c.Compiled.Acceptable(m) { // violates no constraint
-			points = append(points, measuredCosts(c.Compiled, m))
+			points = append(points, MeasuredCosts(c.Compiled, m))
 		}
 	}
 	front := pareto.NewFront(points, reference)
@@ -61,8 +61,8 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	}
 }
 
-// measuredCosts returns the objectives of a measurement as costs.
-func measuredCosts(compiled *spec.Study, m *dparetov1.Measurement) []float64 {
+// MeasuredCosts returns the objectives of a measurement as costs: +Inf where one has no value.
+func MeasuredCosts(compiled *spec.Study, m *dparetov1.Measurement) []float64 {
 	values := compiled.ObjectiveValues(m, spec.Mean)
 	for j := range values {
 		values[j] = Cost(&compiled.Problem.Objectives[j], values[j])

@@ -151,8 +151,8 @@ func (i *studyImport) search(ctx context.Context, exported *dparetov1.ExportedSt
 	if stopping == nil {
 		return
 	}
-	if n := stopping.GetTrials(); n < 0 || n > maxNumber || exported.GetNextTrialNumber() > n+1 {
-		fields.Addf(path+".trials", "must be in [next_trial_number - 1, %d]", int64(maxNumber))
+	if n := stopping.GetTrials(); n < 0 || n > maxNumber || exported.GetNextTrialNumber() > n+1 || n%compiled.Portfolio() != 0 {
+		fields.Addf(path+".trials", "must be in [next_trial_number - 1, %d] and a multiple of the portfolio, %d", int64(maxNumber), compiled.Portfolio())
 	}
 	if exported.GetStudy().GetSeed() != 0 {
 		fields.Addf("record.study.study.seed", "must be 0 with random_stopping")
@@ -256,6 +256,9 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	i.completion(exported, &fields)
 	i.private.trial(i, exported, point, &fields)
 	if err := fields.Err(); err != nil {
+		return err
+	}
+	if err := i.scored(path, trial, point); err != nil {
 		return err
 	}
 	return i.measurements(path, trial, point)

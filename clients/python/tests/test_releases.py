@@ -321,6 +321,36 @@ def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
         study.front()
 
 
+def test_the_curves_of_a_portfolio(client: Client) -> None:
+    study = Study.create(
+        client,
+        new_id(),
+        PARAMETERS,
+        METRICS,
+        checkpoint_parameter="epochs",
+        algorithm="random",
+        random_stopping=dpfront.RandomStopping(
+            mean_trials=2, eta=1, metric="error", release="curve", portfolio=2, curve_points=2
+        ),
+        train_ledger=ledger(client, records=32_561, epsilon=1000, delta=1e-4).id,
+    )
+
+    def train(trial: dpfront.Trial) -> float:
+        for epoch in range(1, trial.params["epochs"] + 1):
+            trial.report(epoch, error=0.5 - 0.01 * epoch)
+        return 0.5 - 0.01 * trial.params["epochs"]
+
+    assert study.optimize(train) >= 2
+    release = study.release_best("error")
+    assert {p.run for p in release.points} == {1, 2}
+    for p in release.points:
+        assert p.values["error"] == pytest.approx(0.5 - 0.01 * p.params["epochs"])
+    assert 1 <= len(release.front) <= len(release.points) <= 4
+    assert release.front[0] == release.best
+    assert sorted(release.front, key=lambda p: -p.values["error"]) == list(release.front)
+    assert "on_front" in str(release)
+
+
 def test_with_asyncio(shared_server: Server) -> None:
     async def body() -> None:
         async with AsyncClient(shared_server.address) as client:

@@ -128,6 +128,10 @@ def test_modes_of_publication() -> None:
     two = s.RandomStopping(10, "error", eta=0, fixed=True)
     with pytest.raises(ValueError, match="eta and fixed"):
         study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=two))
+    curve = s.RandomStopping(10, "error", eta=1, release="curve", portfolio=2, curve_points=5)
+    message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=curve))
+    assert message.random_stopping.release == study_pb2.RANDOM_STOPPING_RELEASE_CURVE
+    assert (message.random_stopping.portfolio, message.random_stopping.curve_points) == (2, 5)
 
 
 MECHANISMS: list[tuple[p.Mechanism, str]] = [

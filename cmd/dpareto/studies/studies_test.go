@@ -73,7 +73,7 @@ func serve(t *testing.T) *dpareto.Client {
 
 func TestNames(t *testing.T) {
 	if diff := cmp.Diff([]string{
-		"adult", "adult-adam", "adult-best", "adult-fairness", "adult-models", "adult-private", "adult-svm", "adult-variance", "mnist", "mnist-mlp1", "mnist-mlp2",
+		"adult", "adult-adam", "adult-best", "adult-curve", "adult-fairness", "adult-models", "adult-private", "adult-svm", "adult-variance", "mnist", "mnist-mlp1", "mnist-mlp2",
 		"paper-adult-adam", "paper-adult-sgd", "paper-adult-svm", "paper-mnist-mlp1", "paper-mnist-mlp2", "svt",
 	}, studies.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
@@ -199,8 +199,8 @@ func TestAdultDomain(t *testing.T) {
 // The constant points of bundled studies are what the data say.
 func TestConstantPoints(t *testing.T) {
 	// The point of adult-fairness would be worse than its reference.
-	none := []string{"adult-best", "adult-fairness", "adult-private", "adult-variance", "svt"} // and the ones of the paper's protocol
-	registry := builtin.Registry()                                                             // reads data once
+	none := []string{"adult-best", "adult-curve", "adult-fairness", "adult-private", "adult-variance", "svt"} // and the ones of the paper's protocol
+	registry := builtin.Registry()                                                                            // reads data once
 	for _, name := range studies.Names() {
 		asked := parse(t, name).Study.GetSpec()
 		if isPaper := strings.HasPrefix(name, "paper-"); isPaper || slices.Contains(none, name) {

@@ -441,8 +441,14 @@ type ReleasedPoint struct {
 	Values map[string]float64 `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Standard deviations of the published values by metric id, if known.
 	StandardDeviations map[string]float64 `protobuf:"bytes,3,rep,name=standard_deviations,json=standardDeviations,proto3" json:"standard_deviations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Of a curve of random_stopping, the run that the point is a state of, from 1 to the portfolio's
+	// number of runs; 0 for other releases.
+	Run int32 `protobuf:"varint,4,opt,name=run,proto3" json:"run,omitempty"`
+	// Whether no published point is as good in every objective and better in one; only for curves of
+	// random_stopping.
+	OnFront       bool `protobuf:"varint,5,opt,name=on_front,json=onFront,proto3" json:"on_front,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReleasedPoint) Reset() {
@@ -494,6 +500,20 @@ func (x *ReleasedPoint) GetStandardDeviations() map[string]float64 {
 		return x.StandardDeviations
 	}
 	return nil
+}
+
+func (x *ReleasedPoint) GetRun() int32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *ReleasedPoint) GetOnFront() bool {
+	if x != nil {
+		return x.OnFront
+	}
+	return false
 }
 
 // Request of CreateLedger.
@@ -1724,13 +1744,15 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"\bwarnings\x18\x0e \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12\x1f\n" +
 	"\vmodel_claim\x18\x0f \x01(\tR\n" +
 	"modelClaimB\b\n" +
-	"\x06_index\"\xd1\x03\n" +
+	"\x06_index\"\xfe\x03\n" +
 	"\rReleasedPoint\x12I\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v2).dpareto.v1.ReleasedPoint.ParametersEntryR\n" +
 	"parameters\x12=\n" +
 	"\x06values\x18\x02 \x03(\v2%.dpareto.v1.ReleasedPoint.ValuesEntryR\x06values\x12b\n" +
-	"\x13standard_deviations\x18\x03 \x03(\v21.dpareto.v1.ReleasedPoint.StandardDeviationsEntryR\x12standardDeviations\x1aP\n" +
+	"\x13standard_deviations\x18\x03 \x03(\v21.dpareto.v1.ReleasedPoint.StandardDeviationsEntryR\x12standardDeviations\x12\x10\n" +
+	"\x03run\x18\x04 \x01(\x05R\x03run\x12\x19\n" +
+	"\bon_front\x18\x05 \x01(\bR\aonFront\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1a9\n" +

@@ -229,8 +229,11 @@ const (
 	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_UNSPECIFIED RandomStoppingRelease = 0
 	// The configuration with its final value, by which candidates are compared.
 	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_BEST_VALUE RandomStoppingRelease = 1
-	// The run with all its checkpoints, a front from the ε of a short run to the ε of the whole one.
-	// Candidates are compared by the hypervolume of their noisy values.
+	// The run with its values at curve_points steps, a front from the ε of a short run to the ε of the
+	// whole one. Candidates are compared by the hypervolume of their values, with noise if test_set_size is
+	// set, within the reference values of the objectives; the privacy metric must be one of these. It needs a checkpoint_parameter, and
+	// a mechanism that covers all states of a run: DP-SGD. The training records pay for the whole run
+	// only, of which all states are a part.
 	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE RandomStoppingRelease = 2
 )
 
@@ -1630,9 +1633,10 @@ func (x *PrivateModeSpec) GetTrainFilter() TrainFilter {
 // Such a study needs ALGORITHM_RANDOM, a train_ledger, with test_set_size a test_ledger, and a
 // metric computed from a privacy mechanism; metric is its only reported one. The candidates
 // must be independent draws from one distribution, and the best must not tell how many came
-// before it: there are no conditions of parameters, prior studies, checkpoint parameter or
-// seed, and no budget but max_parallel_trials. A trial that fails, is lost, released or infeasible is
-// a candidate worse than all others, and is not run again. Intermediate measurements are not kept.
+// before it: there are no conditions of parameters, prior studies or seed, and no budget but
+// max_parallel_trials. A trial that fails, is lost, released or infeasible is a candidate worse than
+// all others, and is not run again. A checkpoint parameter and intermediate measurements are only for
+// RANDOM_STOPPING_RELEASE_CURVE.
 type RandomStoppingSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Mean number of trials, before max_trials: above 1; positive for the Poisson
@@ -1660,8 +1664,9 @@ type RandomStoppingSpec struct {
 	TestEpsilon float64 `protobuf:"fixed64,7,opt,name=test_epsilon,json=testEpsilon,proto3" json:"test_epsilon,omitempty"`
 	// What ReleaseBest shows of the best candidate. Default: its final value.
 	Release RandomStoppingRelease `protobuf:"varint,8,opt,name=release,proto3,enum=dpareto.v1.RandomStoppingRelease" json:"release,omitempty"`
-	// Number of runs that make a candidate, each with its own configuration from the list; it is scored by the
-	// noisy hypervolume of the union of their values. In [1, 100]. Default 1. More than 1 needs
+	// Number of trials that make a candidate, each with its own configuration from the list. The candidate is
+	// scored by the hypervolume of the union of their values, and released with all of them; one that fails adds
+	// none. Then mean_trials and max_trials count candidates. In [1, 100]. Default 1. More than 1 needs
 	// RANDOM_STOPPING_RELEASE_CURVE.
 	Portfolio int32 `protobuf:"varint,9,opt,name=portfolio,proto3" json:"portfolio,omitempty"`
 	// Length of the list of configurations that candidates are drawn from, in [1, 10000], with at most
@@ -1672,8 +1677,10 @@ type RandomStoppingSpec struct {
 	SubsetShare float64 `protobuf:"fixed64,11,opt,name=subset_share,json=subsetShare,proto3" json:"subset_share,omitempty"`
 	// The run on all training records that follows the choice; only with subset_share.
 	FinalRun *FinalRunSpec `protobuf:"bytes,12,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`
-	// Number of values of a run that get noise, are scored and kept with RANDOM_STOPPING_RELEASE_CURVE, evenly
-	// spread over its length; in [1, 1000]. Default 10. Only with that release.
+	// Number of values of a run that are scored and released with RANDOM_STOPPING_RELEASE_CURVE: those at
+	// so many steps, spaced evenly in the logarithm from 1 to the length of the run, or at all steps of a
+	// shorter one. Each gets noise once, when it is reported first; values at other steps are not kept. In
+	// [1, 1000]. Default 10. Only with that release.
 	CurvePoints int32 `protobuf:"varint,13,opt,name=curve_points,json=curvePoints,proto3" json:"curve_points,omitempty"`
 	// A hard cap on the number of trials, in [1, 16384]: the number is drawn given that it is at most
 	// this. Only with eta. The cap lowers the mean below mean_trials, and costs next to nothing where it is

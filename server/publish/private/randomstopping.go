@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -89,13 +91,13 @@ func (p randomStopping) Begin(ctx context.Context, record *storev1.StudyRecord, 
 	if err != nil {
 		return err
 	}
-	trials, err := dist.Draw(p.entropy) // cannot be reproduced
+	candidates, err := dist.Draw(p.entropy) // cannot be reproduced
 	if err != nil {
 		return err
 	}
 	list, err := compiled.SearchList(ctx, rand.New(rand.NewPCG(p.entropy.Uint64(), p.entropy.Uint64())))
 	record.GetStudy().Seed = 0 // unused
-	record.RandomStopping = &storev1.RandomStopping{Trials: trials, Listed: slices.Concat(list...)}
+	record.RandomStopping = &storev1.RandomStopping{Trials: candidates * compiled.Portfolio(), Listed: slices.Concat(list...)}
 	return err
 }
 
@@ -183,17 +185,48 @@ func (randomStopping) Affords(_ *storev1.StudyRecord, _ *spec.Study, suggestions
 // Exhausts implements engine.Chooser.
 func (randomStopping) Exhausts(*study.Change) bool { return false }
 
-// Keep implements study.Policy: it keeps only the final score, with noise if test records are
-// protected.
+// Keep implements study.Policy: it keeps what is scored, the final value or a curve, with noise if test
+// records are protected. A value that is reported again gets the noise of the first time.
 func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r study.Report) (study.Kept, error) {
-	if !r.Final {
+	isCurve := c.Compiled.ReleasesCurve()
+	if !r.Final && !isCurve {
 		return study.Kept{}, nil
 	}
 	point, err := study.PointOf(c.Compiled, record.GetTrial())
 	if err != nil {
 		return study.Kept{}, err
 	}
-	sigma := c.Study.GetStudy().GetPublication().GetNoiseStandardDeviation()
-	kept, warnings, err := c.Compiled.Score(r.Path, point, r.Measurement, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
-	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, err
+	kept, warnings, err := c.Compiled.Scored(r.Path, point, r.Measurement, r.Final)
+	if err != nil {
+		return study.Kept{}, err
+	}
+	if isCurve {
+		known, err := keptBefore(c, record, point, kept.GetStep(), r.Final)
+		if err != nil || known != nil {
+			return study.Kept{Measurement: known}, err
+		}
+		if !c.Compiled.IsScored(point, kept.GetStep()) {
+			return study.Kept{}, nil
+		}
+	}
+	if p.isNoisy {
+		sigma := c.Study.GetStudy().GetPublication().GetNoiseStandardDeviation()
+		c.Compiled.AddNoise(kept, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
+	}
+	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, nil
+}
+
+// keptBefore returns what is kept already for a report of a run at a step, or nil. A run that ends at a step
+// that is not scored ends with its last value that is.
+func keptBefore(c *study.Change, record *storev1.TrialRecord, point space.Point, step int64, final bool) (*dparetov1.Measurement, error) {
+	known, err := c.MeasurementAt(record, step)
+	if err != nil || known != nil || !final || c.Compiled.IsScored(point, step) {
+		return known, err
+	}
+	measured := record.GetTrial().GetMeasurements()
+	if len(measured) == 0 {
+		return nil, status.Errorf(codes.FailedPrecondition,
+			"%s ends at step %d, which is not scored, and has no value at an earlier step that is; report it as infeasible", record.GetTrial().GetName(), step)
+	}
+	return proto.CloneOf(measured[len(measured)-1]), nil
 }

@@ -3,6 +3,7 @@ package private
 import (
 	"context"
 	"fmt"
+	"math"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
@@ -24,14 +25,15 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 	if err != nil {
 		return nil, err
 	}
-	candidate, err := searchCandidate(ctx, compiled, list, progress)
+	run, err := searchRun(ctx, compiled, list, progress)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if err != nil {
 		return nil, invalid.Field(field, "the cost of a trial cannot be bounded: %v", err)
 	}
-	g, err := privacy.Epsilon(privacy.Tightest{}, dist.Mechanism(candidate, 1), 1, delta)
+	// The runs of a portfolio draw their configurations independently: k runs of the mixture.
+	g, err := privacy.Epsilon(privacy.Tightest{}, dist.Mechanism(run, compiled.Portfolio()), 1, delta)
 	if err != nil {
 		return nil, invalid.Field(field, "the cost of the best trial cannot be bounded: %v", err)
 	}
@@ -51,9 +53,12 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 		},
 	}
 	statePublicSize(p, function.PublicSize())
+	if compiled.ReleasesCurve() {
+		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
+	}
 	if n := asked.GetTestSetSize(); n > 0 {
 		var sigma float64
-		if sigma, g, err = searchNoise(dist, n, asked.GetTestEpsilon(), delta); err != nil {
+		if sigma, g, err = searchNoise(dist, n, compiled.CandidateValues(), asked.GetTestEpsilon(), delta); err != nil {
 			return nil, err
 		}
 		p.NoiseStandardDeviation = sigma
@@ -61,13 +66,13 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("%s is an average over %d test records, and runs learn nothing else about them", asked.GetMetric(), n),
 			"no person is in both the training and the test set; then the larger ε holds for everyone")
 	} else {
-		p.NotCovered = append(p.NotCovered, "the test records: the score of the best trial is released without noise")
+		p.NotCovered = append(p.NotCovered, "the test records: the values of the best candidate are released without noise")
 	}
 	return p, nil
 }
 
-// searchCandidate returns the mechanism of a candidate: of a configuration drawn uniformly from a list.
-func searchCandidate(ctx context.Context, compiled *spec.Study, list []space.Point, progress func(done, total int)) (privacy.Mechanism, error) {
+// searchRun returns the mechanism of a run of a configuration that is drawn uniformly from a list.
+func searchRun(ctx context.Context, compiled *spec.Study, list []space.Point, progress func(done, total int)) (privacy.Mechanism, error) {
 	choices, err := compiled.SearchChoices(list)
 	if err != nil {
 		return nil, err
@@ -79,14 +84,14 @@ func searchCandidate(ctx context.Context, compiled *spec.Study, list []space.Poi
 	})
 }
 
-// searchNoise returns the smallest standard deviation of Gaussian noise in a score, an average over
-// n records, such that the best of a random number of scores costs each record at most epsilon. It
-// also returns that guarantee.
-func searchNoise(dist stopping.Distribution, n int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
-	// In units of 1/n. Rounding noise to a grid adds less than 2^-39 of the deviation to the
-	// sensitivity, and less than 1e-20 to δ; the slack in ε covers both.
+// searchNoise returns the smallest standard deviation of Gaussian noise in values, averages over n
+// records, such that the best of a random number of candidates with so many values costs each record
+// at most epsilon. It also returns that guarantee.
+func searchNoise(dist stopping.Distribution, n, values int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
+	// In units of 1/n, by which a record changes each value at most. Rounding noise to a grid adds less
+	// than 2^-39 of the deviation to the sensitivity, and less than 1e-20 to δ; the slack in ε covers both.
 	family := func(sigma float64) privacy.Mechanism {
-		base := privacy.Gaussian{Sensitivity: 1 + 0x1p-39*sigma, StandardDeviation: sigma, Neighbours: privacy.ReplaceOne}
+		base := privacy.Gaussian{Sensitivity: math.Sqrt(float64(values)) * (1 + 0x1p-39*sigma), StandardDeviation: sigma, Neighbours: privacy.ReplaceOne}
 		return dist.Mechanism(base, 1)
 	}
 	sigma, g, err := privacy.CalibrateNoise(privacy.Tightest{}, family, 1, epsilon*(1-1e-9), delta)

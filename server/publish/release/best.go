@@ -48,6 +48,7 @@ func (s *Releases) ReleaseBest(ctx context.Context, req *dparetov1.ReleaseBestRe
 // releaseBest prepares a release and publishes it.
 func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseBestRequest) (*dparetov1.Release, error) {
 	var of *dparetov1.Study
+	var cached *study.Cached
 	var whole *dparetov1.Release
 	err := s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := study.FindStudy(tx, id)
@@ -55,15 +56,11 @@ func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string
 			return err
 		}
 		of = record.GetStudy()
-		if of.GetSpec().GetRandomStopping() != nil {
-			whole, err = private.ReleaseBest(ctx, tx, id, record)
+		if cached, err = s.studies.Get(of); err == nil && cached.Compiled.HasRandomStopping() {
+			whole, err = private.ReleaseBest(ctx, tx, id, record, cached.Compiled)
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	cached, err := s.studies.Get(of)
 	if err != nil {
 		return nil, err
 	}

@@ -509,6 +509,8 @@ def release(message: release_service_pb2.Release) -> r.Release:
                 standard_deviations={
                     key: x.standard_deviations[key] for key in sorted(x.standard_deviations)
                 },
+                run=x.run,
+                on_front=x.on_front,
             )
             for x in message.points
         ),

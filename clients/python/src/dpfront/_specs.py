@@ -72,8 +72,13 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     if spec.random_stopping is not None:
         fields = _shallow(spec.random_stopping)
         flags = {name: fields.pop(name) for name in _FLAGS}
+        release = fields.pop("release")
         _one_distribution(spec.random_stopping)
         stopping = study_pb2.RandomStoppingSpec(**fields)
+        if release is not None:
+            stopping.release = convert.enum_value(
+                study_pb2.RandomStoppingRelease, release, "release"
+            )
         for name, is_set in flags.items():
             if is_set:
                 getattr(stopping, name).SetInParent()

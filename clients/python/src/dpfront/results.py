@@ -876,11 +876,16 @@ class ReleasedPoint:
     """Published metrics by id: computed ones, and values with noise."""
     standard_deviations: Mapping[str, float]
     """Of the published values, if known."""
+    run: int = 0
+    """Of a curve, the run that the point is a state of, from 1; 0 for other releases."""
+    on_front: bool = False
+    """Whether no published point is better; only for curves."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns a flat row: values, parameters, then standard deviations."""
+        """Returns a flat row: values, parameters, standard deviations, and what is known of curves."""
         deviations = {f"{k}_standard_deviation": v for k, v in self.standard_deviations.items()}
-        return {**self.values, **self.params, **deviations}
+        curve = {"run": self.run, "on_front": self.on_front} if self.run else {}
+        return {**self.values, **self.params, **deviations, **curve}
 
 
 @dataclass(frozen=True)
@@ -924,9 +929,14 @@ class Release(display.Shown):
     @property
     def best(self) -> ReleasedPoint | None:
         """The published configuration of `release_best`; None if none is within the bounds, or
-        if the random number of trials was 0.
+        if the random number of trials was 0. Of a curve it is the state with the least ε.
         """
         return self.points[0] if self.points else None
+
+    @property
+    def front(self) -> tuple[ReleasedPoint, ...]:
+        """The points of published curves that are on the front, in rising order of ε."""
+        return tuple(p for p in self.points if p.on_front)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ __all__ = [
     "Parameter",
     "PrivateMode",
     "RandomStopping",
+    "RandomStoppingRelease",
     "ShiftedExponential",
     "StudySpec",
     "Tracked",
@@ -44,6 +45,7 @@ Condition = Mapping[str, Scalar | Sequence[Scalar]]
 Transform = Literal["identity", "log", "logit"]
 """The scale on which the model sees a metric."""
 TrainFilter = Literal["gaussian", "renyi"]
+RandomStoppingRelease = Literal["best_value", "curve"]
 """How the cost of runs adds up that are chosen from earlier results (see `PrivateMode`)."""
 Algorithm = Literal["default", "random", "grid", "quasi_random", "dpareto", "ehvi", "nsga2"]
 """What suggests configurations: the engine is "default"."""
@@ -268,6 +270,13 @@ class RandomStopping:
     delta: float = 0
     test_set_size: int = 0
     test_epsilon: float = 0
+    release: RandomStoppingRelease | None = None
+    """What is shown of the best candidate: its final value, which is the default, or its learning
+    curve: a front. Curves need `checkpoint_parameter`."""
+    portfolio: int = 0
+    """Number of runs that make a candidate, with curves; 0 is 1."""
+    curve_points: int = 0
+    """Number of values of a curve; 0 is 10."""
 
 
 @dataclass(frozen=True)

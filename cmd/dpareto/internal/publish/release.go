@@ -30,7 +30,8 @@ trials has a guarantee. What can be published, and at what price:
 
   - a study with private_mode: its best trial and its front, at no further cost, since it
     never held anything but noisy values;
-  - a study with random_stopping: its best trial, paid when the study was created;
+  - a study with random_stopping: its best trial, or the learning curves of its best candidate,
+    paid when the study was created;
   - a complete study of a random, quasi-random or grid design: its best trial for ε, its front
     for (ε, δ), charged to the study's test_ledger, unless its budget or a domain was changed
     after its first trial;
@@ -96,6 +97,10 @@ the ε of training, are within bounds. In a study of a fixed design permute-and-
 the smaller --epsilon and the test set are, the more often it is not the best one. Its value is
 not published. --epsilon is what the choice costs the test records; it has nothing to do with
 the ε of training, which is a metric of the study.
+
+A study with random_stopping may release a whole learning curve, or the curves of a portfolio of
+runs: a front from the ε of a short run to the ε of the longest. The table has a row for every
+scored state, in rising order of ε; on_front says which are better than all others somewhere.
 
 --method kusner-1 and kusner-3 are Algorithms 1 and 3 of "Differentially private Bayesian
 optimization" (Kusner et al. 2015), for studies that chose configurations by results. --epsilon

@@ -84,6 +84,26 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// The table of a released curve says which points are on its front, and which run they are states of.
+func TestReleasedCurve(t *testing.T) {
+	point := func(run int32, epsilon, failure float64, epochs int64, front bool) *dparetov1.ReleasedPoint {
+		return &dparetov1.ReleasedPoint{
+			Values:     map[string]float64{"epsilon": epsilon, "error": failure},
+			Parameters: map[string]*dparetov1.Value{"epochs": {Kind: &dparetov1.Value_IntValue{IntValue: epochs}}}, Run: run, OnFront: front,
+		}
+	}
+	r := &dparetov1.Release{Points: []*dparetov1.ReleasedPoint{point(1, 0.25, 0.3, 1, true), point(2, 0.5, 0.4, 2, false)}}
+	if diff := cmp.Diff(&output.Table{
+		Columns: []string{"epsilon", "error", "epochs", "run", "on_front"},
+		Rows: [][]any{
+			{output.Bound(0.25), output.Bound(0.3), int64(1), int64(1), "yes"},
+			{output.Bound(0.5), output.Bound(0.4), int64(2), int64(2), "no"},
+		},
+	}, Release(r)); diff != "" {
+		t.Errorf("points (-want +got):\n%s", diff)
+	}
+}
+
 // What has no guarantee is not said to have ε = 0.
 func TestReleaseWithoutGuarantee(t *testing.T) {
 	r := &dparetov1.Release{Name: "studies/s/releases/1", Mechanism: "the best"}

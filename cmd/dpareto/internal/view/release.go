@@ -83,6 +83,9 @@ func Release(r *dparetov1.Release) *output.Table {
 		}
 	}
 	t.Columns = append(t.Columns, slices.Sorted(maps.Keys(parameters))...)
+	if isCurve(r) {
+		t.Columns = append(t.Columns, "run", "on_front")
+	}
 	for _, p := range r.GetPoints() {
 		var row []any
 		for _, id := range slices.Sorted(maps.Keys(values)) {
@@ -102,9 +105,20 @@ func Release(r *dparetov1.Release) *output.Table {
 		for _, id := range slices.Sorted(maps.Keys(parameters)) {
 			row = append(row, Value(p.GetParameters()[id]))
 		}
+		if isCurve(r) {
+			row = append(row, int64(p.GetRun()), yesNo[p.GetOnFront()])
+		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// yesNo is a bool as a cell.
+var yesNo = map[bool]string{true: "yes", false: "no"}
+
+// isCurve reports whether the points of a release are states of runs.
+func isCurve(r *dparetov1.Release) bool {
+	return slices.ContainsFunc(r.GetPoints(), func(p *dparetov1.ReleasedPoint) bool { return p.GetRun() > 0 })
 }
 
 // ReleaseCSV returns a table of what was published for programs: every row has the guarantee

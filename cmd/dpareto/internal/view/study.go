@@ -129,7 +129,14 @@ func Study(s *dparetov1.Study) *output.Table {
 // trialsOf says how many trials a study has, and how many it may have.
 func trialsOf(spec *dparetov1.StudySpec, counts *dparetov1.TrialCounts) string {
 	if stopping := spec.GetRandomStopping(); stopping != nil {
-		return "a secret number, " + show.Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric() + " is shown"
+		what, shown := "a secret number, ", "the best by "+stopping.GetMetric()+" is shown"
+		if stopping.GetRelease() == dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE {
+			shown = "the best learning curve by hypervolume is shown"
+		}
+		if k := stopping.GetPortfolio(); k > 1 {
+			what, shown = "a secret number of portfolios of "+strconv.Itoa(int(k))+", ", "the one with the best learning curves is shown"
+		}
+		return what + show.Plain(stopping.GetMeanTrials()) + " on average, of which " + shown
 	}
 	parts := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
 	for _, c := range []struct {

@@ -241,7 +241,7 @@ func (x *StudyRecord) GetRandomStopping() *RandomStopping {
 // What was drawn when a study with random_stopping was created.
 type RandomStopping struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number of trials, K: a secret.
+	// The number of trials, K times the portfolio: a secret.
 	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
 	// The list of configurations that candidates are drawn from: the coordinates of all parameters, in the
 	// order of the spec, of one configuration after the other.

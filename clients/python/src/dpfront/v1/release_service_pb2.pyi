@@ -89,7 +89,7 @@ class Release(_message.Message):
     def __init__(self, name: _Optional[str] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., protects: _Optional[str] = ..., assumptions: _Optional[_Iterable[str]] = ..., points: _Optional[_Iterable[_Union[ReleasedPoint, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., not_covered: _Optional[_Iterable[str]] = ..., mechanism: _Optional[str] = ..., ledger: _Optional[str] = ..., noise_standard_deviation: _Optional[float] = ..., study_revision: _Optional[int] = ..., index: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., model_claim: _Optional[str] = ...) -> None: ...
 
 class ReleasedPoint(_message.Message):
-    __slots__ = ("parameters", "values", "standard_deviations")
+    __slots__ = ("parameters", "values", "standard_deviations", "run", "on_front")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -114,10 +114,14 @@ class ReleasedPoint(_message.Message):
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
     STANDARD_DEVIATIONS_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    ON_FRONT_FIELD_NUMBER: _ClassVar[int]
     parameters: _containers.MessageMap[str, _parameter_pb2.Value]
     values: _containers.ScalarMap[str, float]
     standard_deviations: _containers.ScalarMap[str, float]
-    def __init__(self, parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., values: _Optional[_Mapping[str, float]] = ..., standard_deviations: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    run: int
+    on_front: bool
+    def __init__(self, parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., values: _Optional[_Mapping[str, float]] = ..., standard_deviations: _Optional[_Mapping[str, float]] = ..., run: _Optional[int] = ..., on_front: bool = ...) -> None: ...
 
 class CreateLedgerRequest(_message.Message):
     __slots__ = ("ledger_id", "ledger", "request_id")

@@ -158,7 +158,8 @@ class ReleaseServiceServicer(object):
         Its requirements and cost depend on the study:
         - with private_mode: computed from the noisy values alone, it costs nothing;
         - with random_stopping: the only thing that the study ever shows, paid when it was
-        created;
+        created; with RANDOM_STOPPING_RELEASE_CURVE a point for every scored state of the best
+        candidate's runs, in rising order of ε;
         - with configurations that were fixed before any result was seen (random,
         quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive), and complete:
         all of max_trials or of the grid, with no trial deleted, repeated or stopped on
