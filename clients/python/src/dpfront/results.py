@@ -882,7 +882,7 @@ class ReleasedPoint:
     """Whether no published point is better; only for curves."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns a flat row: values, parameters, standard deviations, and what is known of curves."""
+        """Returns a flat row: values, parameters, standard deviations; of curves also the run."""
         deviations = {f"{k}_standard_deviation": v for k, v in self.standard_deviations.items()}
         curve = {"run": self.run, "on_front": self.on_front} if self.run else {}
         return {**self.values, **self.params, **deviations, **curve}
