@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 )
 
@@ -29,6 +30,8 @@ type Experiment struct {
 	DataDir       string    // folder in which data files are looked for first
 
 	generated bool // made-up examples in the shape of Adult, for tests
+
+	registry *trainer.Registry // while it runs: all studies share the data
 }
 
 // Name implements reproduce.Experiment.
@@ -62,14 +65,15 @@ func (e *Experiment) Validate() error {
 	return nil
 }
 
-// scaled returns the experiment that is run: a smaller one with Quick.
-func (e *Experiment) scaled() *Experiment {
-	small := *e
+// prepared returns the experiment that is run: with data to share, and smaller with Quick.
+func (e *Experiment) prepared() *Experiment {
+	ready := *e
+	ready.registry = builtin.Registry()
 	if e.Quick {
-		small.Trials, small.Mean, small.Listed, small.Runs = min(e.Trials, 16), min(e.Mean, 8), min(e.Listed, 50), min(e.Runs, 2)
-		small.TrainEpsilons = e.TrainEpsilons[len(e.TrainEpsilons)-1:]
+		ready.Trials, ready.Mean, ready.Listed, ready.Runs = min(e.Trials, 16), min(e.Mean, 8), min(e.Listed, 50), min(e.Runs, 2)
+		ready.TrainEpsilons = e.TrainEpsilons[len(e.TrainEpsilons)-1:]
 	}
-	return &small
+	return &ready
 }
 
 // key says what an outcome is the outcome of. Equal keys give equal outcomes.
@@ -123,7 +127,7 @@ type point struct {
 
 // Run implements reproduce.Experiment.
 func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_ *reproduce.Result, err error) {
-	e = e.scaled()
+	e = e.prepared()
 	known, err := openRecords(e.Store)
 	if err != nil {
 		return nil, err

@@ -160,7 +160,7 @@ func studiesOf(all []series) output.Section {
 	for _, s := range all {
 		for _, o := range s.outcomes {
 			t.Rows = append(t.Rows, []any{
-				s.way.name, o.Key.Seed, o.End, o.Trainings, orNone(o.TrainEpsilon), orNone(testPrice(o)), orNone(o.Noise), len(o.Points), o.Published,
+				s.way.name, int64(o.Key.Seed), o.End, int64(o.Trainings), orNone(o.TrainEpsilon), orNone(testPrice(o)), orNone(o.Noise), int64(len(o.Points)), o.Published,
 			})
 		}
 	}

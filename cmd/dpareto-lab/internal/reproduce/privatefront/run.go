@@ -9,7 +9,6 @@ import (
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/agent"
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/local"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
@@ -29,7 +28,7 @@ func (e *Experiment) study(ctx context.Context, w *way, seed uint64) (_ *outcome
 		return nil, err
 	}
 	declared := file.Study.GetSpec().GetTrainer()
-	trained, err := builtin.Registry().New(ctx, declared.GetName(), trainer.Options{DataDir: e.DataDir, Settings: declared.GetSettings()})
+	trained, err := e.registry.New(ctx, declared.GetName(), trainer.Options{DataDir: e.DataDir, Settings: declared.GetSettings()})
 	if err != nil {
 		return nil, err
 	}
