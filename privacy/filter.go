@@ -2,6 +2,7 @@ package privacy
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 )
@@ -20,10 +21,14 @@ type Filter struct {
 	budget    float64
 	cost      func(m Mechanism, steps int64) (float64, error)
 
-	mu    sync.Mutex // guards spent and steps
+	mu    sync.Mutex         // guards the fields below
+	costs map[string]float64 // by mechanism and steps, for a search that asks again
 	spent float64
 	steps int64
 }
+
+// keptCosts is the number of costs that a filter remembers.
+const keptCosts = 4096
 
 // NewFilter returns a filter of Rényi divergence (Feldman and Zrnic, "Individual privacy
 // accounting via a Rényi filter", 2021, Theorem 4.3) whose total is (epsilon, delta)-DP under
@@ -74,7 +79,7 @@ func (f *Filter) Spend(m Mechanism, steps int64) (bool, error) {
 	if err := checkAccess(f.guarantee, m, steps); err != nil {
 		return false, err
 	}
-	cost, err := f.cost(m, steps)
+	cost, err := f.costOf(m, steps)
 	if err != nil {
 		return false, err
 	}
@@ -88,6 +93,31 @@ func (f *Filter) Spend(m Mechanism, steps int64) (bool, error) {
 	f.steps += steps
 	return true, nil
 }
+
+// costOf returns what steps runs of m cost, from an earlier call if there was one.
+func (f *Filter) costOf(m Mechanism, steps int64) (float64, error) {
+	key := accessKey(m, steps)
+	f.mu.Lock()
+	cost, ok := f.costs[key]
+	f.mu.Unlock()
+	if ok {
+		return cost, nil
+	}
+	cost, err := f.cost(m, steps)
+	if err != nil {
+		return 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.costs == nil || len(f.costs) == keptCosts {
+		f.costs = make(map[string]float64)
+	}
+	f.costs[key] = cost
+	return cost, nil
+}
+
+// accessKey identifies steps runs of m.
+func accessKey(m Mechanism, steps int64) string { return fmt.Sprintf("%d %T%+v", steps, m, m) }
 
 // checkAccess checks that steps runs of m are valid under the adjacency of g.
 func checkAccess(g Guarantee, m Mechanism, steps int64) error {

@@ -78,3 +78,48 @@ func TestFilterRefusals(t *testing.T) {
 		t.Errorf("refused requests were spent: %g left", f.Left())
 	}
 }
+
+// BenchmarkFilterSpend asks for runs of a configuration that the filter has seen.
+func BenchmarkFilterSpend(b *testing.B) {
+	f, err := NewGaussianFilter(4, 1e-6, 1000, ReplaceOne)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := FixedSizeGaussian{32561, 256, 4}
+	if _, err := f.Spend(m, 1270); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := f.Spend(m, 1270); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// A configuration costs the same when it comes again, however it is told.
+func TestFilterRemembersCosts(t *testing.T) {
+	f, err := NewGaussianFilter(4, 1e-6, 1000, ReplaceOne)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := 0
+	cost := f.cost
+	f.cost = func(m Mechanism, steps int64) (float64, error) {
+		calls++
+		return cost(m, steps)
+	}
+	var left []float64
+	for _, steps := range []int64{1000, 1000, 2000, 1000} {
+		before := f.Left()
+		if ok, err := f.Spend(FixedSizeGaussian{32561, 256, 4}, steps); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		left = append(left, before-f.Left())
+	}
+	if calls != 2 {
+		t.Errorf("%d costs were computed, want 2", calls)
+	}
+	if math.Abs(left[1]-left[0]) > 1e-12 || math.Abs(left[3]-left[0]) > 1e-12 || !(left[2] > 1.9*left[0]) {
+		t.Errorf("spent %v", left)
+	}
+}

@@ -2,6 +2,7 @@ package privacy
 
 import (
 	"errors"
+	"math"
 )
 
 // FixedSizeGaussian is one step of DP-SGD on fixed-size batches: draw exactly
@@ -41,7 +42,7 @@ func (m FixedSizeGaussian) Assumptions() []string {
 	}
 }
 
-// RenyiCurve returns the divergence of the dominating pair by quadrature: Rényi divergences
+// RenyiCurve returns the divergence of the dominating pair by quadrature, with a bound of its error (some 1e-10 of it): Rényi divergences
 // are functions of an f-divergence, so that no adjacent data sets have a larger one. It is at
 // most α/2σ², the bound without sampling, and at most the published bound that [RDP] with
 // [Classic] uses, of Wang, Balle and Kasiviswanathan (2019): with u = P/Q − 1 and w = q·u,
@@ -63,15 +64,29 @@ type fixedSizeRenyi struct {
 	unsampled float64 // the divergence without sampling, over the order
 }
 
-// quadratureMargin covers the relative error of the quadrature of a pair, some 1e-13.
-const quadratureMargin = 1e-10
+// quadratureRounding covers the relative rounding errors of a quadrature of a pair, whose terms are
+// positive: some 1e-14.
+const quadratureRounding = 1e-12
 
 func (c *fixedSizeRenyi) RDP(order float64) float64 {
 	most := c.unsampled * order
-	if rho := c.pairRenyi.RDP(order) * (1 + quadratureMargin); rho < most {
+	if rho := c.quadrature(order); rho < most {
 		return rho
 	}
 	return most // also where the quadrature fails
+}
+
+// quadrature returns the divergence and what the quadrature may be in error.
+func (c *fixedSizeRenyi) quadrature(order float64) float64 {
+	rho := c.pairRenyi.RDP(order)
+	pair, ok := c.part.pair.(mixturePair)
+	if !ok || pair.q == 1 || math.IsInf(rho, 1) {
+		return math.Inf(1) // the bound without sampling is exact, or all there is
+	}
+	k := rho * (order - 1) // log(1 + m)
+	logM := k + math.Log(-math.Expm1(-k))
+	logError := pair.logQuadratureError(c.part.nodes, order-1, logM-30)
+	return (rho + math.Exp(logError-k)/(order-1)) * (1 + quadratureRounding)
 }
 
 func (m FixedSizeGaussian) lossPairs() []lossPair {
@@ -79,9 +94,9 @@ func (m FixedSizeGaussian) lossPairs() []lossPair {
 }
 
 // lowerPairs: where all vectors but one are equal and of full norm, and that one
-// is their opposite, the output is (1−q)Q + qP against Q.
+// is their opposite, the outputs are (1−q)Q + qP and Q.
 func (m FixedSizeGaussian) lowerPairs() []lossPair {
-	return poissonPairs(m.rate(), m.NoiseMultiplier)[:1]
+	return poissonPairs(m.rate(), m.NoiseMultiplier)
 }
 
 func (m FixedSizeGaussian) rate() float64 { return float64(m.BatchSize) / float64(m.DatasetSize) }

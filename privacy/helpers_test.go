@@ -112,13 +112,16 @@ const bits = 4000
 func bigFloat(x float64) *big.Float { return new(big.Float).SetPrec(bits).SetFloat64(x) }
 
 // bigExp returns e^x by Taylor's series after halving x until it is small.
-func bigExp(x *big.Float) *big.Float {
+func bigExp(x *big.Float) *big.Float { return bigExpTo(bits, 400, x) }
+
+// bigExpTo returns e^x from a number of terms in a precision of bits.
+func bigExpTo(bits uint, terms int, x *big.Float) *big.Float {
 	const halvings = 40
 	y := new(big.Float).SetPrec(bits).SetMantExp(x, -halvings)
-	sum, term := bigFloat(1), bigFloat(1)
-	for k := 1; k < 400; k++ {
+	sum, term := new(big.Float).SetPrec(bits).SetInt64(1), new(big.Float).SetPrec(bits).SetInt64(1)
+	for k := 1; k < terms; k++ {
 		term.Mul(term, y)
-		term.Quo(term, bigFloat(float64(k)))
+		term.Quo(term, new(big.Float).SetPrec(bits).SetInt64(int64(k)))
 		sum.Add(sum, term)
 	}
 	for range halvings {

@@ -71,7 +71,8 @@ type locationCurve struct {
 
 func (c *locationCurve) countIn(w *Work) { countIn(c.profiles.curve, w) }
 
-// Epsilon composes more than one step by adding ε and δ up.
+// Epsilon composes more than one step by adding ε and δ up. EpsilonLower is what an attack on data
+// sets that exist shows, see [Location.Attack].
 func (c *locationCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	if err := errors.Join(checkSteps(steps), checkDelta(delta)); err != nil {
 		return Guarantee{}, err
@@ -90,6 +91,9 @@ func (c *locationCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		g.Epsilon = math.Max(g.Epsilon, bound.epsilon(each))
 	}
 	g.Epsilon *= float64(steps)
+	if c.profiles.exact != nil { // the first of the steps shows as much
+		g.EpsilonLower = math.Min(g.Epsilon, c.attack(c.profiles.exact.lower, delta))
+	}
 	if math.IsInf(g.Epsilon, 1) {
 		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
 	}
@@ -116,7 +120,8 @@ const locationTail = 1e-4
 // runProfiles are the profiles of a number of runs of a mechanism.
 type runProfiles struct {
 	curve Curve
-	runs  float64
+	runs  int64
+	exact *lossCurve // the curve if it is Exact's, or nil
 	// directions give ε for log δ, of the two orders of the data sets or of both at once.
 	directions []func(logDelta float64) (epsilon float64, err error)
 }
@@ -126,7 +131,7 @@ type runProfiles struct {
 func newRunProfiles(base Mechanism, runs int64) (runProfiles, error) {
 	c, err := newLossCurve(Exact{}, base, []lossMethod{(*lossSum).invert, pessimistic})
 	if err == nil && !boundedByPure(base) {
-		p := runProfiles{curve: c, runs: float64(runs)}
+		p := runProfiles{curve: c, runs: runs, exact: c}
 		for _, sum := range c.upper {
 			p.directions = append(p.directions, func(logDelta float64) (float64, error) {
 				c.mu.Lock()
@@ -144,7 +149,7 @@ func newRunProfiles(base Mechanism, runs int64) (runProfiles, error) {
 	if err != nil {
 		return runProfiles{}, err
 	}
-	return runProfiles{curve, float64(runs), []func(float64) (float64, error){func(logDelta float64) (float64, error) {
+	return runProfiles{curve: curve, runs: runs, directions: []func(float64) (float64, error){func(logDelta float64) (float64, error) {
 		g, err := curve.Epsilon(runs, math.Exp(logDelta))
 		return g.Epsilon, err
 	}}}, nil

@@ -118,6 +118,7 @@ type lossNodes struct {
 	loss, logMass []float64
 	mass, lower   []float64 // of the upper distribution and of the lower one
 	second        []float64 // e^{−loss} − 1 + loss where the loss is small, else 0
+	spans         []panelSpan
 }
 
 // reach is how many standard deviations of Q a quadrature goes beyond a peak.
@@ -172,9 +173,11 @@ func (p mixturePair) unsampled() (mu, epsilon float64) { return 1 / p.z, 0 }
 func (p mixturePair) variation() float64 { return p.q * math.Erf(1/(2*math.Sqrt2*p.z)) }
 
 // single: δ(ε) of (1−q)Q + qP against Q is q times δ(log(1 + (e^ε − 1)/q)) of P against Q. The
-// opposite direction, adding a record, has a smaller ε and is needed only together with this
-// one.
+// opposite direction, adding a record, has no closed form of ε.
 func (p mixturePair) single(logDelta float64) (epsilon float64, ok bool) {
+	if len(p.branches) == 1 && p.branches[0].sign < 0 {
+		return 0, false
+	}
 	logQ := math.Log(p.q)
 	if logDelta >= logQ {
 		return 0, true
@@ -252,7 +255,12 @@ func (p mixturePair) width(x float64) float64 {
 func (p mixturePair) panels(n *lossNodes, b branch, floor, panel float64) (ok bool) {
 	lo, hi := p.interval(b, n.tilt)
 	logDensity := func(x, tilt float64) (float64, float64) { return p.logDensity(b, x, tilt) }
-	return n.panels(lo, hi, floor, panel, p.z, logDensity, p.width)
+	first := len(n.spans)
+	ok = n.panels(lo, hi, floor, panel, p.z, logDensity, p.width)
+	for i := range n.spans[first:] {
+		n.spans[first+i].sign = b.sign
+	}
+	return ok
 }
 
 // panels appends a composite Gauss-Legendre rule on [lo, hi] for a density with the
@@ -282,6 +290,7 @@ func (n *lossNodes) panels(
 		if math.Max(density, endDensity)-logNorm >= floor {
 			n.widest = math.Max(n.widest, math.Abs(endLoss-loss))
 		}
+		n.spans = append(n.spans, panelSpan{lo: lo, hi: end})
 		mid, half := 0.5*(lo+end), 0.5*(end-lo)
 		for i, g := range gauss16 {
 			for _, x := range [2]float64{mid - half*g, mid + half*g} {

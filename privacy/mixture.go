@@ -253,14 +253,15 @@ func (m meanProfile) epsilon(logDelta float64) (float64, error) {
 // quicklyDown is down with points from one grid for each order of the data sets where possible. They are a
 // little coarser, and take some milliseconds for DP-SGD.
 func (p runProfiles) quicklyDown(least float64) (forward, backward []profilePoint, err error) {
-	c, ok := p.curve.(*lossCurve)
-	if !ok || len(c.upper) != len(p.directions) {
+	c := p.exact
+	if c == nil {
 		return p.down(least)
 	}
 	c.mu.Lock()
+	ok := true
 	known := make([][]profilePoint, len(c.upper))
 	for i, sum := range c.upper {
-		if known[i], ok = sum.gridPoints(p.runs, math.Log(least)); !ok {
+		if known[i], ok = sum.gridPoints(float64(p.runs), math.Log(least)); !ok {
 			break
 		}
 	}

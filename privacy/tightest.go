@@ -157,6 +157,7 @@ func (c *tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		if err != nil {
 			return Guarantee{}, err
 		}
+		lower = max(lower, g.EpsilonLower)
 		if !found || g.Epsilon < best.Epsilon {
 			best, found = g, true
 		}

@@ -132,6 +132,24 @@ func withCheckpoints(spec *dparetov1.StudySpec, values int64) *dparetov1.StudySp
 	return spec
 }
 
+// checkpoints reports every step of a trial of withCheckpoints before its end, and returns how many of
+// the measurements are kept.
+func (f *fixture) checkpoints(trial *dparetov1.Trial) int {
+	f.t.Helper()
+	kept := 0
+	for step := int64(1); step < trial.GetParameters()["epochs"].GetIntValue(); step++ {
+		_, err := f.studies.AddMeasurement(f.t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(step, 0.5),
+		})
+		if err == nil {
+			kept++
+		} else if status.Code(err) != codes.ResourceExhausted {
+			f.t.Fatal(err)
+		}
+	}
+	return kept
+}
+
 func seededEntropy(seed uint64) func(*server.Options) {
 	return func(o *server.Options) { o.Entropy = noise.Seeded(seed) }
 }
@@ -564,7 +582,7 @@ func TestPrivateModeRepetitions(t *testing.T) {
 }
 
 // Values on the way leave enough for the final ones of all trials, also of those that
-// nobody has asked for.
+// nobody has asked for, and are shared among the trials.
 func TestPrivateModeReservesFinalValues(t *testing.T) {
 	f := start(t)
 	study := f.create("s", withCheckpoints(privateSpec(3, 20), 5))
@@ -574,17 +592,23 @@ func TestPrivateModeReservesFinalValues(t *testing.T) {
 		})
 		return err
 	}
-	first := f.one(study, "a")
-	for step := range int64(2) {
-		if err := add(first, step+1); err != nil {
-			t.Fatal(err)
+	for i, kept := range []int{1, 1, 0} { // of 2 that are left
+		trial := f.one(study, fmt.Sprint("w", i))
+		end := trial.GetParameters()["epochs"].GetIntValue()
+		got := 0
+		for step := int64(1); step < end; step++ {
+			switch err := add(trial, step); {
+			case err == nil:
+				if got++; step != int64(math.Round(math.Sqrt(float64(end)))) {
+					t.Errorf("a run of %d epochs was measured at %d", end, step)
+				}
+			default:
+				wantCode(t, err, codes.ResourceExhausted, "intermediate measurements")
+			}
 		}
-	}
-	wantCode(t, add(first, 3), codes.ResourceExhausted, "reserved for the final values")
-	f.tell(first, 0.5)
-	for _, worker := range []string{"b", "c"} {
-		trial := f.one(study, worker)
-		wantCode(t, add(trial, 1), codes.ResourceExhausted, "reserved for the final values")
+		if got != kept {
+			t.Errorf("trial %d: %d intermediate measurements, want %d", i, got, kept)
+		}
 		f.tell(trial, 0.5)
 	}
 	if spent := f.study(study).GetPublication().GetSpent(); spent.GetValues() != 5 {
@@ -839,7 +863,7 @@ func testImportRefused(t *testing.T, filter dparetov1.TrainFilter) {
 	for range 3 {
 		trial := f.one(study, "w")
 		if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
-			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1, 0.5),
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(2, 0.5),
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -217,13 +217,8 @@ func TestPrivateModeOfRaisedTrials(t *testing.T) {
 	f := start(t)
 	study := f.create("s", withCheckpoints(privateSpec(2, 20), 6))
 	first := f.one(study, "w")
-	for step := int64(1); step <= 3; step++ {
-		_, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
-			Name: first.GetName(), LeaseToken: first.GetLease().GetToken(), Measurement: measurement(step, 0.5),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	if kept := f.checkpoints(first); kept != 2 {
+		t.Errorf("%d values on the way, want half of 4", kept)
 	}
 	f.tell(first, 0.5)
 	changed := f.study(study)
@@ -231,12 +226,13 @@ func TestPrivateModeOfRaisedTrials(t *testing.T) {
 	if _, err := f.update(changed, "spec.budget"); err != nil {
 		t.Fatal(err)
 	}
-	second, third := f.one(study, "v"), f.one(study, "w")
+	second, third, fourth := f.one(study, "v"), f.one(study, "w"), f.one(study, "x")
 	if resp := f.ask(study, "u", 1); len(resp.GetTrials()) != 0 {
-		t.Errorf("beside two open trials: %v", resp)
+		t.Errorf("beside three open trials: %v", resp)
 	}
 	f.tell(second, 0.5)
 	f.tell(third, 0.5)
+	f.tell(fourth, 0.5)
 	resp := f.ask(study, "w", 1)
 	if len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT {
 		t.Errorf("after 6 values: %v", resp)

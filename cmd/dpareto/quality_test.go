@@ -22,7 +22,8 @@ func TestFrontQuality(t *testing.T) {
 	})
 	t.Run("adult-variance", func(t *testing.T) {
 		folder := datasettest.Folder(t, "adult")
-		measure(t, 8.49, func(o demoOutput) float64 { return o.ObservedHypervolume },
+		// The 3⁵ grid of the paper has 8.365 after 243 runs on the same division.
+		measure(t, 8.365, func(o demoOutput) float64 { return o.ObservedHypervolume },
 			"--study", "adult-variance", "--trials", "80", "--data-dir", folder)
 	})
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -66,6 +67,7 @@ func (c *privateCompiler) compile() {
 	c.metrics()
 	if c.fields.Len() == before {
 		c.noise()
+		c.slots()
 	}
 	if spec.GetRandomStopping() != nil {
 		c.addf("random_stopping", "is not for studies with private_mode")
@@ -130,6 +132,94 @@ func (c *privateCompiler) noise() {
 		c.addf("private_mode.test_epsilon", "is so small that noise hides all %d values over %d test records", values, mode.GetTestSetSize())
 	}
 	c.study.addedNoise = deviation
+}
+
+// maxSlots bounds the number of slots of a study.
+const maxSlots = 1_000_000
+
+// slots computes the price of the slots, which must fit train_epsilon.
+func (c *privateCompiler) slots() {
+	mode := c.study.Spec.GetPrivateMode()
+	if len(mode.GetSlots()) == 0 {
+		return
+	}
+	if mode.GetTrainFilter() != dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED {
+		c.addf("private_mode.train_filter", "must be unset with slots, which take the place of a filter, is %v", mode.GetTrainFilter())
+		return
+	}
+	_, function := c.study.Mechanism("")
+	if function == nil {
+		return // a violation of the metric
+	}
+	var slots []privacy.Slot
+	total := int64(0)
+	for i, s := range mode.GetSlots() {
+		at := fmt.Sprintf("private_mode.slots[%d]", i)
+		variables, ok := c.slotVariables(at, s)
+		if n := s.GetCount(); n < 1 || n > maxSlots {
+			c.addf(at+".count", "must be in [1, %d], is %d", maxSlots, n)
+			ok = false
+		}
+		if !ok {
+			continue
+		}
+		part, err := function.Part(variables)
+		if err != nil {
+			c.addf(at+".parameters", "do not give the run that the privacy metric describes: %v", err)
+			continue
+		}
+		if part.Count > math.MaxInt32/int64(c.study.Replicates()) {
+			c.addf(at+".parameters", "give a run of %d steps, which are too many", part.Count)
+			continue
+		}
+		total += s.GetCount()
+		slots = append(slots, privacy.Slot{Mechanism: part.Mechanism, Steps: part.Count * int64(c.study.Replicates()), Count: s.GetCount()})
+	}
+	if len(slots) < len(mode.GetSlots()) {
+		return
+	}
+	if total > maxSlots {
+		c.addf("private_mode.slots", "must be at most %d together, are %d", maxSlots, total)
+		return
+	}
+	c.price(slots)
+}
+
+// price sets the slots of the study.
+func (c *privateCompiler) price(slots []privacy.Slot) {
+	mode := c.study.Spec.GetPrivateMode()
+	all, err := privacy.NewSlots(slots, mode.GetDelta())
+	if err != nil {
+		c.addf("private_mode.slots", "have no price: %v", err)
+		return
+	}
+	if price := all.Price().Epsilon; !(price <= mode.GetTrainEpsilon()) {
+		c.addf("private_mode.slots", "cost ε = %.4g together, more than train_epsilon, which is %g", price, mode.GetTrainEpsilon())
+		return
+	}
+	c.study.privateMode.slots = all
+}
+
+// slotVariables returns the parameters of a slot for expressions.
+func (c *privateCompiler) slotVariables(at string, s *dparetov1.Slot) (variables map[string]any, ok bool) {
+	before := c.fields.Len()
+	variables = make(map[string]any)
+	for _, id := range slices.Sorted(maps.Keys(s.GetParameters())) {
+		field := fmt.Sprintf("%s.parameters[%q]", at, id)
+		i, known := c.study.points.index[id]
+		if !known {
+			c.addf(field, "is not a parameter of the study")
+			continue
+		}
+		p := &c.study.space.Parameters[i]
+		x, message := inDomain(p, s.GetParameters()[id])
+		if message != "" {
+			c.addf(field, "%s", message)
+			continue
+		}
+		variables[id] = native(p, x)
+	}
+	return variables, c.fields.Len() == before
 }
 
 // warn warns if the final values use up max_values, so that no checkpoint can be kept.

@@ -14,6 +14,8 @@ type privateMode struct {
 	spec    *dparetov1.StudySpec
 	points  *points
 	metrics *metrics
+	// slots are the runs that are declared beforehand; nil without.
+	slots *privacy.Slots
 	// addedNoise is the standard deviation of the noise on every reported value, 0 without
 	// private_mode. It differs a little from the standard errors of stored values where
 	// max_trials has changed since.
@@ -70,6 +72,21 @@ func (p *privateMode) GaussianCost(point space.Point, repeats int64, budget priv
 		return math.Inf(1)
 	}
 	return cost
+}
+
+// Slots returns the runs that private_mode declares beforehand, nil if there are none.
+func (p *privateMode) Slots() *privacy.Slots { return p.slots }
+
+// Run returns repeats runs of the first privacy metric's mechanism, or an error where the mechanism is
+// not valid.
+func (p *privateMode) Run(point space.Point, repeats int64) (privacy.Part, error) {
+	_, function := p.metrics.Mechanism("")
+	part, err := function.Part(p.points.Variables(point))
+	if err == nil && part.Count > math.MaxInt32/repeats {
+		return privacy.Part{}, privacy.FieldErrorf("replicates", "%d runs of %d steps are too many", repeats, part.Count)
+	}
+	part.Count *= repeats
+	return part, err
 }
 
 // DivergenceError returns why [Study.Divergence] cannot be computed, or nil.

@@ -121,6 +121,7 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 			Order: p.GetOrder(), TrainBudget: p.GetTrainBudget(), ShardCosts: p.GetShardCosts(), LeastCost: p.GetLeastCost(),
 			MaxValues: p.GetMaxValues(), NoiseStandardDeviation: p.GetNoiseStandardDeviation(), Values: p.GetValues(), ReservedValues: p.GetReservedValues(),
 			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(), MaxHandOuts: p.GetMaxHandOuts(), TypicalCost: p.GetTypicalCost(),
+			SlotsUsed: p.GetSlotsUsed(),
 		}
 	}
 	if stagnation := r.GetStagnation(); stagnation != nil {
@@ -148,6 +149,7 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 			Order: p.GetOrder(), TrainBudget: p.GetTrainBudget(), ShardCosts: p.GetShardCosts(), LeastCost: p.GetLeastCost(),
 			MaxValues: p.GetMaxValues(), NoiseStandardDeviation: p.GetNoiseStandardDeviation(), Values: p.GetValues(), ReservedValues: p.GetReservedValues(),
 			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(), MaxHandOuts: p.GetMaxHandOuts(), TypicalCost: p.GetTypicalCost(),
+			SlotsUsed: p.GetSlotsUsed(),
 		}
 	}
 	if stagnation := study.GetStagnation(); stagnation != nil {
@@ -163,9 +165,9 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 func exportedTrial(r *storev1.TrialRecord, deleted bool) *dparetov1.ExportedRecord {
 	var paid *dparetov1.ExportedPrivateTrial
 	if p := r.GetPrivateMode(); p != nil {
-		paid = &dparetov1.ExportedPrivateTrial{Values: p.GetValues(), ReservedValues: p.GetReservedValues()}
+		paid = &dparetov1.ExportedPrivateTrial{Values: p.GetValues(), ReservedValues: p.GetReservedValues(), Checkpoints: p.GetCheckpoints(), LastCheckpoint: p.GetLastCheckpoint()}
 		for _, c := range p.GetCharges() {
-			paid.Charges = append(paid.Charges, &dparetov1.ExportedTrainingCharge{Shard: c.GetShard(), Cost: c.GetCost()})
+			paid.Charges = append(paid.Charges, &dparetov1.ExportedTrainingCharge{Shard: c.GetShard(), Cost: c.GetCost(), Slot: c.GetSlot()})
 		}
 	}
 	return &dparetov1.ExportedRecord{Record: &dparetov1.ExportedRecord_Trial{Trial: &dparetov1.ExportedTrial{
@@ -186,9 +188,9 @@ func exportedTrial(r *storev1.TrialRecord, deleted bool) *dparetov1.ExportedReco
 func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
 	var paid *storev1.PrivateTrialRecord
 	if p := trial.GetPrivateMode(); p != nil {
-		paid = &storev1.PrivateTrialRecord{Values: p.GetValues(), ReservedValues: p.GetReservedValues()}
+		paid = &storev1.PrivateTrialRecord{Values: p.GetValues(), ReservedValues: p.GetReservedValues(), Checkpoints: p.GetCheckpoints(), LastCheckpoint: p.GetLastCheckpoint()}
 		for _, c := range p.GetCharges() {
-			paid.Charges = append(paid.Charges, &storev1.TrainingCharge{Shard: c.GetShard(), Cost: c.GetCost()})
+			paid.Charges = append(paid.Charges, &storev1.TrainingCharge{Shard: c.GetShard(), Cost: c.GetCost(), Slot: c.GetSlot()})
 		}
 	}
 	return &storev1.TrialRecord{

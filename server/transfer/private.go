@@ -24,6 +24,7 @@ const importTolerance = 1e-6
 // the study's counters are not too low.
 type privateImport struct {
 	costs    []float64
+	slots    []int64 // as PrivateModeRecord.slots_used
 	values   int64
 	reserved int64
 	started  int64
@@ -46,23 +47,9 @@ func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy,
 	if n := len(terms.GetShardCosts()); n != shards {
 		fields.Addf(path+".shard_costs", "must hold one number for each of %d shards, holds %d", shards, n)
 	}
-	order := terms.GetOrder()
-	if !(order > 1 && order <= transcript.MaxOrder) {
-		fields.Addf(path+".order", "must be above 1 and at most %d, is %g", transcript.MaxOrder, order)
+	most, ok := p.mostBudget(i, terms, fields)
+	if !ok {
 		return
-	}
-	most := privacy.Improved.Budget(order, mode.GetTrainEpsilon(), mode.GetDelta())
-	if n := terms.GetMaxHandOuts(); n != 0 || mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN {
-		if mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
-			fields.Addf(path+".max_hand_outs", "must be 0 with TRAIN_FILTER_RENYI, is %d", n)
-			return
-		}
-		budget, err := privacy.NewGaussianBudget(mode.GetTrainEpsilon(), mode.GetDelta(), n)
-		if err != nil {
-			fields.Addf(path+".max_hand_outs", "gives no budget: %v", err)
-			return
-		}
-		most = budget.Squared
 	}
 	if b := terms.GetTrainBudget(); !(b > 0 && b <= most*(1+1e-12)) {
 		fields.Addf(path+".train_budget", "must be positive and at most %g, as train_epsilon allows, is %g", most, b)
@@ -96,6 +83,68 @@ func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy,
 	if s := terms.GetStartedTrials(); s < 0 || s > exported.GetNextTrialNumber() {
 		fields.Addf(path+".started_trials", "must be in [0, %d], is %d", exported.GetNextTrialNumber(), s)
 	}
+}
+
+// mostBudget returns the largest budget of training that a spec allows, after it has checked the filter
+// or the slots.
+func (p *privateImport) mostBudget(i *studyImport, terms *dparetov1.ExportedPrivateMode, fields *invalid.Fields) (most float64, ok bool) {
+	const path = "record.study.private_mode"
+	mode := i.compiled.Spec.GetPrivateMode()
+	if slots := i.compiled.Slots(); slots != nil {
+		return p.slotBudget(i, terms, fields)
+	}
+	if n := len(terms.GetSlotsUsed()); n > 0 {
+		fields.Addf(path+".slots_used", "must be empty without slots, holds %d", n)
+	}
+	order := terms.GetOrder()
+	if !(order > 1 && order <= transcript.MaxOrder) {
+		fields.Addf(path+".order", "must be above 1 and at most %d, is %g", transcript.MaxOrder, order)
+		return 0, false
+	}
+	n := terms.GetMaxHandOuts()
+	if n == 0 && mode.GetTrainFilter() != dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN {
+		return privacy.Improved.Budget(order, mode.GetTrainEpsilon(), mode.GetDelta()), true
+	}
+	if mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
+		fields.Addf(path+".max_hand_outs", "must be 0 with TRAIN_FILTER_RENYI, is %d", n)
+		return 0, false
+	}
+	budget, err := privacy.NewGaussianBudget(mode.GetTrainEpsilon(), mode.GetDelta(), n)
+	if err != nil {
+		fields.Addf(path+".max_hand_outs", "gives no budget: %v", err)
+	}
+	return budget.Squared, err == nil
+}
+
+// slotBudget is mostBudget of a study with slots.
+func (p *privateImport) slotBudget(i *studyImport, terms *dparetov1.ExportedPrivateMode, fields *invalid.Fields) (most float64, ok bool) {
+	const path = "record.study.private_mode"
+	slots := i.compiled.Slots().Slots()
+	if terms.GetOrder() != 0 || terms.GetMaxHandOuts() != 0 {
+		fields.Addf(path+".order", "and max_hand_outs must be 0 with slots, are %g and %d", terms.GetOrder(), terms.GetMaxHandOuts())
+	}
+	p.slots = make([]int64, i.compiled.Shards()*len(slots))
+	if n := len(terms.GetSlotsUsed()); n != len(p.slots) {
+		fields.Addf(path+".slots_used", "must hold %d numbers, one for each kind of slot and shard, holds %d", len(p.slots), n)
+		return 0, false
+	}
+	for _, s := range slots {
+		most += float64(s.Count)
+	}
+	if b := terms.GetTrainBudget(); b != most {
+		fields.Addf(path+".train_budget", "must be %g, the number of slots, is %g", most, b)
+	}
+	sums := make([]float64, i.compiled.Shards())
+	for k, n := range terms.GetSlotsUsed() {
+		if count := slots[k%len(slots)].Count; n < 0 || n > count {
+			fields.Addf(fmt.Sprintf("%s.slots_used[%d]", path, k), "must be in [0, %d], is %d", count, n)
+		}
+		sums[k/len(slots)] += float64(n)
+	}
+	if !slices.Equal(sums, terms.GetShardCosts()) {
+		fields.Addf(path+".shard_costs", "must be %v, the used slots of each shard, are %v", sums, terms.GetShardCosts())
+	}
+	return most, true
 }
 
 // trial checks what a trial cost and adds it to the sums.
@@ -148,6 +197,9 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 	if v := paid.GetValues(); v < values || v > maxNumber {
 		fields.Addf(path+".values", "must be at least the %d that the trial has, is %d", values, v)
 	}
+	if n := paid.GetCheckpoints(); n < 0 || n > maxNumber || paid.GetLastCheckpoint() < 0 {
+		fields.Addf(path+".checkpoints", "and last_checkpoint must not be negative, are %d and %d", n, paid.GetLastCheckpoint())
+	}
 	metrics := i.compiled.ReportedMetrics()
 	switch reserved := paid.GetReservedValues(); {
 	case (study.IsTerminal(trial.GetState()) || exported.GetDeleted()) && reserved != 0:
@@ -173,7 +225,10 @@ func hasStep(trial *dparetov1.Trial, step int64) bool {
 // charges checks what the hand-outs of a trial cost and adds it to the sums.
 func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.ExportedPrivateTrial, trial *dparetov1.Trial, point space.Point, fields *invalid.Fields) {
 	terms := i.record.GetPrivateMode()
-	least := private.TrainingCost(i.compiled, terms, point, trial.GetReplicates())
+	least := 1.0
+	if i.compiled.Slots() == nil {
+		least = private.TrainingCost(i.compiled, terms, point, trial.GetReplicates())
+	}
 	for k, c := range paid.GetCharges() {
 		at := fmt.Sprintf("%s.charges[%d]", path, k)
 		if c.GetShard() < 0 || int(c.GetShard()) >= len(p.costs) {
@@ -182,6 +237,9 @@ func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.Exp
 		}
 		if d := c.GetCost(); !(d >= least*(1-importTolerance)) || math.IsInf(d, 1) {
 			fields.Addf(at+".cost", "must be at least %g, the cost of the configuration, is %g", least, d)
+			continue
+		}
+		if !p.slot(i, at, c, trial, point, fields) {
 			continue
 		}
 		p.costs[c.GetShard()] += c.GetCost()
@@ -197,6 +255,27 @@ func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.Exp
 			fields.Addf(fmt.Sprintf("%s[%d].training_shard", attemptsPath, j), "must be the shard of the charge for it, %d, is %d", c.GetShard(), a.GetTrainingShard())
 		}
 	}
+}
+
+// slot checks the slot that a hand-out took and adds it to the sums.
+func (p *privateImport) slot(i *studyImport, at string, c *dparetov1.ExportedTrainingCharge, trial *dparetov1.Trial, point space.Point, fields *invalid.Fields) bool {
+	if i.compiled.Slots() == nil {
+		if c.GetSlot() != 0 {
+			fields.Addf(at+".slot", "must be 0 without slots, is %d", c.GetSlot())
+		}
+		return c.GetSlot() == 0
+	}
+	kinds := len(p.slots) / len(p.costs)
+	if c.GetCost() != 1 {
+		fields.Addf(at+".cost", "must be 1, a slot, is %g", c.GetCost())
+		return false
+	}
+	if !private.Dominates(i.compiled, int(c.GetSlot()), point, trial.GetReplicates()) {
+		fields.Addf(at+".slot", "must be one of %d that dominates the configuration, is %d", kinds, c.GetSlot())
+		return false
+	}
+	p.slots[int(c.GetShard())*kinds+int(c.GetSlot())]++
+	return true
 }
 
 // checkWhole compares the study's counters with the sums over its trials.
@@ -216,6 +295,11 @@ func (p *privateImport) compare(i *studyImport, path string, terms *storev1.Priv
 	for k, spent := range p.costs {
 		if !(terms.GetShardCosts()[k] >= spent*(1-importTolerance)) {
 			return i.invalid(fmt.Sprintf("%s.shard_costs[%d]", path, k), "must be at least the cost of the trials, %g, is %g", spent, terms.GetShardCosts()[k])
+		}
+	}
+	for k, used := range p.slots {
+		if terms.GetSlotsUsed()[k] < used {
+			return i.invalid(fmt.Sprintf("%s.slots_used[%d]", path, k), "must be at least those of the trials, %d, is %d", used, terms.GetSlotsUsed()[k])
 		}
 	}
 	switch {

@@ -114,6 +114,12 @@ def test_modes_of_publication() -> None:
     assert message.private_mode.train_epsilon == 2
     assert message.private_mode.training_shards == 2
     assert message.private_mode.train_filter == study_pb2.TRAIN_FILTER_RENYI
+    slots = s.PrivateMode(1000, 1.0, 2.0, 1e-6, slots=[s.Slot({"epochs": 3, "noise": 2}, 5)])
+    parameters = [s.Int("epochs", 1, 9), s.Float("noise", 1, 9)]
+    message = study_spec(s.StudySpec(parameters, METRICS, private_mode=slots))
+    assert message.private_mode.slots[0].count == 5
+    assert message.private_mode.slots[0].parameters["epochs"].int_value == 3
+    assert message.private_mode.slots[0].parameters["noise"].double_value == 2
     unset = s.RandomStopping(10, "error", max_trials=50, listed=7)
     message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=unset))
     assert message.random_stopping.WhichOneof("distribution") is None

@@ -65,10 +65,25 @@ func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescr
 	}
 	for _, name := range []string{"prior_values", "priorValues"} {
 		if values, ok := fields[name].(map[string]any); ok {
-			for id := range values {
-				values[id] = typed(values[id], kinds[id])
+			typeAll(values, kinds)
+		}
+	}
+	for _, name := range []string{"private_mode", "privateMode"} {
+		mode, _ := fields[name].(map[string]any)
+		slots, _ := mode["slots"].([]any)
+		for _, s := range slots {
+			slot, _ := s.(map[string]any)
+			if values, ok := slot["parameters"].(map[string]any); ok {
+				typeAll(values, kinds)
 			}
 		}
+	}
+}
+
+// typeAll gives numbers the types of their parameters.
+func typeAll(values map[string]any, kinds map[string]string) {
+	for id := range values {
+		values[id] = typed(values[id], kinds[id])
 	}
 }
 

@@ -119,7 +119,8 @@ func TestPlainValues(t *testing.T) {
 		{"id": "a", "double_domain": {"min": 0, "max": 2}, "scale": "linear", "condition": {"parent": "rate", "values": [1, 0.5]}},
 		{"id": "b", "double_domain": {"min": 0, "max": 2}, "scale": "linear", "condition": {"parent": "layers", "values": [1, 3]}},
 		{"id": "c", "double_domain": {"min": 0, "max": 2}, "scale": "linear", "condition": {"parent": "kind", "values": ["1"]}}],
-		"prior_values": {"rate": 1, "layers": 2, "kind": "b"}}}`))
+		"prior_values": {"rate": 1, "layers": 2, "kind": "b"},
+		"private_mode": {"slots": [{"parameters": {"rate": 1, "layers": 2, "kind": "b"}, "count": 3}]}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,5 +137,9 @@ func TestPlainValues(t *testing.T) {
 	}
 	if v := spec.GetPriorValues(); v["rate"].GetDoubleValue() != 1 || v["layers"].GetIntValue() != 2 || v["kind"].GetStringValue() != "b" {
 		t.Errorf("prior values %v", v)
+	}
+	slot := spec.GetPrivateMode().GetSlots()[0]
+	if v := slot.GetParameters(); slot.GetCount() != 3 || v["rate"].GetDoubleValue() != 1 || v["layers"].GetIntValue() != 2 || v["kind"].GetStringValue() != "b" {
+		t.Errorf("slot %v", slot)
 	}
 }

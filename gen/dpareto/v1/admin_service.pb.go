@@ -827,10 +827,10 @@ func (x *ExportedRandomStopping) GetPaid() bool {
 type ExportedPrivateMode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The order α of the Rényi filter of the training budget. With a Gaussian filter, divergences of
-	// this order stand in for costs in the search.
+	// this order stand in for costs in the search. 0 with slots.
 	Order float64 `protobuf:"fixed64,1,opt,name=order,proto3" json:"order,omitempty"`
-	// What each shard may spend: Rényi divergence of this order, or μ² of Gaussian differential
-	// privacy.
+	// What each shard may spend: Rényi divergence of this order, μ² of Gaussian differential
+	// privacy, or slots.
 	TrainBudget float64 `protobuf:"fixed64,2,opt,name=train_budget,json=trainBudget,proto3" json:"train_budget,omitempty"`
 	// What each shard has spent of it: one number per shard.
 	ShardCosts []float64 `protobuf:"fixed64,3,rep,packed,name=shard_costs,json=shardCosts,proto3" json:"shard_costs,omitempty"`
@@ -851,7 +851,9 @@ type ExportedPrivateMode struct {
 	// Number of hand-outs that a Gaussian filter admits at most; 0 with a Rényi filter.
 	MaxHandOuts int64 `protobuf:"varint,11,opt,name=max_hand_outs,json=maxHandOuts,proto3" json:"max_hand_outs,omitempty"`
 	// The cost of a run of a typical configuration.
-	TypicalCost   float64 `protobuf:"fixed64,12,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`
+	TypicalCost float64 `protobuf:"fixed64,12,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`
+	// Number of used slots of each kind, for one shard after another; empty with a filter.
+	SlotsUsed     []int64 `protobuf:"varint,13,rep,packed,name=slots_used,json=slotsUsed,proto3" json:"slots_used,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -968,6 +970,13 @@ func (x *ExportedPrivateMode) GetTypicalCost() float64 {
 		return x.TypicalCost
 	}
 	return 0
+}
+
+func (x *ExportedPrivateMode) GetSlotsUsed() []int64 {
+	if x != nil {
+		return x.SlotsUsed
+	}
+	return nil
 }
 
 // How long a study has gone without a larger hypervolume.
@@ -1217,6 +1226,10 @@ type ExportedPrivateTrial struct {
 	Values int64 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
 	// Number of values that it may still complete with.
 	ReservedValues int64 `protobuf:"varint,3,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
+	// Number of intermediate measurements that the latest attempt may have.
+	Checkpoints int64 `protobuf:"varint,4,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	// The largest step among those that it has.
+	LastCheckpoint int64 `protobuf:"varint,5,opt,name=last_checkpoint,json=lastCheckpoint,proto3" json:"last_checkpoint,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1272,13 +1285,29 @@ func (x *ExportedPrivateTrial) GetReservedValues() int64 {
 	return 0
 }
 
+func (x *ExportedPrivateTrial) GetCheckpoints() int64 {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return 0
+}
+
+func (x *ExportedPrivateTrial) GetLastCheckpoint() int64 {
+	if x != nil {
+		return x.LastCheckpoint
+	}
+	return 0
+}
+
 // Cost to one shard of the training records of handing a trial out once.
 type ExportedTrainingCharge struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The shard.
 	Shard int32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	// In the unit of the study's filter.
-	Cost          float64 `protobuf:"fixed64,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	// In the unit of the study's filter; 1 with slots.
+	Cost float64 `protobuf:"fixed64,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	// The kind of slot that it took, in the order of the spec; 0 with a filter.
+	Slot          int32 `protobuf:"varint,3,opt,name=slot,proto3" json:"slot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1323,6 +1352,13 @@ func (x *ExportedTrainingCharge) GetShard() int32 {
 func (x *ExportedTrainingCharge) GetCost() float64 {
 	if x != nil {
 		return x.Cost
+	}
+	return 0
+}
+
+func (x *ExportedTrainingCharge) GetSlot() int32 {
+	if x != nil {
+		return x.Slot
 	}
 	return 0
 }
@@ -1469,7 +1505,7 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\x16ExportedRandomStopping\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x16\n" +
 	"\x06listed\x18\x02 \x03(\x01R\x06listed\x12\x12\n" +
-	"\x04paid\x18\x03 \x01(\bR\x04paid\"\xb4\x03\n" +
+	"\x04paid\x18\x03 \x01(\bR\x04paid\"\xd3\x03\n" +
 	"\x13ExportedPrivateMode\x12\x14\n" +
 	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +
@@ -1486,7 +1522,9 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\texhausted\x18\n" +
 	" \x01(\bR\texhausted\x12\"\n" +
 	"\rmax_hand_outs\x18\v \x01(\x03R\vmaxHandOuts\x12!\n" +
-	"\ftypical_cost\x18\f \x01(\x01R\vtypicalCost\"\x7f\n" +
+	"\ftypical_cost\x18\f \x01(\x01R\vtypicalCost\x12\x1d\n" +
+	"\n" +
+	"slots_used\x18\r \x03(\x03R\tslotsUsed\"\x7f\n" +
 	"\x12ExportedStagnation\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
 	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\x12/\n" +
@@ -1505,14 +1543,17 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"changeTime\x12C\n" +
 	"\fprivate_mode\x18\t \x01(\v2 .dpareto.v1.ExportedPrivateTrialR\vprivateMode\x12%\n" +
 	"\x0estop_requested\x18\n" +
-	" \x01(\bR\rstopRequested\"\x95\x01\n" +
+	" \x01(\bR\rstopRequested\"\xe0\x01\n" +
 	"\x14ExportedPrivateTrial\x12<\n" +
 	"\acharges\x18\x01 \x03(\v2\".dpareto.v1.ExportedTrainingChargeR\acharges\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
-	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\"B\n" +
+	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\x12 \n" +
+	"\vcheckpoints\x18\x04 \x01(\x03R\vcheckpoints\x12'\n" +
+	"\x0flast_checkpoint\x18\x05 \x01(\x03R\x0elastCheckpoint\"V\n" +
 	"\x16ExportedTrainingCharge\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x12\n" +
-	"\x04cost\x18\x02 \x01(\x01R\x04cost\"\xc1\x01\n" +
+	"\x04cost\x18\x02 \x01(\x01R\x04cost\x12\x12\n" +
+	"\x04slot\x18\x03 \x01(\x05R\x04slot\"\xc1\x01\n" +
 	"\x0fExportedRelease\x12-\n" +
 	"\arelease\x18\x01 \x01(\v2\x13.dpareto.v1.ReleaseR\arelease\x12\x16\n" +
 	"\x06caller\x18\x02 \x01(\tR\x06caller\x12\x1d\n" +

@@ -1480,8 +1480,9 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 // Single runs, elapsed, the workers' own values of computed metrics and all reasons are
 // dropped. So is everything that would distinguish a repeated report from another one at the
 // same step, or completion under the same lease: the first one counts. Intermediate
-// measurements need a checkpoint parameter, and are refused with RESOURCE_EXHAUSTED once the
-// remaining values are reserved for final measurements. CreateTrial with a measurement, and
+// measurements need a checkpoint parameter. The values that are not reserved for final measurements
+// are shared among the runs that are left, and those of a run are spread evenly in the logarithm of
+// the step; other intermediate measurements are refused with RESOURCE_EXHAUSTED, and cost nothing. CreateTrial with a measurement, and
 // ReaccountStudy, are refused. A queued trial that the budgets no longer allow fails when its
 // turn comes.
 type PrivateModeSpec struct {
@@ -1514,9 +1515,15 @@ type PrivateModeSpec struct {
 	// Whether the values of the constant points come from public data only, and not from the protected
 	// test records. Required if there are any.
 	ConstantPointsArePublic bool `protobuf:"varint,8,opt,name=constant_points_are_public,json=constantPointsArePublic,proto3" json:"constant_points_are_public,omitempty"`
-	// What keeps the runs within train_epsilon. Default: of the two, the one that admits more runs
-	// of a typical configuration.
-	TrainFilter   TrainFilter `protobuf:"varint,9,opt,name=train_filter,json=trainFilter,proto3,enum=dpareto.v1.TrainFilter" json:"train_filter,omitempty"`
+	// What keeps the runs within train_epsilon. Default: slots if there are any, and otherwise, of the
+	// two filters, the one that admits more runs of a typical configuration. Must be unset with slots.
+	TrainFilter TrainFilter `protobuf:"varint,9,opt,name=train_filter,json=trainFilter,proto3,enum=dpareto.v1.TrainFilter" json:"train_filter,omitempty"`
+	// Runs that are declared beforehand, in place of a filter. Each hand-out of a trial takes an unused
+	// slot whose run dominates the trial's: δ(ε) of the trial's run is at most δ(ε) of the slot's, for
+	// all ε. All slots together cost their exact composition, in whichever order they are used, which
+	// must fit train_epsilon. That is less than with a filter where runs have few steps with little
+	// noise. At most 100 kinds; every shard has all of the slots.
+	Slots         []*Slot `protobuf:"bytes,10,rep,name=slots,proto3" json:"slots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1614,6 +1621,69 @@ func (x *PrivateModeSpec) GetTrainFilter() TrainFilter {
 	return TrainFilter_TRAIN_FILTER_UNSPECIFIED
 }
 
+func (x *PrivateModeSpec) GetSlots() []*Slot {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
+// A number of runs that are declared beforehand.
+type Slot struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Values of the parameters that the study's privacy metric depends on, each in its
+	// domain. The run is of the study's replicates.
+	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Number of runs, at least 1.
+	Count         int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Slot) Reset() {
+	*x = Slot{}
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Slot) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Slot) ProtoMessage() {}
+
+func (x *Slot) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Slot.ProtoReflect.Descriptor instead.
+func (*Slot) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Slot) GetParameters() map[string]*Value {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *Slot) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // The number of trials is random and secret, and nothing but the best candidate is ever shown
 // (Liu and Talwar, "Private selection from private candidates", 2019; Papernot and Steinke,
 // "Hyperparameter tuning with Rényi differential privacy", 2022). The study has no front, no
@@ -1692,7 +1762,7 @@ type RandomStoppingSpec struct {
 
 func (x *RandomStoppingSpec) Reset() {
 	*x = RandomStoppingSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1704,7 +1774,7 @@ func (x *RandomStoppingSpec) String() string {
 func (*RandomStoppingSpec) ProtoMessage() {}
 
 func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1717,7 +1787,7 @@ func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RandomStoppingSpec.ProtoReflect.Descriptor instead.
 func (*RandomStoppingSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RandomStoppingSpec) GetMeanTrials() float64 {
@@ -1898,7 +1968,7 @@ type FinalRunSpec struct {
 
 func (x *FinalRunSpec) Reset() {
 	*x = FinalRunSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[15]
+	mi := &file_dpareto_v1_study_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +1980,7 @@ func (x *FinalRunSpec) String() string {
 func (*FinalRunSpec) ProtoMessage() {}
 
 func (x *FinalRunSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[15]
+	mi := &file_dpareto_v1_study_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +1993,7 @@ func (x *FinalRunSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinalRunSpec.ProtoReflect.Descriptor instead.
 func (*FinalRunSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FinalRunSpec) GetValues() map[string]*Value {
@@ -1963,7 +2033,7 @@ type Publication struct {
 
 func (x *Publication) Reset() {
 	*x = Publication{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[16]
+	mi := &file_dpareto_v1_study_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1975,7 +2045,7 @@ func (x *Publication) String() string {
 func (*Publication) ProtoMessage() {}
 
 func (x *Publication) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[16]
+	mi := &file_dpareto_v1_study_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1988,7 +2058,7 @@ func (x *Publication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Publication.ProtoReflect.Descriptor instead.
 func (*Publication) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{16}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Publication) GetTrain() *PrivacyGuarantee {
@@ -2045,24 +2115,29 @@ type PrivateModeOdometers struct {
 	// What the runs so far cost the training records, for the shard that has spent most.
 	Train *PrivacyGuarantee `protobuf:"bytes,4,opt,name=train,proto3" json:"train,omitempty"`
 	// The order α of TRAIN_FILTER_RENYI, chosen when the study was created; 0 with
-	// TRAIN_FILTER_GAUSSIAN.
+	// TRAIN_FILTER_GAUSSIAN and with slots.
 	Order float64 `protobuf:"fixed64,5,opt,name=order,proto3" json:"order,omitempty"`
-	// What each shard may spend: Rényi divergence of this order, or μ² of Gaussian differential
-	// privacy.
+	// What each shard may spend: Rényi divergence of this order, μ² of Gaussian differential
+	// privacy, or slots.
 	TrainBudget float64 `protobuf:"fixed64,6,opt,name=train_budget,json=trainBudget,proto3" json:"train_budget,omitempty"`
 	// What each shard has spent of it.
 	ShardCosts []float64 `protobuf:"fixed64,7,rep,packed,name=shard_costs,json=shardCosts,proto3" json:"shard_costs,omitempty"`
 	// What a run of a typical configuration costs: the median of draws from the design distributions.
 	// While the budget does not pay for one in each trial that is left, the engine prefers cheaper
-	// configurations.
-	TypicalCost   float64 `protobuf:"fixed64,8,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`
+	// configurations. 1 with slots.
+	TypicalCost float64 `protobuf:"fixed64,8,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`
+	// The slots, in the order of the spec.
+	Slots []*SlotUse `protobuf:"bytes,9,rep,name=slots,proto3" json:"slots,omitempty"`
+	// How many intermediate measurements each of the runs that are left may have, on average. 0 without a
+	// checkpoint parameter.
+	Checkpoints   float64 `protobuf:"fixed64,10,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PrivateModeOdometers) Reset() {
 	*x = PrivateModeOdometers{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[17]
+	mi := &file_dpareto_v1_study_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2074,7 +2149,7 @@ func (x *PrivateModeOdometers) String() string {
 func (*PrivateModeOdometers) ProtoMessage() {}
 
 func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[17]
+	mi := &file_dpareto_v1_study_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2087,7 +2162,7 @@ func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeOdometers.ProtoReflect.Descriptor instead.
 func (*PrivateModeOdometers) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{17}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PrivateModeOdometers) GetValues() int64 {
@@ -2144,6 +2219,75 @@ func (x *PrivateModeOdometers) GetTypicalCost() float64 {
 		return x.TypicalCost
 	}
 	return 0
+}
+
+func (x *PrivateModeOdometers) GetSlots() []*SlotUse {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
+func (x *PrivateModeOdometers) GetCheckpoints() float64 {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return 0
+}
+
+// Use of the slots of one kind.
+type SlotUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The slot as declared.
+	Slot *Slot `protobuf:"bytes,1,opt,name=slot,proto3" json:"slot,omitempty"`
+	// Number of used slots in each shard.
+	Used          []int64 `protobuf:"varint,2,rep,packed,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlotUse) Reset() {
+	*x = SlotUse{}
+	mi := &file_dpareto_v1_study_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlotUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlotUse) ProtoMessage() {}
+
+func (x *SlotUse) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_study_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlotUse.ProtoReflect.Descriptor instead.
+func (*SlotUse) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SlotUse) GetSlot() *Slot {
+	if x != nil {
+		return x.Slot
+	}
+	return nil
+}
+
+func (x *SlotUse) GetUsed() []int64 {
+	if x != nil {
+		return x.Used
+	}
+	return nil
 }
 
 var File_dpareto_v1_study_proto protoreflect.FileDescriptor
@@ -2256,7 +2400,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\bsettings\x18\x02 \x03(\v2%.dpareto.v1.TrainerSpec.SettingsEntryR\bsettings\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb5\x03\n" +
 	"\x0fPrivateModeSpec\x12\"\n" +
 	"\rtest_set_size\x18\x01 \x01(\x03R\vtestSetSize\x12!\n" +
 	"\ftest_epsilon\x18\x02 \x01(\x01R\vtestEpsilon\x12#\n" +
@@ -2267,7 +2411,17 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"max_values\x18\x06 \x01(\x03R\tmaxValues\x127\n" +
 	"\x18prior_studies_are_public\x18\a \x01(\bR\x15priorStudiesArePublic\x12;\n" +
 	"\x1aconstant_points_are_public\x18\b \x01(\bR\x17constantPointsArePublic\x12:\n" +
-	"\ftrain_filter\x18\t \x01(\x0e2\x17.dpareto.v1.TrainFilterR\vtrainFilter\"\xe9\x04\n" +
+	"\ftrain_filter\x18\t \x01(\x0e2\x17.dpareto.v1.TrainFilterR\vtrainFilter\x12&\n" +
+	"\x05slots\x18\n" +
+	" \x03(\v2\x10.dpareto.v1.SlotR\x05slots\"\xb0\x01\n" +
+	"\x04Slot\x12@\n" +
+	"\n" +
+	"parameters\x18\x01 \x03(\v2 .dpareto.v1.Slot.ParametersEntryR\n" +
+	"parameters\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\x1aP\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xe9\x04\n" +
 	"\x12RandomStoppingSpec\x12\x1f\n" +
 	"\vmean_trials\x18\x01 \x01(\x01R\n" +
 	"meanTrials\x12\x12\n" +
@@ -2302,7 +2456,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\vnot_covered\x18\x04 \x03(\tR\n" +
 	"notCovered\x128\n" +
 	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x126\n" +
-	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\xb0\x02\n" +
+	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\xfd\x02\n" +
 	"\x14PrivateModeOdometers\x12\x16\n" +
 	"\x06values\x18\x01 \x01(\x03R\x06values\x12\x1d\n" +
 	"\n" +
@@ -2313,7 +2467,13 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\ftrain_budget\x18\x06 \x01(\x01R\vtrainBudget\x12\x1f\n" +
 	"\vshard_costs\x18\a \x03(\x01R\n" +
 	"shardCosts\x12!\n" +
-	"\ftypical_cost\x18\b \x01(\x01R\vtypicalCost*\x8f\x01\n" +
+	"\ftypical_cost\x18\b \x01(\x01R\vtypicalCost\x12)\n" +
+	"\x05slots\x18\t \x03(\v2\x13.dpareto.v1.SlotUseR\x05slots\x12 \n" +
+	"\vcheckpoints\x18\n" +
+	" \x01(\x01R\vcheckpoints\"C\n" +
+	"\aSlotUse\x12$\n" +
+	"\x04slot\x18\x01 \x01(\v2\x10.dpareto.v1.SlotR\x04slot\x12\x12\n" +
+	"\x04used\x18\x02 \x03(\x03R\x04used*\x8f\x01\n" +
 	"\n" +
 	"StudyState\x12\x1b\n" +
 	"\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -2356,7 +2516,7 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
 	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
@@ -2376,73 +2536,81 @@ var file_dpareto_v1_study_proto_goTypes = []any{
 	(*CheckpointParameterCost)(nil), // 15: dpareto.v1.CheckpointParameterCost
 	(*TrainerSpec)(nil),             // 16: dpareto.v1.TrainerSpec
 	(*PrivateModeSpec)(nil),         // 17: dpareto.v1.PrivateModeSpec
-	(*RandomStoppingSpec)(nil),      // 18: dpareto.v1.RandomStoppingSpec
-	(*FinalRunSpec)(nil),            // 19: dpareto.v1.FinalRunSpec
-	(*Publication)(nil),             // 20: dpareto.v1.Publication
-	(*PrivateModeOdometers)(nil),    // 21: dpareto.v1.PrivateModeOdometers
-	nil,                             // 22: dpareto.v1.Study.LabelsEntry
-	nil,                             // 23: dpareto.v1.StudySpec.PriorValuesEntry
-	nil,                             // 24: dpareto.v1.ConstantPoint.ValuesEntry
-	nil,                             // 25: dpareto.v1.TrainerSpec.SettingsEntry
-	nil,                             // 26: dpareto.v1.FinalRunSpec.ValuesEntry
-	(*timestamppb.Timestamp)(nil),   // 27: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 28: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 29: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 30: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 31: google.protobuf.Duration
-	(*PoissonDistribution)(nil),     // 32: dpareto.v1.PoissonDistribution
-	(*FixedNumber)(nil),             // 33: dpareto.v1.FixedNumber
-	(*PrivacyGuarantee)(nil),        // 34: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                   // 35: dpareto.v1.Value
+	(*Slot)(nil),                    // 18: dpareto.v1.Slot
+	(*RandomStoppingSpec)(nil),      // 19: dpareto.v1.RandomStoppingSpec
+	(*FinalRunSpec)(nil),            // 20: dpareto.v1.FinalRunSpec
+	(*Publication)(nil),             // 21: dpareto.v1.Publication
+	(*PrivateModeOdometers)(nil),    // 22: dpareto.v1.PrivateModeOdometers
+	(*SlotUse)(nil),                 // 23: dpareto.v1.SlotUse
+	nil,                             // 24: dpareto.v1.Study.LabelsEntry
+	nil,                             // 25: dpareto.v1.StudySpec.PriorValuesEntry
+	nil,                             // 26: dpareto.v1.ConstantPoint.ValuesEntry
+	nil,                             // 27: dpareto.v1.TrainerSpec.SettingsEntry
+	nil,                             // 28: dpareto.v1.Slot.ParametersEntry
+	nil,                             // 29: dpareto.v1.FinalRunSpec.ValuesEntry
+	(*timestamppb.Timestamp)(nil),   // 30: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 31: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 32: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 33: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 34: google.protobuf.Duration
+	(*PoissonDistribution)(nil),     // 35: dpareto.v1.PoissonDistribution
+	(*FixedNumber)(nil),             // 36: dpareto.v1.FixedNumber
+	(*PrivacyGuarantee)(nil),        // 37: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                   // 38: dpareto.v1.Value
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
-	22, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
+	24, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
 	8,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
 	7,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	27, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	27, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	28, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
-	20, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
+	30, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	30, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	31, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	21, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
 	6,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
 	5,  // 9: dpareto.v1.Study.preparation:type_name -> dpareto.v1.Preparation
-	27, // 10: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
-	29, // 11: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	30, // 12: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	30, // 10: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
+	32, // 11: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	33, // 12: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
 	10, // 13: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
 	11, // 14: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
 	12, // 15: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
 	13, // 16: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
 	16, // 17: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
 	17, // 18: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
-	18, // 19: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	23, // 20: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
+	19, // 19: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
+	25, // 20: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
 	9,  // 21: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
-	24, // 22: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
+	26, // 22: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
 	1,  // 23: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	31, // 24: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	31, // 25: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	34, // 24: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	34, // 25: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
 	14, // 26: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
 	15, // 27: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	25, // 28: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	27, // 28: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
 	2,  // 29: dpareto.v1.PrivateModeSpec.train_filter:type_name -> dpareto.v1.TrainFilter
-	32, // 30: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
-	33, // 31: dpareto.v1.RandomStoppingSpec.fixed:type_name -> dpareto.v1.FixedNumber
-	3,  // 32: dpareto.v1.RandomStoppingSpec.release:type_name -> dpareto.v1.RandomStoppingRelease
-	19, // 33: dpareto.v1.RandomStoppingSpec.final_run:type_name -> dpareto.v1.FinalRunSpec
-	26, // 34: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
-	34, // 35: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
-	34, // 36: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	21, // 37: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	34, // 38: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	34, // 39: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	35, // 40: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
-	35, // 41: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	18, // 30: dpareto.v1.PrivateModeSpec.slots:type_name -> dpareto.v1.Slot
+	28, // 31: dpareto.v1.Slot.parameters:type_name -> dpareto.v1.Slot.ParametersEntry
+	35, // 32: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
+	36, // 33: dpareto.v1.RandomStoppingSpec.fixed:type_name -> dpareto.v1.FixedNumber
+	3,  // 34: dpareto.v1.RandomStoppingSpec.release:type_name -> dpareto.v1.RandomStoppingRelease
+	20, // 35: dpareto.v1.RandomStoppingSpec.final_run:type_name -> dpareto.v1.FinalRunSpec
+	29, // 36: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
+	37, // 37: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
+	37, // 38: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
+	22, // 39: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	37, // 40: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	37, // 41: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	23, // 42: dpareto.v1.PrivateModeOdometers.slots:type_name -> dpareto.v1.SlotUse
+	18, // 43: dpareto.v1.SlotUse.slot:type_name -> dpareto.v1.Slot
+	38, // 44: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
+	38, // 45: dpareto.v1.Slot.ParametersEntry.value:type_name -> dpareto.v1.Value
+	38, // 46: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }
@@ -2459,7 +2627,7 @@ func file_dpareto_v1_study_proto_init() {
 		(*CostSpec_CheckpointParameter)(nil),
 		(*CostSpec_Metric)(nil),
 	}
-	file_dpareto_v1_study_proto_msgTypes[14].OneofWrappers = []any{
+	file_dpareto_v1_study_proto_msgTypes[15].OneofWrappers = []any{
 		(*RandomStoppingSpec_Eta)(nil),
 		(*RandomStoppingSpec_Poisson)(nil),
 		(*RandomStoppingSpec_Binomial)(nil),
@@ -2471,7 +2639,7 @@ func file_dpareto_v1_study_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   23,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

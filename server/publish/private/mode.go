@@ -84,8 +84,7 @@ func reportedMetrics(s *dparetov1.StudySpec) int64 {
 // Afford implements study.Policy.
 func (privateMode) Afford(c *study.Change, record *storev1.TrialRecord) study.Affordability {
 	terms := c.Study.GetPrivateMode()
-	point, err := study.PointOf(c.Compiled, record.GetTrial())
-	if err != nil || !(handOutCost(c, point, record.GetTrial()) <= leftFor(terms)) {
+	if _, ok := handOut(c, record.GetTrial()); !ok {
 		return study.Unaffordable
 	}
 	if record.GetPrivateMode().GetReservedValues() > 0 {
@@ -102,9 +101,14 @@ func (privateMode) Afford(c *study.Change, record *storev1.TrialRecord) study.Af
 	}
 }
 
-// handOutCost returns what one hand-out of a trial costs the training records.
-func handOutCost(c *study.Change, point space.Point, trial *dparetov1.Trial) float64 {
-	return TrainingCost(c.Compiled, c.Study.GetPrivateMode(), point, trial.GetReplicates())
+// handOut returns what the next hand-out of a trial takes of the training budget, or false if it does
+// not fit.
+func handOut(c *study.Change, trial *dparetov1.Trial) (charge, bool) {
+	point, err := study.PointOf(c.Compiled, trial)
+	if err != nil {
+		return charge{}, false
+	}
+	return nextCharge(c.Compiled, c.Study.GetPrivateMode(), point, trial.GetReplicates(), trial.GetNumber())
 }
 
 // errUnaffordable says that the budget does not cover handing out a trial.
@@ -116,24 +120,20 @@ func (p privateMode) Charge(c *study.Change, record *storev1.TrialRecord) error 
 		return errUnaffordable
 	}
 	terms, trial := c.Study.GetPrivateMode(), record.GetTrial()
-	point, err := study.PointOf(c.Compiled, trial)
-	if err != nil {
-		return err
-	}
-	cost := handOutCost(c, point, trial)
-	shard := nextShard(terms, trial.GetNumber())
-	terms.ShardCosts[shard] += cost
+	taken, _ := handOut(c, trial)
+	taken.take(terms)
 	if record.GetPrivateMode() == nil {
 		record.PrivateMode = new(storev1.PrivateTrialRecord)
 		terms.StartedTrials++
 	}
 	paid := record.GetPrivateMode()
-	paid.Charges = append(paid.GetCharges(), &storev1.TrainingCharge{Shard: int32(shard), Cost: cost})
-	trial.TrainingShard = int32(shard)
+	paid.Charges = append(paid.GetCharges(), &storev1.TrainingCharge{Shard: int32(taken.shard), Cost: taken.cost, Slot: int32(taken.slot)})
+	trial.TrainingShard = int32(taken.shard)
 	if paid.GetReservedValues() == 0 {
 		paid.ReservedValues = c.Compiled.ReportedMetrics()
 		terms.ReservedValues += paid.GetReservedValues()
 	}
+	paid.Checkpoints, paid.LastCheckpoint = int64(math.Ceil(checkpoints(c.Study, c.Compiled))), 0
 	return nil
 }
 
@@ -171,6 +171,13 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 	if known, err := c.MeasurementAt(record, kept.GetStep()); err != nil || known != nil {
 		return study.Kept{Measurement: known}, err
 	}
+	if paid := record.GetPrivateMode(); !r.Final {
+		if !isPlanned(kept.GetStep(), c.Compiled.LastStep(point), paid) {
+			return study.Kept{}, status.Errorf(codes.ResourceExhausted, "%s plans %d intermediate measurements of %s, none of them at step %d: the rest of its %d values is for other trials",
+				resource.StudyName(c.ID), paid.GetCheckpoints(), trial.GetName(), kept.GetStep(), terms.GetMaxValues())
+		}
+		paid.LastCheckpoint = kept.GetStep()
+	}
 	values := c.Compiled.AddNoise(kept, terms.GetNoiseStandardDeviation(), func(value float64) float64 {
 		return p.entropy.Gaussian(value, terms.GetNoiseStandardDeviation())
 	})
@@ -190,8 +197,7 @@ func countValues(c *study.Change, record *storev1.TrialRecord, values int64, fin
 		terms.ReservedValues -= values
 	} else {
 		metrics := c.Compiled.ReportedMetrics()
-		waiting := max(0, c.Study.GetStudy().GetSpec().GetBudget().GetMaxTrials()-terms.GetStartedTrials())
-		if terms.GetValues()+values+terms.GetReservedValues()+waiting*metrics > terms.GetMaxValues() {
+		if terms.GetValues()+values+terms.GetReservedValues()+waitingTrials(c.Study)*metrics > terms.GetMaxValues() {
 			return status.Errorf(codes.ResourceExhausted, "%s takes %d values; the rest is reserved for the final values of its trials",
 				resource.StudyName(c.ID), terms.GetMaxValues())
 		}
@@ -205,12 +211,12 @@ func countValues(c *study.Change, record *storev1.TrialRecord, values int64, fin
 func (privateMode) Affords(record *storev1.StudyRecord, compiled *spec.Study, suggestions []suggest.Suggestion) int {
 	terms := proto.CloneOf(record.GetPrivateMode())
 	for i, s := range suggestions {
-		cost := TrainingCost(compiled, terms, s.Point, compiled.Replicates())
+		taken, ok := nextCharge(compiled, terms, s.Point, compiled.Replicates(), record.GetNextTrialNumber()+int64(i))
 		terms.ReservedValues += compiled.ReportedMetrics()
-		if !(cost <= leftFor(terms)) || terms.GetValues()+terms.GetReservedValues() > terms.GetMaxValues() {
+		if !ok || terms.GetValues()+terms.GetReservedValues() > terms.GetMaxValues() {
 			return i
 		}
-		terms.ShardCosts[nextShard(terms, record.GetNextTrialNumber()+int64(i))] += cost
+		taken.take(terms)
 	}
 	return len(suggestions)
 }
@@ -229,10 +235,14 @@ func (privateMode) Exhausts(c *study.Change) bool {
 }
 
 // Designer implements engine.Chooser: it restricts d to configurations that the training budget can
-// afford. The scarcer the budget is, the more does a configuration's value count in proportion to its
+// afford, or that an unused slot dominates. The scarcer the budget is, the more does a configuration's value count in proportion to its
 // cost (as in the cost cooling of Lee et al., "Cost-aware Bayesian optimization", 2020).
 func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition restrict.Condition) suggest.Designer {
 	terms := record.GetPrivateMode()
+	if compiled.Slots() != nil {
+		condition.AtMost = append(slices.Clone(condition.AtMost), slotLimit(compiled, terms))
+		return restrict.Within(d, condition)
+	}
 	condition.AtMost = append(slices.Clone(condition.AtMost), restrict.Limit{
 		Objective: -1,
 		Known: func(point space.Point) float64 {
@@ -264,8 +274,13 @@ func (privateMode) CheckReaccounting(record *storev1.StudyRecord) error {
 
 // Begin implements study.Policy.
 func (privateMode) Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) (err error) {
-	record.PrivateMode, err = privateTerms(ctx, "study.spec", compiled)
-	return err
+	if record.PrivateMode, err = privateTerms(ctx, "study.spec", compiled); err != nil {
+		return err
+	}
+	if w := costlyFilter(compiled, record.GetPrivateMode()); w != nil {
+		record.Study.Warnings = append(slices.Clone(record.GetStudy().GetWarnings()), w)
+	}
+	return nil
 }
 
 // Pay implements study.Policy.

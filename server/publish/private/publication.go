@@ -23,23 +23,34 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 	}
 	train := func(epsilon float64) *dparetov1.PrivacyGuarantee {
 		g := &dparetov1.PrivacyGuarantee{Epsilon: epsilon, Delta: mode.GetDelta(), Adjacency: function.Adjacency()}
-		if terms.GetMaxHandOuts() > 0 {
+		switch {
+		case compiled.Slots() != nil:
+			g.Accountant = dparetov1.Accountant_ACCOUNTANT_EXACT
+		case terms.GetMaxHandOuts() > 0:
 			g.Accountant = dparetov1.Accountant_ACCOUNTANT_GDP
-		} else {
+		default:
 			g.Accountant, g.Conversion, g.Order = dparetov1.Accountant_ACCOUNTANT_RDP, dparetov1.Conversion_CONVERSION_IMPROVED, terms.GetOrder()
 		}
 		return g
+	}
+	declared := mode.GetTrainEpsilon()
+	if slots := compiled.Slots(); slots != nil {
+		declared = slots.Price().Epsilon
 	}
 	spentTest, err := transcript.TestEpsilon(mode.GetTestSetSize(), terms.GetValues(), terms.GetNoiseStandardDeviation(), mode.GetDelta())
 	if err != nil {
 		return nil, err
 	}
-	spentTrain, order, err := trainSpent(compiled, terms)
+	spentTrain, err := trainSpent(compiled, terms)
 	if err != nil {
 		return nil, err
 	}
+	order := terms.GetOrder()
+	if terms.GetMaxHandOuts() > 0 {
+		order = 0 // only the search uses it
+	}
 	p := &dparetov1.Publication{
-		Train:                  train(mode.GetTrainEpsilon()),
+		Train:                  train(declared),
 		Test:                   test(mode.GetTestEpsilon()),
 		NoiseStandardDeviation: terms.GetNoiseStandardDeviation(),
 		Spent: &dparetov1.PrivateModeOdometers{
@@ -47,6 +58,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 			Test:  test(spentTest),
 			Train: train(spentTrain),
 			Order: order, TrainBudget: terms.GetTrainBudget(), ShardCosts: terms.GetShardCosts(), TypicalCost: terms.GetTypicalCost(),
+			Slots: slotUse(compiled, terms), Checkpoints: checkpoints(record, compiled),
 		},
 		Assumptions: []string{
 			fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
@@ -82,18 +94,34 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 	return p, nil
 }
 
-// trainSpent returns ε of the shard that has spent most, and the order of a Rényi filter, 0 for a
-// Gaussian one.
-func trainSpent(compiled *spec.Study, terms *storev1.PrivateModeRecord) (epsilon, order float64, err error) {
-	most, delta := slices.Max(terms.GetShardCosts()), compiled.Spec.GetPrivateMode().GetDelta()
-	if terms.GetMaxHandOuts() == 0 {
-		return transcript.TrainEpsilon(terms.GetOrder(), most, delta), terms.GetOrder(), nil
+// trainSpent returns ε of the shard that has spent most: of several with slots, the largest.
+func trainSpent(compiled *spec.Study, terms *storev1.PrivateModeRecord) (float64, error) {
+	slots := compiled.Slots()
+	if slots == nil {
+		return filterEpsilon(compiled, terms, slices.Max(terms.GetShardCosts()))
 	}
-	budget, err := gaussianBudget(compiled, terms)
-	if err != nil {
-		return 0, 0, err
+	most := 0.0
+	for shard := range terms.GetShardCosts() {
+		g, err := slots.Spent(usedOf(terms, shard))
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, g.Epsilon)
 	}
-	return budget.Epsilon(most, delta), 0, nil
+	return most, nil
+}
+
+// slotUse returns the use of each kind of slot.
+func slotUse(compiled *spec.Study, terms *storev1.PrivateModeRecord) []*dparetov1.SlotUse {
+	var all []*dparetov1.SlotUse
+	for k, slot := range compiled.Spec.GetPrivateMode().GetSlots() {
+		use := &dparetov1.SlotUse{Slot: slot}
+		for shard := range terms.GetShardCosts() {
+			use.Used = append(use.Used, usedOf(terms, shard)[k])
+		}
+		all = append(all, use)
+	}
+	return all
 }
 
 // statePublicSize adds to a publication, and to the guarantee that is charged to ledgers, that the

@@ -42,6 +42,10 @@ func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*stor
 	if err != nil {
 		return nil, invalid.Field(at("test_epsilon"), "gives no noise for %d values over %d test records: %v", terms.GetMaxValues(), mode.GetTestSetSize(), err)
 	}
+	if slots := compiled.Slots(); slots != nil {
+		declareSlots(terms, slots, compiled.Shards())
+		return terms, nil
+	}
 	draws := typicalConfigurations(compiled)
 	if err := chooseFilter(ctx, at, compiled, terms, draws); err != nil {
 		return nil, err
@@ -67,13 +71,11 @@ func costUnit(terms *storev1.PrivateModeRecord) string {
 func chooseFilter(ctx context.Context, at func(field string) string, compiled *spec.Study, terms *storev1.PrivateModeRecord, draws []space.Point) error {
 	mode := compiled.Spec.GetPrivateMode()
 	median := func(order float64) (space.Point, float64) {
-		costs := make(map[string]float64, len(draws))
-		for _, point := range draws {
-			costs[point.Key()] = renyiCost(compiled, terms, order, point, compiled.Replicates())
+		cost := func(point space.Point) float64 {
+			return renyiCost(compiled, terms, order, point, compiled.Replicates())
 		}
-		sorted := slices.SortedFunc(slices.Values(draws), func(a, b space.Point) int { return cmp.Compare(costs[a.Key()], costs[b.Key()]) })
-		typical := sorted[len(sorted)/2]
-		return typical, costs[typical.Key()]
+		typical := medianOf(draws, cost)
+		return typical, cost(typical)
 	}
 	var err error
 	terms.Order, terms.TrainBudget, err = transcript.Order(mode.GetTrainEpsilon(), mode.GetDelta(), func(order float64) (float64, error) {
@@ -112,6 +114,16 @@ func chooseFilter(ctx context.Context, at func(field string) string, compiled *s
 		terms.TrainBudget, terms.MaxHandOuts, terms.TypicalCost = gaussian.GetTrainBudget(), gaussian.GetMaxHandOuts(), inGaussian
 	}
 	return nil
+}
+
+// medianOf returns the point of median cost.
+func medianOf(points []space.Point, cost func(space.Point) float64) space.Point {
+	costs := make(map[string]float64, len(points))
+	for _, point := range points {
+		costs[point.Key()] = cost(point)
+	}
+	sorted := slices.SortedFunc(slices.Values(points), func(a, b space.Point) int { return cmp.Compare(costs[a.Key()], costs[b.Key()]) })
+	return sorted[len(sorted)/2]
 }
 
 // noBound returns err, or an error that there is no finite bound.
@@ -221,18 +233,21 @@ func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []sp
 	return TrainingCost(compiled, terms, best, compiled.Replicates())
 }
 
-// nextShard returns the shard for the next hand-out of a trial: the one that has spent least. Ties
-// go to the first in turn from the trial's number.
+// nextShard returns the shard for the next hand-out of a trial.
 func nextShard(terms *storev1.PrivateModeRecord, number int64) int {
+	return shardsInTurn(terms, number)[0]
+}
+
+// shardsInTurn returns the shards, from the one that has spent least on. Ties go to the first in turn
+// from a trial's number.
+func shardsInTurn(terms *storev1.PrivateModeRecord, number int64) []int {
 	spent := terms.GetShardCosts()
-	first := int(number % int64(len(spent)))
-	best := first
-	for i := range spent {
-		if k := (first + i) % len(spent); spent[k] < spent[best] {
-			best = k
-		}
+	shards := make([]int, len(spent))
+	for i := range shards {
+		shards[i] = int((number + int64(i)) % int64(len(spent)))
 	}
-	return best
+	slices.SortStableFunc(shards, func(a, b int) int { return cmp.Compare(spent[a], spent[b]) })
+	return shards
 }
 
 // scarcity returns how scarce the training budget is, in [0, 1): 0 if it pays for a run of a typical
@@ -245,6 +260,31 @@ func scarcity(record *storev1.StudyRecord) float64 {
 		left += terms.GetTrainBudget() - spent
 	}
 	return 1 - math.Min(1, left/(float64(max(1, trials))*terms.GetTypicalCost()))
+}
+
+// charge is what a hand-out takes of the training budget.
+type charge struct {
+	shard int
+	cost  float64
+	slot  int // its kind, 0 with a filter
+}
+
+// take takes it.
+func (c charge) take(terms *storev1.PrivateModeRecord) {
+	terms.ShardCosts[c.shard] += c.cost
+	if kinds := len(terms.GetSlotsUsed()) / len(terms.GetShardCosts()); kinds > 0 {
+		terms.SlotsUsed[c.shard*kinds+c.slot]++
+	}
+}
+
+// nextCharge returns what a hand-out of a configuration takes, for the trial with a number, or false if
+// it does not fit.
+func nextCharge(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point, replicates int32, number int64) (charge, bool) {
+	if compiled.Slots() != nil {
+		return nextSlot(compiled, terms, point, replicates, number)
+	}
+	c := charge{shard: nextShard(terms, number), cost: TrainingCost(compiled, terms, point, replicates)}
+	return c, c.cost <= leftFor(terms)
 }
 
 // leftFor returns what is left for the next hand-out.

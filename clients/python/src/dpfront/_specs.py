@@ -64,7 +64,14 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     if spec.private_mode is not None:
         fields = _shallow(spec.private_mode)
         train_filter = fields.pop("train_filter")
+        slots = fields.pop("slots")
         out.private_mode.CopyFrom(study_pb2.PrivateModeSpec(**fields))
+        kinds = convert.kinds(study_pb2.Study(spec=out))
+        for slot in slots:
+            out.private_mode.slots.add(
+                parameters=convert.to_values(slot.parameters, kinds),
+                count=convert.integer("count", slot.count),
+            )
         if train_filter is not None:
             out.private_mode.train_filter = convert.enum_value(
                 study_pb2.TrainFilter, train_filter, "train_filter"

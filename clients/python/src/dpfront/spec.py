@@ -30,6 +30,7 @@ __all__ = [
     "RandomStopping",
     "RandomStoppingRelease",
     "ShiftedExponential",
+    "Slot",
     "StudySpec",
     "Tracked",
     "TrainFilter",
@@ -219,6 +220,18 @@ class Trainer:
 
 
 @dataclass(frozen=True)
+class Slot:
+    """A number of runs that are declared beforehand (see `PrivateMode`).
+
+    A trial takes an unused slot that dominates it. All slots cost their exact composition.
+    """
+
+    parameters: Mapping[str, Scalar]
+    """Values of the parameters that the privacy metric depends on."""
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class PrivateMode:
     """Keeps noisy values only and enforces declared privacy budgets."""
 
@@ -232,6 +245,8 @@ class PrivateMode:
     constant_points_are_public: bool = False
     train_filter: TrainFilter | None = None
     """How the cost of runs adds up; the default is the filter that admits more of them."""
+    slots: Sequence[Slot] = ()
+    """Runs that are declared beforehand, in place of a filter."""
 
 
 @dataclass(frozen=True)

@@ -3,5 +3,8 @@
 // training, and measures the fronts that they find and the processor time that they take.
 //
 // Problems are the test problems of suggest/problems, studies with a trainer, and the
-// replay of recorded trials.
+// replay of recorded trials: [Run] runs designers on them.
+//
+// A [Surface] is tabulated DP training (package surface). [Compare] runs designers on it and
+// [Surface.Serve] other tools, both with a [Record] for each study, which [Report] makes a table of.
 package bench

@@ -21,7 +21,7 @@ with an RBF kernel at the points of a Sobol sequence. The paper trains on 36,603
 Forest; the default is 2,000 of Adult, since memory and time grow with the square.
 Beside it stands what the noise of the paper's algorithms does on one validation set, what
 permute-and-flip among the same candidates does, which were fixed beforehand, and Algorithm 1
-run as a whole. --linear has a grid of linear machines, for which Algorithm 3 is shown.`,
+run as a whole. Without data the noise of the releases is shown alone. --linear has a grid of linear machines, for which Algorithm 3 is shown.`,
 		Example: `  dpareto-lab reproduce dp-bayesian-optimization --plot figure.svg
   dpareto-lab reproduce dp-bayesian-optimization --linear --train-rows 10000
   dpareto-lab reproduce dp-bayesian-optimization --generated --machines 16 --train-rows 500 --sizes 1000 --pairs 20`,

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,8 +18,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // invoke runs the program in this process.
 func invoke(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return invokeWith(t, strings.NewReader(""), args...)
+}
+
+func invokeWith(t *testing.T, stdin io.Reader, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	var out, log bytes.Buffer
-	code = command.Main(t.Context(), args, strings.NewReader(""), &out, &log, New)
+	code = command.Main(t.Context(), args, stdin, &out, &log, New)
 	return out.String(), log.String(), code
 }
 

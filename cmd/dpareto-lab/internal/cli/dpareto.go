@@ -17,6 +17,9 @@ import (
 // exampleParts are the figures of the paper's two examples, in order.
 var exampleParts = []string{"fig1", "fig2", "fig3", "fig4"}
 
+// The default numbers of studies of each method with a model. Three with --quick fit ten minutes on two processors.
+const usualSeeds, quickSeeds = 5, 3
+
 func dparetoCommand(env *command.Env) *cobra.Command {
 	illustrated := examples.Experiment{Runs: examples.DefaultRuns, Side: examples.DefaultSide}
 	var e fronts.Experiment
@@ -56,29 +59,36 @@ command goes on where it was stopped, and "dpareto serve --store FILE" shows the
 				}
 			}
 			illustrated.DataDir, illustrated.Quick = e.DataDir, e.Quick
+			if e.Quick && !cmd.Flags().Changed("seeds") {
+				e.Seeds = quickSeeds
+			}
 			if len(illustrated.Figures) > 0 {
 				all = append(all, &illustrated)
 			}
 			if len(e.Parts) > 0 {
 				all = append(all, &e)
 			}
+			whole := reproduce.Join("dpareto", "Automatic Discovery of Privacy-Utility Pareto Fronts (Avent et al. 2020)", all...)
 			if e.WholeMNIST {
+				if err := whole.Validate(); err != nil {
+					return command.Usage(err)
+				}
 				took, err := e.EstimateMNIST(cmd.Context())
 				if err != nil {
 					return err
 				}
 				env.Logger.Warn("all of the protocol on MNIST is run", "processor_hours", fmt.Sprintf("%.0f", took.Round(time.Hour).Hours()))
 			}
-			return f.run(cmd.Context(), env, reproduce.Join("dpareto", "Automatic Discovery of Privacy-Utility Pareto Fronts (Avent et al. 2020)", all...), e.DataDir)
+			return f.run(cmd.Context(), env, whole, e.DataDir)
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&e.Store, "store", "", "file that keeps what was run, made if it does not exist; default: nothing is kept")
 	flags.BoolVar(&e.Quick, "quick", false, "do a small part of everything")
-	flags.IntVar(&e.Seeds, "seeds", 5, "number of studies of each method with a model: seeds 1, 2, and so on")
+	flags.IntVar(&e.Seeds, "seeds", usualSeeds, fmt.Sprintf("number of studies of each method with a model: seeds 1, 2, and so on; %d by default with --quick", quickSeeds))
 	flags.Uint64Var(&illustrated.Seed, "seed", 1, "seed of Figures 1 to 4")
-	flags.BoolVar(&e.WholeMNIST, "whole-mnist", false, "run the whole protocol on MNIST; prints how long it takes")
+	flags.BoolVar(&e.WholeMNIST, "whole-mnist", false, "run the whole protocol on MNIST, with --store; prints how long it takes")
 	flags.IntVar(&e.Workers, "workers", 0, "number of studies that run at the same time; default: number of processors")
 	command.DataDirFlag(cmd, &e.DataDir)
 	f.add(cmd)

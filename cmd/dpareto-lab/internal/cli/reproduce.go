@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,7 @@ func (f *reproduceFlags) add(cmd *cobra.Command) {
 }
 
 // run runs an experiment, draws its figures if there is a path for them, and prints its
-// tables. What could not be run without data is named, and no error.
+// tables and how long it took. What could not be run without data is named, and no error.
 func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.Experiment, dataDir string) error {
 	if err := command.CheckDataDir(dataDir); err != nil {
 		return err
@@ -38,6 +39,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.
 			return command.Usage(err)
 		}
 	}
+	start := time.Now()
 	var bar *console.Progress
 	before := 0
 	result, err := e.Run(ctx, func(done, total int) {
@@ -74,5 +76,9 @@ func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.
 			env.Logger.Info("drew a figure", "file", file)
 		}
 	}
-	return result.Report.Write(env.Stdout, f.format)
+	if err := result.Report.Write(env.Stdout, f.format); err != nil {
+		return err
+	}
+	env.Logger.Info("finished "+e.Name(), "took", time.Since(start).Round(time.Millisecond))
+	return nil
 }

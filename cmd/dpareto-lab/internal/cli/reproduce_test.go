@@ -44,7 +44,7 @@ func TestReproduceFastEstimation(t *testing.T) {
 		"reproduce", "fast-estimation", "--dataset", "adult", "--loss", "lr", "--rows", "100", "--draws", "1", "--data-dir", data,
 	}
 	stdout, stderr, code := invoke(t, append(run, "--plot", folder)...)
-	if code != command.ExitOK || !strings.Contains(stderr, "figure1-gamma.svg") {
+	if code != command.ExitOK || !strings.Contains(stderr, "figure1-gamma.svg") || !strings.Contains(stderr, "took=") {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	for _, want := range []string{"Table 1", "0.008230", "hermite_3", "Figure 2", "n=200", "2.371", "may be released"} {
@@ -74,6 +74,7 @@ func TestReproduceUsage(t *testing.T) {
 		"fast-estimation --plot figures.pdf": ".svg, .png",
 		"fast-estimation --output markdown":  "must be one of table, json, csv",
 		"fast-estimation adult":              "unknown command",
+		"dpareto --whole-mnist":              "--store must name a file",
 	} {
 		_, stderr, code := invoke(t, append([]string{"reproduce"}, strings.Fields(args)...)...)
 		if code != command.ExitUsage || !strings.Contains(stderr, want) {
@@ -82,6 +83,10 @@ func TestReproduceUsage(t *testing.T) {
 	}
 	if _, stderr, code := invoke(t, "reproduce", "fast-estimation", "--data-dir", "/missing"); code != command.ExitFailure || !strings.Contains(stderr, "--data-dir") {
 		t.Errorf("a missing folder: exit code %d, %q", code, stderr)
+	}
+	store := filepath.Join(t.TempDir(), "missing", "store.db")
+	if _, stderr, code := invoke(t, "reproduce", "dpareto", "table1", "--store", store); code != command.ExitFailure || !strings.Contains(stderr, store) {
+		t.Errorf("a store in no folder: exit code %d, %q", code, stderr)
 	}
 }
 
@@ -114,11 +119,11 @@ func TestReproduceWithoutData(t *testing.T) {
 		t.Setenv(variable, "") // no folder for downloads: they fail
 	}
 	for line, sections := range map[string]int{
-		"fast-estimation --draws 1":                      0,
+		"fast-estimation --draws 1":                      3,
 		"propose-test --adult --runs 2":                  4,
-		"dp-bayesian-optimization":                       0,
+		"dp-bayesian-optimization":                       2,
 		"private-front --trials 1 --output json":         0,
-		"fast-estimation --dataset adult --plot figures": 0,
+		"fast-estimation --dataset adult --plot figures": 3,
 	} {
 		t.Chdir(t.TempDir())
 		r := report(t, line)

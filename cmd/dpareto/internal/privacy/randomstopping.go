@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/accounting"
 )
 
@@ -83,5 +84,13 @@ func randomStopping(ctx context.Context, out *command.Printer, r *mechanism.Repe
 		*part.to = response.GetGuarantees()[0]
 	}
 	plan.Distribution = r.Distribution
+	part, err := accounting.Part(r.Total.Spec)
+	if err != nil {
+		return flagError(err)
+	}
+	// Mechanisms that Location cannot account have no known attack.
+	if attack, err := (privacy.Location{}).Attack(part.Mechanism, plan.Total.GetDelta()); err == nil {
+		plan.Attack = attack
+	}
 	return plan.Report().Write(out, out.Format)
 }

@@ -14,6 +14,9 @@ type RandomStopping struct {
 	Base string
 	// One and Total are the guarantees of one run and of the search.
 	One, Total *dparetov1.PrivacyGuarantee
+	// Attack is an ε that the search has if candidates are as easy to tell apart as their
+	// profile allows and the score is the worst one; 0 where no attack is known.
+	Attack float64
 	// Distribution is the distribution of the number of runs.
 	Distribution stopping.Distribution
 	// Shares are shares of the candidates that count as best, each in [0, 1].
@@ -55,12 +58,26 @@ func (s RandomStopping) Report() *output.Report {
 	add(deltaColumn, output.Bound(s.Total.GetDelta()))
 	add("epsilon_of_one_run", output.Bound(s.One.GetEpsilon()))
 	add(epsilonColumn, output.Bound(s.Total.GetEpsilon()))
+	if lower := s.Total.GetEpsilonLower(); lower > 0 {
+		add("epsilon_lower", output.LowerBound(lower))
+	}
+	if s.Attack > 0 {
+		add("epsilon_attack", output.LowerBound(s.Attack))
+	}
 	add(adjacencyColumn, enum.Underscored(s.Total.GetAdjacency()))
 	if one := s.One.GetEpsilon(); one > 0 {
 		add("ratio", s.Total.GetEpsilon()/one)
 	}
 	add("accountant", show.AccountantText(s.Total))
-	r.Sections = []output.Section{{Name: "plan", Title: "The search", Table: plan}}
+	search := output.Section{Name: "plan", Title: "The search", Table: plan}
+	if s.Total.GetEpsilonLower() > 0 {
+		search.Notes = append(search.Notes, "epsilon_lower is attained by some data sets and the worst score.")
+	}
+	if s.Attack > 0 {
+		search.Notes = append(search.Notes, "epsilon_attack is attained by the worst score if a run has all of its profile δ(ε): "+
+			"no accountant that knows only that profile can prove less.")
+	}
+	r.Sections = []output.Section{search}
 
 	top := &output.Table{Columns: []string{"best_share", "probability"}}
 	for _, q := range s.Shares {

@@ -265,6 +265,11 @@ func TestRandomStopping(t *testing.T) {
 		if test.total > 0 && math.Abs(total-test.total) > 5e-4*test.total || !(total < test.renyi) {
 			t.Errorf("%+v: ε = %.6f", test, total)
 		}
+		attack := r.value(t, "plan", "field", "epsilon_attack", "value").(float64)
+		lower := r.value(t, "plan", "field", "epsilon_lower", "value").(float64)
+		if attack > total || attack < total/1.02 || lower != attack { // a Gaussian run has all of its profile
+			t.Errorf("%+v: ε = %.6f, attacks show %.6f and %.6f", test, total, attack, lower)
+		}
 		for i, want := range []float64{test.p5, test.p1} {
 			if p := r.rows(t, "top")[i]["probability"].(float64); math.Abs(p-want) > 0.51e-4 {
 				t.Errorf("%+v: probability %g, want %g", test, p, want)

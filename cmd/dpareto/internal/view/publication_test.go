@@ -22,6 +22,7 @@ func TestPublicationLines(t *testing.T) {
 		Test: guarantee(1), Train: guarantee(4), NoiseStandardDeviation: 0.00428,
 		Spent: &dparetov1.PrivateModeOdometers{
 			Values: 12, MaxValues: 64, Test: guarantee(0.40001), Train: guarantee(2.5), Order: 9, TrainBudget: 3, ShardCosts: []float64{0.5, 0.75}, TypicalCost: 0.1,
+			Checkpoints: 2.25,
 		},
 		Assumptions: []string{"a holds"}, NotCovered: []string{"times"},
 	})
@@ -30,6 +31,7 @@ func TestPublicationLines(t *testing.T) {
 		{"publishing", "all results together: ε at most 4.000, δ = 1e-5, replace-one adjacency, for the training records"},
 		{"noise", "standard deviation 0.004280 in every measured value"},
 		{"spent", "test records: 12 of 64 values, so far ε at most 0.4001, δ = 1e-5, replace-one adjacency"},
+		{"left", "test records: about 2.2 measurements before the end of each run"},
 		{"spent", "training records: 0.7500 of 3.000 Rényi divergence of order 9.000 on the shard of 2 that has spent most, so far ε at most 2.500, δ = 1e-5, replace-one adjacency"},
 		{"left", "training records: about 47 more runs of a typical configuration"},
 		{"provided that", "a holds"},
@@ -37,6 +39,20 @@ func TestPublicationLines(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	slots := &dparetov1.SlotUse{Used: []int64{2, 1}, Slot: &dparetov1.Slot{Count: 3, Parameters: map[string]*dparetov1.Value{
+		"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 4}}, "epochs": {Kind: &dparetov1.Value_IntValue{IntValue: 10}},
+	}}}
+	got = publicationLines(&dparetov1.Publication{Spent: &dparetov1.PrivateModeOdometers{
+		Train: guarantee(2.5), TrainBudget: 3, ShardCosts: []float64{2, 1}, TypicalCost: 1, Slots: []*dparetov1.SlotUse{slots},
+	}})
+	for _, line := range [][2]string{
+		{"spent", "training records: 2 of 3 slots on the shard of 2 that has spent most, so far ε at most 2.500, δ = 1e-5, replace-one adjacency"},
+		{"left", "training records: 3 of 6 slots for epochs 10, sigma 4"},
+	} {
+		if !slices.Contains(got, line) {
+			t.Errorf("%q is missing in %q", line, got)
+		}
 	}
 	if got := publicationLines(nil); got != nil {
 		t.Errorf("of nothing: %q", got)

@@ -223,7 +223,7 @@ func TestJSON(t *testing.T) {
 func TestPrivacyStatement(t *testing.T) {
 	for study, want := range map[string]string{
 		"adult":           "ε of one run, δ = 1e-5, replace-one adjacency, tightest accountant",
-		"adult-variance":  "ε of one run, δ = 1e-6, replace-one adjacency, RDP accountant, improved conversion",
+		"adult-variance":  "ε of one run, δ = 1e-5, replace-one adjacency, RDP accountant, improved conversion",
 		"paper-adult-sgd": "ε of one run, δ = 1e-5, replace-one adjacency, RDP accountant, classic conversion",
 		"svt":             "ε of one run, pure (δ = 0), replace-one adjacency, closed form",
 	} {

@@ -308,10 +308,10 @@ func (x *RandomStopping) GetPaid() bool {
 type PrivateModeRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The order α of the Rényi filter of the training budget. With a Gaussian filter, divergences of
-	// this order stand in for costs in the search.
+	// this order stand in for costs in the search. 0 with slots.
 	Order float64 `protobuf:"fixed64,1,opt,name=order,proto3" json:"order,omitempty"`
-	// What each shard may spend: Rényi divergence of this order, or μ² of Gaussian differential
-	// privacy.
+	// What each shard may spend: Rényi divergence of this order, μ² of Gaussian differential
+	// privacy, or slots.
 	TrainBudget float64 `protobuf:"fixed64,2,opt,name=train_budget,json=trainBudget,proto3" json:"train_budget,omitempty"`
 	// What each shard has spent of it: one number per shard.
 	ShardCosts []float64 `protobuf:"fixed64,3,rep,packed,name=shard_costs,json=shardCosts,proto3" json:"shard_costs,omitempty"`
@@ -332,7 +332,9 @@ type PrivateModeRecord struct {
 	// Number of hand-outs that a Gaussian filter admits at most; 0 with a Rényi filter.
 	MaxHandOuts int64 `protobuf:"varint,11,opt,name=max_hand_outs,json=maxHandOuts,proto3" json:"max_hand_outs,omitempty"`
 	// The cost of a run of a typical configuration.
-	TypicalCost   float64 `protobuf:"fixed64,12,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`
+	TypicalCost float64 `protobuf:"fixed64,12,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`
+	// Number of used slots of each kind, for one shard after another; empty with a filter.
+	SlotsUsed     []int64 `protobuf:"varint,13,rep,packed,name=slots_used,json=slotsUsed,proto3" json:"slots_used,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -449,6 +451,13 @@ func (x *PrivateModeRecord) GetTypicalCost() float64 {
 		return x.TypicalCost
 	}
 	return 0
+}
+
+func (x *PrivateModeRecord) GetSlotsUsed() []int64 {
+	if x != nil {
+		return x.SlotsUsed
+	}
+	return nil
 }
 
 // How long a study has gone without a larger hypervolume.
@@ -726,6 +735,10 @@ type PrivateTrialRecord struct {
 	Values int64 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
 	// Number of values that it may still complete with.
 	ReservedValues int64 `protobuf:"varint,3,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
+	// Number of intermediate measurements that the latest attempt may have.
+	Checkpoints int64 `protobuf:"varint,4,opt,name=checkpoints,proto3" json:"checkpoints,omitempty"`
+	// The largest step among those that it has.
+	LastCheckpoint int64 `protobuf:"varint,5,opt,name=last_checkpoint,json=lastCheckpoint,proto3" json:"last_checkpoint,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -781,13 +794,29 @@ func (x *PrivateTrialRecord) GetReservedValues() int64 {
 	return 0
 }
 
+func (x *PrivateTrialRecord) GetCheckpoints() int64 {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return 0
+}
+
+func (x *PrivateTrialRecord) GetLastCheckpoint() int64 {
+	if x != nil {
+		return x.LastCheckpoint
+	}
+	return 0
+}
+
 // Cost to one shard of the training records of handing a trial out once.
 type TrainingCharge struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The shard.
 	Shard int32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	// In the unit of the study's filter.
-	Cost          float64 `protobuf:"fixed64,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	// In the unit of the study's filter; 1 with slots.
+	Cost float64 `protobuf:"fixed64,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	// The kind of slot that it took, in the order of the spec; 0 with a filter.
+	Slot          int32 `protobuf:"varint,3,opt,name=slot,proto3" json:"slot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -832,6 +861,13 @@ func (x *TrainingCharge) GetShard() int32 {
 func (x *TrainingCharge) GetCost() float64 {
 	if x != nil {
 		return x.Cost
+	}
+	return 0
+}
+
+func (x *TrainingCharge) GetSlot() int32 {
+	if x != nil {
+		return x.Slot
 	}
 	return 0
 }
@@ -1351,7 +1387,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x0eRandomStopping\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x16\n" +
 	"\x06listed\x18\x02 \x03(\x01R\x06listed\x12\x12\n" +
-	"\x04paid\x18\x03 \x01(\bR\x04paid\"\xb2\x03\n" +
+	"\x04paid\x18\x03 \x01(\bR\x04paid\"\xd1\x03\n" +
 	"\x11PrivateModeRecord\x12\x14\n" +
 	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +
@@ -1368,7 +1404,9 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\texhausted\x18\n" +
 	" \x01(\bR\texhausted\x12\"\n" +
 	"\rmax_hand_outs\x18\v \x01(\x03R\vmaxHandOuts\x12!\n" +
-	"\ftypical_cost\x18\f \x01(\x01R\vtypicalCost\"z\n" +
+	"\ftypical_cost\x18\f \x01(\x01R\vtypicalCost\x12\x1d\n" +
+	"\n" +
+	"slots_used\x18\r \x03(\x03R\tslotsUsed\"z\n" +
 	"\n" +
 	"Stagnation\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
@@ -1392,14 +1430,17 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	" \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\x12/\n" +
 	"\x13measurement_records\x18\v \x01(\x05R\x12measurementRecords\x12#\n" +
 	"\rpast_attempts\x18\f \x01(\x05R\fpastAttempts\x12+\n" +
-	"\x11past_measurements\x18\r \x01(\x03R\x10pastMeasurements\"\x91\x01\n" +
+	"\x11past_measurements\x18\r \x01(\x03R\x10pastMeasurements\"\xdc\x01\n" +
 	"\x12PrivateTrialRecord\x12:\n" +
 	"\acharges\x18\x01 \x03(\v2 .dpareto.store.v1.TrainingChargeR\acharges\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
-	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\":\n" +
+	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\x12 \n" +
+	"\vcheckpoints\x18\x04 \x01(\x03R\vcheckpoints\x12'\n" +
+	"\x0flast_checkpoint\x18\x05 \x01(\x03R\x0elastCheckpoint\"N\n" +
 	"\x0eTrainingCharge\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x12\n" +
-	"\x04cost\x18\x02 \x01(\x01R\x04cost\"\x95\x01\n" +
+	"\x04cost\x18\x02 \x01(\x01R\x04cost\x12\x12\n" +
+	"\x04slot\x18\x03 \x01(\x05R\x04slot\"\x95\x01\n" +
 	"\x0fOpenTrialRecord\x12,\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x16.dpareto.v1.TrialStateR\x05state\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x127\n" +

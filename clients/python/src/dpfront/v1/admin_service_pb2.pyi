@@ -130,7 +130,7 @@ class ExportedRandomStopping(_message.Message):
     def __init__(self, trials: _Optional[int] = ..., listed: _Optional[_Iterable[float]] = ..., paid: bool = ...) -> None: ...
 
 class ExportedPrivateMode(_message.Message):
-    __slots__ = ("order", "train_budget", "shard_costs", "least_cost", "max_values", "noise_standard_deviation", "values", "reserved_values", "started_trials", "exhausted", "max_hand_outs", "typical_cost")
+    __slots__ = ("order", "train_budget", "shard_costs", "least_cost", "max_values", "noise_standard_deviation", "values", "reserved_values", "started_trials", "exhausted", "max_hand_outs", "typical_cost", "slots_used")
     ORDER_FIELD_NUMBER: _ClassVar[int]
     TRAIN_BUDGET_FIELD_NUMBER: _ClassVar[int]
     SHARD_COSTS_FIELD_NUMBER: _ClassVar[int]
@@ -143,6 +143,7 @@ class ExportedPrivateMode(_message.Message):
     EXHAUSTED_FIELD_NUMBER: _ClassVar[int]
     MAX_HAND_OUTS_FIELD_NUMBER: _ClassVar[int]
     TYPICAL_COST_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_USED_FIELD_NUMBER: _ClassVar[int]
     order: float
     train_budget: float
     shard_costs: _containers.RepeatedScalarFieldContainer[float]
@@ -155,7 +156,8 @@ class ExportedPrivateMode(_message.Message):
     exhausted: bool
     max_hand_outs: int
     typical_cost: float
-    def __init__(self, order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., least_cost: _Optional[float] = ..., max_values: _Optional[int] = ..., noise_standard_deviation: _Optional[float] = ..., values: _Optional[int] = ..., reserved_values: _Optional[int] = ..., started_trials: _Optional[int] = ..., exhausted: bool = ..., max_hand_outs: _Optional[int] = ..., typical_cost: _Optional[float] = ...) -> None: ...
+    slots_used: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., least_cost: _Optional[float] = ..., max_values: _Optional[int] = ..., noise_standard_deviation: _Optional[float] = ..., values: _Optional[int] = ..., reserved_values: _Optional[int] = ..., started_trials: _Optional[int] = ..., exhausted: bool = ..., max_hand_outs: _Optional[int] = ..., typical_cost: _Optional[float] = ..., slots_used: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ExportedStagnation(_message.Message):
     __slots__ = ("trials", "hypervolume", "front")
@@ -198,22 +200,28 @@ class ExportedTrial(_message.Message):
     def __init__(self, trial: _Optional[_Union[_trial_pb2.Trial, _Mapping]] = ..., deleted: bool = ..., lease_tokens: _Optional[_Iterable[str]] = ..., completion_token: _Optional[str] = ..., completion_digest: _Optional[bytes] = ..., completion_order: _Optional[int] = ..., releases: _Optional[int] = ..., change_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., private_mode: _Optional[_Union[ExportedPrivateTrial, _Mapping]] = ..., stop_requested: bool = ...) -> None: ...
 
 class ExportedPrivateTrial(_message.Message):
-    __slots__ = ("charges", "values", "reserved_values")
+    __slots__ = ("charges", "values", "reserved_values", "checkpoints", "last_checkpoint")
     CHARGES_FIELD_NUMBER: _ClassVar[int]
     VALUES_FIELD_NUMBER: _ClassVar[int]
     RESERVED_VALUES_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
+    LAST_CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
     charges: _containers.RepeatedCompositeFieldContainer[ExportedTrainingCharge]
     values: int
     reserved_values: int
-    def __init__(self, charges: _Optional[_Iterable[_Union[ExportedTrainingCharge, _Mapping]]] = ..., values: _Optional[int] = ..., reserved_values: _Optional[int] = ...) -> None: ...
+    checkpoints: int
+    last_checkpoint: int
+    def __init__(self, charges: _Optional[_Iterable[_Union[ExportedTrainingCharge, _Mapping]]] = ..., values: _Optional[int] = ..., reserved_values: _Optional[int] = ..., checkpoints: _Optional[int] = ..., last_checkpoint: _Optional[int] = ...) -> None: ...
 
 class ExportedTrainingCharge(_message.Message):
-    __slots__ = ("shard", "cost")
+    __slots__ = ("shard", "cost", "slot")
     SHARD_FIELD_NUMBER: _ClassVar[int]
     COST_FIELD_NUMBER: _ClassVar[int]
+    SLOT_FIELD_NUMBER: _ClassVar[int]
     shard: int
     cost: float
-    def __init__(self, shard: _Optional[int] = ..., cost: _Optional[float] = ...) -> None: ...
+    slot: int
+    def __init__(self, shard: _Optional[int] = ..., cost: _Optional[float] = ..., slot: _Optional[int] = ...) -> None: ...
 
 class ExportedRelease(_message.Message):
     __slots__ = ("release", "caller", "request_id", "request_type", "request_digest")

@@ -275,7 +275,7 @@ class TrainerSpec(_message.Message):
     def __init__(self, name: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class PrivateModeSpec(_message.Message):
-    __slots__ = ("test_set_size", "test_epsilon", "train_epsilon", "delta", "training_shards", "max_values", "prior_studies_are_public", "constant_points_are_public", "train_filter")
+    __slots__ = ("test_set_size", "test_epsilon", "train_epsilon", "delta", "training_shards", "max_values", "prior_studies_are_public", "constant_points_are_public", "train_filter", "slots")
     TEST_SET_SIZE_FIELD_NUMBER: _ClassVar[int]
     TEST_EPSILON_FIELD_NUMBER: _ClassVar[int]
     TRAIN_EPSILON_FIELD_NUMBER: _ClassVar[int]
@@ -285,6 +285,7 @@ class PrivateModeSpec(_message.Message):
     PRIOR_STUDIES_ARE_PUBLIC_FIELD_NUMBER: _ClassVar[int]
     CONSTANT_POINTS_ARE_PUBLIC_FIELD_NUMBER: _ClassVar[int]
     TRAIN_FILTER_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
     test_set_size: int
     test_epsilon: float
     train_epsilon: float
@@ -294,7 +295,23 @@ class PrivateModeSpec(_message.Message):
     prior_studies_are_public: bool
     constant_points_are_public: bool
     train_filter: TrainFilter
-    def __init__(self, test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ..., train_epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., training_shards: _Optional[int] = ..., max_values: _Optional[int] = ..., prior_studies_are_public: bool = ..., constant_points_are_public: bool = ..., train_filter: _Optional[_Union[TrainFilter, str]] = ...) -> None: ...
+    slots: _containers.RepeatedCompositeFieldContainer[Slot]
+    def __init__(self, test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ..., train_epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., training_shards: _Optional[int] = ..., max_values: _Optional[int] = ..., prior_studies_are_public: bool = ..., constant_points_are_public: bool = ..., train_filter: _Optional[_Union[TrainFilter, str]] = ..., slots: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ...) -> None: ...
+
+class Slot(_message.Message):
+    __slots__ = ("parameters", "count")
+    class ParametersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _parameter_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_parameter_pb2.Value, _Mapping]] = ...) -> None: ...
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    parameters: _containers.MessageMap[str, _parameter_pb2.Value]
+    count: int
+    def __init__(self, parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., count: _Optional[int] = ...) -> None: ...
 
 class RandomStoppingSpec(_message.Message):
     __slots__ = ("mean_trials", "eta", "poisson", "binomial", "fixed", "metric", "delta", "test_set_size", "test_epsilon", "release", "portfolio", "listed", "subset_share", "final_run", "curve_points", "max_trials")
@@ -364,7 +381,7 @@ class Publication(_message.Message):
     def __init__(self, train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., assumptions: _Optional[_Iterable[str]] = ..., not_covered: _Optional[_Iterable[str]] = ..., noise_standard_deviation: _Optional[float] = ..., spent: _Optional[_Union[PrivateModeOdometers, _Mapping]] = ...) -> None: ...
 
 class PrivateModeOdometers(_message.Message):
-    __slots__ = ("values", "max_values", "test", "train", "order", "train_budget", "shard_costs", "typical_cost")
+    __slots__ = ("values", "max_values", "test", "train", "order", "train_budget", "shard_costs", "typical_cost", "slots", "checkpoints")
     VALUES_FIELD_NUMBER: _ClassVar[int]
     MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
     TEST_FIELD_NUMBER: _ClassVar[int]
@@ -373,6 +390,8 @@ class PrivateModeOdometers(_message.Message):
     TRAIN_BUDGET_FIELD_NUMBER: _ClassVar[int]
     SHARD_COSTS_FIELD_NUMBER: _ClassVar[int]
     TYPICAL_COST_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     values: int
     max_values: int
     test: _privacy_pb2.PrivacyGuarantee
@@ -381,4 +400,14 @@ class PrivateModeOdometers(_message.Message):
     train_budget: float
     shard_costs: _containers.RepeatedScalarFieldContainer[float]
     typical_cost: float
-    def __init__(self, values: _Optional[int] = ..., max_values: _Optional[int] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., typical_cost: _Optional[float] = ...) -> None: ...
+    slots: _containers.RepeatedCompositeFieldContainer[SlotUse]
+    checkpoints: float
+    def __init__(self, values: _Optional[int] = ..., max_values: _Optional[int] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., order: _Optional[float] = ..., train_budget: _Optional[float] = ..., shard_costs: _Optional[_Iterable[float]] = ..., typical_cost: _Optional[float] = ..., slots: _Optional[_Iterable[_Union[SlotUse, _Mapping]]] = ..., checkpoints: _Optional[float] = ...) -> None: ...
+
+class SlotUse(_message.Message):
+    __slots__ = ("slot", "used")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    slot: Slot
+    used: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, slot: _Optional[_Union[Slot, _Mapping]] = ..., used: _Optional[_Iterable[int]] = ...) -> None: ...

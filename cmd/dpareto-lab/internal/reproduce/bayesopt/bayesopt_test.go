@@ -3,13 +3,20 @@ package bayesopt
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
 func small() *Experiment {
@@ -36,13 +43,17 @@ func TestExperiment(t *testing.T) {
 		t.Errorf("%q does not say that the data are made up", result.Report.Title)
 	}
 	correlations, comparison := result.Report.Sections[0].Table, result.Report.Sections[1].Table
-	if len(correlations.Rows) != len(e.Sizes)*len(noises) {
+	estimates := len(e.Sizes) * len(noises)
+	if len(correlations.Rows) != estimates+len(paperSizes)+1 {
 		t.Fatalf("%d estimates", len(correlations.Rows))
 	}
-	for _, row := range correlations.Rows {
-		if row[3] != 0.95 {
-			t.Errorf("k1 on the paper's grid is %v, want its end", row[3])
+	for _, row := range correlations.Rows[:estimates+len(paperSizes)] {
+		if row[4] != 0.95 {
+			t.Errorf("k1 on the paper's grid is %v, want its end", row[4])
 		}
+	}
+	if last := correlations.Rows[estimates+len(paperSizes)]; last[0] != "covertype, not run" || last[4] != nil {
+		t.Errorf("the paper's dataset was not run, and has the row %v", last)
 	}
 	losses := make(map[string][]float64)
 	for _, row := range comparison.Rows {
@@ -105,6 +116,84 @@ func TestKernelMachines(t *testing.T) {
 			t.Errorf("the mean error of the value is %v, the bound of Theorem 4 %g", row[6], theorem)
 		}
 	}
+}
+
+// The experiment runs on records in the format of Forest, the paper's dataset, and then lists no run that is missing. The
+// command itself takes the whole file only.
+func TestForest(t *testing.T) {
+	var cells strings.Builder
+	for i := range 400 {
+		kind, soil := 1+i%2, make([]string, 44)
+		for k := range soil {
+			soil[k] = "0"
+		}
+		soil[0], soil[4+i%7] = "1", "1"
+		fmt.Fprintf(&cells, "%d,%d,3,258,0,510,221,232,148,%d,%s,%d\n", 2400+600*kind+i%50, i%360, 10*i, strings.Join(soil, ","), kind)
+	}
+	path := filepath.Join(t.TempDir(), "covtype.data")
+	if err := os.WriteFile(path, []byte(cells.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := dataset.LoadCovertype(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := dataset.Shuffle(all, 1, 150)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Experiment{Dataset: dataset.NameCovertype, Machines: 8, TrainRows: 150, Side: 2, Runs: 2, Sizes: []int{100}, Pairs: 10, Records: 100, Seed: 1}
+	r, err := e.begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := r.run(t.Context(), parts, func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, row := range result.Report.Sections[0].Table.Rows {
+		names = append(names, row[0].(string))
+	}
+	if want := append(slices.Repeat([]string{"covertype"}, len(noises)), slices.Repeat([]string{"covertype, published"}, len(paperSizes))...); !slices.Equal(names, want) {
+		t.Errorf("rows %q, want %q", names, want)
+	}
+}
+
+// Without data the noise of the releases is the same, and the rest is named.
+func TestWithoutData(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", "")
+	with, err := small().Run(t.Context(), func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := small()
+	e.Generated, e.DataDir = false, t.TempDir()
+	result, err := e.Run(t.Context(), func(int, int) {})
+	if err != nil || len(result.Missing) != 1 || !strings.HasPrefix(result.Missing[0], "all that is trained on adult was not run") {
+		t.Fatal(result, err)
+	}
+	section := func(r *reproduce.Result) *output.Table {
+		return r.Report.Sections[len(r.Report.Sections)-1].Table
+	}
+	if diff := cmp.Diff(section(with), section(result)); diff != "" {
+		t.Errorf("the noise with and without data:\n%s", diff)
+	}
+	// For 16 candidates, δ = 1e-6 and a deviation of 0.03 the posterior means of Algorithm 1 move by at most
+	// 2·√(2·log(3·16/1e-6)) = 11.895112 deviations and 1/1000.
+	for _, row := range section(result).Rows {
+		if row[0] == 1.0 && row[1] == "Algorithm 1" && row[2] == 0.03 {
+			if got, want := row[3].(float64), 0.03*11.895112+0.001; math.Abs(got-want) > 1e-6 {
+				t.Errorf("sensitivity %g, want %g", got, want)
+			}
+			if got := float64(row[4].(output.Bound)) * row[3].(float64); math.Abs(got-1) > 1e-9 {
+				t.Errorf("the worst case is not ε·1/Δ: %v", row)
+			}
+			return
+		}
+	}
+	t.Error("no row of Algorithm 1")
 }
 
 func TestExperimentErrors(t *testing.T) {

@@ -95,17 +95,40 @@ func (e *Experiment) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Run implements reproduce.Experiment.
+// begin returns the results with what depends on no record.
+func (e *Experiment) begin(ctx context.Context) (*results, error) {
+	r := &results{experiment: e, places: e.places()}
+	r.kernel = kernel(r.places)
+	gain, err := bayesopt.BoundInformationGain(ctx, r.kernel, noiseOfChoice, evaluations, 0.01)
+	r.gain = gain.Upper
+	return r, err
+}
+
+// Run implements reproduce.Experiment. Without data it reports what depends on no record.
 func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*reproduce.Result, error) {
 	if e.Dataset == "" {
 		e.Dataset = dataset.NameAdult
 	}
-	parts, err := dataset.Load(ctx, e.Dataset, dataset.Division{
-		Split: dataset.SplitShuffled, TrainRows: e.TrainRows, Seed: e.Seed, Generated: e.Generated,
-	}, dataset.Source{DataDir: e.DataDir})
+	r, err := e.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
+	parts, err := dataset.Load(ctx, e.Dataset, dataset.Division{
+		Split: dataset.SplitShuffled, TrainRows: e.TrainRows, Seed: e.Seed, Generated: e.Generated,
+	}, dataset.Source{DataDir: e.DataDir})
+	if line, ok := reproduce.Missing("all that is trained on "+e.Dataset, err); ok {
+		progress(1, 1)
+		return r.reportWithoutData(line)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.run(ctx, parts, progress)
+}
+
+// run trains on the data, and reports on all of the experiment.
+func (r *results) run(ctx context.Context, parts *dataset.Parts, progress func(done, total int)) (*reproduce.Result, error) {
+	e := r.experiment
 	if parts.Train.Classes != 2 {
 		return nil, fmt.Errorf("dataset %s has %d classes, and the machines tell two apart", e.Dataset, parts.Train.Classes)
 	}
@@ -121,45 +144,55 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 		}
 		parts.Test = parts.Test.Select(parts.Test.Name, rows)
 	}
-	m, err := e.train(ctx, parts, progress)
-	if err != nil {
+	var err error
+	if r.machines, err = e.train(ctx, parts, r.places, progress); err != nil {
 		return nil, err
 	}
-	r := &results{experiment: e, machines: m, kernel: kernel(m.places)}
 	for i, size := range e.Sizes {
 		if err := r.estimate(rand.New(rand.NewPCG(e.Seed, uint64(i))), size); err != nil {
 			return nil, err
 		}
 	}
-	r.utilities = accuracies(m.right, sample(rand.New(rand.NewPCG(e.Seed, 1000)), parts.Test.Rows, e.Records))
+	r.utilities = accuracies(r.machines.right, sample(rand.New(rand.NewPCG(e.Seed, 1000)), parts.Test.Rows, e.Records))
 	return r.report(ctx)
 }
 
 // machines are trained candidates.
 type machines struct {
 	description string
-	places      [][2]float64 // in the unit square
-	right       [][]bool     // whether candidate i classifies held-out record j correctly
+	right       [][]bool // whether candidate i classifies held-out record j correctly
 }
 
-// train trains the candidates of the experiment.
-func (e *Experiment) train(ctx context.Context, parts *dataset.Parts, progress func(done, total int)) (*machines, error) {
+// places returns the places of the candidates in the unit square.
+func (e *Experiment) places() [][2]float64 {
+	if !e.Linear {
+		return sobol(e.Machines)
+	}
+	var places [][2]float64
+	for _, c := range machine.Grid(e.Side) {
+		places = append(places, [2]float64{c.X, c.Y})
+	}
+	return places
+}
+
+// train trains the candidates at the places.
+func (e *Experiment) train(ctx context.Context, parts *dataset.Parts, places [][2]float64, progress func(done, total int)) (*machines, error) {
 	var m *machines
 	var one func(ctx context.Context, i int) ([]bool, error)
 	var err error
 	if e.Linear {
 		m, one, err = linearMachines(parts, e.Side)
 	} else {
-		m, one, err = kernelMachines(ctx, parts, e.Machines)
+		m, one, err = kernelMachines(ctx, parts, places)
 	}
 	if err != nil {
 		return nil, err
 	}
-	m.right = make([][]bool, len(m.places))
-	finished := make(chan struct{}, len(m.places))
+	m.right = make([][]bool, len(places))
+	finished := make(chan struct{}, len(places))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range m.places {
+	for i := range places {
 		group.Go(func() (err error) {
 			m.right[i], err = one(ctx, i)
 			finished <- struct{}{}
@@ -172,7 +205,7 @@ func (e *Experiment) train(ctx context.Context, parts *dataset.Parts, progress f
 		select {
 		case <-finished:
 			count++
-			progress(count, len(m.places))
+			progress(count, len(places))
 		case err := <-done:
 			return m, err
 		}
@@ -192,9 +225,6 @@ func linearMachines(parts *dataset.Parts, side int) (*machines, func(context.Con
 	all := machine.Grid(side)
 	m := &machines{description: fmt.Sprintf("%d linear machines with the Huber loss, of widths from %g to %g and ridge penalties from %g to %g",
 		len(all), machine.LeastWidth, machine.MostWidth, machine.LeastPenalty, machine.MostPenalty)}
-	for _, c := range all {
-		m.places = append(m.places, [2]float64{c.X, c.Y})
-	}
 	return m, func(ctx context.Context, i int) ([]bool, error) {
 		theta, err := all[i].Train(ctx, training, tolerance)
 		right := make([]bool, pool.Rows())
@@ -205,13 +235,12 @@ func linearMachines(parts *dataset.Parts, side int) (*machines, func(context.Con
 	}, nil
 }
 
-// kernelMachines returns kernel machines at the points of a Sobol sequence, and what trains and
+// kernelMachines returns kernel machines at points of a Sobol sequence, and what trains and
 // tests one of them. All share the squared distances of the records.
-func kernelMachines(ctx context.Context, parts *dataset.Parts, n int) (*machines, func(context.Context, int) ([]bool, error), error) {
+func kernelMachines(ctx context.Context, parts *dataset.Parts, places [][2]float64) (*machines, func(context.Context, int) ([]bool, error), error) {
 	m := &machines{
-		places: sobol(n),
 		description: fmt.Sprintf("%d support vector machines with the kernel exp(−‖x − x′‖²/γ²), (C, γ²) from a Sobol sequence, C from %g to %g and γ² from %g to %g on logarithmic scales (the paper does not say its ranges)",
-			n, leastCost, mostCost, leastWidth, mostWidth),
+			len(places), leastCost, mostCost, leastWidth, mostWidth),
 	}
 	rows := parts.Train.Rows
 	among, labels := make([]float64, rows*rows), make([]float64, rows)
@@ -238,7 +267,7 @@ func kernelMachines(ctx context.Context, parts *dataset.Parts, n int) (*machines
 		return nil, nil, err
 	}
 	return m, func(ctx context.Context, i int) ([]bool, error) {
-		cost, width := scaled(leastCost, mostCost, m.places[i][0]), scaled(leastWidth, mostWidth, m.places[i][1])
+		cost, width := scaled(leastCost, mostCost, places[i][0]), scaled(leastWidth, mostWidth, places[i][1])
 		trained, err := trainSVM(ctx, among, labels, cost, width, stoppingTolerance)
 		if err != nil {
 			return nil, err

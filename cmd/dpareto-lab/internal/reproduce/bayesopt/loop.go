@@ -27,18 +27,10 @@ func (r *results) loop(ctx context.Context) (output.Section, error) {
 		"epsilon_claimed", "epsilon_of_choice_in_the_worst_case", "epsilon_of_value_in_the_worst_case",
 		"loss_of_the_search", "loss", "loss_of_a_random_choice", "error_of_the_value", "theorem_2", "theorem_4",
 	}}
-	n := len(r.utilities)
 	mean, deviation := stat.MeanStdDev(r.utilities, nil)
 	best := slices.Max(r.utilities)
-	gain, err := bayesopt.BoundInformationGain(ctx, r.kernel, noiseOfChoice, evaluations, 0.01)
-	if err != nil {
-		return output.Section{}, err
-	}
 	for _, epsilon := range epsilons {
-		a := bayesopt.Noisy{
-			Candidates: int64(n), Evaluations: evaluations, Epsilon: epsilon, Delta: delta, Noise: noiseOfChoice,
-			Difference: 1 / (float64(r.experiment.Records) * deviation), InformationGain: gain.Upper,
-		}
+		a := r.algorithm1(epsilon, deviation)
 		scales, err := a.Scales()
 		if err != nil {
 			return output.Section{}, err

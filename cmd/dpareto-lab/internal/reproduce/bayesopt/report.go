@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/machine"
 	"github.com/dpareto/dpareto/cmd/internal/output"
@@ -22,16 +23,18 @@ import (
 
 // Of the comparison.
 const (
-	evaluations = 50    // T of Algorithm 1
-	delta       = 1e-6  // of Algorithm 1
-	assumed     = 0.999 // k_1 of Algorithm 1, above the estimates on the paper's grid
-	lipschitz   = 0.25  // of the validation score in Algorithm 3, as of a sigmoid
+	evaluations = 50   // T of Algorithm 1
+	delta       = 1e-6 // of Algorithm 1
+	lipschitz   = 0.25 // of the validation score in Algorithm 3, as of a sigmoid
 
 	noiseOfChoice = 0.1 // σ of Algorithm 1
 )
 
-// bestUtility is what some methods release.
-const bestUtility = "best utility"
+// Cells of tables: a method, and what some methods release.
+const (
+	algorithm1  = "Algorithm 1"
+	bestUtility = "best utility"
+)
 
 // epsilons are the values of ε of the comparison.
 var epsilons = []float64{0.1, 1}
@@ -39,8 +42,10 @@ var epsilons = []float64{0.1, 1}
 // results are all numbers of the experiment.
 type results struct {
 	experiment *Experiment
-	machines   *machines
+	places     [][2]float64 // of the candidates, in the unit square
 	kernel     *mat.SymDense
+	gain       float64   // an upper bound of the information gain of Algorithm 1
+	machines   *machines // and what follows needs data
 	estimates  []estimate
 	utilities  []float64 // on the validation set of the comparison
 }
@@ -53,7 +58,11 @@ type estimate struct {
 }
 
 func (r *results) report(ctx context.Context) (*reproduce.Result, error) {
-	comparison, err := r.comparison(ctx)
+	noises, err := r.noises()
+	if err != nil {
+		return nil, err
+	}
+	comparison, err := r.comparison()
 	if err != nil {
 		return nil, err
 	}
@@ -61,65 +70,87 @@ func (r *results) report(ctx context.Context) (*reproduce.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	title := "Differentially private Bayesian optimisation (Kusner et al. 2015) on " + r.experiment.Dataset
-	if r.experiment.Generated {
-		title += ", " + output.GeneratedLabel
-	}
 	return &reproduce.Result{
 		Report: output.Report{
-			Title: title,
+			Title: r.title(),
 			Notes: []string{
 				fmt.Sprintf("%s, trained on %d records. Their accuracies on validation sets that are drawn from the other records are functions of the raw data.",
 					r.machines.description, r.experiment.TrainRows),
 				"Figure 1 of the paper is of Forest: 100 machines trained on 36,603 records. What differs here is the dataset, the number of records of a training, and the ranges of the hyperparameters.",
 			},
-			Sections: []output.Section{r.correlations(), comparison, loop},
+			Sections: []output.Section{r.correlations(), comparison, loop, noises},
 		},
 		Figures: []reproduce.Figure{{Name: "figure1", Picture: r.draw()}},
 	}, nil
 }
 
+// title says what the experiment is of.
+func (r *results) title() string {
+	title := "Differentially private Bayesian optimisation (Kusner et al. 2015) on " + r.experiment.Dataset
+	if r.experiment.Generated {
+		title += ", " + output.GeneratedLabel
+	}
+	return title
+}
+
+// reportWithoutData has what depends on no record. The line says what is missing.
+func (r *results) reportWithoutData(missing string) (*reproduce.Result, error) {
+	noises, err := r.noises()
+	if err != nil {
+		return nil, err
+	}
+	return &reproduce.Result{
+		Report:  output.Report{Title: r.title(), Sections: []output.Section{r.correlations(), noises}},
+		Missing: []string{missing},
+	}, nil
+}
+
+// The paper's Figure 1: the most likely k₁ of every size of its validation sets from Forest.
+var (
+	paperSizes       = []int64{1000, 2000, 3000, 5000, 15000}
+	paperCorrelation = 0.95
+)
+
 func (r *results) correlations() output.Section {
-	t := &output.Table{Columns: []string{"records", "noise", "prior_deviation", "k1_on_the_papers_grid", "k1", "1-k1", "at_edge"}}
+	t := &output.Table{Columns: []string{"dataset", "records", "noise", "prior_deviation", "k1_on_the_papers_grid", "k1", "1-k1", "at_edge"}}
 	for _, e := range r.estimates {
 		t.Rows = append(t.Rows, []any{
-			int64(e.size), e.noise, e.deviation, e.paper.Correlation, e.fine.Correlation, 1 - e.fine.Correlation, strconv.FormatBool(e.fine.AtEdge),
+			r.experiment.Dataset, int64(e.size), e.noise, e.deviation, e.paper.Correlation, e.fine.Correlation, 1 - e.fine.Correlation, strconv.FormatBool(e.fine.AtEdge),
 		})
+	}
+	for _, size := range paperSizes {
+		t.Rows = append(t.Rows, []any{dataset.NameCovertype + ", published", size, nil, nil, paperCorrelation, nil, nil, nil})
+	}
+	notes := ""
+	if r.experiment.Dataset != dataset.NameCovertype {
+		t.Rows = append(t.Rows, []any{dataset.NameCovertype + ", not run", nil, nil, nil, nil, nil, nil, nil})
+		notes = fmt.Sprintf(" The paper's dataset is Forest, %s here: --dataset %s --train-rows 36603 runs its experiment, with the files from --data-dir.", dataset.NameCovertype, dataset.NameCovertype)
 	}
 	return output.Section{
 		Name: "k1", Title: fmt.Sprintf("k₁ of two validation sets that differ in one record, from %d pairs", r.experiment.Pairs), Table: t,
 		Notes: []string{
 			r.neighbours(),
 			"The most likely value on the paper's grid 0.05, 0.10, …, 0.95, where it ends, and on the grid 1 − 10^(−j/4). noise is the assumed standard deviation of the observation noise over the standard deviation of the prior; the estimate depends on it.",
-			"A diagnostic: it depends on the private records, and it is an average over random neighbours where the theorems need the least value over all.",
+			"A diagnostic: it depends on the private records, and it is an average over random neighbours where the theorems need the least value over all." + notes,
 		},
 	}
 }
 
 // comparison shows what the algorithms do on one validation set.
-func (r *results) comparison(ctx context.Context) (output.Section, error) {
+func (r *results) comparison() (output.Section, error) {
 	t := &output.Table{Columns: []string{"method", "epsilon", "delta", "releases", "noise_scale", "expected_loss", "loss_of_a_random_choice", "vacuous"}}
-	n, m := int64(len(r.machines.places)), int64(r.experiment.Records)
+	m := int64(r.experiment.Records)
 	mean, deviation := stat.MeanStdDev(r.utilities, nil)
 	best := slices.Max(r.utilities)
-	standard := make([]float64, n)
+	standard := make([]float64, len(r.places))
 	for i, u := range r.utilities {
 		standard[i] = (u - mean) / deviation
 	}
-	gain, err := bayesopt.BoundInformationGain(ctx, r.kernel, noiseOfChoice, evaluations, 0.01)
-	if err != nil {
-		return output.Section{}, err
-	}
 	for _, epsilon := range epsilons {
-		noisy := bayesopt.Noisy{
-			Candidates: n, Evaluations: evaluations, Epsilon: epsilon, Delta: delta, Noise: noiseOfChoice, Correlation: assumed,
-			Difference: 1 / (float64(m) * deviation), InformationGain: gain.Upper,
-		}
-		scales, err := noisy.Scales()
+		scales, err := r.algorithm1(epsilon, deviation).Scales()
 		if err != nil {
 			return output.Section{}, err
 		}
-		ridge := bayesopt.Ridge{Records: m, Epsilon: epsilon, Range: 1, Lipschitz: lipschitz, Least: machine.LeastPenalty, Most: machine.MostPenalty}
 		flipped, err := r.loss(privacy.PermuteAndFlip, r.utilities, 1/float64(m), epsilon)
 		if err != nil {
 			return output.Section{}, err
@@ -131,14 +162,15 @@ func (r *results) comparison(ctx context.Context) (output.Section, error) {
 		random := best - mean
 		t.Rows = append(t.Rows,
 			[]any{"permute-and-flip", epsilon, 0.0, "candidate", nil, flipped, random, "false"},
-			[]any{"Algorithm 1", epsilon, delta, "candidate", nil, chosen, random, strconv.FormatBool(chosen > 0.5*random)},
-			[]any{"Algorithm 1", epsilon, delta, bestUtility, scales.LaplaceScale * deviation, nil, nil, strconv.FormatBool(scales.LaplaceScale > 1)},
+			[]any{algorithm1, epsilon, delta, "candidate", nil, chosen, random, strconv.FormatBool(chosen > 0.5*random)},
+			[]any{algorithm1, epsilon, delta, bestUtility, scales.LaplaceScale * deviation, nil, nil, strconv.FormatBool(scales.LaplaceScale > 1)},
 			[]any{"Laplace on the best of fixed candidates", epsilon, 0.0, bestUtility, 1 / (float64(m) * epsilon), nil, nil, "false"})
 		if r.experiment.Linear {
+			ridge := r.algorithm3(epsilon)
 			t.Rows = append(t.Rows, []any{"Algorithm 3", epsilon, 0.0, bestUtility, ridge.LaplaceScale(), nil, nil, strconv.FormatBool(ridge.Vacuous())})
 		}
 	}
-	notes := r.comparisonNotes(deviation, gain.Upper)
+	notes := r.comparisonNotes(deviation, r.gain)
 	return output.Section{
 		Name: "comparison", Title: fmt.Sprintf("On one validation set of %d records, in units of the accuracy", m), Table: t,
 		Notes: notes,
@@ -190,7 +222,7 @@ func (r *results) draw() reproduce.Picture {
 	}
 	const lowest = 6 // what is shown
 	grid := bayesopt.CorrelationGrid(fineGrid)
-	scale := float64(r.experiment.Pairs * len(r.machines.places))
+	scale := float64(r.experiment.Pairs * len(r.places))
 	for _, e := range r.estimates {
 		if e.noise != noises[0] {
 			continue

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/dpareto"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -47,6 +48,7 @@ type landscape struct {
 	measure func(ctx context.Context, x, y float64) (observation, error) // runs the oracles
 	checks  []output.Section                                             // beside published numbers
 	notes   []string                                                     // on the oracles
+	levels  []plot.Level                                                 // errors of what costs ε = 0, to be drawn
 }
 
 // values returns a value of each point of the grid.

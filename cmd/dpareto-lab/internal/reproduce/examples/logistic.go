@@ -12,8 +12,10 @@ import (
 	"github.com/dpareto/dpareto/clients/go/agent"
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/outputperturbation"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -94,6 +96,9 @@ func (e *Experiment) logistic(ctx context.Context, p *progress) (*landscape, err
 			"γ alone decides the training, so that each of its models is measured with every σ, with noise drawn anew: errors in one column share their trainings.",
 			"The published code stops trainings early, after 6 to 9 epochs. The proof of the sensitivity does not cover a stop that depends on the data, so trainings here have all ten epochs. The published heat maps are transposed and flipped: ε is largest at σ = 0.1, not at 10. Here the axes are right.",
 		},
+	}
+	for _, c := range experiment.Constants(parts, trainer.Options{}) {
+		l.levels = append(l.levels, plot.Level{Name: c.Name + ", ε = 0", Y: c.Values[experiment.MetricError]})
 	}
 	l.grid = make([][]observation, e.Side)
 	var all []observation

@@ -90,7 +90,7 @@ func (l *landscape) addOracles(result *reproduce.Result, figure int) {
 			Panels: []plot.Panel{
 				l.heatMap("Privacy", logEpsilon, log10(l.values(epsilonOf))),
 				l.heatMap("Utility", l.errorLabel, l.values(errorOf)),
-				&plot.Fronts{Title: "Pareto front", X: x, Y: y, Fronts: []plot.FrontSeries{{Name: l.frontName, Front: points(l.front)}}},
+				&plot.Fronts{Title: "Pareto front", X: x, Y: y, Levels: l.levels, Fronts: []plot.FrontSeries{{Name: l.frontName, Front: points(l.front)}}},
 				l.heatMap("Configurations of the front", l.errorLabel, l.values(errorOf), marks("on the front", plot.Rings, l.front)),
 			},
 		},
@@ -143,7 +143,7 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) {
 			Panels: []plot.Panel{
 				l.heatMap("Posterior median of ε", logEpsilon, log10(predicted[0]), sampled),
 				l.heatMap("Posterior median of the error", l.errorLabel, predicted[1], sampled),
-				&plot.Fronts{Title: "Fronts", X: epsilon, Y: errors, Fronts: []plot.FrontSeries{
+				&plot.Fronts{Title: "Fronts", X: epsilon, Y: errors, Levels: l.levels, Fronts: []plot.FrontSeries{
 					{Name: l.frontName, Front: points(l.front)},
 					{Name: "initial points", Front: points(before), Points: points(s.points)},
 					{Name: "with the next point", Front: points(after), Points: points([]observation{s.next})},

@@ -239,7 +239,10 @@ type outcome struct {
 	// model without privacy.
 	zero, free point
 	trained    []*trainedOutcome
-	// missing says which file is not here; everything else is then empty.
+	// bounds are, by training, bounds of the errors of Table 1 by Theorem 3, corrected. They need no
+	// data; there are none for a loss that the theorem does not cover.
+	bounds map[*training][]float64
+	// missing says which file is not here; only bounds are then known.
 	missing error
 }
 
@@ -253,9 +256,6 @@ type trainedOutcome struct {
 	// bySize are the line's errors for the numbers of records of Figure 2; nil where it
 	// has none.
 	bySize []float64
-	// bounds are bounds of the errors of table1 by Theorem 3, corrected; nil where there
-	// are none.
-	bounds []float64
 }
 
 // estimator is an estimate from more than one model.
@@ -319,6 +319,11 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 			for _, l := range e.losses() {
 				outcomes = append(outcomes, &outcome{source: s, loss: l, missing: err})
 			}
+		}
+	}
+	for _, o := range outcomes {
+		if err := e.bound(o); err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", o.source.name, o.loss.name, err)
 		}
 	}
 	result := e.result(outcomes)
@@ -439,27 +444,46 @@ func (r *run) measureTraining(ctx context.Context, p *problem, t *training) (*tr
 		}
 		trained.estimated = append(trained.estimated, mean(draws))
 	}
-	var err error
-	trained.bounds, err = r.bounds(p, t)
-	return trained, err
+	return trained, nil
+}
+
+// bound computes the bounds of an outcome, from the numbers of records and features alone.
+func (e *Experiment) bound(o *outcome) error {
+	sizes, main := o.source.rows(e)
+	p, err := o.source.outline(o.loss.loss, sizes[main])
+	if err != nil {
+		return err
+	}
+	o.bounds = make(map[*training][]float64)
+	for _, t := range trainings {
+		if t.solver != exact {
+			continue
+		}
+		bounds, err := e.bounds(p, t)
+		if errors.Is(err, estimate.ErrNotSmooth) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o.bounds[t] = bounds
+	}
+	return nil
 }
 
 // bounds returns, for each measuring point, the mean over the targets and the draws of
-// what is proved of the line's error; nil for a loss of which nothing is.
-func (r *run) bounds(p *problem, t *training) ([]float64, error) {
+// what is proved of the line's error. The error is estimate.ErrNotSmooth for a loss of which nothing is.
+func (e *Experiment) bounds(p *problem, t *training) ([]float64, error) {
 	bounds := make([]float64, len(measuring))
-	for draw := range r.Draws {
-		u := t.unit(p, r.Seed, draw, -1)
+	for draw := range e.Draws {
+		u := t.unit(p, e.Seed, draw, -1)
 		for i, m := range measuring {
 			for _, to := range targets {
 				bound, err := t.estimation(p).LineErrorBound(u, targets[m], to, estimate.LineAssumptions{})
-				if errors.Is(err, estimate.ErrNotSmooth) {
-					return nil, nil
-				}
 				if err != nil {
 					return nil, err
 				}
-				bounds[i] += bound / float64(r.Draws*len(targets))
+				bounds[i] += bound / float64(e.Draws*len(targets))
 			}
 		}
 	}

@@ -79,6 +79,17 @@ func (s *source) rows(e *Experiment) (sizes []int, main int) {
 	return sizes, slices.Index(sizes, e.Rows)
 }
 
+// outline returns a problem of as many records and features, without their values: for what depends
+// on nothing else.
+func (s *source) outline(loss linear.Loss, rows int) (*problem, error) {
+	empty := &dataset.Dataset{Name: s.name, Rows: rows, Dim: s.dim, Classes: 2, RowStart: make([]int, rows+1), Labels: make([]float32, rows)}
+	for i := range empty.Labels {
+		empty.Labels[i] = 1
+	}
+	examples, err := linear.NewExamples(empty, s.bound)
+	return &problem{train: linear.Risk{Examples: examples, Loss: loss}}, err
+}
+
 // fromFiles divides the records of a dataset's first files.
 func fromFiles(name string, load func(files []string) (*dataset.Dataset, error)) func(ctx context.Context, from dataset.Source, seed uint64, train int) (*dataset.Parts, error) {
 	return func(ctx context.Context, from dataset.Source, seed uint64, train int) (*dataset.Parts, error) {

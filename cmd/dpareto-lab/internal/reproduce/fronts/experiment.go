@@ -13,6 +13,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 )
 
 // Experiment is the experiment. It implements reproduce.Experiment.
@@ -35,6 +36,8 @@ type Experiment struct {
 	Workers int
 
 	generated bool // made-up examples and the smallest scale, for tests
+	// levels are the errors, by dataset, of what costs ε = 0: to be drawn, and in no hypervolume.
+	levels map[string][]plot.Level
 }
 
 // part is a figure or a table.
@@ -88,6 +91,8 @@ func (e *Experiment) Validate() error {
 		return fmt.Errorf("--workers must be at least 1, is %d", e.Workers)
 	case e.Quick && e.WholeMNIST:
 		return errors.New("--quick and --whole-mnist cannot be used together")
+	case e.WholeMNIST && e.Store == "":
+		return errors.New("--whole-mnist takes hundreds of hours: --store must name a file that keeps what was run")
 	default:
 		return nil
 	}
@@ -147,7 +152,7 @@ func (e *Experiment) mnist() []setting {
 // EstimateMNIST returns the processor time that the studies on MNIST take, from one epoch of each network: it is
 // proportional to the epochs, of which both methods are taken to train half of the most on average.
 func (e *Experiment) EstimateMNIST(ctx context.Context) (time.Duration, error) {
-	r := &runner{dataDir: e.DataDir, trainers: make(map[string]trainer.Trainer)}
+	r := newRunner(e.DataDir)
 	perEpoch := make(map[string]time.Duration)
 	var sum time.Duration
 	for _, s := range e.needed() {
@@ -220,7 +225,8 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	r := &runner{client: client, dataDir: e.DataDir, workers: e.Workers, trainers: make(map[string]trainer.Trainer), progress: progress}
+	r := newRunner(e.DataDir)
+	r.client, r.workers, r.progress = client, e.Workers, progress
 	if r.workers == 0 {
 		r.workers = runtime.GOMAXPROCS(0)
 	}
@@ -228,6 +234,7 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	if err != nil {
 		return nil, err
 	}
+	e.levels = r.levels
 	for i := range available {
 		r.total += int(available[i].trials())
 	}
@@ -242,7 +249,8 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	return e.result(found, missing), nil
 }
 
-// available returns the studies whose data can be had, and a line on every dataset that cannot.
+// available returns the studies whose data can be had, and a line on every dataset that cannot. It fills
+// levels.
 func (r *runner) available(ctx context.Context, all []series) (available []series, missing []string, err error) {
 	lacks := make(map[string]bool)
 	for _, s := range all {
@@ -252,7 +260,9 @@ func (r *runner) available(ctx context.Context, all []series) (available []serie
 			if err != nil {
 				return nil, nil, err
 			}
-			_, err = r.trainer(ctx, file.Study.GetSpec().GetTrainer())
+			if _, err = r.trainer(ctx, file.Study.GetSpec().GetTrainer()); err == nil {
+				r.levels[s.dataset], err = r.constants(ctx, file.Study.GetSpec().GetTrainer())
+			}
 			var line string
 			if line, lack = reproduce.Missing("all that is trained on "+s.dataset, err); lack {
 				missing = append(missing, line)

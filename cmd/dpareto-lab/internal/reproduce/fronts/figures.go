@@ -37,9 +37,9 @@ func points(values [][]float64) []plot.Point {
 	return all
 }
 
-// overlay is a picture of several fronts.
-func overlay(title string, fronts ...plot.FrontSeries) *plot.Fronts {
-	return &plot.Fronts{Title: title, X: epsilonAxis, Y: errorAxis, Fronts: fronts}
+// overlay is a picture of several fronts on a dataset, with the error of what costs ε = 0.
+func (e *Experiment) overlay(title, data string, fronts ...plot.FrontSeries) *plot.Fronts {
+	return &plot.Fronts{Title: title, X: epsilonAxis, Y: errorAxis, Fronts: fronts, Levels: e.levels[data]}
 }
 
 // panels puts pictures beside each other, as many in a row as given.
@@ -72,14 +72,14 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 	}
 	if random, modelled, ok := e.pair(found, mnistMLP2); ok {
 		initial := int(e.scaleOf(mnistMLP2).initial)
-		all = append(all, overlay("MNIST, MLP2",
+		all = append(all, e.overlay("MNIST, MLP2", dataset.NameMNIST,
 			plot.FrontSeries{Name: "DPareto", Front: front(modelled, mean), Points: points(costs(modelled[initial:], mean))},
 			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(modelled)), Front: front(random[:min(len(random), len(modelled))], mean)},
 			plot.FrontSeries{Name: fmt.Sprintf("the first %d", initial), Front: front(modelled[:initial], mean)}))
 	}
 	if random, modelled, ok := e.pair(found, adultSGD); ok {
 		random = random[:min(len(random), manyRandom)]
-		all = append(all, overlay("Adult, LogReg+SGD",
+		all = append(all, e.overlay("Adult, LogReg+SGD", dataset.NameAdult,
 			plot.FrontSeries{Name: fmt.Sprintf("DPareto, %d runs", len(modelled)), Front: front(modelled, mean), Points: points(costs(modelled, mean))},
 			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(random)), Front: front(random, mean), Points: points(costs(random, mean))}))
 	}
@@ -167,7 +167,7 @@ func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figur
 	if !ok {
 		return []output.Section{section}, nil
 	}
-	picture := overlay("Figure 6: DPareto over grids")
+	picture := e.overlay("Figure 6: DPareto over grids", adultSGD.dataset)
 	picture.Subtitle = []string{"Adult, LogReg+SGD", subtitle}
 	add := func(name string, outcomes []outcome) {
 		t.Rows = append(t.Rows, []any{adultSGD.name, name, int64(len(outcomes)), hypervolume(outcomes)})
@@ -208,7 +208,7 @@ func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figur
 			s.name, int64(e.scaleOf(s).replicates), volume(mean), volume(best), volume(worst),
 			spread(outcomes, 0, 0.1), spread(outcomes, 1, anti[0]),
 		})
-		all = append(all, overlay("Adult, "+s.name, plot.FrontSeries{
+		all = append(all, e.overlay("Adult, "+s.name, s.dataset, plot.FrontSeries{
 			Name: "mean, best and worst run", Front: front(outcomes, mean), Best: front(outcomes, best), Worst: front(outcomes, worst),
 		}))
 	}
@@ -265,7 +265,7 @@ func (e *Experiment) figure8(found results) ([]output.Section, []reproduce.Figur
 		name     string
 		settings []setting
 	}{{dataset.NameAdult, adult()}, {dataset.NameMNIST, e.mnist()}} {
-		p := overlay(map[string]string{dataset.NameAdult: "Adult", dataset.NameMNIST: "MNIST"}[group.name])
+		p := e.overlay(map[string]string{dataset.NameAdult: "Adult", dataset.NameMNIST: "MNIST"}[group.name], group.name)
 		for _, s := range group.settings {
 			studies, ok := found.of(e.modelled(s, methodDPareto)[0])
 			if !ok {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,6 +60,29 @@ func TestIntervalCovers(t *testing.T) {
 	}
 }
 
+// Random sampling and grids on Adult have the learning rates of Table 4, the optimiser the ones of the published code.
+func TestLearningRates(t *testing.T) {
+	e := &Experiment{Seeds: 1}
+	for _, tt := range []struct {
+		series      series
+		least, most float64
+	}{
+		{e.modelled(adultSGD, methodDPareto)[0], 5e-4, 5e-2},
+		{e.modelled(adultSVM, methodDefault)[0], 5e-4, 5e-2},
+		{e.random(adultSGD), 1e-3, 1e-1},
+		{e.grids(adultSGD)[1], 1e-3, 1e-1},
+		{e.random(mnistMLP2), 1e-3, 0.5},
+	} {
+		file, err := tt.series.file()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := parameter(file.Study.GetSpec(), "learning_rate").GetDoubleDomain(); d.GetMin() != tt.least || d.GetMax() != tt.most {
+			t.Errorf("%s: learning rates in [%g, %g], want [%g, %g]", tt.series.studyID(), d.GetMin(), d.GetMax(), tt.least, tt.most)
+		}
+	}
+}
+
 func TestDominated(t *testing.T) {
 	front := []outcome{{epsilon: 1, mean: 0.3}, {epsilon: 2, mean: 0.2}, {epsilon: 3, mean: 0.25}, {epsilon: 20, mean: 0.1}}
 	by := []outcome{{epsilon: 1, mean: 0.3}, {epsilon: 2.5, mean: 0.1}}
@@ -97,6 +122,11 @@ func TestRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, file := range files { // what costs nothing is in every picture of fronts
+			if svg, err := os.ReadFile(file); err != nil || !strings.Contains(string(svg), "majority, ε = 0") {
+				t.Errorf("%s shows no majority class, %v", file, err)
+			}
+		}
 		if len(parts) == len(Parts()) && len(files) != 4 {
 			t.Errorf("figures %q, want 4", files)
 		}
@@ -126,7 +156,8 @@ func TestValidate(t *testing.T) {
 		"no part": {Seeds: 1},
 		"seeds":   {Parts: Parts()},
 		"workers": {Parts: Parts(), Seeds: 1, Workers: -1},
-		"both":    {Parts: Parts(), Seeds: 1, Quick: true, WholeMNIST: true},
+		"both":    {Parts: Parts(), Seeds: 1, Quick: true, WholeMNIST: true, Store: "store.db"},
+		"hours":   {Parts: Parts(), Seeds: 1, WholeMNIST: true}, // without a store
 	} {
 		if e.Validate() == nil {
 			t.Errorf("%s: accepted", name)

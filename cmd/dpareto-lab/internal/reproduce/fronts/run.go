@@ -13,7 +13,9 @@ import (
 	"github.com/dpareto/dpareto/clients/go/agent"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/local"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
@@ -42,11 +44,20 @@ func worst(o outcome) float64 { return o.worst }
 // code has it.
 func hypervolume(outcomes []outcome) float64 { return pareto.Hypervolume(costs(outcomes, mean), anti) }
 
+// newRunner returns a runner that can make trainers.
+func newRunner(dataDir string) *runner {
+	return &runner{
+		registry: builtin.Registry(), dataDir: dataDir, trainers: make(map[string]trainer.Trainer), levels: make(map[string][]plot.Level),
+	}
+}
+
 // runner runs studies in a store.
 type runner struct {
-	client  *dpareto.Client
-	dataDir string
-	workers int // studies at a time
+	client   *dpareto.Client
+	registry *trainer.Registry
+	dataDir  string
+	workers  int                     // studies at a time
+	levels   map[string][]plot.Level // see Experiment.levels; filled by available
 
 	mu       sync.Mutex // guards what follows
 	trainers map[string]trainer.Trainer
@@ -138,12 +149,23 @@ func (r *runner) trainer(ctx context.Context, spec *dparetov1.TrainerSpec) (trai
 	if t, ok := r.trainers[key]; ok {
 		return t, nil
 	}
-	t, err := builtin.Registry().New(ctx, spec.GetName(), trainer.Options{DataDir: r.dataDir, Settings: spec.GetSettings()})
+	t, err := r.registry.New(ctx, spec.GetName(), trainer.Options{DataDir: r.dataDir, Settings: spec.GetSettings()})
 	if err != nil {
 		return nil, err
 	}
 	r.trainers[key] = t
 	return t, nil
+}
+
+// constants returns the errors of what a trainer declares to need no run, such as always predicting the
+// majority class.
+func (r *runner) constants(ctx context.Context, spec *dparetov1.TrainerSpec) ([]plot.Level, error) {
+	declared, err := r.registry.Declare(ctx, spec.GetName(), trainer.Options{DataDir: r.dataDir, Settings: spec.GetSettings()})
+	var levels []plot.Level
+	for _, c := range declared.Constants {
+		levels = append(levels, plot.Level{Name: c.Name + ", ε = 0", Y: c.Values[experiment.MetricError]})
+	}
+	return levels, err
 }
 
 // read returns what the trials of a study have measured.

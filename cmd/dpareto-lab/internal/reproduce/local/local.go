@@ -4,6 +4,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -19,10 +20,11 @@ import (
 
 // Serve starts a server on a store, a file that is made if it does not exist, and connects to it.
 // Without a path the store is temporary. entropy, unless it is nil, replaces the operating system's
-// in what the server releases: for experiments on public data only. stop ends both.
+// in what the server releases: for experiments on public data only. stop ends both. Serve fails if the
+// file cannot be opened: no two processes can use one store.
 func Serve(ctx context.Context, path string, entropy *noise.Source) (client *dpareto.Client, stop func() error, err error) {
 	var stops []func() error
-	stop = func() error {
+	stopAll := func() error {
 		var all error
 		for _, end := range slices.Backward(stops) {
 			all = errors.Join(all, end())
@@ -31,7 +33,7 @@ func Serve(ctx context.Context, path string, entropy *noise.Source) (client *dpa
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, stop())
+			err = errors.Join(err, stopAll())
 		}
 	}()
 	if path == "" {
@@ -44,7 +46,8 @@ func Serve(ctx context.Context, path string, entropy *noise.Source) (client *dpa
 	}
 	db, err := bolt.Open(path)
 	if err != nil {
-		return nil, nil, err
+		// Not wrapped: callers take fs.ErrNotExist for data that are not here.
+		return nil, nil, fmt.Errorf("the store cannot be opened: %v", err) //nolint:errorlint // see above
 	}
 	stops = append(stops, db.Close)
 	records, err := store.New(ctx, db)
@@ -70,5 +73,5 @@ func Serve(ctx context.Context, path string, entropy *noise.Source) (client *dpa
 		return nil, nil, err
 	}
 	stops = append(stops, client.Close)
-	return client, stop, nil
+	return client, stopAll, nil
 }

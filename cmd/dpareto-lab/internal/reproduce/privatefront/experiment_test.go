@@ -17,7 +17,7 @@ import (
 // tiny is a small experiment on made-up data.
 func tiny(store string) *Experiment {
 	return &Experiment{
-		Seeds: 1, Trials: 5, Mean: 5, Listed: 4, TestEpsilon: 1, TrainEpsilons: []float64{0.08}, Runs: 2, Workers: 2,
+		Seeds: 1, Trials: 5, Mean: 5, Listed: 4, TestEpsilon: 1, TrainEpsilons: []float64{0.2}, Runs: 2, Workers: 2,
 		Store: store, generated: true,
 	}
 }
@@ -103,7 +103,7 @@ func check(t *testing.T, w *way, o *outcome) {
 			t.Errorf("%s: %+v", w.name, o)
 		}
 	case w.trainEpsilon > 0:
-		if o.TrainEpsilon != w.trainEpsilon || !(o.SpentTrain > 0 && o.SpentTrain <= w.trainEpsilon) || o.Trainings > 4 || o.End != "privacy budget spent" {
+		if o.TrainEpsilon != w.trainEpsilon || !(o.SpentTrain > 0 && o.SpentTrain <= w.trainEpsilon) || (o.Trainings == 5) != (o.End == "budget spent") || (o.Trainings < 5) != (o.End == "privacy budget spent") {
 			t.Errorf("%s: %+v", w.name, o)
 		}
 		if o.Chosen > o.Made {
@@ -202,5 +202,24 @@ func TestValidate(t *testing.T) {
 		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", want, err)
 		}
+	}
+}
+
+// A third of the slots each has the same noise, as little as the budget pays for, and what it does not pay
+// for is refused.
+func TestSlots(t *testing.T) {
+	slots, err := declareSlots(7, 2, 1e-6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := int64(0)
+	for _, s := range slots {
+		total += s.GetCount()
+	}
+	if total != 7 || len(slots) != 3 {
+		t.Errorf("%d slots of %d kinds", total, len(slots))
+	}
+	if _, err := declareSlots(1000, 0.01, 1e-6); err == nil || !strings.Contains(err.Error(), "--train-epsilon 0.01 does not pay for 1000 slots") {
+		t.Errorf("too many: %v", err)
 	}
 }

@@ -85,6 +85,10 @@ func privateModes(epsilon float64) []way {
 			m.TrainFilter = dparetov1.TrainFilter_TRAIN_FILTER_RENYI
 			return nil
 		}),
+		mode("slots", func(e *Experiment, m *dparetov1.PrivateModeSpec) (err error) {
+			m.Slots, err = declareSlots(e.Trials, m.GetTrainEpsilon(), m.GetDelta())
+			return err
+		}),
 		exact,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	"github.com/dpareto/dpareto/privacy/proposetest"
 )
 
@@ -89,6 +90,13 @@ func TestExperiment(t *testing.T) {
 		t.Errorf("7 rounds cost %g, as a guarantee %g", claimed[0], least[0])
 	}
 
+	for _, panel := range result.Figures[0].Picture.(*plot.Panels).Panels {
+		curves := panel.(*plot.Curves).Curves
+		worst := curves[len(curves)-1]
+		if last := worst.Y[len(worst.Y)-1]; math.Abs(last-1) > 1e-12 || len(worst.Y) != 200 {
+			t.Errorf("the worst case is drawn for %d rounds, up to u = %g", len(worst.Y)-1, last)
+		}
+	}
 	files, err := result.Draw(filepath.Join(t.TempDir(), "figures"))
 	if err != nil || len(files) != 3 {
 		t.Fatal(files, err)

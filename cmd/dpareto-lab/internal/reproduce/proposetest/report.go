@@ -137,13 +137,14 @@ func (r *results) comparison() output.Section {
 }
 
 // drawFigure1 draws the way of every search through steps and utilities, beside the longest
-// way that is possible, for as many rounds.
+// way that is possible.
 func (r *results) drawFigure1() reproduce.Picture {
+	most := proposetest.Tuning{Granularity: granularity}.MostRounds()
 	p := &plot.Panels{
 		Title: "Figure 1: the way of propose-test from u = 0, step = 1, g = 0.01",
 		Subtitle: []string{
 			"A success moves to the upper right, a failure to half of the step; a search ends at step 0 or from u = 1 on.",
-			"The worst case alternates between the two: 199 rounds to u = 1, here as many as the longest search has.",
+			fmt.Sprintf("The worst case alternates between the two: %d rounds to u = 1.", most),
 		},
 		Columns: 2,
 	}
@@ -163,7 +164,6 @@ func (r *results) drawFigure1() reproduce.Picture {
 				}
 			}
 		}
-		_, most := summary(c.rounds)
 		worst := plot.Series{Name: "worst case"}
 		worst.X, worst.Y = worstCase(int(most))
 		p.Panels = append(p.Panels, &plot.Curves{

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/bench"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/surface"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+)
+
+// surfaceFlags are the flags that choose a surface.
+type surfaceFlags struct {
+	bench.Variant
+
+	name   string
+	tables string
+}
+
+func (f *surfaceFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.name, "surface", "", "surface to search")
+	flags.StringVar(&f.tables, "tables", "", "folder of the tables, see dpareto-lab bench dp-table")
+	flags.BoolVar(&f.Noiseless, "noiseless", false, "leave out the noise of a run")
+	flags.BoolVar(&f.Smooth, "smooth", false, "make ε smooth: steps that need not be whole, and an interpolated accountant")
+	flags.BoolVar(&f.Reported, "reported", false, "let designers model ε as they do the error, instead of computing it")
+}
+
+// open reads the table of the surface, says how well the model predicts it, and returns the surface.
+func (f *surfaceFlags) open(ctx context.Context, env *command.Env) (*bench.Surface, error) {
+	chosen, err := surface.ByName(f.name)
+	if err != nil {
+		return nil, command.Usage(err)
+	}
+	if f.tables == "" {
+		return nil, command.Usagef("--tables is required: the folder of the tables, see dpareto-lab bench dp-table")
+	}
+	table, err := surface.Read(chosen, f.tables)
+	if err != nil {
+		return nil, err
+	}
+	if !table.Checked {
+		env.Sayf("%s: the table has no digest beside it: it is not complete, or from elsewhere\n", chosen.Name)
+	}
+	s, err := bench.OpenSurface(ctx, table, f.Variant)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.Model().Validate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	env.Sayf("%s: %d runs in the table; of %d configurations, each predicted from the others, the logit of the error is off by %.3f "+
+		"(root mean square; noise of a run %.3f, standard deviation %.3f), the error by %.4f on average\n",
+		chosen.Name, len(table.Runs), v.Configurations, v.Residual, v.Noise, v.Spread, v.Error)
+	return s, nil
+}
+
+// dpFlags are the flags of dpareto-lab bench dp.
+type dpFlags struct {
+	surfaceFlags
+	bench.CompareOptions
+
+	at      []int
+	epochs  []int
+	results string
+	format  benchFormat
+}
+
+func dpCommand(env *command.Env) *cobra.Command {
+	var f dpFlags
+	cmd := &cobra.Command{
+		Use:   "dp --surface SURFACE --tables DIR --designer DESIGNER,...",
+		Short: "Compare designers on tabulated DP training",
+		Long: `Runs designers in this process on a surface: a model of a table of real DP training, which
+answers in milliseconds. Prints one row for each method and budget, of medians or means over the
+seeds.
+
+Designers: default, ehvi and ehvi_exact, which are shown every epoch of a run, or with the
+suffix _final its end, or with the suffix _epochs that a run costs its epochs; and the others of
+dpareto-lab bench engine, which are shown the end of a run. The front is always of all epochs: those that a method did not ask for count afterwards.
+
+  reported        hypervolume of the front that the lab's model of all measurements reports, by
+                  the surface's exact values
+  observed        the same of the front of the measurements
+  log10_missing   logarithm of what the reported front lacks to the best one known
+  runs_to_99      number of runs from which on the reported front has 99 % of its hypervolume at
+                  the budget, and epochs_to_99 the number of epochs trained until then
+  stand_ins       suggestions that another designer had to make
+
+With --results FILE every study is also appended to the file, a line of JSON each, studies
+that are there are not run again, and the table is of all records of the surface's variant in
+it with the same --initial, also of other tools (clients/python/benchmarks/dp_surfaces.py).
+
+Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
+		Example: `  dpareto-lab bench dp --surface adult-logistic-sgd --tables ~/dp-tables --designer default,random
+  dpareto-lab bench dp --surface digits-softmax-sgd --tables ~/dp-tables --results results.jsonl --output markdown`,
+		Args: command.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for i, name := range f.Methods {
+				f.Methods[i] = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+			}
+			return benchDP(cmd.Context(), env, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	f.add(flags)
+	flags.StringSliceVar(&f.Methods, "designer", nil, "designers to compare, with commas between them")
+	flags.IntVar(&f.Seeds, "seeds", 10, "number of seeds: 1, 2, and so on")
+	flags.IntVar(&f.Budget, "budget", 30, "number of runs of a study")
+	flags.IntSliceVar(&f.at, "at", nil, "smaller budgets at which fronts are also measured, with commas between them")
+	flags.IntSliceVar(&f.epochs, "at-epochs", nil, "numbers of trained epochs at which fronts are also measured, with commas between them")
+	flags.IntVar(&f.Initial, "initial", 0, "number of quasi-random points that all methods begin with; default: each method's own")
+	flags.StringVar(&f.results, "results", "", "file of results to continue and to report")
+	f.format = benchFormat(output.Text)
+	flags.VarP(&f.format, "output", "o", "format of the table: "+output.Names(output.Text, output.JSON, output.CSV)+", "+markdown)
+	command.FromEnvironment(flags, "output")
+	return cmd
+}
+
+// benchDP compares designers on a surface and prints the table.
+func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
+	if len(f.Methods) == 0 && f.results == "" {
+		return command.Usagef("--designer is required, or --results with a file of results to report")
+	}
+	if err := f.Validate(); err != nil {
+		return command.Usage(err)
+	}
+	for _, at := range f.at {
+		if at < 1 || at > f.Budget {
+			return command.Usagef("--at must be 1 to %d, the budget, is %d", f.Budget, at)
+		}
+	}
+	for _, at := range f.epochs {
+		if at < 1 {
+			return command.Usagef("--at-epochs must be at least 1, is %d", at)
+		}
+	}
+	s, err := f.open(ctx, env)
+	if err != nil {
+		return err
+	}
+	records, err := f.records(s)
+	if err != nil {
+		return err
+	}
+	progress := env.Console.Start(f.name, int64(f.Seeds)*int64(len(f.Methods)), "studies")
+	done := 0
+	err = bench.Compare(ctx, s, f.CompareOptions, records, func(r *bench.Record) error {
+		records = append(records, r)
+		done++
+		progress.Set(int64(done), "")
+		if f.results == "" {
+			return nil
+		}
+		return bench.AppendRecord(f.results, r)
+	})
+	progress.Finish()
+	if err != nil {
+		return err
+	}
+	best, err := s.Best(ctx)
+	if err != nil {
+		return err
+	}
+	env.Sayf("%s: the best front known has the hypervolume %.5g\n", f.name, best)
+	budgets := append(slices.Clone(f.at), f.Budget)
+	slices.Sort(budgets)
+	table := bench.Report(records, slices.Compact(budgets), f.epochs, best)
+	if f.format == markdown {
+		return bench.WriteMarkdown(env.Stdout, table)
+	}
+	return table.Write(env.Stdout, output.Format(f.format))
+}
+
+// records returns the records of the surface's variant among the results.
+func (f *dpFlags) records(s *bench.Surface) ([]*bench.Record, error) {
+	if f.results == "" {
+		return nil, nil
+	}
+	all, err := bench.ReadRecords(f.results)
+	if err != nil {
+		return nil, err
+	}
+	return s.Own(all, f.Initial)
+}
+
+func dpServeCommand(env *command.Env) *cobra.Command {
+	var f surfaceFlags
+	cmd := &cobra.Command{
+		Use:   "dp-serve --surface SURFACE --tables DIR",
+		Short: "Answer other tools on tabulated DP training",
+		Long: `Answers requests on standard input, a line of JSON each, with a line of JSON each:
+
+  {"describe": true}                           the parameters, and the objectives with their references
+  {"start": {"method": "ax", "seed": 1}}       begins a study; "initial": N asks for the N initial
+                                               points that all methods share
+  {"evaluate": {"epochs": 8, ...}}             trains: ε and error at the end and after every epoch
+  {"finish": {"seconds": 0.5}}                 the record of the study, a line of a file of results
+                                               for dpareto-lab bench dp; seconds of a suggestion
+
+A request that cannot be answered is answered with {"error": "..."}.`,
+		Example: `  echo '{"describe": true}' | dpareto-lab bench dp-serve --surface adult-logistic-sgd --tables ~/dp-tables`,
+		Args:    command.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := f.open(cmd.Context(), env)
+			if err != nil {
+				return err
+			}
+			return s.Serve(cmd.Context(), env.Stdin, env.Stdout)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	f.add(flags)
+	return cmd
+}

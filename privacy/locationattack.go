@@ -1,0 +1,277 @@
+package privacy
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Attack returns an ε that the selection m has at δ whenever the outputs of its candidates are
+// distributed as the dominating pair of the base and the score is the worst one. So no accountant
+// that knows the profile of a candidate, and nothing else of it, proves less. The data sets that
+// exist may be harder to tell apart than the pair; the EpsilonLower of a [Guarantee] is the same
+// attack on a pair that some of them attain.
+//
+// The score ranks a set T of outputs of low loss highest, then a set S of outputs of high loss,
+// then the rest. With the generating function φ of the number of candidates the best one lies in S
+// with the probability φ(1 − P(T)) − φ(1 − P(T) − P(S)), and the same with Q. The result is 0 where
+// no attack is known. The errors are m's validation error, an *UnsupportedError for a mechanism that
+// is not a selection, and the FieldErrors of δ.
+func (a Location) Attack(m Mechanism, delta float64) (float64, error) {
+	curve, err := a.Curve(m)
+	if err != nil {
+		return 0, err
+	}
+	if err := checkDelta(delta); err != nil {
+		return 0, err
+	}
+	c := curve.(*locationCurve)
+	if c.profiles.exact == nil {
+		return 0, nil
+	}
+	return c.attack(c.profiles.exact.upper, delta), nil
+}
+
+// attack returns the ε of the attack on pairs, 0 if it finds none. All pairs must be attained by the
+// same data sets, in either order, or by none.
+func (c *locationCurve) attack(pairs directions, delta float64) float64 {
+	if len(pairs) == 0 || delta == 0 {
+		return 0
+	}
+	exact := c.profiles.exact
+	exact.mu.Lock()
+	defer exact.mu.Unlock()
+	least := math.Max(leastRate, attackTail*delta/math.Max(1, c.law.mean()))
+	var profiles []*boundedProfile
+	for _, sum := range pairs {
+		profiles = append(profiles, newBoundedProfile(least, func(logDelta, side float64) (float64, bool) {
+			return sum.epsilon(exact.methods[:1], float64(c.profiles.runs), logDelta, side) // others are slow
+		}))
+	}
+	epsilon := 0.0
+	for i, forward := range profiles {
+		a := selectionAttack{law: c.law, delta: delta, forward: forward, backward: profiles[len(profiles)-1-i]}
+		epsilon = math.Max(epsilon, a.strongest())
+	}
+	return epsilon * (1 - locationMargin)
+}
+
+// Precision of attacks. Twice as many nodes raise ε by less than 1e-3 of it.
+const (
+	attackNodes  = 32   // values of δ that a profile is known at first
+	attackRounds = 2    // of refinement around the best attack, each to a quarter of the distance
+	attackTail   = 0.01 // share of δ/E[K] that the largest losses may have
+	attackParts  = 4    // of an interval on which φ′ is integrated
+)
+
+// boundedProfile is a profile known from both sides at some δ = e^{−r²}.
+type boundedProfile struct {
+	at     func(logDelta, side float64) (epsilon float64, ok bool)
+	points []boundedPoint // in rising order of r
+	width  float64        // distance of r at first
+}
+
+// boundedPoint is a value of δ of a profile, and two ε between which the profile attains it.
+type boundedPoint struct{ r, delta, low, high float64 }
+
+// newBoundedProfile takes a profile down to the δ least from at, which gives ε from below for side = −1
+// and from above for side = +1.
+func newBoundedProfile(least float64, at func(logDelta, side float64) (float64, bool)) *boundedProfile {
+	zero, furthest := 0.0, math.Sqrt(-math.Log(least))
+	positive := furthest
+	for range 12 { // between δ with ε = 0 and others
+		r := 0.5 * (zero + positive)
+		if epsilon, _ := at(-r*r, -1); epsilon > 0 {
+			positive = r
+		} else {
+			zero = r
+		}
+	}
+	p := &boundedProfile{at: at, width: (furthest - positive) / attackNodes}
+	for i := range attackNodes + 1 {
+		p.add(positive + float64(i)*p.width)
+	}
+	return p
+}
+
+// add adds a point where the profile is known well enough.
+func (p *boundedProfile) add(r float64) {
+	i, found := slices.BinarySearchFunc(p.points, r, func(q boundedPoint, r float64) int { return cmp.Compare(q.r, r) })
+	if found {
+		return
+	}
+	low, ok := p.at(-r*r, -1)
+	if !ok || low <= 0 {
+		return
+	}
+	high, ok := p.at(-r*r, 1)
+	if !ok || high > muLargestEpsilon {
+		return
+	}
+	point := boundedPoint{r, math.Exp(-r * r), low * (1 - locationMargin), high * (1 + locationMargin)}
+	p.points = slices.Insert(p.points, i, point)
+}
+
+// refine adds points around r.
+func (p *boundedProfile) refine(r, width float64) {
+	for k := -4.0; k <= 4; k++ {
+		if at := r + k*width; at > 0 {
+			p.add(at)
+		}
+	}
+}
+
+// testPoint is a test of two distributions: a set, possibly random, that has the probabilities p and
+// q under them.
+type testPoint struct {
+	p, q float64
+	r    float64         // where the profile gave it
+	from *boundedProfile // nil if it needs no profile
+}
+
+// tests returns tests that exist if the profile of two distributions P and Q lies between the bounds. The profile g is convex in x = e^ε, and for every slope v there is a set with
+// Q-probability v and the P-probability min g(x) + v·x: a sum of tests u, v with u − v·x <= g(x) for
+// all x.
+//
+// Let v be the fall of the chord from the high ε of one point to the low ε of the next. g falls at
+// most as fast beyond, and before at least as fast as the chord from low to high. In between, g is
+// above the chords of the neighbouring pairs of points.
+func (p *boundedProfile) tests() []testPoint {
+	fall := func(fromDelta, from, toDelta, to float64) float64 { // of g per unit of x
+		return (fromDelta - toDelta) / (math.Exp(to) - math.Exp(from))
+	}
+	points := p.points
+	var tests []testPoint
+	for i := 1; i+2 < len(points); i++ {
+		a, b, c, d := points[i-1], points[i], points[i+1], points[i+2]
+		if !(a.high < b.low && b.high < c.low && c.high < d.low) {
+			continue
+		}
+		v := fall(b.delta, b.high, c.delta, c.low)
+		most := fall(a.delta, a.high, b.delta, b.low)
+		least := fall(c.delta, c.low, d.delta, d.high)
+		before := fall(b.delta, b.low, c.delta, c.high)
+		if !(least <= v && v <= most && least < most) {
+			continue
+		}
+		// g >= b.delta − most·(x − xb) and g >= c.delta + least·(xc − x), equal at the crossing.
+		xb, xc := math.Exp(b.low), math.Exp(c.low)
+		cross := (b.delta + most*xb - c.delta - least*xc) / (most - least)
+		cross = math.Min(xc, math.Max(xb, cross))
+		inside := math.Max(b.delta-most*(cross-xb), c.delta+least*(xc-cross)) + v*cross
+		left := b.delta + v*xb - math.Max(0, v-before)*xb
+		u := math.Min(inside, left)
+		if u > v && u < 1 {
+			tests = append(tests, testPoint{u, v, 0.5 * (b.r + c.r), p})
+		}
+	}
+	return tests
+}
+
+// selectionAttack looks for the best sets S and T. Forward is the profile of (P, Q), and backward of
+// (Q, P).
+type selectionAttack struct {
+	law               countLaw
+	delta             float64
+	forward, backward *boundedProfile
+}
+
+// strongest returns the largest ε found: of all pairs of sets, then of those around the best pair.
+func (a selectionAttack) strongest() float64 {
+	var best selectionSets
+	tests, tops := a.sets()
+	for _, t := range tops {
+		for _, s := range tests {
+			best = a.better(best, t, s)
+		}
+	}
+	width := a.forward.width
+	for range attackRounds {
+		width /= 4
+		for _, set := range []testPoint{best.top, best.next} {
+			if set.from != nil {
+				set.from.refine(set.r, width)
+			}
+		}
+		tests, tops := a.sets()
+		for range 2 { // one set at a time
+			for _, s := range tests {
+				best = a.better(best, best.top, s)
+			}
+			for _, t := range tops {
+				best = a.better(best, t, best.next)
+			}
+		}
+	}
+	return best.epsilon
+}
+
+// selectionSets are the sets T and S of an attack, and the ε that they show.
+type selectionSets struct {
+	epsilon   float64
+	top, next testPoint
+}
+
+// better returns the better one of two attacks.
+func (a selectionAttack) better(best selectionSets, t, s testPoint) selectionSets {
+	if epsilon := a.with(t, s); epsilon > best.epsilon {
+		return selectionSets{epsilon, t, s}
+	}
+	return best
+}
+
+// sets returns the sets that may be S, and those that may be T.
+func (a selectionAttack) sets() (tests, tops []testPoint) {
+	tests, tops = a.forward.tests(), []testPoint{{}}
+	for _, t := range a.backward.tests() {
+		tops = append(tops, testPoint{t.q, t.p, t.r, t.from})
+	}
+	for _, t := range tests {
+		tops = append(tops, testPoint{1 - t.p, 1 - t.q, t.r, t.from})
+	}
+	return tests, tops
+}
+
+// with returns the ε at δ that the best candidate's being in S shows, where the score ranks the
+// outputs in T first, then those in S. It is negative infinity where no score does that.
+//
+// The three sets exist if their losses fall from S to the rest to T: the corners of what they can
+// tell are then the two tests S and not-T, so that all of it is in reach of tests of the pair, and
+// a function of its outputs with coins has the distributions of the three (Blackwell).
+func (a selectionAttack) with(t, s testPoint) float64 {
+	rest := testPoint{p: 1 - t.p - s.p, q: 1 - t.q - s.q}
+	if rest.p < 0 || rest.q < 0 || s.p*rest.q < rest.p*s.q || rest.p*t.q < t.p*rest.q {
+		return math.Inf(-1)
+	}
+	first := lowerShare(a.law, t.p, t.p+s.p)
+	second := upperShare(a.law, t.q, t.q+s.q)
+	if !(first > a.delta) {
+		return math.Inf(-1)
+	}
+	return math.Log((first - a.delta) / second)
+}
+
+// lowerShare bounds φ(1 − a) − φ(1 − b) from below: φ′ is convex, so that its integral is at least what
+// the midpoint rule gives.
+func lowerShare(law countLaw, a, b float64) float64 {
+	width := (b - a) / attackParts
+	sum := 0.0
+	for i := range attackParts {
+		value, _ := law.at(a + (float64(i)+0.5)*width)
+		sum += value
+	}
+	return sum * width
+}
+
+// upperShare bounds φ(1 − a) − φ(1 − b) from above by the trapezoidal rule.
+func upperShare(law countLaw, a, b float64) float64 {
+	width := (b - a) / attackParts
+	first, _ := law.at(a)
+	last, _ := law.at(b)
+	sum := 0.5 * (first + last)
+	for i := 1; i < attackParts; i++ {
+		value, _ := law.at(a + float64(i)*width)
+		sum += value
+	}
+	return sum * width
+}

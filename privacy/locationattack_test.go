@@ -1,0 +1,409 @@
+package privacy
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
+)
+
+// TestLocationAttackValues compares with values of an independent program (numpy, discretised losses), for a
+// run of DP-SGD and δ = 1e-6.
+func TestLocationAttackValues(t *testing.T) {
+	base := FixedSizeGaussian{32561, 256, 4}
+	const steps, delta = 1270, 1e-6
+	for name, tc := range map[string]struct {
+		law  func() Mechanism
+		want float64 // 0 if not known
+		most float64 // of the bound, relative to the attack
+	}{
+		"logarithmic 10":         {func() Mechanism { return repeated(t, base, steps, 0, 10) }, 0.431, 1.02},
+		"logarithmic 32":         {func() Mechanism { return repeated(t, base, steps, 0, 32) }, 0.484, 1.02},
+		"logarithmic 64":         {func() Mechanism { return repeated(t, base, steps, 0, 64) }, 0.513, 1.02},
+		"geometric 10":           {func() Mechanism { return repeated(t, base, steps, 1, 10) }, 0.454, 1.02},
+		"geometric 32":           {func() Mechanism { return repeated(t, base, steps, 1, 32) }, 0.530, 1.02},
+		"geometric 64":           {func() Mechanism { return repeated(t, base, steps, 1, 64) }, 0.574, 1.02},
+		"geometric 32, capped":   {func() Mechanism { return capped(t, base, steps, 1, 32, 128) }, 0, 1.02},
+		"negative binomial, ½":   {func() Mechanism { return repeated(t, base, steps, 0.5, 32) }, 0, 1.02},
+		"negative binomial, 2":   {func() Mechanism { return repeated(t, base, steps, 2, 32) }, 0, 1.02},
+		"Poisson 10":             {func() Mechanism { return PoissonSelection{base, steps, 10} }, 0.575, 1.02},
+		"Poisson 32":             {func() Mechanism { return PoissonSelection{base, steps, 32} }, 0, 1.2},
+		"one candidate, exactly": {func() Mechanism { return BinomialSelection{base, steps, 1, 1} }, 0.3037128, 1.001},
+	} {
+		m := tc.law()
+		attack, err := Location{}.Attack(m, delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := epsilonOf(t, Location{}, m, 1, delta)
+		if attack > g.Epsilon || g.Epsilon > tc.most*attack {
+			t.Errorf("%s: attack %.5f, bound %.5f", name, attack, g.Epsilon)
+		}
+		if tc.want > 0 && relErr(attack, tc.want) > 3e-3 {
+			t.Errorf("%s: attack %.5f, want %.4f", name, attack, tc.want)
+		}
+		if one := epsilonOf(t, Exact{}, base, steps, delta).EpsilonLower; g.EpsilonLower > attack || g.EpsilonLower < one*0.9999 {
+			t.Errorf("%s: lower bound %.5f, of one run %.5f, attack %.5f", name, g.EpsilonLower, one, attack)
+		}
+	}
+}
+
+// repeated returns a selection with a mean number of candidates.
+func repeated(t *testing.T, base Mechanism, steps int64, eta, mean float64) RepeatedSelection {
+	t.Helper()
+	gamma, err := SelectionGamma(eta, mean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return RepeatedSelection{base, steps, eta, gamma}
+}
+
+// capped returns such a selection given a largest number of candidates.
+func capped(t *testing.T, base Mechanism, steps int64, eta, mean float64, most int64) CappedSelection {
+	t.Helper()
+	m := repeated(t, base, steps, eta, mean)
+	return CappedSelection{base, steps, eta, m.Gamma, most}
+}
+
+// TestLocationAttackOnGaussians: for all truncated negative binomial distributions the attack on Gaussian
+// candidates attains nearly the bound. Their pair is attained, so that it is EpsilonLower.
+func TestLocationAttackOnGaussians(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, eta := range []float64{0, 0.5, 1, 2} {
+		for range 3 {
+			mu, mean := math.Exp(-2.5+3*rng.Float64()), math.Exp(1+4*rng.Float64())
+			delta := math.Pow(10, -5-4*rng.Float64())
+			base := Gaussian{mu, 1, AddRemove}
+			for _, m := range []Mechanism{repeated(t, base, 1, eta, mean), capped(t, base, 1, eta, mean, int64(3*mean))} {
+				g := epsilonOf(t, Location{}, m, 1, delta)
+				if g.EpsilonLower > g.Epsilon || g.Epsilon > 1.02*g.EpsilonLower {
+					t.Errorf("%+v, delta %g: from %.5f to %.5f", m, delta, g.EpsilonLower, g.Epsilon)
+				}
+			}
+		}
+	}
+}
+
+// TestAttackIsAttained computes the probabilities of the sets in closed form: scores that prefer T, then S,
+// have at least the ε that the attack on their profile claims, and the tests that the profile promises exist.
+func TestAttackIsAttained(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	for range 6 {
+		mu, delta := math.Exp(-2+3*rng.Float64()), math.Pow(10, -1-6*rng.Float64())
+		looseness := 1e-2 * rng.Float64() * float64(rng.IntN(2)) // of the profile's bounds
+		p := newBoundedProfile(1e-3*delta, func(logDelta, side float64) (float64, bool) {
+			return gaussianEpsilon(mu, logDelta) * (1 + side*looseness*rng.Float64()), true
+		})
+		tests := p.tests()
+		if looseness == 0 && len(tests) < attackNodes/2 {
+			t.Errorf("μ = %g: only %d tests", mu, len(tests))
+		}
+		for _, test := range tests {
+			// The most powerful test is x > τ with Φ(−τ) = q.
+			if power := gaussianPower(mu, test.q); test.p > power*(1+1e-9) {
+				t.Errorf("μ = %g: a test with q = %g has p = %g, the largest is %g", mu, test.q, test.p, power)
+			}
+		}
+		for name, law := range testLaws(rng) {
+			a := selectionAttack{law: law, delta: delta, forward: p, backward: p}
+			bound := newGaussianLocation(mu, delta, 160, law).epsilon(delta)
+			if got := a.strongest(); got > bound*(1+1e-9) {
+				t.Errorf("μ = %g, delta %g, %s: attack %g, bound %g", mu, delta, name, got, bound)
+			}
+		}
+	}
+}
+
+// gaussianPower returns the largest probability under N(μ, 1) of a set of probability q under N(0, 1).
+func gaussianPower(mu, q float64) float64 {
+	lo, hi := -40.0, 40.0
+	for range 200 {
+		if mid := 0.5 * (lo + hi); normalAbove(mid) > q {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return normalAbove(lo - mu)
+}
+
+// normalAbove returns 1 − Φ(x).
+func normalAbove(x float64) float64 { return 0.5 * math.Erfc(x/math.Sqrt2) }
+
+// newGaussianLocation returns the bound for N(0, 1) against N(μ, 1) from a number of points of the profile
+// down to a share of δ.
+func newGaussianLocation(mu, delta float64, nodes int, law countLaw) *locationBound {
+	least := math.Max(leastRate, locationTail*delta/math.Max(1, law.mean()))
+	furthest := math.Sqrt(-math.Log(least))
+	points := []profilePoint{{0, 0, math.Erf(mu / (2 * math.Sqrt2))}}
+	first := math.Sqrt(-math.Log(points[0].delta))
+	for i := 1; i <= nodes; i++ {
+		r := first + (furthest-first)*float64(i)/float64(nodes)
+		points = append(points, profilePoint{r, gaussianEpsilon(mu, -r*r), math.Exp(-r * r)})
+	}
+	return newLocationBound(points, points, law)
+}
+
+// TestLocationGridRefinement: more points of the profile only lower the bound.
+func TestLocationGridRefinement(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 1))
+	for range 3 {
+		mu, delta := math.Exp(-2+3*rng.Float64()), math.Pow(10, -2-6*rng.Float64())
+		for name, law := range testLaws(rng) {
+			last := math.Inf(1)
+			for _, nodes := range []int{10, 20, 40, 80, 160} {
+				got := newGaussianLocation(mu, delta, nodes, law).epsilon(delta)
+				if got > last*(1+1e-6)+1e-9 {
+					t.Errorf("μ = %g, delta %g, %s: %g with %d points, %g with half of them", mu, delta, name, got, nodes, last)
+				}
+				last = got
+			}
+		}
+	}
+}
+
+// TestLocationBelowProfileBound: the bound is never above the simpler one by the profile alone (Koskela, Redberg
+// and Wang, "Privacy profiles for private selection", 2024): u > 0 and u' satisfy
+// 1 − u' <= e^ε₁(1 − u) + δ(ε₁), so that φ′(u)/φ′(u') has a bound.
+func TestLocationBelowProfileBound(t *testing.T) {
+	profile := func(mu, epsilon float64) float64 {
+		return normalAbove(epsilon/mu-mu/2) - math.Exp(epsilon)*normalAbove(epsilon/mu+mu/2)
+	}
+	least := func(mean, mu, delta float64, shift func(first, deltaFirst float64) float64) float64 {
+		best := math.Inf(1)
+		base := gaussianEpsilon(mu, math.Log(delta/mean))
+		for first := 0.0; first < 12*mu; first += 0.02 * mu {
+			best = math.Min(best, base+shift(first, profile(mu, first)))
+		}
+		return best
+	}
+	for _, mu := range []float64{0.1, 0.5, 1.5} {
+		base := Gaussian{mu, 1, AddRemove}
+		for _, delta := range []float64{1e-8, 1e-3} {
+			for _, eta := range []float64{0, 1, 2} {
+				for _, mean := range []float64{3, 30} {
+					m := repeated(t, base, 1, eta, mean)
+					simple := least(m.MeanRuns(), mu, delta, func(first, at float64) float64 {
+						return (eta + 1) * math.Log(math.Exp(first)+at*(1-m.Gamma)/m.Gamma)
+					})
+					if got := epsilonOf(t, Location{}, m, 1, delta).Epsilon; got > simple {
+						t.Errorf("μ = %g, delta %g, η = %g, mean %g: %g, simpler bound %g", mu, delta, eta, mean, got, simple)
+					}
+				}
+			}
+			const mean = 10
+			simple := least(mean, mu, delta, func(first, at float64) float64 { return mean * (math.Expm1(first) + at) })
+			if got := epsilonOf(t, Location{}, PoissonSelection{base, 1, mean}, 1, delta).Epsilon; got > simple {
+				t.Errorf("μ = %g, delta %g, Poisson: %g, simpler bound %g", mu, delta, got, simple)
+			}
+		}
+	}
+}
+
+// TestSelectionOfOne: as the mean falls to 1, and exactly at 1, a selection costs what its candidate does.
+func TestSelectionOfOne(t *testing.T) {
+	base := PoissonGaussian{0.01, 1.2, AddRemove, false}
+	const steps, delta = 300, 1e-6
+	one := epsilonOf(t, Exact{}, base, steps, delta).Epsilon
+	for name, m := range map[string]Mechanism{
+		"exactly": BinomialSelection{base, steps, 1, 1}, "at most": CappedSelection{base, steps, 1, 0.1, 1},
+		"nearly": repeated(t, base, steps, 1, 1+1e-7), "logarithmic": repeated(t, base, steps, 0, 1+1e-7),
+	} {
+		if got := epsilonOf(t, Location{}, m, 1, delta).Epsilon; got < one*(1-1e-9) || got > one*(1+2e-4) {
+			t.Errorf("%s one: %.6f, the candidate %.6f", name, got, one)
+		}
+	}
+}
+
+// atMost is the distribution of min(K, N).
+func atMost(law negativeBinomial, most int64) cappedCount {
+	conditional := cappedNegativeBinomial(law, most)
+	// P(K = 1) = φ′(0).
+	first, _ := law.at(1)
+	c, sum := make(cappedCount, most), 0.0
+	for i := range c {
+		c[i] = conditional[i] / conditional[0] * first
+		sum += c[i]
+	}
+	c[most-1] += 1 - sum
+	return c
+}
+
+// TestSilentCapIsUnsound: an implementation that stops at N candidates and says nothing costs more than the
+// distribution without the cap, which is too little to be counted: the exact attack shows it.
+func TestSilentCapIsUnsound(t *testing.T) {
+	const mu, delta = 0.5, 1e-6
+	m := repeated(t, Gaussian{mu, 1, AddRemove}, 1, 1, 10)
+	law := m.law().(negativeBinomial)
+	claim := newGaussianLocation(mu, delta, 640, law).epsilon(delta)
+	for most, excess := range map[int64]float64{20: 0.0103, 50: 0.00012} {
+		capped := atMost(law, most)
+		if mean := law.mean() * (1 - math.Pow(1-law.gamma, float64(most))); relErr(capped.mean(), mean) > 1e-12 {
+			t.Errorf("at most %d: mean %g, want %g", most, capped.mean(), mean) // of a geometric distribution
+		}
+		got := newGaussianLocation(mu, delta, 640, capped).epsilon(delta)
+		if math.Abs(got/claim-1-excess) > 0.05*excess+2e-5 {
+			t.Errorf("at most %d: %.5f, without a cap %.5f", most, got, claim)
+		}
+		if again := independentLocation(mu, delta, capped); got < again*(1-1e-5) || got > again*(1+2e-4) {
+			t.Errorf("at most %d: %.6f, by quadrature %.6f", most, got, again)
+		}
+	}
+	p := newBoundedProfile(1e-3*delta, func(logDelta, _ float64) (float64, bool) { return gaussianEpsilon(mu, logDelta), true })
+	attack := selectionAttack{law: atMost(law, 20), delta: delta, forward: p, backward: p}.strongest()
+	if !(attack > claim) {
+		t.Errorf("the attack shows %.5f, the claim is %.5f", attack, claim)
+	}
+	// Drawing K again is accounted for: it costs less.
+	again := epsilonOf(t, Location{}, CappedSelection{Gaussian{mu, 1, AddRemove}, 1, 1, law.gamma, 20}, 1, delta).Epsilon
+	if !(again < claim) {
+		t.Errorf("drawn again %.5f, without a cap %.5f", again, claim)
+	}
+}
+
+// countedSearch runs a geometric search whose score ranks outputs below cut first, and outputs above from next. It
+// reports how many candidates ran, and whether the best lies in the second set.
+func countedSearch(rng *rand.Rand, candidate func() float64, gamma, cut, from float64) (runs int, hit bool) {
+	top := false
+	for {
+		x := candidate()
+		runs++
+		top = top || x < cut
+		hit = hit || x > from
+		if rng.Float64() < gamma {
+			return runs, hit && !top
+		}
+	}
+}
+
+// worstScore returns the sets of countedSearch that show the largest ε, in closed form. Above gives the probability of
+// outputs above a value on the first or the second data set.
+func worstScore(law countLaw, delta float64, above func(x float64, second bool) float64) (cut, from, epsilon float64) {
+	for c := -3.0; c < 1; c += 0.1 {
+		for f := math.Max(c, 0); f < 4; f += 0.1 {
+			share := func(second bool) float64 {
+				top, s := 1-above(c, second), above(f, second)
+				return generating(law, 1-top-s, 1-top)
+			}
+			if e := math.Log((share(false) - delta) / share(true)); e > epsilon {
+				cut, from, epsilon = c, f, e
+			}
+		}
+	}
+	return cut, from, epsilon
+}
+
+// Parameters of the counted searches.
+const (
+	countedGamma = 0.1
+	countedDelta = 1e-2
+	countedRuns  = 300_000
+)
+
+// TestSelectionAudit counts outcomes of a geometric search with the worst score among Gaussian candidates: the
+// bound holds, and what is shown is nearly all of it. More is shown if K is, and if candidates are made from
+// what earlier ones gave. What accounting in wrong ways claims is less than what is shown.
+func TestSelectionAudit(t *testing.T) {
+	const mu = 0.5
+	m := RepeatedSelection{Gaussian{mu, 1, AddRemove}, 1, 1, countedGamma}
+	claim := epsilonOf(t, Location{}, m, 1, countedDelta)
+	law := m.law()
+	cut, from, best := worstScore(law, countedDelta, func(x float64, second bool) float64 {
+		if second {
+			return normalAbove(x)
+		}
+		return normalAbove(x - mu)
+	})
+	if best > claim.Epsilon || claim.EpsilonLower < 0.99*best {
+		t.Errorf("closed form %.4f, claim from %.4f to %.4f", best, claim.EpsilonLower, claim.Epsilon)
+	}
+	rng := rand.New(rand.NewPCG(61, 1))
+	candidate := func(second bool) func() float64 {
+		if second {
+			return rng.NormFloat64
+		}
+		return func() float64 { return mu + rng.NormFloat64() }
+	}
+	bestInSet := func(second bool) bool {
+		_, hit := countedSearch(rng, candidate(second), countedGamma, cut, from)
+		return hit
+	}
+	privacytest.Audit{
+		Epsilon: claim.Epsilon, Delta: countedDelta, Runs: countedRuns, Power: 0.8, Event: bestInSet,
+		Broken: func(second bool) bool { // K is shown
+			runs, hit := countedSearch(rng, candidate(second), countedGamma, -0.8, 2.2)
+			return hit && runs >= 12
+		},
+	}.Check(t)
+	fromEarlier := privacytest.EpsilonLower(countedRuns, countedDelta, func(second bool) bool {
+		// The last candidate has the best score, and its configuration is the sum of the results before.
+		x, loss := candidate(second), 0.0
+		for {
+			loss += mu * (x() - mu/2)
+			if rng.Float64() < countedGamma {
+				return loss > 3
+			}
+		}
+	})
+	if !(fromEarlier > claim.Epsilon) {
+		t.Errorf("candidates from earlier results: not caught, claim %.3f, attack %.3f", claim.Epsilon, fromEarlier)
+	}
+	shown := privacytest.EpsilonLower(countedRuns, countedDelta, bestInSet)
+	for name, wrong := range map[string]float64{
+		// ∫ sup[φ′(u) − xφ′(u)]₊ = E[K]·[1 − x]₊
+		"u in the place of β(u)": gaussianEpsilon(mu, math.Log(countedDelta/law.mean())),
+		"the candidate alone":    gaussianEpsilon(mu, math.Log(countedDelta)),
+	} {
+		if !(shown > wrong) {
+			t.Errorf("%s: not caught, claim %.3f, attack %.3f", name, wrong, shown)
+		}
+	}
+}
+
+// TestSelectionAuditBothOrders: a record that is added shows less than one that is removed. What the accounting of the
+// former alone claims is less than what counting shows of the latter.
+func TestSelectionAuditBothOrders(t *testing.T) {
+	base := PoissonGaussian{0.3, 0.7, AddRemove, false}
+	m := RepeatedSelection{base, 1, 1, countedGamma}
+	claim := epsilonOf(t, Location{}, m, 1, countedDelta)
+	// The profiles: (1−q)N(0) + qN(1) against N(0), x > τ, and the reverse, x < τ, where the ratio of densities is e^{±ε}.
+	q, z := base.SamplingProbability, base.NoiseMultiplier
+	var removed, added []profilePoint
+	for epsilon := 0.0; epsilon < 12; epsilon += 0.02 {
+		tau := 0.5 + z*z*math.Log1p(math.Expm1(epsilon)/q)
+		without := normalAbove(tau / z)
+		removed = append(removed, profilePoint{0, epsilon, (1-q)*without + q*normalAbove((tau-1)/z) - math.Exp(epsilon)*without})
+		delta := 0.0
+		if e := math.Expm1(-epsilon) / q; e > -1 {
+			tau = 0.5 + z*z*math.Log1p(e)
+			without = normalAbove(-tau / z)
+			delta = without - math.Exp(epsilon)*((1-q)*without+q*normalAbove((1-tau)/z))
+		}
+		added = append(added, profilePoint{0, epsilon, delta})
+	}
+	wrong := newLocationBound(added, removed, m.law()).epsilon(countedDelta)
+	right := newLocationBound(removed, added, m.law()).epsilon(countedDelta)
+	cut, from, _ := worstScore(m.law(), countedDelta, func(x float64, second bool) float64 {
+		without := normalAbove(x / z)
+		if second {
+			return without
+		}
+		return (1-q)*without + q*normalAbove((x-1)/z)
+	})
+	rng := rand.New(rand.NewPCG(61, 2))
+	shown := privacytest.EpsilonLower(countedRuns, countedDelta, func(second bool) bool {
+		_, hit := countedSearch(rng, func() float64 {
+			x := z * rng.NormFloat64()
+			if !second && rng.Float64() < q {
+				x++
+			}
+			return x
+		}, countedGamma, cut, from)
+		return hit
+	})
+	t.Logf("attack %.3f, bound %.3f, claim %.3f, of the other order %.3f", shown, right, claim.Epsilon, wrong)
+	if shown > right || right > claim.Epsilon || !(shown > wrong) {
+		t.Error("want them to rise from the other order to the claim")
+	}
+}

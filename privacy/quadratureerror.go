@@ -1,0 +1,146 @@
+package privacy
+
+import "math"
+
+// logQuadratureError bounds the error of E[e^{cL}] − 1 of a quadrature of the pair of fixed-size lots, c > 0,
+// by its logarithm.
+//
+// With v = 1 − q + q·e^t, w = v − 1 and α = c + 1 the two branches integrate, on x > 1/2 with the density Q of N(0, z²),
+//
+//	Q·(v^α − αv + c)  and  Q·(v^{−c} − 1 + c(v − 1)),
+//
+// which are at most αc/2·w²·max|y|^{α−2} and αc/2·w²·max|y|^{−α−1} for y between 1 and v, by Taylor's formula, also for
+// complex x. They are analytic where v has no zero. If one is at most M on the ellipse with foci at the ends of a panel and
+// the semi-axes a = h(ρ + 1/ρ)/2 and b = h(ρ − 1/ρ)/2, h half the width, the rule of n points errs by at most
+//
+//	h·M·64/15·ρ^{2−2n}/(1 − ρ⁻²)
+//
+// (Trefethen, "Is Gauss quadrature better than Clenshaw-Curtis?", 2008, Theorem 4.5). Beyond the last panel the branches
+// are bounded in the same way.
+//
+// floor is a logarithm below which parts of the error do not matter.
+func (p mixturePair) logQuadratureError(n *lossNodes, c, floor float64) float64 {
+	total := math.Inf(-1)
+	for i, s := range n.spans {
+		total = logAddExp(total, p.logPanelError(s, c, floor))
+		if i+1 < len(n.spans) && n.spans[i+1].sign == s.sign {
+			continue
+		}
+		if s.sign > 0 {
+			total = logAddExp(total, p.logUpperTail(s.hi, c, floor))
+		} else {
+			total = logAddExp(total, p.logLowerTail(s.hi, c))
+		}
+	}
+	return total
+}
+
+// panelSpan is a panel of a branch of a pair, with losses of a sign.
+type panelSpan struct{ lo, hi, sign float64 }
+
+// logPanelError bounds the error on a panel, by the first ellipse that gives less than floor or else by the best one.
+func (p mixturePair) logPanelError(s panelSpan, c, floor float64) float64 {
+	half, mid := 0.5*(s.hi-s.lo), 0.5*(s.lo+s.hi)
+	least := math.Inf(1)
+	for _, rho := range [...]float64{4.5, 6, 3, 2} {
+		a, b := 0.5*half*(rho+1/rho), 0.5*half*(rho-1/rho)
+		e := math.Log(half*64/15) - (2*float64(len16)-2)*math.Log(rho) - math.Log1p(-1/(rho*rho)) + p.logLargest(mid-a, mid+a, b, s.sign, c)
+		if least = math.Min(least, e); least <= floor {
+			break
+		}
+	}
+	return least
+}
+
+// len16 is the number of points of the rule on a panel.
+const len16 = 2 * len(gauss16)
+
+// logLargest bounds the integrand of a branch by its logarithm for x with a real part between lo and hi and an imaginary one
+// of at most b: +Inf where v may have a zero.
+func (p mixturePair) logLargest(lo, hi, b, sign, c float64) float64 {
+	alpha, variance := c+1, p.z*p.z
+	first, last, turn := (lo-0.5)/variance, (hi-0.5)/variance, b/variance
+	// |v| is at least its real part, and at least the difference of its parts.
+	least := math.Max(p.q*math.Exp(first)-(1-p.q), 1-p.q-p.q*math.Exp(last))
+	leastBetween := 1 - p.q - p.q*math.Exp(last) // of |y|, y between 1 and v
+	if turn < 1.5 {
+		upright := 1 - p.q + p.q*math.Exp(first)*math.Cos(turn)
+		least, leastBetween = math.Max(least, upright), math.Max(leastBetween, math.Min(1, upright))
+	}
+	if !(least > 0) {
+		return math.Inf(1)
+	}
+	nearest := math.Max(0, lo) // Q is largest there
+	density := -0.5 * nearest * nearest / variance
+	direct := math.Log(2*alpha) + p.logPower(lo, hi, 1)
+	if sign > 0 {
+		direct = logAddExp(direct, p.logPower(lo, hi, alpha))
+	} else {
+		direct = logAddExp(direct, -c*math.Log(least)+density)
+	}
+	second := math.Inf(1)
+	if leastBetween > 0 {
+		// |e^t − 1| <= |t|·e^{|Re t|₊}
+		second = math.Log(0.5*alpha*c) + 2*(math.Log(p.q*math.Hypot(math.Max(math.Abs(first), math.Abs(last)), turn))+math.Max(0, last))
+		switch {
+		case sign < 0:
+			second += -(alpha+1)*math.Log(leastBetween) + density
+		case alpha < 2:
+			second += (alpha-2)*math.Log(leastBetween) + density
+		default:
+			second += p.logPower(lo, hi, alpha-2)
+		}
+	}
+	return math.Min(direct, second) + 0.5*b*b/variance - math.Log(p.z) - logSqrt2Pi
+}
+
+// logPower bounds the logarithm of max(1, v)^power·e^{−x²/2z²} on an interval, power >= 0: log v is convex, below its chord.
+func (p mixturePair) logPower(lo, hi, power float64) float64 {
+	variance := p.z * p.z
+	first, last := math.Max(0, p.logMixture((lo-0.5)/variance)), math.Max(0, p.logMixture((hi-0.5)/variance))
+	slope := (last - first) / (hi - lo)
+	x := math.Min(hi, math.Max(lo, power*slope*variance))
+	return power*(first+slope*(x-lo)) - 0.5*x*x/variance
+}
+
+// logUpperTail bounds the integral of the branch of losses above 0 beyond x: there it is at most
+// αc/2·q²·Q·e^{2t}·v^κ, κ = max(α − 2, 0), since w <= q·e^t.
+func (p mixturePair) logUpperTail(x, c, floor float64) float64 {
+	variance, power := p.z*p.z, math.Max(c-1, 0)
+	scale := math.Log(0.5*(c+1)*c) + 2*math.Log(p.q) - math.Log(p.z) - logSqrt2Pi
+	// Beyond end, where log v rises by at most 1/z² per unit, the exponent falls.
+	end := math.Max(x, power+2+reach*p.z)
+	t := (end - 0.5) / variance
+	total := scale + power*p.logMixture(t) + 2*t - 0.5*end*end/variance + math.Log(variance/(end-power-2))
+	pieces := [][2]float64{{x, end}}
+	for count := 0; len(pieces) > 0; count++ {
+		if count > 4096 {
+			return math.Inf(1)
+		}
+		lo, hi := pieces[len(pieces)-1][0], pieces[len(pieces)-1][1]
+		pieces = pieces[:len(pieces)-1]
+		if !(hi > lo) {
+			continue
+		}
+		first := power*p.logMixture((lo-0.5)/variance) + 2*(lo-0.5)/variance
+		last := power*p.logMixture((hi-0.5)/variance) + 2*(hi-0.5)/variance
+		slope := (last - first) / (hi - lo)
+		at := math.Min(hi, math.Max(lo, slope*variance))
+		bound := scale + first + slope*(at-lo) - 0.5*at*at/variance + math.Log(hi-lo)
+		if bound <= floor || hi-lo < 0.25*p.z {
+			total = logAddExp(total, bound)
+			continue
+		}
+		mid := 0.5 * (lo + hi)
+		pieces = append(pieces, [2]float64{lo, mid}, [2]float64{mid, hi})
+	}
+	return total
+}
+
+// logLowerTail bounds the integral of the branch of losses below 0 beyond x: there it is at most c·w·Q and αc/2·w²·Q.
+func (p mixturePair) logLowerTail(x, c float64) float64 {
+	logAbove := func(x float64) float64 { return math.Log(0.5 * math.Erfc(x/math.Sqrt2)) }
+	once := math.Log(c*p.q) + logAbove((x-1)/p.z)
+	twice := math.Log(0.5*(c+1)*c) + 2*math.Log(p.q) + 1/(p.z*p.z) + logAbove((x-2)/p.z)
+	return math.Min(once, twice)
+}

@@ -1,0 +1,309 @@
+package privacy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+)
+
+// Limits of [NewSlots].
+const (
+	maxSlotKinds = 100
+	maxSlots     = 1_000_000
+)
+
+// slotSlackShare is the share of δ that the accesses may take together beyond the pairs of their
+// slots. It costs some 1e-4 of ε.
+const slotSlackShare = 1e-3
+
+// Slot is a mechanism that is declared beforehand, for a number of accesses.
+type Slot struct {
+	Mechanism Mechanism
+	Steps     int64 // of the mechanism in one access, >= 1
+	Count     int64 // number of accesses, >= 1
+}
+
+// Slots are slots for accesses that are chosen one after another, each possibly from the outputs of
+// the earlier ones, parameters included. An access needs an unused slot whose pair of distributions
+// dominates it but for a probability of slack: δ(ε) ≤ slack + (1 − slack)·δ_slot(ε) for all ε and both
+// orders of the data sets.
+//
+// What all accesses show costs what the slots cost that are fixed beforehand, however they are
+// chosen and in whatever order, plus the slacks, which together take a thousandth of δ.
+//
+// Proof. Draw an output of the pair of every slot first, independently. An access is, with
+// probability 1 − slack, a post-processing of the output in its slot (Blackwell, 1953), by a function
+// that depends on the access and hence on earlier outputs. No output is used twice, so that all that
+// is shown is a post-processing of all outputs of the pairs. A step, or an epoch, is a slot in the
+// same way: a run that stops early shows a part of what its slot pays for. ∎
+//
+// Slots are safe for concurrent use.
+type Slots struct {
+	slots      []Slot
+	order      []int // from the cheapest slot on
+	dominators []*dominator
+	delta      float64
+	price      Guarantee
+	rhos       []map[float64]float64 // divergences of each kind by order
+
+	mu   sync.Mutex
+	fits map[string][]bool // by mechanism and steps: which slots dominate it
+}
+
+// NewSlots returns slots whose price is stated at delta. The errors are FieldErrors for "delta" and
+// "slots", those of their mechanisms and the ones for different adjacencies among them, named
+// "slots[i].mechanism.field", and an *UnsupportedError for a mechanism without a pair of distributions.
+func NewSlots(slots []Slot, delta float64) (*Slots, error) {
+	if err := checkDelta(delta); err != nil {
+		return nil, err
+	}
+	if n := len(slots); n < 1 || n > maxSlotKinds {
+		return nil, FieldErrorf("slots", "must hold 1 to %d kinds, holds %d", maxSlotKinds, n)
+	}
+	total := int64(0)
+	for i, s := range slots {
+		at := fmt.Sprintf("slots[%d].", i)
+		switch {
+		case s.Mechanism == nil:
+			return nil, FieldErrorf(at+"mechanism", "must be set")
+		case s.Steps < 1:
+			return nil, FieldErrorf(at+"steps", "must be at least 1, is %d", s.Steps)
+		case s.Count < 1 || s.Count > maxSlots:
+			return nil, FieldErrorf(at+"count", "must be in [1, %d], is %d", maxSlots, s.Count)
+		}
+		if err := s.Mechanism.Validate(); err != nil {
+			var errs []error
+			for _, fe := range FieldErrors(err) {
+				errs = append(errs, &FieldError{Field: at + "mechanism." + fe.Field, Message: fe.Message})
+			}
+			return nil, errors.Join(errs...)
+		}
+		if got, want := s.Mechanism.Adjacency(), slots[0].Mechanism.Adjacency(); got != want {
+			return nil, FieldErrorf(at+"mechanism.adjacency", "is %s, of the first slot %s", got, want)
+		}
+		if s.Steps > math.MaxInt32/mostRuns(s.Mechanism) {
+			return nil, FieldErrorf(at+"steps", "are too many, %d", s.Steps)
+		}
+		total += s.Count
+	}
+	out := &Slots{slots: slices.Clone(slots), delta: delta, fits: make(map[string][]bool)}
+	prices := make([]float64, len(slots))
+	for i, s := range slots {
+		d, err := newDominator(Part{s.Mechanism, s.Steps}, slotSlackShare*delta/float64(total))
+		if err != nil {
+			return nil, err
+		}
+		g, err := d.curve.Epsilon(s.Steps, delta)
+		if err != nil {
+			return nil, err
+		}
+		prices[i] = g.Epsilon
+		out.dominators, out.order = append(out.dominators, d), append(out.order, i)
+		rhos, err := divergences(s.Mechanism, s.Steps, d.slack)
+		if err != nil {
+			return nil, err
+		}
+		out.rhos = append(out.rhos, rhos)
+	}
+	slices.SortStableFunc(out.order, func(a, b int) int { return cmp.Compare(prices[a], prices[b]) })
+	counts := make([]int64, len(slots))
+	for i, slot := range slots {
+		counts[i] = slot.Count
+	}
+	var err error
+	out.price, err = out.Spent(counts)
+	return out, err
+}
+
+// Slots returns what was declared.
+func (s *Slots) Slots() []Slot { return slices.Clone(s.slots) }
+
+// Price returns the guarantee of accesses in all slots.
+func (s *Slots) Price() Guarantee { return s.price }
+
+// Spent returns the guarantee of a number of slots of each kind, if they were fixed beforehand: ε = 0
+// for none. It panics on a slice of another length.
+func (s *Slots) Spent(used []int64) (Guarantee, error) {
+	if len(used) != len(s.slots) {
+		panic("privacy: slots differ in number")
+	}
+	var c Composition
+	for i, n := range used {
+		if n > 0 {
+			c = append(c, Part{s.slots[i].Mechanism, s.slots[i].Steps * n})
+		}
+	}
+	if len(c) == 0 {
+		return Guarantee{Delta: s.delta, Adjacency: s.slots[0].Mechanism.Adjacency(), Accountant: Exact{}.Name()}, nil
+	}
+	g, err := Epsilon(Exact{}, c, 1, s.delta*(1-slotSlackShare))
+	g.Delta, g.EpsilonLower = s.delta, 0
+	g.Assumptions = append(g.Assumptions, "every access to the data was admitted to a slot before it happened")
+	return g, err
+}
+
+// Dominates reports whether a kind of slot dominates steps runs of m. The errors are those of
+// [Filter.Spend].
+func (s *Slots) Dominates(kind int, m Mechanism, steps int64) (bool, error) {
+	if err := checkAccess(s.price, m, steps); err != nil {
+		return false, err
+	}
+	dominated, err := s.dominated(Part{m, steps})
+	return err == nil && dominated[kind], err
+}
+
+// Fit returns the cheapest kind of slot that is not used up and dominates steps runs of m, or −1 if
+// none does. used holds how many of each kind are used; nil means none. The first time for a mechanism
+// it can take some tenths of a second. The errors are those of [Filter.Spend].
+func (s *Slots) Fit(m Mechanism, steps int64, used []int64) (int, error) {
+	if err := checkAccess(s.price, m, steps); err != nil {
+		return -1, err
+	}
+	dominated, err := s.dominated(Part{m, steps})
+	if err != nil {
+		return -1, err
+	}
+	for _, i := range s.order {
+		if dominated[i] && (used == nil || used[i] < s.slots[i].Count) {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+// dominated returns which slots dominate an access.
+func (s *Slots) dominated(part Part) ([]bool, error) {
+	key := accessKey(part.Mechanism, part.Count)
+	s.mu.Lock()
+	known, ok := s.fits[key]
+	s.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	dominated := make([]bool, len(s.slots))
+	for i, d := range s.dominators {
+		var err error
+		if dominated[i], err = d.dominates(part); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.fits) == keptCosts {
+		clear(s.fits)
+	}
+	s.fits[key] = dominated
+	return dominated, nil
+}
+
+// stretchMargin is by how much the divergences of a slot must exceed those of an access that its
+// parameters do not compare with, so that [Slots.Fit] hardly ever refuses what [Slots.Stretch] allows.
+const stretchMargin = 2e-3
+
+// Stretch returns, as a stand-in for [Slots.Fit] that takes less than a millisecond, by how much the
+// Rényi divergences of steps runs of m exceed those of the unused slot that comes nearest: the
+// largest ratio over some orders, at most about 1 where a slot fits and +Inf where none is left. used
+// is as for Fit. It is for searches: a slot may not fit although the ratio is below 1.
+func (s *Slots) Stretch(m Mechanism, steps int64, used []int64) float64 {
+	least := math.Inf(1)
+	if checkAccess(s.price, m, steps) != nil {
+		return least
+	}
+	parts, err := renyiParts(RDP{}.Name(), m)
+	if err != nil {
+		return least
+	}
+	curve := &rdpCurve{parts: parts}
+	for i, slot := range s.slots {
+		if used != nil && used[i] >= slot.Count {
+			continue
+		}
+		ratio := 0.0
+		for order, rho := range s.rhos[i] {
+			one, _ := curve.sum(order, math.Inf(1))
+			ratio = math.Max(ratio, one*float64(steps)/rho)
+		}
+		if isWeaker(Part{m, steps}, Part{slot.Mechanism, slot.Steps}) {
+			ratio = math.Min(1, ratio)
+		} else {
+			ratio *= 1 + stretchMargin
+		}
+		if ratio < least { // not if it is no number
+			least = ratio
+		}
+	}
+	return least
+}
+
+// divergences returns Rényi divergences by their orders, from one that decides ε at a δ of slack: the
+// tails that higher orders tell of may differ by as much.
+func divergences(m Mechanism, steps int64, slack float64) (map[float64]float64, error) {
+	parts, err := renyiParts(RDP{}.Name(), m)
+	if err != nil {
+		return nil, err
+	}
+	curve := &rdpCurve{parts: parts}
+	at := func(order float64) float64 {
+		rho, _ := curve.sum(order, math.Inf(1))
+		return rho * float64(steps)
+	}
+	_, order := leastOverOrders(func(order, _ float64) float64 { return at(order) + Improved.surcharge(order, math.Log(slack)) })
+	rhos := make(map[float64]float64)
+	for range 6 {
+		rhos[order] = at(order)
+		order = 1 + 0.5*(order-1)
+	}
+	return rhos, nil
+}
+
+// SlotFilter admits mechanisms to slots for as long as there are unused ones (see [Slots]). It is safe
+// for concurrent use.
+type SlotFilter struct {
+	slots *Slots
+
+	mu   sync.Mutex
+	used []int64
+}
+
+// NewSlotFilter returns a filter of slots. Its guarantee is their price at delta. The errors are those
+// of [NewSlots].
+func NewSlotFilter(slots []Slot, delta float64) (*SlotFilter, error) {
+	s, err := NewSlots(slots, delta)
+	if err != nil {
+		return nil, err
+	}
+	return &SlotFilter{slots: s, used: make([]int64, len(slots))}, nil
+}
+
+// Spend admits steps >= 1 runs of m to the cheapest slot that dominates them and returns true, or
+// returns false and admits none if there is no such slot. The errors are those of [Filter.Spend].
+func (f *SlotFilter) Spend(m Mechanism, steps int64) (bool, error) {
+	if _, err := f.slots.Fit(m, steps, nil); err != nil { // computes outside of the lock
+		return false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i, err := f.slots.Fit(m, steps, f.used)
+	if err != nil || i < 0 {
+		return false, err
+	}
+	f.used[i]++
+	return true, nil
+}
+
+// Left returns how many slots of each kind are unused.
+func (f *SlotFilter) Left() []int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left := make([]int64, len(f.used))
+	for i, slot := range f.slots.slots {
+		left[i] = slot.Count - f.used[i]
+	}
+	return left
+}
+
+// Guarantee returns the declared guarantee, whatever is used of it.
+func (f *SlotFilter) Guarantee() Guarantee { return f.slots.price }

@@ -1,0 +1,253 @@
+package privacy
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestSlotPrice compares with values of an independent program (numpy, discretised losses) for the
+// run of the documents, and with the Gaussian filter where the losses have a heavy tail.
+func TestSlotPrice(t *testing.T) {
+	run := Slot{FixedSizeGaussian{32561, 256, 4}, 1270, 64}
+	s, err := NewSlots([]Slot{run}, 1e-6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := s.Price(); math.Abs(g.Epsilon-2.870) > 5e-4 || g.Delta != 1e-6 || g.Accountant != "exact" || g.EpsilonLower != 0 {
+		t.Errorf("64 runs: %+v, want ε = 2.870", g)
+	}
+	for _, tt := range []struct {
+		m     FixedSizeGaussian
+		steps int64
+		above float64 // how much ε of one run is with the Gaussian filter
+	}{{FixedSizeGaussian{32561, 64, 1}, 2540, 1.13}, {FixedSizeGaussian{32561, 600, 1}, 109, 1.25}, {FixedSizeGaussian{32561, 256, 4}, 1270, 1}} {
+		s, err := NewSlots([]Slot{{tt.m, tt.steps, 1}}, 1e-6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mu, err := ApproximateMu(tt.m, tt.steps, 1e-10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ratio := gaussianEpsilon(mu, math.Log(1e-6-1e-10)) / s.Price().Epsilon; math.Abs(ratio-tt.above) > 0.02 {
+			t.Errorf("%+v: the Gaussian filter costs %.3f times the slot, want %g", tt.m, ratio, tt.above)
+		}
+	}
+}
+
+func TestSlotFilter(t *testing.T) {
+	small, large := FixedSizeGaussian{1000, 20, 2}, FixedSizeGaussian{1000, 50, 1.5}
+	f, err := NewSlotFilter([]Slot{{large, 100, 1}, {small, 100, 2}}, 1e-6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range []struct {
+		m    Mechanism
+		want bool
+		left []int64
+	}{
+		{FixedSizeGaussian{1000, 10, 2}, true, []int64{1, 1}}, // into the cheapest
+		{FixedSizeGaussian{1000, 51, 1.5}, false, []int64{1, 1}},
+		{small, true, []int64{1, 0}},
+		{small, true, []int64{0, 0}}, // into a larger one
+		{small, false, []int64{0, 0}},
+	} {
+		if got, err := f.Spend(tt.m, 100); err != nil || got != tt.want || !slices.Equal(f.Left(), tt.left) {
+			t.Errorf("%d: admitted %t, %v; left %v, want %t, %v", i, got, err, f.Left(), tt.want, tt.left)
+		}
+	}
+	if _, err := f.Spend(Gaussian{1, 9, AddRemove}, 1); len(FieldErrors(err)) != 1 || FieldErrors(err)[0].Field != "adjacency" {
+		t.Errorf("another adjacency: %v", err)
+	}
+	for _, tt := range []struct {
+		slots []Slot
+		delta float64
+		field string
+	}{
+		{nil, 1e-6, "slots"},
+		{[]Slot{{small, 1, 1}}, 0, "delta"},
+		{[]Slot{{nil, 1, 1}}, 1e-6, "slots[0].mechanism"},
+		{[]Slot{{small, 0, 1}}, 1e-6, "slots[0].steps"},
+		{[]Slot{{small, 1, 0}}, 1e-6, "slots[0].count"},
+		{[]Slot{{small, 1, 1}, {FixedSizeGaussian{1000, 1, -1}, 1, 1}}, 1e-6, "slots[1].mechanism.noise_multiplier"},
+		{[]Slot{{small, 1, 1}, {Gaussian{1, 1, AddRemove}, 1, 1}}, 1e-6, "slots[1].mechanism.adjacency"},
+	} {
+		_, err := NewSlots(tt.slots, tt.delta)
+		if fields := FieldErrors(err); len(fields) != 1 || fields[0].Field != tt.field {
+			t.Errorf("%s: %v", tt.field, err)
+		}
+	}
+}
+
+// TestStretch: a slot fits where the divergences say so, for runs that its parameters do not compare
+// with, and divergences never refuse what fits by more than their margin.
+func TestStretch(t *testing.T) {
+	s, err := NewSlots([]Slot{{FixedSizeGaussian{32561, 256, 4}, 1270, 1}}, 1e-6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(23, 7))
+	agree, disagree := 0, 0
+	for range 24 {
+		m := FixedSizeGaussian{32561, 64 + rng.Int64N(512), 2 + 5*rng.Float64()}
+		steps := int64(float64(1270) * math.Pow(256/float64(m.BatchSize)*m.NoiseMultiplier/4, 2) * (0.9 + 0.2*rng.Float64()))
+		kind, err := s.Fit(m, steps, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch stretch := s.Stretch(m, steps, nil); {
+		case (kind == 0) == (stretch <= 1):
+			agree++
+		case kind == 0 && stretch > 1+2*stretchMargin:
+			t.Errorf("%+v, %d steps fit, but are stretched by %g", m, steps, stretch)
+		default:
+			disagree++
+		}
+	}
+	if disagree > 4 {
+		t.Errorf("divergences and slots disagree %d times, and agree %d times", disagree, agree)
+	}
+}
+
+// finiteProfile returns ε for log δ of a mechanism with finitely many outputs.
+func finiteProfile(m finiteMechanism) func(logDelta float64) (float64, error) {
+	return func(logDelta float64) (float64, error) {
+		lo, hi := 0.0, 100.0
+		if hockeyStick(m.p, m.q, 0) <= math.Exp(logDelta) {
+			return 0, nil
+		}
+		for range 80 {
+			if mid := 0.5 * (lo + hi); hockeyStick(m.p, m.q, mid) <= math.Exp(logDelta) {
+				hi = mid
+			} else {
+				lo = mid
+			}
+		}
+		return hi, nil
+	}
+}
+
+// finiteDominates is dominator.dominates of mechanisms with finitely many outputs.
+func finiteDominates(t *testing.T, slot, m finiteMechanism, slack float64) bool {
+	t.Helper()
+	d := &dominator{slack: slack}
+	var known []bracket
+	for _, one := range []finiteMechanism{slot, slot.reversed()} {
+		var b bracket
+		for i := range dominatorNodes {
+			r := math.Sqrt(-math.Log(slack)) * float64(i+1) / dominatorNodes
+			epsilon, _ := finiteProfile(one)(-r * r)
+			x := math.Exp(epsilon)
+			if !(epsilon > 1e-9) || len(b.low) > 0 && !(x > b.low[len(b.low)-1].x) {
+				continue
+			}
+			b.low = append(b.low, vertex{x * (1 - 1e-12), math.Exp(-r * r)})
+			b.high = append(b.high, vertex{x * (1 + 1e-12), math.Exp(-r * r)})
+		}
+		known = append(known, b)
+	}
+	for i, one := range []finiteMechanism{m, m.reversed()} {
+		below, err := d.isBelow(finiteProfile(one), known[i].lowerBound(known[1-i]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !below {
+			return false
+		}
+	}
+	return true
+}
+
+// processed returns a random post-processing of a mechanism: what it shows is changed at random.
+func processed(rng *rand.Rand, m finiteMechanism) finiteMechanism {
+	n := 2 + rng.IntN(2)
+	out := finiteMechanism{p: make([]float64, n), q: make([]float64, n)}
+	for i := range m.p {
+		for k, share := range randomOutputs(rng, n) {
+			out.p[k] += m.p[i] * share
+			out.q[k] += m.q[i] * share
+		}
+	}
+	return out
+}
+
+// assigned assigns the accesses of a path to slots as Slots does, to the first unused one that fits, and
+// reports whether all have one.
+func assigned(path []int, fits [][]bool, slots int) bool {
+	used := make([]bool, slots)
+	for _, access := range path {
+		i := -1
+		for k := range used {
+			if i < 0 && !used[k] && fits[access][k] {
+				i = k
+			}
+		}
+		if i < 0 {
+			return false
+		}
+		used[i] = true
+	}
+	return true
+}
+
+// TestAdaptiveSearchUnderSlots computes what the worst adaptive search shows, exactly, of mechanisms
+// with few outputs: one that goes on in one way after lucky outputs and in another after others.
+// Slots keep their word: the δ of all of them, composed. A mutant that lets an access take a slot that
+// does not dominate it does not, and nor does one that uses a slot twice.
+func TestAdaptiveSearchUnderSlots(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 6))
+	const slack, depth, searches = 1e-7, 3, 120
+	mismatched, reused, closest := 0, 0, 0.0
+	for range searches {
+		slots := randomMechanisms(t, rng, 2, slack)
+		mechanisms := []finiteMechanism{processed(rng, slots[0]), processed(rng, slots[1]), slots[0], slots[1]}
+		mechanisms = append(mechanisms, randomMechanisms(t, rng, 1, slack)...)
+		fits, all, twice := make([][]bool, len(mechanisms)), make([][]bool, len(mechanisms)), make([][]bool, len(mechanisms))
+		for i, m := range mechanisms {
+			for k, slot := range slots {
+				fit := i == 2+k || finiteDominates(t, slot, m, slack)
+				if i == k && !fit && finiteMu(t, m.p, m.q, slack) < 0.9*finiteMu(t, slot.p, slot.q, slack) {
+					t.Logf("a post-processing %+v of %+v has no slot", m, slot)
+				}
+				fits[i], all[i] = append(fits[i], fit), append(all[i], true)
+			}
+			twice[i] = append(slices.Clone(fits[i]), fits[i]...)
+		}
+		epsilon := 1.5 * rng.Float64()
+		for _, orientation := range []func(finiteMechanism) finiteMechanism{
+			func(m finiteMechanism) finiteMechanism { return m }, finiteMechanism.reversed,
+		} {
+			var oriented, declared []finiteMechanism
+			for _, m := range mechanisms {
+				oriented = append(oriented, orientation(m))
+			}
+			for _, m := range slots {
+				declared = append(declared, orientation(m))
+			}
+			price := composedDelta(declared, []int{0, 1}, epsilon, 0) + 2*slack
+			worst := func(fits [][]bool, slots int) float64 {
+				return mostAdaptive(oriented, epsilon, 0, depth, nil, func(path []int) bool { return assigned(path, fits, slots) })
+			}
+			if price > 1e-4 {
+				closest = math.Max(closest, worst(fits, 2)/price)
+			} else if worst(fits, 2) > price {
+				t.Errorf("a search shows δ = %g of %g", worst(fits, 2), price)
+			}
+			if worst(all, 2) > price*(1+1e-9) {
+				mismatched++
+			}
+			if worst(twice, 4) > price*(1+1e-9) {
+				reused++
+			}
+		}
+	}
+	t.Logf("%.4g of the price at most; %d of %d searches break it if any slot will do, %d if slots are used twice", closest, mismatched, 2*searches, reused)
+	if closest > 1+1e-9 || closest < 0.9 {
+		t.Errorf("searches show %g of the price", closest)
+	}
+	if mismatched < 20 || reused < 20 {
+		t.Error("the mutants are not caught")
+	}
+}

@@ -1,0 +1,203 @@
+package server_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// slotOf is a number of slots of the Gaussian mechanism of privateSpec.
+func slotOf(sigma float64, count int64) *dparetov1.Slot {
+	return &dparetov1.Slot{Parameters: map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: sigma}}}, Count: count}
+}
+
+// slotSpec declares 3 runs with σ = 4 and 4 with σ = 8: together they are Gaussian DP with
+// μ² = 3/16 + 4/64 = 1/4, ε = 2.2541 at δ = 1e-6.
+func slotSpec(trials int64) *dparetov1.StudySpec {
+	spec := privateSpec(trials, 3)
+	spec.PrivateMode.Slots = []*dparetov1.Slot{slotOf(4, 3), slotOf(8, 4)}
+	return spec
+}
+
+// Every trial takes a slot that dominates it, the cheapest of those that are left; the engine suggests
+// nothing else; and the study ends with its last slot.
+func TestPrivateModeSlots(t *testing.T) {
+	for _, algorithm := range []dparetov1.Algorithm{
+		dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_DEFAULT,
+	} {
+		f := start(t)
+		spec := slotSpec(20)
+		spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm}
+		study := f.create("s", spec)
+		queued, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+			Parameters: map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 3.9}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		guarantee := f.study(study).GetPublication().GetTrain()
+		if e := guarantee.GetEpsilon(); math.Abs(e-2.2541) > 1e-3 || guarantee.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_EXACT {
+			t.Errorf("the guarantee is %v, want ε = 2.2541", guarantee)
+		}
+		left := []int{3, 4}
+		var resp *dparetov1.SuggestTrialsResponse
+		for resp = f.ask(study, "w", 1); len(resp.GetTrials()) > 0; resp = f.ask(study, "w", 1) {
+			trial := resp.GetTrials()[0]
+			switch sigma := trial.GetParameters()["sigma"].GetDoubleValue(); {
+			case sigma >= 8 && left[1] > 0:
+				left[1]--
+			case sigma >= 4:
+				left[0]--
+			default:
+				t.Errorf("%v: σ = %g has no slot", algorithm, sigma)
+			}
+			f.tell(trial, 0.5)
+			var used []int64
+			for _, use := range f.study(study).GetPublication().GetSpent().GetSlots() {
+				used = append(used, use.GetUsed()...)
+			}
+			if want := []int64{int64(3 - left[0]), int64(4 - left[1])}; !slices.Equal(used, want) {
+				t.Fatalf("%v: used slots %v, want %v", algorithm, used, want)
+			}
+		}
+		if left[0] != 0 || left[1] != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT {
+			t.Errorf("%v: ended with %v slots, %v", algorithm, left, resp.GetEndReason())
+		}
+		if got := f.trial(queued.GetTrial().GetName()); got.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED || got.GetAttempt() != 0 {
+			t.Errorf("%v: the trial without a slot is %v after %d attempts", algorithm, got.GetState(), got.GetAttempt())
+		}
+		if spent := f.study(study).GetPublication().GetSpent().GetTrain().GetEpsilon(); math.Abs(spent-guarantee.GetEpsilon()) > 1e-9 {
+			t.Errorf("%v: spent ε = %g of %g", algorithm, spent, guarantee.GetEpsilon())
+		}
+		f.stop()
+	}
+}
+
+// A retried trial takes a slot for every attempt, shards have their own, and a restart forgets none.
+func TestPrivateModeSlotsAreCharged(t *testing.T) {
+	f := start(t)
+	spec := slotSpec(20)
+	spec.PrivateMode.Slots[1].Count = 1
+	spec.PrivateMode.TrainingShards = 2
+	study := f.create("s", spec)
+	hands := 0
+	for resp := f.ask(study, "w", 1); len(resp.GetTrials()) > 0; resp = f.ask(study, "w", 1) {
+		hands++
+		if trial := resp.GetTrials()[0]; hands%2 == 1 {
+			if _, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}); err != nil {
+				t.Fatal(err)
+			}
+			f.restart()
+		} else {
+			f.tell(trial, 0.5)
+		}
+		if hands > 8 {
+			break
+		}
+	}
+	if hands != 8 {
+		t.Errorf("%d hand-outs for 8 slots", hands)
+	}
+}
+
+func TestPrivateModeSlotsRefused(t *testing.T) {
+	f := start(t)
+	for i, tt := range []struct {
+		change func(*dparetov1.StudySpec)
+		want   string
+	}{
+		{func(s *dparetov1.StudySpec) { s.PrivateMode.TrainEpsilon = 2 }, "private_mode.slots: cost ε = 2.25"},
+		{func(s *dparetov1.StudySpec) { s.PrivateMode.TrainFilter = dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN }, "private_mode.train_filter: must be unset with slots"},
+		{func(s *dparetov1.StudySpec) { s.PrivateMode.Slots[1].Count = 0 }, "private_mode.slots[1].count: must be in [1, 1000000], is 0"},
+		{func(s *dparetov1.StudySpec) { s.PrivateMode.Slots[1].Parameters = nil }, "private_mode.slots[1].parameters: do not give the run"},
+		{func(s *dparetov1.StudySpec) { s.PrivateMode.Slots[0] = slotOf(0.5, 1) }, `private_mode.slots[0].parameters["sigma"]: 0.5 is not in the parameter's domain`},
+		{func(s *dparetov1.StudySpec) {
+			s.PrivateMode.Slots[0].Parameters["noise"] = s.PrivateMode.Slots[0].GetParameters()["sigma"]
+		}, `private_mode.slots[0].parameters["noise"]: is not a parameter`},
+		{func(s *dparetov1.StudySpec) {
+			s.Metrics[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_ZeroConcentrated{ZeroConcentrated: &dparetov1.ZeroConcentratedMechanism{Rho: "0.5 / (sigma * sigma)"}}
+		}, "private_mode.slots: have no price"},
+	} {
+		spec := slotSpec(20)
+		tt.change(spec)
+		_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: fmt.Sprintf("s%d", i), Study: &dparetov1.Study{Spec: spec}})
+		wantCode(t, err, codes.InvalidArgument, tt.want)
+	}
+}
+
+// An import that forgets used slots, or that gives a trial a slot that does not dominate it, is refused.
+func TestPrivateModeSlotsImportRefused(t *testing.T) {
+	f := start(t)
+	spec := slotSpec(20)
+	study := f.create("s", spec)
+	for _, sigma := range []float64{5, 9} {
+		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+			Parameters: map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: sigma}}},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		f.tell(f.one(study, "w"), 0.5)
+	}
+	text := lines(t, f.export(study))
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		change func([]*dparetov1.ExportedRecord)
+		field  string
+	}{
+		"forgotten": {func(r []*dparetov1.ExportedRecord) {
+			mode := r[0].GetStudy().GetPrivateMode()
+			mode.SlotsUsed[0], mode.ShardCosts[0] = 0, 1
+		}, "record.study.private_mode"},
+		"costs without slots": {func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetPrivateMode().SlotsUsed[1] = 0 }, "record.study.private_mode.shard_costs"},
+		"too many": {func(r []*dparetov1.ExportedRecord) {
+			mode := r[0].GetStudy().GetPrivateMode()
+			mode.SlotsUsed[0], mode.ShardCosts[0] = 4, 5
+		}, "record.study.private_mode.slots_used[0]"},
+		"no slots":                 {func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetPrivateMode().SlotsUsed = nil }, "record.study.private_mode.slots_used"},
+		"a larger budget":          {func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetPrivateMode().TrainBudget++ }, "record.study.private_mode.train_budget"},
+		"a slot that is too small": {func(r []*dparetov1.ExportedRecord) { r[1].GetTrial().GetPrivateMode().Charges[0].Slot = 1 }, "record.trial.private_mode.charges[0].slot"},
+		"half a slot":              {func(r []*dparetov1.ExportedRecord) { r[1].GetTrial().GetPrivateMode().Charges[0].Cost = 0.5 }, "record.trial.private_mode.charges[0].cost"},
+	} {
+		records := parse(t, text)
+		test.change(records)
+		_, err := f.importRecords(records)
+		wantCode(t, err, codes.InvalidArgument, "")
+		if got := violated(err); !slices.ContainsFunc(got, func(field string) bool { return strings.HasPrefix(field, test.field) }) {
+			t.Errorf("%s: violated fields %q, want %s (%v)", name, got, test.field, err)
+		}
+	}
+	if _, err := f.importRecords(parse(t, text)); err != nil {
+		t.Error(err)
+	}
+}
+
+// The filter of a study says when slots would cost less: few steps with little noise have a heavy tail.
+func TestPrivateModeWarnsOfCostlyFilter(t *testing.T) {
+	f := start(t)
+	for sampling, want := range map[string]bool{"600/1.0/109": true, "256/4.0/1270": false} {
+		parts := strings.Split(sampling, "/")
+		spec := privateSpec(4, 8)
+		p := spec.GetMetrics()[0].GetComputed().GetPrivacy()
+		p.Adjacency = dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
+		p.Mechanism = &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
+			Sampling: dparetov1.Sampling_SAMPLING_FIXED_SIZE, DatasetSize: "32561", BatchSize: parts[0], NoiseMultiplier: parts[1],
+			Length: &dparetov1.DpSgdMechanism_Steps{Steps: parts[2]},
+		}}
+		spec.PrivateMode.TrainFilter = dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN
+		study := f.study(f.create("s"+parts[0], withLedgers(spec)))
+		got := slices.ContainsFunc(study.GetWarnings(), func(w *dparetov1.Warning) bool {
+			return w.GetCode() == "SLOTS_COST_LESS" && strings.Contains(w.GetMessage(), "private_mode.slots")
+		})
+		if got != want {
+			t.Errorf("%s: warnings %v", sampling, study.GetWarnings())
+		}
+	}
+}
