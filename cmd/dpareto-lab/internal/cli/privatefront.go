@@ -35,7 +35,7 @@ prints may be released. --store keeps what was run: the same command goes on whe
 	flags.Float64SliceVar(&e.TrainEpsilons, "train-epsilon", []float64{1, 2, 4, 8}, "ε declared for the training records with private_mode, each in turn")
 	flags.IntVar(&e.Runs, "runs", 10, "number of fresh runs of every published configuration")
 	flags.StringVar(&e.Store, "store", "", "file that keeps what was run, made if it does not exist; default: nothing is kept")
-	flags.BoolVar(&e.Quick, "quick", false, "run small studies, with the last --train-epsilon alone")
+	flags.BoolVar(&e.Quick, "quick", false, "run small studies, with the first --train-epsilon alone")
 	flags.IntVar(&e.Workers, "workers", 0, "number of studies that run at the same time; default: number of processors")
 	command.DataDirFlag(cmd, &e.DataDir)
 	f.add(cmd)

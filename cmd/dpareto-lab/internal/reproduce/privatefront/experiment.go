@@ -71,7 +71,7 @@ func (e *Experiment) prepared() *Experiment {
 	ready.registry = builtin.Registry()
 	if e.Quick {
 		ready.Trials, ready.Mean, ready.Listed, ready.Runs = min(e.Trials, 16), min(e.Mean, 8), min(e.Listed, 50), min(e.Runs, 2)
-		ready.TrainEpsilons = e.TrainEpsilons[len(e.TrainEpsilons)-1:]
+		ready.TrainEpsilons = e.TrainEpsilons[:1]
 	}
 	return &ready
 }
