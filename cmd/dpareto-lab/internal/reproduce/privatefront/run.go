@@ -79,13 +79,16 @@ func (o *outcome) read(ctx context.Context, client *dpareto.Client, handle *dpar
 	return o.readRuns(ctx, handle, runs)
 }
 
-// readRelease reads the only release of a study with random_stopping.
+// readRelease reads the only release of a study with random_stopping, of curves what is on their front.
 func (o *outcome) readRelease(ctx context.Context, client *dpareto.Client, handle *dpareto.Study) error {
 	resp, err := client.Releases.ReleaseBest(ctx, &dparetov1.ReleaseBestRequest{Name: handle.Name(), Metric: errorMetric})
 	if err != nil {
 		return err
 	}
 	for _, p := range resp.GetRelease().GetPoints() {
+		if p.GetRun() > 0 && !p.GetOnFront() { // a reader of noisy values takes others
+			continue
+		}
 		o.Points = append(o.Points, point{
 			parameters: parametersOf(p.GetParameters()), Epsilon: p.GetValues()[epsilonMetric], Reported: p.GetValues()[errorMetric],
 		})
