@@ -106,7 +106,7 @@ func otherSize(m Mechanism, size int64) (other int64, found bool) {
 func (m SubsetSampled) Assumptions() []string {
 	return append([]string{
 		"the subset is drawn uniformly without replacement, once, and which records are in it stays secret; " +
-			"what runs on it does not depend on their order",
+			"what runs on it does not depend on their order, or takes them in the random order of the draw",
 	}, m.Base.Assumptions()...)
 }
 

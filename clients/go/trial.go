@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/dpareto/dpareto/clients/go/subset"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -111,6 +112,16 @@ func (t *Trial) Parameters() map[string]any {
 		out[id] = value(v)
 	}
 	return out
+}
+
+// TrainingSubset returns the secret subset of the training records to train on, nil for all of
+// them.
+func (t *Trial) TrainingSubset() *subset.Subset {
+	s := t.message.GetTrainingSubset()
+	if s == nil {
+		return nil
+	}
+	return &subset.Subset{Key: s.GetKey(), Size: int(s.GetSize()), Of: int(s.GetOf())}
 }
 
 // value returns the plain value of a parameter, or nil if there is none.

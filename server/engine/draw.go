@@ -50,7 +50,7 @@ func (e *Engine) drawAtOnce(ctx context.Context, c *study.Change, worker string,
 		if err != nil {
 			return false, err
 		}
-		resp.Trials = append(resp.Trials, study.HandedOut(record))
+		resp.Trials = append(resp.Trials, c.HandedOut(record))
 	}
 	c.Explain(resp, missing-len(suggestions))
 	if exhausted && resp.GetEndReason() == dparetov1.EndReason_END_REASON_UNSPECIFIED {

@@ -467,7 +467,7 @@ func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch 
 				if err != nil {
 					return err
 				}
-				resp.Trials = append(resp.Trials, study.HandedOut(record))
+				resp.Trials = append(resp.Trials, c.HandedOut(record))
 				answer.wanted = answer.wanted.fulfilled(record.GetTrial())
 				answer.missing--
 			}

@@ -106,6 +106,9 @@ func (c *compiler) compile() *Study {
 		probe := prober{c.violations, study}
 		probe.probe()
 	}
+	if c.fields.Len() == before {
+		stopping.finalRun()
+	}
 	if c.fields.Len() != before {
 		return nil
 	}

@@ -41,8 +41,8 @@ func (c *randomStoppingCompiler) compile() {
 	}
 	c.distribution(stopping)
 	c.list(stopping)
-	c.unsupported(stopping)
 	c.curve()
+	c.subset(stopping)
 	c.score()
 	refuse := func(field string, isSet bool, reason string) {
 		if isSet {
@@ -144,17 +144,6 @@ func (c *randomStoppingCompiler) list(stopping *dparetov1.RandomStoppingSpec) {
 	if most := min(maxListed, maxListedValues/parameters); n < 0 || n > most {
 		c.addf("random_stopping.listed", "must be in [1, %d] for %d parameters, or 0 for %d, is %d", most, parameters, DefaultListed, n)
 	}
-}
-
-// unsupported refuses what random stopping does not offer yet.
-func (c *randomStoppingCompiler) unsupported(stopping *dparetov1.RandomStoppingSpec) {
-	refuse := func(field string, isSet bool, want string) {
-		if isSet {
-			c.addf("random_stopping."+field, "must be %s: this server offers nothing else", want)
-		}
-	}
-	refuse("subset_share", stopping.GetSubsetShare() != 0, "unset")
-	refuse("final_run", stopping.GetFinalRun() != nil, "unset")
 }
 
 // score checks the metric that chooses the best trial, and how it is protected.

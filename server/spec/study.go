@@ -19,6 +19,8 @@ type Study struct {
 	Problem *suggest.Problem
 	// Warnings concern every reader of the study's results.
 	Warnings []*dparetov1.Warning
+	// Final is the final run of a study with random_stopping and a subset_share, nil without.
+	Final *FinalRun
 
 	*points
 	*constraints

@@ -199,7 +199,13 @@ func (c *trialChange) put(before dparetov1.TrialState) error {
 		}
 		store.AddToCounts(study.GetTrialCounts(), trial.GetState(), 1)
 	}
-	return c.Tx.PutTrial(c.ID, record)
+	if err := c.Tx.PutTrial(c.ID, record); err != nil {
+		return err
+	}
+	if IsTerminal(trial.GetState()) && !IsTerminal(before) {
+		return c.Policy.Follow(c.Change)
+	}
+	return nil
 }
 
 // touch gives the trial the study's next revision, before it is written or deleted.
@@ -236,6 +242,11 @@ func (c *Change) spare(r *Request) error {
 // Create writes a new trial with the given parameters and origin. The trial is QUEUED unless
 // prepare, which may be nil, changes it.
 func (c *Change) Create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
+	return c.CreateAs(c.Compiled, point, origin, prepare)
+}
+
+// CreateAs is Create for a trial whose metrics are those of another compiled spec.
+func (c *Change) CreateAs(compiled *spec.Study, point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
 	number := c.Study.GetNextTrialNumber()
 	if err := c.studies.limits.CheckTrials(number-1, OpenTrials(c.Study.GetStudy().GetTrialCounts())); err != nil {
 		return nil, err
@@ -244,14 +255,14 @@ func (c *Change) Create(point space.Point, origin dparetov1.TrialOrigin, prepare
 		return nil, err
 	}
 	c.Study.NextTrialNumber++
-	computed, warnings := c.Compiled.Compute(point)
+	computed, warnings := compiled.Compute(point)
 	record := &storev1.TrialRecord{Trial: &dparetov1.Trial{
 		Name:            resource.TrialName(c.ID, number),
 		Number:          number,
 		State:           dparetov1.TrialState_TRIAL_STATE_QUEUED,
 		Origin:          origin,
-		Parameters:      c.Compiled.Values(point),
-		Replicates:      c.Compiled.Replicates(),
+		Parameters:      compiled.Values(point),
+		Replicates:      compiled.Replicates(),
 		ComputedMetrics: computed,
 		Warnings:        warnings,
 		CreateTime:      timestamppb.New(c.Now),

@@ -63,10 +63,12 @@ func LastToken(record *storev1.TrialRecord) string {
 	return ""
 }
 
-// HandedOut returns a copy of a trial for the worker that got it: with the token of its lease.
-func HandedOut(record *storev1.TrialRecord) *dparetov1.Trial {
+// HandedOut returns a copy of a trial for the worker that got it: with the token of its lease, and
+// what else only that worker may see.
+func (c *Change) HandedOut(record *storev1.TrialRecord) *dparetov1.Trial {
 	trial := proto.CloneOf(record.GetTrial())
 	trial.Lease.Token = LastToken(record)
+	c.Policy.Equip(c, trial)
 	return trial
 }
 
@@ -166,6 +168,7 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 	if err != nil {
 		return nil, err
 	}
+	next := c.Study.GetNextTrialNumber()
 	if err := settleAbandoned(c, stopped); err != nil {
 		return nil, err
 	}
@@ -212,8 +215,12 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 			return nil, err
 		}
 		if handedOut {
-			trials = append(trials, HandedOut(record))
+			trials = append(trials, c.HandedOut(record))
 		}
+	}
+	if len(trials) < count && c.Study.GetNextTrialNumber() > next { // trials that failed here were followed by another
+		more, err := c.HandOutExisting(worker, count-len(trials), false, selection)
+		return append(trials, more...), err
 	}
 	return trials, nil
 }

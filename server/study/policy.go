@@ -36,6 +36,9 @@ type Budget interface {
 	Charge(c *Change, record *storev1.TrialRecord) error
 	// Release gives back what a trial reserved, when it completes or is deleted.
 	Release(c *Change, record *storev1.TrialRecord)
+	// Follow creates the trials that the study runs because a trial has ended, which the transaction
+	// has written.
+	Follow(c *Change) error
 }
 
 // Results is the part of a policy that decides what is kept and shown.
@@ -48,6 +51,8 @@ type Results interface {
 	Redact(req Identified) Identified
 	// Reason returns what may be stored of a reason in free text.
 	Reason(text string) string
+	// Equip adds to a copy of a trial what only the worker that gets it may see.
+	Equip(c *Change, trial *dparetov1.Trial)
 	// Present returns the study as clients see it, given its current state.
 	Present(record *storev1.StudyRecord) *dparetov1.Study
 }
@@ -148,6 +153,12 @@ func (Ordinary) Keep(c *Change, record *storev1.TrialRecord, r Report) (Kept, er
 
 // Release implements Policy.
 func (Ordinary) Release(*Change, *storev1.TrialRecord) {}
+
+// Follow implements Policy.
+func (Ordinary) Follow(*Change) error { return nil }
+
+// Equip implements Policy.
+func (Ordinary) Equip(*Change, *dparetov1.Trial) {}
 
 // Redact implements Policy.
 func (Ordinary) Redact(req Identified) Identified { return req }

@@ -151,8 +151,15 @@ func (i *studyImport) search(ctx context.Context, exported *dparetov1.ExportedSt
 	if stopping == nil {
 		return
 	}
-	if n := stopping.GetTrials(); n < 0 || n > maxNumber || exported.GetNextTrialNumber() > n+1 || n%compiled.Portfolio() != 0 {
-		fields.Addf(path+".trials", "must be in [next_trial_number - 1, %d] and a multiple of the portfolio, %d", int64(maxNumber), compiled.Portfolio())
+	most := stopping.GetTrials()
+	if compiled.Final != nil {
+		most++
+	}
+	if n := stopping.GetTrials(); n < 0 || n > maxNumber || exported.GetNextTrialNumber() > most+1 || n%compiled.Portfolio() != 0 {
+		fields.Addf(path+".trials", "must be in [next_trial_number - 1, %d], one less with a final run, and a multiple of the portfolio, %d", int64(maxNumber), compiled.Portfolio())
+	}
+	if n := len(stopping.GetSubsetKey()); (compiled.Final != nil) != (n == private.SubsetKeySize) || compiled.Final == nil && n > 0 {
+		fields.Addf(path+".subset_key", "must have %d bytes with a subset_share, and none without, has %d", private.SubsetKeySize, n)
 	}
 	if exported.GetStudy().GetSeed() != 0 {
 		fields.Addf("record.study.study.seed", "must be 0 with random_stopping")
@@ -182,6 +189,7 @@ func (i *studyImport) search(ctx context.Context, exported *dparetov1.ExportedSt
 	follows := record.GetStudy().GetPublication()
 	checkClaimed("train", claimed.GetTrain(), follows.GetTrain(), fields)
 	checkClaimed("test", claimed.GetTest(), follows.GetTest(), fields)
+	checkClaimed("final_run", claimed.GetFinalRun(), follows.GetFinalRun(), fields)
 	if sigma := claimed.GetNoiseStandardDeviation(); !(sigma >= follows.GetNoiseStandardDeviation()*(1-1e-6)) || math.IsInf(sigma, 1) {
 		fields.Addf(publication+".noise_standard_deviation", "must be at least %g, as the test guarantee needs, is %g", follows.GetNoiseStandardDeviation(), sigma)
 	}
@@ -213,12 +221,11 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if err != nil {
 		return err
 	}
-	if err := i.compiled.CheckAllowed(path+".parameters", point); err != nil {
+	if err := i.compiledFor(trial).CheckAllowed(path+".parameters", point); err != nil {
 		return err
 	}
-	if stopping := i.record.GetRandomStopping(); stopping != nil && !slices.ContainsFunc(slices.Collect(slices.Chunk(stopping.GetListed(), len(point))),
-		func(listed []float64) bool { return slices.Equal(listed, point) }) {
-		return invalid.Field(path+".parameters", "are not on the list in record.study.random_stopping")
+	if !i.isListed(trial, point) {
+		return invalid.Field(path+".parameters", "are not on the list in record.study.random_stopping, or not with the values of its final run")
 	}
 	var fields invalid.Fields
 	if r := trial.GetRevision(); r < 1 || r > i.record.GetStudy().GetRevision() {
@@ -262,6 +269,30 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 		return err
 	}
 	return i.measurements(path, trial, point)
+}
+
+// compiledFor returns the compiled spec of a trial.
+func (i *studyImport) compiledFor(trial *dparetov1.Trial) *spec.Study {
+	return private.CompiledFor(i.record, i.compiled, trial.GetNumber())
+}
+
+// isListed reports whether a trial of a study with random stopping has a configuration of the list, or
+// that of a final run after one of these. It is true for other studies.
+func (i *studyImport) isListed(trial *dparetov1.Trial, point space.Point) bool {
+	stopping := i.record.GetRandomStopping()
+	if stopping == nil {
+		return true
+	}
+	for listed := range slices.Chunk(stopping.GetListed(), len(point)) {
+		run := space.Point(listed)
+		if private.IsFinalRun(i.record, trial.GetNumber()) {
+			run = i.compiled.Final.Point(run)
+		}
+		if slices.Equal(run, point) {
+			return true
+		}
+	}
+	return false
 }
 
 // number checks and records the number of a trial.
@@ -365,7 +396,7 @@ func (i *studyImport) completion(exported *dparetov1.ExportedTrial, fields *inva
 
 // measurements checks the measured and computed metrics of a trial.
 func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point space.Point) error {
-	if err := i.compiled.CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
+	if err := i.compiledFor(trial).CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
 		return err
 	}
 	if err := i.steps(path, trial.GetMeasurements(), trial, point); err != nil {
@@ -391,7 +422,7 @@ func (i *studyImport) measurement(path string, m *dparetov1.Measurement, trial *
 	if err := i.compiled.CheckRuns(path, m, trial.GetReplicates()); err != nil {
 		return err
 	}
-	return i.compiled.CheckStored(path, point, m, final)
+	return i.compiledFor(trial).CheckStored(path, point, m, final)
 }
 
 // steps checks the intermediate measurements of an attempt at a trial.

@@ -114,7 +114,9 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 		OwnRevision:     r.GetOwnRevision(),
 	}
 	if stopping := r.GetRandomStopping(); stopping != nil {
-		study.RandomStopping = &dparetov1.ExportedRandomStopping{Trials: stopping.GetTrials(), Listed: stopping.GetListed(), Paid: stopping.GetPaid()}
+		study.RandomStopping = &dparetov1.ExportedRandomStopping{
+			Trials: stopping.GetTrials(), Listed: stopping.GetListed(), Paid: stopping.GetPaid(), SubsetKey: stopping.GetSubsetKey(),
+		}
 	}
 	if p := r.GetPrivateMode(); p != nil {
 		study.PrivateMode = &dparetov1.ExportedPrivateMode{
@@ -142,7 +144,9 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 		OwnRevision:     study.GetOwnRevision(),
 	}
 	if stopping := study.GetRandomStopping(); stopping != nil {
-		r.RandomStopping = &storev1.RandomStopping{Trials: stopping.GetTrials(), Listed: stopping.GetListed(), Paid: stopping.GetPaid()}
+		r.RandomStopping = &storev1.RandomStopping{
+			Trials: stopping.GetTrials(), Listed: stopping.GetListed(), Paid: stopping.GetPaid(), SubsetKey: stopping.GetSubsetKey(),
+		}
 	}
 	if p := study.GetPrivateMode(); p != nil {
 		r.PrivateMode = &storev1.PrivateModeRecord{

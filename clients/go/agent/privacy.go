@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -52,15 +53,48 @@ func (c *crew) checkShards() error {
 	return nil
 }
 
+// SubsetError says that the trainer cannot train on the subset of the training examples that a trial
+// is for.
+type SubsetError struct {
+	// Trainer is the name of the trainer.
+	Trainer string
+	// Reason in words; it never says which examples are in the subset.
+	Reason string
+}
+
+// Error implements error.
+func (e *SubsetError) Error() string {
+	return fmt.Sprintf("agent: the study has its candidates trained on a secret subset of the training examples, but trainer %s %s", e.Trainer, e.Reason)
+}
+
+// trainerFor returns the trainer on the examples that a trial is for: all of them, or the trial's
+// subset. It returns a *SubsetError if the trainer cannot train on that.
+func (c *crew) trainerFor(ctx context.Context, trial *dpareto.Trial) (trainer.Trainer, error) {
+	asked := trial.TrainingSubset()
+	if asked == nil {
+		return c.Trainer, nil
+	}
+	fail := func(reason string) error { return &SubsetError{Trainer: c.Trainer.Name(), Reason: reason} }
+	all, ok := c.Trainer.(trainer.SubsetTrainer)
+	if !ok {
+		return nil, fail("cannot train on a subset")
+	}
+	fitting, err := all.OnSubset(ctx, *asked)
+	if err != nil && ctx.Err() == nil {
+		return nil, fail("cannot take it: " + err.Error())
+	}
+	return fitting, err
+}
+
 // privacyTolerance is the relative amount by which accountants may differ.
 const privacyTolerance = 1e-6
 
 // checkPrivacy returns a *PrivacyError if a trial's computed ε is less than what the
 // trainer's own mechanism costs at its parameters, and a *trainer.ParameterError if the trainer
-// does not take the parameters. Trainers that do not know their mechanism are not checked, nor are
-// metrics without a value.
-func (c *crew) checkPrivacy(trial *dpareto.Trial) error {
-	private, ok := c.Trainer.(trainer.PrivateTrainer)
+// does not take the parameters. The trainer is the one on the examples that the trial is for. Trainers
+// that do not know their mechanism are not checked, nor are metrics without a value.
+func (c *crew) checkPrivacy(trial *dpareto.Trial, fitting trainer.Trainer) error {
+	private, ok := fitting.(trainer.PrivateTrainer)
 	if !ok {
 		return nil
 	}
@@ -69,28 +103,63 @@ func (c *crew) checkPrivacy(trial *dpareto.Trial) error {
 		if stated == nil {
 			continue
 		}
-		fail := func(format string, args ...any) error {
-			return &PrivacyError{Trainer: c.Trainer.Name(), Metric: id, Reason: fmt.Sprintf(format, args...)}
-		}
-		mechanism, err := private.Mechanism(trial.Parameters())
-		if _, ok := errors.AsType[*trainer.ParameterError](err); ok {
+		if err := checkStated(private, id, trial.Name(), trial.Parameters(), stated); err != nil {
 			return err
-		} else if err != nil {
-			return fail("%v", err)
-		}
-		if got := adjacencyOf(mechanism.Adjacency()); got != stated.GetAdjacency() {
-			return fail("it is stated for %v, the trainer's noise is for %v", stated.GetAdjacency(), got)
-		}
-		own, err := privacy.Epsilon(privacy.Tightest{}, mechanism, 1, stated.GetDelta())
-		if err != nil {
-			return fail("%v", err)
-		}
-		if stated.GetEpsilon() < own.Epsilon*(1-privacyTolerance) {
-			return fail("it states ε = %g for %s, whose run costs at least %g at δ = %g; compare the mechanism in the spec with the trainer's settings",
-				stated.GetEpsilon(), trial.Name(), own.Epsilon, stated.GetDelta())
 		}
 	}
 	return nil
+}
+
+// checkStated compares the ε that a study states for a run with parameters, under the name of a metric,
+// with the trainer's own.
+func checkStated(private trainer.PrivateTrainer, metric, run string, parameters trainer.Parameters, stated *dparetov1.PrivacyGuarantee) error {
+	fail := func(format string, args ...any) error {
+		return &PrivacyError{Trainer: private.Name(), Metric: metric, Reason: fmt.Sprintf(format, args...)}
+	}
+	mechanism, err := private.Mechanism(parameters)
+	if _, ok := errors.AsType[*trainer.ParameterError](err); ok {
+		return err
+	} else if err != nil {
+		return fail("%v", err)
+	}
+	if got := adjacencyOf(mechanism.Adjacency()); got != stated.GetAdjacency() {
+		return fail("it is stated for %v, the trainer's noise is for %v", stated.GetAdjacency(), got)
+	}
+	own, err := privacy.Epsilon(privacy.Tightest{}, mechanism, 1, stated.GetDelta())
+	if err != nil {
+		return fail("%v", err)
+	}
+	if stated.GetEpsilon() < own.Epsilon*(1-privacyTolerance) {
+		return fail("it states ε = %g for %s, whose run costs at least %g at δ = %g; compare the mechanism in the spec with the trainer's settings",
+			stated.GetEpsilon(), run, own.Epsilon, stated.GetDelta())
+	}
+	return nil
+}
+
+// checkFinalRun makes the check of [crew.checkPrivacy] for the final run of a study already when a
+// candidate of it is run. The final run is handed out once, and a trainer that refused it then
+// would end the study without a result.
+func (c *crew) checkFinalRun(ctx context.Context, candidate *dpareto.Trial) error {
+	private, ok := c.Trainer.(trainer.PrivateTrainer)
+	if !ok || candidate.TrainingSubset() == nil || len(c.private) == 0 {
+		return nil
+	}
+	study, err := c.Study.Get(ctx)
+	if err != nil {
+		return err
+	}
+	parameters := candidate.Parameters()
+	for id, value := range study.GetSpec().GetRandomStopping().GetFinalRun().GetValues() {
+		switch v := value.GetKind().(type) {
+		case *dparetov1.Value_DoubleValue:
+			parameters[id] = v.DoubleValue
+		case *dparetov1.Value_IntValue:
+			parameters[id] = v.IntValue
+		case *dparetov1.Value_StringValue:
+			parameters[id] = v.StringValue
+		}
+	}
+	return checkStated(private, c.private[0], "the final run", parameters, study.GetPublication().GetFinalRun())
 }
 
 func adjacencyOf(a privacy.Adjacency) dparetov1.Adjacency {

@@ -71,7 +71,14 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 	}()
-	if err := c.checkPrivacy(trial); err != nil {
+	fitting, err := c.trainerFor(ctx, trial)
+	if err != nil {
+		return m, nil, err
+	}
+	if err := c.checkPrivacy(trial, fitting); err != nil {
+		return m, nil, err
+	}
+	if err := c.checkFinalRun(ctx, trial); err != nil {
 		return m, nil, err
 	}
 	if err := c.checkShards(); err != nil {
@@ -87,7 +94,7 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 	}
 	var last trainer.Measurement // that the server has
 	var reportErr error          // counts even if the trainer drops it
-	m, err = c.Trainer.Train(ctx, run, func(m trainer.Measurement) error {
+	m, err = fitting.Train(ctx, run, func(m trainer.Measurement) error {
 		stop, reportErr = nil, c.report(ctx, worker, trial, m)
 		if errors.Is(reportErr, errNotKept) {
 			reportErr = nil
@@ -169,6 +176,9 @@ func (c *crew) conclude(ctx, lasting context.Context, trial *dpareto.Trial, err 
 		isMismatch = true
 	}
 	if _, ok := errors.AsType[*ShardError](err); ok {
+		isMismatch = true
+	}
+	if _, ok := errors.AsType[*SubsetError](err); ok {
 		isMismatch = true
 	}
 	var (

@@ -153,3 +153,9 @@ func (p *Parts) Shard(index, count int) (*Parts, error) {
 	slices.Sort(mine)
 	return newParts(p.Split, p.Train.Select(p.Train.Name, mine), p.Validation, p.Test), nil
 }
+
+// Subset returns the parts with some of the training rows, in the given order, in the place of all.
+// A row outside of the training rows panics.
+func (p *Parts) Subset(rows []int) *Parts {
+	return newParts(p.Split, p.Train.Select(p.Train.Name, rows), p.Validation, p.Test)
+}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dpareto/dpareto/clients/go/subset"
 )
 
 // Options are what a trainer is made from.
@@ -21,6 +23,9 @@ type Options struct {
 	// default. They are fixed for a trainer, unlike the parameters, which vary
 	// from one configuration to the next.
 	Settings Settings
+	// Subset, when not nil, holds the training examples that the trainer trains on, and touches no
+	// others. Only trainers with Definition.Subsets take one.
+	Subset *subset.Subset
 	// Progress, when not nil, is called while data files are downloaded, with the
 	// number of bytes done and the total, or -1 where the total is not known.
 	Progress func(done, total int64)
@@ -41,6 +46,8 @@ type Definition struct {
 	Summary string
 	// Settings that New understands. A registry refuses all others.
 	Settings []Setting
+	// Subsets says that New and Declare honour Options.Subset.
+	Subsets bool
 	// New makes the trainer. It loads the data, and so may take long: it honours
 	// the context.
 	New func(ctx context.Context, options Options) (Trainer, error)
@@ -84,6 +91,9 @@ func (r *Registry) New(ctx context.Context, name string, options Options) (Train
 	d, err := r.definition(name)
 	if err != nil {
 		return nil, err
+	}
+	if options.Subset != nil && !d.Subsets {
+		return nil, d.noSubsets()
 	}
 	parts, settings, err := options.Settings.parts()
 	if err != nil {

@@ -120,6 +120,15 @@ def test_modes_of_publication() -> None:
     assert message.private_mode.slots[0].count == 5
     assert message.private_mode.slots[0].parameters["epochs"].int_value == 3
     assert message.private_mode.slots[0].parameters["noise"].double_value == 2
+    tuned = s.RandomStopping(
+        10, "error", subset_share=0.1, final_run=s.FinalRun(5000, {"noise": 3, "depth": 4})
+    )
+    parameters = [s.Float("noise", 1, 10), s.Int("depth", 1, 9)]
+    message = study_spec(s.StudySpec(parameters, METRICS, random_stopping=tuned))
+    assert message.random_stopping.subset_share == 0.1
+    assert message.random_stopping.final_run.dataset_size == 5000
+    assert message.random_stopping.final_run.values["noise"].double_value == 3
+    assert message.random_stopping.final_run.values["depth"].int_value == 4
     unset = s.RandomStopping(10, "error", max_trials=50, listed=7)
     message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=unset))
     assert message.random_stopping.WhichOneof("distribution") is None

@@ -73,7 +73,7 @@ func serve(t *testing.T) *dpareto.Client {
 
 func TestNames(t *testing.T) {
 	if diff := cmp.Diff([]string{
-		"adult", "adult-adam", "adult-best", "adult-curve", "adult-fairness", "adult-models", "adult-private", "adult-svm", "adult-variance", "mnist", "mnist-mlp1", "mnist-mlp2",
+		"adult", "adult-adam", "adult-best", "adult-curve", "adult-fairness", "adult-models", "adult-private", "adult-subset", "adult-svm", "adult-variance", "mnist", "mnist-mlp1", "mnist-mlp2",
 		"paper-adult-adam", "paper-adult-sgd", "paper-adult-svm", "paper-mnist-mlp1", "paper-mnist-mlp2", "svt",
 	}, studies.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
@@ -112,7 +112,7 @@ func TestStudies(t *testing.T) {
 			if settings[dpsgd.SettingHidden] != "" { // smaller, to be fast
 				settings[dpsgd.SettingHidden] = "4"
 			}
-			made, err := builtin.Registry().New(t.Context(), want.GetTrainer().GetName(), trainer.Options{Settings: settings})
+			made, err := builtin.Registry().New(t.Context(), want.GetTrainer().GetName(), trainer.Options{Settings: settings, Subset: trial.TrainingSubset()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,8 +199,8 @@ func TestAdultDomain(t *testing.T) {
 // The constant points of bundled studies are what the data say.
 func TestConstantPoints(t *testing.T) {
 	// Their files say why.
-	none := []string{"adult-best", "adult-curve", "adult-fairness", "adult-private", "adult-variance", "svt"} // and the ones of the paper's protocol
-	registry := builtin.Registry()                                                                            // reads data once
+	none := []string{"adult-best", "adult-curve", "adult-fairness", "adult-private", "adult-subset", "adult-variance", "svt"} // and the ones of the paper's protocol
+	registry := builtin.Registry()                                                                                            // reads data once
 	for _, name := range studies.Names() {
 		asked := parse(t, name).Study.GetSpec()
 		if isPaper := strings.HasPrefix(name, "paper-"); isPaper || slices.Contains(none, name) {

@@ -766,7 +766,9 @@ type ExportedRandomStopping struct {
 	// order of the spec, of one configuration after the other.
 	Listed []float64 `protobuf:"fixed64,2,rep,packed,name=listed,proto3" json:"listed,omitempty"`
 	// Whether the study is paid for. If not, it is prepared anew after the import.
-	Paid          bool `protobuf:"varint,3,opt,name=paid,proto3" json:"paid,omitempty"`
+	Paid bool `protobuf:"varint,3,opt,name=paid,proto3" json:"paid,omitempty"`
+	// The key of the training subset, of 32 bytes, with a subset_share: as secret as the number of trials.
+	SubsetKey     []byte `protobuf:"bytes,4,opt,name=subset_key,json=subsetKey,proto3" json:"subset_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -820,6 +822,13 @@ func (x *ExportedRandomStopping) GetPaid() bool {
 		return x.Paid
 	}
 	return false
+}
+
+func (x *ExportedRandomStopping) GetSubsetKey() []byte {
+	if x != nil {
+		return x.SubsetKey
+	}
+	return nil
 }
 
 // Values that a study with private_mode fixed at its creation, and its spending since. An
@@ -1501,11 +1510,13 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"stagnation\x12!\n" +
 	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12B\n" +
 	"\fprivate_mode\x18\x06 \x01(\v2\x1f.dpareto.v1.ExportedPrivateModeR\vprivateMode\x12K\n" +
-	"\x0frandom_stopping\x18\a \x01(\v2\".dpareto.v1.ExportedRandomStoppingR\x0erandomStopping\"\\\n" +
+	"\x0frandom_stopping\x18\a \x01(\v2\".dpareto.v1.ExportedRandomStoppingR\x0erandomStopping\"{\n" +
 	"\x16ExportedRandomStopping\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x16\n" +
 	"\x06listed\x18\x02 \x03(\x01R\x06listed\x12\x12\n" +
-	"\x04paid\x18\x03 \x01(\bR\x04paid\"\xd3\x03\n" +
+	"\x04paid\x18\x03 \x01(\bR\x04paid\x12\x1d\n" +
+	"\n" +
+	"subset_key\x18\x04 \x01(\fR\tsubsetKey\"\xd3\x03\n" +
 	"\x13ExportedPrivateMode\x12\x14\n" +
 	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +

@@ -1743,7 +1743,8 @@ type RandomStoppingSpec struct {
 	// 100,000 values of parameters in all. Default 1,000.
 	Listed int32 `protobuf:"varint,10,opt,name=listed,proto3" json:"listed,omitempty"`
 	// Share of the training records that candidates see, in (0, 1): a uniformly random subset of this
-	// share, drawn once and kept secret. 0 means that candidates see all records. It needs final_run.
+	// share of final_run.dataset_size, rounded, drawn once and kept secret: see Trial.training_subset. 0 means
+	// that candidates see all records. It needs final_run and ADJACENCY_REPLACE_ONE.
 	SubsetShare float64 `protobuf:"fixed64,11,opt,name=subset_share,json=subsetShare,proto3" json:"subset_share,omitempty"`
 	// The run on all training records that follows the choice; only with subset_share.
 	FinalRun *FinalRunSpec `protobuf:"bytes,12,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`
@@ -1953,11 +1954,14 @@ func (*RandomStoppingSpec_Fixed) isRandomStoppingSpec_Distribution() {}
 
 // The run on all training records after a tuning on a secret subset. What it costs must not depend
 // on the tuning: the parameters of its privacy mechanism are fixed here. All other
-// parameters, such as the learning rate and the clipping norm, come from the tuning.
+// parameters, such as the learning rate and the clipping norm, come from the best candidate. It is one more
+// trial, queued when all candidates have ended, and released in their place. It is handed out once:
+// if it fails, nothing is released. There is none if no candidate succeeds.
 type FinalRunSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The values of parameters in the final run, by id, in their domains. They must hold
-	// every parameter that its cost depends on, for example noise multiplier, lot size and epochs.
+	// every parameter that its cost depends on, for example noise multiplier, lot size and epochs. The
+	// final run need not meet parameter_constraints.
 	Values map[string]*Value `protobuf:"bytes,1,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Required. Number of all training records, at least 1. The dataset_size of the study's privacy
 	// mechanism is the size of the subset.
@@ -2024,6 +2028,8 @@ type Publication struct {
 	NotCovered []string `protobuf:"bytes,4,rep,name=not_covered,json=notCovered,proto3" json:"not_covered,omitempty"`
 	// Standard deviation of the noise in every measured value, 0 if there is none.
 	NoiseStandardDeviation float64 `protobuf:"fixed64,5,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
+	// With a final run, what it costs the training records by itself; train includes it.
+	FinalRun *PrivacyGuarantee `protobuf:"bytes,12,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`
 	// With private_mode, the spending so far. Such an account may depend on results; the
 	// guarantees are the declared ones.
 	Spent         *PrivateModeOdometers `protobuf:"bytes,6,opt,name=spent,proto3" json:"spent,omitempty"`
@@ -2094,6 +2100,13 @@ func (x *Publication) GetNoiseStandardDeviation() float64 {
 		return x.NoiseStandardDeviation
 	}
 	return 0
+}
+
+func (x *Publication) GetFinalRun() *PrivacyGuarantee {
+	if x != nil {
+		return x.FinalRun
+	}
+	return nil
 }
 
 func (x *Publication) GetSpent() *PrivateModeOdometers {
@@ -2448,14 +2461,15 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\fdataset_size\x18\x02 \x01(\x03R\vdatasetSize\x1aL\n" +
 	"\vValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xa8\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xe3\x02\n" +
 	"\vPublication\x122\n" +
 	"\x05train\x18\x01 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x05train\x120\n" +
 	"\x04test\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x12 \n" +
 	"\vassumptions\x18\x03 \x03(\tR\vassumptions\x12\x1f\n" +
 	"\vnot_covered\x18\x04 \x03(\tR\n" +
 	"notCovered\x128\n" +
-	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x126\n" +
+	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x129\n" +
+	"\tfinal_run\x18\f \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\bfinalRun\x126\n" +
 	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\xfd\x02\n" +
 	"\x14PrivateModeOdometers\x12\x16\n" +
 	"\x06values\x18\x01 \x01(\x03R\x06values\x12\x1d\n" +
@@ -2598,19 +2612,20 @@ var file_dpareto_v1_study_proto_depIdxs = []int32{
 	29, // 36: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
 	37, // 37: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
 	37, // 38: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	22, // 39: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	37, // 40: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	37, // 41: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	23, // 42: dpareto.v1.PrivateModeOdometers.slots:type_name -> dpareto.v1.SlotUse
-	18, // 43: dpareto.v1.SlotUse.slot:type_name -> dpareto.v1.Slot
-	38, // 44: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
-	38, // 45: dpareto.v1.Slot.ParametersEntry.value:type_name -> dpareto.v1.Value
-	38, // 46: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	37, // 39: dpareto.v1.Publication.final_run:type_name -> dpareto.v1.PrivacyGuarantee
+	22, // 40: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	37, // 41: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	37, // 42: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	23, // 43: dpareto.v1.PrivateModeOdometers.slots:type_name -> dpareto.v1.SlotUse
+	18, // 44: dpareto.v1.SlotUse.slot:type_name -> dpareto.v1.Slot
+	38, // 45: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
+	38, // 46: dpareto.v1.Slot.ParametersEntry.value:type_name -> dpareto.v1.Value
+	38, // 47: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }

@@ -302,9 +302,13 @@ type Trial struct {
 	// UpdateTrial adds the artifacts that it is given, each in place of the one with its id, and
 	// keeps the others; an artifact with nothing but an id removes that one. Refused, like
 	// attributes, in studies with private_mode or random_stopping.
-	Artifacts     []*Artifact `protobuf:"bytes,26,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Artifacts []*Artifact `protobuf:"bytes,26,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	// Output only, in the answer that hands the trial out alone. The subset of the training records to
+	// train on, for candidates of a study with random_stopping and a subset_share. Absent otherwise: then a
+	// run trains on all records.
+	TrainingSubset *TrainingSubset `protobuf:"bytes,27,opt,name=training_subset,json=trainingSubset,proto3" json:"training_subset,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Trial) Reset() {
@@ -519,6 +523,79 @@ func (x *Trial) GetArtifacts() []*Artifact {
 	return nil
 }
 
+func (x *Trial) GetTrainingSubset() *TrainingSubset {
+	if x != nil {
+		return x.TrainingSubset
+	}
+	return nil
+}
+
+// A secret, uniformly random subset of the training records, the same for all candidates of a study.
+// Clients derive it from the key: Subset.Indices of the Go client says how. Which records are in it must
+// never be known outside of the workers, or the guarantee of the study does not hold.
+type TrainingSubset struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 32 random bytes. Workers keep them for themselves, also in logs.
+	Key []byte `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// Number of records in the subset.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// Number of all training records.
+	Of            int64 `protobuf:"varint,3,opt,name=of,proto3" json:"of,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrainingSubset) Reset() {
+	*x = TrainingSubset{}
+	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrainingSubset) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrainingSubset) ProtoMessage() {}
+
+func (x *TrainingSubset) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrainingSubset.ProtoReflect.Descriptor instead.
+func (*TrainingSubset) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *TrainingSubset) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *TrainingSubset) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *TrainingSubset) GetOf() int64 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
 // A file that belongs to a trial and is kept elsewhere.
 type Artifact struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -535,7 +612,7 @@ type Artifact struct {
 
 func (x *Artifact) Reset() {
 	*x = Artifact{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -547,7 +624,7 @@ func (x *Artifact) String() string {
 func (*Artifact) ProtoMessage() {}
 
 func (x *Artifact) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -560,7 +637,7 @@ func (x *Artifact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
 func (*Artifact) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{1}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Artifact) GetId() string {
@@ -612,7 +689,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -624,7 +701,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -637,7 +714,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -731,7 +808,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +820,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +833,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Measurement) GetStep() int64 {
@@ -811,7 +888,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -823,7 +900,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -836,7 +913,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Lease) GetWorkerId() string {
@@ -891,7 +968,7 @@ type Provenance struct {
 
 func (x *Provenance) Reset() {
 	*x = Provenance{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +980,7 @@ func (x *Provenance) String() string {
 func (*Provenance) ProtoMessage() {}
 
 func (x *Provenance) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +993,7 @@ func (x *Provenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Provenance.ProtoReflect.Descriptor instead.
 func (*Provenance) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Provenance) GetAlgorithm() string {
@@ -1005,7 +1082,7 @@ type MetricPrediction struct {
 
 func (x *MetricPrediction) Reset() {
 	*x = MetricPrediction{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1017,7 +1094,7 @@ func (x *MetricPrediction) String() string {
 func (*MetricPrediction) ProtoMessage() {}
 
 func (x *MetricPrediction) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1030,7 +1107,7 @@ func (x *MetricPrediction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricPrediction.ProtoReflect.Descriptor instead.
 func (*MetricPrediction) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *MetricPrediction) GetMedian() float64 {
@@ -1065,7 +1142,7 @@ type Infeasible struct {
 
 func (x *Infeasible) Reset() {
 	*x = Infeasible{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1154,7 @@ func (x *Infeasible) String() string {
 func (*Infeasible) ProtoMessage() {}
 
 func (x *Infeasible) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1167,7 @@ func (x *Infeasible) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Infeasible.ProtoReflect.Descriptor instead.
 func (*Infeasible) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Infeasible) GetReason() string {
@@ -1114,7 +1191,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[8]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1203,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[8]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1216,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Failure) GetReason() string {
@@ -1161,7 +1238,7 @@ var File_dpareto_v1_trial_proto protoreflect.FileDescriptor
 const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\n" +
 	"\x16dpareto/v1/trial.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x80\f\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc5\f\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
@@ -1199,7 +1276,8 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\n" +
 	"attributes\x18\x19 \x03(\v2!.dpareto.v1.Trial.AttributesEntryR\n" +
 	"attributes\x122\n" +
-	"\tartifacts\x18\x1a \x03(\v2\x14.dpareto.v1.ArtifactR\tartifacts\x1aP\n" +
+	"\tartifacts\x18\x1a \x03(\v2\x14.dpareto.v1.ArtifactR\tartifacts\x12C\n" +
+	"\x0ftraining_subset\x18\x1b \x01(\v2\x1a.dpareto.v1.TrainingSubsetR\x0etrainingSubset\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1a[\n" +
@@ -1211,7 +1289,11 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aU\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\"D\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\"F\n" +
+	"\x0eTrainingSubset\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x0e\n" +
+	"\x02of\x18\x03 \x01(\x03R\x02of\"D\n" +
 	"\bArtifact\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
@@ -1309,70 +1391,72 @@ func file_dpareto_v1_trial_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_trial_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_dpareto_v1_trial_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_dpareto_v1_trial_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_dpareto_v1_trial_proto_goTypes = []any{
 	(AttemptOutcome)(0),           // 0: dpareto.v1.AttemptOutcome
 	(TrialState)(0),               // 1: dpareto.v1.TrialState
 	(TrialOrigin)(0),              // 2: dpareto.v1.TrialOrigin
 	(*Trial)(nil),                 // 3: dpareto.v1.Trial
-	(*Artifact)(nil),              // 4: dpareto.v1.Artifact
-	(*Attempt)(nil),               // 5: dpareto.v1.Attempt
-	(*Measurement)(nil),           // 6: dpareto.v1.Measurement
-	(*Lease)(nil),                 // 7: dpareto.v1.Lease
-	(*Provenance)(nil),            // 8: dpareto.v1.Provenance
-	(*MetricPrediction)(nil),      // 9: dpareto.v1.MetricPrediction
-	(*Infeasible)(nil),            // 10: dpareto.v1.Infeasible
-	(*Failure)(nil),               // 11: dpareto.v1.Failure
-	nil,                           // 12: dpareto.v1.Trial.ParametersEntry
-	nil,                           // 13: dpareto.v1.Trial.ComputedMetricsEntry
-	nil,                           // 14: dpareto.v1.Trial.LabelsEntry
-	nil,                           // 15: dpareto.v1.Trial.AttributesEntry
-	nil,                           // 16: dpareto.v1.Measurement.MetricsEntry
-	nil,                           // 17: dpareto.v1.Provenance.PredictionsEntry
-	(*Warning)(nil),               // 18: dpareto.v1.Warning
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
-	(*Value)(nil),                 // 21: dpareto.v1.Value
-	(*MetricValue)(nil),           // 22: dpareto.v1.MetricValue
-	(*structpb.Value)(nil),        // 23: google.protobuf.Value
+	(*TrainingSubset)(nil),        // 4: dpareto.v1.TrainingSubset
+	(*Artifact)(nil),              // 5: dpareto.v1.Artifact
+	(*Attempt)(nil),               // 6: dpareto.v1.Attempt
+	(*Measurement)(nil),           // 7: dpareto.v1.Measurement
+	(*Lease)(nil),                 // 8: dpareto.v1.Lease
+	(*Provenance)(nil),            // 9: dpareto.v1.Provenance
+	(*MetricPrediction)(nil),      // 10: dpareto.v1.MetricPrediction
+	(*Infeasible)(nil),            // 11: dpareto.v1.Infeasible
+	(*Failure)(nil),               // 12: dpareto.v1.Failure
+	nil,                           // 13: dpareto.v1.Trial.ParametersEntry
+	nil,                           // 14: dpareto.v1.Trial.ComputedMetricsEntry
+	nil,                           // 15: dpareto.v1.Trial.LabelsEntry
+	nil,                           // 16: dpareto.v1.Trial.AttributesEntry
+	nil,                           // 17: dpareto.v1.Measurement.MetricsEntry
+	nil,                           // 18: dpareto.v1.Provenance.PredictionsEntry
+	(*Warning)(nil),               // 19: dpareto.v1.Warning
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
+	(*Value)(nil),                 // 22: dpareto.v1.Value
+	(*MetricValue)(nil),           // 23: dpareto.v1.MetricValue
+	(*structpb.Value)(nil),        // 24: google.protobuf.Value
 }
 var file_dpareto_v1_trial_proto_depIdxs = []int32{
 	1,  // 0: dpareto.v1.Trial.state:type_name -> dpareto.v1.TrialState
 	2,  // 1: dpareto.v1.Trial.origin:type_name -> dpareto.v1.TrialOrigin
-	12, // 2: dpareto.v1.Trial.parameters:type_name -> dpareto.v1.Trial.ParametersEntry
-	13, // 3: dpareto.v1.Trial.computed_metrics:type_name -> dpareto.v1.Trial.ComputedMetricsEntry
-	6,  // 4: dpareto.v1.Trial.measurements:type_name -> dpareto.v1.Measurement
-	6,  // 5: dpareto.v1.Trial.final_measurement:type_name -> dpareto.v1.Measurement
-	7,  // 6: dpareto.v1.Trial.lease:type_name -> dpareto.v1.Lease
-	8,  // 7: dpareto.v1.Trial.provenance:type_name -> dpareto.v1.Provenance
-	14, // 8: dpareto.v1.Trial.labels:type_name -> dpareto.v1.Trial.LabelsEntry
-	18, // 9: dpareto.v1.Trial.warnings:type_name -> dpareto.v1.Warning
-	19, // 10: dpareto.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
-	19, // 11: dpareto.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
-	19, // 12: dpareto.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
-	5,  // 13: dpareto.v1.Trial.past_attempts:type_name -> dpareto.v1.Attempt
-	15, // 14: dpareto.v1.Trial.attributes:type_name -> dpareto.v1.Trial.AttributesEntry
-	4,  // 15: dpareto.v1.Trial.artifacts:type_name -> dpareto.v1.Artifact
-	19, // 16: dpareto.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	19, // 17: dpareto.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	0,  // 18: dpareto.v1.Attempt.outcome:type_name -> dpareto.v1.AttemptOutcome
-	6,  // 19: dpareto.v1.Attempt.measurements:type_name -> dpareto.v1.Measurement
-	18, // 20: dpareto.v1.Attempt.warnings:type_name -> dpareto.v1.Warning
-	20, // 21: dpareto.v1.Measurement.elapsed:type_name -> google.protobuf.Duration
-	16, // 22: dpareto.v1.Measurement.metrics:type_name -> dpareto.v1.Measurement.MetricsEntry
-	19, // 23: dpareto.v1.Measurement.report_time:type_name -> google.protobuf.Timestamp
-	19, // 24: dpareto.v1.Lease.expire_time:type_name -> google.protobuf.Timestamp
-	17, // 25: dpareto.v1.Provenance.predictions:type_name -> dpareto.v1.Provenance.PredictionsEntry
-	21, // 26: dpareto.v1.Trial.ParametersEntry.value:type_name -> dpareto.v1.Value
-	22, // 27: dpareto.v1.Trial.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	23, // 28: dpareto.v1.Trial.AttributesEntry.value:type_name -> google.protobuf.Value
-	22, // 29: dpareto.v1.Measurement.MetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	9,  // 30: dpareto.v1.Provenance.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	13, // 2: dpareto.v1.Trial.parameters:type_name -> dpareto.v1.Trial.ParametersEntry
+	14, // 3: dpareto.v1.Trial.computed_metrics:type_name -> dpareto.v1.Trial.ComputedMetricsEntry
+	7,  // 4: dpareto.v1.Trial.measurements:type_name -> dpareto.v1.Measurement
+	7,  // 5: dpareto.v1.Trial.final_measurement:type_name -> dpareto.v1.Measurement
+	8,  // 6: dpareto.v1.Trial.lease:type_name -> dpareto.v1.Lease
+	9,  // 7: dpareto.v1.Trial.provenance:type_name -> dpareto.v1.Provenance
+	15, // 8: dpareto.v1.Trial.labels:type_name -> dpareto.v1.Trial.LabelsEntry
+	19, // 9: dpareto.v1.Trial.warnings:type_name -> dpareto.v1.Warning
+	20, // 10: dpareto.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
+	20, // 11: dpareto.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
+	20, // 12: dpareto.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
+	6,  // 13: dpareto.v1.Trial.past_attempts:type_name -> dpareto.v1.Attempt
+	16, // 14: dpareto.v1.Trial.attributes:type_name -> dpareto.v1.Trial.AttributesEntry
+	5,  // 15: dpareto.v1.Trial.artifacts:type_name -> dpareto.v1.Artifact
+	4,  // 16: dpareto.v1.Trial.training_subset:type_name -> dpareto.v1.TrainingSubset
+	20, // 17: dpareto.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	20, // 18: dpareto.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 19: dpareto.v1.Attempt.outcome:type_name -> dpareto.v1.AttemptOutcome
+	7,  // 20: dpareto.v1.Attempt.measurements:type_name -> dpareto.v1.Measurement
+	19, // 21: dpareto.v1.Attempt.warnings:type_name -> dpareto.v1.Warning
+	21, // 22: dpareto.v1.Measurement.elapsed:type_name -> google.protobuf.Duration
+	17, // 23: dpareto.v1.Measurement.metrics:type_name -> dpareto.v1.Measurement.MetricsEntry
+	20, // 24: dpareto.v1.Measurement.report_time:type_name -> google.protobuf.Timestamp
+	20, // 25: dpareto.v1.Lease.expire_time:type_name -> google.protobuf.Timestamp
+	18, // 26: dpareto.v1.Provenance.predictions:type_name -> dpareto.v1.Provenance.PredictionsEntry
+	22, // 27: dpareto.v1.Trial.ParametersEntry.value:type_name -> dpareto.v1.Value
+	23, // 28: dpareto.v1.Trial.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	24, // 29: dpareto.v1.Trial.AttributesEntry.value:type_name -> google.protobuf.Value
+	23, // 30: dpareto.v1.Measurement.MetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	10, // 31: dpareto.v1.Provenance.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_trial_proto_init() }
@@ -1383,14 +1467,14 @@ func file_dpareto_v1_trial_proto_init() {
 	file_dpareto_v1_metric_proto_init()
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
-	file_dpareto_v1_trial_proto_msgTypes[5].OneofWrappers = []any{}
+	file_dpareto_v1_trial_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_trial_proto_rawDesc), len(file_dpareto_v1_trial_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

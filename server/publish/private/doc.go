@@ -5,6 +5,6 @@
 //     such a study may spend; publication.go: what it guarantees
 //   - randomstopping.go: random_stopping, the best of a random number of runs;
 //     randomstopping_best.go: the release of that run; randomstopping_publication.go: what it
-//     guarantees
+//     guarantees; finalrun.go: the run on all training records after a tuning on a secret subset
 //   - redact.go: what may be remembered of workers' words
 package private

@@ -85,7 +85,8 @@ func (randomStopping) Present(record *storev1.StudyRecord) *dparetov1.Study {
 	return shown
 }
 
-// Begin implements study.Policy: it draws the number of trials and the list of configurations.
+// Begin implements study.Policy: it draws the number of trials, the list of configurations, and the
+// training subset if there is one.
 func (p randomStopping) Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
 	dist, err := spec.TrialsDistribution(compiled.Spec.GetRandomStopping())
 	if err != nil {
@@ -97,7 +98,9 @@ func (p randomStopping) Begin(ctx context.Context, record *storev1.StudyRecord, 
 	}
 	list, err := compiled.SearchList(ctx, rand.New(rand.NewPCG(p.entropy.Uint64(), p.entropy.Uint64())))
 	record.GetStudy().Seed = 0 // unused
-	record.RandomStopping = &storev1.RandomStopping{Trials: candidates * compiled.Portfolio(), Listed: slices.Concat(list...)}
+	record.RandomStopping = &storev1.RandomStopping{
+		Trials: candidates * compiled.Portfolio(), Listed: slices.Concat(list...), SubsetKey: drawSubset(p.entropy, compiled),
+	}
 	return err
 }
 
@@ -192,11 +195,12 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 	if !r.Final && !isCurve {
 		return study.Kept{}, nil
 	}
-	point, err := study.PointOf(c.Compiled, record.GetTrial())
+	compiled := CompiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
+	point, err := study.PointOf(compiled, record.GetTrial())
 	if err != nil {
 		return study.Kept{}, err
 	}
-	kept, warnings, err := c.Compiled.Scored(r.Path, point, r.Measurement, r.Final)
+	kept, warnings, err := compiled.Scored(r.Path, point, r.Measurement, r.Final)
 	if err != nil {
 		return study.Kept{}, err
 	}
@@ -211,7 +215,7 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 	}
 	if p.isNoisy {
 		sigma := c.Study.GetStudy().GetPublication().GetNoiseStandardDeviation()
-		c.Compiled.AddNoise(kept, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
+		compiled.AddNoise(kept, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
 	}
 	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, nil
 }

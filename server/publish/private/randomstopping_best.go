@@ -121,7 +121,7 @@ func ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *store
 	if !isRun(record) {
 		return nil, status.Errorf(codes.FailedPrecondition, "%s is not completed: it shows its best trial once all trials have been run, and nothing before", of.GetName())
 	}
-	first, err := best(ctx, tx, id, compiled)
+	first, err := shown(ctx, tx, id, record, compiled)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +141,26 @@ func ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *store
 		return release, nil
 	}
 	release.Points = releasedPoints(compiled, first, publication.GetNoiseStandardDeviation())
-	release.Warnings = []*dparetov1.Warning{{
-		Code:    study.WarnSelectionBias,
-		Message: "the best of several measured values is better, on average, than a fresh run",
-	}}
+	if compiled.Final == nil {
+		release.Warnings = []*dparetov1.Warning{{
+			Code:    study.WarnSelectionBias,
+			Message: "the best of several measured values is better, on average, than a fresh run",
+		}}
+	}
 	return release, nil
+}
+
+// shown returns what a study shows once all trials are complete: the best candidate, or the final run, nil if
+// that did not succeed.
+func shown(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord, compiled *spec.Study) (*contender, error) {
+	if compiled.Final == nil {
+		return best(ctx, tx, id, compiled)
+	}
+	run, err := finalTrial(tx, id, record)
+	if err != nil || run == nil {
+		return nil, err
+	}
+	return &contender{runs: []*dparetov1.Trial{run}}, nil
 }
 
 // releasedPoints returns what a study releases of its best candidate: a point for every state that it keeps, in
@@ -200,6 +215,9 @@ func releasedPoint(compiled *spec.Study, run *dparetov1.Trial, m *dparetov1.Meas
 func mechanismText(compiled *spec.Study) string {
 	distribution := distributionText(compiled.Spec.GetRandomStopping())
 	switch k := compiled.Portfolio(); {
+	case compiled.Final != nil:
+		return fmt.Sprintf("one run on all training records, as chosen on a secret subset of share %g by the best of a secret number of runs: %s",
+			compiled.Spec.GetRandomStopping().GetSubsetShare(), distribution)
 	case k > 1:
 		return fmt.Sprintf("the learning curves of the best of a secret number of portfolios of %d runs, by their hypervolume: %s", k, distribution)
 	case compiled.ReleasesCurve():

@@ -33,7 +33,8 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 		return nil, invalid.Field(field, "the cost of a trial cannot be bounded: %v", err)
 	}
 	// The runs of a portfolio draw their configurations independently: k runs of the mixture.
-	g, err := privacy.Epsilon(privacy.Tightest{}, dist.Mechanism(run, compiled.Portfolio()), 1, delta)
+	tuning := dist.Mechanism(run, compiled.Portfolio())
+	g, err := privacy.Epsilon(privacy.Tightest{}, thenFinalRun(tuning, compiled.Final), 1, delta)
 	if err != nil {
 		return nil, invalid.Field(field, "the cost of the best trial cannot be bounded: %v", err)
 	}
@@ -56,9 +57,12 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 	if compiled.ReleasesCurve() {
 		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
 	}
+	if err := stateFinalRun(p, compiled, delta); err != nil {
+		return nil, invalid.Field(field+".final_run", "has a cost that cannot be bounded: %v", err)
+	}
 	if n := asked.GetTestSetSize(); n > 0 {
 		var sigma float64
-		if sigma, g, err = searchNoise(dist, n, compiled.CandidateValues(), asked.GetTestEpsilon(), delta); err != nil {
+		if sigma, g, err = searchNoise(dist, compiled.Final != nil, n, compiled.CandidateValues(), asked.GetTestEpsilon(), delta); err != nil {
 			return nil, err
 		}
 		p.NoiseStandardDeviation = sigma
@@ -66,7 +70,7 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("%s is an average over %d test records, and runs learn nothing else about them", asked.GetMetric(), n),
 			"no person is in both the training and the test set; then the larger ε holds for everyone")
 	} else {
-		p.NotCovered = append(p.NotCovered, "the test records: the values of the best candidate are released without noise")
+		p.NotCovered = append(p.NotCovered, "the test records: the values that are released have no noise")
 	}
 	return p, nil
 }
@@ -85,13 +89,16 @@ func searchRun(ctx context.Context, compiled *spec.Study, list []space.Point, pr
 }
 
 // searchNoise returns the smallest standard deviation of Gaussian noise in values, averages over n
-// records, such that the best of a random number of candidates with so many values costs each record
-// at most epsilon. It also returns that guarantee.
-func searchNoise(dist stopping.Distribution, n, values int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
+// records, such that the best of a random number of candidates with so many values, and the value of a
+// final run if there is one, cost each record at most epsilon. It also returns that guarantee.
+func searchNoise(dist stopping.Distribution, hasFinal bool, n, values int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
 	// In units of 1/n, by which a record changes each value at most. Rounding noise to a grid adds less
 	// than 2^-39 of the deviation to the sensitivity, and less than 1e-20 to δ; the slack in ε covers both.
 	family := func(sigma float64) privacy.Mechanism {
 		base := privacy.Gaussian{Sensitivity: math.Sqrt(float64(values)) * (1 + 0x1p-39*sigma), StandardDeviation: sigma, Neighbours: privacy.ReplaceOne}
+		if hasFinal {
+			return thenScored(dist.Mechanism(base, 1), base)
+		}
 		return dist.Mechanism(base, 1)
 	}
 	sigma, g, err := privacy.CalibrateNoise(privacy.Tightest{}, family, 1, epsilon*(1-1e-9), delta)

@@ -59,6 +59,7 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 	return trainer.Definition{
 		Name:    name,
 		Summary: summary,
+		Subsets: true,
 		Settings: append([]trainer.Setting{
 			{Name: SettingModel, Default: string(model.LogisticRegression), Usage: "what is trained: " + trainer.Enumerate(model.Kinds()...)},
 			{Name: SettingHidden, Default: "", Usage: "widths of the hidden layers of model mlp, from the input on; 128,64 by default"},

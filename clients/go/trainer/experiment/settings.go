@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/subset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 )
 
@@ -52,7 +53,8 @@ func Settings() []trainer.Setting {
 	}
 }
 
-// Load reads the settings and loads the data that they name, once per cache. Under the paper's
+// Load reads the settings and loads the data that they name, once per cache, of which only the subset
+// of the options is for training. Under the paper's
 // protocol there is no validation part. It returns *trainer.SettingError and the errors of
 // dataset.Load.
 func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*dataset.Parts, error) {
@@ -73,10 +75,25 @@ func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*
 		return nil, err
 	}
 	parts, err := cache.Load(ctx, name, division, dataset.Source{DataDir: options.DataDir, Outline: options.Outline, Progress: options.Progress})
+	if err == nil && options.Subset != nil {
+		parts, err = onSubset(parts, *options.Subset)
+	}
 	if err == nil && shards > 1 {
 		parts, err = parts.Shard(shard, shards)
 	}
 	return parts, err
+}
+
+// onSubset returns the parts with a subset of the training rows in the place of all.
+func onSubset(parts *dataset.Parts, s subset.Subset) (*dataset.Parts, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	if s.Of != parts.Train.Rows {
+		return nil, fmt.Errorf("dataset %s: has %d training examples, but the subset is of %d; compare the study's final_run.dataset_size with the trainer's settings",
+			parts.Train.Name, parts.Train.Rows, s.Of)
+	}
+	return parts.Subset(s.Indices()), nil
 }
 
 // parseDivision returns the division of the named dataset that the settings ask for.

@@ -49,6 +49,7 @@ func Definition(cache *dataset.Cache) trainer.Definition {
 		Name: Name,
 		Summary: "logistic regression or Huber SVM by objective perturbation (exact minimiser, pure DP) " +
 			"on Adult and other data of two classes",
+		Subsets: true,
 		Settings: append([]trainer.Setting{
 			{Name: SettingLoss, Default: LossLogistic, Usage: "logistic, or huber for the support vector machine"},
 			{Name: SettingHuberWidth, Default: "", Usage: "half width h of the rounded corner of the huber loss, positive; its curvature " +

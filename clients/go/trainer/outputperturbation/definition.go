@@ -27,6 +27,7 @@ func Definition(cache *dataset.Cache) trainer.Definition {
 	return trainer.Definition{
 		Name:    Name,
 		Summary: "logistic regression by output perturbation (projected SGD) on Adult and other data of two classes",
+		Subsets: true,
 		Settings: append([]trainer.Setting{
 			{Name: SettingProjection, Default: string(NoProjection), Usage: "ball that the iterates are projected to, which decides the " +
 				"sensitivity: none (2/(γn)), published (radius 1/γ: 4/(γn)) or small (radius min(1/γ, √(2·log 2/γ)))"},

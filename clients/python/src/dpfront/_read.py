@@ -479,6 +479,7 @@ def publication(message: study_pb2.Publication) -> r.Publication:
     return r.Publication(
         train=guarantee(message.train, published),
         test=_guarantee(message, "test", published),
+        final_run=_guarantee(message, "final_run", "the final run"),
         assumptions=tuple(message.assumptions),
         not_covered=tuple(message.not_covered),
         noise_standard_deviation=message.noise_standard_deviation,

@@ -81,11 +81,19 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
         flags = {name: fields.pop(name) for name in _FLAGS}
         release = fields.pop("release")
         _one_distribution(spec.random_stopping)
+        final_run = fields.pop("final_run")
         stopping = study_pb2.RandomStoppingSpec(**fields)
         if release is not None:
             stopping.release = convert.enum_value(
                 study_pb2.RandomStoppingRelease, release, "release"
             )
+        if final_run is not None:
+            stopping.final_run.dataset_size = convert.integer(
+                "dataset_size", final_run.dataset_size
+            )
+            values = convert.to_values(final_run.values, convert.kinds(study_pb2.Study(spec=out)))
+            for key, value in values.items():
+                stopping.final_run.values[key].CopyFrom(value)
         for name, is_set in flags.items():
             if is_set:
                 getattr(stopping, name).SetInParent()

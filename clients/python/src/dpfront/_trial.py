@@ -16,6 +16,7 @@ from dpfront import results as r
 from dpfront import spec as s
 from dpfront._operations import clip
 from dpfront._space import Suggestions, suggested
+from dpfront._subset import TrainingSubset
 from dpfront.v1 import study_service_pb2, trial_pb2
 
 Values = convert.Values
@@ -133,6 +134,17 @@ class TrialBase(Suggestions):
             if v.HasField("privacy"):
                 return read.guarantee(v.privacy)
         return None
+
+    @property
+    def training_subset(self) -> TrainingSubset | None:
+        """The secret subset of the training records to train on; None for all of them.
+
+        Candidates of a study with ``random_stopping`` and a ``subset_share`` have one.
+        """
+        if not self._message.HasField("training_subset"):
+            return None
+        asked = self._message.training_subset
+        return TrainingSubset(size=asked.size, of=asked.of, _key=asked.key)
 
     @property
     def replicates(self) -> int:

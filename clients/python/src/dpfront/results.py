@@ -852,6 +852,8 @@ class Publication:
     """For the training records, over all that the study will ever publish."""
     test: Guarantee | None
     """For the test records; None if they are not protected."""
+    final_run: Guarantee | None
+    """Of the final run alone, for the training records; None without one. ``train`` includes it."""
     assumptions: tuple[str, ...]
     """What both guarantees rest on."""
     not_covered: tuple[str, ...]

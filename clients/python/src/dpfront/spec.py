@@ -18,6 +18,7 @@ __all__ = [
     "Constraint",
     "Design",
     "Discrete",
+    "FinalRun",
     "Float",
     "Int",
     "LogUniform",
@@ -264,6 +265,17 @@ class ConstantPoint:
 
 
 @dataclass(frozen=True)
+class FinalRun:
+    """The run on all training records after a tuning on a secret subset."""
+
+    dataset_size: int
+    """Number of all training records."""
+    values: Mapping[str, float | int | str]
+    """Values of parameters in the final run, by id: of all that its cost depends on, such as
+    noise, lot size and epochs. The others come from the tuning."""
+
+
+@dataclass(frozen=True)
 class RandomStopping:
     """Runs a secret random number of independent trials and shows only the best."""
 
@@ -282,6 +294,10 @@ class RandomStopping:
     """Cap on the number of trials, which is drawn given that it is at most this; only with eta."""
     listed: int = 0
     """Length of the list that candidates are drawn from; 0 is 1,000."""
+    subset_share: float = 0
+    """Share of the training records, in (0, 1), that candidates see: a secret random subset (see
+    ``trial.training_subset``). 0 is all of them. It needs ``final_run``."""
+    final_run: FinalRun | None = None
     delta: float = 0
     test_set_size: int = 0
     test_epsilon: float = 0

@@ -185,9 +185,7 @@ func run(ctx context.Context, env *command.Env, server *remote.Server, f flags) 
 func (f *flags) prepare(ctx context.Context, env *command.Env, address string, handle *dpareto.Study, study *dparetov1.Study, chosen choice) (*agent.Agent, func(), error) {
 	download := env.Download("downloading data")
 	defer download.Finish()
-	trainer, err := builtin.Registry().NewSharded(ctx, chosen.name, trainer.Options{
-		DataDir: f.dataDir, Settings: chosen.settings, Progress: download.Set,
-	}, chosen.shards)
+	trainer, err := chosen.open(ctx, trainer.Options{DataDir: f.dataDir, Settings: chosen.settings, Progress: download.Set})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -234,14 +232,24 @@ func (l *Local) Train(ctx context.Context, env *command.Env, address string, han
 type choice struct {
 	name     string
 	settings map[string]string
-	shards   int // of the training examples
+	shards   int  // of the training examples
+	subsets  bool // whether some trials are for a subset of the training examples
+}
+
+// open makes the trainer.
+func (c choice) open(ctx context.Context, options trainer.Options) (trainer.Trainer, error) {
+	if c.subsets {
+		return builtin.Registry().NewWithSubsets(ctx, c.name, options)
+	}
+	return builtin.Registry().NewSharded(ctx, c.name, options, c.shards)
 }
 
 // choose returns the trainer that the flags or the study's spec name, with the settings of the
 // spec.
 func (f *flags) choose(spec *dparetov1.StudySpec) (choice, error) {
 	c := choice{name: cmp.Or(f.trainer, spec.GetTrainer().GetName()), settings: spec.GetTrainer().GetSettings(),
-		shards: int(spec.GetPrivateMode().GetTrainingShards())}
+		shards:  int(spec.GetPrivateMode().GetTrainingShards()),
+		subsets: spec.GetRandomStopping().GetSubsetShare() > 0}
 	if c.name == "" {
 		return c, errors.New("the study's spec names no trainer; name one with --trainer, or write your own worker")
 	}

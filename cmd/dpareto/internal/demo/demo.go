@@ -117,7 +117,9 @@ exact_hypervolume (svt), front, page_url (with --serve), and more.`,
 
 // studyNames returns the names of the studies that have a front to show.
 func studyNames() []string {
-	return slices.DeleteFunc(studies.Names(), func(name string) bool { return name == "adult-best" || name == "adult-curve" })
+	return slices.DeleteFunc(studies.Names(), func(name string) bool {
+		return slices.Contains([]string{"adult-best", "adult-curve", "adult-subset"}, name)
+	})
 }
 
 // validate checks the flags and fills in what depends on others.

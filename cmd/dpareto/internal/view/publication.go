@@ -56,6 +56,9 @@ func publicationLines(p *dparetov1.Publication) [][2]string {
 	if g := p.GetTrain(); g != nil {
 		add("publishing", "all results together: %s, for the training records", guaranteeText(g))
 	}
+	if g := p.GetFinalRun(); g != nil {
+		add("final run", "%s, of which all results together include", guaranteeText(g))
+	}
 	if sd := p.GetNoiseStandardDeviation(); sd > 0 {
 		add("noise", "standard deviation %s in every measured value", show.Number(sd))
 	}

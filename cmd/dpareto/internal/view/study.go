@@ -136,6 +136,10 @@ func trialsOf(spec *dparetov1.StudySpec, counts *dparetov1.TrialCounts) string {
 		if k := stopping.GetPortfolio(); k > 1 {
 			what, shown = "a secret number of portfolios of "+strconv.Itoa(int(k))+", ", "the one with the best learning curves is shown"
 		}
+		if final := stopping.GetFinalRun(); final != nil {
+			shown = "the best by " + stopping.GetMetric() + " is run again: they see a secret " + show.Plain(100*stopping.GetSubsetShare()) +
+				" % of the training records, the final run, which is shown, all " + strconv.FormatInt(final.GetDatasetSize(), 10)
+		}
 		return what + show.Plain(stopping.GetMeanTrials()) + " on average, of which " + shown
 	}
 	parts := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}

@@ -247,7 +247,9 @@ type RandomStopping struct {
 	// order of the spec, of one configuration after the other.
 	Listed []float64 `protobuf:"fixed64,2,rep,packed,name=listed,proto3" json:"listed,omitempty"`
 	// Whether the study is paid for. Trials are handed out after that only.
-	Paid          bool `protobuf:"varint,3,opt,name=paid,proto3" json:"paid,omitempty"`
+	Paid bool `protobuf:"varint,3,opt,name=paid,proto3" json:"paid,omitempty"`
+	// The key of the training subset of a study with a subset_share, 32 bytes: a secret.
+	SubsetKey     []byte `protobuf:"bytes,4,opt,name=subset_key,json=subsetKey,proto3" json:"subset_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -301,6 +303,13 @@ func (x *RandomStopping) GetPaid() bool {
 		return x.Paid
 	}
 	return false
+}
+
+func (x *RandomStopping) GetSubsetKey() []byte {
+	if x != nil {
+		return x.SubsetKey
+	}
+	return nil
 }
 
 // Values that a study with private_mode fixed at its creation, and its spending since. No
@@ -1383,11 +1392,13 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"stagnation\x12!\n" +
 	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12F\n" +
 	"\fprivate_mode\x18\x06 \x01(\v2#.dpareto.store.v1.PrivateModeRecordR\vprivateMode\x12I\n" +
-	"\x0frandom_stopping\x18\a \x01(\v2 .dpareto.store.v1.RandomStoppingR\x0erandomStopping\"T\n" +
+	"\x0frandom_stopping\x18\a \x01(\v2 .dpareto.store.v1.RandomStoppingR\x0erandomStopping\"s\n" +
 	"\x0eRandomStopping\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x16\n" +
 	"\x06listed\x18\x02 \x03(\x01R\x06listed\x12\x12\n" +
-	"\x04paid\x18\x03 \x01(\bR\x04paid\"\xd1\x03\n" +
+	"\x04paid\x18\x03 \x01(\bR\x04paid\x12\x1d\n" +
+	"\n" +
+	"subset_key\x18\x04 \x01(\fR\tsubsetKey\"\xd1\x03\n" +
 	"\x11PrivateModeRecord\x12\x14\n" +
 	"\x05order\x18\x01 \x01(\x01R\x05order\x12!\n" +
 	"\ftrain_budget\x18\x02 \x01(\x01R\vtrainBudget\x12\x1f\n" +

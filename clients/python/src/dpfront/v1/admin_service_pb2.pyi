@@ -120,14 +120,16 @@ class ExportedStudy(_message.Message):
     def __init__(self, study: _Optional[_Union[_study_pb2.Study, _Mapping]] = ..., next_trial_number: _Optional[int] = ..., completed_trials: _Optional[int] = ..., stagnation: _Optional[_Union[ExportedStagnation, _Mapping]] = ..., own_revision: _Optional[int] = ..., private_mode: _Optional[_Union[ExportedPrivateMode, _Mapping]] = ..., random_stopping: _Optional[_Union[ExportedRandomStopping, _Mapping]] = ...) -> None: ...
 
 class ExportedRandomStopping(_message.Message):
-    __slots__ = ("trials", "listed", "paid")
+    __slots__ = ("trials", "listed", "paid", "subset_key")
     TRIALS_FIELD_NUMBER: _ClassVar[int]
     LISTED_FIELD_NUMBER: _ClassVar[int]
     PAID_FIELD_NUMBER: _ClassVar[int]
+    SUBSET_KEY_FIELD_NUMBER: _ClassVar[int]
     trials: int
     listed: _containers.RepeatedScalarFieldContainer[float]
     paid: bool
-    def __init__(self, trials: _Optional[int] = ..., listed: _Optional[_Iterable[float]] = ..., paid: bool = ...) -> None: ...
+    subset_key: bytes
+    def __init__(self, trials: _Optional[int] = ..., listed: _Optional[_Iterable[float]] = ..., paid: bool = ..., subset_key: _Optional[bytes] = ...) -> None: ...
 
 class ExportedPrivateMode(_message.Message):
     __slots__ = ("order", "train_budget", "shard_costs", "least_cost", "max_values", "noise_standard_deviation", "values", "reserved_values", "started_trials", "exhausted", "max_hand_outs", "typical_cost", "slots_used")

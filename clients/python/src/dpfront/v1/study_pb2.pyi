@@ -365,20 +365,22 @@ class FinalRunSpec(_message.Message):
     def __init__(self, values: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., dataset_size: _Optional[int] = ...) -> None: ...
 
 class Publication(_message.Message):
-    __slots__ = ("train", "test", "assumptions", "not_covered", "noise_standard_deviation", "spent")
+    __slots__ = ("train", "test", "assumptions", "not_covered", "noise_standard_deviation", "final_run", "spent")
     TRAIN_FIELD_NUMBER: _ClassVar[int]
     TEST_FIELD_NUMBER: _ClassVar[int]
     ASSUMPTIONS_FIELD_NUMBER: _ClassVar[int]
     NOT_COVERED_FIELD_NUMBER: _ClassVar[int]
     NOISE_STANDARD_DEVIATION_FIELD_NUMBER: _ClassVar[int]
+    FINAL_RUN_FIELD_NUMBER: _ClassVar[int]
     SPENT_FIELD_NUMBER: _ClassVar[int]
     train: _privacy_pb2.PrivacyGuarantee
     test: _privacy_pb2.PrivacyGuarantee
     assumptions: _containers.RepeatedScalarFieldContainer[str]
     not_covered: _containers.RepeatedScalarFieldContainer[str]
     noise_standard_deviation: float
+    final_run: _privacy_pb2.PrivacyGuarantee
     spent: PrivateModeOdometers
-    def __init__(self, train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., assumptions: _Optional[_Iterable[str]] = ..., not_covered: _Optional[_Iterable[str]] = ..., noise_standard_deviation: _Optional[float] = ..., spent: _Optional[_Union[PrivateModeOdometers, _Mapping]] = ...) -> None: ...
+    def __init__(self, train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., assumptions: _Optional[_Iterable[str]] = ..., not_covered: _Optional[_Iterable[str]] = ..., noise_standard_deviation: _Optional[float] = ..., final_run: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., spent: _Optional[_Union[PrivateModeOdometers, _Mapping]] = ...) -> None: ...
 
 class PrivateModeOdometers(_message.Message):
     __slots__ = ("values", "max_values", "test", "train", "order", "train_budget", "shard_costs", "typical_cost", "slots", "checkpoints")

@@ -30,7 +30,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x64pareto/v1/trial.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/metric.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb8\t\n\x05Trial\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.dpareto.v1.TrialState\x12\x14\n\x0cstate_reason\x18\x05 \x01(\t\x12\'\n\x06origin\x18\x06 \x01(\x0e\x32\x17.dpareto.v1.TrialOrigin\x12\x35\n\nparameters\x18\x07 \x03(\x0b\x32!.dpareto.v1.Trial.ParametersEntry\x12\x12\n\nreplicates\x18\x08 \x01(\x05\x12@\n\x10\x63omputed_metrics\x18\t \x03(\x0b\x32&.dpareto.v1.Trial.ComputedMetricsEntry\x12-\n\x0cmeasurements\x18\n \x03(\x0b\x32\x17.dpareto.v1.Measurement\x12\x32\n\x11\x66inal_measurement\x18\x0b \x01(\x0b\x32\x17.dpareto.v1.Measurement\x12 \n\x05lease\x18\x0c \x01(\x0b\x32\x11.dpareto.v1.Lease\x12\x0f\n\x07\x61ttempt\x18\r \x01(\x05\x12*\n\nprovenance\x18\x0e \x01(\x0b\x32\x16.dpareto.v1.Provenance\x12\x14\n\x0creplicate_of\x18\x0f \x01(\t\x12-\n\x06labels\x18\x10 \x03(\x0b\x32\x1d.dpareto.v1.Trial.LabelsEntry\x12\x0c\n\x04note\x18\x11 \x01(\t\x12%\n\x08warnings\x18\x12 \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x10\n\x08revision\x18\x13 \x01(\x03\x12/\n\x0b\x63reate_time\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstart_time\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0etraining_shard\x18\x17 \x01(\x05\x12*\n\rpast_attempts\x18\x18 \x03(\x0b\x32\x13.dpareto.v1.Attempt\x12\x35\n\nattributes\x18\x19 \x03(\x0b\x32!.dpareto.v1.Trial.AttributesEntry\x12\'\n\tartifacts\x18\x1a \x03(\x0b\x32\x14.dpareto.v1.Artifact\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aI\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value:\x02\x38\x01\"3\n\x08\x41rtifact\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0b\n\x03uri\x18\x02 \x01(\t\x12\x0e\n\x06sha256\x18\x03 \x01(\t\"\xb5\x02\n\x07\x41ttempt\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\x11\n\tworker_id\x18\x02 \x01(\t\x12.\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07outcome\x18\x05 \x01(\x0e\x32\x1a.dpareto.v1.AttemptOutcome\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x16\n\x0etraining_shard\x18\x07 \x01(\x05\x12-\n\x0cmeasurements\x18\x08 \x03(\x0b\x32\x17.dpareto.v1.Measurement\x12%\n\x08warnings\x18\t \x03(\x0b\x32\x13.dpareto.v1.Warning\"\x88\x02\n\x0bMeasurement\x12\x0c\n\x04step\x18\x01 \x01(\x03\x12*\n\x07\x65lapsed\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x07metrics\x18\x03 \x03(\x0b\x32$.dpareto.v1.Measurement.MetricsEntry\x12/\n\x0breport_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06seeded\x18\x05 \x01(\x08\x1aG\n\x0cMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01\"Z\n\x05Lease\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xff\x02\n\nProvenance\x12\x11\n\talgorithm\x18\x01 \x01(\t\x12\x19\n\x11\x61lgorithm_version\x18\x02 \x01(\t\x12\x16\n\x0eserver_version\x18\x03 \x01(\t\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x16\n\x0estudy_revision\x18\x05 \x01(\x03\x12<\n\x0bpredictions\x18\x06 \x03(\x0b\x32\'.dpareto.v1.Provenance.PredictionsEntry\x12\x1e\n\x11\x61\x63quisition_value\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\x0f\x66\x61llback_reason\x18\x08 \x01(\t\x12\x13\n\x0b\x63onditioned\x18\t \x01(\x08\x12\x11\n\tdrawn_for\x18\n \x01(\x03\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x42\x14\n\x12_acquisition_value\"@\n\x10MetricPrediction\x12\x0e\n\x06median\x18\x01 \x01(\x01\x12\r\n\x05lower\x18\x02 \x01(\x01\x12\r\n\x05upper\x18\x03 \x01(\x01\"\x1c\n\nInfeasible\x12\x0e\n\x06reason\x18\x01 \x01(\t\",\n\x07\x46\x61ilure\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x11\n\tretryable\x18\x02 \x01(\x08*\xc1\x01\n\x0e\x41ttemptOutcome\x12\x1f\n\x1b\x41TTEMPT_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41TTEMPT_OUTCOME_LOST\x10\x01\x12\x1b\n\x17\x41TTEMPT_OUTCOME_RESUMED\x10\x02\x12\x1c\n\x18\x41TTEMPT_OUTCOME_RELEASED\x10\x03\x12\x1a\n\x16\x41TTEMPT_OUTCOME_FAILED\x10\x04\x12\x1d\n\x19\x41TTEMPT_OUTCOME_OVERTAKEN\x10\x05*\xc2\x01\n\nTrialState\x12\x1b\n\x17TRIAL_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TRIAL_STATE_QUEUED\x10\x01\x12\x16\n\x12TRIAL_STATE_ACTIVE\x10\x02\x12\x18\n\x14TRIAL_STATE_STOPPING\x10\x03\x12\x19\n\x15TRIAL_STATE_SUCCEEDED\x10\x04\x12\x1a\n\x16TRIAL_STATE_INFEASIBLE\x10\x05\x12\x16\n\x12TRIAL_STATE_FAILED\x10\x06*\x9a\x01\n\x0bTrialOrigin\x12\x1c\n\x18TRIAL_ORIGIN_UNSPECIFIED\x10\x00\x12\x1a\n\x16TRIAL_ORIGIN_SUGGESTED\x10\x01\x12\x1a\n\x16TRIAL_ORIGIN_REQUESTED\x10\x02\x12\x19\n\x15TRIAL_ORIGIN_IMPORTED\x10\x03\x12\x1a\n\x16TRIAL_ORIGIN_REPLICATE\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16\x64pareto/v1/trial.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/metric.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xed\t\n\x05Trial\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x03\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12%\n\x05state\x18\x04 \x01(\x0e\x32\x16.dpareto.v1.TrialState\x12\x14\n\x0cstate_reason\x18\x05 \x01(\t\x12\'\n\x06origin\x18\x06 \x01(\x0e\x32\x17.dpareto.v1.TrialOrigin\x12\x35\n\nparameters\x18\x07 \x03(\x0b\x32!.dpareto.v1.Trial.ParametersEntry\x12\x12\n\nreplicates\x18\x08 \x01(\x05\x12@\n\x10\x63omputed_metrics\x18\t \x03(\x0b\x32&.dpareto.v1.Trial.ComputedMetricsEntry\x12-\n\x0cmeasurements\x18\n \x03(\x0b\x32\x17.dpareto.v1.Measurement\x12\x32\n\x11\x66inal_measurement\x18\x0b \x01(\x0b\x32\x17.dpareto.v1.Measurement\x12 \n\x05lease\x18\x0c \x01(\x0b\x32\x11.dpareto.v1.Lease\x12\x0f\n\x07\x61ttempt\x18\r \x01(\x05\x12*\n\nprovenance\x18\x0e \x01(\x0b\x32\x16.dpareto.v1.Provenance\x12\x14\n\x0creplicate_of\x18\x0f \x01(\t\x12-\n\x06labels\x18\x10 \x03(\x0b\x32\x1d.dpareto.v1.Trial.LabelsEntry\x12\x0c\n\x04note\x18\x11 \x01(\t\x12%\n\x08warnings\x18\x12 \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x10\n\x08revision\x18\x13 \x01(\x03\x12/\n\x0b\x63reate_time\x18\x14 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nstart_time\x18\x15 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x16 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x16\n\x0etraining_shard\x18\x17 \x01(\x05\x12*\n\rpast_attempts\x18\x18 \x03(\x0b\x32\x13.dpareto.v1.Attempt\x12\x35\n\nattributes\x18\x19 \x03(\x0b\x32!.dpareto.v1.Trial.AttributesEntry\x12\'\n\tartifacts\x18\x1a \x03(\x0b\x32\x14.dpareto.v1.Artifact\x12\x33\n\x0ftraining_subset\x18\x1b \x01(\x0b\x32\x1a.dpareto.v1.TrainingSubset\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aI\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.google.protobuf.Value:\x02\x38\x01\"7\n\x0eTrainingSubset\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\x0c\n\x04size\x18\x02 \x01(\x03\x12\n\n\x02of\x18\x03 \x01(\x03\"3\n\x08\x41rtifact\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0b\n\x03uri\x18\x02 \x01(\t\x12\x0e\n\x06sha256\x18\x03 \x01(\t\"\xb5\x02\n\x07\x41ttempt\x12\x0e\n\x06number\x18\x01 \x01(\x05\x12\x11\n\tworker_id\x18\x02 \x01(\t\x12.\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x07outcome\x18\x05 \x01(\x0e\x32\x1a.dpareto.v1.AttemptOutcome\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x16\n\x0etraining_shard\x18\x07 \x01(\x05\x12-\n\x0cmeasurements\x18\x08 \x03(\x0b\x32\x17.dpareto.v1.Measurement\x12%\n\x08warnings\x18\t \x03(\x0b\x32\x13.dpareto.v1.Warning\"\x88\x02\n\x0bMeasurement\x12\x0c\n\x04step\x18\x01 \x01(\x03\x12*\n\x07\x65lapsed\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x35\n\x07metrics\x18\x03 \x03(\x0b\x32$.dpareto.v1.Measurement.MetricsEntry\x12/\n\x0breport_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06seeded\x18\x05 \x01(\x08\x1aG\n\x0cMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01\"Z\n\x05Lease\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\t\x12/\n\x0b\x65xpire_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xff\x02\n\nProvenance\x12\x11\n\talgorithm\x18\x01 \x01(\t\x12\x19\n\x11\x61lgorithm_version\x18\x02 \x01(\t\x12\x16\n\x0eserver_version\x18\x03 \x01(\t\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x16\n\x0estudy_revision\x18\x05 \x01(\x03\x12<\n\x0bpredictions\x18\x06 \x03(\x0b\x32\'.dpareto.v1.Provenance.PredictionsEntry\x12\x1e\n\x11\x61\x63quisition_value\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\x0f\x66\x61llback_reason\x18\x08 \x01(\t\x12\x13\n\x0b\x63onditioned\x18\t \x01(\x08\x12\x11\n\tdrawn_for\x18\n \x01(\x03\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x42\x14\n\x12_acquisition_value\"@\n\x10MetricPrediction\x12\x0e\n\x06median\x18\x01 \x01(\x01\x12\r\n\x05lower\x18\x02 \x01(\x01\x12\r\n\x05upper\x18\x03 \x01(\x01\"\x1c\n\nInfeasible\x12\x0e\n\x06reason\x18\x01 \x01(\t\",\n\x07\x46\x61ilure\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x11\n\tretryable\x18\x02 \x01(\x08*\xc1\x01\n\x0e\x41ttemptOutcome\x12\x1f\n\x1b\x41TTEMPT_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41TTEMPT_OUTCOME_LOST\x10\x01\x12\x1b\n\x17\x41TTEMPT_OUTCOME_RESUMED\x10\x02\x12\x1c\n\x18\x41TTEMPT_OUTCOME_RELEASED\x10\x03\x12\x1a\n\x16\x41TTEMPT_OUTCOME_FAILED\x10\x04\x12\x1d\n\x19\x41TTEMPT_OUTCOME_OVERTAKEN\x10\x05*\xc2\x01\n\nTrialState\x12\x1b\n\x17TRIAL_STATE_UNSPECIFIED\x10\x00\x12\x16\n\x12TRIAL_STATE_QUEUED\x10\x01\x12\x16\n\x12TRIAL_STATE_ACTIVE\x10\x02\x12\x18\n\x14TRIAL_STATE_STOPPING\x10\x03\x12\x19\n\x15TRIAL_STATE_SUCCEEDED\x10\x04\x12\x1a\n\x16TRIAL_STATE_INFEASIBLE\x10\x05\x12\x16\n\x12TRIAL_STATE_FAILED\x10\x06*\x9a\x01\n\x0bTrialOrigin\x12\x1c\n\x18TRIAL_ORIGIN_UNSPECIFIED\x10\x00\x12\x1a\n\x16TRIAL_ORIGIN_SUGGESTED\x10\x01\x12\x1a\n\x16TRIAL_ORIGIN_REQUESTED\x10\x02\x12\x19\n\x15TRIAL_ORIGIN_IMPORTED\x10\x03\x12\x1a\n\x16TRIAL_ORIGIN_REPLICATE\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,40 +49,42 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEASUREMENT_METRICSENTRY']._serialized_options = b'8\001'
   _globals['_PROVENANCE_PREDICTIONSENTRY']._loaded_options = None
   _globals['_PROVENANCE_PREDICTIONSENTRY']._serialized_options = b'8\001'
-  _globals['_ATTEMPTOUTCOME']._serialized_start=2676
-  _globals['_ATTEMPTOUTCOME']._serialized_end=2869
-  _globals['_TRIALSTATE']._serialized_start=2872
-  _globals['_TRIALSTATE']._serialized_end=3066
-  _globals['_TRIALORIGIN']._serialized_start=3069
-  _globals['_TRIALORIGIN']._serialized_end=3223
+  _globals['_ATTEMPTOUTCOME']._serialized_start=2786
+  _globals['_ATTEMPTOUTCOME']._serialized_end=2979
+  _globals['_TRIALSTATE']._serialized_start=2982
+  _globals['_TRIALSTATE']._serialized_end=3176
+  _globals['_TRIALORIGIN']._serialized_start=3179
+  _globals['_TRIALORIGIN']._serialized_end=3333
   _globals['_TRIAL']._serialized_start=213
-  _globals['_TRIAL']._serialized_end=1421
-  _globals['_TRIAL_PARAMETERSENTRY']._serialized_start=1150
-  _globals['_TRIAL_PARAMETERSENTRY']._serialized_end=1218
-  _globals['_TRIAL_COMPUTEDMETRICSENTRY']._serialized_start=1220
-  _globals['_TRIAL_COMPUTEDMETRICSENTRY']._serialized_end=1299
-  _globals['_TRIAL_LABELSENTRY']._serialized_start=1301
-  _globals['_TRIAL_LABELSENTRY']._serialized_end=1346
-  _globals['_TRIAL_ATTRIBUTESENTRY']._serialized_start=1348
-  _globals['_TRIAL_ATTRIBUTESENTRY']._serialized_end=1421
-  _globals['_ARTIFACT']._serialized_start=1423
-  _globals['_ARTIFACT']._serialized_end=1474
-  _globals['_ATTEMPT']._serialized_start=1477
-  _globals['_ATTEMPT']._serialized_end=1786
-  _globals['_MEASUREMENT']._serialized_start=1789
-  _globals['_MEASUREMENT']._serialized_end=2053
-  _globals['_MEASUREMENT_METRICSENTRY']._serialized_start=1982
-  _globals['_MEASUREMENT_METRICSENTRY']._serialized_end=2053
-  _globals['_LEASE']._serialized_start=2055
-  _globals['_LEASE']._serialized_end=2145
-  _globals['_PROVENANCE']._serialized_start=2148
-  _globals['_PROVENANCE']._serialized_end=2531
-  _globals['_PROVENANCE_PREDICTIONSENTRY']._serialized_start=2429
-  _globals['_PROVENANCE_PREDICTIONSENTRY']._serialized_end=2509
-  _globals['_METRICPREDICTION']._serialized_start=2533
-  _globals['_METRICPREDICTION']._serialized_end=2597
-  _globals['_INFEASIBLE']._serialized_start=2599
-  _globals['_INFEASIBLE']._serialized_end=2627
-  _globals['_FAILURE']._serialized_start=2629
-  _globals['_FAILURE']._serialized_end=2673
+  _globals['_TRIAL']._serialized_end=1474
+  _globals['_TRIAL_PARAMETERSENTRY']._serialized_start=1203
+  _globals['_TRIAL_PARAMETERSENTRY']._serialized_end=1271
+  _globals['_TRIAL_COMPUTEDMETRICSENTRY']._serialized_start=1273
+  _globals['_TRIAL_COMPUTEDMETRICSENTRY']._serialized_end=1352
+  _globals['_TRIAL_LABELSENTRY']._serialized_start=1354
+  _globals['_TRIAL_LABELSENTRY']._serialized_end=1399
+  _globals['_TRIAL_ATTRIBUTESENTRY']._serialized_start=1401
+  _globals['_TRIAL_ATTRIBUTESENTRY']._serialized_end=1474
+  _globals['_TRAININGSUBSET']._serialized_start=1476
+  _globals['_TRAININGSUBSET']._serialized_end=1531
+  _globals['_ARTIFACT']._serialized_start=1533
+  _globals['_ARTIFACT']._serialized_end=1584
+  _globals['_ATTEMPT']._serialized_start=1587
+  _globals['_ATTEMPT']._serialized_end=1896
+  _globals['_MEASUREMENT']._serialized_start=1899
+  _globals['_MEASUREMENT']._serialized_end=2163
+  _globals['_MEASUREMENT_METRICSENTRY']._serialized_start=2092
+  _globals['_MEASUREMENT_METRICSENTRY']._serialized_end=2163
+  _globals['_LEASE']._serialized_start=2165
+  _globals['_LEASE']._serialized_end=2255
+  _globals['_PROVENANCE']._serialized_start=2258
+  _globals['_PROVENANCE']._serialized_end=2641
+  _globals['_PROVENANCE_PREDICTIONSENTRY']._serialized_start=2539
+  _globals['_PROVENANCE_PREDICTIONSENTRY']._serialized_end=2619
+  _globals['_METRICPREDICTION']._serialized_start=2643
+  _globals['_METRICPREDICTION']._serialized_end=2707
+  _globals['_INFEASIBLE']._serialized_start=2709
+  _globals['_INFEASIBLE']._serialized_end=2737
+  _globals['_FAILURE']._serialized_start=2739
+  _globals['_FAILURE']._serialized_end=2783
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,473 @@
+package server_test
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/limit"
+)
+
+// subsetSpec is a study that tunes the learning rate of DP-SGD on a share of n records, in lots of a
+// size and with a number of steps, and then makes 1,270 steps on all with lots of 256: a mean of
+// 32 candidates by the geometric distribution.
+func subsetSpec(n int64, share float64, lot, steps int64) *dparetov1.StudySpec {
+	s := gaussianSpec()
+	s.Seed = nil
+	integer := func(id string, tuned, final int64) *dparetov1.ParameterSpec {
+		low, high := min(tuned, final), max(tuned, final)
+		p := &dparetov1.ParameterSpec{
+			Id: id, Scale: dparetov1.Scale_SCALE_LOG,
+			Domain: &dparetov1.ParameterSpec_IntegerDomain{IntegerDomain: &dparetov1.IntegerDomain{Min: low, Max: high}},
+			Design: &dparetov1.DesignDistribution{
+				Distribution: &dparetov1.DesignDistribution_Uniform{Uniform: new(dparetov1.UniformDistribution)},
+				AcceptMin:    new(max(float64(low), float64(tuned)-0.4)), AcceptMax: new(min(float64(high), float64(tuned)+0.4)),
+			},
+		}
+		return p
+	}
+	s.Parameters = []*dparetov1.ParameterSpec{
+		{
+			Id: "rate", Scale: dparetov1.Scale_SCALE_LOG,
+			Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 0.01, Max: 10}},
+		},
+		integer("lot", lot, 256), integer("steps", steps, 1270),
+	}
+	s.Metrics[0].GetComputed().Function = &dparetov1.ComputedSource_Privacy{Privacy: &dparetov1.PrivacySpec{
+		Mechanism: &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
+			Sampling:    dparetov1.Sampling_SAMPLING_FIXED_SIZE,
+			DatasetSize: strconv.FormatInt(int64(math.Round(share*float64(n))), 10), BatchSize: "lot", NoiseMultiplier: "4.0",
+			Length: &dparetov1.DpSgdMechanism_Steps{Steps: "steps"},
+		}},
+		Delta: 1e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+	}}
+	s.RandomStopping = &dparetov1.RandomStoppingSpec{
+		MeanTrials: 32, Metric: "error", Listed: 20, SubsetShare: share,
+		FinalRun: &dparetov1.FinalRunSpec{
+			DatasetSize: n,
+			Values: map[string]*dparetov1.Value{
+				"lot":   {Kind: &dparetov1.Value_IntValue{IntValue: 256}},
+				"steps": {Kind: &dparetov1.Value_IntValue{IntValue: 1270}},
+			},
+		},
+	}
+	return withLedgers(s)
+}
+
+// prepared creates a study and waits until it is paid for.
+func (f *fixture) prepared(id string, spec *dparetov1.StudySpec) *dparetov1.Study {
+	f.t.Helper()
+	name := f.create(id, spec)
+	for {
+		study := f.study(name)
+		if study.GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
+			return study
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// The whole tuning is amplified by the subset and then composed with the final run: the totals of an
+// independent program (numpy, the location bound on cells of 2e-6, as in package privacy).
+func TestSubsetGuarantee(t *testing.T) {
+	f := start(t)
+	for i, tc := range []struct {
+		share      float64
+		lot, steps int64
+		eps        float64
+	}{{0.1, 26, 1250, 0.3311}, {0.1, 64, 510, 0.3599}, {0.05, 32, 510, 0.3257}, {0.2, 128, 510, 0.4300}} {
+		p := f.prepared("s"+strconv.Itoa(i), subsetSpec(32561, tc.share, tc.lot, tc.steps)).GetPublication()
+		g := p.GetTrain()
+		if e := g.GetEpsilon(); math.Abs(e-tc.eps) > 1e-3*tc.eps {
+			t.Errorf("%+v: epsilon %.5f", tc, e)
+		}
+		if e := p.GetFinalRun().GetEpsilon(); math.Abs(e-0.3037) > 1e-4 {
+			t.Errorf("%+v: the final run alone %.5f", tc, e)
+		}
+		if g.GetDelta() != 1e-6 || g.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE ||
+			!slices.ContainsFunc(g.GetAssumptions(), func(a string) bool { return strings.Contains(a, "which records are in it stays secret") }) {
+			t.Errorf("%v", g)
+		}
+	}
+}
+
+// With ever fewer records in the subset the final run alone is left. With nearly all of them the total
+// is that of a tuning on all records and the final run.
+func TestSubsetGuaranteeAtTheEnds(t *testing.T) {
+	f := start(t)
+	few := f.prepared("few", subsetSpec(1<<20, 1e-4, 26, 10)).GetPublication()
+	if alone, all := few.GetFinalRun().GetEpsilon(), few.GetTrain().GetEpsilon(); !(all >= alone) || all > alone*1.01 {
+		t.Errorf("the final run costs %g, with a tuning on few records %g", alone, all)
+	}
+	const n = 5000
+	nearly := f.prepared("nearly", subsetSpec(n, 1-1.0/n, 26, 1250)).GetPublication()
+	gamma, err := privacy.SelectionGamma(1, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuning := privacy.RepeatedSelection{Base: privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: 26, NoiseMultiplier: 4}, Steps: 1250, Eta: 1, Gamma: gamma}
+	want, err := privacy.Epsilon(privacy.Tightest{}, privacy.Composition{
+		{Mechanism: privacy.SubsetSampled{Base: tuning, SubsetSize: n, DatasetSize: n}, Count: 1},
+		{Mechanism: privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: 256, NoiseMultiplier: 4}, Count: 1270},
+	}, 1, 1e-6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := nearly.GetTrain().GetEpsilon(); math.Abs(e-want.Epsilon) > 2e-3*want.Epsilon {
+		t.Errorf("epsilon %g, want about %g", e, want.Epsilon)
+	}
+}
+
+// Test records pay for the choice and for the value of the final run: two Gaussian values where the
+// number of candidates is one.
+func TestFinalRunNoise(t *testing.T) {
+	f := start(t)
+	s := subsetSpec(32561, 0.1, 26, 1250)
+	s.RandomStopping.MeanTrials = 1
+	s.RandomStopping.Distribution = &dparetov1.RandomStoppingSpec_Fixed{Fixed: new(dparetov1.FixedNumber)}
+	s.RandomStopping.TestSetSize, s.RandomStopping.TestEpsilon = 500, 1.5
+	s.Metrics[1].GetReported().SampleSize = 500
+	p := f.prepared("one", withLedgers(s)).GetPublication()
+	mu := math.Sqrt2 / (500 * p.GetNoiseStandardDeviation())
+	if delta := gaussianDelta(mu, 1.5); !(delta <= 1e-6*(1+1e-6)) || delta < 0.98e-6 {
+		t.Errorf("both values cost delta %g at epsilon 1.5", delta)
+	}
+	if p.GetTest().GetEpsilon() != 1.5 {
+		t.Errorf("%v", p.GetTest())
+	}
+}
+
+// rateOf returns the learning rate of a trial.
+func rateOf(trial *dparetov1.Trial) float64 { return trial.GetParameters()["rate"].GetDoubleValue() }
+
+// tune runs all candidates of a study, with the scores 0.5, 0.4, and so on, and returns them.
+func (f *fixture) tune(study string, trials int) (candidates []*dparetov1.Trial) {
+	f.t.Helper()
+	for i := range trials {
+		trial := f.one(study, "w")
+		if trial.GetTrainingSubset() == nil {
+			f.t.Fatalf("candidate without a subset: %v", trial)
+		}
+		f.tell(trial, 0.5-float64(i)/100)
+		candidates = append(candidates, trial)
+	}
+	return candidates
+}
+
+// All candidates get one secret subset. When they are done, a run on all records with the best of
+// them follows, and only that is released, once it is done; a restart changes nothing.
+func TestFinalRun(t *testing.T) {
+	f := start(t)
+	f.prepared("tuned", subsetSpec(32561, 0.1, 26, 1250))
+	study := f.withTrials("tuned", subsetSpec(32561, 0.1, 26, 1250), 4)
+	unreleased := func(when string) {
+		t.Helper()
+		if _, err := f.releaseBest(study); err == nil {
+			t.Errorf("%s: something is released", when)
+		}
+	}
+	first := f.tune(study, 3)
+	f.restart()
+	last := f.one(study, "w")
+	unreleased("with one candidate left")
+	if resp := f.ask(study, "idle", 1); len(resp.GetTrials()) != 0 || resp.GetRetryAfter() == nil {
+		t.Errorf("while the last candidate runs another worker gets %v", resp)
+	}
+	f.tell(last, 0.9)
+	unreleased("before the final run")
+	key := first[0].GetTrainingSubset().GetKey()
+	for _, trial := range append(first, last) {
+		s := trial.GetTrainingSubset()
+		if len(key) != 32 || !bytes.Equal(s.GetKey(), key) || s.GetSize() != 3256 || s.GetOf() != 32561 {
+			t.Errorf("trial %d is for %v", trial.GetNumber(), s)
+		}
+		if lot := trial.GetParameters()["lot"].GetIntValue(); lot != 26 {
+			t.Errorf("a candidate has lots of %d", lot)
+		}
+	}
+	if state := f.study(study).GetState(); state != dparetov1.StudyState_STUDY_STATE_ACTIVE {
+		t.Errorf("before the final run the study is %v", state)
+	}
+	f.restart()
+	final := f.one(study, "other")
+	unreleased("during the final run")
+	if final.GetTrainingSubset() != nil || rateOf(final) != rateOf(first[2]) ||
+		final.GetParameters()["lot"].GetIntValue() != 256 || final.GetParameters()["steps"].GetIntValue() != 1270 {
+		t.Errorf("final run %v, the best is %v", final, first[2])
+	}
+	if e := final.GetComputedMetrics()["epsilon"].GetValue(); math.Abs(e-0.3037) > 1e-4 {
+		t.Errorf("the final run is said to cost %g", e)
+	}
+	if e := last.GetComputedMetrics()["epsilon"].GetValue(); math.Abs(e-0.306) > 1e-3 {
+		t.Errorf("a candidate is said to cost %g", e)
+	}
+	f.tell(final, 0.25)
+	release, err := f.releaseBest(study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	point := release.GetPoints()[0]
+	if len(release.GetPoints()) != 1 || !proto.Equal(point.GetParameters()["rate"], final.GetParameters()["rate"]) || point.GetParameters()["lot"].GetIntValue() != 256 ||
+		point.GetValues()["error"] != 0.25 || math.Abs(point.GetValues()["epsilon"]-0.3037) > 1e-4 {
+		t.Errorf("released %v", release)
+	}
+	if e := release.GetTrainingGuarantee().GetEpsilon(); math.Abs(e-0.3311) > 1e-3 || len(release.GetWarnings()) > 0 {
+		t.Errorf("released with %v", release)
+	}
+	if resp := f.ask(study, "w", 1); len(resp.GetTrials()) != 0 || resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
+		t.Errorf("after the end: %v", resp)
+	}
+}
+
+// The ledger is charged for both phases when the study is paid, before a trial is handed out.
+func TestLedgerOfFinalRun(t *testing.T) {
+	f := start(t)
+	study := f.prepared("tuned", subsetSpec(32561, 0.1, 26, 1250))
+	resp, err := dparetov1.NewReleaseServiceClient(f.conn).GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: study.GetSpec().GetTrainLedger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := resp.GetLedger().GetSpent().GetEpsilon(), study.GetPublication().GetTrain().GetEpsilon(); got < want || got > want*(1+1e-9) {
+		t.Errorf("the ledger has spent %g, the study costs %g", got, want)
+	}
+}
+
+// A final run is made once. One that fails, is given back or is lost is not made again, and nothing is
+// released; and so it is if no candidate succeeded, when there is no final run at all.
+func TestFinalRunIsMadeOnce(t *testing.T) {
+	f := start(t)
+	records := f.export(f.prepared("tuned", subsetSpec(32561, 0.1, 26, 1250)).GetName())
+	records[0].GetStudy().GetRandomStopping().Trials = 2
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/tuned"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, end := range map[string]func(f *fixture, final *dparetov1.Trial) error{
+		"failed": func(f *fixture, final *dparetov1.Trial) error {
+			_, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+				Name: final.GetName(), LeaseToken: final.GetLease().GetToken(),
+				Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "the machine broke", Retryable: true}},
+			})
+			return err
+		},
+		"released": func(f *fixture, final *dparetov1.Trial) error {
+			_, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: final.GetName(), LeaseToken: final.GetLease().GetToken()})
+			return err
+		},
+		"lost": func(f *fixture, final *dparetov1.Trial) error {
+			f.clock.Advance(2 * time.Minute)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t)
+			if _, err := f.importRecords(records); err != nil {
+				t.Fatal(err)
+			}
+			f.tune("studies/tuned", 2)
+			if err := end(f, f.one("studies/tuned", "w")); err != nil {
+				t.Fatal(err)
+			}
+			if resp := f.ask("studies/tuned", "other", 1); len(resp.GetTrials()) != 0 || resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
+				t.Errorf("asked again: %v", resp)
+			}
+			if release, err := f.releaseBest("studies/tuned"); err != nil || len(release.GetPoints()) != 0 {
+				t.Errorf("released %v, %v", release, err)
+			}
+		})
+	}
+	t.Run("nothing to choose", func(t *testing.T) {
+		f := start(t)
+		if _, err := f.importRecords(records); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.runAll("studies/tuned", func(*dparetov1.Trial) float64 { return math.NaN() }); n != 2 {
+			t.Errorf("%d trials", n)
+		}
+		if release, err := f.releaseBest("studies/tuned"); err != nil || len(release.GetPoints()) != 0 {
+			t.Errorf("released %v, %v", release, err)
+		}
+	})
+	t.Run("last candidate lost", func(t *testing.T) {
+		f := start(t)
+		if _, err := f.importRecords(records); err != nil {
+			t.Fatal(err)
+		}
+		best := f.tune("studies/tuned", 1)[0]
+		f.one("studies/tuned", "w")
+		f.clock.Advance(2 * time.Minute)
+		if final := f.one("studies/tuned", "other"); final.GetTrainingSubset() != nil || rateOf(final) != rateOf(best) { // in the call that finds it lost
+			t.Errorf("final run %v", final)
+		}
+	})
+}
+
+// A copy of a study goes on as the original would: with the same subset, and with the final run. An
+// export whose subset or final run does not fit its spec is refused.
+func TestExportOfFinalRun(t *testing.T) {
+	f := start(t)
+	f.prepared("tuned", subsetSpec(32561, 0.1, 26, 1250))
+	study := f.withTrials("tuned", subsetSpec(32561, 0.1, 26, 1250), 3)
+	before := f.tune(study, 2)
+	midway := f.export(study)
+	copied := start(t)
+	if _, err := copied.importRecords(midway); err != nil {
+		t.Fatal(err)
+	}
+	last := copied.one(study, "w")
+	if !proto.Equal(last.GetTrainingSubset(), before[0].GetTrainingSubset()) {
+		t.Error("the copy has another subset")
+	}
+	copied.tell(last, 0.9)
+	copied.tell(copied.one(study, "w"), 0.3)
+	exported := copied.export(study)
+	again := start(t)
+	if _, err := again.importRecords(exported); err != nil {
+		t.Fatal(err)
+	}
+	if release, err := again.releaseBest(study); err != nil || release.GetPoints()[0].GetValues()["error"] != 0.3 {
+		t.Errorf("released %v, %v", release, err)
+	}
+	for field, change := range map[string]func([]*dparetov1.ExportedRecord){
+		"record.study.random_stopping.subset_key": func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetRandomStopping().SubsetKey = nil },
+		"record.study.random_stopping.trials":     func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetRandomStopping().Trials = 2 },
+		"record.trial.trial.parameters": func(r []*dparetov1.ExportedRecord) {
+			r[4].GetTrial().GetTrial().GetParameters()["lot"] = &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: 200}}
+		},
+	} {
+		changed := make([]*dparetov1.ExportedRecord, len(exported))
+		for i := range exported {
+			changed[i] = proto.CloneOf(exported[i])
+		}
+		change(changed)
+		if _, err := start(t).importRecords(changed); !slices.Contains(violated(err), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	other := f.export(f.create("search", searchSpec(10, 1)))
+	other[0].GetStudy().GetRandomStopping().SubsetKey = bytes.Repeat([]byte{1}, 32)
+	_, err := start(t).importRecords(other)
+	wantCode(t, err, codes.InvalidArgument, "record.study.random_stopping.subset_key")
+}
+
+// Nobody but the workers that train candidates, and those who administer the whole server, sees the
+// key of the subset.
+func TestSubsetKeyIsSecret(t *testing.T) {
+	const study, key = "studies/a-search", "which records are in it is secret"
+	first := start(t)
+	records := first.export(first.prepared("a-search", subsetSpec(32561, 0.1, 26, 1250)).GetName())[:1]
+	records[0].GetStudy().GetRandomStopping().SubsetKey = []byte(key[:32])
+	records[0].GetStudy().GetRandomStopping().Trials = 2
+	g := guard(t, limit.Limits{})
+	g.openLedgers(g.as("admin"), records[0].GetStudy().GetStudy().GetSpec())
+	stream, err := g.admin.ImportStudy(g.as("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&dparetov1.ImportStudyRequest{Record: records[0]}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.CloseAndRecv(); err != nil {
+		t.Fatal(err)
+	}
+	var methods []string
+	g.methods(func(full string, _ protoreflect.MethodDescriptor) {
+		if m, _ := auth.Lookup(full); m.Scope != auth.Public && strings.HasPrefix(full, "/dpareto.v1.") && full != dparetov1.StudyService_SuggestTrials_FullMethodName {
+			methods = append(methods, full)
+		}
+	})
+	slices.Sort(methods) // so that a study is resumed after it is paused
+	asked := 0
+	check := func(when string) {
+		t.Helper()
+		for _, full := range methods {
+			for _, caller := range []string{"viewer", "owner", "worker"} {
+				for _, req := range questions(t, full, study) {
+					asked++
+					if text := answer(g.as(caller), t, g.conn, full, req); strings.Contains(text, key[:32]) {
+						t.Errorf("%s: %s shows the key to %s, asked %v", when, full, caller, req)
+					}
+				}
+			}
+		}
+	}
+	check("at the beginning")
+	for range 2 {
+		held := g.run(study, 1, 0)
+		if string(held.GetTrainingSubset().GetKey()) != key[:32] {
+			t.Fatal("the worker has no key")
+		}
+		check("on the way")
+		resp, err := g.studies.CompleteTrial(g.as("worker"), completion(held, 0.5))
+		if err != nil || strings.Contains(resp.String(), key[:32]) {
+			t.Errorf("the answer to a result: %v, %v", resp, err)
+		}
+	}
+	g.finish(g.run(study, 1, 0), 0.4)
+	check("at the end") // it also releases
+	if asked < 1000 {
+		t.Errorf("%d questions", asked)
+	}
+	exported, err := g.admin.ExportStudy(g.as("admin"), &dparetov1.ExportStudyRequest{Name: study})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record, err := exported.Recv(); err != nil || string(record.GetRecord().GetStudy().GetRandomStopping().GetSubsetKey()) != key[:32] {
+		t.Errorf("the export by an admin lacks the key: %v", err)
+	}
+}
+
+// What does not fit a tuning on a subset is refused by its field.
+func TestSubsetIsValidated(t *testing.T) {
+	f := start(t)
+	integer := func(x int64) *dparetov1.Value {
+		return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: x}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*dparetov1.StudySpec)
+		field  string
+	}{
+		"share of all":          {func(s *dparetov1.StudySpec) { s.RandomStopping.SubsetShare = 1 }, "subset_share"},
+		"no share":              {func(s *dparetov1.StudySpec) { s.RandomStopping.SubsetShare = 0 }, "subset_share"},
+		"NaN":                   {func(s *dparetov1.StudySpec) { s.RandomStopping.SubsetShare = math.NaN() }, "subset_share"},
+		"no final run":          {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun = nil }, "final_run"},
+		"no records":            {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun.DatasetSize = 0 }, "final_run.dataset_size"},
+		"empty subset":          {func(s *dparetov1.StudySpec) { s.RandomStopping.SubsetShare = 1e-6 }, "final_run.dataset_size"},
+		"another number":        {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun.DatasetSize = 40000 }, "subset_share"},
+		"mechanism of all":      {func(s *dparetov1.StudySpec) { dpSGD(s).DatasetSize = "32561" }, "subset_share"},
+		"open cost":             {func(s *dparetov1.StudySpec) { delete(s.RandomStopping.FinalRun.Values, "lot") }, "final_run.values"},
+		"no values":             {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun.Values = nil }, "final_run.values"},
+		"unknown parameter":     {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun.Values["depth"] = integer(1) }, `final_run.values["depth"]`},
+		"outside of the domain": {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun.Values["lot"] = integer(300) }, `final_run.values["lot"]`},
+		"add and remove": {func(s *dparetov1.StudySpec) {
+			dpSGD(s).Sampling, dpSGD(s).Convention = dparetov1.Sampling_SAMPLING_POISSON, dparetov1.Convention_CONVENTION_ROUNDED
+			s.Metrics[0].GetComputed().GetPrivacy().Adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
+		}, "subset_share"},
+		"curve": {func(s *dparetov1.StudySpec) {
+			s.RandomStopping.Release = dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE
+		}, "release"},
+		"portfolio": {func(s *dparetov1.StudySpec) { s.RandomStopping.Portfolio = 2 }, "portfolio"},
+	} {
+		s := subsetSpec(32561, 0.1, 26, 1250)
+		tc.change(s)
+		_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: s}, ValidateOnly: true})
+		if !slices.Contains(violated(err), "study.spec.random_stopping."+tc.field) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// dpSGD returns the mechanism of a spec's privacy metric.
+func dpSGD(s *dparetov1.StudySpec) *dparetov1.DpSgdMechanism {
+	return s.GetMetrics()[0].GetComputed().GetPrivacy().GetDpSgd()
+}

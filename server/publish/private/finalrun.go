@@ -1,0 +1,137 @@
+package private
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/server/accounting"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
+)
+
+// A study with a subset_share tunes on a secret subset of the training records, and then trains once
+// on all (Koskela and Kulkarni, "Practical differentially private hyperparameter tuning with
+// subsampling", 2023). The whole tuning is one mechanism A on the subset, whose output is the best
+// candidate: it is amplified as a whole, and then composed with the final run. So all candidates
+// have the same subset. Amplifying each candidate by itself would need a fresh subset for each.
+//
+// The subset is drawn as a key. Only hand-outs of candidates hold it; the trials in the store do not.
+//
+// The final run touches all training records, and its cost is composed once. So it is handed out
+// once, like every trial of these studies: if it fails, is lost or given back, nothing is released.
+
+// finalAlgorithm is the algorithm in the provenance of a final run.
+const finalAlgorithm = "final run"
+
+// SubsetKeySize is the number of bytes of the key of a training subset.
+const SubsetKeySize = 32
+
+// drawSubset draws the key of a study's training subset, nil if it has none.
+func drawSubset(entropy *noise.Source, compiled *spec.Study) []byte {
+	if compiled.Final == nil {
+		return nil
+	}
+	var key []byte
+	for len(key) < SubsetKeySize {
+		key = binary.LittleEndian.AppendUint64(key, entropy.Uint64())
+	}
+	return key
+}
+
+// IsFinalRun reports whether a number is that of the final run of a study: all candidates come before
+// it.
+func IsFinalRun(record *storev1.StudyRecord, number int64) bool {
+	return record.GetStudy().GetSpec().GetRandomStopping().GetFinalRun() != nil && number > record.GetRandomStopping().GetTrials()
+}
+
+// CompiledFor returns the compiled spec of one of a study's trials: the final run has its own.
+func CompiledFor(record *storev1.StudyRecord, compiled *spec.Study, number int64) *spec.Study {
+	if IsFinalRun(record, number) {
+		return compiled.Final.Study
+	}
+	return compiled
+}
+
+// Equip implements study.Policy: it tells the worker of a candidate the training subset.
+func (randomStopping) Equip(c *study.Change, trial *dparetov1.Trial) {
+	if final := c.Compiled.Final; final != nil && !IsFinalRun(c.Study, trial.GetNumber()) {
+		trial.TrainingSubset = &dparetov1.TrainingSubset{
+			Key: c.Study.GetRandomStopping().GetSubsetKey(), Size: final.SubsetSize, Of: final.DatasetSize,
+		}
+	}
+}
+
+// Follow implements study.Policy: once all candidates have ended it queues the final run of the best.
+// There is none if no candidate succeeded.
+func (randomStopping) Follow(c *study.Change) error {
+	final := c.Compiled.Final
+	if final == nil || c.Study.GetNextTrialNumber() != c.Study.GetRandomStopping().GetTrials()+1 || !isRun(c.Study) {
+		return nil
+	}
+	chosen, err := best(context.Background(), &c.Tx.ReadTx, c.ID, c.Compiled)
+	if err != nil || chosen == nil {
+		return err
+	}
+	point, err := study.PointOf(c.Compiled, chosen.runs[0])
+	if err != nil {
+		return err
+	}
+	_, err = c.CreateAs(final.Study, final.Point(point), dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) error {
+		record.Trial.Provenance = &dparetov1.Provenance{Algorithm: finalAlgorithm, StudyRevision: c.Study.GetStudy().GetRevision()}
+		return nil
+	})
+	return err
+}
+
+// finalTrial returns the final run of a study, nil if there is none or it did not succeed.
+func finalTrial(tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Trial, error) {
+	found, err := tx.Trial(id, record.GetRandomStopping().GetTrials()+1)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil || found.GetTrial().GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+		return nil, err
+	}
+	return found.GetTrial(), nil
+}
+
+// thenFinalRun returns the mechanism of a tuning, amplified as a whole by its subset, and of the final
+// run: the tuning itself if there is no final run.
+func thenFinalRun(tuning privacy.Mechanism, final *spec.FinalRun) privacy.Mechanism {
+	if final == nil {
+		return tuning
+	}
+	amplified := privacy.SubsetSampled{Base: tuning, SubsetSize: final.SubsetSize, DatasetSize: final.DatasetSize}
+	return privacy.Composition{{Mechanism: amplified, Count: 1}, final.Part}
+}
+
+// thenScored returns the mechanism of a choice by noisy scores on test records, of which none is left
+// out, and of the score of the final run.
+func thenScored(choice, score privacy.Mechanism) privacy.Mechanism {
+	all := privacy.SubsetSampled{Base: choice, SubsetSize: 1, DatasetSize: 1} // a share of 1: the pair of the choice's profile
+	return privacy.Composition{{Mechanism: all, Count: 1}, {Mechanism: score, Count: 1}}
+}
+
+// stateFinalRun adds to a publication what a final run costs, and what its guarantee rests on.
+func stateFinalRun(p *dparetov1.Publication, compiled *spec.Study, delta float64) error {
+	final := compiled.Final
+	if final == nil {
+		return nil
+	}
+	g, err := privacy.Epsilon(privacy.Tightest{}, final.Part.Mechanism, final.Part.Count, delta)
+	if err != nil {
+		return err
+	}
+	p.FinalRun = accounting.Message(g, p.GetTrain().GetAdjacency())
+	p.Assumptions = append(p.Assumptions,
+		fmt.Sprintf("candidates are trained on the subset of %d of %d training records that the server drew, and on no others; which records are in it stays with the workers", final.SubsetSize, final.DatasetSize),
+		"the final run is made once, with fresh randomness: what the tuning chose decides only what its mechanism does not depend on")
+	return nil
+}

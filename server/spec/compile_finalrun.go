@@ -1,0 +1,144 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// maxDatasetSize bounds the number of training records of a final run.
+const maxDatasetSize = 1 << 40
+
+// subset checks subset_share and final_run by themselves.
+func (c *randomStoppingCompiler) subset(stopping *dparetov1.RandomStoppingSpec) {
+	share, final := stopping.GetSubsetShare(), stopping.GetFinalRun()
+	switch {
+	case share == 0 && final == nil:
+		return
+	case !(share > 0 && share < 1):
+		c.addf("random_stopping.subset_share", "must be in (0, 1) with final_run, or both unset, is %g", share)
+		return
+	case final == nil:
+		c.addf("random_stopping.final_run", "must be set with subset_share: after the tuning on a subset one run is made on all training records")
+		return
+	}
+	n := final.GetDatasetSize()
+	if size := subsetSize(share, n); n < 1 || n > maxDatasetSize || size < 1 || size == n {
+		c.addf("random_stopping.final_run.dataset_size", "must be in [1, 2^40], of which subset_share (%g) is at least one record and not all, is %d", share, n)
+	}
+	if len(final.GetValues()) == 0 {
+		c.addf("random_stopping.final_run.values", "must hold the parameters that the cost of the final run depends on")
+	}
+	for _, id := range slices.Sorted(maps.Keys(final.GetValues())) {
+		field := fmt.Sprintf("random_stopping.final_run.values[%q]", id)
+		if i, ok := c.study.points.index[id]; !ok {
+			c.addf(field, "is not a parameter")
+		} else if _, message := inDomain(&c.study.space.Parameters[i], final.GetValues()[id]); message != "" {
+			c.addf(field, "%s", message)
+		}
+	}
+	const reason = "must be unset with subset_share: the final run shows one value"
+	if stopping.GetRelease() == dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE {
+		c.addf("random_stopping.release", reason)
+	}
+	if stopping.GetPortfolio() > 1 {
+		c.addf("random_stopping.portfolio", reason)
+	}
+}
+
+// finalRun compiles the final run of a study that has no violations so far.
+func (c *randomStoppingCompiler) finalRun() {
+	asked := c.study.Spec.GetRandomStopping().GetFinalRun()
+	if asked == nil {
+		return
+	}
+	id, function := c.study.Mechanism("")
+	if function.Adjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE {
+		c.addf("random_stopping.subset_share", "needs ADJACENCY_REPLACE_ONE in %s: a record that is added or removed changes the size of the subset; is %v", id, function.Adjacency())
+		return
+	}
+	n := asked.GetDatasetSize()
+	f := &FinalRun{SubsetSize: subsetSize(c.study.Spec.GetRandomStopping().GetSubsetShare(), n), DatasetSize: n, values: asked.GetValues()}
+	c.candidateSize(f)
+	before := c.fields.Len()
+	if f.Study = CompileInto(c.fields, c.path, finalSpec(c.study.Spec)); c.fields.Len() != before {
+		return
+	}
+	_, function = f.Study.Mechanism("")
+	variables := make(map[string]any, len(f.values))
+	for id, value := range f.values {
+		variables[id] = plain(value)
+	}
+	// The mechanism that these values alone determine cannot depend on the tuning.
+	var err error
+	if f.Part, err = function.Part(variables); err == nil {
+		err = f.Part.Mechanism.Validate()
+	}
+	if err != nil {
+		c.addf("random_stopping.final_run.values", "must hold every parameter that the mechanism of %s depends on, with values that it can have: %v", id, err)
+		return
+	}
+	f.Part.Count *= int64(replicates(c.study.Spec))
+	c.study.Final = f
+}
+
+// candidateSize checks that the mechanism of a candidate is stated for the subset.
+func (c *randomStoppingCompiler) candidateSize(f *FinalRun) {
+	rng := rand.New(rand.NewPCG(3, 6)) // fixed: a spec is valid or not
+	for range constraintDraws {
+		point := c.study.space.Sample(rng)
+		if !c.study.allowed(point) {
+			continue
+		}
+		part, err := c.study.candidate(point)
+		if err != nil {
+			continue
+		}
+		m := privacy.SubsetSampled{Base: privacy.Composition{part}, SubsetSize: f.SubsetSize, DatasetSize: f.DatasetSize}
+		if err := m.Validate(); err != nil {
+			c.addf("random_stopping.subset_share", "does not fit the privacy mechanism of a candidate, which sees %d of %d records: %v", f.SubsetSize, f.DatasetSize, err)
+		}
+		return
+	}
+}
+
+// finalSpec returns the spec in the final run: that of a study whose mechanisms are for all training
+// records.
+func finalSpec(spec *dparetov1.StudySpec) *dparetov1.StudySpec {
+	final := proto.CloneOf(spec)
+	size := strconv.FormatInt(spec.GetRandomStopping().GetFinalRun().GetDatasetSize(), 10)
+	final.RandomStopping.SubsetShare, final.RandomStopping.FinalRun = 0, nil
+	final.ParameterConstraints = nil
+	for _, m := range final.GetMetrics() {
+		if p := m.GetComputed().GetPrivacy(); p != nil {
+			setDatasetSize(p.ProtoReflect(), size)
+		}
+	}
+	return final
+}
+
+// setDatasetSize sets the number of records of every mechanism in a privacy spec that has one.
+func setDatasetSize(m protoreflect.Message, size string) {
+	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case field.Name() == "dataset_size" && field.Kind() == protoreflect.StringKind:
+			m.Set(field, protoreflect.ValueOfString(size))
+		case field.Message() == nil || field.IsMap():
+		case field.IsList():
+			for i := range value.List().Len() {
+				setDatasetSize(value.List().Get(i).Message(), size)
+			}
+		default:
+			setDatasetSize(value.Message(), size)
+		}
+		return true
+	})
+}
