@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/clients/go/agent"
+	"github.com/dpareto/dpareto/clients/go/subset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest/pareto"
@@ -51,6 +52,28 @@ func (r *recorder) Train(ctx context.Context, run trainer.Run, report trainer.Re
 		r.errors[configuration(run.Parameters)] = stat.Mean(m.Metrics[errorMetric], nil)
 	}
 	return m, err
+}
+
+// OnSubset implements trainer.SubsetTrainer. Runs on the subset count as others do.
+func (r *recorder) OnSubset(ctx context.Context, s subset.Subset) (trainer.Trainer, error) {
+	all, ok := r.Trainer.(trainer.SubsetTrainer)
+	if !ok {
+		return nil, fmt.Errorf("trainer %s takes no subset", r.Name())
+	}
+	t, err := all.OnSubset(ctx, s)
+	return &onSubset{t, r}, err
+}
+
+// onSubset is the recorder's trainer on a subset.
+type onSubset struct {
+	trainer.Trainer
+	all *recorder
+}
+
+// Train implements trainer.Trainer.
+func (o *onSubset) Train(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
+	run.Seed = new(o.all.next())
+	return o.Trainer.Train(ctx, run, report)
 }
 
 // next returns the seed of the next run.

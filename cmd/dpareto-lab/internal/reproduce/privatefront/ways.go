@@ -54,7 +54,7 @@ func (e *Experiment) ways() []way {
 		way{name: "best curve", study: curveStudy, edit: curves(1), isDrawn: true},
 		way{name: "best portfolio of 2", study: curveStudy, edit: curves(2), isDrawn: true},
 		way{name: "best portfolio of 4", study: curveStudy, edit: curves(4), isDrawn: true},
-		//way{name: "tuned on a tenth", study: subsetStudy, edit: stopping, isDrawn: true},
+		way{name: "tuned on a tenth", study: subsetStudy, edit: stopping, isDrawn: true},
 	)
 }
 
