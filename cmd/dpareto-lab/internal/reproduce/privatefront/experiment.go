@@ -15,6 +15,9 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 )
 
+// name is the name of the experiment.
+const name = "private-front"
+
 // Experiment is the experiment. It implements reproduce.Experiment.
 type Experiment struct {
 	Seeds         int       // studies of each way: seeds 1, 2, ..., of everything, noise included
@@ -35,7 +38,7 @@ type Experiment struct {
 }
 
 // Name implements reproduce.Experiment.
-func (*Experiment) Name() string { return "private-front" }
+func (*Experiment) Name() string { return name }
 
 // Validate implements reproduce.Experiment.
 func (e *Experiment) Validate() error {
@@ -78,14 +81,14 @@ func (e *Experiment) prepared() *Experiment {
 
 // key says what an outcome is the outcome of. Equal keys give equal outcomes.
 type key struct {
-	Way         string
-	Seed        uint64
-	Trials      int64
-	Mean        float64
-	Listed      int32
-	TestEpsilon float64
-	Runs        int
-	Generated   bool
+	Way         string  `json:"way"`
+	Seed        uint64  `json:"seed"`
+	Trials      int64   `json:"trials"`
+	Mean        float64 `json:"mean"`
+	Listed      int32   `json:"listed"`
+	TestEpsilon float64 `json:"testEpsilon"`
+	Runs        int     `json:"runs"`
+	Generated   bool    `json:"generated"`
 }
 
 func (e *Experiment) key(w *way, seed uint64) key {
@@ -94,35 +97,38 @@ func (e *Experiment) key(w *way, seed uint64) key {
 
 // outcome is what a study came to.
 type outcome struct {
-	Key key
+	Key key `json:"key"`
 	// End is why the next trial was refused.
-	End string
+	End string `json:"end"`
 	// TrainEpsilon and TestEpsilon hold for everything that the study ever shows; 0 means that there
 	// is no guarantee.
-	TrainEpsilon, TestEpsilon float64
+	TrainEpsilon float64 `json:"trainEpsilon"`
+	TestEpsilon  float64 `json:"testEpsilon"`
 	// Noise is the standard deviation of the noise in an error, 0 for none.
-	Noise float64
+	Noise float64 `json:"noise"`
 	// SpentTrain is what the runs cost of TrainEpsilon, with private_mode.
-	SpentTrain float64
+	SpentTrain float64 `json:"spentTrain"`
 	// Trainings is the number of training runs.
-	Trainings int
+	Trainings int `json:"trainings"`
 	// Points are the published configurations.
-	Points []point
+	Points []point `json:"points"`
 	// Published is the hypervolume of the points with their true errors.
-	Published float64
+	Published float64 `json:"published"`
 	// Made and Chosen are hypervolumes of single runs with the errors that the worker measured, before
 	// any noise: of all runs, and of the runs of the published configurations. 0 where the study
 	// shows no trials.
-	Made, Chosen float64
+	Made   float64 `json:"made"`
+	Chosen float64 `json:"chosen"`
 }
 
 // point is a published configuration.
 type point struct {
 	parameters trainer.Parameters
 	// Epsilon is the ε of one run.
-	Epsilon float64
+	Epsilon float64 `json:"epsilon"`
 	// Reported and Actual are error rates: as published, and the mean of fresh runs.
-	Reported, Actual float64
+	Reported float64 `json:"reported"`
+	Actual   float64 `json:"actual"`
 }
 
 // Run implements reproduce.Experiment.

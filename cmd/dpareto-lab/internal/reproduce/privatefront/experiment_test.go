@@ -70,11 +70,11 @@ func TestRun(t *testing.T) {
 	}
 
 	lines := strings.SplitAfter(string(readFile(t, store)), "\n")
-	kept := slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, `"Way":"best curve"`) })
+	kept := slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, `"way":"best curve"`) })
 	if len(kept) == 0 {
 		t.Fatal("nothing is left")
 	}
-	broken := strings.Join(kept, "") + `{"Key":{"Way":"best cur` // as after a crash
+	broken := strings.Join(kept, "") + `{"key":{"way":"best cur` // as after a crash
 	if err := os.WriteFile(store, []byte(broken), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -92,10 +92,10 @@ func (r *recorder) count() int {
 }
 
 // measured returns the error of the last run of a configuration. ok is false if there was none.
-func (r *recorder) measured(name string) (value float64, ok bool) {
+func (r *recorder) measured(configured string) (value float64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	value, ok = r.errors[name]
+	value, ok = r.errors[configured]
 	return value, ok
 }
 
@@ -124,14 +124,14 @@ func (o *outcome) trainAgain(ctx context.Context, t trainer.Trainer, runs int, s
 	for i := range o.Points {
 		others := maps.Clone(o.Points[i].parameters)
 		delete(others, epochsParameter)
-		name := configuration(others)
-		if states[name] == nil {
-			order = append(order, name)
+		run := configuration(others)
+		if states[run] == nil {
+			order = append(order, run)
 		}
-		states[name] = append(states[name], &o.Points[i])
+		states[run] = append(states[run], &o.Points[i])
 	}
-	for i, name := range order {
-		if err := trainStates(ctx, t, states[name], runs, agent.TrialSeed(seed, int64(i), freshAttempt)); err != nil {
+	for i, run := range order {
+		if err := trainStates(ctx, t, states[run], runs, agent.TrialSeed(seed, int64(i), freshAttempt)); err != nil {
 			return err
 		}
 	}

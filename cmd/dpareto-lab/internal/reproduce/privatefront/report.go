@@ -11,6 +11,9 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 )
 
+// hypervolumeColumn is the column of hypervolumes of what is published.
+const hypervolumeColumn = "hypervolume"
+
 // series are the outcomes of a way in the order of their seeds.
 type series struct {
 	way      way
@@ -92,7 +95,7 @@ func (e *Experiment) result(ways []way, known *records) *reproduce.Result {
 			},
 			Sections: []output.Section{e.compared(all), filters(all), studiesOf(all), points(all)},
 		},
-		Figures: []reproduce.Figure{{Name: "private-front", Picture: picture(all)}},
+		Figures: []reproduce.Figure{{Name: name, Picture: picture(all)}},
 	}
 	if e.Quick {
 		r.Report.Notes = append(r.Report.Notes, "--quick: small studies, to see that it works.")
@@ -102,7 +105,7 @@ func (e *Experiment) result(ways []way, known *records) *reproduce.Result {
 
 // compared is the table of all ways.
 func (e *Experiment) compared(all []series) output.Section {
-	t := &output.Table{Columns: []string{"way", "train_epsilon", "test_epsilon", "noise", "trainings", "points", "hypervolume", "deviation", "share"}}
+	t := &output.Table{Columns: []string{"way", "train_epsilon", "test_epsilon", "noise", "trainings", "points", hypervolumeColumn, "deviation", "share"}}
 	for i := range all {
 		s := &all[i]
 		share := 0.0
@@ -123,7 +126,7 @@ func (e *Experiment) compared(all []series) output.Section {
 
 // filters is the table of the studies that show a front.
 func filters(all []series) output.Section {
-	t := &output.Table{Columns: []string{"way", "runs", "fewest_runs", "spent", "hypervolume", "gap", "test_noise", "made", "chosen", "lost_by_choice"}}
+	t := &output.Table{Columns: []string{"way", "runs", "fewest_runs", "spent", hypervolumeColumn, "gap", "test_noise", "made", "chosen", "lost_by_choice"}}
 	open := all[0].mean(published)
 	byName := make(map[string]*series)
 	for i := range all {
@@ -156,7 +159,7 @@ func filters(all []series) output.Section {
 
 // studiesOf is the table of all studies.
 func studiesOf(all []series) output.Section {
-	t := &output.Table{Columns: []string{"way", "seed", "end", "trainings", "train_epsilon", "test_epsilon", "noise", "points", "hypervolume"}}
+	t := &output.Table{Columns: []string{"way", "seed", "end", "trainings", "train_epsilon", "test_epsilon", "noise", "points", hypervolumeColumn}}
 	for _, s := range all {
 		for _, o := range s.outcomes {
 			t.Rows = append(t.Rows, []any{

@@ -125,14 +125,14 @@ func (o *outcome) readRuns(ctx context.Context, handle *dpareto.Study, runs *rec
 		if err != nil {
 			return err
 		}
-		name := configuration(parametersOf(t.GetParameters()))
-		measured, isMeasured := runs.measured(name)
+		configured := configuration(parametersOf(t.GetParameters()))
+		measured, isMeasured := runs.measured(configured)
 		if !isMeasured || t.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 			continue
 		}
 		p := point{Epsilon: t.GetFinalMeasurement().GetMetrics()[epsilonMetric].GetValue(), Actual: measured}
 		made = append(made, p)
-		if isPublished[name] {
+		if isPublished[configured] {
 			chosen = append(chosen, p)
 		}
 	}

@@ -61,9 +61,9 @@ func (e *Experiment) ways() []way {
 // privateModes returns the ways with private_mode and an ε for the training records. The last one
 // shows what the noise on the test errors takes away: it has hardly any.
 func privateModes(epsilon float64) []way {
-	mode := func(name string, edit func(*Experiment, *dparetov1.PrivateModeSpec) error) way {
+	mode := func(filter string, edit func(*Experiment, *dparetov1.PrivateModeSpec) error) way {
 		return way{
-			name: fmt.Sprintf("%s, ε = %g", name, epsilon), study: frontStudy, trainEpsilon: epsilon,
+			name: fmt.Sprintf("%s, ε = %g", filter, epsilon), study: frontStudy, trainEpsilon: epsilon,
 			edit: func(e *Experiment, spec *dparetov1.StudySpec) error {
 				spec.PrivateMode.TrainEpsilon, spec.PrivateMode.TestEpsilon = epsilon, e.TestEpsilon
 				return edit(e, spec.GetPrivateMode())
@@ -129,7 +129,7 @@ func (e *Experiment) file(w *way, seed uint64) (*studyfile.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file.ID = "private-front"
+	file.ID = name
 	spec := file.Study.GetSpec()
 	if spec.GetRandomStopping() == nil { // a study with random_stopping takes no seed
 		spec.Seed, spec.Budget.MaxTrials = &seed, e.Trials
