@@ -20,7 +20,7 @@ func exponential(x *big.Float) *big.Float { return bigExpTo(digits, 16, x) }
 func bigPi() *big.Float {
 	arctan := func(inverse float64) *big.Float {
 		power, sum := new(big.Float).Quo(bigOf(1), bigOf(inverse)), bigOf(0)
-		for k := 0; k < 200; k++ {
+		for k := range 200 {
 			term := new(big.Float).Quo(power, bigOf(float64(2*k+1)))
 			if k%2 == 1 {
 				term.Neg(term)
@@ -43,7 +43,7 @@ var bigRootTwoPi = func() *big.Float {
 func bigNormal(x *big.Float) *big.Float {
 	square := new(big.Float).SetPrec(digits).Mul(x, x)
 	term, sum := new(big.Float).SetPrec(digits).Set(x), bigOf(0)
-	for k := 0; k < 2000; k++ {
+	for k := range 2000 {
 		sum.Add(sum, term)
 		term.Mul(term, square)
 		term.Quo(term, bigOf(float64(2*k+3)))

@@ -168,7 +168,7 @@ type mixtureRenyi []weightedRenyi
 
 func (c mixtureRenyi) countIn(w *Work) {
 	for _, one := range c {
-		one.candidateRenyi.countIn(w)
+		one.countIn(w)
 	}
 }
 

@@ -107,7 +107,6 @@ func TestMixtureProfile(t *testing.T) {
 		mixture := newMixture(t, choices...)
 		for _, logDelta := range []float64{-5, -14, -25} {
 			epsilon := epsilonOfOne(t, Exact{}, mixture, math.Exp(logDelta))
-			mean := 0.0
 			at := func(epsilon float64) float64 {
 				sum := 0.0
 				for _, c := range choices {
@@ -117,7 +116,7 @@ func TestMixtureProfile(t *testing.T) {
 				}
 				return sum
 			}
-			mean = at(epsilon)
+			mean := at(epsilon)
 			if epsilon > 0 && (mean > math.Exp(logDelta)*(1+1e-9) || at(epsilon*(1-1e-3)) < math.Exp(logDelta)) {
 				t.Errorf("%v: ε = %g at δ = %g, where the mean of the profiles is %g", choices, epsilon, math.Exp(logDelta), mean)
 			}

@@ -104,7 +104,7 @@ func fixedSizeLattice(m FixedSizeGaussian) lattice {
 		return 0.5 + z*z*math.Log1p(math.Expm1(loss)/q)
 	}
 	rest := 1.0
-	for k := 0; k < latticeSize/2-1; k++ {
+	for k := range latticeSize/2 - 1 {
 		lo := point(math.Max(0, (float64(k)-0.5)*latticeStep))
 		hi := point((float64(k) + 0.5) * latticeStep)
 		if lo > 1+15*z {

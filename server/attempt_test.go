@@ -322,21 +322,24 @@ func TestLateResultOfPrivateStudies(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument, "must be at least the 2 that the trial has")
 }
 
-// A study with random stopping keeps nothing of what its attempts measure.
-func TestPastAttemptsOfHiddenStudies(t *testing.T) {
+// A lost attempt of a hidden study is its result: it is not made again, a late report does not count, and
+// nothing of it is kept or shown.
+func TestLostAttemptsOfHiddenStudies(t *testing.T) {
 	f := startSeeded(t, 5)
 	study := f.withTrials("s", searchSpec(10, 1), 3)
 	a := f.one(study, "a")
 	f.must(f.add(a, 1, 0.5))
-	b := f.again(study, "b", a)
-	f.must(f.add(b, 1, 0.7))
-	if got := f.tell(a, 0.3); len(got.GetPastAttempts())+len(got.GetMeasurements()) != 0 {
-		t.Errorf("the worker is shown %v", got)
+	f.clock.Advance(time.Hour)
+	if b := f.one(study, "b"); b.GetName() == a.GetName() {
+		t.Fatalf("%s is handed out again", a.GetName())
 	}
-	_, err := f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: a.GetName()})
+	_, err := f.studies.CompleteTrial(t.Context(), completion(a, 0.3))
+	wantCode(t, err, codes.FailedPrecondition, "")
+	_, err = f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: a.GetName()})
 	wantCode(t, err, codes.FailedPrecondition, "shows only its best trial")
-	if past := f.export(study)[1].GetTrial().GetTrial().GetPastAttempts(); len(past) != 1 || len(past[0].GetMeasurements()) != 0 {
-		t.Errorf("kept %v", past)
+	lost := f.export(study)[1].GetTrial().GetTrial()
+	if lost.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED || len(lost.GetMeasurements())+len(lost.GetFinalMeasurement().GetMetrics()) != 0 {
+		t.Errorf("kept %v", lost)
 	}
 }
 

@@ -358,11 +358,11 @@ func TestCurveDependsOnTheChoiceAlone(t *testing.T) {
 		if _, err := copied.importRecords(records); err != nil {
 			t.Fatal(err)
 		}
-		release, err := copied.releaseBest(study)
+		again, err := copied.releaseBest(study)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return release.GetPoints()
+		return again.GetPoints()
 	}
 	// exchange gives a trial the outcome and the parameters of another.
 	exchange := func(a, b *dparetov1.Trial) {
@@ -377,7 +377,7 @@ func TestCurveDependsOnTheChoiceAlone(t *testing.T) {
 			for _, i := range []int{1, 2, 5, 6} {
 				trial := r[i].GetTrial().GetTrial()
 				for _, m := range append(trial.GetMeasurements(), trial.GetFinalMeasurement()) {
-					m.GetMetrics()["error"].Value = proto.Float64(0.9 - 0.01*float64(m.GetStep()))
+					m.GetMetrics()["error"].Value = new(0.9 - 0.01*float64(m.GetStep()))
 				}
 			}
 			return r
@@ -438,7 +438,7 @@ func TestImportOfCurves(t *testing.T) {
 			trial.Measurements = []*dparetov1.Measurement{last}
 		},
 		"record.trial.trial.final_measurement": func(r []*dparetov1.ExportedRecord) {
-			r[1].GetTrial().GetTrial().GetFinalMeasurement().GetMetrics()["error"].Value = proto.Float64(0.3)
+			r[1].GetTrial().GetTrial().GetFinalMeasurement().GetMetrics()["error"].Value = new(0.3)
 		},
 	} {
 		records := parse(t, text)

@@ -264,7 +264,7 @@ func TestFinalRunIsMadeOnce(t *testing.T) {
 			_, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: final.GetName(), LeaseToken: final.GetLease().GetToken()})
 			return err
 		},
-		"lost": func(f *fixture, final *dparetov1.Trial) error {
+		"lost": func(f *fixture, _ *dparetov1.Trial) error {
 			f.clock.Advance(2 * time.Minute)
 			return nil
 		},
@@ -445,7 +445,7 @@ func TestSubsetIsValidated(t *testing.T) {
 		"empty subset":          {func(s *dparetov1.StudySpec) { s.RandomStopping.SubsetShare = 1e-6 }, "final_run.dataset_size"},
 		"another number":        {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun.DatasetSize = 40000 }, "subset_share"},
 		"mechanism of all":      {func(s *dparetov1.StudySpec) { dpSGD(s).DatasetSize = "32561" }, "subset_share"},
-		"open cost":             {func(s *dparetov1.StudySpec) { delete(s.RandomStopping.FinalRun.Values, "lot") }, "final_run.values"},
+		"open cost":             {func(s *dparetov1.StudySpec) { delete(s.GetRandomStopping().GetFinalRun().GetValues(), "lot") }, "final_run.values"},
 		"no values":             {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun.Values = nil }, "final_run.values"},
 		"unknown parameter":     {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun.Values["depth"] = integer(1) }, `final_run.values["depth"]`},
 		"outside of the domain": {func(s *dparetov1.StudySpec) { s.RandomStopping.FinalRun.Values["lot"] = integer(300) }, `final_run.values["lot"]`},

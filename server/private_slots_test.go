@@ -19,8 +19,8 @@ func slotOf(sigma float64, count int64) *dparetov1.Slot {
 
 // slotSpec declares 3 runs with σ = 4 and 4 with σ = 8: together they are Gaussian DP with
 // μ² = 3/16 + 4/64 = 1/4, ε = 2.2541 at δ = 1e-6.
-func slotSpec(trials int64) *dparetov1.StudySpec {
-	spec := privateSpec(trials, 3)
+func slotSpec() *dparetov1.StudySpec {
+	spec := privateSpec(20, 3)
 	spec.PrivateMode.Slots = []*dparetov1.Slot{slotOf(4, 3), slotOf(8, 4)}
 	return spec
 }
@@ -32,7 +32,7 @@ func TestPrivateModeSlots(t *testing.T) {
 		dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_DEFAULT,
 	} {
 		f := start(t)
-		spec := slotSpec(20)
+		spec := slotSpec()
 		spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm}
 		study := f.create("s", spec)
 		queued, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
@@ -82,7 +82,7 @@ func TestPrivateModeSlots(t *testing.T) {
 // A retried trial takes a slot for every attempt, shards have their own, and a restart forgets none.
 func TestPrivateModeSlotsAreCharged(t *testing.T) {
 	f := start(t)
-	spec := slotSpec(20)
+	spec := slotSpec()
 	spec.PrivateMode.Slots[1].Count = 1
 	spec.PrivateMode.TrainingShards = 2
 	study := f.create("s", spec)
@@ -118,13 +118,13 @@ func TestPrivateModeSlotsRefused(t *testing.T) {
 		{func(s *dparetov1.StudySpec) { s.PrivateMode.Slots[1].Parameters = nil }, "private_mode.slots[1].parameters: do not give the run"},
 		{func(s *dparetov1.StudySpec) { s.PrivateMode.Slots[0] = slotOf(0.5, 1) }, `private_mode.slots[0].parameters["sigma"]: 0.5 is not in the parameter's domain`},
 		{func(s *dparetov1.StudySpec) {
-			s.PrivateMode.Slots[0].Parameters["noise"] = s.PrivateMode.Slots[0].GetParameters()["sigma"]
+			s.PrivateMode.Slots[0].Parameters["noise"] = s.GetPrivateMode().GetSlots()[0].GetParameters()["sigma"]
 		}, `private_mode.slots[0].parameters["noise"]: is not a parameter`},
 		{func(s *dparetov1.StudySpec) {
 			s.Metrics[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_ZeroConcentrated{ZeroConcentrated: &dparetov1.ZeroConcentratedMechanism{Rho: "0.5 / (sigma * sigma)"}}
 		}, "private_mode.slots: have no price"},
 	} {
-		spec := slotSpec(20)
+		spec := slotSpec()
 		tt.change(spec)
 		_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: fmt.Sprintf("s%d", i), Study: &dparetov1.Study{Spec: spec}})
 		wantCode(t, err, codes.InvalidArgument, tt.want)
@@ -134,7 +134,7 @@ func TestPrivateModeSlotsRefused(t *testing.T) {
 // An import that forgets used slots, or that gives a trial a slot that does not dominate it, is refused.
 func TestPrivateModeSlotsImportRefused(t *testing.T) {
 	f := start(t)
-	spec := slotSpec(20)
+	spec := slotSpec()
 	study := f.create("s", spec)
 	for _, sigma := range []float64{5, 9} {
 		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{

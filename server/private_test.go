@@ -597,13 +597,12 @@ func TestPrivateModeReservesFinalValues(t *testing.T) {
 		end := trial.GetParameters()["epochs"].GetIntValue()
 		got := 0
 		for step := int64(1); step < end; step++ {
-			switch err := add(trial, step); {
-			case err == nil:
-				if got++; step != int64(math.Round(math.Sqrt(float64(end)))) {
-					t.Errorf("a run of %d epochs was measured at %d", end, step)
-				}
-			default:
+			if err := add(trial, step); err != nil {
 				wantCode(t, err, codes.ResourceExhausted, "intermediate measurements")
+				continue
+			}
+			if got++; step != int64(math.Round(math.Sqrt(float64(end)))) {
+				t.Errorf("a run of %d epochs was measured at %d", end, step)
 			}
 		}
 		if got != kept {

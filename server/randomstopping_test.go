@@ -82,12 +82,6 @@ func (f *fixture) runAll(study string, score func(trial *dparetov1.Trial) float6
 	}
 }
 
-// secretTrials returns the number of trials that was drawn for a study.
-func (f *fixture) secretTrials(study string) int64 {
-	f.t.Helper()
-	return f.export(study)[0].GetStudy().GetRandomStopping().GetTrials()
-}
-
 // Totals for a Gaussian base, δ = 1e-6, as an independent implementation of the location bound computes them. All
 // configurations of the list cost the same.
 func TestRandomStoppingGuarantee(t *testing.T) {

@@ -133,8 +133,10 @@ func TestSeededImportsAreRefused(t *testing.T) {
 		name := f.create(id, spec)
 		trial := f.one(name, "a")
 		f.must(f.add(trial, 2, 0.5))
-		trial = f.again(name, "b", trial)
-		f.must(f.add(trial, 3, 0.4))
+		if id == "private" { // the other makes no run again
+			trial = f.again(name, "b", trial)
+			f.must(f.add(trial, 3, 0.4))
+		}
 		f.tell(trial, 0.3)
 		records := lines(t, f.export(name))
 		const path = "record.trial.trial."
@@ -144,6 +146,9 @@ func TestSeededImportsAreRefused(t *testing.T) {
 			},
 			path + "measurements[0]": (*dparetov1.Trial).GetMeasurements,
 			path + "past_attempts[0].measurements[0]": func(t *dparetov1.Trial) []*dparetov1.Measurement {
+				if len(t.GetPastAttempts()) == 0 {
+					return nil
+				}
 				return t.GetPastAttempts()[0].GetMeasurements()
 			},
 		} {

@@ -39,7 +39,7 @@ const filterAssumption = "the filter admits every run before it looks at the dat
 
 // ways returns the ways to search, from those that show everything to those that show least.
 func (s *Search) ways() []way {
-	law := s.law()
+	chosen := s.law()
 	one := s.way("one run, no search", "its model and scores", all)
 	one.most, one.curves = 0, true
 	fixed := s.way("all shown, fixed beforehand", releasesAll, all)
@@ -49,25 +49,25 @@ func (s *Search) ways() []way {
 	var best way // by the chosen distribution
 	for _, l := range s.compared() {
 		w := s.bestOf("best of K, "+l.name, releasesModel, 1, l)
-		if l.name == law.name {
+		if l.name == chosen.name {
 			w.training = remembered(w.training)
 			best = w
 		}
 		ways = append(ways, w)
 	}
 	if !s.Poisson {
-		ways = append(ways, s.capped(law))
+		ways = append(ways, s.capped(chosen))
 	}
-	best.name, best.released = "best curve of K, "+law.name, releasesCurve
+	best.name, best.released = "best curve of K, "+chosen.name, releasesCurve
 	best.curves = true // checkpoints do not cost the records of the training
 	ways = append(ways, best)
 	for _, k := range s.Portfolios {
-		w := s.bestOf(fmt.Sprintf("best portfolio of %d, %s", k, law.name), fmt.Sprintf("the best %d runs, all their checkpoints", k), k, law)
+		w := s.bestOf(fmt.Sprintf("best portfolio of %d, %s", k, chosen.name), fmt.Sprintf("the best %d runs, all their checkpoints", k), k, chosen)
 		w.curves = true
 		ways = append(ways, w)
 	}
 	if s.Subset != nil {
-		ways = append(ways, s.onSubset(law))
+		ways = append(ways, s.onSubset(chosen))
 	}
 	return ways
 }

@@ -537,11 +537,11 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 			return release{}, below(path, names, e.err)
 		}
 		r := release{runs: 1, datasetSize: candidate.datasetSize, mechanism: distribution.Mechanism(candidate.mechanism, candidate.runs)}
-		switch d := distribution.(type) {
-		case stopping.TruncatedNegativeBinomial:
+		if capped, ok := distribution.(stopping.Capped); ok {
+			distribution = capped.Of
+		}
+		if d, ok := distribution.(stopping.TruncatedNegativeBinomial); ok {
 			r.derived = map[string]float64{"gamma": d.Gamma}
-		case stopping.Capped:
-			r.derived = map[string]float64{"gamma": d.Of.Gamma}
 		}
 		return r, below(path, names, r.mechanism.Validate())
 	}}

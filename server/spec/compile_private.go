@@ -197,7 +197,7 @@ func (c *privateCompiler) price(slots []privacy.Slot) {
 		c.addf("private_mode.slots", "cost ε = %.4g together, more than train_epsilon, which is %g", price, mode.GetTrainEpsilon())
 		return
 	}
-	c.study.privateMode.slots = all
+	c.study.slots = all
 }
 
 // slotVariables returns the parameters of a slot for expressions.

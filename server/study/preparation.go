@@ -23,7 +23,7 @@ import (
 // activates the study, or completes it with the reason why it cannot be paid for. Nothing is stored before: after a
 // restart it begins anew.
 
-// patience is how long CreateStudy waits for a preparation, most of which are short.
+// patience is how long CreateStudy waits for a preparation. Most are short.
 const patience = time.Second
 
 // preparations are the studies that are being prepared, by uid.
@@ -78,7 +78,7 @@ func (s *Studies) Prepare(id, uid string) <-chan struct{} {
 	if !isNew {
 		return p.ended
 	}
-	started := s.background.Go(func() {
+	started := s.background.Go(func() { //nolint:contextcheck // it outlives the call
 		defer s.preparing.end(uid)
 		ctx := s.background.Context()
 		if err := s.prepare(ctx, id, uid, p); err != nil && ctx.Err() == nil {
@@ -140,6 +140,17 @@ func (s *Studies) FindPublication(ctx context.Context, record *storev1.StudyReco
 	return s.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
 		return s.Policy(compiled.Spec).Prepare(ctx, record, compiled, progress)
 	})
+}
+
+// tryPublication is FindPublication for a call that waits a little only: the record may get no publication.
+func (s *Studies) tryPublication(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := s.FindPublication(ctx, record, compiled, func(int, int) {})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // prepare prepares a study.

@@ -65,8 +65,8 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	}
 	resp := new(dparetov1.CreateStudyResponse)
 	if req.GetValidateOnly() {
-		if policy.Unprepared(created) { // for its publication
-			if err := s.FindPublication(ctx, created, compiled, func(int, int) {}); err != nil {
+		if policy.Unprepared(created) {
+			if err := s.tryPublication(ctx, created, compiled); err != nil {
 				return nil, err
 			}
 		}

@@ -134,7 +134,7 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 		return nil, err
 	}
 	if i.record.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
-		t.studies.Prepare(i.id, i.record.GetStudy().GetUid()) //nolint:contextcheck // it outlives the call
+		t.studies.Prepare(i.id, i.record.GetStudy().GetUid())
 	}
 	return &dparetov1.ImportStudyResponse{Study: t.studies.Present(i.record), Trials: i.trials}, nil
 }

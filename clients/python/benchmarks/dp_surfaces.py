@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import math
 import shlex
 import subprocess
@@ -111,7 +112,9 @@ class Ax:
         """Begins a study."""
         from ax.api.client import Client
         from ax.api.configs import RangeParameterConfig
+        from ax.utils.common.logger import set_ax_logger_levels
 
+        set_ax_logger_levels(logging.WARNING)
         self._client = Client(random_seed=seed)
         self._client.configure_experiment(
             parameters=[

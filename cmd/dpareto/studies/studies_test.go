@@ -198,7 +198,7 @@ func TestAdultDomain(t *testing.T) {
 
 // The constant points of bundled studies are what the data say.
 func TestConstantPoints(t *testing.T) {
-	// Their files say why.
+	// Their files say why; the trainer of svt declares none.
 	none := []string{"adult-best", "adult-curve", "adult-fairness", "adult-private", "adult-subset", "adult-variance", "svt"} // and the ones of the paper's protocol
 	registry := builtin.Registry()                                                                                            // reads data once
 	for _, name := range studies.Names() {

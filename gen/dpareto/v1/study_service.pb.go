@@ -110,7 +110,8 @@ type CreateStudyRequest struct {
 	Study *Study `protobuf:"bytes,2,opt,name=study,proto3" json:"study,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Check the request without creating anything.
+	// Check the request without creating anything. The study has no publication if that takes longer to
+	// find than a second, see STUDY_STATE_PREPARING.
 	ValidateOnly  bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

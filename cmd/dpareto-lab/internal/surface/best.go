@@ -16,7 +16,7 @@ import (
 const (
 	bestFirst   = 1024
 	bestRounds  = 24
-	bestChanges = 128
+	bestChanges = 512
 	bestEpochs  = 8   // prefixes of a run that are looked at
 	bestStep    = 0.2 // of the first round, as a share of a parameter's range
 	bestShrink  = 0.85
