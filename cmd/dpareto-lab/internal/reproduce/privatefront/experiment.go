@@ -86,7 +86,7 @@ type key struct {
 	Trials      int64   `json:"trials"`
 	Mean        float64 `json:"mean"`
 	Listed      int32   `json:"listed"`
-	TestEpsilon float64 `json:"testEpsilon"`
+	TestEpsilon float64 `json:"test_epsilon"`
 	Runs        int     `json:"runs"`
 	Generated   bool    `json:"generated"`
 }
@@ -102,12 +102,12 @@ type outcome struct {
 	End string `json:"end"`
 	// TrainEpsilon and TestEpsilon hold for everything that the study ever shows; 0 means that there
 	// is no guarantee.
-	TrainEpsilon float64 `json:"trainEpsilon"`
-	TestEpsilon  float64 `json:"testEpsilon"`
+	TrainEpsilon float64 `json:"train_epsilon"`
+	TestEpsilon  float64 `json:"test_epsilon"`
 	// Noise is the standard deviation of the noise in an error, 0 for none.
 	Noise float64 `json:"noise"`
 	// SpentTrain is what the runs cost of TrainEpsilon, with private_mode.
-	SpentTrain float64 `json:"spentTrain"`
+	SpentTrain float64 `json:"spent_train"`
 	// Trainings is the number of training runs.
 	Trainings int `json:"trainings"`
 	// Points are the published configurations.
