@@ -178,7 +178,7 @@ func points(all []series) output.Section {
 			t.Rows = append(t.Rows, []any{s.way.name, p.Epsilon, p.Reported, p.Actual})
 		}
 	}
-	return output.Section{Name: "points", Title: "What is published, seed 1", Table: t}
+	return output.Section{Name: "published", Title: "What is published, seed 1", Table: t}
 }
 
 // picture draws what the first seed published, with true errors.
