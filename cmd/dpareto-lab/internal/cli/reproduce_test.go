@@ -122,7 +122,7 @@ func TestReproduceWithoutData(t *testing.T) {
 		"fast-estimation --draws 1":                      3,
 		"propose-test --adult --runs 2":                  4,
 		"dp-bayesian-optimization":                       2,
-		"private-front --trials 1 --output json":         0,
+		"private-front --quick --output json":            0,
 		"fast-estimation --dataset adult --plot figures": 3,
 	} {
 		t.Chdir(t.TempDir())

@@ -4,242 +4,178 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
-	"strings"
+	"runtime"
+	"sync"
 
-	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/clients/go/agent"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
-	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/local"
-	"github.com/dpareto/dpareto/cmd/dpareto/studies"
-	"github.com/dpareto/dpareto/cmd/internal/studyfile"
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/privacy/noise"
-	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
-// studyName is the bundled study; errorMetric and epsilonMetric are its objectives.
-const (
-	studyName     = "adult-private"
-	errorMetric   = "error"
-	epsilonMetric = "epsilon"
-)
-
-// slotFilter is the TrainFilter of slots.
-const slotFilter = "slots"
+// name is the name of the experiment.
+const name = "private-front"
 
 // Experiment is the experiment. It implements reproduce.Experiment.
 type Experiment struct {
-	Trials       int64   // at most, of each study
-	TestEpsilon  float64 // declared for the test records
-	TrainEpsilon float64 // declared for the training records
-	TrainFilter  string  // "gaussian", "renyi", "slots" or "" for the study's own choice
-	Runs         int     // with which a reported configuration is trained again
-	Seed         uint64  // of everything, noise included
-	DataDir      string
-	Generated    bool // made-up examples in the shape of Adult, for tests
+	Seeds         int       // studies of each way: seeds 1, 2, ..., of everything, noise included
+	Trials        int64     // at most, of a study that shows a front
+	Mean          float64   // number of runs of a study with random_stopping
+	Listed        int32     // configurations that random_stopping draws from
+	TestEpsilon   float64   // declared for the test records
+	TrainEpsilons []float64 // declared for the training records with private_mode, each in turn
+	Runs          int       // with which a published configuration is trained again
+	Workers       int       // number of studies that run at the same time; 0 means one for each processor
+	Store         string    // file that keeps the outcomes, made if it does not exist; empty: nothing is kept
+	Quick         bool      // runs small studies; their numbers are of little use
+	DataDir       string    // folder in which data files are looked for first
+
+	generated bool // made-up examples in the shape of Adult, for tests
+
+	registry *trainer.Registry // while it runs: all studies share the data
 }
 
 // Name implements reproduce.Experiment.
-func (*Experiment) Name() string { return "private-front" }
+func (*Experiment) Name() string { return name }
 
 // Validate implements reproduce.Experiment.
 func (e *Experiment) Validate() error {
 	switch {
+	case e.Seeds < 1:
+		return fmt.Errorf("--seeds must be at least 1, is %d", e.Seeds)
 	case e.Trials < 1:
 		return fmt.Errorf("--trials must be at least 1, is %d", e.Trials)
-	case !(e.TestEpsilon > 0) || !(e.TrainEpsilon > 0) || math.IsInf(e.TestEpsilon+e.TrainEpsilon, 1):
-		return errors.New("private-front: ε must be positive and finite")
-	case e.TrainFilter != "" && e.TrainFilter != slotFilter && trainFilter(e.TrainFilter) == dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED:
-		return fmt.Errorf("--train-filter must be gaussian, renyi or slots, is %q", e.TrainFilter)
+	case !(e.Mean > 4) || math.IsInf(e.Mean, 1): // a portfolio has 4 runs, and more than one is made on average
+		return fmt.Errorf("--mean-runs must be above 4 and finite, is %g", e.Mean)
+	case e.Listed < 1:
+		return fmt.Errorf("--listed must be at least 1, is %d", e.Listed)
+	case !(e.TestEpsilon > 0) || !(e.TestEpsilon < exactTestEpsilon):
+		return fmt.Errorf("--test-epsilon must be positive and below %d, is %g", exactTestEpsilon, e.TestEpsilon)
+	case len(e.TrainEpsilons) == 0:
+		return errors.New("--train-epsilon must have a value")
 	case e.Runs < 1:
 		return fmt.Errorf("--runs must be at least 1, is %d", e.Runs)
-	default:
-		return nil
+	case e.Workers < 0:
+		return fmt.Errorf("--workers must be at least 1, is %d", e.Workers)
 	}
+	for _, epsilon := range e.TrainEpsilons {
+		if !(epsilon > 0) || math.IsInf(epsilon, 1) {
+			return fmt.Errorf("--train-epsilon must be positive and finite, is %g", epsilon)
+		}
+	}
+	return nil
 }
 
-// trainFilter returns the filter with a name, unspecified for none.
-func trainFilter(name string) dparetov1.TrainFilter {
-	return dparetov1.TrainFilter(dparetov1.TrainFilter_value["TRAIN_FILTER_"+strings.ToUpper(name)])
+// prepared returns the experiment that is run: with data to share, and smaller with Quick.
+func (e *Experiment) prepared() *Experiment {
+	ready := *e
+	ready.registry = builtin.Registry()
+	if e.Quick {
+		ready.Trials, ready.Mean, ready.Listed, ready.Runs = min(e.Trials, 16), min(e.Mean, 8), min(e.Listed, 50), min(e.Runs, 2)
+		ready.TrainEpsilons = e.TrainEpsilons[:1]
+	}
+	return &ready
 }
 
-// point is a configuration on a reported front.
-type point struct {
-	parameters       trainer.Parameters
-	epsilon          float64
-	reported, actual float64 // error rates
+// key says what an outcome is the outcome of. Equal keys give equal outcomes.
+type key struct {
+	Way         string  `json:"way"`
+	Seed        uint64  `json:"seed"`
+	Trials      int64   `json:"trials"`
+	Mean        float64 `json:"mean"`
+	Listed      int32   `json:"listed"`
+	TestEpsilon float64 `json:"test_epsilon"`
+	Runs        int     `json:"runs"`
+	Generated   bool    `json:"generated"`
 }
 
-// outcome is the outcome of a study.
+func (e *Experiment) key(w *way, seed uint64) key {
+	return key{w.name, seed, e.Trials, e.Mean, e.Listed, e.TestEpsilon, e.Runs, e.generated}
+}
+
+// outcome is what a study came to.
 type outcome struct {
-	name      string
-	study     *dparetov1.Study // at its end
-	endReason dparetov1.EndReason
-	points    []point
-	// Hypervolumes within the reference values: as reported, of the posterior front and of
-	// the values at face value, and of the same configurations trained again.
-	reported, observed, actual float64
+	Key key `json:"key"`
+	// End is why the next trial was refused.
+	End string `json:"end"`
+	// TrainEpsilon and TestEpsilon hold for everything that the study ever shows; 0 means that there
+	// is no guarantee.
+	TrainEpsilon float64 `json:"train_epsilon"`
+	TestEpsilon  float64 `json:"test_epsilon"`
+	// Noise is the standard deviation of the noise in an error, 0 for none.
+	Noise float64 `json:"noise"`
+	// SpentTrain is what the runs cost of TrainEpsilon, with private_mode.
+	SpentTrain float64 `json:"spent_train"`
+	// Trainings is the number of training runs.
+	Trainings int `json:"trainings"`
+	// Points are the published configurations.
+	Points []point `json:"points"`
+	// Published is the hypervolume of the points with their true errors.
+	Published float64 `json:"published"`
+	// Made and Chosen are hypervolumes of single runs with the errors that the worker measured, before
+	// any noise: of all runs, and of the runs of the published configurations. 0 where the study
+	// shows no trials.
+	Made   float64 `json:"made"`
+	Chosen float64 `json:"chosen"`
+}
+
+// point is a published configuration.
+type point struct {
+	parameters trainer.Parameters
+	// Epsilon is the ε of one run.
+	Epsilon float64 `json:"epsilon"`
+	// Reported and Actual are error rates: as published, and the mean of fresh runs.
+	Reported float64 `json:"reported"`
+	Actual   float64 `json:"actual"`
 }
 
 // Run implements reproduce.Experiment.
 func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_ *reproduce.Result, err error) {
-	content, err := studies.File(studyName)
+	e = e.prepared()
+	known, err := openRecords(e.Store)
 	if err != nil {
 		return nil, err
 	}
-	file, err := studyfile.Parse(content)
-	if err != nil {
-		return nil, err
-	}
-	spec := file.Study.GetSpec()
-	spec.Seed, spec.Budget.MaxTrials = &e.Seed, e.Trials
-	spec.PrivateMode.TestEpsilon, spec.PrivateMode.TrainEpsilon = e.TestEpsilon, e.TrainEpsilon
-	if e.TrainFilter == slotFilter {
-		if spec.PrivateMode.Slots, err = declareSlots(e.Trials, e.TrainEpsilon, spec.GetPrivateMode().GetDelta()); err != nil {
-			return nil, err
-		}
-	} else {
-		spec.PrivateMode.TrainFilter = trainFilter(e.TrainFilter)
-	}
-	settings := trainer.Settings(spec.GetTrainer().GetSettings())
-	if e.Generated {
-		settings["generated"] = "true"
-	}
-	trained, err := builtin.Registry().New(ctx, spec.GetTrainer().GetName(), trainer.Options{DataDir: e.DataDir, Settings: settings})
-	if err != nil {
-		return nil, err
-	}
-	client, stop, err := local.Serve(ctx, "", noise.Seeded(e.Seed)) // repeatable noise: for an experiment only
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-
-	total := 2 * int(e.Trials+1)
+	defer func() { err = errors.Join(err, known.close()) }()
+	ways := e.ways()
+	total := len(ways) * e.Seeds
+	var mu sync.Mutex // guards done, and the order of calls of progress
 	done := 0
-	step := func() {
-		done = min(done+1, total-1)
-		progress(done, total)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(e.Workers)
+	if e.Workers == 0 {
+		group.SetLimit(runtime.GOMAXPROCS(0))
 	}
-	for _, l := range file.Ledgers {
-		l.Epsilon = max(e.TestEpsilon, e.TrainEpsilon) // one study each
-	}
-	file.ID = "private"
-	private, err := e.run(ctx, client, "private", file, trained, step)
-	if err != nil {
-		return nil, err
-	}
-	spec.PrivateMode, spec.TestLedger, spec.TrainLedger = nil, "", ""
-	file.ID, file.Ledgers = "open", nil
-	open, err := e.run(ctx, client, "not private", file, trained, step)
-	if err != nil {
-		return nil, err
-	}
-	progress(total, total)
-	return e.result(private, open), nil
-}
-
-// run runs a study to its end, and trains what it reports again.
-func (e *Experiment) run(ctx context.Context, client *dpareto.Client, name string, file *studyfile.File, t trainer.Trainer, step func()) (*outcome, error) {
-	handle, err := file.Create(ctx, client, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	worker := &agent.Agent{Study: handle, Trainer: &repeatable{Trainer: t, seed: e.Seed}, WorkerID: "worker", Events: agent.Events{
-		TrialDone: func(string, *dpareto.Trial, agent.Outcome, trainer.Measurement, error) { step() },
-	}}
-	if err := worker.Run(ctx); err != nil {
-		return nil, err
-	}
-	o := &outcome{name: name}
-	refused, err := client.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: handle.Name(), WorkerId: "another"})
-	if err != nil {
-		return nil, err
-	}
-	o.endReason = refused.GetEndReason()
-	if o.study, err = handle.Get(ctx); err != nil {
-		return nil, err
-	}
-	resp, err := client.Fronts.GetFront(ctx, &dparetov1.GetFrontRequest{Name: handle.Name(), Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
-	if err != nil {
-		return nil, err
-	}
-	front := resp.GetFront()
-	for _, v := range front.GetHypervolumes() {
-		if v.GetKind() == dparetov1.FrontKind_FRONT_KIND_OBSERVED {
-			o.observed = v.GetHypervolume()
+	for seed := range uint64(e.Seeds) {
+		for i := range ways {
+			group.Go(func() error {
+				if err := e.ensure(ctx, known, &ways[i], seed+1); err != nil {
+					return fmt.Errorf("%s, seed %d: %w", ways[i].name, seed+1, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				done++
+				progress(done, total)
+				return nil
+			})
 		}
 	}
-	o.reported = front.GetHypervolume()
-	for i, p := range front.GetPoints() {
-		if p.GetBeyondReference() {
-			continue
-		}
-		q := point{
-			parameters: parametersOf(p), epsilon: p.GetValues()[epsilonMetric].GetValue(), reported: p.GetValues()[errorMetric].GetValue(),
-		}
-		if q.actual, err = e.trainAgain(ctx, t, q.parameters, i); err != nil {
-			return nil, err
-		}
-		o.points = append(o.points, q)
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
-	o.actual = hypervolume(o.points, front.GetReference(), func(p *point) float64 { return p.actual })
-	step()
-	return o, nil
+	return e.result(ways, known), nil
 }
 
-// parametersOf returns the configuration of a point.
-func parametersOf(p *dparetov1.FrontPoint) trainer.Parameters {
-	parameters := make(trainer.Parameters)
-	for id, v := range p.GetParameters() {
-		switch v.GetKind().(type) {
-		case *dparetov1.Value_IntValue:
-			parameters[id] = v.GetIntValue()
-		default:
-			parameters[id] = v.GetDoubleValue()
-		}
+// ensure runs the study of a way and a seed unless its outcome is known.
+func (e *Experiment) ensure(ctx context.Context, known *records, w *way, seed uint64) error {
+	if known.get(e.key(w, seed)) != nil {
+		return nil
 	}
-	return parameters
-}
-
-// repeatable is a trainer with known randomness, which a study with private_mode would refuse if
-// it knew: for an experiment on public data only.
-type repeatable struct {
-	trainer.Trainer
-	seed uint64
-	runs int64
-}
-
-// Train implements trainer.Trainer.
-func (t *repeatable) Train(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
-	t.runs++
-	run.Seed = new(agent.TrialSeed(t.seed, t.runs, 1))
-	return t.Trainer.Train(ctx, run, report)
-}
-
-// trainAgain returns the mean error of fresh runs of a configuration.
-func (e *Experiment) trainAgain(ctx context.Context, t trainer.Trainer, parameters trainer.Parameters, i int) (float64, error) {
-	m, err := t.Train(ctx, trainer.Run{Parameters: parameters, Replicates: e.Runs, Seed: new(agent.TrialSeed(e.Seed+1, int64(i), 1))}, nil)
+	o, err := e.study(ctx, w, seed)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	mean := 0.0
-	for _, x := range m.Metrics[errorMetric] {
-		mean += x / float64(e.Runs)
-	}
-	return mean, nil
-}
-
-// hypervolume returns the hypervolume of points, each with an error rate, within reference
-// values.
-func hypervolume(points []point, reference map[string]float64, errorRate func(*point) float64) float64 {
-	var costs [][]float64
-	for i := range points {
-		costs = append(costs, []float64{points[i].epsilon, errorRate(&points[i])})
-	}
-	return pareto.Hypervolume(costs, []float64{reference[epsilonMetric], reference[errorMetric]})
+	return known.add(o)
 }

@@ -3,84 +3,202 @@ package privatefront
 import (
 	"fmt"
 	"math"
-	"strings"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/internal/enum"
-	"github.com/dpareto/dpareto/internal/show"
 )
 
+// hypervolumeColumn is the column of hypervolumes of what is published.
+const hypervolumeColumn = "hypervolume"
+
+// series are the outcomes of a way in the order of their seeds.
+type series struct {
+	way      way
+	outcomes []*outcome
+}
+
+// values returns a number of every outcome.
+func (s *series) values(of func(*outcome) float64) []float64 {
+	all := make([]float64, len(s.outcomes))
+	for i, o := range s.outcomes {
+		all[i] = of(o)
+	}
+	return all
+}
+
+// mean returns the mean of a number over the seeds.
+func (s *series) mean(of func(*outcome) float64) float64 { return stat.Mean(s.values(of), nil) }
+
+// largest returns the largest value of a number over the seeds, nil where it is 0: there is none then.
+func (s *series) largest(of func(*outcome) float64) any {
+	largest := 0.0
+	for _, v := range s.values(of) {
+		largest = math.Max(largest, v)
+	}
+	return orNone(largest)
+}
+
+// deviation returns the standard deviation of a number over the seeds, nil for one seed.
+func (s *series) deviation(of func(*outcome) float64) any {
+	if len(s.outcomes) < 2 {
+		return nil
+	}
+	return stat.StdDev(s.values(of), nil)
+}
+
+// orNone returns a number, nil for 0.
+func orNone(x float64) any {
+	if x == 0 {
+		return nil
+	}
+	return x
+}
+
+func published(o *outcome) float64  { return o.Published }
+func trainings(o *outcome) float64  { return float64(o.Trainings) }
+func trainPrice(o *outcome) float64 { return o.TrainEpsilon }
+func testNoise(o *outcome) float64  { return o.Noise }
+
+// testPrice returns ε for the test records, 0 where it protects none.
+func testPrice(o *outcome) float64 {
+	if o.TestEpsilon >= exactTestEpsilon {
+		return 0
+	}
+	return o.TestEpsilon
+}
+
+// collect returns the outcomes of all ways.
+func (e *Experiment) collect(ways []way, known *records) []series {
+	all := make([]series, len(ways))
+	for i := range ways {
+		all[i].way = ways[i]
+		for seed := range uint64(e.Seeds) {
+			all[i].outcomes = append(all[i].outcomes, known.get(e.key(&ways[i], seed+1)))
+		}
+	}
+	return all
+}
+
 // result makes tables and a figure of the outcomes.
-func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
-	compared := &output.Table{Columns: []string{
-		"study", "trials", "end", "posterior_hypervolume", "observed_hypervolume", "true_hypervolume", "true_median_error", "largest_difference", "train_epsilon", "test_epsilon", "noise",
-	}}
-	points := &output.Table{Columns: []string{"study", "epsilon", "reported_error", "true_error", "epochs", "lot_size", "learning_rate", "clipping_norm", "noise_multiplier"}}
-	picture := &plot.Fronts{
-		Title:    "A front that may be published, and one that may not",
-		X:        plot.Axis{Label: "ε of one run", Log: true, Reference: math.NaN()},
-		Y:        plot.Axis{Label: "test error", Reference: math.NaN()},
-		Subtitle: []string{fmt.Sprintf("Adult, logistic regression with DP-SGD; declared for the whole private study: ε = %g (test records), ε = %g (training records), δ = %s, replace-one adjacency", e.TestEpsilon, e.TrainEpsilon, show.Plain(1e-6))},
+func (e *Experiment) result(ways []way, known *records) *reproduce.Result {
+	all := e.collect(ways, known)
+	r := &reproduce.Result{
+		Report: output.Report{
+			Title: "All ways to search on Adult and to publish what was found",
+			Notes: []string{
+				fmt.Sprintf("Logistic regression with DP-SGD on 32,561 training records, errors on 16,281 test records; %d seeds. δ = 1e-6 and replace-one adjacency on both sides.", e.Seeds),
+				fmt.Sprintf("Hypervolumes are of (ε of one run, error) within (1, 0.25). Errors in them are means of %d fresh runs of each published configuration, measured outside of the server and without noise. "+
+					"These numbers, the numbers of the study without a guarantee, and everything made with a known seed protect no record and must not be released.", e.Runs),
+			},
+			Sections: []output.Section{e.compared(all), filters(all), studiesOf(all), points(all)},
+		},
+		Figures: []reproduce.Figure{{Name: name, Picture: picture(all)}},
 	}
-	if len(outcomes) > 0 {
-		picture.Subtitle = append(picture.Subtitle, show.PrivacyStatement(outcomes[0].study.GetSpec()))
+	if e.Quick {
+		r.Report.Notes = append(r.Report.Notes, "--quick: small studies, to see that it works.")
 	}
-	for _, o := range outcomes {
-		publication := o.study.GetPublication()
-		var train, test, noise any
-		if publication != nil {
-			train, test = publication.GetSpent().GetTrain().GetEpsilon(), publication.GetSpent().GetTest().GetEpsilon()
-			noise = publication.GetNoiseStandardDeviation()
+	return r
+}
+
+// compared is the table of all ways.
+func (e *Experiment) compared(all []series) output.Section {
+	t := &output.Table{Columns: []string{"way", "train_epsilon", "test_epsilon", "noise", "trainings", "points", hypervolumeColumn, "deviation", "share"}}
+	for i := range all {
+		s := &all[i]
+		share := 0.0
+		for j, o := range s.outcomes {
+			share += o.Published / all[0].outcomes[j].Published / float64(len(s.outcomes))
 		}
-		largest, sum := 0.0, 0.0
-		var reported, actual plot.FrontSeries
-		reported.Name, actual.Name = o.name+": as reported", o.name+": trained again"
-		for _, p := range o.points {
-			largest, sum = math.Max(largest, math.Abs(p.reported-p.actual)), sum+p.actual
-			points.Rows = append(points.Rows, []any{
-				o.name, p.epsilon, p.reported, p.actual, p.parameters["epochs"], p.parameters["lot_size"],
-				p.parameters["learning_rate"], p.parameters["clipping_norm"], p.parameters["noise_multiplier"],
-			})
-			reported.Front = append(reported.Front, plot.Point{X: p.epsilon, Y: p.reported})
-			actual.Front = append(actual.Front, plot.Point{X: p.epsilon, Y: p.actual})
-		}
-		reported.Points, actual.Points = reported.Front, actual.Front
-		picture.Fronts = append(picture.Fronts, reported, actual)
-		compared.Rows = append(compared.Rows, []any{
-			o.name, completed(o.study.GetTrialCounts()), endReason(o.endReason), o.reported, o.observed, o.actual,
-			sum / math.Max(1, float64(len(o.points))), largest, train, test, noise,
+		t.Rows = append(t.Rows, []any{
+			s.way.name, s.largest(trainPrice), s.largest(testPrice), s.largest(testNoise), s.mean(trainings),
+			s.mean(func(o *outcome) float64 { return float64(len(o.Points)) }), s.mean(published), s.deviation(published), share,
 		})
 	}
-	compared.Columns[6] = "true_mean_error"
-	return &reproduce.Result{
-		Report: output.Report{
-			Title: "A private front on Adult, beside one that is not",
-			Notes: []string{
-				fmt.Sprintf("At most %d trials each, seed %d. Declared for the private study: ε = %g for the 16,281 test records and ε = %g for the 32,561 training records, δ = %s, replace-one adjacency.",
-					e.Trials, e.Seed, e.TestEpsilon, e.TrainEpsilon, show.Plain(1e-6)),
-				fmt.Sprintf("true: the mean error of %d fresh runs of each reported configuration, measured outside of the server and without noise. These numbers, the numbers of the study that is not private, "+
-					"and everything made with a known seed protect no record and must not be released.", e.Runs),
-			},
-			Sections: []output.Section{
-				{Name: "comparison", Title: "Both studies", Table: compared, Notes: []string{
-					"Hypervolumes are within ε = 1 and an error of 0.25. end is why the next trial was refused. train_epsilon and test_epsilon are what was spent; what holds is what was declared.",
-				}},
-				{Name: "points", Title: "The reported fronts", Table: points},
-			},
-		},
-		Figures: []reproduce.Figure{{Name: "private-front", Picture: picture}},
+	return output.Section{Name: "ways", Title: "All ways", Table: t, Notes: []string{
+		fmt.Sprintf("train_epsilon and test_epsilon hold for everything that is published, the search included: the largest over the seeds; without one there is no guarantee. noise is the standard deviation of the noise in a published error. "+
+			"trainings, points and hypervolume are means over the seeds; at most %d trials where a front is shown, and a secret number with mean %g where the best is. share is the hypervolume over the one without a guarantee.", e.Trials, e.Mean),
+		"tuned on a tenth: all trainings but the last one see a tenth of the training records.",
+	}}
+}
+
+// filters is the table of the studies that show a front.
+func filters(all []series) output.Section {
+	t := &output.Table{Columns: []string{"way", "runs", "fewest_runs", "spent", hypervolumeColumn, "gap", "test_noise", "made", "chosen", "lost_by_choice"}}
+	open := all[0].mean(published)
+	byName := make(map[string]*series)
+	for i := range all {
+		byName[all[i].way.name] = &all[i]
 	}
+	for i := range all {
+		s := &all[i]
+		if s.way.study != frontStudy {
+			continue
+		}
+		fewest := math.Inf(1)
+		for _, n := range s.values(trainings) {
+			fewest = math.Min(fewest, n)
+		}
+		var noise any
+		if exact := byName[s.way.exact]; exact != nil {
+			noise = exact.mean(published) - s.mean(published)
+		}
+		made, chosen := s.mean(func(o *outcome) float64 { return o.Made }), s.mean(func(o *outcome) float64 { return o.Chosen })
+		t.Rows = append(t.Rows, []any{
+			s.way.name, s.mean(trainings), fewest, orNone(s.mean(func(o *outcome) float64 { return o.SpentTrain })),
+			s.mean(published), open - s.mean(published), noise, made, chosen, made - chosen,
+		})
+	}
+	return output.Section{Name: "filters", Title: "Private fronts", Table: t, Notes: []string{
+		"runs are the admitted ones. gap is what is lacking to the hypervolume without a guarantee, and test_noise the part of it that the noise on the test errors makes: what the same filter has more of with exact errors. " +
+			"made and chosen are hypervolumes by the errors of the very runs, before any noise: of all of them, and of those whose configurations are published.",
+	}}
 }
 
-// completed returns the number of trials that will not change any more.
-func completed(c *dparetov1.TrialCounts) int64 {
-	return c.GetSucceeded() + c.GetInfeasible() + c.GetFailed()
+// studiesOf is the table of all studies.
+func studiesOf(all []series) output.Section {
+	t := &output.Table{Columns: []string{"way", "seed", "end", "trainings", "train_epsilon", "test_epsilon", "noise", "points", hypervolumeColumn}}
+	for _, s := range all {
+		for _, o := range s.outcomes {
+			t.Rows = append(t.Rows, []any{
+				s.way.name, int64(o.Key.Seed), o.End, int64(o.Trainings), orNone(o.TrainEpsilon), orNone(testPrice(o)), orNone(o.Noise), int64(len(o.Points)), o.Published,
+			})
+		}
+	}
+	return output.Section{Name: "studies", Title: "Each study", Table: t, Notes: []string{"end is why the next trial was refused."}}
 }
 
-// endReason returns why no trial was handed out, in words.
-func endReason(r dparetov1.EndReason) string {
-	return strings.ReplaceAll(enum.Name(r), "-", " ")
+// points is the table of what the first seed published.
+func points(all []series) output.Section {
+	t := &output.Table{Columns: []string{"way", "epsilon", "published_error", "true_error"}}
+	for _, s := range all {
+		for _, p := range s.outcomes[0].Points {
+			t.Rows = append(t.Rows, []any{s.way.name, p.Epsilon, p.Reported, p.Actual})
+		}
+	}
+	return output.Section{Name: "published", Title: "What is published, seed 1", Table: t}
+}
+
+// picture draws what the first seed published, with true errors.
+func picture(all []series) *plot.Fronts {
+	f := &plot.Fronts{
+		Title:    "What each way publishes, seed 1",
+		X:        plot.Axis{Label: "ε of one run", Log: true, Reference: math.NaN()},
+		Y:        plot.Axis{Label: "test error, mean of fresh runs", Reference: math.NaN()},
+		Subtitle: []string{"Adult, logistic regression with DP-SGD; δ = 1e-6, replace-one adjacency. ε of what is published is larger: it includes the search"},
+	}
+	for _, s := range all {
+		if !s.way.isDrawn {
+			continue
+		}
+		one := plot.FrontSeries{Name: s.way.name}
+		for _, p := range s.outcomes[0].Points {
+			one.Front = append(one.Front, plot.Point{X: p.Epsilon, Y: p.Actual})
+		}
+		one.Points = one.Front
+		f.Fronts = append(f.Fronts, one)
+	}
+	return f
 }
