@@ -47,7 +47,7 @@ type Slots struct {
 	dominators []*dominator
 	delta      float64
 	price      Guarantee
-	rhos       []map[float64]float64 // divergences of each kind by order
+	rhos       [][]float64 // divergences of each kind, of the first of stretchOrders
 
 	mu   sync.Mutex
 	fits map[string][]bool // by mechanism and steps: which slots dominate it
@@ -217,14 +217,18 @@ func (s *Slots) Stretch(m Mechanism, steps int64, used []int64) float64 {
 		return least
 	}
 	curve := &rdpCurve{parts: parts}
+	var own []float64 // of the access, computed once for all slots
 	for i, slot := range s.slots {
 		if used != nil && used[i] >= slot.Count {
 			continue
 		}
+		for k := len(own); k < len(s.rhos[i]); k++ {
+			one, _ := curve.sum(stretchOrders[k], math.Inf(1))
+			own = append(own, one*float64(steps))
+		}
 		ratio := 0.0
-		for order, rho := range s.rhos[i] {
-			one, _ := curve.sum(order, math.Inf(1))
-			ratio = math.Max(ratio, one*float64(steps)/rho)
+		for k, rho := range s.rhos[i] {
+			ratio = math.Max(ratio, own[k]/rho)
 		}
 		if isWeaker(Part{m, steps}, Part{slot.Mechanism, slot.Steps}) {
 			ratio = math.Min(1, ratio)
@@ -238,9 +242,12 @@ func (s *Slots) Stretch(m Mechanism, steps int64, used []int64) float64 {
 	return least
 }
 
-// divergences returns Rényi divergences by their orders, from one that decides ε at a δ of slack: the
+// stretchOrders are the orders at which [Slots.Stretch] compares divergences.
+var stretchOrders = []float64{1.5, 5, 17, 65, 257}
+
+// divergences returns Rényi divergences of stretchOrders up to the one that decides ε at a δ of slack: the
 // tails that higher orders tell of may differ by as much.
-func divergences(m Mechanism, steps int64, slack float64) (map[float64]float64, error) {
+func divergences(m Mechanism, steps int64, slack float64) ([]float64, error) {
 	parts, err := renyiParts(RDP{}.Name(), m)
 	if err != nil {
 		return nil, err
@@ -250,11 +257,12 @@ func divergences(m Mechanism, steps int64, slack float64) (map[float64]float64, 
 		rho, _ := curve.sum(order, math.Inf(1))
 		return rho * float64(steps)
 	}
-	_, order := leastOverOrders(func(order, _ float64) float64 { return at(order) + Improved.surcharge(order, math.Log(slack)) })
-	rhos := make(map[float64]float64)
-	for range 6 {
-		rhos[order] = at(order)
-		order = 1 + 0.5*(order-1)
+	_, decisive := leastOverOrders(func(order, _ float64) float64 { return at(order) + Improved.surcharge(order, math.Log(slack)) })
+	var rhos []float64
+	for k, order := range stretchOrders {
+		if k == 0 || order <= decisive {
+			rhos = append(rhos, at(order))
+		}
 	}
 	return rhos, nil
 }

@@ -45,7 +45,7 @@ func TestCreateWithLedgers(t *testing.T) {
 	}
 	log, code := create(string(content))
 	for _, want := range []string{
-		"ledger=ledgers/adult-test epsilon=2 delta=1e-05 adjacency=replace-one records=16281",
+		"ledger=ledgers/adult-test epsilon=4 delta=1e-05 adjacency=replace-one records=16281",
 		"ledger=ledgers/adult-train epsilon=8 delta=1e-05 adjacency=replace-one records=32561",
 	} {
 		if code != command.ExitOK || !strings.Contains(log, want) {
