@@ -15,6 +15,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/limit"
 )
@@ -453,6 +454,13 @@ func TestSubsetIsValidated(t *testing.T) {
 			dpSGD(s).Sampling, dpSGD(s).Convention = dparetov1.Sampling_SAMPLING_POISSON, dparetov1.Convention_CONVENTION_ROUNDED
 			s.Metrics[0].GetComputed().GetPrivacy().Adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
 		}, "subset_share"},
+		"rates that say no number of records": {func(s *dparetov1.StudySpec) {
+			dpSGD(s).Sampling, dpSGD(s).Convention = dparetov1.Sampling_SAMPLING_POISSON, dparetov1.Convention_CONVENTION_ROUNDED
+			dpSGD(s).DatasetSize = "1000000"
+		}, "subset_share"},
+		"shuffled": {func(s *dparetov1.StudySpec) {
+			dpSGD(s).Sampling, dpSGD(s).DatasetSize = dparetov1.Sampling_SAMPLING_SHUFFLED, "1000000"
+		}, "subset_share"},
 		"curve": {func(s *dparetov1.StudySpec) {
 			s.RandomStopping.Release = dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE
 		}, "release"},
@@ -464,6 +472,18 @@ func TestSubsetIsValidated(t *testing.T) {
 		if !slices.Contains(violated(err), "study.spec.random_stopping."+tc.field) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A limit of trials does not keep the final run from being queued: a paid study ends.
+func TestFinalRunAtTheLimit(t *testing.T) {
+	f := startWith(t, func(o *server.Options) { o.Limits = limit.Limits{TrialsPerStudy: 3} })
+	f.prepared("tuned", subsetSpec(32561, 0.1, 26, 1250))
+	study := f.withTrials("tuned", subsetSpec(32561, 0.1, 26, 1250), 3)
+	f.tune(study, 3)
+	f.tell(f.one(study, "w"), 0.4)
+	if release, err := f.releaseBest(study); err != nil || len(release.GetPoints()) != 1 {
+		t.Errorf("released %v, %v", release, err)
 	}
 }
 

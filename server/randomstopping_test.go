@@ -636,9 +636,9 @@ func TestLedgersOfRandomStopping(t *testing.T) {
 	}
 	dear := proto.CloneOf(s)
 	dear.RandomStopping.TestEpsilon = 60
-	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "dear", Study: &dparetov1.Study{Spec: dear}})
-	if err != nil || created.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED || !strings.Contains(created.GetStudy().GetStateReason(), "test_ledger") {
-		t.Errorf("a study that the ledger cannot pay: %v, %v", created, err)
+	unpaid := f.prepared("dear", dear)
+	if unpaid.GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED || !strings.Contains(unpaid.GetStateReason(), "test_ledger") {
+		t.Errorf("a study that the ledger cannot pay: %v", unpaid)
 	}
 	if resp := f.ask("studies/dear", "w", 1); len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT || resp.GetRetryAfter() != nil {
 		t.Errorf("asked for a trial of it: %v", resp)

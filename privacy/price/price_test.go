@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dpareto/dpareto/privacy"
@@ -13,14 +14,14 @@ import (
 // gaussianSearch is a search with runs of μ = 0.25 and δ = 1e-6.
 func gaussianSearch() price.Search {
 	run := privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.ReplaceOne}
-	return price.Search{Run: privacy.Part{Mechanism: run, Count: 1}, Delta: 1e-6, Runs: 10, Eta: 1, Portfolios: []int64{2, 4}}
+	return price.Search{Run: privacy.Part{Mechanism: run, Count: 1}, Delta: 1e-6, Runs: 10, Eta: 1, Portfolios: []int64{2, 4}, CoversStates: true}
 }
 
 // exampleSearch has runs of DP-SGD with ε = 0.3037, of ten scores each.
 func exampleSearch() price.Search {
 	run := privacy.Part{Mechanism: privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: 4}, Count: 1270}
 	return price.Search{
-		Run: run, Delta: 1e-6, Runs: 32, Eta: 1,
+		Run: run, Delta: 1e-6, Runs: 32, Eta: 1, CoversStates: true,
 		Subset: &price.Subset{Share: 0.1, Epochs: 10, Final: run},
 		Test:   &price.Test{Records: 16281, Noise: 0.005, Checkpoints: 10},
 	}
@@ -235,5 +236,22 @@ func TestWork(t *testing.T) {
 	cancelled := errors.New("cancelled")
 	if _, err := s.Prices(&privacy.Work{Pause: func() error { return cancelled }}); !errors.Is(err, cancelled) {
 		t.Errorf("a pause that ends it: %v", err)
+	}
+}
+
+// A mechanism that covers no state but the last has no curves to release, and one score a run.
+func TestResultsAlone(t *testing.T) {
+	s := price.Search{
+		Run:   privacy.Part{Mechanism: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.ReplaceOne}, Count: 1},
+		Delta: 1e-6, Runs: 8, Eta: 1, Portfolios: []int64{2}, Test: &price.Test{Records: 1000, Noise: 0.01, Checkpoints: 1},
+	}
+	for name, w := range prices(t, s) {
+		if strings.Contains(name, "curve") || strings.Contains(w.Released, "checkpoints") {
+			t.Errorf("%s releases %s", name, w.Released)
+		}
+	}
+	s.Test.Checkpoints = 2
+	if _, err := s.Prices(new(privacy.Work)); err == nil || !strings.Contains(err.Error(), "checkpoints") {
+		t.Errorf("two scores a run: %v", err)
 	}
 }

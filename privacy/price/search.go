@@ -44,6 +44,9 @@ type Search struct {
 	// Subset says how a search on a subset runs, nil without this way. Run is then a
 	// privacy.FixedSizeGaussian.
 	Subset *Subset
+	// CoversStates says that the guarantee of a run covers all of its states, as for DP-SGD, and not its
+	// result alone. Otherwise no checkpoints are released.
+	CoversStates bool
 	// Test is what protects the test records, nil where scores are not released or not protected.
 	Test *Test
 }
@@ -82,6 +85,9 @@ func (s *Search) Validate() error {
 		return err
 	}
 	errs := []error{s.Subset.validate(s.Run), s.Test.validate()}
+	if s.Test != nil && s.Test.Checkpoints > 1 && !s.CoversStates {
+		errs = append(errs, privacy.FieldErrorf("checkpoints", "must be 1: the guarantee of a run covers its result, and no state before, is %d", s.Test.Checkpoints))
+	}
 	if !(s.Delta > 0 && s.Delta < 1) {
 		errs = append(errs, privacy.FieldErrorf("delta", "must be in (0, 1), is %g", s.Delta))
 	}
@@ -247,7 +253,7 @@ const scoreAssumption = "scores are averages over the test records of values in 
 // test returns the noise on scores, and what it guarantees the test records.
 func (s *Search) test(work *privacy.Work, w way, runs int64) (noise float64, g privacy.Guarantee, err error) {
 	scores := int64(1)
-	if w.curves {
+	if w.curves && s.CoversStates {
 		scores = s.Test.Checkpoints
 	}
 	of, err := w.test(runs)

@@ -58,11 +58,17 @@ func (s *Search) ways() []way {
 	if !s.Poisson {
 		ways = append(ways, s.capped(chosen))
 	}
-	best.name, best.released = "best curve of K, "+chosen.name, releasesCurve
-	best.curves = true // checkpoints do not cost the records of the training
-	ways = append(ways, best)
+	if s.CoversStates {
+		best.name, best.released = "best curve of K, "+chosen.name, releasesCurve
+		best.curves = true // checkpoints do not cost the records of the training
+		ways = append(ways, best)
+	}
 	for _, k := range s.Portfolios {
-		w := s.bestOf(fmt.Sprintf("best portfolio of %d, %s", k, chosen.name), fmt.Sprintf("the best %d runs, all their checkpoints", k), k, chosen)
+		released := fmt.Sprintf("the best %d models and their scores", k)
+		if s.CoversStates {
+			released = fmt.Sprintf("the best %d runs, all their checkpoints", k)
+		}
+		w := s.bestOf(fmt.Sprintf("best portfolio of %d, %s", k, chosen.name), released, k, chosen)
 		w.curves = true
 		ways = append(ways, w)
 	}

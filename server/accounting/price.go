@@ -58,7 +58,7 @@ func searchOf(req *dparetov1.PriceSearchRequest) (*price.Search, *oneRun, error)
 	}
 	search := &price.Search{
 		Run: run.part(), Delta: req.GetPrivacy().GetDelta(), Runs: req.GetRuns(), Eta: defaultEta, MaxRuns: req.GetMaxRuns(),
-		Budget: req.GetBudget(), Portfolios: req.GetPortfolios(),
+		Budget: req.GetBudget(), Portfolios: req.GetPortfolios(), CoversStates: run.function.CoversCheckpoints(),
 	}
 	switch d := req.GetDistribution().(type) {
 	case *dparetov1.PriceSearchRequest_Eta:

@@ -39,7 +39,7 @@ func TestPriceSearch(t *testing.T) {
 	}
 	run := privacy.Part{Mechanism: privacy.FixedSizeGaussian{DatasetSize: 1000, BatchSize: 100, NoiseMultiplier: 4}, Count: 30}
 	search := price.Search{
-		Run: run, Delta: 1e-5, Runs: 5, Eta: 1, Portfolios: []int64{2, 4, 8},
+		Run: run, Delta: 1e-5, Runs: 5, Eta: 1, Portfolios: []int64{2, 4, 8}, CoversStates: true,
 		Subset: &price.Subset{Share: 0.1, Epochs: 3, Final: run},
 		Test:   &price.Test{Records: 500, Noise: 0.01, Checkpoints: 3},
 	}
@@ -113,7 +113,10 @@ func TestPriceSearchErrors(t *testing.T) {
 		},
 		"max_runs":     func(r *dparetov1.PriceSearchRequest) { r.MaxRuns = 1 },
 		"portfolios":   func(r *dparetov1.PriceSearchRequest) { r.Portfolios = make([]int64, price.MaxPortfolios+1) },
-		"subset_share": func(r *dparetov1.PriceSearchRequest) { r.Privacy.Mechanism, r.SubsetBatchSize = gaussian, 5 },
+		"subset_share": func(r *dparetov1.PriceSearchRequest) {
+			r.Privacy.Mechanism, r.SubsetBatchSize, r.Checkpoints = gaussian, 5, 1
+		},
+		"checkpoints ": func(r *dparetov1.PriceSearchRequest) { r.Privacy.Mechanism = gaussian }, // has a result alone
 		"final_run": func(r *dparetov1.PriceSearchRequest) {
 			r.FinalRun = &dparetov1.PrivacySpec{Mechanism: gaussian, Delta: 0.1}
 		},
@@ -128,7 +131,7 @@ func TestPriceSearchErrors(t *testing.T) {
 		req := priceRequest(t)
 		change(req)
 		_, err := Service{}.PriceSearch(t.Context(), req)
-		if code := status.Code(err); code != codes.InvalidArgument || !slices.Equal(violated(t, err), []string{field}) {
+		if code := status.Code(err); code != codes.InvalidArgument || !slices.Equal(violated(t, err), []string{strings.TrimSpace(field)}) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

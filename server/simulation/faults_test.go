@@ -79,7 +79,7 @@ var faults = []fault{
 		{"study/change.go", "store.AddToCounts(study.GetTrialCounts(), before, -1)", ""},
 	}},
 	{"a private trial that is handed out again is not charged again", "ledgers", []edit{
-		{"publish/private/mode.go", "terms.ShardCosts[shard] += cost\n\tif", "if record.GetPrivateMode() == nil {\n\t\tterms.ShardCosts[shard] += cost\n\t}\n\tif"},
+		{"publish/private/mode.go", "\ttaken.take(terms)\n\tif", "\tif record.GetPrivateMode() == nil {\n\t\ttaken.take(terms)\n\t}\n\tif"},
 	}},
 	{"a release is not charged", "ledgers", []edit{
 		{"publish/release/release.go", `if release.GetLedger() != "" {`, "if false {"},

@@ -86,7 +86,10 @@ func (c *randomStoppingCompiler) finalRun() {
 		c.addf("random_stopping.final_run.values", "must hold every parameter that the mechanism of %s depends on, with values that it can have: %v", id, err)
 		return
 	}
-	f.Part.Count *= int64(replicates(c.study.Spec))
+	if f.Part, err = repeated(f.Part, c.study.Spec); err != nil {
+		c.addf("random_stopping.final_run.values", "%v", err)
+		return
+	}
 	c.study.Final = f
 }
 
@@ -102,12 +105,41 @@ func (c *randomStoppingCompiler) candidateSize(f *FinalRun) {
 		if err != nil {
 			continue
 		}
-		m := privacy.SubsetSampled{Base: privacy.Composition{part}, SubsetSize: f.SubsetSize, DatasetSize: f.DatasetSize}
-		if err := m.Validate(); err != nil {
+		if err = statedFor(part.Mechanism, f.SubsetSize); err == nil {
+			err = privacy.SubsetSampled{Base: privacy.Composition{part}, SubsetSize: f.SubsetSize, DatasetSize: f.DatasetSize}.Validate()
+		}
+		if err != nil {
 			c.addf("random_stopping.subset_share", "does not fit the privacy mechanism of a candidate, which sees %d of %d records: %v", f.SubsetSize, f.DatasetSize, err)
 		}
 		return
 	}
+}
+
+// statedFor returns an error unless every part of a mechanism is stated for a number of records, or for any.
+// A rate of sampling does not say for how many records it was computed: with another number ε would be too small.
+func statedFor(m privacy.Mechanism, size int64) error {
+	of := size
+	switch m := m.(type) {
+	case privacy.Composition:
+		for _, part := range m {
+			if err := statedFor(part.Mechanism, size); err != nil {
+				return err
+			}
+		}
+	case privacy.FixedSizeGaussian:
+		of = m.DatasetSize
+	case privacy.OutputPerturbation:
+		of = m.DatasetSize
+	case privacy.ObjectivePerturbation:
+		of = m.DatasetSize
+	case privacy.Gaussian, privacy.Laplace:
+	default:
+		return fmt.Errorf("%s does not say for how many records it is stated; lots of a fixed size do", m.Name())
+	}
+	if of != size {
+		return fmt.Errorf("%s is stated for %d records, not for the %d of the subset", m.Name(), of, size)
+	}
+	return nil
 }
 
 // finalSpec returns the spec in the final run: that of a study whose mechanisms are for all training

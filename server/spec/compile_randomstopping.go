@@ -12,7 +12,7 @@ import (
 
 // Limits of a RandomStoppingSpec.
 const (
-	maxMeanTrials = 1e6
+	maxMeanTrials = 1e5 // a tenth of the trials that a study may have
 	maxEta        = 100
 	// DefaultListed is the length of the list that candidates are drawn from, unless the spec says another.
 	DefaultListed   = 1000
@@ -93,6 +93,9 @@ func (c *randomStoppingCompiler) distribution(stopping *dparetov1.RandomStopping
 			c.addf(field+"mean_trials", "must be an integer with fixed, is %g", mean)
 			return
 		}
+	}
+	if k := stopping.GetPortfolio(); k > 1 && mean*float64(k) > maxMeanTrials {
+		c.addf(field+"portfolio", "must be at most %g over mean_trials, %g, is %d", maxMeanTrials, mean, k)
 	}
 	if !(mean > least && mean <= maxMeanTrials) {
 		c.addf(field+"mean_trials", "must be above %g and at most %g, is %g", least, maxMeanTrials, mean)

@@ -92,8 +92,18 @@ func (r *randomStopping) CheckListed(point space.Point) error {
 	if !r.constraints.allowed(point) {
 		return errors.New("the constraints do not hold")
 	}
-	_, err := r.candidate(point)
+	_, err := r.listed(point)
 	return err
+}
+
+// listed is candidate, for a configuration of the list: a study that tunes on a subset accounts every candidate
+// on it.
+func (r *randomStopping) listed(point space.Point) (privacy.Part, error) {
+	part, err := r.candidate(point)
+	if final := r.spec.GetRandomStopping().GetFinalRun(); err == nil && final != nil {
+		err = statedFor(part.Mechanism, subsetSize(r.spec.GetRandomStopping().GetSubsetShare(), final.GetDatasetSize()))
+	}
+	return part, err
 }
 
 // SearchChoices returns the mechanisms of trials whose configurations are drawn uniformly from a list.
@@ -102,7 +112,7 @@ func (r *randomStopping) SearchChoices(list []space.Point) ([]privacy.Choice, er
 	var choices []privacy.Choice
 	known := make(map[string]int)
 	for _, point := range list {
-		part, err := r.candidate(point)
+		part, err := r.listed(point)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +138,12 @@ func (r *randomStopping) candidate(point space.Point) (privacy.Part, error) {
 	if err != nil {
 		return part, err
 	}
-	runs := int64(replicates(r.spec))
+	return repeated(part, r.spec)
+}
+
+// repeated returns the mechanism of all replicates of a trial.
+func repeated(part privacy.Part, spec *dparetov1.StudySpec) (privacy.Part, error) {
+	runs := int64(replicates(spec))
 	if part.Count > math.MaxInt64/runs {
 		return part, fmt.Errorf("%d times %d runs are too many", part.Count, runs)
 	}

@@ -242,18 +242,19 @@ func (c *Change) spare(r *Request) error {
 // Create writes a new trial with the given parameters and origin. The trial is QUEUED unless
 // prepare, which may be nil, changes it.
 func (c *Change) Create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
-	return c.CreateAs(c.Compiled, point, origin, prepare)
-}
-
-// CreateAs is Create for a trial whose metrics are those of another compiled spec.
-func (c *Change) CreateAs(compiled *spec.Study, point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
-	number := c.Study.GetNextTrialNumber()
-	if err := c.studies.limits.CheckTrials(number-1, OpenTrials(c.Study.GetStudy().GetTrialCounts())); err != nil {
+	if err := c.studies.limits.CheckTrials(c.Study.GetNextTrialNumber()-1, OpenTrials(c.Study.GetStudy().GetTrialCounts())); err != nil {
 		return nil, err
 	}
 	if err := c.checkSize(); err != nil {
 		return nil, err
 	}
+	return c.CreateAs(c.Compiled, point, origin, prepare)
+}
+
+// CreateAs is Create with the metrics of another compiled spec, and beyond the limits of a study: it is for
+// the one trial without which a study could not end.
+func (c *Change) CreateAs(compiled *spec.Study, point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
+	number := c.Study.GetNextTrialNumber()
 	c.Study.NextTrialNumber++
 	computed, warnings := compiled.Compute(point)
 	record := &storev1.TrialRecord{Trial: &dparetov1.Trial{

@@ -215,7 +215,7 @@ func secret(t *testing.T, s *webtest.Site) {
 	stopping := webtest.TrainedSpec()
 	stopping.Parameters = stopping.GetParameters()[:2]
 	stopping.Seed, stopping.CheckpointParameter, stopping.Budget, stopping.TrainLedger = nil, "", nil, "ledgers/train"
-	stopping.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "error"}
+	stopping.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "error", Listed: 20}
 	s.Create(t.Context(), t, "stopping", &dparetov1.Study{Spec: stopping})
 }
 

@@ -56,7 +56,7 @@ def test_a_search_that_runs_nothing_says_why_and_what_to_do(client: Client) -> N
 def test_every_end_says_what_to_do() -> None:
     for name in study_service_pb2.EndReason.keys()[1:]:
         reason = name.removeprefix("END_REASON_").lower()
-        if reason not in ("paused", "parallelism"):  # after these, trials come again
+        if reason not in ("paused", "parallelism", "preparing"):  # after these, trials come again
             text = str(dpfront.StudyDone("studies/s", reason))
             assert text.startswith("studies/s hands out no more trials: ")
             assert not text.startswith(f"studies/s hands out no more trials: {reason}")

@@ -126,9 +126,17 @@ func (s *Site) Send(t testing.TB, method, path, token string, form url.Values) (
 // Create creates a study on behalf of a caller.
 func (s *Site) Create(ctx context.Context, t testing.TB, id string, study *dparetov1.Study) {
 	t.Helper()
-	_, err := dparetov1.NewStudyServiceClient(s.Conn).CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: id, Study: study})
+	studies := dparetov1.NewStudyServiceClient(s.Conn)
+	resp, err := studies.CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: id, Study: study})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for state := resp.GetStudy().GetState(); state == dparetov1.StudyState_STUDY_STATE_PREPARING; {
+		got, err := studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: resp.GetStudy().GetName()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = got.GetStudy().GetState()
 	}
 }
 
