@@ -403,7 +403,7 @@ func TestSelectionAuditBothOrders(t *testing.T) {
 		return hit
 	})
 	t.Logf("attack %.3f, bound %.3f, claim %.3f, of the other order %.3f", shown, right, claim.Epsilon, wrong)
-	if shown > right || right > claim.Epsilon || !(shown > wrong) {
-		t.Error("want them to rise from the other order to the claim")
+	if !(wrong < shown && shown < claim.Epsilon) || math.Abs(claim.Epsilon-right) > 0.01*right { // right is of coarser points
+		t.Error("want them to rise from the other order to the claim, which is the bound")
 	}
 }

@@ -45,7 +45,7 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 			"workers and operators of the server are trusted: they see trials, logs, metrics and exports, and disclose nothing; on a server without authentication everyone is an operator",
 			"a run learns about the training records only through the accounted mechanism, and its score is computed from the mechanism's output",
 			"runs are independent: what becomes of one, failures included, does not depend on the results of others",
-			"no worker runs so many of the trials that it knows their number, or it does not disclose it",
+			"no worker learns the number of trials, by running most of them or the final run, or it does not disclose it",
 			"the study was not abandoned, paused or deleted for good because of its results",
 		},
 		NotCovered: []string{
