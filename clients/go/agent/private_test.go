@@ -77,8 +77,9 @@ func TestPrivateMode(t *testing.T) {
 			for _, trial := range f.trials() {
 				kept += len(trial.GetMeasurements())
 			}
-			if want := map[bool]int{false: 0, true: 2}[checkpoint]; kept > 3 || kept < want {
-				t.Errorf("checkpoints %v: %d measurements on the way are kept, want about %d", checkpoint, kept, want)
+			// There is room for two; a run of the test may end before the step that is planned for it.
+			if least := map[bool]int{false: 0, true: 1}[checkpoint]; kept > 2*least || kept < least {
+				t.Errorf("checkpoints %v: %d measurements on the way are kept, want at least %d", checkpoint, kept, least)
 			}
 			if len(shards) != 3 {
 				t.Errorf("trained on %v", shards)
