@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -637,7 +638,8 @@ func TestLedgersOfRandomStopping(t *testing.T) {
 	dear := proto.CloneOf(s)
 	dear.RandomStopping.TestEpsilon = 60
 	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "dear", Study: &dparetov1.Study{Spec: dear}})
-	if err != nil || created.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED || !strings.Contains(created.GetStudy().GetStateReason(), "test_ledger") {
+	if err != nil || created.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED ||
+		created.GetStudy().GetStateReason() != "no trial was handed out: the budget of ledgers/test does not pay for the study" {
 		t.Errorf("a study that the ledger cannot pay: %v, %v", created, err)
 	}
 	if resp := f.ask("studies/dear", "w", 1); len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT || resp.GetRetryAfter() != nil {
@@ -746,5 +748,71 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 	copied.openLedgers(t.Context(), s)
 	if resp, err := copied.importRecords(exported); err != nil || resp.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
 		t.Errorf("imported: %v, %v", resp, err)
+	}
+}
+
+// An import can restore a study that is being prepared with another list. What it costs follows from its own list.
+func TestImportDuringPreparation(t *testing.T) {
+	f := start(t)
+	s := slow(searchSpec(4, 1), 400)
+	f.openLedgers(t.Context(), s)
+	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := created.GetStudy().GetName()
+	records := f.export(name)
+	listed := records[0].GetStudy().GetRandomStopping().GetListed()
+	dearest := slices.Min(listed) // the least noise
+	for i := range listed {
+		listed[i] = dearest
+	}
+	if f.study(name).GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
+		t.Fatal("the study is prepared already")
+	}
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
+		t.Fatal(err)
+	}
+	cost := func(f *fixture) float64 {
+		if _, err := f.importRecords(records); err != nil {
+			t.Fatal(err)
+		}
+		return f.prepared("search", s).GetPublication().GetTrain().GetEpsilon()
+	}
+	other := start(t)
+	other.openLedgers(t.Context(), s)
+	if got, want := cost(f), cost(other); got != want || want == 0 {
+		t.Errorf("ε = %g, without another preparation %g", got, want)
+	}
+}
+
+// Resume can set PREPARING just before a preparation ends. The study is prepared once more then.
+func TestResumeAtTheEndOfPreparation(t *testing.T) {
+	f := start(t)
+	s := single(searchSpec(10, 1), "0.1")
+	s.RandomStopping.Listed = 1
+	s.TrainLedger = "ledgers/tiny"
+	ledger := &dparetov1.Ledger{Epsilon: 0.01, Delta: 1e-9, Records: 100, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
+	if _, err := dparetov1.NewReleaseServiceClient(f.conn).CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "tiny", Ledger: ledger}); err != nil {
+		t.Fatal(err)
+	}
+	study := f.create("search", s)
+	for range 40 {
+		var calls sync.WaitGroup
+		for range 6 {
+			calls.Go(func() {
+				for range 3 {
+					if _, err := f.studies.ResumeStudy(t.Context(), &dparetov1.ResumeStudyRequest{Name: study}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		calls.Wait()
+		for began := time.Now(); f.study(study).GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED; time.Sleep(time.Millisecond) {
+			if time.Since(began) > time.Minute {
+				t.Fatalf("nothing prepares the study: %v", f.study(study))
+			}
+		}
 	}
 }
