@@ -2,17 +2,19 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,9 +24,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/spec"
 )
 
 // searchSpec is a study with random stopping, of Gaussian mechanisms.
@@ -786,33 +790,21 @@ func TestImportDuringPreparation(t *testing.T) {
 	}
 }
 
-// Resume can set PREPARING just before a preparation ends. The study is prepared once more then.
-func TestResumeAtTheEndOfPreparation(t *testing.T) {
-	f := start(t)
-	s := single(searchSpec(10, 1), "0.1")
-	s.RandomStopping.Listed = 1
-	s.TrainLedger = "ledgers/tiny"
-	ledger := &dparetov1.Ledger{Epsilon: 0.01, Delta: 1e-9, Records: 100, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
-	if _, err := dparetov1.NewReleaseServiceClient(f.conn).CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "tiny", Ledger: ledger}); err != nil {
+// The draws of a list pass their slot of the pool on, and end with the call.
+func TestSearchListPauses(t *testing.T) {
+	compiled, err := spec.Compile("spec", searchSpec(10, 1))
+	if err != nil {
 		t.Fatal(err)
 	}
-	study := f.create("search", s)
-	for range 40 {
-		var calls sync.WaitGroup
-		for range 6 {
-			calls.Go(func() {
-				for range 3 {
-					if _, err := f.studies.ResumeStudy(t.Context(), &dparetov1.ResumeStudyRequest{Name: study}); err != nil {
-						t.Error(err)
-					}
-				}
-			})
+	ended := errors.New("ended")
+	pauses := 0
+	ctx := pause.With(t.Context(), func(context.Context) error {
+		if pauses++; pauses == 3 {
+			return ended
 		}
-		calls.Wait()
-		for began := time.Now(); f.study(study).GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED; time.Sleep(time.Millisecond) {
-			if time.Since(began) > time.Minute {
-				t.Fatalf("nothing prepares the study: %v", f.study(study))
-			}
-		}
+		return nil
+	})
+	if _, err := compiled.SearchList(ctx, rand.New(rand.NewPCG(1, 2))); !errors.Is(err, ended) || pauses != 3 {
+		t.Errorf("%v after %d pauses", err, pauses)
 	}
 }
