@@ -78,7 +78,7 @@ func (p *preparations) end(uid string) {
 // channel that it returns is closed at the end.
 func (s *Studies) Prepare(id, uid string) <-chan struct{} {
 	p, isNew := s.preparing.begin(uid)
-	if isNew && !s.background.Go(func() { s.run(id, uid, p) }) { //nolint:contextcheck // it outlives the call
+	if isNew && !s.background.Go(func() { s.run(id, uid, p) }) {
 		s.preparing.end(uid)
 	}
 	return p.ended
@@ -111,7 +111,7 @@ func (s *Studies) ResumePreparations() {
 				if err != nil {
 					return false, err
 				}
-				s.Prepare(id, study.GetUid())
+				s.Prepare(id, study.GetUid()) //nolint:contextcheck // it outlives the call
 			}
 			return true, ctx.Err()
 		})
