@@ -35,13 +35,16 @@ type Choice struct {
 // mixtureTail is the δ beyond which nothing is assumed of the losses: for a smaller δ ε is infinite.
 const mixtureTail = 1e-18
 
-// NewMixture returns the mixture of choices, each of which takes some milliseconds. After each it calls progress, which
-// may be nil, with the number of choices that are done, and ends with its error. The other errors are
-// FieldErrors for "choices".
+// NewMixture returns the mixture of choices, each of which takes some milliseconds. After each, and often once all
+// are done, it calls progress, which may be nil, with the number of choices that are done, and ends with its error.
+// The other errors are FieldErrors for "choices".
 func NewMixture(choices []Choice, progress func(done int) error) (Mixture, error) {
 	m := Mixture{choices: slices.Clone(choices)}
 	if err := m.check(); err != nil {
 		return Mixture{}, err
+	}
+	if progress == nil {
+		progress = func(int) error { return nil }
 	}
 	total := 0.0
 	for _, c := range m.choices {
@@ -62,16 +65,20 @@ func NewMixture(choices []Choice, progress func(done int) error) (Mixture, error
 		for k, points := range [2][]profilePoint{forward, backward} {
 			means[k] = append(means[k], weightedProfile{c.Weight / total, lowerHull(points)})
 		}
-		if progress != nil {
-			if err := progress(i + 1); err != nil {
-				return Mixture{}, err
-			}
+		if err := progress(i + 1); err != nil {
+			return Mixture{}, err
 		}
 	}
 	var known [2][]profilePoint
 	for k := range directions {
+		epsilon := func(logDelta float64) (float64, error) {
+			if err := progress(len(m.choices)); err != nil {
+				return 0, err
+			}
+			return means[k].epsilon(logDelta)
+		}
 		var err error
-		if known[k], err = pointsOf(means[k].epsilon, mixtureTail, 4*profileNodes); err != nil {
+		if known[k], err = pointsOf(epsilon, mixtureTail, 4*profileNodes); err != nil {
 			return Mixture{}, err
 		}
 	}

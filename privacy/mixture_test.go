@@ -179,6 +179,16 @@ func TestNewMixtureErrors(t *testing.T) {
 	if !errors.Is(err, ended) || calls != 2 {
 		t.Errorf("%d calls, %v", calls, err)
 	}
+	afterLast := 0
+	_, err = NewMixture([]Choice{{lots(4), 10, 1}}, func(int) error {
+		if afterLast++; afterLast == 3 {
+			return ended
+		}
+		return nil
+	})
+	if !errors.Is(err, ended) || afterLast != 3 {
+		t.Errorf("after the last choice: %d calls, %v", afterLast, err)
+	}
 	if err := (Mixture{}).Validate(); err == nil {
 		t.Error("a mixture of nothing is valid")
 	}

@@ -2,11 +2,14 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,9 +24,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/spec"
 )
 
 // searchSpec is a study with random stopping, of Gaussian mechanisms.
@@ -637,7 +642,7 @@ func TestLedgersOfRandomStopping(t *testing.T) {
 	dear := proto.CloneOf(s)
 	dear.RandomStopping.TestEpsilon = 60
 	unpaid := f.prepared("dear", dear)
-	if unpaid.GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED || !strings.Contains(unpaid.GetStateReason(), "test_ledger") {
+	if unpaid.GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED || unpaid.GetStateReason() != "no trial was handed out: the budget of ledgers/test does not pay for the study" {
 		t.Errorf("a study that the ledger cannot pay: %v", unpaid)
 	}
 	if resp := f.ask("studies/dear", "w", 1); len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT || resp.GetRetryAfter() != nil {
@@ -746,5 +751,59 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 	copied.openLedgers(t.Context(), s)
 	if resp, err := copied.importRecords(exported); err != nil || resp.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
 		t.Errorf("imported: %v, %v", resp, err)
+	}
+}
+
+// An import can restore a study that is being prepared with another list. What it costs follows from its own list.
+func TestImportDuringPreparation(t *testing.T) {
+	f := start(t)
+	s := slow(searchSpec(4, 1), 400)
+	f.openLedgers(t.Context(), s)
+	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := created.GetStudy().GetName()
+	records := f.export(name)
+	listed := records[0].GetStudy().GetRandomStopping().GetListed()
+	dearest := slices.Min(listed) // the least noise
+	for i := range listed {
+		listed[i] = dearest
+	}
+	if f.study(name).GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
+		t.Fatal("the study is prepared already")
+	}
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
+		t.Fatal(err)
+	}
+	cost := func(f *fixture) float64 {
+		if _, err := f.importRecords(records); err != nil {
+			t.Fatal(err)
+		}
+		return f.prepared("search", s).GetPublication().GetTrain().GetEpsilon()
+	}
+	other := start(t)
+	other.openLedgers(t.Context(), s)
+	if got, want := cost(f), cost(other); got != want || want == 0 {
+		t.Errorf("ε = %g, without another preparation %g", got, want)
+	}
+}
+
+// The draws of a list pass their slot of the pool on, and end with the call.
+func TestSearchListPauses(t *testing.T) {
+	compiled, err := spec.Compile("spec", searchSpec(10, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := errors.New("ended")
+	pauses := 0
+	ctx := pause.With(t.Context(), func(context.Context) error {
+		if pauses++; pauses == 3 {
+			return ended
+		}
+		return nil
+	})
+	if _, err := compiled.SearchList(ctx, rand.New(rand.NewPCG(1, 2))); !errors.Is(err, ended) || pauses != 3 {
+		t.Errorf("%v after %d pauses", err, pauses)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -67,7 +68,7 @@ func (r *randomStopping) SearchList(ctx context.Context, rng *rand.Rand) ([]spac
 	list := make([]space.Point, 0, n)
 	var first error
 	for tries := 0; len(list) < n; tries++ {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
 		if tries == drawsPerListed*n {

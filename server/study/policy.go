@@ -59,13 +59,13 @@ type Results interface {
 
 // Terms is the part of a policy that fixes what a new study may spend, and enforces it later.
 type Terms interface {
-	// Begin fixes what a new study may spend. It may account many configurations, so it runs outside
-	// transactions.
+	// Begin fixes what a new study may spend. It may account many configurations, or draw many that the
+	// constraints refuse, so it runs in the pool, outside transactions.
 	Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error
 	// Unprepared reports whether Prepare and Pay must run before a trial can be handed out.
 	Unprepared(record *storev1.StudyRecord) bool
-	// Prepare finds the publication of an unprepared study. It may take half a minute, so it runs in the
-	// pool, and calls progress as it goes on. The record is a copy, which Pay gets.
+	// Prepare finds the publication of an unprepared study. It may take up to minutes for a long list, so it
+	// runs in the pool, and calls progress as it goes on. The record is a copy, which Pay gets.
 	Prepare(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error
 	// Pay charges the ledgers that the spec names for what a study will publish. For an unprepared study
 	// it runs when its publication is known, otherwise when the study is created.

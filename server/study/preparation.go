@@ -2,10 +2,13 @@ package study
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -75,20 +78,26 @@ func (p *preparations) end(uid string) {
 // channel that it returns is closed at the end.
 func (s *Studies) Prepare(id, uid string) <-chan struct{} {
 	p, isNew := s.preparing.begin(uid)
-	if !isNew {
-		return p.ended
-	}
-	started := s.background.Go(func() { //nolint:contextcheck // it outlives the call
-		defer s.preparing.end(uid)
-		ctx := s.background.Context()
-		if err := s.prepare(ctx, id, uid, p); err != nil && ctx.Err() == nil {
-			s.logger.ErrorContext(ctx, "cannot prepare a study", "study", resource.StudyName(id), "error", err)
-		}
-	})
-	if !started {
+	if isNew && !s.background.Go(func() { s.run(id, uid, p) }) {
 		s.preparing.end(uid)
 	}
 	return p.ended
+}
+
+// run prepares a study. A call may set PREPARING between the last transaction and the end of the preparation, and
+// join it, or may change what was priced. So run looks at the study after the end, and begins again if that is so.
+func (s *Studies) run(id, uid string, p *preparation) {
+	ctx := s.background.Context()
+	err := s.prepare(ctx, id, uid, p)
+	if err == nil {
+		var left *storev1.StudyRecord
+		if left, err = s.findPreparing(ctx, id, uid); left != nil {
+			s.Prepare(id, uid)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		s.logger.ErrorContext(ctx, "cannot prepare a study", "study", resource.StudyName(id), "error", err)
+	}
 }
 
 // ResumePreparations prepares the studies whose preparation a stop of the server interrupted. Call it once, when
@@ -102,7 +111,7 @@ func (s *Studies) ResumePreparations() {
 				if err != nil {
 					return false, err
 				}
-				s.Prepare(id, study.GetUid())
+				s.Prepare(id, study.GetUid()) //nolint:contextcheck // it outlives the call
 			}
 			return true, ctx.Err()
 		})
@@ -135,7 +144,7 @@ func (s *Studies) awaitPreparation(ctx context.Context, id string, created *dpar
 }
 
 // FindPublication sets the publication of an unprepared study in a record, which is not in the store yet or
-// a copy. It may take half a minute, in the pool.
+// a copy. It may take minutes for a long list, in the pool.
 func (s *Studies) FindPublication(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error {
 	return s.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
 		return s.Policy(compiled.Spec).Prepare(ctx, record, compiled, progress)
@@ -153,39 +162,56 @@ func (s *Studies) tryPublication(ctx context.Context, record *storev1.StudyRecor
 	return err
 }
 
-// prepare prepares a study.
-func (s *Studies) prepare(ctx context.Context, id, uid string, p *preparation) error {
-	var record *storev1.StudyRecord
-	err := s.store.View(ctx, func(tx *store.ReadTx) (err error) {
-		record, err = FindStudy(tx, id)
-		record = proto.CloneOf(record)
+// findPreparing returns a copy of the record of a study in STUDY_STATE_PREPARING, or nil if there is no such study.
+func (s *Studies) findPreparing(ctx context.Context, id, uid string) (found *storev1.StudyRecord, err error) {
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := tx.Study(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err == nil && isPreparing(record, uid) {
+			found = proto.CloneOf(record)
+		}
 		return err
 	})
-	if err != nil || record.GetStudy().GetUid() != uid {
+	return found, err
+}
+
+// isPreparing reports whether a record is in STUDY_STATE_PREPARING and has a uid.
+func isPreparing(record *storev1.StudyRecord, uid string) bool {
+	study := record.GetStudy()
+	return study.GetUid() == uid && study.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING
+}
+
+// prepare prepares a study, and forgets the preparation at the end.
+func (s *Studies) prepare(ctx context.Context, id, uid string, p *preparation) error {
+	defer s.preparing.end(uid)
+	record, err := s.findPreparing(ctx, id, uid)
+	if record == nil {
 		return err
 	}
-	cached, err := s.Get(record.GetStudy())
+	// The cache may still hold the spec of a deleted study with this uid.
+	compiled, err := spec.Compile("study.spec", record.GetStudy().GetSpec())
 	if err != nil {
 		return err
 	}
-	policy := s.Policy(record.GetStudy().GetSpec())
-	err = s.FindPublication(ctx, record, cached.Compiled, func(done, total int) {
+	err = s.FindPublication(ctx, record, compiled, func(done, total int) {
 		p.total.Store(int64(total))
 		p.done.Store(int64(done))
 	})
 	if err == nil {
-		err = s.settle(ctx, id, uid, func(c *Change) error {
+		err = s.settle(ctx, id, record, func(c *Change) error {
 			study := c.Study.GetStudy()
 			study.Publication = record.GetStudy().GetPublication()
 			study.State = dparetov1.StudyState_STUDY_STATE_ACTIVE
-			return policy.Pay(c.Tx, c.Study, c.Compiled, c.Now)
+			return c.Policy.Pay(c.Tx, c.Study, c.Compiled, c.Now)
 		})
 	}
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted:
-		return s.settle(ctx, id, uid, func(c *Change) error {
+		return s.settle(ctx, id, record, func(c *Change) error {
 			c.Study.Study.State = dparetov1.StudyState_STUDY_STATE_COMPLETED
-			c.Study.Study.StateReason = "no trial was handed out: " + status.Convert(err).Message()
+			c.Study.Study.StateReason = "no trial was handed out: " + refusal(err)
 			return nil
 		})
 	default:
@@ -193,23 +219,36 @@ func (s *Studies) prepare(ctx context.Context, id, uid string, p *preparation) e
 	}
 }
 
-// settle ends the preparation of a study with a change of it.
-func (s *Studies) settle(ctx context.Context, id, uid string, fn func(*Change) error) error {
-	var scopes []store.Scope
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
-		record, err := FindStudy(tx, id)
-		scopes = append(LedgerScopes(record.GetStudy().GetSpec()), store.StudyScope(id))
-		return err
-	})
-	if err != nil {
-		return err
+// refusal returns why a study cannot be paid for. Everyone who may read the study sees it, so it leaves out what is
+// left of a ledger.
+func refusal(err error) string {
+	refused := status.Convert(err)
+	if refused.Code() != codes.ResourceExhausted {
+		return refused.Message()
 	}
+	ledger := "a ledger"
+	for _, detail := range refused.Details() {
+		if info, ok := detail.(*errdetails.ResourceInfo); ok {
+			ledger = info.GetResourceName()
+		}
+	}
+	return fmt.Sprintf("the budget of %s does not pay for the study", ledger)
+}
+
+// settle ends the preparation of a study with a change of it. It does nothing if the study is gone, or is no longer
+// what was priced: an import can restore it with the same uid and another list.
+func (s *Studies) settle(ctx context.Context, id string, priced *storev1.StudyRecord, fn func(*Change) error) error {
+	scopes := append(LedgerScopes(priced.GetStudy().GetSpec()), store.StudyScope(id))
 	return s.store.Update(ctx, store.In(scopes...), func(tx *store.Tx) error {
 		c, err := begin(s, tx, id)
+		if status.Code(err) == codes.NotFound {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if study := c.Study.GetStudy(); study.GetUid() != uid || study.GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
+		if !isPreparing(c.Study, priced.GetStudy().GetUid()) || !proto.Equal(c.Study.GetStudy().GetSpec(), priced.GetStudy().GetSpec()) ||
+			!proto.Equal(c.Study.GetRandomStopping(), priced.GetRandomStopping()) {
 			return nil
 		}
 		return c.run(func(c *Change) error {

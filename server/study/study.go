@@ -57,7 +57,8 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	created := &storev1.StudyRecord{Study: newStudy(id, req.GetStudy(), compiled.Spec, s.clock.Now()), NextTrialNumber: 1, OwnRevision: 1}
 	created.Study.Warnings = compiled.Warnings
 	policy := s.Policy(compiled.Spec)
-	if err := policy.Begin(ctx, created, compiled); err != nil {
+	err = s.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error { return policy.Begin(ctx, created, compiled) })
+	if err != nil {
 		return nil, err
 	}
 	if policy.Unprepared(created) {

@@ -1697,7 +1697,7 @@ func (x *Slot) GetCount() int64 {
 // When the study is created, the server draws a list of configurations from the parameters'
 // distributions. Every candidate is an independent uniform draw from this list, with replacement.
 // The list is drawn without looking at data, so that a candidate costs the mean of what the
-// configurations of the list cost, not the most. Finding that mean takes up to half a minute, in
+// configurations of the list cost, not the most. Finding that mean takes seconds, for a long list up to minutes, in
 // STUDY_STATE_PREPARING; the ledgers are charged when it is known, before any trial is handed out.
 //
 // Such a study needs ALGORITHM_RANDOM, a train_ledger, with test_set_size a test_ledger, and a
@@ -1710,7 +1710,7 @@ func (x *Slot) GetCount() int64 {
 type RandomStoppingSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Mean number of trials, before max_trials: above 1; positive for the Poisson
-	// distribution; an integer for a fixed number. At most 10^6.
+	// distribution; an integer for a fixed number. At most 10^5, all runs of a portfolio counted.
 	MeanTrials float64 `protobuf:"fixed64,1,opt,name=mean_trials,json=meanTrials,proto3" json:"mean_trials,omitempty"`
 	// The distribution of the number of trials. Default: the geometric distribution, which is eta = 1.
 	//
@@ -1934,7 +1934,7 @@ type RandomStoppingSpec_Poisson struct {
 }
 
 type RandomStoppingSpec_Binomial struct {
-	// The binomial distribution with this number of tries, at least mean_trials and at most 10^6. Each
+	// The binomial distribution with this number of tries, at least mean_trials and at most 10^5. Each
 	// is a trial with probability mean_trials / binomial. It can give no trial at all.
 	Binomial int64 `protobuf:"varint,15,opt,name=binomial,proto3,oneof"`
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -71,11 +72,15 @@ func Open(tx *store.ReadTx, ledger, field string, adjacency dparetov1.Adjacency,
 	return &Budget{id: id, field: field, Ledger: record.GetLedger(), Account: a}, nil
 }
 
-// Check deducts a guarantee from the account in memory, or returns RESOURCE_EXHAUSTED if it does not
-// fit into what is left.
+// Check deducts a guarantee from the account in memory, or returns RESOURCE_EXHAUSTED, with a
+// google.rpc.ResourceInfo that names the ledger, if it does not fit into what is left.
 func (l *Budget) Check(g *dparetov1.PrivacyGuarantee) error {
 	refuse := func(format string, args ...any) error {
-		return status.Errorf(codes.ResourceExhausted, "%s: %s", l.field, fmt.Sprintf(format, args...))
+		s := status.Newf(codes.ResourceExhausted, "%s: %s", l.field, fmt.Sprintf(format, args...))
+		if detailed, err := s.WithDetails(&errdetails.ResourceInfo{ResourceType: "ledger", ResourceName: l.Ledger.GetName()}); err == nil {
+			s = detailed
+		}
+		return s.Err()
 	}
 	if math.IsInf(g.GetEpsilon(), 1) {
 		return refuse("an infinite ε does not fit into any budget")
