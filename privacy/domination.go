@@ -1,6 +1,7 @@
 package privacy
 
 import (
+	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -14,6 +15,11 @@ const (
 	dominatorMargin = 1e-9     // relative, covers rounding errors
 )
 
+// dominatorWork bounds the operations for the profile of an access, and for each order of the data sets
+// of a slot (see [Work]), to about 0.5 s. DP-SGD of a hundred steps or more mostly takes 0.1 s. Few
+// steps with little noise would take ten seconds.
+const dominatorWork = 1 << 25
+
 // dominator tests whether a mechanism is no easier to tell apart than the dominating pair of another
 // one, which is a number of steps of a mechanism. It is safe for concurrent use.
 //
@@ -24,6 +30,7 @@ type dominator struct {
 	curve *lossCurve
 	part  Part
 	slack float64
+	limit int64 // of the work for each order of the data sets
 
 	once  sync.Once // guards lower
 	lower [][]vertex
@@ -32,40 +39,85 @@ type dominator struct {
 // vertex is a point of a function of e^ε that is linear between vertices.
 type vertex struct{ x, delta float64 }
 
+// access is a part that dominators are asked about. It is for one goroutine.
+type access struct {
+	part       Part
+	work       Work
+	directions []func(logDelta float64) (epsilon float64, err error)
+}
+
+// newAccess returns an access of a valid mechanism. Its profile remembers its points, which dominators
+// of the same slack share.
+func newAccess(part Part) (*access, error) {
+	profiles, err := newRunProfiles(part.Mechanism, part.Count)
+	if err != nil {
+		return nil, err
+	}
+	a := &access{part: part, work: Work{Limit: dominatorWork}}
+	countIn(profiles.curve, &a.work)
+	for _, direction := range profiles.directions {
+		known := make(map[float64]float64)
+		a.directions = append(a.directions, func(logDelta float64) (float64, error) {
+			if epsilon, ok := known[logDelta]; ok {
+				return epsilon, nil
+			}
+			epsilon, err := direction(logDelta)
+			if err == nil {
+				known[logDelta] = epsilon
+			}
+			return epsilon, err
+		})
+	}
+	return a, nil
+}
+
 // newDominator returns the dominator for a pair. A mechanism without one is an *UnsupportedError.
 func newDominator(part Part, slack float64) (*dominator, error) {
 	curve, err := newLossCurve(Exact{}, part.Mechanism, []lossMethod{(*lossSum).invert, pessimistic})
 	if err != nil {
 		return nil, err
 	}
-	return &dominator{curve: curve, part: part, slack: slack}, nil
+	return &dominator{curve: curve, part: part, slack: slack, limit: dominatorWork}, nil
 }
 
-// dominates reports whether the profile δ(ε) of a valid mechanism is at most
+// dominates reports whether the profile δ(ε) of an access is at most
 //
 //	slack + (1 − slack)·δ_pair(ε)
 //
 // for all ε and both orders of the data sets: with a probability of 1 − slack its output is a
-// post-processing of the pair. It may say no where hardly anything is missing.
-func (d *dominator) dominates(part Part) (bool, error) {
-	if isWeaker(part, d.part) {
+// post-processing of the pair. It may say no where hardly anything is missing,
+// and does where the profile of the access takes more than dominatorWork.
+func (d *dominator) dominates(a *access) (dominates bool, err error) {
+	if isWeaker(a.part, d.part) {
 		return true, nil
 	}
-	profiles, err := newRunProfiles(part.Mechanism, part.Count)
-	if err != nil {
-		return false, err
-	}
-	d.once.Do(func() {
-		var known []bracket
-		for _, sum := range d.curve.upper {
-			known = append(known, d.bracketOf(sum))
-		}
-		for i, b := range known {
-			d.lower = append(d.lower, b.lowerBound(known[len(known)-1-i]))
-		}
+	d.once.Do(d.bound)
+	err = untilStopped(func() (err error) {
+		dominates, err = d.isAbove(a)
+		return err
 	})
-	for i := range max(len(profiles.directions), len(d.lower)) {
-		below, err := d.isBelow(profiles.directions[min(i, len(profiles.directions)-1)], d.lower[min(i, len(d.lower)-1)])
+	if _, costly := errors.AsType[*WorkError](err); costly {
+		return false, nil
+	}
+	return dominates, err
+}
+
+// bound sets the lower bounds.
+func (d *dominator) bound() {
+	var known []bracket
+	for _, sum := range d.curve.upper {
+		known = append(known, d.bracketOf(sum))
+	}
+	for i, b := range known {
+		d.lower = append(d.lower, b.lowerBound(known[len(known)-1-i]))
+	}
+}
+
+// isAbove reports whether the lower bounds are above the profile of an access in both orders of the
+// data sets.
+func (d *dominator) isAbove(a *access) (bool, error) {
+	for i := range max(len(a.directions), len(d.lower)) {
+		below, err := d.isBelow(a.directions[min(i, len(a.directions)-1)], d.lower[min(i, len(d.lower)-1)])
 		if err != nil || !below {
 			return false, err
 		}
@@ -98,11 +150,21 @@ func isWeaker(part, than Part) bool {
 // bracket is what is known of δ(ε): with the same δ, it passes between low and high.
 type bracket struct{ low, high []vertex }
 
-// bracketOf returns points of the profile of a pair.
-func (d *dominator) bracketOf(sum *lossSum) bracket {
+// bracketOf returns points of the profile of a pair, without the smallest values of δ if they all take too
+// much work: any of them give a lower bound.
+func (d *dominator) bracketOf(sum *lossSum) (b bracket) {
 	d.curve.mu.Lock()
 	defer d.curve.mu.Unlock()
-	var b bracket
+	d.curve.countIn(&Work{Limit: d.limit})
+	_ = untilStopped(func() error {
+		d.addPoints(&b, sum)
+		return nil
+	})
+	return b
+}
+
+// addPoints adds points to a bracket, in falling order of δ.
+func (d *dominator) addPoints(b *bracket, sum *lossSum) {
 	furthest := math.Sqrt(-math.Log(dominatorTail * d.slack))
 	for i := range dominatorNodes {
 		r := furthest * float64(i+1) / dominatorNodes
@@ -115,7 +177,6 @@ func (d *dominator) bracketOf(sum *lossSum) bracket {
 		b.low = append(b.low, vertex{x, math.Exp(-r * r)})
 		b.high = append(b.high, vertex{math.Exp(to * (1 + dominatorMargin)), math.Exp(-r * r)})
 	}
-	return b
 }
 
 // lowerBound returns a lower bound of δ(ε), a convex function of e^ε that falls: the larger one of the

@@ -194,7 +194,7 @@ func TestDominatesInDigits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dominates, err := d.dominates(Part{m, 1})
+		dominates, err := isDominated(d, Part{m, 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,6 +223,67 @@ func TestDominatesInDigits(t *testing.T) {
 	}
 }
 
+// isDominated asks a dominator about a part, without a limit for either.
+func isDominated(d *dominator, part Part) (bool, error) {
+	a, err := newAccess(part)
+	if err != nil {
+		return false, err
+	}
+	d.limit, a.work.Limit = 0, 0
+	return d.dominates(a)
+}
+
+// TestDominatesWithinWork: what takes too much work is not dominated, be it the profile of the slot or
+// of the access, but for what the parameters show.
+func TestDominatesWithinWork(t *testing.T) {
+	costly := Part{FixedSizeGaussian{10_000, 1595, 2.46}, 4}
+	for _, tt := range []struct {
+		slot, access Part
+		want         bool
+	}{
+		{costly, Part{FixedSizeGaussian{10_000, 1500, 2.5}, 4}, true},
+		{costly, Part{FixedSizeGaussian{10_000, 30, 1.036}, 25}, false}, // dominated, after 20 s
+		{costly, Part{FixedSizeGaussian{10_000, 256, 8}, 100}, false},
+		{Part{FixedSizeGaussian{10_000, 256, 1.1}, 1000}, Part{FixedSizeGaussian{10_000, 30, 1.036}, 25}, false},
+		{Part{FixedSizeGaussian{10_000, 256, 1.1}, 1000}, Part{FixedSizeGaussian{10_000, 257, 4}, 100}, true},
+	} {
+		d, err := newDominator(tt.slot, 1e-9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := newAccess(tt.access)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got, err := d.dominates(a); err != nil || got != tt.want {
+				t.Errorf("%+v dominates %+v: %t, %v, want %t", tt.slot, tt.access, got, err, tt.want)
+			}
+		}
+		if done := a.work.Done(); done > 2*dominatorWork {
+			t.Errorf("%+v takes %d operations", tt.access, done)
+		}
+	}
+}
+
+// TestSlotsKnow: Fit answers at once the second time.
+func TestSlotsKnow(t *testing.T) {
+	s, err := NewSlots([]Slot{{FixedSizeGaussian{32561, 256, 4}, 1270, 1}}, 1e-6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := FixedSizeGaussian{32561, 300, 6}
+	if s.Knows(m, 1000) {
+		t.Error("knows what was never asked")
+	}
+	if _, err := s.Fit(m, 1000, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Knows(m, 1000) || s.Knows(m, 1001) {
+		t.Error("does not know exactly what was asked")
+	}
+}
+
 // TestDominatesNearly checks how little is enough, also for runs that their parameters do not compare.
 func TestDominatesNearly(t *testing.T) {
 	for _, slot := range []Part{{FixedSizeGaussian{32561, 256, 4}, 1270}, {FixedSizeGaussian{32561, 64, 1}, 2540}, {PoissonGaussian{0.01, 2, AddRemove, false}, 100}} {
@@ -244,7 +305,7 @@ func TestDominatesNearly(t *testing.T) {
 				if _, isEqual := part.Mechanism.(Composition); isEqual && scale == 1 {
 					continue // the same in another form, without anything to spare
 				}
-				if got, err := d.dominates(part); err != nil || got != want {
+				if got, err := isDominated(d, part); err != nil || got != want {
 					t.Errorf("%+v dominates %+v: %t, %v, want %t", slot, part, got, err, want)
 				}
 			}
@@ -270,7 +331,7 @@ func TestDominatesBothOrders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.dominates(m); err != nil || got {
+	if got, err := isDominated(d, m); err != nil || got {
 		t.Errorf("dominates %t, %v", got, err)
 	}
 	below, err := d.isBelow(profiles.directions[0], d.lower[0])

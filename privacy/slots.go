@@ -19,6 +19,10 @@ const (
 // slots. It costs some 1e-4 of ε.
 const slotSlackShare = 1e-3
 
+// slotsWork bounds the operations for the price of slots (see [Work]), to some seconds. A hundred kinds of
+// DP-SGD take a tenth of it.
+const slotsWork = 1 << 27
+
 // Slot is a mechanism that is declared beforehand, for a number of accesses.
 type Slot struct {
 	Mechanism Mechanism
@@ -55,7 +59,8 @@ type Slots struct {
 
 // NewSlots returns slots whose price is stated at delta. The errors are FieldErrors for "delta" and
 // "slots", those of their mechanisms and the ones for different adjacencies among them, named
-// "slots[i].mechanism.field", and an *UnsupportedError for a mechanism without a pair of distributions.
+// "slots[i].mechanism.field", an *UnsupportedError for a mechanism without a pair of distributions, and a
+// *WorkError for a price that would take some seconds to compute.
 func NewSlots(slots []Slot, delta float64) (*Slots, error) {
 	if err := checkDelta(delta); err != nil {
 		return nil, err
@@ -90,13 +95,14 @@ func NewSlots(slots []Slot, delta float64) (*Slots, error) {
 		total += s.Count
 	}
 	out := &Slots{slots: slices.Clone(slots), delta: delta, fits: make(map[string][]bool)}
+	accountant := Within(Exact{}, &Work{Limit: slotsWork})
 	prices := make([]float64, len(slots))
 	for i, s := range slots {
 		d, err := newDominator(Part{s.Mechanism, s.Steps}, slotSlackShare*delta/float64(total))
 		if err != nil {
 			return nil, err
 		}
-		g, err := d.curve.Epsilon(s.Steps, delta)
+		g, err := Epsilon(accountant, s.Mechanism, s.Steps, delta)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +120,7 @@ func NewSlots(slots []Slot, delta float64) (*Slots, error) {
 		counts[i] = slot.Count
 	}
 	var err error
-	out.price, err = out.Spent(counts)
+	out.price, err = out.spent(accountant, counts)
 	return out, err
 }
 
@@ -130,6 +136,10 @@ func (s *Slots) Spent(used []int64) (Guarantee, error) {
 	if len(used) != len(s.slots) {
 		panic("privacy: slots differ in number")
 	}
+	return s.spent(Exact{}, used)
+}
+
+func (s *Slots) spent(accountant Accountant, used []int64) (Guarantee, error) {
 	var c Composition
 	for i, n := range used {
 		if n > 0 {
@@ -139,7 +149,7 @@ func (s *Slots) Spent(used []int64) (Guarantee, error) {
 	if len(c) == 0 {
 		return Guarantee{Delta: s.delta, Adjacency: s.slots[0].Mechanism.Adjacency(), Accountant: Exact{}.Name()}, nil
 	}
-	g, err := Epsilon(Exact{}, c, 1, s.delta*(1-slotSlackShare))
+	g, err := Epsilon(accountant, c, 1, s.delta*(1-slotSlackShare))
 	g.Delta, g.EpsilonLower = s.delta, 0
 	g.Assumptions = append(g.Assumptions, "every access to the data was admitted to a slot before it happened")
 	return g, err
@@ -157,7 +167,8 @@ func (s *Slots) Dominates(kind int, m Mechanism, steps int64) (bool, error) {
 
 // Fit returns the cheapest kind of slot that is not used up and dominates steps runs of m, or −1 if
 // none does. used holds how many of each kind are used; nil means none. The first time for a mechanism
-// it can take some tenths of a second. The errors are those of [Filter.Spend].
+// it can take some tenths of a second, and as much for every kind the first time of all. A comparison that
+// would take longer counts as one that finds no domination, unless the parameters alone show it. The errors are those of [Filter.Spend].
 func (s *Slots) Fit(m Mechanism, steps int64, used []int64) (int, error) {
 	if err := checkAccess(s.price, m, steps); err != nil {
 		return -1, err
@@ -174,6 +185,17 @@ func (s *Slots) Fit(m Mechanism, steps int64, used []int64) (int, error) {
 	return -1, nil
 }
 
+// Knows reports whether [Slots.Fit] and [Slots.Dominates] answer at once.
+func (s *Slots) Knows(m Mechanism, steps int64) bool {
+	if checkAccess(s.price, m, steps) != nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.fits[accessKey(m, steps)]
+	return ok
+}
+
 // dominated returns which slots dominate an access.
 func (s *Slots) dominated(part Part) ([]bool, error) {
 	key := accessKey(part.Mechanism, part.Count)
@@ -183,10 +205,13 @@ func (s *Slots) dominated(part Part) ([]bool, error) {
 	if ok {
 		return known, nil
 	}
+	a, err := newAccess(part)
+	if err != nil {
+		return nil, err
+	}
 	dominated := make([]bool, len(s.slots))
 	for i, d := range s.dominators {
-		var err error
-		if dominated[i], err = d.dominates(part); err != nil {
+		if dominated[i], err = d.dominates(a); err != nil {
 			return nil, err
 		}
 	}

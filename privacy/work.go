@@ -41,7 +41,7 @@ func (w *Work) Admits(further int64) error {
 	return nil
 }
 
-// stop is what add panics with. An Epsilon of [Within] recovers it.
+// stop is what add panics with. untilStopped recovers it.
 type stop struct{ err error }
 
 // admit ends the accounting if further operations would exceed the limit.
@@ -95,16 +95,25 @@ type limitedCurve struct{ Curve }
 
 // Epsilon implements Curve.
 func (c *limitedCurve) Epsilon(steps int64, delta float64) (g Guarantee, err error) {
+	err = untilStopped(func() error {
+		g, err = c.Curve.Epsilon(steps, delta)
+		return err
+	})
+	return g, err
+}
+
+// untilStopped runs f, which counts work, and returns its error or the one that ends the work.
+func untilStopped(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s, ok := r.(stop)
 			if !ok {
 				panic(r)
 			}
-			g, err = Guarantee{}, s.err
+			err = s.err
 		}
 	}()
-	return c.Curve.Epsilon(steps, delta)
+	return f()
 }
 
 // worker is a curve, of any kind, that counts its work.

@@ -131,6 +131,48 @@ func TestPrivateModeSlotsRefused(t *testing.T) {
 	}
 }
 
+// A trial that takes too long to compare with a slot is refused one, and fails; the slot stays unused for
+// what its parameters alone show to be dominated.
+func TestPrivateModeSlotsCostlyTrial(t *testing.T) {
+	f := start(t)
+	spec := privateSpec(5, 1000)
+	for id, most := range map[string]int64{"lot": 2000, "steps": 30} {
+		spec.Parameters = append(spec.Parameters, &dparetov1.ParameterSpec{Id: id, Scale: dparetov1.Scale_SCALE_LINEAR,
+			Domain: &dparetov1.ParameterSpec_IntegerDomain{IntegerDomain: &dparetov1.IntegerDomain{Min: 1, Max: most}}})
+	}
+	p := spec.GetMetrics()[0].GetComputed().GetPrivacy()
+	p.Adjacency = dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
+	p.Mechanism = &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{Sampling: dparetov1.Sampling_SAMPLING_FIXED_SIZE,
+		DatasetSize: "10000", BatchSize: "lot", NoiseMultiplier: "sigma", Length: &dparetov1.DpSgdMechanism_Steps{Steps: "steps"}}}
+	run := func(sigma float64, lot, steps int64) map[string]*dparetov1.Value {
+		return map[string]*dparetov1.Value{
+			"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: sigma}},
+			"lot":   {Kind: &dparetov1.Value_IntValue{IntValue: lot}},
+			"steps": {Kind: &dparetov1.Value_IntValue{IntValue: steps}},
+		}
+	}
+	spec.PrivateMode.Slots = []*dparetov1.Slot{{Parameters: run(2.46, 1595, 4), Count: 1}}
+	study := f.create("s", withLedgers(spec))
+	var names []string
+	for _, parameters := range []map[string]*dparetov1.Value{run(1.036, 30, 25), run(2.5, 1500, 4)} { // the slot dominates both
+		created, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: parameters}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, created.GetTrial().GetName())
+	}
+	if trial := f.one(study, "w"); trial.GetName() != names[1] {
+		t.Errorf("got %s, want the second trial", trial.GetName())
+	}
+	costly, err := f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: names[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := costly.GetTrial().GetState(); state != dparetov1.TrialState_TRIAL_STATE_FAILED {
+		t.Errorf("the costly trial is %v", state)
+	}
+}
+
 // An import that forgets used slots, or that gives a trial a slot that does not dominate it, is refused.
 func TestPrivateModeSlotsImportRefused(t *testing.T) {
 	f := start(t)

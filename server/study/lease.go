@@ -178,7 +178,8 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 	var trials []*dparetov1.Trial
 	counts := c.Study.GetStudy().GetTrialCounts()
 	limit := c.Study.GetStudy().GetSpec().GetBudget().GetMaxParallelTrials()
-	for i, number := range append(append(own, expired...), queued...) {
+	numbers := slices.Concat(own, expired, queued)
+	for i, number := range numbers {
 		isQueued := i >= len(own)+len(expired)
 		if len(trials) == count || (isQueued && limit > 0 && counts.GetActive()+counts.GetStopping() >= limit) {
 			break
@@ -191,6 +192,9 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		before := trial.GetState()
 		if !selection.Takes(trial) {
 			continue
+		}
+		if !c.inside && c.Policy.Assess(c.Compiled, trial) != nil {
+			return nil, c.assess(numbers[i:], selection)
 		}
 		affords := c.Policy.Afford(c, record)
 		if affords == AffordableLater {
@@ -265,6 +269,22 @@ func (c *Change) isExpired(end *storev1.LeaseEnd) bool {
 		return c.elapsed >= end.GetLength().AsDuration()
 	}
 	return c.elapsed >= end.GetElapsed().AsDuration()
+}
+
+// assess gives the change up to assess the trials among some that the selection takes: all at once,
+// since any number of them may turn out to be unaffordable.
+func (c *Change) assess(numbers []int64, selection Selection) error {
+	var computations []func(context.Context) error
+	for _, number := range numbers {
+		tc, err := c.trial(number)
+		if err != nil {
+			return err
+		}
+		if trial := tc.record.GetTrial(); selection.Takes(trial) {
+			computations = append(computations, c.Policy.Assess(c.Compiled, trial))
+		}
+	}
+	return c.first(computations...)
 }
 
 // noteExpiry counts the lease of the trial as expired if it has run out. It is called before the trial

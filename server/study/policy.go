@@ -29,6 +29,9 @@ type Policy interface {
 type Budget interface {
 	// Allowance returns how many more trials the policy lets the study create.
 	Allowance(record *storev1.StudyRecord) Allowance
+	// Assess returns a function that computes what Afford needs to know of a trial and that takes too
+	// long for a transaction, or nil if Afford answers at once.
+	Assess(compiled *spec.Study, trial *dparetov1.Trial) func(context.Context) error
 	// Afford tells whether a trial can be handed out now.
 	Afford(c *Change, record *storev1.TrialRecord) Affordability
 	// Charge pays for one attempt at a trial, whatever becomes of it. The same transaction must hand
@@ -134,6 +137,9 @@ func (Ordinary) Traits() Traits { return Traits{} }
 func (Ordinary) Allowance(*storev1.StudyRecord) Allowance {
 	return Allowance{Trials: math.MaxInt64}
 }
+
+// Assess implements Policy.
+func (Ordinary) Assess(*spec.Study, *dparetov1.Trial) func(context.Context) error { return nil }
 
 // Afford implements Policy.
 func (Ordinary) Afford(*Change, *storev1.TrialRecord) Affordability { return Affordable }

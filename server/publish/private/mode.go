@@ -81,6 +81,15 @@ func reportedMetrics(s *dparetov1.StudySpec) int64 {
 	return n
 }
 
+// Assess implements study.Policy: it compares the trial with slots.
+func (privateMode) Assess(compiled *spec.Study, trial *dparetov1.Trial) func(context.Context) error {
+	point, err := study.PointOf(compiled, trial)
+	if err != nil || compiled.Slots() == nil {
+		return nil
+	}
+	return compareWithSlots(compiled, point, trial.GetReplicates())
+}
+
 // Afford implements study.Policy.
 func (privateMode) Afford(c *study.Change, record *storev1.TrialRecord) study.Affordability {
 	terms := c.Study.GetPrivateMode()

@@ -1,12 +1,14 @@
 package private
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/spec"
@@ -43,6 +45,22 @@ func nextSlot(compiled *spec.Study, terms *storev1.PrivateModeRecord, point spac
 		}
 	}
 	return charge{}, false
+}
+
+// compareWithSlots returns a function that finds the slots that dominate a hand-out, nil if they are
+// known.
+func compareWithSlots(compiled *spec.Study, point space.Point, replicates int32) func(context.Context) error {
+	run, err := compiled.Run(point, int64(max(1, replicates)))
+	if err != nil || compiled.Slots().Knows(run.Mechanism, run.Count) {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		if err := pause.Check(ctx); err != nil {
+			return err
+		}
+		_, _ = compiled.Slots().Fit(run.Mechanism, run.Count, nil) // nextSlot meets the error again
+		return nil
+	}
 }
 
 // Dominates reports whether a kind of slot of a study dominates a hand-out of a configuration.
