@@ -111,8 +111,8 @@ func TestPriceSearchErrors(t *testing.T) {
 		"eta": func(r *dparetov1.PriceSearchRequest) {
 			r.Distribution = &dparetov1.PriceSearchRequest_Eta{Eta: math.NaN()}
 		},
-		"max_runs":     func(r *dparetov1.PriceSearchRequest) { r.MaxRuns = 1 },
-		"portfolios":   func(r *dparetov1.PriceSearchRequest) { r.Portfolios = make([]int64, price.MaxPortfolios+1) },
+		"max_runs":   func(r *dparetov1.PriceSearchRequest) { r.MaxRuns = 1 },
+		"portfolios": func(r *dparetov1.PriceSearchRequest) { r.Portfolios = make([]int64, price.MaxPortfolios+1) },
 		"subset_share": func(r *dparetov1.PriceSearchRequest) {
 			r.Privacy.Mechanism, r.SubsetBatchSize, r.Checkpoints = gaussian, 5, 1
 		},
