@@ -508,18 +508,21 @@ func (c *compiler) zeroConcentrated(path string, m *dparetov1.ZeroConcentratedMe
 	})}
 }
 
+// fieldMeanRuns is the mean number of runs of a repeated selection.
+const fieldMeanRuns = "mean_runs"
+
 func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelectionMechanism) *mechanism {
 	if !c.admit(join(path, "base"), 1) {
 		return nil
 	}
 	base := c.inner(join(path, "base"), m.GetBase())
-	mean := c.number(join(path, "mean_runs"), m.GetMeanRuns())
+	mean := c.number(join(path, fieldMeanRuns), m.GetMeanRuns())
 	numberOf := c.numberOfRuns(path, m)
 	if base == nil {
 		return nil
 	}
 	names := map[string]string{
-		"mean": "mean_runs", "gamma": "mean_runs", "tries": "binomial", "success": "mean_runs", "probability": "mean_runs",
+		"mean": fieldMeanRuns, "gamma": fieldMeanRuns, "tries": "binomial", "success": fieldMeanRuns, "probability": fieldMeanRuns,
 		"most": "max_runs", "most_runs": "max_runs",
 	}
 	return &mechanism{publicSize: base.publicSize, selection: true, release: func(variables map[string]any) (release, error) {
@@ -528,7 +531,7 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 			return release{}, err
 		}
 		e := evaluation{variables: variables}
-		runs := e.float("mean_runs", mean)
+		runs := e.float(fieldMeanRuns, mean)
 		distribution := numberOf(&e, runs)
 		if e.err == nil {
 			e.err = distribution.Validate()
@@ -561,14 +564,14 @@ func (c *compiler) numberOfRuns(path string, m *dparetov1.RepeatedSelectionMecha
 		return func(e *evaluation, mean float64) stopping.Distribution {
 			n := e.integer("binomial", tries)
 			if e.err == nil && !(mean > 0 && mean <= float64(n)) {
-				e.failf("mean_runs", "must be above 0 and at most the number of tries, %d, is %g", n, mean)
+				e.failf(fieldMeanRuns, "must be above 0 and at most the number of tries, %d, is %g", n, mean)
 			}
 			return stopping.Binomial{Tries: n, Success: mean / float64(n)}
 		}
 	case *dparetov1.RepeatedSelectionMechanism_Fixed:
 		return func(e *evaluation, mean float64) stopping.Distribution {
 			if e.err == nil && !(mean >= 1 && mean <= 1<<53 && mean == math.Trunc(mean)) {
-				e.failf("mean_runs", "must be an integer of at least 1 with fixed, is %g", mean)
+				e.failf(fieldMeanRuns, "must be an integer of at least 1 with fixed, is %g", mean)
 			}
 			return stopping.Binomial{Tries: int64(mean), Success: 1}
 		}

@@ -83,9 +83,9 @@ the noise on every score that gives this ε.
 // fill completes the request, and returns the name of the mechanism.
 func (f *searchFlags) fill(changed func(string) bool) (name string, err error) {
 	for flag, zero := range map[string]bool{ // which would stand for the default
-		"max-runs": f.request.GetMaxRuns() == 0, "budget": f.request.Budget == 0, "portfolios": len(f.request.Portfolios) == 0,
-		"subset-share": f.request.GetSubsetShare() == 0, "subset-batch-size": f.request.SubsetBatchSize == 0,
-		"test-records": f.request.GetTestRecords() == 0, "checkpoints": f.request.Checkpoints == 0,
+		"max-runs": f.request.GetMaxRuns() == 0, "budget": f.request.GetBudget() == 0, "portfolios": len(f.request.GetPortfolios()) == 0,
+		"subset-share": f.request.GetSubsetShare() == 0, "subset-batch-size": f.request.GetSubsetBatchSize() == 0,
+		"test-records": f.request.GetTestRecords() == 0, "checkpoints": f.request.GetCheckpoints() == 0,
 	} {
 		if changed(flag) && zero {
 			return "", command.Usagef("--%s must be positive", flag)

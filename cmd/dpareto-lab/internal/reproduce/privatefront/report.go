@@ -103,9 +103,12 @@ func (e *Experiment) result(ways []way, known *records) *reproduce.Result {
 	return r
 }
 
+// wayColumn is the column of the names of ways.
+const wayColumn = "way"
+
 // compared is the table of all ways.
 func (e *Experiment) compared(all []series) output.Section {
-	t := &output.Table{Columns: []string{"way", "train_epsilon", "test_epsilon", "noise", "trainings", "points", hypervolumeColumn, "deviation", "share"}}
+	t := &output.Table{Columns: []string{wayColumn, "train_epsilon", "test_epsilon", "noise", "trainings", "points", hypervolumeColumn, "deviation", "share"}}
 	for i := range all {
 		s := &all[i]
 		share := 0.0
@@ -126,7 +129,7 @@ func (e *Experiment) compared(all []series) output.Section {
 
 // filters is the table of the studies that show a front.
 func filters(all []series) output.Section {
-	t := &output.Table{Columns: []string{"way", "runs", "fewest_runs", "spent", hypervolumeColumn, "gap", "test_noise", "made", "chosen", "lost_by_choice"}}
+	t := &output.Table{Columns: []string{wayColumn, "runs", "fewest_runs", "spent", hypervolumeColumn, "gap", "test_noise", "made", "chosen", "lost_by_choice"}}
 	open := all[0].mean(published)
 	byName := make(map[string]*series)
 	for i := range all {
@@ -159,7 +162,7 @@ func filters(all []series) output.Section {
 
 // studiesOf is the table of all studies.
 func studiesOf(all []series) output.Section {
-	t := &output.Table{Columns: []string{"way", "seed", "end", "trainings", "train_epsilon", "test_epsilon", "noise", "points", hypervolumeColumn}}
+	t := &output.Table{Columns: []string{wayColumn, "seed", "end", "trainings", "train_epsilon", "test_epsilon", "noise", "points", hypervolumeColumn}}
 	for _, s := range all {
 		for _, o := range s.outcomes {
 			t.Rows = append(t.Rows, []any{
@@ -172,7 +175,7 @@ func studiesOf(all []series) output.Section {
 
 // points is the table of what the first seed published.
 func points(all []series) output.Section {
-	t := &output.Table{Columns: []string{"way", "epsilon", "published_error", "true_error"}}
+	t := &output.Table{Columns: []string{wayColumn, "epsilon", "published_error", "true_error"}}
 	for _, s := range all {
 		for _, p := range s.outcomes[0].Points {
 			t.Rows = append(t.Rows, []any{s.way.name, p.Epsilon, p.Reported, p.Actual})
