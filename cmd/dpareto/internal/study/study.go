@@ -2,6 +2,7 @@ package study
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // Command returns the command study, with more commands from elsewhere.
@@ -70,11 +72,33 @@ again under another id.`,
 		if url, err := remote.PageURL(ctx, call.Client, study); err == nil && url != "" { // the study is created in any case
 			env.Sayf("page: %s\n", url)
 		}
+		if err := awaitPreparation(ctx, env, study); err != nil {
+			return err
+		}
 		return describe(ctx, call, study)
 	})
 	cmd.Flags().StringVar(&id, "id", "", "id of the study, in place of the file's study_id")
 	cmd.Flags().BoolVar(&validateOnly, "validate-only", false, "only have the server check the study: create neither it nor its ledgers")
 	return cmd
+}
+
+// awaitPreparation waits until a new study has its publication: most have it at once, if any.
+func awaitPreparation(ctx context.Context, env *command.Env, handle *dpareto.Study) error {
+	const interval = 200 * time.Millisecond
+	for isFirst := true; ; isFirst = false {
+		study, err := handle.Get(ctx)
+		if err != nil || study.GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
+			return err
+		}
+		if isFirst {
+			env.Logger.Info("the server computes what the study costs; it goes on if you interrupt this", "study", study.GetName())
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(interval):
+		}
+	}
 }
 
 // readFile reads a study from a file, or from standard input.
