@@ -85,10 +85,11 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	if err != nil {
 		return fitted{}, err
 	}
-	h, _, err := f.learn(ctx, j, len(f.runs))
+	result, _, err := f.learn(ctx, j, len(f.runs))
 	if err != nil {
 		return fitted{}, err
 	}
+	h, noiseFree := result.at(data)
 	obs, _ := data.surrogate()
 	base := f.bases[j].gp
 	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, base)
@@ -99,6 +100,9 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		}
 		learned, options := few.surrogate()
 		options.Kernel, options.Base = f.kernel(), base
+		if noiseFree {
+			options.FixedNoise, options.NoiseSlopes = few.nugget(), false
+		}
 		all, err := surrogate.Spread(learned, options, h, count, rng)
 		if err != nil {
 			return nil, err
@@ -111,7 +115,11 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		}
 		return gps, nil
 	}
-	return fitted{gp, Observed{data.configuration, data.y, data.runs}, data.typicalNoise(obs), draw}, err
+	noise := data.typicalNoise(obs)
+	if noiseFree {
+		noise = 0
+	}
+	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw}, err
 }
 
 // kernel returns the kernel of the surrogates of metrics.
@@ -145,12 +153,16 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 	if err != nil {
 		return err
 	}
-	h, learned, err := earlier.learn(ctx, j, len(earlier.runs))
+	result, source, err := earlier.learn(ctx, j, len(earlier.runs))
 	if err != nil {
 		return err
 	}
+	h, noiseFree := result.at(data)
 	obs, _ := data.surrogate()
-	b := base{digest: data.digest(0, learned), noise: data.typicalNoise(obs)}
+	b := base{digest: data.digest(0, source), noise: data.typicalNoise(obs)}
+	if noiseFree {
+		b.noise = 0
+	}
 	var ok bool
 	if b.gp, ok = f.options.Cache.earlierSurrogate(b.digest); !ok {
 		if b.gp, err = surrogate.New(f.kernel(), h, obs); err != nil {
@@ -333,27 +345,27 @@ const coldBelow = 40
 
 // learn returns the hyperparameters of metric j after the given number of runs,
 // and the digest of the data that they were learned from.
-func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparameters, digest, error) {
+func (f *fitter) learn(ctx context.Context, j, runs int) (learned, digest, error) {
 	at, cold := milestone(runs)
 	start, before := (*surrogate.Hyperparameters)(nil), f.bases[j].digest
 	if !cold {
-		h, earlier, err := f.learn(ctx, j, at-1)
+		last, earlier, err := f.learn(ctx, j, at-1)
 		if err != nil {
-			return h, earlier, err
+			return last, earlier, err
 		}
-		start, before = &h, earlier
+		start, before = &last.noisy, earlier
 	}
 	data, err := f.observe(j, f.sampled(at), false)
 	if errors.Is(err, ErrNoData) && at < len(f.runs) {
 		data, err = f.observe(j, f.sampled(len(f.runs)), false) // the first runs measured nothing
 	}
 	if err != nil {
-		return surrogate.Hyperparameters{}, before, err
+		return learned{}, before, err
 	}
 	seed := sample.Mix(f.options.Seed ^ sample.Mix(uint64(j)))
 	key := data.digest(seed, before)
-	if h, ok := f.options.Cache.hyperparameters(key); ok {
-		return h, key, nil
+	if known, ok := f.options.Cache.hyperparameters(key); ok {
+		return known, key, nil
 	}
 	obs, options := data.surrogate()
 	options.Seed = seed
@@ -368,11 +380,18 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparamet
 	}
 	gp, err := surrogate.Fit(ctx, obs, options)
 	if err != nil {
-		return surrogate.Hyperparameters{}, key, err
+		return learned{}, key, err
 	}
-	h := gp.Hyperparameters()
-	f.options.Cache.putHyperparameters(key, h)
-	return h, key, nil
+	result := learned{noisy: gp.Hyperparameters(), best: gp.Hyperparameters()}
+	without, isBetter, err := data.withoutNoise(ctx, obs, options, gp)
+	if err != nil {
+		return learned{}, key, err
+	}
+	if isBetter {
+		result.best, result.noiseFree = without, true
+	}
+	f.options.Cache.putHyperparameters(key, result)
+	return result, key, nil
 }
 
 // fewRuns is the number of runs up to which a fit has several starting points.

@@ -101,6 +101,9 @@ func information(m *model.Model, j int, x []float64, trials int) float64 {
 	if known := m.KnownNoise(j); !math.IsNaN(known) {
 		noise, misfit = known, noise
 	}
+	if noise == 0 {
+		return 0
+	}
 	noise /= m.RunsPerTrial()
 	return 1/(noise/float64(trials+1)+misfit) - 1/(noise/float64(trials)+misfit)
 }

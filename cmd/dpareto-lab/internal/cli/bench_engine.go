@@ -77,6 +77,7 @@ Hypervolumes, as means over the seeds with standard deviations:
 
 Configurations that do not meet the problem's constraints have no hypervolume.
 log10_difference is the logarithm of the distance of the true hypervolume to the best possible one.
+repetitions is the number of suggestions to run a configuration again.
 cpu_seconds_per_suggestion is the processor time of the whole process while it waits for
 suggestions, without the initial points: leave --parallel at 1 if it matters.`,
 		Example: `  dpareto-lab bench engine --problem zdt1 --designer dpareto,random
