@@ -33,6 +33,7 @@ prints may be released. --store keeps what was run: the same command goes on whe
 	flags.Int32Var(&e.Listed, "listed", 200, "number of configurations that random_stopping draws from")
 	flags.Float64Var(&e.TestEpsilon, "test-epsilon", 1, "ε declared for the test records")
 	flags.Float64SliceVar(&e.TrainEpsilons, "train-epsilon", []float64{1, 2, 4, 8}, "ε declared for the training records with private_mode, each in turn")
+	flags.StringArrayVar(&e.Ways, "way", nil, "name of a way to run beside the one without a guarantee, can be repeated; default: all")
 	flags.IntVar(&e.Runs, "runs", 10, "number of fresh runs of every published configuration")
 	flags.StringVar(&e.Store, "store", "", "file that keeps what was run, made if it does not exist; default: nothing is kept")
 	flags.BoolVar(&e.Quick, "quick", false, "run small studies, with the first --train-epsilon alone")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -26,6 +27,7 @@ type Experiment struct {
 	Listed        int32     // configurations that random_stopping draws from
 	TestEpsilon   float64   // declared for the test records
 	TrainEpsilons []float64 // declared for the training records with private_mode, each in turn
+	Ways          []string  // names of the ways to run beside the one without a guarantee; empty: all
 	Runs          int       // with which a published configuration is trained again
 	Workers       int       // number of studies that run at the same time; 0 means one for each processor
 	Store         string    // file that keeps the outcomes, made if it does not exist; empty: nothing is kept
@@ -63,6 +65,12 @@ func (e *Experiment) Validate() error {
 	for _, epsilon := range e.TrainEpsilons {
 		if !(epsilon > 0) || math.IsInf(epsilon, 1) {
 			return fmt.Errorf("--train-epsilon must be positive and finite, is %g", epsilon)
+		}
+	}
+	all := names(e.all())
+	for _, name := range e.Ways {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("--way must be one of %q, is %q", all, name)
 		}
 	}
 	return nil

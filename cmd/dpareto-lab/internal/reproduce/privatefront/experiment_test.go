@@ -194,6 +194,7 @@ func TestValidate(t *testing.T) {
 		"--test-epsilon":            func(e *Experiment) { e.TestEpsilon = exactTestEpsilon },
 		"--train-epsilon must have": func(e *Experiment) { e.TrainEpsilons = nil },
 		"--train-epsilon must be":   func(e *Experiment) { e.TrainEpsilons = []float64{1, math.NaN()} },
+		"--way":                     func(e *Experiment) { e.Ways = []string{"best guess"} },
 		"--runs":                    func(e *Experiment) { e.Runs = 0 },
 		"--workers":                 func(e *Experiment) { e.Workers = -1 },
 	} {
@@ -202,6 +203,22 @@ func TestValidate(t *testing.T) {
 		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", want, err)
 		}
+	}
+}
+
+// Only the ways that are named are run, and the one that all are compared with.
+func TestSomeWays(t *testing.T) {
+	e := tiny("")
+	e.Ways = []string{"best value"}
+	if err := e.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(e.ways()); !slices.Equal(got, []string{openName, "best value"}) {
+		t.Errorf("runs %q", got)
+	}
+	e.Ways = nil
+	if got := names(e.ways()); len(got) != 10 {
+		t.Errorf("runs %q", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package privatefront
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
@@ -33,16 +34,37 @@ type way struct {
 	isDrawn bool
 }
 
-// open is the way without a guarantee, which all others are compared with.
+// openName is the name of the way without a guarantee, which all others are compared with.
+const openName = "no guarantee"
+
+// open is that way.
 func open() way {
-	return way{name: "no guarantee", study: frontStudy, isDrawn: true, edit: func(_ *Experiment, spec *dparetov1.StudySpec) error {
+	return way{name: openName, study: frontStudy, isDrawn: true, edit: func(_ *Experiment, spec *dparetov1.StudySpec) error {
 		spec.PrivateMode, spec.TestLedger, spec.TrainLedger = nil, "", ""
 		return nil
 	}}
 }
 
-// ways returns all ways, the open one first.
+// ways returns the ways that are run, the open one first.
 func (e *Experiment) ways() []way {
+	all := e.all()
+	if len(e.Ways) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(w way) bool { return w.name != openName && !slices.Contains(e.Ways, w.name) })
+}
+
+// names returns the names of ways.
+func names(ways []way) []string {
+	var list []string
+	for i := range ways {
+		list = append(list, ways[i].name)
+	}
+	return list
+}
+
+// all returns all ways, the open one first.
+func (e *Experiment) all() []way {
 	all := []way{open()}
 	for i, epsilon := range e.TrainEpsilons {
 		modes := privateModes(epsilon)
