@@ -94,6 +94,7 @@ func (c *compiler) compile() *Study {
 	metrics.compile(c.spec)
 	if environment != nil {
 		c.constraints(study, environment)
+		c.features(study, environment)
 	}
 	isSound = isSound && c.fields.Len() == expressions
 	c.cost(study)
