@@ -76,6 +76,14 @@ var constructors = []struct {
 	{"dtlz2", func() *Problem { return DTLZ2(6, 2) }},
 	{"vehicle_safety", VehicleSafety},
 	{"dh1", func() *Problem { return DH1(2) }},
+	{"dtlz7", func() *Problem { return DTLZ7(4) }},
+	{"poloni", Poloni},
+	{"constrained_branin_currin", ConstrainedBraninCurrin},
+	{"c2_dtlz2", func() *Problem { return C2DTLZ2(4, 2) }},
+	{"constr", Constr},
+	{"bnh", BNH},
+	{"srn", SRN},
+	{"osy", OSY},
 }
 
 // Names returns the names of all problems.
@@ -152,19 +160,6 @@ func NoisyBraninCurrin() *Problem {
 	p := BraninCurrin()
 	p.Name = "noisy_branin_currin"
 	p.Noise = []float64{15.19, 0.63}
-	return p
-}
-
-// ConstrainedBraninCurrin is [BraninCurrin] inside a disk of Branin's domain,
-// (u - 2.5)² + (v - 7.5)² <= 50, with the reference (80, 12): the constraint of Gelbart,
-// Snoek, Adams, "Bayesian Optimization with Unknown Constraints" (UAI 2014). The maximal
-// hypervolume is BoTorch's, found by a long evolutionary search.
-func ConstrainedBraninCurrin() *Problem {
-	p := problem("constrained_branin_currin", box(2, 0, 1), []float64{80, 12}, 608.4004237022673, func(x space.Point) []float64 {
-		u, v := 15*x[0]-5, 15*x[1]
-		return []float64{branin(u, v), currin(x[0], x[1]), (u-2.5)*(u-2.5) + (v-7.5)*(v-7.5)}
-	})
-	p.Constraints = []suggest.Constraint{{Name: "disk", Lower: math.Inf(-1), Upper: 50}}
 	return p
 }
 
@@ -246,42 +241,39 @@ func DTLZ2(dim, objectives int) *Problem {
 	})
 }
 
-// C2DTLZ2 returns [DTLZ2] with the constraint of Jain, Deb, "An Evolutionary
-// Many-Objective Optimization Algorithm Using Reference-Point Based Nondominated
-// Sorting Approach, Part II", IEEE Trans. Evolutionary Computation 18(4), 2014: a
-// feasible point lies within r = 0.2 of where an axis or the diagonal meets the front,
-//
-//	min(min_i [(f_i - 1)² + Σ_{j≠i} f_j²], Σ_i (f_i - 1/√m)²) <= r².
-//
-// The maximal hypervolume is known for two objectives: it is DTLZ2's without the two
-// corners between the arcs.
-func C2DTLZ2(dim, objectives int) *Problem {
-	p := DTLZ2(dim, objectives)
-	p.Name = "c2_dtlz2"
-	p.MaxHypervolume = math.NaN()
-	if objectives == 2 {
-		half := 2 * math.Asin(0.2/2) // of an arc around the diagonal
-		a, b := half, math.Pi/4-half // where the first gap begins and ends
-		corner := math.Sin(b)*(math.Cos(a)-math.Cos(b)) - (math.Sin(2*a)/2-math.Sin(2*b)/2+b-a)/2
-		p.MaxHypervolume = DTLZ2(dim, 2).MaxHypervolume - 2*corner
-	}
-	unconstrained := p.Evaluate
-	p.Evaluate = func(x space.Point) []float64 {
-		f := unconstrained(x)
-		square, diagonal := 0.0, 0.0
-		for _, v := range f {
-			d := v - 1/math.Sqrt(float64(objectives))
-			square += v * v
-			diagonal += d * d
+// DTLZ7 returns the problem of Deb et al. (2002, §6.7) in two objectives, whose front consists
+// of two pieces: f1 = x0 and f2 = (1 + g) (2 - f1 (1 + sin 3πf1)/(1 + g)) with
+// g = 1 + 9 mean(x1, x2, ...), which is 1 on the front. The reference is (15, 15), that of
+// Daulton, Balandat, Bakshy (NeurIPS 2020). It panics if dim is less than 2.
+func DTLZ7(dim int) *Problem {
+	atLeast(dim, 2)
+	return problem("dtlz7", box(dim, 0, 1), []float64{15, 15}, 189.4307733, func(x space.Point) []float64 {
+		sum := 0.0
+		for _, v := range x[1:] {
+			sum += v
 		}
-		least := diagonal
-		for _, v := range f {
-			least = math.Min(least, square-2*v+1)
-		}
-		return append(f, least)
+		g := 1 + 9*sum/float64(dim-1)
+		return []float64{x[0], (1+g)*2 - x[0]*(1+math.Sin(3*math.Pi*x[0]))}
+	})
+}
+
+// Poloni returns the problem of Poloni, Giurgevich, Onesti, Pediroda, "Hybridization of a
+// multi-objective genetic algorithm, a neural network and a classical optimizer for a complex
+// design problem in fluid dynamics", Comput. Methods Appl. Mech. Engrg. 186, 2000: over
+// [-π,π]², the squared distance of two trigonometric sums from their values at (1, 2), plus 1,
+// and from (-3, -1). The front consists of two pieces, of which the larger is a small region.
+// The reference is (20, 30). The maximal hypervolume is that of a front that was found on a
+// grid of 3001² points and refined at random.
+func Poloni() *Problem {
+	sums := func(x, y float64) (a, b float64) {
+		return 0.5*math.Sin(x) - 2*math.Cos(x) + math.Sin(y) - 1.5*math.Cos(y),
+			1.5*math.Sin(x) - math.Cos(x) + 2*math.Sin(y) - 0.5*math.Cos(y)
 	}
-	p.Constraints = []suggest.Constraint{{Name: "distance", Lower: math.Inf(-1), Upper: 0.2 * 0.2}}
-	return p
+	a, b := sums(1, 2)
+	return problem("poloni", box(2, -math.Pi, math.Pi), []float64{20, 30}, 536.091, func(x space.Point) []float64 {
+		u, v := sums(x[0], x[1])
+		return []float64{1 + (a-u)*(a-u) + (b-v)*(b-v), (x[0]+3)*(x[0]+3) + (x[1]+1)*(x[1]+1)}
+	})
 }
 
 // VehicleSafety returns the problem of Liao, Li, Yang, Zhang, Li, "Multiobjective

@@ -26,8 +26,8 @@ func TestByName(t *testing.T) {
 		for i := range u {
 			u[i] = 0.5
 		}
-		if got, want := len(p.Evaluate(p.Space.Decode(u))), len(p.Reference()); got != want {
-			t.Errorf("%s has %d values and %d objectives", name, got, want)
+		if got, want := len(p.Evaluate(p.Space.Decode(u))), len(p.Reference())+len(p.Constraints); got != want {
+			t.Errorf("%s has %d values and %d metrics", name, got, want)
 		}
 	}
 	for alias, want := range map[string]string{"BraninCurrin": "branin_currin", "ZDT1": "zdt1", "vehicle-safety": "vehicle_safety"} {
@@ -89,6 +89,19 @@ func TestKnownValues(t *testing.T) {
 		{DTLZ2(3, 2), space.Point{0, 0.5, 0.5}, []float64{1, 0}},                            //
 		{DTLZ2(3, 2), space.Point{1. / 3, 1, 0.5}, []float64{1.25 * math.Sqrt(0.75), .625}}, // cos 30°, sin 30°
 		{DTLZ2(3, 3), space.Point{0.5, 0.5, 0.5}, []float64{0.5, 0.5, math.Sqrt(0.5)}},      //
+		{DTLZ7(3), space.Point{0.5, 0, 0}, []float64{0.5, 4}},                               // sin(1.5π) = -1
+		{DTLZ7(2), space.Point{1. / 6, 1}, []float64{1. / 6, 22 - 1./3}},                    // g = 10
+		{Poloni(), space.Point{1, 2}, []float64{1, 25}},
+		{Poloni(), space.Point{math.Pi / 2, math.Pi / 2}, []float64{ // the sums are 1.5 and 3.5
+			1 + (0.5*math.Sin(1)-2*math.Cos(1)+math.Sin(2)-1.5*math.Cos(2)-1.5)*(0.5*math.Sin(1)-2*math.Cos(1)+math.Sin(2)-1.5*math.Cos(2)-1.5) +
+				(1.5*math.Sin(1)-math.Cos(1)+2*math.Sin(2)-0.5*math.Cos(2)-3.5)*(1.5*math.Sin(1)-math.Cos(1)+2*math.Sin(2)-0.5*math.Cos(2)-3.5),
+			(math.Pi/2+3)*(math.Pi/2+3) + (math.Pi/2+1)*(math.Pi/2+1),
+		}},
+		{Constr(), space.Point{0.5, 1.5}, []float64{0.5, 5, 0, 2}},
+		{BNH(), space.Point{3, 3}, []float64{72, 8, 12, 53.3}},
+		{SRN(), space.Point{1.1, 3.7}, []float64{10.1, 2.61, 225 - 1.21 - 13.69, 0}},
+		{OSY(), space.Point{5, 1, 5, 0, 5, 0}, []float64{-274, 76, 4, 0, 6, 0, 0, 0}}, // the ends of the front (Deb, 2001)
+		{OSY(), space.Point{0, 2, 1, 0, 1, 0}, []float64{-116, 6, 0, 4, 0, 8, 0, 0}},
 		{DH1(2), space.Point{0.5, 0}, []float64{0.5, 0.75}},
 		{DH1(3), space.Point{0.3, 0.25, 0}, []float64{0.3, 1 - 0.09 + (20+0.0625)*2.09}}, // cos π = -1
 	} {
@@ -108,7 +121,7 @@ func TestMaxHypervolume(t *testing.T) {
 		problem *Problem
 		rest    float64 // value of all parameters but x0 on the front
 	}{
-		{ZDT1(4), 0}, {ZDT2(4), 0}, {ZDT3(4), 0}, {DTLZ2(6, 2), 0.5}, {DH1(3), 0},
+		{ZDT1(4), 0}, {ZDT2(4), 0}, {ZDT3(4), 0}, {DTLZ2(6, 2), 0.5}, {DH1(3), 0}, {DTLZ7(4), 0},
 	} {
 		var front [][]float64
 		for i := range n + 1 {
@@ -170,26 +183,74 @@ func TestMaxHypervolumeBraninCurrin(t *testing.T) {
 }
 
 // Of grids only what meets the constraints counts; the front of C2DTLZ2 is on that of
-// DTLZ2.
+// DTLZ2. Tolerances are relative.
 func TestMaxHypervolumeUnderConstraints(t *testing.T) {
 	const n = 800
 	for _, tc := range []struct {
 		problem   *Problem
 		rest      int // first of the grid's positions of the second parameter
 		tolerance float64
-	}{{ConstrainedBraninCurrin(), 0, 0.7}, {C2DTLZ2(2, 2), n / 2, 1e-3}} {
+	}{
+		{ConstrainedBraninCurrin(), 0, 0.002}, {C2DTLZ2(2, 2), n / 2, 0.002},
+		{Constr(), 0, 0.005}, {BNH(), 0, 0.002}, {SRN(), 0, 0.002}, {Poloni(), 0, 0.002},
+	} {
 		var front [][]float64
+		u := make([]float64, 2)
 		for i := range n + 1 {
+			var row [][]float64
 			for j := tc.rest; j <= n && (tc.rest == 0 || j == tc.rest); j++ {
-				v := tc.problem.Evaluate(space.Point{float64(i) / n, float64(j) / n})
+				u[0], u[1] = float64(i)/n, float64(j)/n
+				v := tc.problem.Evaluate(tc.problem.Space.Decode(u))
 				if tc.problem.Acceptable(v) {
-					front = append(front, v[:2])
+					row = append(row, v[:2])
 				}
+			}
+			for _, k := range pareto.NonDominated(row) {
+				front = append(front, row[k])
 			}
 		}
 		got := pareto.Hypervolume(front, tc.problem.Reference())
-		if want := tc.problem.MaxHypervolume; !scalar.EqualWithinAbs(got, want, tc.tolerance) || got > want {
+		if want := tc.problem.MaxHypervolume; !scalar.EqualWithinRel(got, want, tc.tolerance) || got > want {
 			t.Errorf("%s: %v, want %v", tc.problem.Name, got, want)
+		}
+	}
+}
+
+// The front of OSY consists of curves (Deb, 2001, §8.3). Their ends are among TestKnownValues.
+// No random point that meets the constraints improves them by more than 1 of 16,546.
+func TestMaxHypervolumeOSY(t *testing.T) {
+	const n = 20_000
+	p := OSY()
+	var front [][]float64
+	for i := range n + 1 {
+		u := float64(i) / n
+		for _, x := range []space.Point{
+			{5, 1, 1 + 4*u, 0, 5, 0}, {5, 1, 1 + 4*u, 0, 1, 0}, {4 + u, (2 + u) / 3, 1, 0, 1, 0},
+			{0, 2, 1 + 2.8*u, 0, 1, 0}, {u, 2 - u, 1, 0, 1, 0},
+		} {
+			v := p.Evaluate(x)
+			for k, g := range v[2:] {
+				if g < -1e-12 {
+					t.Fatalf("constraint %d at %v is %v", k, x, g)
+				}
+			}
+			front = append(front, v[:2])
+		}
+	}
+	if got := pareto.Hypervolume(front, p.Reference()); !scalar.EqualWithinRel(got, p.MaxHypervolume, 1e-5) || got > p.MaxHypervolume {
+		t.Errorf("%v, want %v", got, p.MaxHypervolume)
+	}
+	curves := pareto.NewFront(front, p.Reference())
+	rng := rand.New(rand.NewPCG(1, 0))
+	for range 300_000 {
+		x := p.Space.Sample(rng)
+		for _, j := range []int{2, 3, 4, 5} { // where the front is
+			if rng.IntN(2) == 0 {
+				x[j] = p.Space.Parameters[j].Min
+			}
+		}
+		if v := p.Evaluate(x); p.Acceptable(v) && curves.Improvement(v[:2]) > 1 {
+			t.Fatalf("%v improves the front by %v", x, curves.Improvement(v[:2]))
 		}
 	}
 }

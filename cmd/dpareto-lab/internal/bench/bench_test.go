@@ -99,6 +99,54 @@ func TestScores(t *testing.T) {
 	}
 }
 
+// What does not meet the constraints counts for no front, and each seed has rows of its own.
+func TestConstraintsAndSeeds(t *testing.T) {
+	p := counting()
+	p.Constraints = []suggest.Constraint{{Name: "odd one out", Lower: 0, Upper: 6}}
+	values := p.Truth
+	p.Truth = func(q space.Point) []float64 { return append(values(q), q[0]) } // 7 is too much
+	p.Start = func() Evaluator {
+		return func(_ context.Context, q space.Point, _ uint64) ([]suggest.Evaluation, error) {
+			return []suggest.Evaluation{{Point: q, Values: p.Truth(q)}}, nil
+		}
+	}
+	result, err := Run(t.Context(), p, Options{Designers: []string{"grid"}, Seeds: 2, Budget: 5, At: []int{3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := result.SeedTable()
+	for name, want := range map[string][]any{
+		"designer":             {"grid", "grid", "grid", "grid"},
+		"seed":                 {int64(1), int64(1), int64(2), int64(2)},
+		"budget":               {int64(3), int64(5), int64(3), int64(5)},
+		"observed_hypervolume": {24.0, 24.0, 24.0, 24.0}, // 7x2 + 5x2 for n = 3 and 5
+		"true_hypervolume":     {24.0, 24.0, 24.0, 24.0},
+	} {
+		if diff := cmp.Diff(want, column(t, table, name)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Without standard errors, designers learn the noise of what has none.
+func TestUnknownNoise(t *testing.T) {
+	p, err := Open(t.Context(), "zdt1", ProblemOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unknown := range []bool{false, true} {
+		s := &study{problem: p, options: Options{Initial: 3, Batch: 1, Budget: 3, UnknownNoise: unknown}, designer: "random", done: func() {}}
+		if err := s.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range s.history.Evaluations {
+			if got := math.IsNaN(e.StdError(0)); got != unknown {
+				t.Errorf("unknown noise %t: standard error %v", unknown, e.StdError(0))
+			}
+		}
+	}
+}
+
 func TestTargetNotReached(t *testing.T) {
 	result, err := Run(t.Context(), counting(), Options{Designers: []string{"grid"}, Seeds: 1, Budget: 4, Target: 99})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -29,7 +30,8 @@ type Problem struct {
 	// Exact says that measurements have no noise.
 	Exact bool
 
-	// Truth returns the exact objectives at a point. It is nil if they are unknown.
+	// Truth returns the exact objectives, then the constraints, at a point. It is nil if they are
+	// unknown.
 	Truth func(space.Point) []float64
 
 	// MaxHypervolume is the hypervolume of the true front, NaN if unknown.
@@ -152,6 +154,18 @@ func (p *Problem) reference() []float64 {
 		reference[j] = p.Objectives[j].Reference
 	}
 	return p.costs(reference)
+}
+
+// feasible returns the costs of the values of all metrics, or NaNs, which no front counts, if
+// they do not meet the constraints.
+func (p *Problem) feasible(values []float64) []float64 {
+	costs := p.costs(values)
+	for i := range p.Constraints {
+		if v := values[len(p.Objectives)+i]; !p.Constraints[i].Holds(v) {
+			costs[0] = math.NaN()
+		}
+	}
+	return costs
 }
 
 // costs returns values of the objectives turned so that smaller is better.

@@ -20,7 +20,7 @@ const nearlyAll = 0.99
 // of the best front known.
 func Report(records []*Record, runs, epochs []int, best float64) *output.Table {
 	t := &output.Table{Columns: []string{
-		"surface", "variant", "method", "budget", "unit", "seeds",
+		"surface", "variant", "method", columnBudget, "unit", "seeds",
 		"reported_mean", "reported_sd", "observed_mean", "log10_missing_mean", "log10_missing_sd",
 		"runs_to_99_median", "epochs_to_99_median", "runs_mean", "epochs_mean", "seconds_per_suggestion", "stand_ins",
 	}}

@@ -43,7 +43,7 @@ func (o *Options) budgets() []int {
 // Table returns one row per designer and budget. Cells without a value are nil.
 func (r *Result) Table() *output.Table {
 	t := &output.Table{Columns: []string{
-		"problem", "designer", "seeds", "budget",
+		"problem", "designer", "seeds", columnBudget,
 		"observed_hypervolume_mean", "observed_hypervolume_sd", "true_hypervolume_mean", "true_hypervolume_sd",
 		"evaluated_hypervolume_mean",
 		"log10_difference_mean", "log10_difference_sd", "claimed_hypervolume_mean",
@@ -81,6 +81,28 @@ func (r *Result) Table() *output.Table {
 	}
 	return t
 }
+
+// SeedTable returns one row per designer, seed and budget, with which two programs or settings
+// can be compared seed by seed. Cells without a value are nil.
+func (r *Result) SeedTable() *output.Table {
+	t := &output.Table{Columns: []string{
+		"problem", "designer", "seed", columnBudget, "observed_hypervolume", "true_hypervolume", "evaluated_hypervolume", "log10_difference",
+	}}
+	for _, d := range r.designers {
+		for seed, o := range d.seeds {
+			for b, budget := range r.options.budgets() {
+				s := &o.scores[b]
+				t.Rows = append(t.Rows, []any{
+					r.problem.Name, d.name, int64(seed + 1), int64(budget), cell(s.observed), cell(s.truth), cell(s.evaluated), cell(s.difference),
+				})
+			}
+		}
+	}
+	return t
+}
+
+// columnBudget is the column of the number of runs in all tables.
+const columnBudget = "budget"
 
 // median returns the median of values, of which some may be infinite: the larger of the
 // two in the middle.

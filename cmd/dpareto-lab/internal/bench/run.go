@@ -31,6 +31,9 @@ type Options struct {
 	OwnInitial bool
 	// Batch is the number of suggestions per request. 0 means 1.
 	Batch int
+	// UnknownNoise leaves out the standard errors of measurements, so that designers have to
+	// learn the noise, also where there is none.
+	UnknownNoise bool
 	// Remeasure is how often every reported configuration is run again. 0 means never.
 	Remeasure int
 	// Target is the hypervolume to be reached, 0 for none.
@@ -213,6 +216,9 @@ func (s *study) add(suggestion suggest.Suggestion, evaluations []suggest.Evaluat
 	for _, e := range evaluations {
 		if s.problem.Checkpoint != "" {
 			e.Run = int64(number)
+		}
+		if s.options.UnknownNoise {
+			e.StdErrors = nil
 		}
 		s.history.Evaluations = append(s.history.Evaluations, e)
 	}

@@ -43,7 +43,7 @@ type outcome struct {
 func (s *study) scores(ctx context.Context) (*outcome, error) {
 	costs := make([][]float64, len(s.history.Evaluations))
 	for i := range costs {
-		costs[i] = s.problem.costs(s.history.Evaluations[i].Values)
+		costs[i] = s.problem.feasible(s.history.Evaluations[i].Values)
 	}
 	course := pareto.Trace(costs, s.problem.reference())
 	out := &outcome{trace: make([]float64, s.options.Budget), standIns: s.standIns, reason: s.reason}
@@ -134,12 +134,12 @@ func (s *study) reported(ctx context.Context, at state, budget int, out *score) 
 	if s.problem.Truth != nil {
 		exact := make([][]float64, len(points))
 		for i, q := range points {
-			exact[i] = s.problem.costs(s.problem.Truth(q))
+			exact[i] = s.problem.feasible(s.problem.Truth(q))
 		}
 		out.truth = pareto.Hypervolume(exact, reference)
 		all := make([][]float64, len(history.Evaluations))
 		for i := range all {
-			all[i] = s.problem.costs(s.problem.Truth(history.Evaluations[i].Point))
+			all[i] = s.problem.feasible(s.problem.Truth(history.Evaluations[i].Point))
 		}
 		out.evaluated = pareto.Hypervolume(all, reference)
 	}

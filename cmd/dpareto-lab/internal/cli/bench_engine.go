@@ -46,6 +46,7 @@ type engineFlags struct {
 	settings  map[string]string
 	epochCost bool
 	finalOnly bool
+	bySeed    bool
 	format    benchFormat
 	picture   string
 }
@@ -74,6 +75,7 @@ Hypervolumes, as means over the seeds with standard deviations:
   remeasured  of the means of fresh runs (--remeasure) of at most 12 configurations of the
               reported front
 
+Configurations that do not meet the problem's constraints have no hypervolume.
 log10_difference is the logarithm of the distance of the true hypervolume to the best possible one.
 cpu_seconds_per_suggestion is the processor time of the whole process while it waits for
 suggestions, without the initial points: leave --parallel at 1 if it matters.`,
@@ -98,11 +100,13 @@ suggestions, without the initial points: leave --parallel at 1 if it matters.`,
 	flags.BoolVar(&f.OwnInitial, "own-initial", false, "let every designer draw its own initial points instead of sharing them")
 	flags.IntVar(&f.Initial, "initial", 0, "number of initial points; default: twice the dimension plus 2, or the study's own number")
 	flags.IntVar(&f.Batch, "batch", 1, "number of suggestions that are asked for at once")
+	flags.BoolVar(&f.UnknownNoise, "unknown-noise", false, "leave out the standard errors of measurements, so that designers learn the noise")
 	flags.IntVar(&f.Remeasure, "remeasure", 0, "number of fresh runs of each configuration of the reported front")
 	flags.Float64Var(&f.Target, "target", 0, "hypervolume of the observed front; the run that first reaches it is reported")
 	flags.BoolVar(&f.finalOnly, "final-only", false, "count only the ends of runs, not their checkpoints")
 	flags.BoolVar(&f.epochCost, "epoch-cost", false, "measure the cost of a run by its epochs instead of counting runs")
 	flags.IntVar(&f.Parallel, "parallel", 1, "number of studies that run at the same time")
+	flags.BoolVar(&f.bySeed, "by-seed", false, "print a row for each seed instead of means, for comparisons seed by seed")
 	flags.StringVar(&f.study, "study", "", "file of the study whose trials are replayed")
 	flags.StringToStringVar(&f.settings, "set", nil, "setting of the problem's trainer to replace, as NAME=VALUE")
 	command.DataDirFlag(cmd, &f.dataDir)
@@ -156,6 +160,9 @@ func benchEngine(ctx context.Context, env *command.Env, f engineFlags) error {
 		}
 	}
 	table := result.Table()
+	if f.bySeed {
+		table = result.SeedTable()
+	}
 	if f.format == markdown {
 		return bench.WriteMarkdown(env.Stdout, table)
 	}

@@ -59,6 +59,10 @@ func TestBenchEngine(t *testing.T) {
 		if code != command.ExitOK || !strings.HasPrefix(stdout, "| problem | designer |") || strings.Count(stdout, "\n") != 6 {
 			t.Errorf("markdown, exit code %d:\n%s", code, stdout)
 		}
+		stdout, _, code = invoke(t, append(run, "--by-seed", "--unknown-noise", "--output", "csv")...)
+		if code != command.ExitOK || !strings.HasPrefix(stdout, "problem,designer,seed,budget,") || strings.Count(stdout, "\n") != 9 {
+			t.Errorf("by seed, exit code %d:\n%s", code, stdout)
+		}
 		stdout, _, code = invoke(t, append(run, "--output", "json")...)
 		var objects []map[string]any
 		if err := json.Unmarshal([]byte(stdout), &objects); err != nil || code != command.ExitOK || len(objects) != 4 {
