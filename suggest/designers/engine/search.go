@@ -475,7 +475,7 @@ func (f *descent) Value(x []float64) (float64, error) {
 
 // Gradient implements [lbfgs.Function].
 func (f *descent) Gradient(grad []float64) {
-	f.v.gradient(f.grad, f.at, len(f.steps))
+	f.v.gradient(f.grad, f.at, f.steps)
 	for i, j := range f.moving {
 		grad[i] = -f.grad[j]
 	}

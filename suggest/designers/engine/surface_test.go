@@ -32,6 +32,15 @@ func newTestSurface(t *testing.T, p *suggest.Problem, h *suggest.History, o Opti
 	return s
 }
 
+// pathFeatures are features of a double and an integer parameter, of which only the first is replaced.
+var pathFeatures = &suggest.Features{
+	Count: 2,
+	Evaluate: func(dst []float64, q space.Point) {
+		dst[0], dst[1] = math.Log(q[0]*q[1])/3, math.Log(q[0])/4-math.Sqrt(q[1])/10
+	},
+	Parameters: []int{0, 1}, Replaced: []int{0}, Spread: []int{0},
+}
+
 // The gradient of the acquisition agrees with difference quotients, with and without
 // known objectives, draws, checkpoints, constraints and costs.
 func TestSurfaceGradient(t *testing.T) {
@@ -122,6 +131,16 @@ func TestSurfaceGradient(t *testing.T) {
 		"known cost": func() (*suggest.Problem, *suggest.History, Options) {
 			p, h := withEpochs()
 			p.Cost, p.RunCost = suggest.CostKnown, func(q space.Point) float64 { return q[0] * q[0] * q[1] }
+			return p, h, Options{}
+		},
+		"features": func() (*suggest.Problem, *suggest.History, Options) {
+			p, h := withEpochs()
+			p.Features = pathFeatures
+			return p, h, Options{}
+		},
+		"features and a measured cost": func() (*suggest.Problem, *suggest.History, Options) {
+			p, h := withEpochs()
+			p.Features, p.Cost = pathFeatures, suggest.CostMeasured
 			return p, h, Options{}
 		},
 		"trajectory of modelled objectives": func() (*suggest.Problem, *suggest.History, Options) {
