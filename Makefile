@@ -70,13 +70,17 @@ demo: build ## Run a real study: a server, two agents, and the front that they f
 	$(BIN)/dpareto demo $(DEMO)
 
 .PHONY: test
-test: check lint unit test-python test-wheel ## Everything that must pass: checks, linters, tests
+test: check lint unit test-postgres test-python test-wheel ## Everything that must pass: checks, linters, tests
 
 .PHONY: unit
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
 unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
 	go test -race -timeout 20m $(RACE)
 	go test -timeout 20m $(filter-out $(RACE),$(shell go list $(PACKAGES)))
+
+.PHONY: test-postgres
+test-postgres: ## Run the tests of the store's records on a PostgreSQL server, which they start
+	DPARETO_TEST_STORE=postgres go test -timeout 10m ./server/store
 
 .PHONY: test-python
 test-python: build $(VENV)/ready ## Check and test the Python client against the server

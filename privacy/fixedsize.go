@@ -42,8 +42,9 @@ func (m FixedSizeGaussian) Assumptions() []string {
 	}
 }
 
-// RenyiCurve returns the divergence of the dominating pair by quadrature, with a bound of its error (some 1e-10 of it): Rényi divergences
-// are functions of an f-divergence, so that no adjacent data sets have a larger one. It is at
+// RenyiCurve returns the divergence of the dominating pair by quadrature, with a bound of its error
+// (some 1e-10 of it): Rényi divergences are functions of an f-divergence, so that no adjacent data
+// sets have a larger one. It is at
 // most α/2σ², the bound without sampling, and at most the published bound that [RDP] with
 // [Classic] uses, of Wang, Balle and Kasiviswanathan (2019): with u = P/Q − 1 and w = q·u,
 //
@@ -85,8 +86,9 @@ func (c *fixedSizeRenyi) quadrature(order float64) float64 {
 	}
 	k := rho * (order - 1) // log(1 + m)
 	logM := k + math.Log(-math.Expm1(-k))
-	logError := pair.logQuadratureError(c.part.nodes, order-1, logM-30)
-	return (rho + math.Exp(logError-k)/(order-1)) * (1 + quadratureRounding)
+	// An error e of m raises log(1 + m) by at most e/(1 + m).
+	share := pair.quadratureError(c.part.nodes, order-1, logM) * -math.Expm1(-k)
+	return (rho + share/(order-1)) * (1 + quadratureRounding)
 }
 
 func (m FixedSizeGaussian) lossPairs() []lossPair {

@@ -1,6 +1,7 @@
 package privacy
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -232,5 +233,26 @@ func TestFixedSizeValidate(t *testing.T) {
 	}
 	if err := (FixedSizeGaussian{10, 11, 1}).Validate(); err == nil {
 		t.Error("a batch larger than the data set was accepted")
+	}
+}
+
+// BenchmarkFixedSizeDivergence computes the divergence of one order with its bound, when the quadrature is known, and
+// without the bound.
+func BenchmarkFixedSizeDivergence(b *testing.B) {
+	for _, m := range []FixedSizeGaussian{{30956, 128, 1}, {32561, 256, 4}, {60000, 4000, 16}} {
+		curve := m.RenyiCurve().(*fixedSizeRenyi)
+		curve.RDP(64)
+		for _, order := range []float64{2, 20} {
+			b.Run(fmt.Sprintf("%d-%g-order-%g", m.BatchSize, m.NoiseMultiplier, order), func(b *testing.B) {
+				for b.Loop() {
+					curve.RDP(order)
+				}
+			})
+			b.Run(fmt.Sprintf("%d-%g-order-%g-unbounded", m.BatchSize, m.NoiseMultiplier, order), func(b *testing.B) {
+				for b.Loop() {
+					curve.pairRenyi.RDP(order)
+				}
+			})
+		}
 	}
 }

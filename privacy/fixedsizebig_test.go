@@ -3,6 +3,7 @@ package privacy
 import (
 	"math"
 	"math/big"
+	"math/cmplx"
 	"math/rand/v2"
 	"testing"
 )
@@ -178,5 +179,54 @@ func TestFixedSizeDivergenceMatchesMultiPrecision(t *testing.T) {
 	}
 	if coarse, fine := pairDivergence(0.01, 2, 30, 0.04), pairDivergence(0.01, 2, 30, 0.02); relErr(coarse, fine) > 1e-13 {
 		t.Errorf("the reference is %.17g and %.17g", coarse, fine)
+	}
+}
+
+// TestEllipsesBoundIntegrands: the integrands of both branches, in complex arithmetic, are at most what the ellipses
+// around the panels say, and the bound for a panel is the least of them.
+func TestEllipsesBoundIntegrands(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 3))
+	closest := math.Inf(1)
+	for range 300 {
+		p := fixedSizePair(math.Exp(-9*rng.Float64()), math.Exp(4*rng.Float64()-1))
+		n, ok := p.nodes(math.Exp(5*rng.Float64()), math.Inf(1), 0)
+		if !ok {
+			t.Fatal(p)
+		}
+		c, s := math.Exp(7*rng.Float64()-3), n.spans[rng.IntN(len(n.spans))]
+		ellipses, total := p.newEllipses(s), math.Inf(1)
+		half := 0.5 * (s.hi - s.lo)
+		for i, rho := range errorEllipses {
+			e := ellipses[i]
+			constant := math.Log(half*64/15) + (2-2*16)*math.Log(rho) - math.Log(1-1/rho/rho) // of the rule's error
+			largest := e.factor + e.logLargest(c) - constant
+			total = math.Min(total, largest+constant)
+			for k := range 60 { // on the rectangle around the ellipse, which they are for
+				a, b := float64(k%20)/9.5-1, 0.5*float64(k/20)
+				x := complex(0.5*(s.lo+s.hi)+0.5*half*(rho+1/rho)*a, 0.5*half*(rho-1/rho)*b)
+				v := 1 + complex(p.q, 0)*(cmplx.Exp((x-0.5)/complex(p.z*p.z, 0))-1)
+				f := cmplx.Pow(v, complex(-c, 0)) - 1 + complex(c, 0)*(v-1)
+				if s.sign > 0 {
+					f = cmplx.Pow(v, complex(c+1, 0)) - complex(c+1, 0)*v + complex(c, 0)
+				}
+				rounding := 1e-12 * (cmplx.Abs(v)*(c+1) + 1)
+				got := math.Log(cmplx.Abs(f)-rounding) + real(-x*x/complex(2*p.z*p.z, 0)) - math.Log(p.z*math.Sqrt(2*math.Pi))
+				if math.IsInf(got, 1) { // beyond the range of floats
+					continue
+				}
+				if got > largest+1e-9 {
+					t.Errorf("%+v, order %g, panel %+v, ρ = %g: %g, bound %g", p, c+1, s, rho, got, largest)
+				}
+				if !math.IsNaN(got) {
+					closest = math.Min(closest, largest-got)
+				}
+			}
+		}
+		if got := logError(ellipses, c, math.Inf(-1)); math.Abs(got-total) > 1e-9 {
+			t.Errorf("%+v, order %g, panel %+v: the bound is %g, want %g", p, c+1, s, got, total)
+		}
+	}
+	if !(closest < 1) {
+		t.Errorf("the bounds are e^%g above the largest values or more", closest)
 	}
 }

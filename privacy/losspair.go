@@ -119,6 +119,7 @@ type lossNodes struct {
 	mass, lower   []float64 // of the upper distribution and of the lower one
 	second        []float64 // e^{−loss} − 1 + loss where the loss is small, else 0
 	spans         []panelSpan
+	ellipses      [][]ellipse // around the spans, nil before they are needed
 }
 
 // reach is how many standard deviations of Q a quadrature goes beyond a peak.

@@ -2,8 +2,7 @@ package privacy
 
 import "math"
 
-// logQuadratureError bounds the error of E[e^{cL}] − 1 of a quadrature of the pair of fixed-size lots, c > 0,
-// by its logarithm.
+// quadratureError bounds the error of E[e^{cL}] − 1 of a quadrature of the pair of fixed-size lots, c > 0.
 //
 // With v = 1 − q + q·e^t, w = v − 1 and α = c + 1 the two branches integrate, on x > 1/2 with the density Q of N(0, z²),
 //
@@ -18,18 +17,24 @@ import "math"
 // (Trefethen, "Is Gauss quadrature better than Clenshaw-Curtis?", 2008, Theorem 4.5). Beyond the last panel the branches
 // are bounded in the same way.
 //
-// floor is a logarithm below which parts of the error do not matter.
-func (p mixturePair) logQuadratureError(n *lossNodes, c, floor float64) float64 {
-	total := math.Inf(-1)
+// The result is relative to a value of which the logarithm is given.
+func (p mixturePair) quadratureError(n *lossNodes, c, logValue float64) float64 {
+	if n.ellipses == nil {
+		for _, s := range n.spans {
+			n.ellipses = append(n.ellipses, p.newEllipses(s))
+		}
+	}
+	const negligible = -30 // logarithm of the relative error below which a part does not matter
+	floor, total := logValue+negligible, 0.0
 	for i, s := range n.spans {
-		total = logAddExp(total, p.logPanelError(s, c, floor))
+		total += math.Exp(logError(n.ellipses[i], c, floor) - logValue)
 		if i+1 < len(n.spans) && n.spans[i+1].sign == s.sign {
 			continue
 		}
 		if s.sign > 0 {
-			total = logAddExp(total, p.logUpperTail(s.hi, c, floor))
+			total += math.Exp(p.logUpperTail(s.hi, c, floor) - logValue)
 		} else {
-			total = logAddExp(total, p.logLowerTail(s.hi, c))
+			total += math.Exp(p.logLowerTail(s.hi, c) - logValue)
 		}
 	}
 	return total
@@ -38,69 +43,111 @@ func (p mixturePair) logQuadratureError(n *lossNodes, c, floor float64) float64 
 // panelSpan is a panel of a branch of a pair, with losses of a sign.
 type panelSpan struct{ lo, hi, sign float64 }
 
-// logPanelError bounds the error on a panel, by the first ellipse that gives less than floor or else by the best one.
-func (p mixturePair) logPanelError(s panelSpan, c, floor float64) float64 {
-	half, mid := 0.5*(s.hi-s.lo), 0.5*(s.lo+s.hi)
+// len16 is the number of points of the rule on a panel.
+const len16 = 2 * len(gauss16)
+
+// errorEllipses are the ρ of the ellipses around a panel, from the one that mostly suffices.
+var errorEllipses = [...]float64{4.5, 6, 3, 2}
+
+// ellipse holds what bounds the error of the rule on a panel whatever the order is.
+type ellipse struct {
+	sign         float64      // of the loss
+	logV         mixtureChord // of log max(1, v)
+	linear       float64      // log of the largest max(1, v)·Q, without the constant of Q
+	density      float64      // the same of Q
+	least        float64      // log of the least |v|, −Inf where v may have a zero
+	leastBetween float64      // log of the least |y|, y between 1 and v, −Inf where that may be 0
+	squared      float64      // log of the largest |w|²
+	factor       float64      // log of all that does not depend on the integrand
+}
+
+// logError bounds the error on a panel for c > 0 by its logarithm: by the first ellipse that gives less than floor, or
+// else by the best one.
+func logError(ellipses []ellipse, c, floor float64) float64 {
 	least := math.Inf(1)
-	for _, rho := range [...]float64{4.5, 6, 3, 2} {
-		a, b := 0.5*half*(rho+1/rho), 0.5*half*(rho-1/rho)
-		e := math.Log(half*64/15) - (2*float64(len16)-2)*math.Log(rho) - math.Log1p(-1/(rho*rho)) + p.logLargest(mid-a, mid+a, b, s.sign, c)
-		if least = math.Min(least, e); least <= floor {
+	for i := range ellipses {
+		if least = math.Min(least, ellipses[i].factor+ellipses[i].logLargest(c)); least <= floor {
 			break
 		}
 	}
 	return least
 }
 
-// len16 is the number of points of the rule on a panel.
-const len16 = 2 * len(gauss16)
+// newEllipses returns the ellipses around a panel.
+func (p mixturePair) newEllipses(s panelSpan) []ellipse {
+	half, mid := 0.5*(s.hi-s.lo), 0.5*(s.lo+s.hi)
+	ellipses := make([]ellipse, len(errorEllipses))
+	for i, rho := range errorEllipses {
+		a, b := 0.5*half*(rho+1/rho), 0.5*half*(rho-1/rho)
+		ellipses[i] = p.newEllipse(mid-a, mid+a, b, s.sign)
+		ellipses[i].factor += math.Log(half*64/15) - (2*float64(len16)-2)*math.Log(rho) - math.Log1p(-1/(rho*rho))
+	}
+	return ellipses
+}
 
-// logLargest bounds the integrand of a branch by its logarithm for x with a real part between lo and hi and an imaginary one
-// of at most b: +Inf where v may have a zero.
-func (p mixturePair) logLargest(lo, hi, b, sign, c float64) float64 {
-	alpha, variance := c+1, p.z*p.z
+// newEllipse describes v for x with a real part between lo and hi and an imaginary one of at most b.
+func (p mixturePair) newEllipse(lo, hi, b, sign float64) ellipse {
+	variance := p.z * p.z
 	first, last, turn := (lo-0.5)/variance, (hi-0.5)/variance, b/variance
 	// |v| is at least its real part, and at least the difference of its parts.
 	least := math.Max(p.q*math.Exp(first)-(1-p.q), 1-p.q-p.q*math.Exp(last))
-	leastBetween := 1 - p.q - p.q*math.Exp(last) // of |y|, y between 1 and v
+	leastBetween := 1 - p.q - p.q*math.Exp(last)
 	if turn < 1.5 {
 		upright := 1 - p.q + p.q*math.Exp(first)*math.Cos(turn)
 		least, leastBetween = math.Max(least, upright), math.Max(leastBetween, math.Min(1, upright))
 	}
-	if !(least > 0) {
-		return math.Inf(1)
-	}
 	nearest := math.Max(0, lo) // Q is largest there
-	density := -0.5 * nearest * nearest / variance
-	direct := math.Log(2*alpha) + p.logPower(lo, hi, 1)
-	if sign > 0 {
-		direct = logAddExp(direct, p.logPower(lo, hi, alpha))
-	} else {
-		direct = logAddExp(direct, -c*math.Log(least)+density)
-	}
-	second := math.Inf(1)
-	if leastBetween > 0 {
+	e := ellipse{
+		sign: sign, logV: p.chordOf(lo, hi), density: -0.5 * nearest * nearest / variance,
+		least: math.Log(math.Max(0, least)), leastBetween: math.Log(math.Max(0, leastBetween)),
 		// |e^t − 1| <= |t|·e^{|Re t|₊}
-		second = math.Log(0.5*alpha*c) + 2*(math.Log(p.q*math.Hypot(math.Max(math.Abs(first), math.Abs(last)), turn))+math.Max(0, last))
-		switch {
-		case sign < 0:
-			second += -(alpha+1)*math.Log(leastBetween) + density
-		case alpha < 2:
-			second += (alpha-2)*math.Log(leastBetween) + density
-		default:
-			second += p.logPower(lo, hi, alpha-2)
-		}
+		squared: 2 * (math.Log(p.q*math.Hypot(math.Max(math.Abs(first), math.Abs(last)), turn)) + math.Max(0, last)),
+		factor:  0.5*b*b/variance - math.Log(p.z) - logSqrt2Pi,
 	}
-	return math.Min(direct, second) + 0.5*b*b/variance - math.Log(p.z) - logSqrt2Pi
+	e.linear = e.logV.logPower(1)
+	return e
 }
 
-// logPower bounds the logarithm of max(1, v)^power·e^{−x²/2z²} on an interval, power >= 0: log v is convex, below its chord.
-func (p mixturePair) logPower(lo, hi, power float64) float64 {
+// logLargest bounds the integrand of a branch on the ellipse by its logarithm, without the factor: +Inf where v may have
+// a zero.
+func (e *ellipse) logLargest(c float64) float64 {
+	if math.IsInf(e.least, -1) {
+		return math.Inf(1)
+	}
+	alpha := c + 1
+	power := -c*e.least + e.density
+	if e.sign > 0 {
+		power = e.logV.logPower(alpha)
+	}
+	direct := math.Ln2 + math.Max(math.Log(2*alpha)+e.linear, power) // of a sum of two terms
+	if math.IsInf(e.leastBetween, -1) {
+		return direct
+	}
+	second := math.Log(0.5*alpha*c) + e.squared
+	switch {
+	case e.sign < 0:
+		second += -(alpha+1)*e.leastBetween + e.density
+	case alpha < 2:
+		second += (alpha-2)*e.leastBetween + e.density
+	default:
+		second += e.logV.logPower(alpha - 2)
+	}
+	return math.Min(direct, second)
+}
+
+// mixtureChord bounds log max(1, v) on an interval by a line: log v is convex, below its chord.
+type mixtureChord struct{ lo, hi, first, slope, variance float64 }
+
+func (p mixturePair) chordOf(lo, hi float64) mixtureChord {
 	variance := p.z * p.z
 	first, last := math.Max(0, p.logMixture((lo-0.5)/variance)), math.Max(0, p.logMixture((hi-0.5)/variance))
-	slope := (last - first) / (hi - lo)
-	x := math.Min(hi, math.Max(lo, power*slope*variance))
-	return power*(first+slope*(x-lo)) - 0.5*x*x/variance
+	return mixtureChord{lo, hi, first, (last - first) / (hi - lo), variance}
+}
+
+// logPower bounds the logarithm of max(1, v)^power·e^{−x²/2z²} on the interval, power >= 0.
+func (l *mixtureChord) logPower(power float64) float64 {
+	x := math.Min(l.hi, math.Max(l.lo, power*l.slope*l.variance))
+	return power*(l.first+l.slope*(x-l.lo)) - 0.5*x*x/l.variance
 }
 
 // logUpperTail bounds the integral of the branch of losses above 0 beyond x: there it is at most

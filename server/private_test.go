@@ -188,6 +188,9 @@ func TestPrivateModeRefused(t *testing.T) {
 		"not a number": {func(s *dparetov1.StudySpec) { s.PrivateMode.Delta = math.NaN() }, []string{"study.spec.private_mode.delta"}},
 		"shards":       {func(s *dparetov1.StudySpec) { s.PrivateMode.TrainingShards = -1 }, []string{"study.spec.private_mode.training_shards"}},
 		"sample size":  {func(s *dparetov1.StudySpec) { s.Metrics[1].GetReported().SampleSize = 99 }, []string{"study.spec.metrics[1].reported.sample_size"}},
+		"known noise": {func(s *dparetov1.StudySpec) {
+			s.Metrics[1].GetReported().Noise = dparetov1.Noise_NOISE_KNOWN
+		}, []string{"study.spec.metrics[1].reported.noise"}},
 		"no mechanism": {func(s *dparetov1.StudySpec) {
 			s.Metrics[0].GetComputed().Function = &dparetov1.ComputedSource_Expression{Expression: "sigma"}
 		}, []string{"study.spec.metrics"}},

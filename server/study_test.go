@@ -108,9 +108,20 @@ func TestCreateStudyInvalid(t *testing.T) {
 		}, []string{"study.spec.metrics"}},
 		"no reference":  {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = nil }, []string{"study.spec.metrics[1].reference_value"}},
 		"nan reference": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = &nan }, []string{"study.spec.metrics[1].reference_value", "study.spec.metrics[1].reference_value"}},
-		"no goal":       {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0].Goal = 0 }, []string{"study.spec.metrics[0].goal"}},
-		"no transform":  {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0].Transform = 0 }, []string{"study.spec.metrics[0].transform"}},
-		"no source":     {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].Source = nil }, []string{"study.spec.metrics[1].source"}},
+		"unknown noise": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].GetReported().Noise = 99 }, []string{"study.spec.metrics[1].reported.noise"}},
+		"noise of a tracked metric": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Metrics = append(r.Study.Spec.Metrics, &dparetov1.MetricSpec{
+				Id: "loss", Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED,
+				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{Noise: dparetov1.Noise_NOISE_NONE}},
+			})
+		}, []string{"study.spec.metrics[2].reported.noise"}},
+		"replicates without noise": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Replicates = 2
+			r.Study.Spec.Metrics[1].GetReported().Noise = dparetov1.Noise_NOISE_NONE
+		}, []string{"study.spec.replicates"}},
+		"no goal":      {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0].Goal = 0 }, []string{"study.spec.metrics[0].goal"}},
+		"no transform": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0].Transform = 0 }, []string{"study.spec.metrics[0].transform"}},
+		"no source":    {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].Source = nil }, []string{"study.spec.metrics[1].source"}},
 		"bad expression": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().GetSparseVector().Cutoff = "cutof"
 		}, []string{"study.spec.metrics[0].computed.privacy.sparse_vector.cutoff"}},

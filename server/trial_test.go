@@ -550,6 +550,77 @@ func TestBadMeasurements(t *testing.T) {
 	}
 }
 
+// Measurements carry what the spec says of their noise.
+func TestNoiseOfMeasurements(t *testing.T) {
+	f := start(t)
+	value := func(runs []float64, standardError ...float64) *dparetov1.MetricValue {
+		if len(runs) > 1 {
+			return &dparetov1.MetricValue{Runs: runs}
+		}
+		v := &dparetov1.MetricValue{Value: &runs[0]}
+		for _, se := range standardError {
+			v.StandardError = &se
+		}
+		return v
+	}
+	one := []float64{0.25}
+	for id, test := range map[string]struct {
+		noise      dparetov1.Noise
+		replicates int32
+		refused    []*dparetov1.MetricValue
+		field      string
+		taken      *dparetov1.MetricValue
+	}{
+		"none":        {dparetov1.Noise_NOISE_NONE, 1, []*dparetov1.MetricValue{value(one, 0.01)}, "standard_error", value(one)},
+		"none-stated": {dparetov1.Noise_NOISE_NONE, 1, []*dparetov1.MetricValue{value(one, 0.01)}, "standard_error", value(one, 0)},
+		"known":       {dparetov1.Noise_NOISE_KNOWN, 1, []*dparetov1.MetricValue{value(one), {Runs: one}}, "standard_error", value(one, 0.01)},
+		"known-runs":  {dparetov1.Noise_NOISE_KNOWN, 2, nil, "", value([]float64{0.25, 0.5})},
+		"unknown":     {dparetov1.Noise_NOISE_UNKNOWN, 1, nil, "", value(one, 0.01)},
+	} {
+		t.Run(id, func(t *testing.T) {
+			asked := svtSpec()
+			asked.Replicates = test.replicates
+			asked.Metrics[1].GetReported().Noise = test.noise
+			trial := f.one(f.create(id, asked), "w")
+			complete := func(v *dparetov1.MetricValue) error {
+				request := completion(trial, 0)
+				request.GetMeasurement().Metrics["error"] = v
+				_, err := f.studies.CompleteTrial(t.Context(), request)
+				return err
+			}
+			for _, v := range test.refused {
+				err := complete(v)
+				wantCode(t, err, codes.InvalidArgument, "")
+				if got, want := violated(err), `measurement.metrics["error"].`+test.field; !slices.Equal(got, []string{want}) {
+					t.Errorf("%v: violated fields %q, want %q", v, got, want)
+				}
+			}
+			if err := complete(test.taken); err != nil {
+				t.Errorf("%v: %v", test.taken, err)
+			}
+		})
+	}
+	// Beside a metric with noise, one without has as many runs, all equal.
+	asked := svtSpec()
+	asked.Replicates = 2
+	asked.Metrics[1].GetReported().Noise = dparetov1.Noise_NOISE_NONE
+	asked.Metrics = append(asked.Metrics, &dparetov1.MetricSpec{
+		Id: "seconds", Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED, Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+	})
+	trial := f.one(f.create("both", asked), "w")
+	request := completion(trial, 0)
+	request.GetMeasurement().Metrics["error"] = value([]float64{0.25, 0.5})
+	_, err := f.studies.CompleteTrial(t.Context(), request)
+	wantCode(t, err, codes.InvalidArgument, "")
+	if got := violated(err); !slices.Equal(got, []string{`measurement.metrics["error"].runs`}) {
+		t.Errorf("violated fields %q of runs that differ", got)
+	}
+	request.GetMeasurement().Metrics["error"] = value([]float64{0.25, 0.25})
+	if _, err := f.studies.CompleteTrial(t.Context(), request); err != nil {
+		t.Error(err)
+	}
+}
+
 // The worker's own ε is kept beside the computed one, and a difference is flagged.
 func TestReportedEpsilon(t *testing.T) {
 	f := start(t)

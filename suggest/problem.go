@@ -94,6 +94,10 @@ type Objective struct {
 	// transform. 0 means [DefaultFloor].
 	Floor float64
 
+	// NoiseFree says that a measured value is a deterministic function of the configuration,
+	// but for Noise. Standard errors do not count then.
+	NoiseFree bool
+
 	// Noise is the standard deviation of Gaussian noise that was added to every value, in
 	// the objective's own unit, for example for the privacy of test records. Values of a
 	// Logit objective that are nearer than Noise to 0 or 1, or beyond, count as Noise away
@@ -114,10 +118,11 @@ type Constraint struct {
 	// -Inf and +Inf stand for none, but not both.
 	Lower, Upper float64
 
-	// Known, SampleSize, Floor and Noise are as for an [Objective].
+	// Known, SampleSize, Floor, NoiseFree and Noise are as for an [Objective].
 	Known      func(space.Point) float64
 	SampleSize float64
 	Floor      float64
+	NoiseFree  bool
 	Noise      float64
 }
 
@@ -292,7 +297,7 @@ func (c *Constraint) validate(prefix string, errs *space.FieldErrors) {
 func (c *Constraint) objective() Objective {
 	o := Objective{
 		Name: c.Name, Goal: Minimize, Transform: c.Transform,
-		Known: c.Known, SampleSize: c.SampleSize, Floor: c.Floor, Noise: c.Noise,
+		Known: c.Known, SampleSize: c.SampleSize, Floor: c.Floor, NoiseFree: c.NoiseFree, Noise: c.Noise,
 	}
 	if c.Transform == Log {
 		o.Reference = 1

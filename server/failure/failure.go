@@ -30,6 +30,8 @@ func Status(err error) error {
 		return status.Error(codes.Unavailable, "the server is shutting down")
 	case errors.Is(err, store.ErrUnwritable), errors.Is(err, store.ErrCorrupt):
 		return storeStatus(err)
+	case errors.Is(err, store.ErrUnavailable):
+		return status.Error(codes.Unavailable, "the server cannot reach its database")
 	default:
 		return status.Error(codes.Internal, "internal error; see the server's log")
 	}

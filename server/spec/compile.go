@@ -92,6 +92,7 @@ func (c *compiler) compile() *Study {
 	}
 	metrics := metricCompiler{c.violations, environment, study.metrics}
 	metrics.compile(c.spec)
+	c.noise()
 	if environment != nil {
 		c.constraints(study, environment)
 	}
@@ -169,6 +170,36 @@ func (c *compiler) limits() {
 	}
 	if n := lease.GetMaxAttempts(); n < 0 || n > maxAttemptsLimit {
 		c.addf("lease.max_attempts", "must be in [1, %d], or 0 for the default, is %d", maxAttemptsLimit, n)
+	}
+}
+
+// noise checks what metrics say of their noise against the rest of the spec.
+func (c *compiler) noise() {
+	keepsNone := ""
+	switch {
+	case c.spec.GetPrivateMode() != nil:
+		keepsNone = "private_mode"
+	case c.spec.GetRandomStopping() != nil:
+		keepsNone = "random_stopping"
+	}
+	reported, exact := 0, 0
+	for i, m := range c.spec.GetMetrics() {
+		if m.GetReported() == nil {
+			continue
+		}
+		reported++
+		switch m.GetReported().GetNoise() {
+		case dparetov1.Noise_NOISE_NONE:
+			exact++
+		case dparetov1.Noise_NOISE_KNOWN:
+			if keepsNone != "" {
+				c.addf(fmt.Sprintf("metrics[%d].reported.noise", i), "must not be NOISE_KNOWN with %s, which keeps no standard errors of workers", keepsNone)
+			}
+		default:
+		}
+	}
+	if c.spec.GetReplicates() > 1 && reported > 0 && exact == reported {
+		c.addf("replicates", "must be 1, or 0 for the default, where all reported metrics have NOISE_NONE: repeated runs give the same; is %d", c.spec.GetReplicates())
 	}
 }
 

@@ -81,6 +81,7 @@ func (c *metricCompiler) fieldsOf(field string, m *dparetov1.MetricSpec) {
 	}
 	switch source := m.GetSource().(type) {
 	case *dparetov1.MetricSpec_Reported:
+		c.noise(field+".reported.noise", m)
 		if n := source.Reported.GetSampleSize(); !(n >= 0) || math.IsInf(n, 0) {
 			c.addf(field+".reported.sample_size", "must be finite and not negative, is %g", n)
 		} else if n > 0 && m.GetTransform() != dparetov1.Transform_TRANSFORM_LOGIT {
@@ -89,6 +90,17 @@ func (c *metricCompiler) fieldsOf(field string, m *dparetov1.MetricSpec) {
 	case *dparetov1.MetricSpec_Computed:
 	default:
 		c.addf(field+".source", "one of reported and computed must be set")
+	}
+}
+
+// noise checks what is known of the noise of a reported metric.
+func (c *metricCompiler) noise(field string, m *dparetov1.MetricSpec) {
+	switch noise := m.GetReported().GetNoise(); {
+	case noise == dparetov1.Noise_NOISE_UNSPECIFIED:
+	case dparetov1.Noise_name[int32(noise)] == "":
+		c.addf(field, "must be NOISE_NONE, NOISE_UNKNOWN or NOISE_KNOWN, is %v", noise)
+	case m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_TRACKED:
+		c.addf(field, "is only for objectives and constraints")
 	}
 }
 

@@ -101,6 +101,7 @@ func (c *measurements) checkMeasurement(path string, point space.Point, m *dpare
 		switch {
 		case ok:
 			checkValue(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
+			c.checkNoise(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
 			if i == c.metrics.cost {
 				checkCost(fmt.Sprintf("%s.metrics[%q]", path, id), value, &fields)
 			}
@@ -158,6 +159,28 @@ func checkValue(field string, m *metric, value *dparetov1.MetricValue, fields *i
 		if len(runs) > 0 {
 			fields.Addf(field+".standard_error", "is derived when runs is set")
 		}
+	}
+}
+
+// checkNoise checks a reported value against what the spec says of the metric's noise.
+func (c *measurements) checkNoise(field string, m *metric, value *dparetov1.MetricValue, fields *invalid.Fields) {
+	if c.noise.isNoisy() { // the only standard error is that of the server's noise
+		return
+	}
+	runs := value.GetRuns()
+	switch m.spec.GetReported().GetNoise() {
+	case dparetov1.Noise_NOISE_NONE:
+		if se := value.GetStandardError(); se > 0 {
+			fields.Addf(field+".standard_error", "must be 0 or unset: the metric has NOISE_NONE; is %g", se)
+		}
+		if len(runs) > 1 && slices.Min(runs) != slices.Max(runs) {
+			fields.Addf(field+".runs", "must be equal: the metric has NOISE_NONE; are %g to %g", slices.Min(runs), slices.Max(runs))
+		}
+	case dparetov1.Noise_NOISE_KNOWN:
+		if value.StandardError == nil && len(runs) < 2 {
+			fields.Addf(field+".standard_error", "must be set, or runs must hold at least 2 values: the metric has NOISE_KNOWN")
+		}
+	default:
 	}
 }
 

@@ -29,6 +29,11 @@ type metric struct {
 
 func (m *metric) id() string { return m.spec.GetId() }
 
+// isNoiseFree reports whether workers measure the metric without noise.
+func (m *metric) isNoiseFree() bool {
+	return m.spec.GetReported().GetNoise() == dparetov1.Noise_NOISE_NONE
+}
+
 // index returns the index of a metric by id, -1 without.
 func (m *metrics) index(id string) int {
 	return slices.IndexFunc(m.all, func(one metric) bool { return one.id() == id })

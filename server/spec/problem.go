@@ -46,6 +46,7 @@ func newObjective(study *Study, i int) suggest.Objective {
 		Transform:  transform(m.spec),
 		Reference:  m.spec.GetReferenceValue(),
 		SampleSize: m.spec.GetReported().GetSampleSize(),
+		NoiseFree:  m.isNoiseFree(),
 	}
 	if m.spec.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
 		o.Goal = suggest.Maximize
@@ -68,6 +69,7 @@ func newConstraint(study *Study, i int) suggest.Constraint {
 		Name:       m.id(),
 		Transform:  transform(m.spec),
 		SampleSize: m.spec.GetReported().GetSampleSize(),
+		NoiseFree:  m.isNoiseFree(),
 	}
 	c.Lower, c.Upper = bounds(m.spec)
 	if c.Transform == suggest.Log {

@@ -17,8 +17,8 @@ var (
 	ErrFormat = errors.New("store: written by another version")
 )
 
-// MaxKey is the maximum length of a key, in bytes.
-const MaxKey = 1 << 15
+// MaxKey is the maximum length of a key, in bytes. PostgreSQL's indexes have room for little more.
+const MaxKey = 2048
 
 // KV is a transactional key-value store with ordered keys. It is safe for concurrent use.
 //

@@ -13,15 +13,12 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
+	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
 func open(t *testing.T) (*store.Store, store.KV) {
 	t.Helper()
-	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := opentest.Open(t, filepath.Join(t.TempDir(), "store.db"))
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

@@ -221,7 +221,7 @@ func (f *fitter) input(c *suggest.Configuration) []float64 {
 // observe gathers the data of metric j in the given configurations.
 func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeInfeasible bool) (*observations, error) {
 	o := &f.metrics[j]
-	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, smooth: f.options.Smooth, tied: f.tied}
+	data := &observations{deterministic: o.Known != nil, noiseFree: o.NoiseFree, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, smooth: f.options.Smooth, tied: f.tied}
 	data.reserve(len(configurations))
 	checkpoint := f.problem.CheckpointIndex()
 	worst := math.NaN()
@@ -244,7 +244,7 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 		if v := c.Values[j]; math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
 		}
-		if len(c.Evaluations) == 1 || !data.deterministic && alone(c, f.history, j) {
+		if len(c.Evaluations) == 1 || !data.deterministic && !o.NoiseFree && alone(c, f.history, j) {
 			for _, k := range c.Evaluations {
 				e := &f.history.Evaluations[k]
 				add(i, e.Values[j], e.StdError(j), e.RunCount(), groupOf(groups, e.Run))

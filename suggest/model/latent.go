@@ -36,11 +36,16 @@ const smallCount = 5
 // If k or N - k is below 5 it is ψ₁(k + 1/2) + ψ₁(N - k + 1/2), the variance of
 // the logit of a fraction under Jeffreys' posterior.
 //
+// A value of a NoiseFree objective has the variance of the Noise alone, whatever its standard error.
+//
 // A value with Noise added is no count: the logit is taken of the value itself, kept at
 // least the noise away from 0 and 1, where the variance by the delta method is about 1.
 func latent(o *suggest.Objective, v, se float64, runs int) (z, variance float64) {
 	// The spread of a few noisy values can be less than their noise.
-	se = math.Max(se, o.Noise/math.Sqrt(float64(runs)))
+	added := o.Noise / math.Sqrt(float64(runs))
+	if se = math.Max(se, added); o.NoiseFree {
+		se = added
+	}
 	switch o.Transform {
 	case suggest.Log:
 		clipped := math.Max(v, cmp.Or(o.Floor, suggest.DefaultFloor))
@@ -61,8 +66,8 @@ func latent(o *suggest.Objective, v, se float64, runs int) (z, variance float64)
 		n := float64(runs) * o.SampleSize
 		k := v * n
 		p := (k + 0.5) / (n + 1)
-		if math.IsNaN(se) {
-			return logit(p), math.NaN()
+		if math.IsNaN(se) || o.NoiseFree {
+			return logit(p), se
 		}
 		return logit(p), fractionNoise(k, n, p, se, float64(runs), o.SampleSize)
 	default:

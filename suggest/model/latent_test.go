@@ -89,6 +89,33 @@ func TestLatentWithNoise(t *testing.T) {
 	}
 }
 
+// Where the metric has no noise, only the noise that was added counts, whatever the standard errors.
+func TestLatentWithoutNoise(t *testing.T) {
+	for _, o := range []suggest.Objective{
+		{},
+		{Transform: suggest.Log},
+		{Transform: suggest.Logit},
+		{Transform: suggest.Logit, SampleSize: 100},
+	} {
+		for _, se := range []float64{0, 0.1, math.NaN()} {
+			want, _ := latent(&o, 0.02, 0, 1)
+			exact := o
+			exact.NoiseFree = true
+			if z, variance := latent(&exact, 0.02, se, 1); z != want || variance != 0 {
+				t.Errorf("%v, standard error %g: latent = %g, %g; want %g, 0", o.Transform, se, z, variance, want)
+			}
+		}
+		noisy := o
+		noisy.Noise, noisy.NoiseFree = 0.01, true
+		bare := o
+		bare.Noise = 0.01
+		_, want := latent(&bare, 0.2, 0, 4)
+		if _, variance := latent(&noisy, 0.2, 0.5, 4); variance != want {
+			t.Errorf("%v: variance %g beside added noise, want %g", o.Transform, variance, want)
+		}
+	}
+}
+
 // Monte Carlo: the noise variance is the variance of the transformed mean.
 func TestLatentVariance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))

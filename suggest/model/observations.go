@@ -21,6 +21,7 @@ type observations struct {
 	group         []int       // the run that shares its noise with others, 0 for none
 	position      []float64   // logarithm of the checkpoint
 	deterministic bool        // there is no noise
+	noiseFree     bool        // there is no noise but the known
 	homoscedastic bool        // unknown noise is the same everywhere
 	forReading    bool        // see ModelOptions
 	smooth        bool        // see Options
@@ -62,9 +63,11 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		obs.NoiseVariance = smoothVariances(d.x, d.cappedVariance(), d.runs)
 		prior := surrogate.DefaultPrior(d.lengthScales())
 		prior.Noise = surrogate.Normal{Mean: -7, StdDev: 2} // a misfit only
-		if slices.Max(obs.NoiseVariance) == 0 {
+		isNoisy := slices.Max(obs.NoiseVariance) > 0
+		if !isNoisy || d.noiseFree {
 			options.FixedNoise = d.nugget()
-		} else {
+		}
+		if isNoisy {
 			prior.Length = smoothness(d.lengthScales())
 		}
 		options.Prior = prior
@@ -174,6 +177,7 @@ func (d *observations) digest(seed uint64, before digest) digest {
 	h.Write(before[:])
 	word(seed)
 	flag(d.deterministic)
+	flag(d.noiseFree)
 	flag(d.homoscedastic)
 	flag(d.forReading)
 	flag(d.smooth)

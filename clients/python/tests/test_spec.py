@@ -37,10 +37,10 @@ def test_every_field_of_a_spec() -> None:
             s.Int("epochs", 1, 10, design=s.Design(s.Uniform())),
         ],
         metrics=[
-            s.Maximize("accuracy", 0.1, "logit", sample_size=1000, unit="ratio"),
+            s.Maximize("accuracy", 0.1, "logit", sample_size=1000, unit="ratio", noise="known"),
             s.epsilon(p.paper(dataset_size=1000, batch_size="lot", epochs="epochs", delta=1e-6,
                               noise_multiplier=1.0)),
-            s.Constraint("gap", max=0.05),
+            s.Constraint("gap", max=0.05, noise="none"),
             s.Constraint("weight", min=1, computed="double(epochs) * 2.0", report_tolerance=0.1),
             s.Tracked("seconds", unit="s"),
         ],
@@ -79,7 +79,10 @@ def test_every_field_of_a_spec() -> None:
     assert metrics["accuracy"].reported.sample_size == 1000
     assert metrics["epsilon"].transform == metric_pb2.TRANSFORM_LOG
     assert metrics["epsilon"].computed.privacy.dp_sgd.noise_multiplier == "1.0"
+    assert metrics["accuracy"].reported.noise == metric_pb2.NOISE_KNOWN
     assert metrics["gap"].bounds.max == 0.05
+    assert metrics["gap"].reported.noise == metric_pb2.NOISE_NONE
+    assert metrics["seconds"].reported.noise == metric_pb2.NOISE_UNSPECIFIED
     assert not metrics["gap"].bounds.HasField("min")
     assert metrics["weight"].computed.expression == "double(epochs) * 2.0"
     assert metrics["weight"].computed.report_tolerance == 0.1

@@ -41,7 +41,7 @@ spec:
           adjacency: REPLACE_ONE
           accountant: RDP
           conversion: IMPROVED
-    - {id: loss, role: TRACKED, reported: {}}
+    - {id: loss, role: CONSTRAINT, bounds: {max: 2}, reported: {noise: NONE}}
   algorithm: {name: RANDOM}
   lease: {duration: 90s}
   seed: 18446744073709551615
@@ -95,8 +95,8 @@ func TestParse(t *testing.T) {
 						}},
 					},
 					{
-						Id: "loss", Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED,
-						Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+						Id: "loss", Role: dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT, Bounds: &dparetov1.MetricBounds{Max: new(2.0)},
+						Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{Noise: dparetov1.Noise_NOISE_NONE}},
 					},
 				},
 				Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},

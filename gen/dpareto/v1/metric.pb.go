@@ -193,6 +193,68 @@ func (Transform) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_metric_proto_rawDescGZIP(), []int{2}
 }
 
+// What is known of the noise of a reported metric, without the noise that private_mode adds.
+type Noise int32
+
+const (
+	// NOISE_UNKNOWN.
+	Noise_NOISE_UNSPECIFIED Noise = 0
+	// There is none: the metric is a deterministic function of the parameters. The engine takes each
+	// value for exact, and never runs a configuration again to measure the metric better. Measurements
+	// with a positive standard_error, or with runs that differ, are refused.
+	Noise_NOISE_NONE Noise = 1
+	// The engine learns the noise from how values at neighbouring configurations differ. Standard errors
+	// of measurements count where there are any.
+	Noise_NOISE_UNKNOWN Noise = 2
+	// Every measurement carries a standard_error, or at least two runs from which the server derives it.
+	// Others are refused. Not with private_mode or random_stopping, which keep no standard errors of
+	// workers.
+	Noise_NOISE_KNOWN Noise = 3
+)
+
+// Enum value maps for Noise.
+var (
+	Noise_name = map[int32]string{
+		0: "NOISE_UNSPECIFIED",
+		1: "NOISE_NONE",
+		2: "NOISE_UNKNOWN",
+		3: "NOISE_KNOWN",
+	}
+	Noise_value = map[string]int32{
+		"NOISE_UNSPECIFIED": 0,
+		"NOISE_NONE":        1,
+		"NOISE_UNKNOWN":     2,
+		"NOISE_KNOWN":       3,
+	}
+)
+
+func (x Noise) Enum() *Noise {
+	p := new(Noise)
+	*p = x
+	return p
+}
+
+func (x Noise) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Noise) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_metric_proto_enumTypes[3].Descriptor()
+}
+
+func (Noise) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_metric_proto_enumTypes[3]
+}
+
+func (x Noise) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Noise.Descriptor instead.
+func (Noise) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_metric_proto_rawDescGZIP(), []int{3}
+}
+
 // A quantity of a trial: its role, its goal, its transform for the surrogate and the source of
 // its values.
 type MetricSpec struct {
@@ -410,7 +472,10 @@ type ReportedSource struct {
 	// For metrics under TRANSFORM_LOGIT that are averages over test records: the number of
 	// records. It corrects 0 and 1, whose logit is infinite, and bounds the noise of repeated
 	// runs from below if counts are small. 0 means unknown.
-	SampleSize    float64 `protobuf:"fixed64,1,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`
+	SampleSize float64 `protobuf:"fixed64,1,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`
+	// What is known of the noise: of how much the values of repeated runs of a configuration differ.
+	// Only for objectives and constraints. Default: NOISE_UNKNOWN.
+	Noise         Noise `protobuf:"varint,2,opt,name=noise,proto3,enum=dpareto.v1.Noise" json:"noise,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -450,6 +515,13 @@ func (x *ReportedSource) GetSampleSize() float64 {
 		return x.SampleSize
 	}
 	return 0
+}
+
+func (x *ReportedSource) GetNoise() Noise {
+	if x != nil {
+		return x.Noise
+	}
+	return Noise_NOISE_UNSPECIFIED
 }
 
 // A metric that the server computes from the parameters, exactly. The engine uses the function
@@ -681,10 +753,11 @@ const file_dpareto_v1_metric_proto_rawDesc = "" +
 	"\x03min\x18\x01 \x01(\x01H\x00R\x03min\x88\x01\x01\x12\x15\n" +
 	"\x03max\x18\x02 \x01(\x01H\x01R\x03max\x88\x01\x01B\x06\n" +
 	"\x04_minB\x06\n" +
-	"\x04_max\"1\n" +
+	"\x04_max\"Z\n" +
 	"\x0eReportedSource\x12\x1f\n" +
 	"\vsample_size\x18\x01 \x01(\x01R\n" +
-	"sampleSize\"\xb8\x01\n" +
+	"sampleSize\x12'\n" +
+	"\x05noise\x18\x02 \x01(\x0e2\x11.dpareto.v1.NoiseR\x05noise\"\xb8\x01\n" +
 	"\x0eComputedSource\x123\n" +
 	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecH\x00R\aprivacy\x12 \n" +
 	"\n" +
@@ -721,7 +794,13 @@ const file_dpareto_v1_metric_proto_rawDesc = "" +
 	"\x15TRANSFORM_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12TRANSFORM_IDENTITY\x10\x01\x12\x11\n" +
 	"\rTRANSFORM_LOG\x10\x02\x12\x13\n" +
-	"\x0fTRANSFORM_LOGIT\x10\x03B\x9b\x01\n" +
+	"\x0fTRANSFORM_LOGIT\x10\x03*R\n" +
+	"\x05Noise\x12\x15\n" +
+	"\x11NOISE_UNSPECIFIED\x10\x00\x12\x0e\n" +
+	"\n" +
+	"NOISE_NONE\x10\x01\x12\x11\n" +
+	"\rNOISE_UNKNOWN\x10\x02\x12\x0f\n" +
+	"\vNOISE_KNOWN\x10\x03B\x9b\x01\n" +
 	"\x0ecom.dpareto.v1B\vMetricProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -738,34 +817,36 @@ func file_dpareto_v1_metric_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_metric_proto_rawDescData
 }
 
-var file_dpareto_v1_metric_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_dpareto_v1_metric_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
 var file_dpareto_v1_metric_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_dpareto_v1_metric_proto_goTypes = []any{
 	(MetricRole)(0),          // 0: dpareto.v1.MetricRole
 	(Goal)(0),                // 1: dpareto.v1.Goal
 	(Transform)(0),           // 2: dpareto.v1.Transform
-	(*MetricSpec)(nil),       // 3: dpareto.v1.MetricSpec
-	(*MetricBounds)(nil),     // 4: dpareto.v1.MetricBounds
-	(*ReportedSource)(nil),   // 5: dpareto.v1.ReportedSource
-	(*ComputedSource)(nil),   // 6: dpareto.v1.ComputedSource
-	(*MetricValue)(nil),      // 7: dpareto.v1.MetricValue
-	(*PrivacySpec)(nil),      // 8: dpareto.v1.PrivacySpec
-	(*PrivacyGuarantee)(nil), // 9: dpareto.v1.PrivacyGuarantee
+	(Noise)(0),               // 3: dpareto.v1.Noise
+	(*MetricSpec)(nil),       // 4: dpareto.v1.MetricSpec
+	(*MetricBounds)(nil),     // 5: dpareto.v1.MetricBounds
+	(*ReportedSource)(nil),   // 6: dpareto.v1.ReportedSource
+	(*ComputedSource)(nil),   // 7: dpareto.v1.ComputedSource
+	(*MetricValue)(nil),      // 8: dpareto.v1.MetricValue
+	(*PrivacySpec)(nil),      // 9: dpareto.v1.PrivacySpec
+	(*PrivacyGuarantee)(nil), // 10: dpareto.v1.PrivacyGuarantee
 }
 var file_dpareto_v1_metric_proto_depIdxs = []int32{
-	0, // 0: dpareto.v1.MetricSpec.role:type_name -> dpareto.v1.MetricRole
-	1, // 1: dpareto.v1.MetricSpec.goal:type_name -> dpareto.v1.Goal
-	2, // 2: dpareto.v1.MetricSpec.transform:type_name -> dpareto.v1.Transform
-	5, // 3: dpareto.v1.MetricSpec.reported:type_name -> dpareto.v1.ReportedSource
-	6, // 4: dpareto.v1.MetricSpec.computed:type_name -> dpareto.v1.ComputedSource
-	4, // 5: dpareto.v1.MetricSpec.bounds:type_name -> dpareto.v1.MetricBounds
-	8, // 6: dpareto.v1.ComputedSource.privacy:type_name -> dpareto.v1.PrivacySpec
-	9, // 7: dpareto.v1.MetricValue.privacy:type_name -> dpareto.v1.PrivacyGuarantee
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	0,  // 0: dpareto.v1.MetricSpec.role:type_name -> dpareto.v1.MetricRole
+	1,  // 1: dpareto.v1.MetricSpec.goal:type_name -> dpareto.v1.Goal
+	2,  // 2: dpareto.v1.MetricSpec.transform:type_name -> dpareto.v1.Transform
+	6,  // 3: dpareto.v1.MetricSpec.reported:type_name -> dpareto.v1.ReportedSource
+	7,  // 4: dpareto.v1.MetricSpec.computed:type_name -> dpareto.v1.ComputedSource
+	5,  // 5: dpareto.v1.MetricSpec.bounds:type_name -> dpareto.v1.MetricBounds
+	3,  // 6: dpareto.v1.ReportedSource.noise:type_name -> dpareto.v1.Noise
+	9,  // 7: dpareto.v1.ComputedSource.privacy:type_name -> dpareto.v1.PrivacySpec
+	10, // 8: dpareto.v1.MetricValue.privacy:type_name -> dpareto.v1.PrivacyGuarantee
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_metric_proto_init() }
@@ -789,7 +870,7 @@ func file_dpareto_v1_metric_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_metric_proto_rawDesc), len(file_dpareto_v1_metric_proto_rawDesc)),
-			NumEnums:      3,
+			NumEnums:      4,
 			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -46,33 +46,14 @@ func (d *DB) scratch(fill func(*os.File) error) (file *os.File, err error) {
 
 // scratchIn creates a scratch file in a folder for the store named name.
 func scratchIn(folder, name string, fill func(*os.File) error) (*os.File, error) {
-	file, err := os.CreateTemp(folder, "."+name+".scratch-*")
+	file, err := store.ScratchIn(folder, name)
 	if err != nil {
-		return nil, err
-	}
-	if file, err = unlink(file); err != nil {
 		return nil, err
 	}
 	if err = fill(file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
-}
-
-// unlink returns an empty file without its name: Close removes it.
-func unlink(file *os.File) (*os.File, error) {
-	if !onWindows {
-		if err := os.Remove(file.Name()); err != nil {
-			return nil, errors.Join(err, file.Close())
-		}
-		return file, nil
-	}
-	// Windows removes no open file, but offers to do so when it is closed.
-	const deleteOnClose = 0x04000000 // FILE_FLAG_DELETE_ON_CLOSE
-	if err := file.Close(); err != nil {
-		return nil, err
-	}
-	return os.OpenFile(file.Name(), os.O_RDWR|deleteOnClose, 0o600)
 }
 
 // CopyTo writes the current store to w, which should be fast (see Snapshot).

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/fault"
+	"github.com/dpareto/dpareto/server/store/storetest"
 )
 
 // names returns the names of the files in the folder of path.
@@ -50,7 +51,7 @@ func TestSnapshotWhileWriting(t *testing.T) {
 	for i := range 5 {
 		before := 0
 		for before < 5*(i+1) {
-			before = len(dump(t, d))
+			before = len(storetest.Dump(t, d))
 		}
 		snapshot, err := d.Snapshot(t.Context())
 		if err != nil {

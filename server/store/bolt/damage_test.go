@@ -20,6 +20,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/fault"
+	"github.com/dpareto/dpareto/server/store/storetest"
 )
 
 // pageSize is the size of a page of the files that tests make.
@@ -334,7 +335,7 @@ func TestDamagedFirstPage(t *testing.T) {
 		if d.Notice() == "" {
 			t.Errorf("damage %d, of byte %d, is not noticed", i, at)
 		}
-		for key, value := range dump(t, d) {
+		for key, value := range storetest.Dump(t, d) {
 			if want[key] != value {
 				t.Errorf("%q is %q", key, value)
 			}

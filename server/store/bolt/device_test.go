@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/storetest"
 )
 
 // limitedFile is the environment variable that makes the test binary write to a store up
@@ -70,7 +71,7 @@ func TestFullFileSystem(t *testing.T) {
 	if !errors.Is(err, store.ErrUnwritable) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "no space is left on the device") {
 		t.Errorf("the full file system: %v", err)
 	}
-	if got := dump(t, d); len(got) != len(first) || len(first) == 0 {
+	if got := storetest.Dump(t, d); len(got) != len(first) || len(first) == 0 {
 		t.Errorf("%d keys can be read of %d that were acknowledged", len(got), len(first))
 	}
 	elsewhere := t.TempDir()

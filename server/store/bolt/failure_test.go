@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/storetest"
 )
 
 // failing opens a store whose commits go through commit.
@@ -70,7 +71,7 @@ func TestFullDisk(t *testing.T) {
 		} else if unwritable, ok := errors.AsType[*store.UnwritableError](err); !ok || !unwritable.Full || !errors.Is(err, cause) || strings.Contains(unwritable.Reason, path) {
 			t.Fatalf("Update returned %v", err)
 		}
-		if diff := cmp.Diff(committed, dump(t, d)); diff != "" {
+		if diff := cmp.Diff(committed, storetest.Dump(t, d)); diff != "" {
 			t.Fatalf("with %v: %s", cause, diff)
 		}
 		copyFile(t, path, path+".crashed")

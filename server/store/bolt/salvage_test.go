@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/storetest"
 )
 
 // dumpFile returns what a file holds, sound or not.
@@ -24,7 +25,7 @@ func dumpFile(t *testing.T, path string) map[string]string {
 		t.Fatal(err)
 	}
 	defer func() { _ = d.Close() }()
-	return dump(t, d)
+	return storetest.Dump(t, d)
 }
 
 // Salvage keeps every record that is whole and tells which are not.

@@ -237,6 +237,10 @@ func metricText(m *dparetov1.MetricSpec) string {
 		parts = append(parts, "computed, ε of one run")
 	case m.GetComputed() != nil:
 		parts = append(parts, "computed, "+m.GetComputed().GetExpression())
+	case m.GetReported().GetNoise() == dparetov1.Noise_NOISE_NONE:
+		parts = append(parts, "measured without noise")
+	case m.GetReported().GetNoise() == dparetov1.Noise_NOISE_KNOWN:
+		parts = append(parts, "measured with standard errors")
 	default:
 		parts = append(parts, "measured")
 	}

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -43,5 +45,37 @@ func TestPendingIsNotRepeated(t *testing.T) {
 	left, trials := e.replicable(all[:1])
 	if !slices.EqualFunc(left, all[1:], slices.Equal[space.Point]) || len(trials) != len(left) {
 		t.Errorf("%v to replicate of %v, of which the first is pending", left, all)
+	}
+}
+
+// Where a metric is said to have no noise, no configuration is tried again, although its values come
+// without standard errors and look noisy.
+func TestNoRepetitionWithoutNoise(t *testing.T) {
+	repetitions := func(noiseFree bool) (n int) {
+		p := simulated.Curve()
+		p.Objectives[1].NoiseFree = noiseFree
+		for seed := range uint64(3) {
+			h := simulated.NoisyCurve(20, 1, 0.03, seed)
+			rng := rand.New(rand.NewPCG(seed, 2))
+			for number := int64(21); number < 29; number++ {
+				suggestions, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: number})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if suggestions[0].Replicate {
+					n++
+				}
+				q := suggestions[0].Point
+				epsilon, value := simulated.CurveValues(q[0])
+				h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: q, Values: []float64{epsilon, value + 0.03*rng.NormFloat64()}})
+			}
+		}
+		return n
+	}
+	if n := repetitions(true); n > 0 {
+		t.Errorf("%d of 24 suggestions are repetitions without noise", n)
+	}
+	if n := repetitions(false); n == 0 {
+		t.Error("no suggestion is a repetition with noise")
 	}
 }

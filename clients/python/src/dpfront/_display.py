@@ -307,6 +307,12 @@ def _some(values: Sequence[str]) -> str:
     return ", ".join(values[:MOST_CATEGORIES]) + more
 
 
+_NOISE = {
+    metric_pb2.NOISE_NONE: "without noise",
+    metric_pb2.NOISE_KNOWN: "with standard errors",
+}
+
+
 def _metric(x: metric_pb2.MetricSpec) -> str:
     if x.role == metric_pb2.METRIC_ROLE_OBJECTIVE:
         verb = "maximize" if x.goal == metric_pb2.GOAL_MAXIMIZE else "minimize"
@@ -322,6 +328,8 @@ def _metric(x: metric_pb2.MetricSpec) -> str:
         said = "tracked"
     if x.unit:
         said += f", in {x.unit}"
+    if x.reported.noise in _NOISE:
+        said += f", {_NOISE[x.reported.noise]}"
     if x.HasField("computed"):
         computed = x.computed
         is_epsilon = computed.HasField("privacy")

@@ -346,6 +346,8 @@ def _metric(x: s.Metric) -> metric_pb2.MetricSpec:
     if x.computed is None:
         out.reported.SetInParent()
         out.reported.sample_size = x.sample_size
+        if x.noise is not None:
+            out.reported.noise = convert.enum_value(metric_pb2.Noise, x.noise, f"{x.id}: noise")
     elif isinstance(x.computed, str):
         out.computed.expression = x.computed
     else:

@@ -25,6 +25,7 @@ __all__ = [
     "Maximize",
     "Metric",
     "Minimize",
+    "Noise",
     "Normal",
     "Parameter",
     "PrivateMode",
@@ -46,6 +47,8 @@ Scalar = int | float | str
 Condition = Mapping[str, Scalar | Sequence[Scalar]]
 Transform = Literal["identity", "log", "logit"]
 """The scale on which the model sees a metric."""
+Noise = Literal["none", "unknown", "known"]
+"""What is known of the noise of a reported metric (see `Metric`)."""
 TrainFilter = Literal["gaussian", "renyi"]
 """How the cost of runs adds up that are chosen from earlier results (see `PrivateMode`)."""
 RandomStoppingRelease = Literal["best_value", "curve"]
@@ -152,6 +155,10 @@ class Metric:
     sample_size: float = field(default=0, kw_only=True)
     """For reported rates under "logit" that are averages over test records: the number of
     records."""
+    noise: Noise | None = field(default=None, kw_only=True)
+    """For reported objectives and constraints: "none" if the metric is a deterministic function of
+    the parameters, "known" if every report is a `Mean` with its standard error or several `Runs`;
+    None and "unknown" leave the noise to the engine."""
     report_tolerance: float | None = field(default=None, kw_only=True)
     """Largest relative difference between a worker's own report and the computed value that
     raises no warning."""

@@ -252,8 +252,13 @@ func metric(m *dparetov1.MetricSpec) string {
 	default:
 		text += " " + enum.Name(m.GetRole())
 	}
-	if m.GetComputed() != nil {
+	switch {
+	case m.GetComputed() != nil:
 		text += ", computed"
+	case m.GetReported().GetNoise() == dparetov1.Noise_NOISE_NONE:
+		text += ", without noise"
+	case m.GetReported().GetNoise() == dparetov1.Noise_NOISE_KNOWN:
+		text += ", with standard errors"
 	}
 	return text
 }

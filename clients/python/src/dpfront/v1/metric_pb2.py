@@ -25,27 +25,29 @@ _sym_db = _symbol_database.Default()
 from dpfront.v1 import privacy_pb2 as dpareto_dot_v1_dot_privacy__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64pareto/v1/metric.proto\x12\ndpareto.v1\x1a\x18\x64pareto/v1/privacy.proto\"\xdc\x02\n\nMetricSpec\x12\n\n\x02id\x18\x01 \x01(\t\x12$\n\x04role\x18\x02 \x01(\x0e\x32\x16.dpareto.v1.MetricRole\x12\x1e\n\x04goal\x18\x03 \x01(\x0e\x32\x10.dpareto.v1.Goal\x12(\n\ttransform\x18\x04 \x01(\x0e\x32\x15.dpareto.v1.Transform\x12\x1c\n\x0freference_value\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12.\n\x08reported\x18\x06 \x01(\x0b\x32\x1a.dpareto.v1.ReportedSourceH\x00\x12.\n\x08\x63omputed\x18\x07 \x01(\x0b\x32\x1a.dpareto.v1.ComputedSourceH\x00\x12\x0c\n\x04unit\x18\x08 \x01(\t\x12(\n\x06\x62ounds\x18\t \x01(\x0b\x32\x18.dpareto.v1.MetricBoundsB\x08\n\x06sourceB\x12\n\x10_reference_value\"B\n\x0cMetricBounds\x12\x10\n\x03min\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x03max\x18\x02 \x01(\x01H\x01\x88\x01\x01\x42\x06\n\x04_minB\x06\n\x04_max\"%\n\x0eReportedSource\x12\x13\n\x0bsample_size\x18\x01 \x01(\x01\"\x92\x01\n\x0e\x43omputedSource\x12*\n\x07privacy\x18\x01 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpecH\x00\x12\x14\n\nexpression\x18\x02 \x01(\tH\x00\x12\x1d\n\x10report_tolerance\x18\x03 \x01(\x01H\x01\x88\x01\x01\x42\n\n\x08\x66unctionB\x13\n\x11_report_tolerance\"\xf0\x01\n\x0bMetricValue\x12\x12\n\x05value\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04runs\x18\x02 \x03(\x01\x12\x1b\n\x0estandard_error\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x10\n\x03min\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x10\n\x03max\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x15\n\x08reported\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12-\n\x07privacy\x18\x07 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuaranteeB\x08\n\x06_valueB\x11\n\x0f_standard_errorB\x06\n\x04_minB\x06\n\x04_maxB\x0b\n\t_reported*y\n\nMetricRole\x12\x1b\n\x17METRIC_ROLE_UNSPECIFIED\x10\x00\x12\x19\n\x15METRIC_ROLE_OBJECTIVE\x10\x01\x12\x1a\n\x16METRIC_ROLE_CONSTRAINT\x10\x02\x12\x17\n\x13METRIC_ROLE_TRACKED\x10\x03*B\n\x04Goal\x12\x14\n\x10GOAL_UNSPECIFIED\x10\x00\x12\x11\n\rGOAL_MINIMIZE\x10\x01\x12\x11\n\rGOAL_MAXIMIZE\x10\x02*f\n\tTransform\x12\x19\n\x15TRANSFORM_UNSPECIFIED\x10\x00\x12\x16\n\x12TRANSFORM_IDENTITY\x10\x01\x12\x11\n\rTRANSFORM_LOG\x10\x02\x12\x13\n\x0fTRANSFORM_LOGIT\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64pareto/v1/metric.proto\x12\ndpareto.v1\x1a\x18\x64pareto/v1/privacy.proto\"\xdc\x02\n\nMetricSpec\x12\n\n\x02id\x18\x01 \x01(\t\x12$\n\x04role\x18\x02 \x01(\x0e\x32\x16.dpareto.v1.MetricRole\x12\x1e\n\x04goal\x18\x03 \x01(\x0e\x32\x10.dpareto.v1.Goal\x12(\n\ttransform\x18\x04 \x01(\x0e\x32\x15.dpareto.v1.Transform\x12\x1c\n\x0freference_value\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12.\n\x08reported\x18\x06 \x01(\x0b\x32\x1a.dpareto.v1.ReportedSourceH\x00\x12.\n\x08\x63omputed\x18\x07 \x01(\x0b\x32\x1a.dpareto.v1.ComputedSourceH\x00\x12\x0c\n\x04unit\x18\x08 \x01(\t\x12(\n\x06\x62ounds\x18\t \x01(\x0b\x32\x18.dpareto.v1.MetricBoundsB\x08\n\x06sourceB\x12\n\x10_reference_value\"B\n\x0cMetricBounds\x12\x10\n\x03min\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x10\n\x03max\x18\x02 \x01(\x01H\x01\x88\x01\x01\x42\x06\n\x04_minB\x06\n\x04_max\"G\n\x0eReportedSource\x12\x13\n\x0bsample_size\x18\x01 \x01(\x01\x12 \n\x05noise\x18\x02 \x01(\x0e\x32\x11.dpareto.v1.Noise\"\x92\x01\n\x0e\x43omputedSource\x12*\n\x07privacy\x18\x01 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpecH\x00\x12\x14\n\nexpression\x18\x02 \x01(\tH\x00\x12\x1d\n\x10report_tolerance\x18\x03 \x01(\x01H\x01\x88\x01\x01\x42\n\n\x08\x66unctionB\x13\n\x11_report_tolerance\"\xf0\x01\n\x0bMetricValue\x12\x12\n\x05value\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x0c\n\x04runs\x18\x02 \x03(\x01\x12\x1b\n\x0estandard_error\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x10\n\x03min\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x10\n\x03max\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x15\n\x08reported\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12-\n\x07privacy\x18\x07 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuaranteeB\x08\n\x06_valueB\x11\n\x0f_standard_errorB\x06\n\x04_minB\x06\n\x04_maxB\x0b\n\t_reported*y\n\nMetricRole\x12\x1b\n\x17METRIC_ROLE_UNSPECIFIED\x10\x00\x12\x19\n\x15METRIC_ROLE_OBJECTIVE\x10\x01\x12\x1a\n\x16METRIC_ROLE_CONSTRAINT\x10\x02\x12\x17\n\x13METRIC_ROLE_TRACKED\x10\x03*B\n\x04Goal\x12\x14\n\x10GOAL_UNSPECIFIED\x10\x00\x12\x11\n\rGOAL_MINIMIZE\x10\x01\x12\x11\n\rGOAL_MAXIMIZE\x10\x02*f\n\tTransform\x12\x19\n\x15TRANSFORM_UNSPECIFIED\x10\x00\x12\x16\n\x12TRANSFORM_IDENTITY\x10\x01\x12\x11\n\rTRANSFORM_LOG\x10\x02\x12\x13\n\x0fTRANSFORM_LOGIT\x10\x03*R\n\x05Noise\x12\x15\n\x11NOISE_UNSPECIFIED\x10\x00\x12\x0e\n\nNOISE_NONE\x10\x01\x12\x11\n\rNOISE_UNKNOWN\x10\x02\x12\x0f\n\x0bNOISE_KNOWN\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dpfront.v1.metric_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_METRICROLE']._serialized_start=915
-  _globals['_METRICROLE']._serialized_end=1036
-  _globals['_GOAL']._serialized_start=1038
-  _globals['_GOAL']._serialized_end=1104
-  _globals['_TRANSFORM']._serialized_start=1106
-  _globals['_TRANSFORM']._serialized_end=1208
+  _globals['_METRICROLE']._serialized_start=949
+  _globals['_METRICROLE']._serialized_end=1070
+  _globals['_GOAL']._serialized_start=1072
+  _globals['_GOAL']._serialized_end=1138
+  _globals['_TRANSFORM']._serialized_start=1140
+  _globals['_TRANSFORM']._serialized_end=1242
+  _globals['_NOISE']._serialized_start=1244
+  _globals['_NOISE']._serialized_end=1326
   _globals['_METRICSPEC']._serialized_start=66
   _globals['_METRICSPEC']._serialized_end=414
   _globals['_METRICBOUNDS']._serialized_start=416
   _globals['_METRICBOUNDS']._serialized_end=482
   _globals['_REPORTEDSOURCE']._serialized_start=484
-  _globals['_REPORTEDSOURCE']._serialized_end=521
-  _globals['_COMPUTEDSOURCE']._serialized_start=524
-  _globals['_COMPUTEDSOURCE']._serialized_end=670
-  _globals['_METRICVALUE']._serialized_start=673
-  _globals['_METRICVALUE']._serialized_end=913
+  _globals['_REPORTEDSOURCE']._serialized_end=555
+  _globals['_COMPUTEDSOURCE']._serialized_start=558
+  _globals['_COMPUTEDSOURCE']._serialized_end=704
+  _globals['_METRICVALUE']._serialized_start=707
+  _globals['_METRICVALUE']._serialized_end=947
 # @@protoc_insertion_point(module_scope)

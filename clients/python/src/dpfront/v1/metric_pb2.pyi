@@ -27,6 +27,13 @@ class Transform(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TRANSFORM_IDENTITY: _ClassVar[Transform]
     TRANSFORM_LOG: _ClassVar[Transform]
     TRANSFORM_LOGIT: _ClassVar[Transform]
+
+class Noise(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NOISE_UNSPECIFIED: _ClassVar[Noise]
+    NOISE_NONE: _ClassVar[Noise]
+    NOISE_UNKNOWN: _ClassVar[Noise]
+    NOISE_KNOWN: _ClassVar[Noise]
 METRIC_ROLE_UNSPECIFIED: MetricRole
 METRIC_ROLE_OBJECTIVE: MetricRole
 METRIC_ROLE_CONSTRAINT: MetricRole
@@ -38,6 +45,10 @@ TRANSFORM_UNSPECIFIED: Transform
 TRANSFORM_IDENTITY: Transform
 TRANSFORM_LOG: Transform
 TRANSFORM_LOGIT: Transform
+NOISE_UNSPECIFIED: Noise
+NOISE_NONE: Noise
+NOISE_UNKNOWN: Noise
+NOISE_KNOWN: Noise
 
 class MetricSpec(_message.Message):
     __slots__ = ("id", "role", "goal", "transform", "reference_value", "reported", "computed", "unit", "bounds")
@@ -70,10 +81,12 @@ class MetricBounds(_message.Message):
     def __init__(self, min: _Optional[float] = ..., max: _Optional[float] = ...) -> None: ...
 
 class ReportedSource(_message.Message):
-    __slots__ = ("sample_size",)
+    __slots__ = ("sample_size", "noise")
     SAMPLE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    NOISE_FIELD_NUMBER: _ClassVar[int]
     sample_size: float
-    def __init__(self, sample_size: _Optional[float] = ...) -> None: ...
+    noise: Noise
+    def __init__(self, sample_size: _Optional[float] = ..., noise: _Optional[_Union[Noise, str]] = ...) -> None: ...
 
 class ComputedSource(_message.Message):
     __slots__ = ("privacy", "expression", "report_tolerance")

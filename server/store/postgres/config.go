@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// maxConnections bounds the connections of the pool, unless the URL has pool_max_conns.
+	maxConnections = 16
+	// keepAlive is how often the system asks whether the other side of an idle connection is there.
+	keepAlive = 15 * time.Second
+)
+
+// IsURL reports whether a store's name is the URL of a database.
+func IsURL(name string) bool {
+	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
+}
+
+// Options say how to open a database.
+type Options struct {
+	// PasswordFile is a file with the password alone, which is read for every connection. The usual
+	// sources (PGPASSFILE, PGPASSWORD, a service file) need none.
+	PasswordFile string
+	// Create creates the tables if the database has none. Without it that is an error.
+	Create bool
+	// Unsafe accepts a database that may lose acknowledged writes (fsync or full_page_writes off).
+	Unsafe bool
+}
+
+// errPassword refuses a URL that other users of the machine can read.
+var errPassword = errors.New("the URL must not hold a password, which process lists and logs show: use PGPASSFILE, a service file or a file with the password")
+
+// parse returns the settings for connections to the database with a URL.
+func parse(rawURL string, o Options) (*pgxpool.Config, error) {
+	parsed, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, errors.New("the URL of the database cannot be parsed") // the cause would show it whole
+	}
+	if _, has := parsed.User.Password(); has || parsed.Query().Has("password") {
+		return nil, errPassword
+	}
+	config, err := pgxpool.ParseConfig(rawURL)
+	if err == nil && mayBePlain(config.ConnConfig.Config) {
+		query := parsed.Query()
+		query.Set("sslmode", "verify-full")
+		parsed.RawQuery = query.Encode()
+		config, err = pgxpool.ParseConfig(parsed.String())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !parsed.Query().Has("pool_max_conns") {
+		config.MaxConns = maxConnections
+	}
+	config.ConnConfig.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
+	config.ConnConfig.RuntimeParams["application_name"] = "dpareto"
+	config.AfterConnect = prepare
+	if o.PasswordFile != "" {
+		config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+			content, err := os.ReadFile(o.PasswordFile)
+			c.Password = strings.TrimRight(string(content), "\r\n")
+			return err
+		}
+	}
+	return config, nil
+}
+
+// mayBePlain reports whether a connection would do without TLS if the server offers none, or an attacker
+// says so. That is the default of PostgreSQL's clients (sslmode prefer).
+func mayBePlain(c pgconn.Config) bool {
+	hosts := map[string]bool{c.Host: c.TLSConfig != nil}
+	for _, f := range c.Fallbacks {
+		if before, seen := hosts[f.Host]; seen && before != (f.TLSConfig != nil) {
+			return true
+		}
+		hosts[f.Host] = f.TLSConfig != nil
+	}
+	return false
+}
+
+// sessionSettings are made in every session. Commits wait for the disk, whatever the role's settings.
+// Every statement has one sensible plan, by the primary key. The database notices within half a minute
+// that the machine of a server is gone.
+const sessionSettings = `
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
+SELECT set_config(name, value, false) FROM (VALUES
+	('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('jit', 'off'),
+	('tcp_keepalives_idle', '15'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'), ('idle_session_timeout', '0')
+) AS settings (name, value) WHERE name IN (SELECT name FROM pg_settings)`
+
+// prepare prepares a new session.
+func prepare(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, sessionSettings, pgx.QueryExecModeSimpleProtocol)
+	return err
+}
+
+// checkServer refuses a database server that may lose what it has acknowledged.
+func checkServer(ctx context.Context, conn *pgx.Conn) error {
+	for _, setting := range []string{"fsync", "full_page_writes"} {
+		var value string
+		if err := conn.QueryRow(ctx, "SELECT current_setting($1)", setting).Scan(&value); err != nil {
+			return err
+		}
+		if value != "on" {
+			return fmt.Errorf("the database server has %s %s: it can lose acknowledged writes, and the whole store, when its machine fails", setting, value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// Scratch implements store.Files. The file is in [os.TempDir].
+func (d *DB) Scratch() (*os.File, error) {
+	file, err := store.ScratchIn(os.TempDir(), "dpareto")
+	if err != nil {
+		return nil, store.Unwritable(err)
+	}
+	return file, nil
+}
+
+// Snapshot implements store.Files. The file is a dump (see store.WriteDump).
+func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
+	file, err := d.Scratch()
+	if err != nil {
+		return nil, err
+	}
+	if err = store.WriteDump(file, store.All(ctx, d)); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// Fill writes records to an empty store, all or none.
+func (d *DB) Fill(ctx context.Context, records store.Records) error {
+	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		var holds bool
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM dpareto_records)").Scan(&holds); err != nil {
+			return err
+		}
+		if holds {
+			return fmt.Errorf("%s: %w", d.name, errNotEmpty)
+		}
+		var rows [][]any
+		size := 0
+		flush := func(to string) error {
+			_, err := tx.CopyFrom(ctx, pgx.Identifier{to}, []string{"key", "value"}, pgx.CopyFromRows(rows))
+			rows, size = rows[:0], 0
+			return err
+		}
+		to := table("")
+		err := records(func(key string, value []byte) error {
+			if next := table(key); next != to || size > fillBytes {
+				if err := flush(to); err != nil {
+					return err
+				}
+				to = next
+			}
+			size += len(key) + len(value)
+			rows = append(rows, []any{[]byte(key), value})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return flush(to)
+	})
+}
+
+// fillBytes is how much Fill sends at a time.
+const fillBytes = 16 << 20
+
+// errNotEmpty says that a store would be written over.
+var errNotEmpty = errors.New("it already holds a store")

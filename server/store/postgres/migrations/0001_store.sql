@@ -1,0 +1,25 @@
+-- The store itself. Each server that opens it counts up the epoch: transactions of earlier servers
+-- are refused.
+CREATE TABLE dpareto_store (
+	only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+	version integer NOT NULL,
+	epoch bigint NOT NULL
+);
+INSERT INTO dpareto_store (version, epoch) VALUES (0, 0);
+
+-- What updates lock. The revision grows with every change to a scope.
+CREATE TABLE dpareto_scopes (
+	scope text COLLATE "C" PRIMARY KEY,
+	revision bigint NOT NULL DEFAULT 0
+);
+
+CREATE TABLE dpareto_records (
+	key bytea PRIMARY KEY,
+	value bytea NOT NULL
+);
+
+-- Records whose keys begin with a zero byte: summaries of others, on pages of their own.
+CREATE TABLE dpareto_totals (
+	key bytea PRIMARY KEY,
+	value bytea NOT NULL
+);

@@ -1,0 +1,463 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/server/failure"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/postgres/pgtest"
+	"github.com/dpareto/dpareto/server/store/storetest"
+)
+
+func openKV(url string) (store.KV, error) {
+	return Open(context.Background(), url, Options{Create: true})
+}
+
+func TestMain(m *testing.M) {
+	storetest.WriteUntilKilled(openKV)
+	goleak.VerifyTestMain(m)
+}
+
+// openAt opens the store with a URL. Who calls it closes it.
+func openAt(t testing.TB, url string) *DB {
+	t.Helper()
+	d, err := Open(t.Context(), url, Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestKV(t *testing.T) {
+	storetest.KV(t, func(t testing.TB) store.KV { return openAt(t, pgtest.URL(t)) })
+}
+
+func TestKilledWriter(t *testing.T) { storetest.Killed(t, pgtest.URL(t), openKV) }
+
+// put writes a record.
+func put(d *DB, scope, key, value string) error {
+	return d.Update(context.Background(), store.In(store.Scope(scope)), func(tx store.ReadWriter) error {
+		tx.Put(key, []byte(value))
+		return nil
+	})
+}
+
+// A store has one server. One that was killed leaves it at once.
+func TestLocked(t *testing.T) {
+	before := takeover
+	takeover = 200 * time.Millisecond
+	defer func() { takeover = before }()
+	url, other := pgtest.URL(t), pgtest.URL(t)
+	d := openAt(t, url)
+	if _, err := Open(t.Context(), url, Options{}); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a second Open returned %v", err)
+	}
+	beside := openAt(t, other) // another schema of the database
+	reading, err := OpenReadOnly(t.Context(), url, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := put(d, "a", "k", "v"); err != nil {
+		t.Error(err)
+	}
+	if got := storetest.Dump(t, reading)["k"]; got != "v" {
+		t.Errorf("a reader beside the server reads %q", got)
+	}
+	if err := put(reading, "a", "k", "w"); !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("a reader writes: %v", err)
+	}
+	for _, db := range []*DB{d, beside, reading} {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := openAt(t, url).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without the session with the lock a server stops; before it has noticed, the store refuses it if
+// another one has begun.
+func TestLostLock(t *testing.T) {
+	url := pgtest.URL(t)
+	d := openAt(t, url)
+	pgtest.Exec(t, url, "SELECT pg_terminate_backend($1, 5000)", d.owner.conn.PgConn().PID())
+	select {
+	case <-d.Failed():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the end of the session was not noticed")
+	}
+	if err := put(d, "a", "k", "v"); !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("Update returned %v", err)
+	}
+	if err := d.Close(); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("Close returned %v", err)
+	}
+
+	d = openAt(t, url)
+	if err := put(d, "a", "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, url, "UPDATE dpareto_store SET epoch = epoch + 1")
+	if err := put(d, "a", "k", "w"); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "another server") {
+		t.Errorf("a server of an earlier epoch: %v", err)
+	}
+	<-d.Failed()
+	if got := storetest.Dump(t, d)["k"]; got != "v" {
+		t.Errorf("a server of an earlier epoch has written %q", got)
+	}
+	_ = d.Close()
+}
+
+// A server that starts waits for transactions of an earlier one.
+func TestEpochWaits(t *testing.T) {
+	url := pgtest.URL(t)
+	d := openAt(t, url)
+	started := make(chan *DB)
+	err := d.Update(t.Context(), store.In("a"), func(tx store.ReadWriter) error {
+		pgtest.Exec(t, url, "SELECT pg_terminate_backend($1, 5000)", d.owner.conn.PgConn().PID())
+		<-d.Failed()
+		go func() { started <- openAt(t, url) }()
+		time.Sleep(300 * time.Millisecond)
+		select {
+		case <-started:
+			t.Error("another server has started beside a transaction")
+		default:
+		}
+		tx.Put("k", []byte("v"))
+		return nil
+	})
+	next := <-started
+	if got := storetest.Dump(t, next)["k"]; (got == "v") != (err == nil) {
+		t.Errorf("the transaction returned %v, its record is %q", err, got)
+	}
+	_ = d.Close()
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// onInsert makes the database run statements before it inserts a record.
+func onInsert(t *testing.T, url, statements string) {
+	t.Helper()
+	pgtest.Exec(t, url, "CREATE SEQUENCE attempts")
+	pgtest.Exec(t, url, "CREATE FUNCTION inserted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "+statements+" RETURN NEW; END $$")
+	pgtest.Exec(t, url, "CREATE TRIGGER inserted BEFORE INSERT ON dpareto_records FOR EACH ROW EXECUTE FUNCTION inserted()")
+}
+
+// A transaction that meets others is run again, its functions too; not for ever.
+func TestConflicts(t *testing.T) {
+	for _, tt := range []struct {
+		code     string
+		failures int
+	}{{serializationFailure, 3}, {deadlockDetected, 3}, {serializationFailure, maxAttempts}} {
+		code, failures := tt.code, tt.failures
+		url := pgtest.URL(t)
+		d := openAt(t, url)
+		onInsert(t, url, fmt.Sprintf("IF nextval('attempts') <= %d THEN RAISE EXCEPTION 'conflict' USING ERRCODE = '%s'; END IF;", failures, code))
+		calls := 0
+		err := d.Update(t.Context(), store.In("a"), func(tx store.ReadWriter) error {
+			calls++
+			if value, err := tx.Get("k"); value != nil || err != nil {
+				t.Errorf("call %d sees %q, %v", calls, value, err)
+			}
+			tx.Put("k", []byte(strconv.Itoa(calls)))
+			return nil
+		})
+		stats, stored := d.Stats(), storetest.Dump(t, d)["k"]
+		if failures < maxAttempts {
+			if err != nil || calls != failures+1 || stored != strconv.Itoa(calls) || stats.Conflicts != int64(failures) || stats.Retries != int64(failures) || stats.Commits != 1 {
+				t.Errorf("%s: %v, %d calls, stored %q, %+v", code, err, calls, stored, stats)
+			}
+		} else if !errors.Is(err, store.ErrUnwritable) || calls != maxAttempts || stored != "" || stats.Failures != 1 {
+			t.Errorf("%s: %v, %d calls, stored %q, %+v", code, err, calls, stored, stats)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Of updates that share a transaction, one that the database refuses loses its own writes only.
+func TestRefusedAlone(t *testing.T) {
+	url := pgtest.URL(t)
+	d := openAt(t, url)
+	onInsert(t, url, `IF convert_from(NEW.key, 'UTF8') LIKE '%/bad' THEN RAISE EXCEPTION 'refused'; END IF;`)
+	var updates sync.WaitGroup
+	holds, release := make(chan struct{}), make(chan struct{})
+	updates.Go(func() { // holds the scope until the others wait
+		err := d.Update(t.Context(), store.In("a"), func(store.ReadWriter) error {
+			close(holds)
+			<-release
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-holds
+	const n = 30
+	for i := range n {
+		key := fmt.Sprintf("%02d/good", i)
+		if i%3 == 0 {
+			key = fmt.Sprintf("%02d/bad", i)
+		}
+		updates.Go(func() {
+			if err := put(d, "a", key, "v"); (err == nil) != strings.HasSuffix(key, "good") || err != nil && !errors.Is(err, store.ErrUnwritable) {
+				t.Errorf("%s: %v", key, err)
+			}
+		})
+	}
+	waitFor(t, func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.queues["a\x00"]) == n
+	})
+	close(release)
+	updates.Wait()
+	if got, stats := storetest.Dump(t, d), d.Stats(); len(got) != n*2/3 || stats.Commits != 1 || stats.Updates != n*2/3 {
+		t.Errorf("stored %v, %+v", got, stats)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// waitFor waits until a condition holds.
+func waitFor(t *testing.T, condition func() bool) {
+	t.Helper()
+	for start := time.Now(); !condition(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > 20*time.Second {
+			t.Fatal("it does not become so")
+		}
+	}
+}
+
+// Updates of one scope do not wait for those of another, and what waits can be cancelled.
+func TestScopesApart(t *testing.T) {
+	d := openAt(t, pgtest.URL(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := make(chan error)
+	err := d.Update(t.Context(), store.In("a"), func(tx store.ReadWriter) error {
+		go func() {
+			waits <- d.Update(ctx, store.In("a"), func(store.ReadWriter) error { t.Error("a cancelled function was called"); return nil })
+		}()
+		if err := put(d, "b", "b", "v"); err != nil {
+			t.Error(err)
+		}
+		waitFor(t, func() bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return len(d.queues["a\x00"]) == 1
+		})
+		cancel()
+		if err := <-waits; !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled Update returned %v", err)
+		}
+		tx.Put("a", nil)
+		return nil
+	})
+	if err != nil || len(storetest.Dump(t, d)) != 2 {
+		t.Errorf("%v, %v", err, storetest.Dump(t, d))
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every change of a scope raises its revision, and nothing else does.
+func TestRevisions(t *testing.T) {
+	url := pgtest.URL(t)
+	d := openAt(t, url)
+	for range 3 {
+		if err := put(d, "a", "k", "v"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Update(t.Context(), store.In("a", "b"), func(tx store.ReadWriter) error { tx.Put("k", nil); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("refused")
+	for _, err := range []error{nil, refused} {
+		if got := d.Update(t.Context(), store.In("b", "c"), func(store.ReadWriter) error { return err }); !errors.Is(got, err) {
+			t.Error(got)
+		}
+	}
+	var got string
+	if err := d.pool.QueryRow(t.Context(), "SELECT string_agg(scope || ' ' || revision, ', ' ORDER BY scope) FROM dpareto_scopes").Scan(&got); err != nil || got != "a 4, b 1" {
+		t.Errorf("revisions %q, %v", got, err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// endTransactions ends the connections of transactions that are between two statements.
+func endTransactions(t *testing.T, url string) {
+	t.Helper()
+	pgtest.Exec(t, url, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'dpareto' AND state = 'idle in transaction'")
+}
+
+// A connection that ends before the commit costs another attempt. If it ends before the answer to a
+// commit, nobody knows whether that happened: the store has failed.
+func TestLostConnections(t *testing.T) {
+	url := pgtest.URL(t)
+	d := openAt(t, url)
+	calls := 0
+	err := d.Update(t.Context(), store.In("a"), func(tx store.ReadWriter) error {
+		if calls++; calls == 1 {
+			endTransactions(t, url)
+		}
+		tx.Put("k", []byte(strconv.Itoa(calls)))
+		return nil
+	})
+	if got := storetest.Dump(t, d)["k"]; err != nil || calls != 2 || got != "2" {
+		t.Errorf("%v, %d calls, stored %q", err, calls, got)
+	}
+	err = d.View(t.Context(), func(r store.Reader) error {
+		endTransactions(t, url)
+		_, err := r.Get("k")
+		return err
+	})
+	if code := status.Code(failure.Status(err)); !errors.Is(err, store.ErrUnavailable) || code != codes.Unavailable {
+		t.Errorf("a View without its connection: %v, %v", err, code)
+	}
+	d.commitSQL = "SELECT pg_terminate_backend(pg_backend_pid())"
+	if err := put(d, "a", "k", "3"); !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("a commit without an answer: %v", err)
+	}
+	<-d.Failed()
+	if err := d.Close(); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "before the database had answered") {
+		t.Errorf("Close returned %v", err)
+	}
+}
+
+// A database that may lose what was acknowledged is refused, and a role's setting does not matter.
+func TestDurability(t *testing.T) {
+	url := pgtest.URL(t)
+	set := func(setting string) {
+		pgtest.Exec(t, url, "ALTER SYSTEM SET "+setting)
+		pgtest.Exec(t, url, "SELECT pg_reload_conf()")
+	}
+	for _, name := range []string{"fsync", "full_page_writes"} {
+		set(name + " = off")
+		waitFor(t, func() bool {
+			d, err := Open(t.Context(), url, Options{Create: true})
+			if err == nil {
+				_ = d.Close()
+			}
+			return err != nil && strings.Contains(err.Error(), name+" off")
+		})
+		d, err := Open(t.Context(), url, Options{Create: true, Unsafe: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		set(name + " = on")
+		waitFor(t, func() bool {
+			d, err := Open(t.Context(), url, Options{})
+			if err == nil {
+				_ = d.Close()
+			}
+			return err == nil
+		})
+	}
+	pgtest.Exec(t, url, "ALTER ROLE dpareto SET synchronous_commit = off")
+	defer pgtest.Exec(t, url, "ALTER ROLE dpareto RESET synchronous_commit")
+	d := openAt(t, url)
+	var value string
+	if err := d.pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&value); err != nil || value != "on" {
+		t.Errorf("synchronous_commit is %q, %v", value, err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is missing, or of another version, is not opened.
+func TestVersions(t *testing.T) {
+	url := pgtest.URL(t)
+	open := map[string]func() (*DB, error){
+		"Open":         func() (*DB, error) { return Open(t.Context(), url, Options{}) },
+		"OpenReadOnly": func() (*DB, error) { return OpenReadOnly(t.Context(), url, Options{}) },
+	}
+	for name, open := range open {
+		if _, err := open(); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "--create") {
+			t.Errorf("%s without tables: %v", name, err)
+		}
+	}
+	if err := openAt(t, url).Close(); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, url, "UPDATE dpareto_store SET version = version + 1")
+	for name, open := range open {
+		if _, err := open(); !errors.Is(err, store.ErrFormat) {
+			t.Errorf("%s with tables of a later version: %v", name, err)
+		}
+	}
+	if _, err := Open(t.Context(), pgtest.Database(t, "none"), Options{Create: true}); err == nil || !strings.Contains(err.Error(), "no schema of the search_path") {
+		t.Errorf("without a schema: %v", err)
+	}
+}
+
+// A dump has everything, and makes an equal store of an empty one only.
+func TestDump(t *testing.T) {
+	d, to := openAt(t, pgtest.URL(t)), openAt(t, pgtest.URL(t))
+	for i := range 3000 {
+		if i%100 == 0 {
+			if err := put(d, "a", fmt.Sprintf("\x00total %d", i), "t"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err := d.Update(t.Context(), store.In("a"), func(tx store.ReadWriter) error {
+		for i := range 3000 {
+			tx.Put(fmt.Sprintf("key\x00\xff %d", i), bytes.Repeat([]byte{byte(i)}, i))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := d.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	cut := content[:len(content)-10]
+	if err := to.Fill(t.Context(), store.ParseDump(bytes.NewReader(cut))); err == nil || len(storetest.Dump(t, to)) > 0 {
+		t.Errorf("a dump that is cut: %v, %d records", err, len(storetest.Dump(t, to)))
+	}
+	if err := to.Fill(t.Context(), store.ParseDump(bytes.NewReader(content))); err != nil {
+		t.Fatal(err)
+	}
+	n, sum, err := store.All(t.Context(), d).Sum()
+	m, again, failed := store.All(t.Context(), to).Sum()
+	if n != 3030 || m != n || sum != again || errors.Join(err, failed) != nil {
+		t.Errorf("%d and %d records, sums %x and %x, %v, %v", n, m, sum, again, err, failed)
+	}
+	if err := to.Fill(t.Context(), store.ParseDump(bytes.NewReader(content))); !errors.Is(err, errNotEmpty) {
+		t.Errorf("Fill of a store that holds records: %v", err)
+	}
+	if err := errors.Join(d.Close(), to.Close()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,2 @@
+// Package storetest tests what every store.KV must do.
+package storetest
