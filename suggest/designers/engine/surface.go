@@ -337,8 +337,7 @@ func (v *evaluator) evaluate(at site, steps []float64, draws int, derivatives bo
 		}
 		v.lookAtKnown(l, at, step, derivatives)
 	}
-	value := v.combine(n, draws, derivatives)
-	return value + v.logFeasible(v.looks[n-1], derivatives) - v.logCost(at, nil)
+	return v.combine(n, draws, derivatives) - v.logCost(at, nil)
 }
 
 // gradient stores the gradient of the last evaluation, which was with derivatives, in grad.
@@ -387,19 +386,18 @@ func (v *evaluator) distribution(l *look, j, draw int) acquisition.Distribution 
 	return v.model.Distribution(j, l.means[j][draw], l.variance[j])
 }
 
-// combine returns the logarithm of the expected hypervolume improvement of a run
-// with n looks, averaged over draws, and stores its derivatives in the looks if
-// wanted.
+// combine returns the logarithm of the expected hypervolume improvement of a run with n
+// looks and an end that meets the constraints, averaged over draws, and stores its derivatives
+// in the looks if wanted. Given a draw, improvement and constraints are independent. Over the
+// draws they are not: whether the configurations on the front meet the constraints is drawn,
+// too.
 func (v *evaluator) combine(n, draws int, derivatives bool) float64 {
-	if v.seeking {
-		for _, l := range v.looks[:n] {
-			l.clear()
-		}
-		return 0
-	}
 	largest := math.Inf(-1)
 	for d := range draws {
-		v.values[d] = v.improvement(v.fronts[d], d, n, derivatives)
+		v.values[d] = v.logFeasible(v.looks[n-1], d)
+		if !v.seeking {
+			v.values[d] += v.improvement(v.fronts[d], d, n, derivatives)
+		}
 		largest = math.Max(largest, v.values[d])
 	}
 	if math.IsInf(largest, -1) || math.IsNaN(largest) {
@@ -416,7 +414,13 @@ func (v *evaluator) combine(n, draws int, derivatives bool) float64 {
 		for k, l := range v.looks[:n] {
 			l.clear()
 			for d := range draws {
-				v.add(l, v.parts[d][k], d, math.Exp(v.values[d]-largest)/sum)
+				weight := math.Exp(v.values[d]-largest) / sum
+				if !v.seeking {
+					v.add(l, v.parts[d][k], d, weight)
+				}
+				if k == n-1 {
+					v.addFeasible(l, d, weight)
+				}
 			}
 		}
 	}
@@ -513,25 +517,40 @@ func (v *evaluator) improvement(front target, draw, n int, derivatives bool) flo
 }
 
 // logFeasible returns the logarithm of the probability that a run's end meets the
-// constraints, and adds its derivatives to the look if wanted.
-func (v *evaluator) logFeasible(l *look, derivatives bool) float64 {
+// constraints, given a draw.
+func (v *evaluator) logFeasible(l *look, draw int) float64 {
 	sum := 0.0
 	for i := range v.problem.Constraints {
-		c := &v.problem.Constraints[i]
-		j := len(v.problem.Objectives) + i
-		if v.processes[j] == nil {
-			continue // a known constraint, see suggest.Problem.Allows
-		}
-		value, d := acquisition.LogFeasible(v.model.Distribution(j, l.means[j][0], l.variance[j]), c.Lower, c.Upper)
+		value, _ := v.logMet(l, i, draw)
 		sum += value
-		if derivatives {
-			l.dMeans[j][0] += d.Mean
-			if l.variance[j] > 0 {
-				l.dVariance[j] += d.StdDev / (2 * math.Sqrt(l.variance[j]))
-			}
-		}
 	}
 	return sum
+}
+
+// addFeasible adds weight times the derivatives of logFeasible to a look.
+func (v *evaluator) addFeasible(l *look, draw int, weight float64) {
+	if weight == 0 {
+		return
+	}
+	for i := range v.problem.Constraints {
+		j := len(v.problem.Objectives) + i
+		_, d := v.logMet(l, i, draw)
+		l.dMeans[j][draw] += weight * d.Mean
+		if l.variance[j] > 0 {
+			l.dVariance[j] += weight * d.StdDev / (2 * math.Sqrt(l.variance[j]))
+		}
+	}
+}
+
+// logMet returns the logarithm of the probability that constraint i is met, given a draw, and
+// its derivatives. They are 0 for a known constraint, see suggest.Problem.Allows.
+func (v *evaluator) logMet(l *look, i, draw int) (float64, acquisition.Partial) {
+	j := len(v.problem.Objectives) + i
+	if v.processes[j] == nil {
+		return 0, acquisition.Partial{}
+	}
+	c := &v.problem.Constraints[i]
+	return acquisition.LogFeasible(v.model.Distribution(j, l.means[j][draw], l.variance[j]), c.Lower, c.Upper)
 }
 
 // logCost returns the logarithm of what a run costs, and subtracts its gradient
