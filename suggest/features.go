@@ -30,6 +30,21 @@ type Features struct {
 	// Spread are the indices of the features that matter most. The first runs of a study are
 	// spread over them.
 	Spread []int
+
+	// Mean is what is known beforehand of objectives that are errors; see [FeatureMean]. nil if nothing
+	// is.
+	Mean *FeatureMean
+}
+
+// FeatureMean is what is known beforehand, from other data, of the logit of an error as a function of
+// features, but for its level: the posterior mean of a Gaussian process (Matérn-5/2, mean 0) with some
+// values. Models take it for the prior mean of every measured objective with a logit transform, for fractions of errors
+// where it is minimised and of correct answers where it is maximised, as far as measurements agree.
+type FeatureMean struct {
+	Points       [][]float64 // features
+	Values       []float64   // of the logit, one for each point
+	LengthScales []float64   // one for each feature
+	Variance     float64     // of the function
 }
 
 // replaces reports whether parameter j is no input of surrogates.
@@ -108,6 +123,9 @@ func (p *Problem) validateFeatures(errs *space.FieldErrors) {
 		if !slices.Contains(f.Parameters, j) {
 			errs.Add("features.replaced", "must be among features.parameters")
 		}
+	}
+	if m := f.Mean; m != nil && (len(m.Points) != len(m.Values) || len(m.LengthScales) != f.Count || !(m.Variance > 0)) {
+		errs.Add("features.mean", "must have a value for each point, a length scale for each feature and a positive variance")
 	}
 	for _, k := range f.Spread {
 		if k < 0 || k >= f.Count {

@@ -61,6 +61,9 @@ type Options struct {
 	// is 1. That multiplies the cost of Fit by three.
 	Base *GP
 
+	// BaseWeight is the prior of that weight. By default it is flat.
+	BaseWeight Normal
+
 	// Tied holds for each of the d inputs the index of its length scale, from 0 to
 	// the number of length scales less 1. Inputs that share one are for instance
 	// the indicators of the levels of a categorical parameter: their kernel then
@@ -235,7 +238,8 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 			return nil, err
 		}
 		// The density of the residuals in units of Y.
-		if value += float64(len(obs.X)) * math.Log(units.scale); value < least {
+		belief, _ := o.BaseWeight.logDensity(weight)
+		if value += float64(len(obs.X))*math.Log(units.scale) - belief; value < least {
 			least = value
 			if best, err = problem.hyperparameters(theta); err != nil {
 				return nil, err

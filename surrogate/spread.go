@@ -74,7 +74,8 @@ func LogPosterior(obs Observations, o Options, h Hyperparameters) (float64, erro
 		return 0, err
 	}
 	value, err := newLogPosterior(p).Value(p.logs(h))
-	return -value - float64(p.n)*math.Log(p.units.scale), err
+	belief, _ := o.BaseWeight.logDensity(h.BaseWeight)
+	return belief - value - float64(p.n)*math.Log(p.units.scale), err
 }
 
 // problemAt returns the problem that Fit solves, with the base weight of h.

@@ -15,6 +15,16 @@ import (
 type features struct {
 	learningRate, clippingNorm *expression.Number
 	training                   *accounting.Training
+	normalized                 bool // the optimizer divides a gradient by its size
+	public                     bool // models begin with public runs
+}
+
+// PublicDatasets returns the names of the data sets of public runs that models of the study begin with.
+func (s *Study) PublicDatasets() []string {
+	if s.features == nil || !s.features.public {
+		return nil
+	}
+	return dpsgd.PublicDatasets(s.features.normalized)
 }
 
 // features compiles what models see of DP-SGD.
@@ -27,7 +37,10 @@ func (c *compiler) features(study *Study, environment *expression.Environment) {
 	if _, isKnown := dparetov1.DpSgdOptimizer_name[int32(declared.GetOptimizer())]; !isKnown {
 		c.addf(field+".optimizer", "is unknown: %v", declared.GetOptimizer())
 	}
-	compiled := &features{}
+	compiled := &features{
+		normalized: declared.GetOptimizer() == dparetov1.DpSgdOptimizer_DP_SGD_OPTIMIZER_NORMALIZED,
+		public:     !declared.GetWithoutPublicRuns() && len(c.spec.GetPriorStudies()) == 0,
+	}
 	before := c.fields.Len()
 	number := func(name, source string) (n *expression.Number) {
 		n, err := environment.Number(source)
@@ -101,6 +114,9 @@ func (f *features) of(study *Study) *suggest.Features {
 			alone = append(alone, names...)
 		}
 	}
-	normalized := study.Spec.GetAlgorithm().GetDpSgdFeatures().GetOptimizer() == dparetov1.DpSgdOptimizer_DP_SGD_OPTIMIZER_NORMALIZED
-	return dpsgd.Features(run, normalized, indices(f.uses()), indices(alone))
+	all := dpsgd.Features(run, f.normalized, indices(f.uses()), indices(alone))
+	if f.public {
+		all.Mean = dpsgd.PublicMean(f.normalized)
+	}
+	return all
 }

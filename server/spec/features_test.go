@@ -125,3 +125,23 @@ func TestFeaturesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Models begin with public runs, unless the study refuses them or names prior studies.
+func TestPublicRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*dparetov1.StudySpec)
+		want   bool
+	}{
+		"default": {func(*dparetov1.StudySpec) {}, true},
+		"refused": {func(s *dparetov1.StudySpec) { s.Algorithm.DpSgdFeatures.WithoutPublicRuns = true }, false},
+		"prior":   {func(s *dparetov1.StudySpec) { s.PriorStudies = []string{"studies/earlier"} }, false},
+	} {
+		study, err := trainedStudy(t, "ADJACENCY_REPLACE_ONE", `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot", "epochs": "epochs"`, c.change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := study.Problem.Features.Mean != nil; got != c.want || (len(study.PublicDatasets()) > 0) != c.want {
+			t.Errorf("%s: a mean %t, data sets %q", name, got, study.PublicDatasets())
+		}
+	}
+}

@@ -33,6 +33,7 @@ type base struct {
 	gp     *surrogate.GP // nil if there is none
 	noise  float64       // of one typical run, NaN if it was learned
 	digest digest
+	prior  surrogate.Normal // of its weight
 }
 
 func newFitter(p *suggest.Problem, h *suggest.History, o Options) *fitter {
@@ -87,7 +88,7 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		return fitted{}, err
 	}
 	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
-	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil {
+	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil && len(f.history.Prior) > 0 {
 		return fitted{gp: f.bases[j].gp, noise: f.bases[j].noise}, nil
 	}
 	if err != nil {
@@ -107,7 +108,7 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 			return nil, err
 		}
 		learned, options := few.surrogate()
-		options.Kernel, options.Base = f.kernel(), base
+		options.Kernel, options.Base, options.BaseWeight = f.kernel(), base, f.bases[j].prior
 		if noiseFree {
 			options.FixedNoise, options.NoiseSlopes = few.nugget(), false
 		}
@@ -151,7 +152,7 @@ func (f *fitter) runsPerTrial() float64 {
 // fitBase fits the surrogate of metric j of the earlier study, if there is one.
 func (f *fitter) fitBase(ctx context.Context, j int) error {
 	if len(f.history.Prior) == 0 {
-		return nil
+		return f.publicBase(j)
 	}
 	earlier := newFitter(f.problem, &suggest.History{Evaluations: f.history.Prior}, f.options)
 	data, err := earlier.observe(j, earlier.pooled(), false)
@@ -181,6 +182,50 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 	f.bases[j] = b
 	return nil
 }
+
+// publicRuns is the number of runs from which on a study needs no runs of others.
+const publicRuns = 48
+
+// meanNoise is the noise variance, relative to the variance of the function, with which the values of
+// a [suggest.FeatureMean] are taken, for the factorisation of their covariance.
+const meanNoise = 1e-4
+
+// irrelevant is the length scale of an input that does not matter.
+const irrelevant = 1e6
+
+// publicBase makes the mean that is known beforehand the base of metric j, if that is an error and the
+// study is young.
+func (f *fitter) publicBase(j int) error {
+	features, o := f.problem.Features, &f.metrics[j]
+	if features == nil || features.Mean == nil || j >= len(f.problem.Objectives) || o.Known != nil || o.Transform != suggest.Logit || len(f.runs) > publicRuns {
+		return nil
+	}
+	mean := features.Mean
+	dim := f.problem.InputDim()
+	first := dim - features.Count
+	h := surrogate.Hyperparameters{
+		SignalVariance: mean.Variance, NoiseVariance: meanNoise * mean.Variance,
+		LengthScales: slices.Concat(slices.Repeat([]float64{irrelevant}, first), mean.LengthScales),
+	}
+	sign := 1.0
+	if o.Goal == suggest.Maximize {
+		sign = -1
+	}
+	data := &observations{}
+	data.reserve(len(mean.Values))
+	for i, features := range mean.Points {
+		data.add(i, slices.Concat(make([]float64, first), features), sign*mean.Values[i], 0, 1, 0, 0)
+	}
+	gp, err := surrogate.New(nil, h, surrogate.Observations{X: data.x, Y: data.y})
+	if err != nil {
+		return err
+	}
+	f.bases[j] = base{gp: gp, noise: math.NaN(), digest: data.digest(0, digest{}), prior: surrogate.Normal{Mean: 1, StdDev: meanWeight}}
+	return nil
+}
+
+// meanWeight is the standard deviation of the weight of a mean that is known beforehand, around 1.
+const meanWeight = 0.35
 
 // fitCost returns the surrogate of the logarithm of the cost of runs, or nil if no
 // cost is known.
@@ -384,7 +429,7 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (learned, digest, error
 	obs, options := data.surrogate()
 	options.Seed = seed
 	options.Start = start
-	options.Base = f.bases[j].gp
+	options.Base, options.BaseWeight = f.bases[j].gp, f.bases[j].prior
 	options.Kernel = f.kernel()
 	options.Tolerance = fitTolerance
 	options.Workers = f.options.Workers

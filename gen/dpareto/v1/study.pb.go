@@ -1165,9 +1165,13 @@ type DpSgdFeatures struct {
 	// Required. Expression: the clipping norm C, positive.
 	ClippingNorm string `protobuf:"bytes,2,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
 	// What the optimizer does with a gradient. Default: DP_SGD_OPTIMIZER_SGD.
-	Optimizer     DpSgdOptimizer `protobuf:"varint,3,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Optimizer DpSgdOptimizer `protobuf:"varint,3,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
+	// Lets models begin without the runs on public data (Adult, MNIST, breast cancer, digits, KDD Cup 99) that
+	// the server knows. By default they are what a model of an error expects, with the level of the study's
+	// own values, as far as these agree, until the study has 48 runs of its own; not with prior_studies.
+	WithoutPublicRuns bool `protobuf:"varint,4,opt,name=without_public_runs,json=withoutPublicRuns,proto3" json:"without_public_runs,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *DpSgdFeatures) Reset() {
@@ -1219,6 +1223,13 @@ func (x *DpSgdFeatures) GetOptimizer() DpSgdOptimizer {
 		return x.Optimizer
 	}
 	return DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED
+}
+
+func (x *DpSgdFeatures) GetWithoutPublicRuns() bool {
+	if x != nil {
+		return x.WithoutPublicRuns
+	}
+	return false
 }
 
 // When a study stops handing out trials. Every limit that is set holds.
@@ -2524,11 +2535,12 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12%\n" +
 	"\x0einitial_trials\x18\x02 \x01(\x05R\rinitialTrials\x123\n" +
 	"\x15published_acquisition\x18\x03 \x01(\bR\x14publishedAcquisition\x12A\n" +
-	"\x0fdp_sgd_features\x18\x04 \x01(\v2\x19.dpareto.v1.DpSgdFeaturesR\rdpSgdFeatures\"\x93\x01\n" +
+	"\x0fdp_sgd_features\x18\x04 \x01(\v2\x19.dpareto.v1.DpSgdFeaturesR\rdpSgdFeatures\"\xc3\x01\n" +
 	"\rDpSgdFeatures\x12#\n" +
 	"\rlearning_rate\x18\x01 \x01(\tR\flearningRate\x12#\n" +
 	"\rclipping_norm\x18\x02 \x01(\tR\fclippingNorm\x128\n" +
-	"\toptimizer\x18\x03 \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\"\xc5\x01\n" +
+	"\toptimizer\x18\x03 \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\x12.\n" +
+	"\x13without_public_runs\x18\x04 \x01(\bR\x11withoutPublicRuns\"\xc5\x01\n" +
 	"\x06Budget\x12\x1d\n" +
 	"\n" +
 	"max_trials\x18\x01 \x01(\x03R\tmaxTrials\x12<\n" +

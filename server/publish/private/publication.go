@@ -3,6 +3,7 @@ package private
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -90,6 +91,9 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 	}
 	if compiled.Spec.GetPrivateMode().GetPriorStudiesArePublic() && len(compiled.Spec.GetPriorStudies()) > 0 {
 		p.Assumptions = append(p.Assumptions, "the prior studies hold public data only")
+	}
+	if names := compiled.PublicDatasets(); len(names) > 0 {
+		p.Assumptions = append(p.Assumptions, fmt.Sprintf("the data of the runs that the engine begins with (%s) are public", strings.Join(names, ", ")))
 	}
 	return p, nil
 }

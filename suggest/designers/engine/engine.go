@@ -136,13 +136,18 @@ type designer struct {
 func (d designer) Name() string  { return d.name }
 func (designer) Version() string { return "1" }
 
-// designed reports whether the run after n others is one of the initial design. With an
-// earlier study every third of them is, so that a misleading one cannot dominate.
+// designed reports whether the run after n others is one of the initial design. With an earlier study every third
+// of them is, so that a misleading one cannot dominate. What public runs say has no level before the first run, and needs
+// no other.
 func (d designer) designed(p *suggest.Problem, h *suggest.History, n int) bool {
-	if n >= cmp.Or(d.options.InitialPoints, InitialPoints(p)) {
+	switch {
+	case n >= cmp.Or(d.options.InitialPoints, InitialPoints(p)):
 		return false
+	case len(h.Prior) > 0:
+		return n%3 == 2
+	default:
+		return n == 0 || d.options.InitialPoints > 0 || p.Features == nil || p.Features.Mean == nil
 	}
-	return len(h.Prior) == 0 || n%3 == 2
 }
 
 func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {

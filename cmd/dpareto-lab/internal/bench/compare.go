@@ -19,11 +19,13 @@ import (
 var learnsFromCheckpoints = []string{engine.Name, engine.NameEHVI, engine.NameEHVIExact}
 
 // Ends of the names of methods that show a designer of these something else: the ends of runs only,
-// that a run costs its epochs, or the parameters themselves in place of features of them. There may be several.
+// that a run costs its epochs, the parameters themselves in place of features of them, or these without
+// what public runs say. There may be several.
 const (
 	suffixFinal  = "_final"
 	suffixEpochs = "_epochs"
 	suffixRaw    = "_raw"
+	suffixAlone  = "_alone"
 )
 
 // method is how a designer takes part in a comparison.
@@ -32,6 +34,7 @@ type method struct {
 	final    bool // the ends of runs are shown, not every epoch
 	epochs   bool // a run costs its epochs
 	raw      bool // without features
+	alone    bool // without what public runs say
 }
 
 // parseMethod returns the method of a name, or false if there is none.
@@ -43,7 +46,7 @@ func parseMethod(name string) (method, bool) {
 	for _, s := range []struct {
 		suffix string
 		set    *bool
-	}{{suffixRaw, &m.raw}, {suffixEpochs, &m.epochs}, {suffixFinal, &m.final}} {
+	}{{suffixAlone, &m.alone}, {suffixRaw, &m.raw}, {suffixEpochs, &m.epochs}, {suffixFinal, &m.final}} {
 		m.designer, *s.set = strings.CutSuffix(m.designer, s.suffix)
 	}
 	return m, slices.Contains(learnsFromCheckpoints, m.designer) && (!m.final || !m.epochs)
@@ -53,7 +56,8 @@ func parseMethod(name string) (method, bool) {
 type CompareOptions struct {
 	// Methods are names of [designers.Names], or of those that learn from checkpoints with the suffixes
 	// "_final", which shows them the ends of runs only, or "_epochs", which tells them that a run costs
-	// its epochs, and "_raw", which shows their models the parameters in place of features.
+	// its epochs, "_raw", which shows their models the parameters in place of features, and "_alone", which
+	// keeps what public runs say from them.
 	Methods []string
 	// Seeds is the number of seeds: 1, 2, ..., Seeds.
 	Seeds int
@@ -67,8 +71,8 @@ type CompareOptions struct {
 func (o *CompareOptions) Validate() error {
 	for _, name := range o.Methods {
 		if _, ok := parseMethod(name); !ok {
-			return fmt.Errorf("--designer must be some of %s, or %s with %s or %s, and %s, is %q", strings.Join(designers.Names(), ", "),
-				strings.Join(learnsFromCheckpoints, ", "), suffixFinal, suffixEpochs, suffixRaw, name)
+			return fmt.Errorf("--designer must be some of %s, or %s with %s or %s, and %s or %s, is %q", strings.Join(designers.Names(), ", "),
+				strings.Join(learnsFromCheckpoints, ", "), suffixFinal, suffixEpochs, suffixRaw, suffixAlone, name)
 		}
 	}
 	switch {
@@ -120,6 +124,10 @@ func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed
 	}
 	if m.raw {
 		shown.Features = nil
+	} else if m.alone {
+		features := *shown.Features
+		features.Mean = nil
+		shown.Features = &features
 	}
 	work := &study{
 		problem: &Problem{

@@ -1,6 +1,7 @@
 package surface
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -209,7 +210,19 @@ spec:
   algorithm: {dp_sgd_features: {learning_rate: learning_rate, clipping_norm: clipping_norm, optimizer: %s}}
 `
 
-// Problem returns the study of the surface as a designer sees it. ε is for the replacement of one
+// dataset returns the name of the surface's data.
+func (s *Surface) dataset() string {
+	if s.open != nil {
+		return nameDigits
+	}
+	return cmp.Or(s.settings[dpsgd.SettingDataset], dataset.NameAdult)
+}
+
+// nameDigits is the name of scikit-learn's digits.
+const nameDigits = "digits"
+
+// Problem returns the study of the surface as a designer sees it. What public runs say leaves out those on the
+// surface's data. ε is for the replacement of one
 // record and δ = 1e-5, of lots of a fixed size. If smooth, a run has epochs·n/m steps, which need
 // not be whole, and ε is interpolated; otherwise ε is the accountant's for round(n/m) steps an
 // epoch, which jumps where the number of steps does.
@@ -229,6 +242,7 @@ func (s *Surface) Problem(smooth bool) (*suggest.Problem, error) {
 		return nil, err
 	}
 	problem := compiled.Problem
+	problem.Features.Mean = coordinates.PublicMean(s.isNormalized(), s.dataset())
 	if !smooth {
 		return problem, nil
 	}
@@ -298,8 +312,13 @@ func (f *frame) scale(c [dimension]float64) []float64 {
 
 // coordinates returns the coordinates of a configuration after a number of epochs.
 func (s *Surface) coordinates(q space.Point, passed int64) [dimension]float64 {
+	return s.run(q, passed).Coordinates(s.isNormalized())
+}
+
+// run returns the run of a configuration after a number of epochs.
+func (s *Surface) run(q space.Point, passed int64) coordinates.Run {
 	return coordinates.Run{
 		LearningRate: q[learningRate], ClippingNorm: q[clippingNorm], Noise: noiseScale * q[noiseMultiplier], LotSize: q[lotSize],
 		Steps: float64(passed) * max(1, math.RoundToEven(float64(s.TrainRows)/q[lotSize])),
-	}.Coordinates(s.isNormalized())
+	}
 }
