@@ -54,7 +54,7 @@ func Predict(ctx context.Context, p *suggest.Problem, m *model.Model, j int, poi
 		}
 		inputs := make([][]float64, len(some))
 		for i, q := range some {
-			inputs[i] = p.Space.Encode(nil, q)
+			inputs[i] = p.Inputs(nil, q)
 		}
 		means, variances := make([]float64, len(some)), make([]float64, len(some))
 		m.Surrogate(j).PredictBatch(means, variances, inputs)

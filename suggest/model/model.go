@@ -240,7 +240,7 @@ func (m *Model) Prediction(j int, mean, variance float64) suggest.Prediction {
 // encoded point.
 func (m *Model) Distributions(dst []acquisition.Distribution, x []float64, q space.Point) []acquisition.Distribution {
 	dst = dst[:0]
-	x = m.problem.Space.Encode(x, q)
+	x = m.problem.Inputs(x, q)
 	for j := range m.problem.Objectives {
 		if gp := m.gps[j]; gp != nil {
 			mean, variance := gp.Predict(x)
@@ -317,7 +317,7 @@ func (m *Model) Acceptable(q space.Point, values []float64) bool {
 		switch gp := m.gps[j]; {
 		case gp != nil:
 			if x == nil {
-				x = m.problem.Space.Encode(nil, q)
+				x = m.problem.Inputs(nil, q)
 			}
 			mean, _ := gp.Bound(x)
 			v = m.Distribution(j, mean, 0).Median()
@@ -356,7 +356,7 @@ func (m *Model) Front(others []space.Point) *pareto.Front {
 func (m *Model) Believe(q space.Point) (*Model, error) {
 	next := *m
 	next.gps = slices.Clone(m.gps)
-	x := m.problem.Space.Encode(nil, q)
+	x := m.problem.Inputs(nil, q)
 	for j, gp := range m.gps {
 		if gp == nil {
 			continue
@@ -394,7 +394,7 @@ func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 					variance = known / float64(e.RunCount())
 				}
 			}
-			obs.X = append(obs.X, m.problem.Space.Encode(nil, e.Point))
+			obs.X = append(obs.X, m.problem.Inputs(nil, e.Point))
 			obs.Y = append(obs.Y, z)
 			obs.NoiseVariance = append(obs.NoiseVariance, variance)
 			obs.Runs = append(obs.Runs, float64(e.RunCount()))
@@ -425,7 +425,7 @@ func (m *Model) Foresee(runs [][]space.Point) ([]*surrogate.Foresight, error) {
 		var obs surrogate.Observations
 		for i, run := range runs {
 			for _, q := range run {
-				obs.X = append(obs.X, m.problem.Space.Encode(nil, q))
+				obs.X = append(obs.X, m.problem.Inputs(nil, q))
 				// Repetitions do not average out what is learned beside known noise.
 				if known := m.knownNoise[j]; !math.IsNaN(known) {
 					obs.NoiseVariance = append(obs.NoiseVariance, known/m.runsPerTrial)

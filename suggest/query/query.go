@@ -177,7 +177,7 @@ func (s *search) reached(q space.Point, known costOf) (values []float64, violati
 	}
 	z := distuv.UnitNormal.Quantile(s.query.Confidence)
 	values = make([]float64, len(s.query.Bounds))
-	x := s.problem.Space.Encode(nil, q)
+	x := s.problem.Inputs(nil, q)
 	for j := range s.problem.Objectives {
 		o := &s.problem.Objectives[j]
 		var cost float64
