@@ -48,5 +48,5 @@ func (m CappedSelection) MeanRuns() float64 { return m.law().mean() }
 func (m CappedSelection) candidate() (base Mechanism, runs int64) { return m.Base, m.Steps }
 
 func (m CappedSelection) law() countLaw {
-	return cappedNegativeBinomial(negativeBinomial{m.Eta, m.Gamma}, m.MostRuns)
+	return newCappedNegativeBinomial(negativeBinomial{m.Eta, m.Gamma}, m.MostRuns)
 }

@@ -2,7 +2,8 @@ package privacy
 
 import (
 	"math"
-	"slices"
+
+	"gonum.org/v1/gonum/mathext"
 )
 
 // countLaw is the distribution of the number K of candidates that a selection draws, by its
@@ -56,37 +57,39 @@ func (l binomialCount) at(v float64) (value, slope float64) {
 	return value, slope
 }
 
-// cappedCount is a distribution on 1, 2, …, by its probabilities.
-type cappedCount []float64
-
 // cappedNegativeBinomial is the distribution of K given that K <= most, as drawing K again until
-// K <= most has it. With n = Γ(k+η)/k! the probability of k is
-// proportional to n·(1−γ)^k.
-func cappedNegativeBinomial(l negativeBinomial, most int64) cappedCount {
-	c := make(cappedCount, most)
-	weight, total := 1.0, 0.0 // relative to k = 1
-	for i := range c {
-		k := float64(i + 1)
-		c[i] = weight
+// K <= most has it. The probability of k is proportional to Γ(k+η)/k!·(1−γ)^k, so that k times it is, with
+// j = k − 1, proportional to a probability of the negative binomial distribution of shape η + 1. The sum of
+// these up to j = most − 1 is a regularised incomplete beta function.
+type cappedNegativeBinomial struct {
+	negativeBinomial
+
+	most     int64
+	logTotal float64 // of the probabilities, relative to k = 1
+}
+
+func newCappedNegativeBinomial(l negativeBinomial, most int64) cappedNegativeBinomial {
+	weight, total := 1.0, 0.0
+	for k := 1.0; k <= float64(most); k++ {
 		total += weight
 		weight *= (1 - l.gamma) * (k + l.eta) / (k + 1)
 	}
-	for i := range c {
-		c[i] /= total
-	}
-	return c
+	return cappedNegativeBinomial{l, most, math.Log(total)}
 }
 
-func (c cappedCount) mean() float64 {
-	value, _ := c.at(0)
+func (l cappedNegativeBinomial) mean() float64 {
+	value, _ := l.at(0)
 	return value
 }
 
-func (c cappedCount) at(v float64) (value, slope float64) {
-	z := 1 - v
-	for i, probability := range slices.Backward(c) { // Horner's rule for Σ k·c_k·z^{k−1}, and its derivative
-		slope = slope*z + value
-		value = value*z + float64(i+1)*probability
+func (l cappedNegativeBinomial) at(v float64) (value, slope float64) {
+	rest := math.Min(1, l.gamma+(1-l.gamma)*v)
+	sum := func(shape float64, terms int64) float64 { // of Γ(j+shape)/(j!·Γ(shape))·(1 − rest)^j, j < terms
+		return math.Exp(-shape*math.Log(rest)-l.logTotal) * mathext.RegIncBeta(shape, float64(terms), rest)
+	}
+	value = sum(l.eta+1, l.most)
+	if l.most > 1 {
+		slope = (1 - l.gamma) * (l.eta + 1) * sum(l.eta+2, l.most-1)
 	}
 	return value, slope
 }

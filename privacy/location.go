@@ -30,7 +30,10 @@ import (
 //
 // K = 1 gives the candidate's own profile. Nothing is assumed of φ, so that K may also be
 // conditioned on being at most a number.
-type Location struct{}
+type Location struct {
+	// UpperOnly leaves EpsilonLower out, an attack that takes about as long as ε.
+	UpperOnly bool
+}
 
 // Name returns "location".
 func (Location) Name() string { return "location" }
@@ -50,7 +53,7 @@ func (a Location) Curve(m Mechanism) (Curve, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &locationCurve{base: baseGuarantee(a, m), profiles: profiles, law: s.law()}, nil
+	return &locationCurve{base: baseGuarantee(a, m), profiles: profiles, law: s.law(), upperOnly: a.UpperOnly}, nil
 }
 
 // selectionOfRuns is a Mechanism that releases the best of a random number of candidates.
@@ -64,9 +67,10 @@ type selectionOfRuns interface {
 
 // locationCurve is the Curve of Location.
 type locationCurve struct {
-	base     Guarantee
-	profiles runProfiles
-	law      countLaw
+	base      Guarantee
+	profiles  runProfiles
+	law       countLaw
+	upperOnly bool
 }
 
 func (c *locationCurve) countIn(w *Work) { countIn(c.profiles.curve, w) }
@@ -91,7 +95,7 @@ func (c *locationCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		g.Epsilon = math.Max(g.Epsilon, bound.epsilon(each))
 	}
 	g.Epsilon *= float64(steps)
-	if c.profiles.exact != nil { // the first of the steps shows as much
+	if c.profiles.exact != nil && !c.upperOnly { // the first of the steps shows as much
 		g.EpsilonLower = math.Min(g.Epsilon, c.attack(c.profiles.exact.lower, delta))
 	}
 	if math.IsInf(g.Epsilon, 1) {

@@ -81,7 +81,7 @@ func testLaws(rng *rand.Rand) map[string]countLaw {
 		"Poisson":           poissonCount(0.1 + 20*rng.Float64()),
 		"binomial":          binomialCount{1 + rng.Int64N(20), rng.Float64()},
 		"fixed":             binomialCount{1 + rng.Int64N(20), 1},
-		"capped":            cappedNegativeBinomial(negativeBinomial{2*rng.Float64() - 0.5, gamma}, 1+rng.Int64N(30)),
+		"capped":            newCappedNegativeBinomial(negativeBinomial{2*rng.Float64() - 0.5, gamma}, 1+rng.Int64N(30)),
 	}
 }
 

@@ -3,6 +3,7 @@ package privacy
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -216,12 +217,67 @@ func TestSelectionOfOne(t *testing.T) {
 	}
 }
 
+// countTable is a distribution on 1, 2, …, by its probabilities.
+type countTable []float64
+
+func (c countTable) mean() float64 {
+	value, _ := c.at(0)
+	return value
+}
+
+func (c countTable) at(v float64) (value, slope float64) {
+	z := 1 - v
+	for i, probability := range slices.Backward(c) { // Horner's rule for Σ k·c_k·z^{k−1}, and its derivative
+		slope = slope*z + value
+		value = value*z + float64(i+1)*probability
+	}
+	return value, slope
+}
+
+// given is the distribution of K given that K <= N, term by term.
+func given(law negativeBinomial, most int64) countTable {
+	c, total := make(countTable, most), 0.0
+	for i := range c {
+		k := float64(i + 1)
+		up, _ := math.Lgamma(k + law.eta)
+		down, _ := math.Lgamma(k + 1)
+		scale, _ := math.Lgamma(1 + law.eta)
+		c[i] = math.Exp(up - down - scale + (k-1)*math.Log1p(-law.gamma))
+		total += c[i]
+	}
+	for i := range c {
+		c[i] /= total
+	}
+	return c
+}
+
+// TestCappedMatchesItsTerms compares the capped distribution with the sums over its probabilities.
+func TestCappedMatchesItsTerms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 12))
+	for range 400 {
+		law := negativeBinomial{eta: 0.999*math.Expm1(math.Log(100)*rng.Float64()) - 0.99*rng.Float64(), gamma: math.Exp(-8 * rng.Float64())}
+		most := min(MaxMostRuns, 1+int64(math.Exp(10*rng.Float64())))
+		v := rng.Float64()
+		switch rng.IntN(4) {
+		case 0:
+			v = math.Exp(-20 * v)
+		case 1:
+			v = float64(rng.IntN(2))
+		}
+		value, slope := newCappedNegativeBinomial(law, most).at(v)
+		wantValue, wantSlope := given(law, most).at(v)
+		if relErr(value, wantValue) > 1e-10 || most > 1 && relErr(slope, wantSlope) > 1e-10 || most == 1 && slope != 0 {
+			t.Errorf("%+v, at most %d, at %g: %.12g and %.12g, want %.12g and %.12g", law, most, v, value, slope, wantValue, wantSlope)
+		}
+	}
+}
+
 // atMost is the distribution of min(K, N).
-func atMost(law negativeBinomial, most int64) cappedCount {
-	conditional := cappedNegativeBinomial(law, most)
+func atMost(law negativeBinomial, most int64) countTable {
+	conditional := given(law, most)
 	// P(K = 1) = φ′(0).
 	first, _ := law.at(1)
-	c, sum := make(cappedCount, most), 0.0
+	c, sum := make(countTable, most), 0.0
 	for i := range c {
 		c[i] = conditional[i] / conditional[0] * first
 		sum += c[i]

@@ -20,14 +20,12 @@ import "math"
 // The result is relative to a value of which the logarithm is given.
 func (p mixturePair) quadratureError(n *lossNodes, c, logValue float64) float64 {
 	if n.ellipses == nil {
-		for _, s := range n.spans {
-			n.ellipses = append(n.ellipses, p.newEllipses(s))
-		}
+		n.ellipses = make([][]ellipse, len(n.spans))
 	}
 	const negligible = -30 // logarithm of the relative error below which a part does not matter
 	floor, total := logValue+negligible, 0.0
 	for i, s := range n.spans {
-		total += math.Exp(logError(n.ellipses[i], c, floor) - logValue)
+		total += math.Exp(p.logPanelError(s, &n.ellipses[i], c, floor) - logValue)
 		if i+1 < len(n.spans) && n.spans[i+1].sign == s.sign {
 			continue
 		}
@@ -61,28 +59,27 @@ type ellipse struct {
 	factor       float64      // log of all that does not depend on the integrand
 }
 
-// logError bounds the error on a panel for c > 0 by its logarithm: by the first ellipse that gives less than floor, or
-// else by the best one.
-func logError(ellipses []ellipse, c, floor float64) float64 {
+// logPanelError bounds the error on a panel for c > 0 by its logarithm: by the first ellipse that gives less than floor,
+// or else by the best one. It appends the ellipses that it needs to known.
+func (p mixturePair) logPanelError(s panelSpan, known *[]ellipse, c, floor float64) float64 {
 	least := math.Inf(1)
-	for i := range ellipses {
-		if least = math.Min(least, ellipses[i].factor+ellipses[i].logLargest(c)); least <= floor {
-			break
+	for i := 0; i < len(errorEllipses) && least > floor; i++ {
+		if i == len(*known) {
+			*known = append(*known, p.ellipseAround(s, errorEllipses[i]))
 		}
+		e := &(*known)[i]
+		least = math.Min(least, e.factor+e.logLargest(c))
 	}
 	return least
 }
 
-// newEllipses returns the ellipses around a panel.
-func (p mixturePair) newEllipses(s panelSpan) []ellipse {
+// ellipseAround returns an ellipse around a panel.
+func (p mixturePair) ellipseAround(s panelSpan, rho float64) ellipse {
 	half, mid := 0.5*(s.hi-s.lo), 0.5*(s.lo+s.hi)
-	ellipses := make([]ellipse, len(errorEllipses))
-	for i, rho := range errorEllipses {
-		a, b := 0.5*half*(rho+1/rho), 0.5*half*(rho-1/rho)
-		ellipses[i] = p.newEllipse(mid-a, mid+a, b, s.sign)
-		ellipses[i].factor += math.Log(half*64/15) - (2*float64(len16)-2)*math.Log(rho) - math.Log1p(-1/(rho*rho))
-	}
-	return ellipses
+	a, b := 0.5*half*(rho+1/rho), 0.5*half*(rho-1/rho)
+	e := p.newEllipse(mid-a, mid+a, b, s.sign)
+	e.factor += math.Log(half*64/15) - (2*float64(len16)-2)*math.Log(rho) - math.Log1p(-1/(rho*rho))
+	return e
 }
 
 // newEllipse describes v for x with a real part between lo and hi and an imaginary one of at most b.

@@ -248,3 +248,20 @@ func TestAdaptiveSearchUnderSlots(t *testing.T) {
 		t.Error("the mutants are not caught")
 	}
 }
+
+// BenchmarkStretch compares runs that are new each time with slots of three kinds.
+func BenchmarkStretch(b *testing.B) {
+	var kinds []Slot
+	for _, noise := range []float64{4, 8, 16} {
+		kinds = append(kinds, Slot{FixedSizeGaussian{32561, 256, noise}, 1270, 20})
+	}
+	s, err := NewSlots(kinds, 1e-6)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(23, 8))
+	for b.Loop() {
+		m := FixedSizeGaussian{32561, 64 + rng.Int64N(512), math.Exp(math.Log(16) * rng.Float64())}
+		s.Stretch(m, 1+rng.Int64N(5000), nil)
+	}
+}

@@ -13,18 +13,21 @@ import (
 //
 // The others are tried if Exact cannot account a mechanism, takes a worse one in its place, or
 // warns that its ε is loose.
-type Tightest struct{}
+type Tightest struct {
+	// UpperOnly is as for Location.
+	UpperOnly bool
+}
 
 // Name returns "tightest".
 func (Tightest) Name() string { return "tightest" }
 
 // Curve accounts what any other accountant does. The error is m's validation error,
 // or the *UnsupportedError of RDP.
-func (Tightest) Curve(m Mechanism) (Curve, error) {
+func (a Tightest) Curve(m Mechanism) (Curve, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	c := tightestCurve{always: boundedByPure(m), others: sync.OnceValues(func() ([]Curve, error) { return otherCurves(m) })}
+	c := tightestCurve{always: boundedByPure(m), others: sync.OnceValues(func() ([]Curve, error) { return a.otherCurves(m) })}
 	var err error
 	if c.pure, err = (Pure{}).Curve(m); err != nil {
 		c.pure = nil
@@ -41,9 +44,9 @@ func (Tightest) Curve(m Mechanism) (Curve, error) {
 }
 
 // otherCurves returns what bounds a valid m besides Exact.
-func otherCurves(m Mechanism) ([]Curve, error) {
+func (a Tightest) otherCurves(m Mechanism) ([]Curve, error) {
 	var curves []Curve
-	if location, err := (Location{}).Curve(m); err == nil {
+	if location, err := Location(a).Curve(m); err == nil {
 		curves = append(curves, location)
 	}
 	if shown, err := allShown(m); err == nil {

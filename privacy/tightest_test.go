@@ -86,3 +86,16 @@ func TestTightestWithLittleNoise(t *testing.T) {
 		}
 	}
 }
+
+// TestUpperOnly: without the attack ε is the same, and no lower bound is stated.
+func TestUpperOnly(t *testing.T) {
+	m := CappedSelection{FixedSizeGaussian{32561, 256, 4}, 1270, 1, 1.0 / 32, 128}
+	for name, accountants := range map[string][2]Accountant{
+		"location": {Location{}, Location{UpperOnly: true}}, "tightest": {Tightest{}, Tightest{UpperOnly: true}},
+	} {
+		both, upper := epsilonOf(t, accountants[0], m, 1, 1e-6), epsilonOf(t, accountants[1], m, 1, 1e-6)
+		if upper.Epsilon != both.Epsilon || upper.EpsilonLower != 0 || !(both.EpsilonLower > 0) {
+			t.Errorf("%s: ε = %g and %g, at least %g and %g", name, both.Epsilon, upper.Epsilon, both.EpsilonLower, upper.EpsilonLower)
+		}
+	}
+}

@@ -64,6 +64,19 @@ func Spread(obs Observations, o Options, h Hyperparameters, count int, rng *rand
 	return draws, nil
 }
 
+// LogPosterior returns the logarithm of the density that [Fit] maximises, at h: of the observations, in
+// their units, times the prior of the hyperparameters that are fitted, up to a constant of each prior. It
+// compares models of the same observations. Hyperparameters that are not fitted are those of Options; h must be
+// within the bounds of Fit. LogPosterior returns an error if the density cannot be computed.
+func LogPosterior(obs Observations, o Options, h Hyperparameters) (float64, error) {
+	p, err := o.problemAt(obs, h)
+	if err != nil {
+		return 0, err
+	}
+	value, err := newLogPosterior(p).Value(p.logs(h))
+	return -value - float64(p.n)*math.Log(p.units.scale), err
+}
+
 // problemAt returns the problem that Fit solves, with the base weight of h.
 func (o Options) problemAt(obs Observations, h Hyperparameters) (*problem, error) {
 	d := len(h.LengthScales)

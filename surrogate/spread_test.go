@@ -6,8 +6,52 @@ import (
 
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/floats/scalar"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 )
+
+// The density is the marginal likelihood of the posterior that Fit returns, times the priors of what it has
+// fitted, in whatever units.
+func TestLogPosterior(t *testing.T) {
+	for _, unit := range []float64{1, 1e4} {
+		for _, fixed := range []*float64{nil, new(0.01 * unit * unit)} {
+			obs := checkpoints(1, 20, 2)
+			obs.Groups, obs.Positions = nil, nil
+			for i := range obs.Y {
+				obs.Y[i] = unit * (obs.Y[i] + 3)
+			}
+			o := Options{FixedNoise: fixed}
+			gp, err := Fit(t.Context(), obs, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := gp.Hyperparameters()
+			got, err := LogPosterior(obs, o, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mean, sd := stat.MeanStdDev(obs.Y, nil)
+			prior, variance := DefaultPrior(2), sd*sd
+			gap := (h.Mean - mean) / sd
+			want := gp.LogMarginalLikelihood() - gap*gap/2
+			logs := func(density func(float64) (float64, float64), v float64) {
+				d, _ := density(math.Log(v))
+				want += d
+			}
+			logs(prior.SignalVariance, h.SignalVariance/variance)
+			for _, l := range h.LengthScales {
+				logs(prior.LengthScale, l)
+			}
+			if fixed == nil {
+				logs(prior.NoiseVariance, h.NoiseVariance/variance)
+			}
+			if !scalar.EqualWithinRel(got, want, 1e-6) {
+				t.Errorf("unit %g, fixed noise %t: %g, want %g", unit, fixed != nil, got, want)
+			}
+		}
+	}
+}
 
 // The curvature is the one of the density by another method: second differences of values.
 func TestCurvature(t *testing.T) {

@@ -233,7 +233,7 @@ func (s *Search) Prices(work *privacy.Work) ([]Way, error) {
 func (s *Search) price(work *privacy.Work, w way, runs int64) (p Way, err error) {
 	p = Way{Name: w.name, Released: w.released, Adaptive: w.adaptive}
 	p.MeanRuns, p.MaxRuns = w.count(runs)
-	if p.Training, err = w.training(work, runs); err != nil {
+	if p.Training, err = w.training(privacy.Within(privacy.Tightest{}, work), runs); err != nil {
 		return Way{}, err
 	}
 	if s.Test != nil {

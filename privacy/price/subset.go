@@ -29,26 +29,26 @@ func (s *Subset) run(all privacy.FixedSizeGaussian, steps int64) (privacy.Part, 
 
 // onSubset searches on a subset and then runs once on all records. Of the test records only the
 // search on the subset makes use: the score of the run on all is not released.
-func (s *Search) onSubset(l law) way {
+func (s *Search) onSubset(f family) way {
 	records := s.Run.Mechanism.(privacy.FixedSizeGaussian) // as Validate says
 	share := strconv.FormatFloat(100*float64(s.Subset.size(records))/float64(records.DatasetSize), 'g', 3, 64)
-	w := s.bestOf(fmt.Sprintf("best of K on %s %%, %s; one run on all", share, l.name), "the model of the run on all", 1, l)
+	w := s.bestOf(fmt.Sprintf("best of K on %s %%, %s; one run on all", share, f.name), "the model of the run on all", 1, f)
 	w.count = func(runs int64) (float64, int64) { return float64(runs + 1), 0 }
-	w.training = func(work *privacy.Work, runs int64) (privacy.Guarantee, error) {
+	w.training = func(accountant privacy.Accountant, runs int64) (privacy.Guarantee, error) {
 		one, err := s.Subset.run(records, s.Run.Count)
 		if err != nil {
 			return privacy.Guarantee{}, err
 		}
-		of, err := l.best(float64(runs))
+		d, err := f.at(float64(runs))
 		if err != nil {
 			return privacy.Guarantee{}, err
 		}
-		best := of(privacy.Composition{one}, 1)
-		if _, err := s.epsilon(work, best); err != nil { // SubsetSampled does not count its work
+		best := d.Mechanism(privacy.Composition{one}, 1)
+		if _, err := privacy.Epsilon(accountant, best, 1, s.Delta); err != nil { // SubsetSampled does not count its work
 			return privacy.Guarantee{}, err
 		}
 		tuning := privacy.SubsetSampled{Base: best, SubsetSize: s.Subset.size(records), DatasetSize: records.DatasetSize}
-		return s.epsilon(work, privacy.Composition{{Mechanism: tuning, Count: 1}, s.Subset.Final})
+		return privacy.Epsilon(accountant, privacy.Composition{{Mechanism: tuning, Count: 1}, s.Subset.Final}, 1, s.Delta)
 	}
 	return w
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/stopping"
 )
 
 // way is a way to search.
@@ -17,8 +18,9 @@ type way struct {
 	least, most int64
 	// count returns the number of trainings, on average and at most, for a number of runs.
 	count func(runs int64) (mean float64, most int64)
-	// training accounts a number of runs for the training records.
-	training func(work *privacy.Work, runs int64) (privacy.Guarantee, error)
+	// training accounts a number of runs for the training records, with an accountant that is Tightest but for the
+	// work that it counts and EpsilonLower.
+	training func(accountant privacy.Accountant, runs int64) (privacy.Guarantee, error)
 	// test is what is released of the scores of a number of runs.
 	test release
 }
@@ -39,7 +41,7 @@ const filterAssumption = "the filter admits every run before it looks at the dat
 
 // ways returns the ways to search, from those that show everything to those that show least.
 func (s *Search) ways() []way {
-	chosen := s.law()
+	chosen := s.chosen()
 	one := s.way("one run, no search", "its model and scores", all)
 	one.most, one.curves = 0, true
 	fixed := s.way("all shown, fixed beforehand", releasesAll, all)
@@ -47,16 +49,16 @@ func (s *Search) ways() []way {
 	exactly := s.way("best of exactly so many", releasesModel, exactly)
 	ways := []way{one, fixed, s.gaussianFilter(), s.renyiFilter(), exactly}
 	var best way // by the chosen distribution
-	for _, l := range s.compared() {
-		w := s.bestOf("best of K, "+l.name, releasesModel, 1, l)
-		if l.name == chosen.name {
+	for _, f := range s.compared() {
+		w := s.bestOf("best of K, "+f.name, releasesModel, 1, f)
+		if f.name == chosen.name {
 			w.training = remembered(w.training)
 			best = w
 		}
 		ways = append(ways, w)
 	}
 	if !s.Poisson {
-		ways = append(ways, s.capped(chosen))
+		ways = append(ways, s.capped())
 	}
 	if s.CoversStates {
 		best.name, best.released = "best curve of K, "+chosen.name, releasesCurve
@@ -83,19 +85,14 @@ func (s *Search) way(name, released string, r release) way {
 	return way{
 		name: name, released: released, least: 1, most: MaxMeanRuns, test: r,
 		count: func(runs int64) (float64, int64) { return float64(runs), runs },
-		training: func(work *privacy.Work, runs int64) (privacy.Guarantee, error) {
+		training: func(accountant privacy.Accountant, runs int64) (privacy.Guarantee, error) {
 			of, err := r(runs)
 			if err != nil {
 				return privacy.Guarantee{}, err
 			}
-			return s.epsilon(work, of(s.Run))
+			return privacy.Epsilon(accountant, of(s.Run), 1, s.Delta)
 		},
 	}
-}
-
-// epsilon accounts one run of a mechanism by the least bound that is known.
-func (s *Search) epsilon(work *privacy.Work, m privacy.Mechanism) (privacy.Guarantee, error) {
-	return privacy.Epsilon(privacy.Within(privacy.Tightest{}, work), m, 1, s.Delta)
 }
 
 // all releases everything.
@@ -140,7 +137,7 @@ func (s *Search) renyiFilter() way {
 func (s *Search) filter(name string, training func(runs int64) (privacy.Guarantee, error)) way {
 	w := s.way(name, releasesAll, all)
 	w.adaptive, w.curves = true, true
-	w.training = func(_ *privacy.Work, runs int64) (privacy.Guarantee, error) {
+	w.training = func(_ privacy.Accountant, runs int64) (privacy.Guarantee, error) {
 		g, err := training(runs)
 		g.EpsilonLower = 0 // of runs that are fixed
 		g.Assumptions = append(slices.Clip(g.Assumptions), filterAssumption)
@@ -149,23 +146,16 @@ func (s *Search) filter(name string, training func(runs int64) (privacy.Guarante
 	return w
 }
 
-// law is a distribution of the number of candidates.
-type law struct {
+// family is the distributions of the number of candidates of one kind, by their means above 1.
+type family struct {
 	name string
-	// best returns the best of a number of candidates with a mean above 1, each of some steps.
-	best func(mean float64) (func(candidate privacy.Mechanism, steps int64) privacy.Mechanism, error)
-	// capped returns the same, of one step each, given that the number is at most a cap.
-	capped func(mean float64, most int64) (func(candidate privacy.Mechanism) privacy.CappedSelection, error)
+	at   func(mean float64) (stopping.Distribution, error)
 }
 
-var poisson = law{name: "Poisson", best: func(mean float64) (func(privacy.Mechanism, int64) privacy.Mechanism, error) {
-	return func(candidate privacy.Mechanism, steps int64) privacy.Mechanism {
-		return privacy.PoissonSelection{Base: candidate, Steps: steps, Mean: mean}
-	}, nil
-}}
+var poisson = family{"Poisson", func(mean float64) (stopping.Distribution, error) { return stopping.Poisson{Mean: mean}, nil }}
 
-// negativeBinomial is the truncated negative binomial distribution of a shape.
-func negativeBinomial(eta float64) law {
+// negativeBinomial are the truncated negative binomial distributions of a shape.
+func negativeBinomial(eta float64) family {
 	name := "η = " + strconv.FormatFloat(eta, 'g', -1, 64)
 	switch eta {
 	case 0:
@@ -173,25 +163,11 @@ func negativeBinomial(eta float64) law {
 	case 1:
 		name = "geometric"
 	}
-	return law{
-		name: name,
-		best: func(mean float64) (func(privacy.Mechanism, int64) privacy.Mechanism, error) {
-			gamma, err := privacy.SelectionGamma(eta, mean)
-			return func(candidate privacy.Mechanism, steps int64) privacy.Mechanism {
-				return privacy.RepeatedSelection{Base: candidate, Steps: steps, Eta: eta, Gamma: gamma}
-			}, err
-		},
-		capped: func(mean float64, most int64) (func(privacy.Mechanism) privacy.CappedSelection, error) {
-			gamma, err := privacy.SelectionGamma(eta, mean)
-			return func(candidate privacy.Mechanism) privacy.CappedSelection {
-				return privacy.CappedSelection{Base: candidate, Steps: 1, Eta: eta, Gamma: gamma, MostRuns: most}
-			}, err
-		},
-	}
+	return family{name, func(mean float64) (stopping.Distribution, error) { return stopping.ByMean(eta, mean) }}
 }
 
-// law returns the distribution that was chosen.
-func (s *Search) law() law {
+// chosen returns the distributions that were chosen.
+func (s *Search) chosen() family {
 	if s.Poisson {
 		return poisson
 	}
@@ -199,19 +175,19 @@ func (s *Search) law() law {
 }
 
 // compared returns the distributions that are compared: the named ones, and the chosen one.
-func (s *Search) compared() []law {
-	laws := []law{negativeBinomial(0), negativeBinomial(1), poisson}
-	if chosen := s.law(); !slices.ContainsFunc(laws, func(l law) bool { return l.name == chosen.name }) {
-		laws = append(laws, chosen)
+func (s *Search) compared() []family {
+	families := []family{negativeBinomial(0), negativeBinomial(1), poisson}
+	if chosen := s.chosen(); !slices.ContainsFunc(families, func(f family) bool { return f.name == chosen.name }) {
+		families = append(families, chosen)
 	}
-	return laws
+	return families
 }
 
 // bestOf is the best of K groups of k runs.
-func (s *Search) bestOf(name, released string, k int64, l law) way {
+func (s *Search) bestOf(name, released string, k int64, f family) way {
 	w := s.way(name, released, func(runs int64) (func(privacy.Part) privacy.Mechanism, error) {
-		best, err := l.best(float64(runs) / float64(k))
-		return func(run privacy.Part) privacy.Mechanism { return best(privacy.Composition{run}, k) }, err
+		d, err := f.at(float64(runs) / float64(k))
+		return func(run privacy.Part) privacy.Mechanism { return d.Mechanism(privacy.Composition{run}, k) }, err
 	})
 	w.least = k + 1
 	w.count = func(runs int64) (float64, int64) { return float64(runs), 0 }
@@ -222,39 +198,41 @@ func (s *Search) bestOf(name, released string, k int64, l law) way {
 const capFactor = 4
 
 // capped is the best of a number of runs given that it is at most a cap.
-func (s *Search) capped(l law) way {
-	most := func(runs int64) int64 {
-		if s.MaxRuns > 0 {
-			return s.MaxRuns
+func (s *Search) capped() way {
+	distribution := func(runs int64) (d stopping.Capped, err error) {
+		d.Most = s.MaxRuns
+		if d.Most == 0 {
+			d.Most = capFactor * runs
 		}
-		return capFactor * runs
+		d.Of, err = stopping.ByMean(s.Eta, float64(runs))
+		return d, err
 	}
-	w := s.way("best of K, "+l.name+", capped", releasesModel, func(runs int64) (func(privacy.Part) privacy.Mechanism, error) {
-		best, err := l.capped(float64(runs), most(runs))
-		return func(run privacy.Part) privacy.Mechanism { return best(privacy.Composition{run}) }, err
+	w := s.way("best of K, "+s.chosen().name+", capped", releasesModel, func(runs int64) (func(privacy.Part) privacy.Mechanism, error) {
+		d, err := distribution(runs)
+		return func(run privacy.Part) privacy.Mechanism { return d.Mechanism(privacy.Composition{run}, 1) }, err
 	})
 	w.least, w.most = 2, privacy.MaxMostRuns/capFactor
 	if s.MaxRuns > 0 {
 		w.most = s.MaxRuns
 	}
 	w.count = func(runs int64) (float64, int64) {
-		best, err := l.capped(float64(runs), most(runs))
+		d, err := distribution(runs)
 		if err != nil {
 			panic("price: " + err.Error()) // Validate admits what has such a mean
 		}
-		return best(s.Run.Mechanism).MeanRuns(), most(runs)
+		return d.MeanRuns(), d.Most
 	}
 	return w
 }
 
-// remembered returns a function that accounts each number of runs once.
-func remembered(of func(*privacy.Work, int64) (privacy.Guarantee, error)) func(*privacy.Work, int64) (privacy.Guarantee, error) {
+// remembered returns a function that accounts each number of runs once, with the accountant that asks first.
+func remembered(of func(privacy.Accountant, int64) (privacy.Guarantee, error)) func(privacy.Accountant, int64) (privacy.Guarantee, error) {
 	known := make(map[int64]privacy.Guarantee)
-	return func(work *privacy.Work, runs int64) (privacy.Guarantee, error) {
+	return func(accountant privacy.Accountant, runs int64) (privacy.Guarantee, error) {
 		if g, ok := known[runs]; ok {
 			return g, nil
 		}
-		g, err := of(work, runs)
+		g, err := of(accountant, runs)
 		if err == nil {
 			known[runs] = g
 		}

@@ -95,6 +95,7 @@ func (c *compiler) compile() *Study {
 	c.noise()
 	if environment != nil {
 		c.constraints(study, environment)
+		c.features(study, environment)
 	}
 	isSound = isSound && c.fields.Len() == expressions
 	c.cost(study)

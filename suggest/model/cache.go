@@ -18,19 +18,19 @@ const (
 // problems and goroutines. It holds at most a few megabytes and 16 surrogates of
 // earlier studies. The zero value is empty and ready to use; a nil *Cache remembers nothing.
 type Cache struct {
-	learned memo[surrogate.Hyperparameters]
+	learned memo[learned]
 	earlier memo[*surrogate.GP]
 }
 
 // hyperparameters returns what was learned under a digest.
-func (c *Cache) hyperparameters(key digest) (surrogate.Hyperparameters, bool) {
+func (c *Cache) hyperparameters(key digest) (learned, bool) {
 	if c == nil {
-		return surrogate.Hyperparameters{}, false
+		return learned{}, false
 	}
 	return c.learned.get(key)
 }
 
-func (c *Cache) putHyperparameters(key digest, h surrogate.Hyperparameters) {
+func (c *Cache) putHyperparameters(key digest, h learned) {
 	if c != nil {
 		c.learned.put(key, h, maxLearned)
 	}

@@ -36,7 +36,7 @@ type base struct {
 }
 
 func newFitter(p *suggest.Problem, h *suggest.History, o Options) *fitter {
-	f := &fitter{problem: p, history: h, options: o, metrics: p.Metrics(), runs: runs(h), tied: tied(p.Space)}
+	f := &fitter{problem: p, history: h, options: o, metrics: p.Metrics(), runs: runs(h), tied: tied(p)}
 	f.bases = make([]base, len(f.metrics))
 	f.samples = make(map[int][]suggest.Configuration)
 	f.inputs = make([][]float64, len(h.Evaluations))
@@ -44,23 +44,31 @@ func newFitter(p *suggest.Problem, h *suggest.History, o Options) *fitter {
 	return f
 }
 
-// tied gives the columns of one categorical parameter one length scale, nil if
+// tied gives the inputs of one categorical parameter one length scale, nil if
 // there is no such parameter.
-func tied(s *space.Space) []int {
-	var scales []int
+func tied(p *suggest.Problem) []int {
+	scales := make([]int, p.InputDim())
 	next, categorical := 0, false
-	for i := range s.Parameters {
-		width := 1
-		if p := &s.Parameters[i]; p.Kind == space.Categorical {
-			width, categorical = len(p.Choices), true
+	for j, column := range p.InputColumns() {
+		if column < 0 {
+			continue
 		}
-		for range width {
-			scales = append(scales, next)
+		width := 1
+		if q := &p.Space.Parameters[j]; q.Kind == space.Categorical {
+			width, categorical = len(q.Choices), true
+		}
+		for k := range width {
+			scales[column+k] = next
 		}
 		next++
 	}
 	if !categorical {
 		return nil
+	}
+	if p.Features != nil {
+		for k := range p.Features.Count {
+			scales[len(scales)-p.Features.Count+k] = next + k
+		}
 	}
 	return scales
 }
@@ -85,10 +93,11 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	if err != nil {
 		return fitted{}, err
 	}
-	h, _, err := f.learn(ctx, j, len(f.runs))
+	result, _, err := f.learn(ctx, j, len(f.runs))
 	if err != nil {
 		return fitted{}, err
 	}
+	h, noiseFree := result.at(data)
 	obs, _ := data.surrogate()
 	base := f.bases[j].gp
 	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, base)
@@ -99,6 +108,9 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		}
 		learned, options := few.surrogate()
 		options.Kernel, options.Base = f.kernel(), base
+		if noiseFree {
+			options.FixedNoise, options.NoiseSlopes = few.nugget(), false
+		}
 		all, err := surrogate.Spread(learned, options, h, count, rng)
 		if err != nil {
 			return nil, err
@@ -111,7 +123,11 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		}
 		return gps, nil
 	}
-	return fitted{gp, Observed{data.configuration, data.y, data.runs}, data.typicalNoise(obs), draw}, err
+	noise := data.typicalNoise(obs)
+	if noiseFree {
+		noise = 0
+	}
+	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw}, err
 }
 
 // kernel returns the kernel of the surrogates of metrics.
@@ -145,12 +161,16 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 	if err != nil {
 		return err
 	}
-	h, learned, err := earlier.learn(ctx, j, len(earlier.runs))
+	result, source, err := earlier.learn(ctx, j, len(earlier.runs))
 	if err != nil {
 		return err
 	}
+	h, noiseFree := result.at(data)
 	obs, _ := data.surrogate()
-	b := base{digest: data.digest(0, learned), noise: data.typicalNoise(obs)}
+	b := base{digest: data.digest(0, source), noise: data.typicalNoise(obs)}
+	if noiseFree {
+		b.noise = 0
+	}
 	var ok bool
 	if b.gp, ok = f.options.Cache.earlierSurrogate(b.digest); !ok {
 		if b.gp, err = surrogate.New(f.kernel(), h, obs); err != nil {
@@ -169,7 +189,7 @@ func (f *fitter) fitCost(ctx context.Context) (*surrogate.GP, error) {
 	for _, r := range f.runs {
 		e := &f.history.Evaluations[r.last]
 		if e.Cost > 0 && len(obs.Y) < modelSize {
-			obs.X = append(obs.X, f.problem.Space.Encode(nil, e.Point))
+			obs.X = append(obs.X, f.problem.Inputs(nil, e.Point))
 			obs.Y = append(obs.Y, math.Log(e.Cost))
 		}
 	}
@@ -213,7 +233,7 @@ func (f *fitter) sampled(n int) []suggest.Configuration {
 func (f *fitter) input(c *suggest.Configuration) []float64 {
 	first := c.Evaluations[0]
 	if f.inputs[first] == nil {
-		f.inputs[first] = f.problem.Space.Encode(nil, c.Point)
+		f.inputs[first] = f.problem.Inputs(nil, c.Point)
 	}
 	return f.inputs[first]
 }
@@ -221,7 +241,10 @@ func (f *fitter) input(c *suggest.Configuration) []float64 {
 // observe gathers the data of metric j in the given configurations.
 func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeInfeasible bool) (*observations, error) {
 	o := &f.metrics[j]
-	data := &observations{deterministic: o.Known != nil, noiseFree: o.NoiseFree, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, smooth: f.options.Smooth, tied: f.tied}
+	data := &observations{
+		deterministic: o.Known != nil, noiseFree: o.NoiseFree, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading,
+		smooth: f.options.Smooth, featured: f.problem.Features != nil, tied: f.tied,
+	}
 	data.reserve(len(configurations))
 	checkpoint := f.problem.CheckpointIndex()
 	worst := math.NaN()
@@ -234,6 +257,7 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 			position = math.Log(c.Point[checkpoint])
 		}
 		data.add(i, f.input(c), z, variance, runs, group, position)
+		data.floor = append(data.floor, noiseFloor(o, v))
 		if math.IsNaN(worst) {
 			worst = z
 		}
@@ -261,11 +285,13 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 	for i := range configurations {
 		if c := &configurations[i]; isBad(o, c.Values[j]) {
 			data.add(i, f.input(c), worst, math.NaN(), 1, 0, 0)
+			data.floor = append(data.floor, 0)
 		}
 	}
 	if imputeInfeasible && o.Known == nil { // a known objective has its value there too
 		for _, q := range f.history.Infeasible {
-			data.add(-1, f.problem.Space.Encode(nil, q), worst, math.NaN(), 1, 0, 0)
+			data.add(-1, f.problem.Inputs(nil, q), worst, math.NaN(), 1, 0, 0)
+			data.floor = append(data.floor, 0)
 		}
 	}
 	return data, nil
@@ -333,27 +359,27 @@ const coldBelow = 40
 
 // learn returns the hyperparameters of metric j after the given number of runs,
 // and the digest of the data that they were learned from.
-func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparameters, digest, error) {
+func (f *fitter) learn(ctx context.Context, j, runs int) (learned, digest, error) {
 	at, cold := milestone(runs)
 	start, before := (*surrogate.Hyperparameters)(nil), f.bases[j].digest
 	if !cold {
-		h, earlier, err := f.learn(ctx, j, at-1)
+		last, earlier, err := f.learn(ctx, j, at-1)
 		if err != nil {
-			return h, earlier, err
+			return last, earlier, err
 		}
-		start, before = &h, earlier
+		start, before = &last.noisy, earlier
 	}
 	data, err := f.observe(j, f.sampled(at), false)
 	if errors.Is(err, ErrNoData) && at < len(f.runs) {
 		data, err = f.observe(j, f.sampled(len(f.runs)), false) // the first runs measured nothing
 	}
 	if err != nil {
-		return surrogate.Hyperparameters{}, before, err
+		return learned{}, before, err
 	}
 	seed := sample.Mix(f.options.Seed ^ sample.Mix(uint64(j)))
 	key := data.digest(seed, before)
-	if h, ok := f.options.Cache.hyperparameters(key); ok {
-		return h, key, nil
+	if known, ok := f.options.Cache.hyperparameters(key); ok {
+		return known, key, nil
 	}
 	obs, options := data.surrogate()
 	options.Seed = seed
@@ -368,11 +394,18 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparamet
 	}
 	gp, err := surrogate.Fit(ctx, obs, options)
 	if err != nil {
-		return surrogate.Hyperparameters{}, key, err
+		return learned{}, key, err
 	}
-	h := gp.Hyperparameters()
-	f.options.Cache.putHyperparameters(key, h)
-	return h, key, nil
+	result := learned{noisy: gp.Hyperparameters(), best: gp.Hyperparameters()}
+	without, isBetter, err := data.withoutNoise(ctx, obs, options, gp)
+	if err != nil {
+		return learned{}, key, err
+	}
+	if isBetter {
+		result.best, result.noiseFree = without, true
+	}
+	f.options.Cache.putHyperparameters(key, result)
+	return result, key, nil
 }
 
 // fewRuns is the number of runs up to which a fit has several starting points.

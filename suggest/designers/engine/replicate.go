@@ -101,6 +101,9 @@ func information(m *model.Model, j int, x []float64, trials int) float64 {
 	if known := m.KnownNoise(j); !math.IsNaN(known) {
 		noise, misfit = known, noise
 	}
+	if noise == 0 {
+		return 0
+	}
 	noise /= m.RunsPerTrial()
 	return 1/(noise/float64(trials+1)+misfit) - 1/(noise/float64(trials)+misfit)
 }
@@ -117,7 +120,7 @@ func (s *surface) surrogates() []*surrogate.GP {
 // after returns the surrogates after a trial of q that measures what they predict.
 func (s *surface) after(q space.Point) ([]*surrogate.GP, error) {
 	gps := s.surrogates()
-	x := s.problem.Space.Encode(nil, q)
+	x := s.problem.Inputs(nil, q)
 	for j, gp := range gps {
 		if gp == nil {
 			continue

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -49,13 +50,13 @@ func TestPendingIsNotRepeated(t *testing.T) {
 }
 
 // Where a metric is said to have no noise, no configuration is tried again, although its values come
-// without standard errors and look noisy.
+// without standard errors and look noisy. Where it has none, and nothing is said, that is soon seen.
 func TestNoRepetitionWithoutNoise(t *testing.T) {
-	repetitions := func(noiseFree bool) (n int) {
+	repetitions := func(noiseFree bool, sd float64) (n int) {
 		p := simulated.Curve()
 		p.Objectives[1].NoiseFree = noiseFree
 		for seed := range uint64(3) {
-			h := simulated.NoisyCurve(20, 1, 0.03, seed)
+			h := simulated.NoisyCurve(20, 1, sd, seed)
 			rng := rand.New(rand.NewPCG(seed, 2))
 			for number := int64(21); number < 29; number++ {
 				suggestions, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: number})
@@ -67,15 +68,50 @@ func TestNoRepetitionWithoutNoise(t *testing.T) {
 				}
 				q := suggestions[0].Point
 				epsilon, value := simulated.CurveValues(q[0])
-				h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: q, Values: []float64{epsilon, value + 0.03*rng.NormFloat64()}})
+				h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: q, Values: []float64{epsilon, value + sd*rng.NormFloat64()}})
 			}
 		}
 		return n
 	}
-	if n := repetitions(true); n > 0 {
-		t.Errorf("%d of 24 suggestions are repetitions without noise", n)
+	if n := repetitions(true, 0.03); n > 0 {
+		t.Errorf("%d of 24 suggestions are repetitions where the metric is said to have no noise", n)
 	}
-	if n := repetitions(false); n == 0 {
+	if n := repetitions(false, 0); n > 0 {
+		t.Errorf("%d of 24 suggestions are repetitions of exact values", n)
+	}
+	if n := repetitions(false, 0.03); n == 0 {
 		t.Error("no suggestion is a repetition with noise")
+	}
+}
+
+// A function that is too rough for the surrogate looks like noise, until a repetition gives the same.
+func TestRepetitionsOfARoughFunction(t *testing.T) {
+	p := &suggest.Problem{
+		Space: &space.Space{Parameters: []space.Parameter{{Name: "x", Kind: space.Double, Max: 1}}},
+		Objectives: []suggest.Objective{
+			{Name: "x", Goal: suggest.Minimize, Reference: 1, Known: func(q space.Point) float64 { return q[0] }},
+			{Name: "rough", Goal: suggest.Minimize, Reference: 2},
+		},
+	}
+	h := new(suggest.History)
+	run := func(x float64) {
+		h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: space.Point{x}, Values: []float64{x, 1 - x + 0.2*math.Sin(1e4*x)}})
+	}
+	for i := range 30 {
+		run((float64(i) + 0.5) / 30)
+	}
+	n := 0
+	for number := int64(31); number < 51; number++ {
+		suggestions, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 1, Number: number})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if suggestions[0].Replicate {
+			n++
+		}
+		run(suggestions[0].Point[0])
+	}
+	if n != 1 {
+		t.Errorf("%d of 20 suggestions are repetitions, want 1", n)
 	}
 }

@@ -48,7 +48,7 @@ func (r *Result) Table() *output.Table {
 		"evaluated_hypervolume_mean",
 		"log10_difference_mean", "log10_difference_sd", "claimed_hypervolume_mean",
 		"remeasured_hypervolume_mean", "remeasured_hypervolume_sd",
-		"runs_to_target_median", "epochs_to_target_median", "epochs_mean", "cpu_seconds_per_suggestion",
+		"runs_to_target_median", "epochs_to_target_median", "epochs_mean", "repetitions_mean", "cpu_seconds_per_suggestion",
 	}}
 	for _, d := range r.designers {
 		for b, budget := range r.options.budgets() {
@@ -67,6 +67,7 @@ func (r *Result) Table() *output.Table {
 			claimed, _ := over(func(s *score) float64 { return s.claimed })
 			remeasured, remeasuredSD := over(func(s *score) float64 { return s.remeasured })
 			epochs, _ := over(func(s *score) float64 { return s.epochs })
+			repetitions, _ := over(func(s *score) float64 { return s.repetitions })
 			processor, _ := over(func(s *score) float64 { return s.processor })
 			toTarget, epochsToTarget := make([]float64, len(d.seeds)), make([]float64, len(d.seeds))
 			for i, o := range d.seeds {
@@ -75,7 +76,7 @@ func (r *Result) Table() *output.Table {
 			t.Rows = append(t.Rows, []any{
 				r.problem.Name, d.name, int64(r.options.Seeds), int64(budget),
 				observed, observedSD, truth, truthSD, evaluated, difference, differenceSD, claimed,
-				remeasured, remeasuredSD, cell(median(toTarget)), cell(median(epochsToTarget)), epochs, processor,
+				remeasured, remeasuredSD, cell(median(toTarget)), cell(median(epochsToTarget)), epochs, repetitions, processor,
 			})
 		}
 	}

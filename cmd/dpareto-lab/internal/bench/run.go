@@ -144,6 +144,7 @@ type state struct {
 	evaluations int     // in the history
 	epochs      float64 // trained so far
 	suggestions int     // by the designer under test
+	repetitions int     // suggestions to run a configuration again
 	processor   time.Duration
 }
 
@@ -229,6 +230,9 @@ func (s *study) add(suggestion suggest.Suggestion, evaluations []suggest.Evaluat
 	}
 	if !initial {
 		next.suggestions++
+		if suggestion.Replicate {
+			next.repetitions++
+		}
 		next.processor += processor
 	}
 	s.after = append(s.after, next)

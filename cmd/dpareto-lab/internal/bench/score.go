@@ -28,6 +28,7 @@ type score struct {
 	epochsToTarget float64
 	epochs         float64
 	processor      float64 // seconds per suggestion
+	repetitions    float64 // suggestions to run a configuration again
 }
 
 // outcome is what is kept of one study.
@@ -89,6 +90,7 @@ func (s *study) score(ctx context.Context, budget int, trace []float64) (score, 
 	if s.problem.Epochs != nil {
 		out.epochs = at.epochs
 	}
+	out.repetitions = float64(at.repetitions)
 	if _, ok := processorTime(); ok && at.suggestions > 0 {
 		out.processor = at.processor.Seconds() / float64(at.suggestions)
 	}
