@@ -4,18 +4,20 @@ import "math"
 
 // quadratureError bounds the error of E[e^{cL}] − 1 of a quadrature of the pair of fixed-size lots, c > 0.
 //
-// With v = 1 − q + q·e^t, w = v − 1 and α = c + 1 the two branches integrate, on x > 1/2 with the density Q of N(0, z²),
+// With v = 1 − q + q·e^t, w = v − 1 and α = c + 1 the two branches integrate, on x > 1/2 with the density
+// Q of N(0, z²),
 //
 //	Q·(v^α − αv + c)  and  Q·(v^{−c} − 1 + c(v − 1)),
 //
-// which are at most αc/2·w²·max|y|^{α−2} and αc/2·w²·max|y|^{−α−1} for y between 1 and v, by Taylor's formula, also for
-// complex x. They are analytic where v has no zero. If one is at most M on the ellipse with foci at the ends of a panel and
-// the semi-axes a = h(ρ + 1/ρ)/2 and b = h(ρ − 1/ρ)/2, h half the width, the rule of n points errs by at most
+// which are at most αc/2·w²·max|y|^{α−2} and αc/2·w²·max|y|^{−α−1} for y between 1 and v, by Taylor's
+// formula, also for complex x. They are analytic where v has no zero. If one is at most M on the ellipse
+// with foci at the ends of a panel and the semi-axes a = h(ρ + 1/ρ)/2 and b = h(ρ − 1/ρ)/2, h half the
+// width, the rule of n points errs by at most
 //
 //	h·M·64/15·ρ^{2−2n}/(1 − ρ⁻²)
 //
-// (Trefethen, "Is Gauss quadrature better than Clenshaw-Curtis?", 2008, Theorem 4.5). Beyond the last panel the branches
-// are bounded in the same way.
+// (Trefethen, "Is Gauss quadrature better than Clenshaw-Curtis?", 2008, Theorem 4.5). Beyond the last panel
+// the branches are bounded in the same way.
 //
 // The result is relative to a value of which the logarithm is given.
 func (p mixturePair) quadratureError(n *lossNodes, c, logValue float64) float64 {
@@ -59,8 +61,8 @@ type ellipse struct {
 	factor       float64      // log of all that does not depend on the integrand
 }
 
-// logPanelError bounds the error on a panel for c > 0 by its logarithm: by the first ellipse that gives less than floor,
-// or else by the best one. It appends the ellipses that it needs to known.
+// logPanelError bounds the error on a panel for c > 0 by its logarithm: by the first ellipse that gives less
+// than floor, or else by the best one. It appends the ellipses that it needs to known.
 func (p mixturePair) logPanelError(s panelSpan, known *[]ellipse, c, floor float64) float64 {
 	least := math.Inf(1)
 	for i := 0; i < len(errorEllipses) && least > floor; i++ {
@@ -105,8 +107,8 @@ func (p mixturePair) newEllipse(lo, hi, b, sign float64) ellipse {
 	return e
 }
 
-// logLargest bounds the integrand of a branch on the ellipse by its logarithm, without the factor: +Inf where v may have
-// a zero.
+// logLargest bounds the integrand of a branch on the ellipse by its logarithm, without the factor: +Inf where
+// v may have a zero.
 func (e *ellipse) logLargest(c float64) float64 {
 	if math.IsInf(e.least, -1) {
 		return math.Inf(1)
@@ -181,7 +183,8 @@ func (p mixturePair) logUpperTail(x, c, floor float64) float64 {
 	return total
 }
 
-// logLowerTail bounds the integral of the branch of losses below 0 beyond x: there it is at most c·w·Q and αc/2·w²·Q.
+// logLowerTail bounds the integral of the branch of losses below 0 beyond x: there it is at most c·w·Q and
+// αc/2·w²·Q.
 func (p mixturePair) logLowerTail(x, c float64) float64 {
 	logAbove := func(x float64) float64 { return math.Log(0.5 * math.Erfc(x/math.Sqrt2)) }
 	once := math.Log(c*p.q) + logAbove((x-1)/p.z)

@@ -168,7 +168,8 @@ func (s *Slots) Dominates(kind int, m Mechanism, steps int64) (bool, error) {
 // Fit returns the cheapest kind of slot that is not used up and dominates steps runs of m, or −1 if
 // none does. used holds how many of each kind are used; nil means none. The first time for a mechanism
 // it can take some tenths of a second, and as much for every kind the first time of all. A comparison that
-// would take longer counts as one that finds no domination, unless the parameters alone show it. The errors are those of [Filter.Spend].
+// would take longer counts as one that finds no domination, unless the parameters alone show it. The errors
+// are those of [Filter.Spend].
 func (s *Slots) Fit(m Mechanism, steps int64, used []int64) (int, error) {
 	if err := checkAccess(s.price, m, steps); err != nil {
 		return -1, err
@@ -192,13 +193,13 @@ func (s *Slots) Knows(m Mechanism, steps int64) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.fits[accessKey(m, steps)]
+	_, ok := s.fits[Part{m, steps}.Key()]
 	return ok
 }
 
 // dominated returns which slots dominate an access.
 func (s *Slots) dominated(part Part) ([]bool, error) {
-	key := accessKey(part.Mechanism, part.Count)
+	key := part.Key()
 	s.mu.Lock()
 	known, ok := s.fits[key]
 	s.mu.Unlock()
@@ -310,52 +311,3 @@ func divergences(m Mechanism, steps int64, slack float64) ([]float64, error) {
 	}
 	return rhos, nil
 }
-
-// SlotFilter admits mechanisms to slots for as long as there are unused ones (see [Slots]). It is safe
-// for concurrent use.
-type SlotFilter struct {
-	slots *Slots
-
-	mu   sync.Mutex
-	used []int64
-}
-
-// NewSlotFilter returns a filter of slots. Its guarantee is their price at delta. The errors are those
-// of [NewSlots].
-func NewSlotFilter(slots []Slot, delta float64) (*SlotFilter, error) {
-	s, err := NewSlots(slots, delta)
-	if err != nil {
-		return nil, err
-	}
-	return &SlotFilter{slots: s, used: make([]int64, len(slots))}, nil
-}
-
-// Spend admits steps >= 1 runs of m to the cheapest slot that dominates them and returns true, or
-// returns false and admits none if there is no such slot. The errors are those of [Filter.Spend].
-func (f *SlotFilter) Spend(m Mechanism, steps int64) (bool, error) {
-	if _, err := f.slots.Fit(m, steps, nil); err != nil { // computes outside of the lock
-		return false, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	i, err := f.slots.Fit(m, steps, f.used)
-	if err != nil || i < 0 {
-		return false, err
-	}
-	f.used[i]++
-	return true, nil
-}
-
-// Left returns how many slots of each kind are unused.
-func (f *SlotFilter) Left() []int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	left := make([]int64, len(f.used))
-	for i, slot := range f.slots.slots {
-		left[i] = slot.Count - f.used[i]
-	}
-	return left
-}
-
-// Guarantee returns the declared guarantee, whatever is used of it.
-func (f *SlotFilter) Guarantee() Guarantee { return f.slots.price }
