@@ -181,8 +181,8 @@ func (s *search) reached(q space.Point, known costOf) (values []float64, violati
 	for j := range s.problem.Objectives {
 		o := &s.problem.Objectives[j]
 		var cost float64
-		if gp := s.model.Surrogate(j); gp != nil {
-			mean, variance := gp.Predict(x)
+		if s.model.Surrogate(j) != nil {
+			mean, variance := s.model.Posterior(j, x)
 			cost = pessimistic(s.model.Distribution(j, mean, variance), z)
 		} else {
 			cost = known(o, q)
