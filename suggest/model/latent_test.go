@@ -190,3 +190,37 @@ func TestDistributionsAndPredictions(t *testing.T) {
 		}
 	}
 }
+
+// The least noise of a fraction is half the deviation of the logit of a binomial fraction, which is drawn here. There is
+// none without a number of records, on other scales, and where noise was added.
+func TestNoiseFloor(t *testing.T) {
+	const records, share = 2000, 0.15
+	o := &suggest.Objective{Transform: suggest.Logit, SampleSize: records}
+	rng := rand.New(rand.NewPCG(1, 2))
+	logits := make([]float64, 4000)
+	for i := range logits {
+		k := 0.0
+		for range records {
+			if rng.Float64() < share {
+				k++
+			}
+		}
+		logits[i] = math.Log(k / (records - k))
+	}
+	want := stat.StdDev(logits, nil) / 2
+	if got := math.Sqrt(noiseFloor(o, share)); math.Abs(got/want-1) > 0.05 {
+		t.Errorf("a deviation of %g, drawn %g", got, want)
+	}
+	for _, other := range []*suggest.Objective{
+		{Transform: suggest.Logit}, {Transform: suggest.Log}, {Transform: suggest.Logit, SampleSize: records, Noise: 0.1},
+	} {
+		if got := noiseFloor(other, share); got != 0 {
+			t.Errorf("%+v: %g", other, got)
+		}
+	}
+	for _, extreme := range []float64{0, 1} {
+		if got := noiseFloor(o, extreme); !(got > 0) || math.IsInf(got, 0) {
+			t.Errorf("at %g: %g", extreme, got)
+		}
+	}
+}
