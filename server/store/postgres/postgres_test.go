@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -342,6 +343,45 @@ func TestLostConnections(t *testing.T) {
 	<-d.Failed()
 	if err := d.Close(); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "before the database had answered") {
 		t.Errorf("Close returned %v", err)
+	}
+}
+
+// What was acknowledged is there after a crash of the database, which ends its server.
+func TestCrashedDatabase(t *testing.T) {
+	url := pgtest.URL(t)
+	for round := range 2 {
+		d := openAt(t, url)
+		var acknowledged sync.Map
+		var written atomic.Int64
+		var writers sync.WaitGroup
+		for w := range 16 {
+			writers.Go(func() {
+				for i := 0; ; i++ {
+					key := fmt.Sprintf("%d/%d/%d", round, w, i)
+					if err := put(d, strconv.Itoa(w%4), key, "v"); err != nil {
+						return
+					}
+					acknowledged.Store(key, true)
+					written.Add(1)
+				}
+			})
+		}
+		waitFor(t, func() bool { return written.Load() > 200 })
+		pgtest.Crash(t)
+		writers.Wait()
+		<-d.Failed()
+		_ = d.Close()
+		d = openAt(t, url)
+		stored := storetest.Dump(t, d)
+		acknowledged.Range(func(key, _ any) bool {
+			if stored[key.(string)] == "" {
+				t.Errorf("%s is lost", key)
+			}
+			return true
+		})
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
