@@ -110,7 +110,8 @@ func Crash(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(filepath.Join(programs, "pg_ctl"), "-D", "data", "-l", "log", "-w", "-m", "immediate", "restart")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "pg_ctl"), //nolint:gosec // it is PostgreSQL's
+		"-D", "data", "-l", "log", "-w", "-m", "immediate", "restart")
 	cmd.Dir = folder
 	if err := confine(cmd); err != nil {
 		t.Fatal(err)
