@@ -225,7 +225,7 @@ func (f *fitter) publicBase(j int) error {
 }
 
 // meanWeight is the standard deviation of the weight of a mean that is known beforehand, around 1.
-const meanWeight = 0.35
+const meanWeight = 0.5
 
 // fitCost returns the surrogate of the logarithm of the cost of runs, or nil if no
 // cost is known.
