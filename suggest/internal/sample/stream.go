@@ -14,6 +14,7 @@ const (
 	Fronts                         // draws of an uncertain front
 	Rays                           // directions along which a front is seen
 	Sensitivity                    // draws and designs of an analysis
+	Reference                      // configurations for an inferred reference
 )
 
 // Stream returns the stream of a purpose for trial number of a study.
