@@ -78,9 +78,25 @@ unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for
 	go test -race -timeout 20m $(RACE)
 	go test -timeout 20m $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
+# Tests that make test-postgres runs again: what services like ours are known to get wrong, failing stores,
+# repeated and late calls, leases, exports and imports, backups, watches; and SIGKILL at any moment.
+SERVER_ON_POSTGRES = TestNumbersDoNotRace TestWorkersGetDifferentPoints TestClockJumps TestFrontOfWhatSucceeded \
+	TestNothingIsStoppedByChance TestNotFound TestFaultyStore TestUnwritableStore TestReleasesOnAFailingStore \
+	TestReleaseWithoutAnswer TestRequestIDs TestRequestIDAtTheSameTime TestRequestIDOfDemand TestRequestIDOfFailedCall \
+	TestBackupStore TestExportImport TestExportReleases TestImportHalf TestImportMany TestImportsOfOneUID TestWatchStudy TestWatchMany \
+	TestWatchEnds TestUpdateStudy TestPauseAndResume TestLeaseExpiry TestCompleteIsIdempotentAndNeverOverwrites \
+	TestLateResultHasItsOwnCurve TestPastAttempts TestLedgerChargesEveryRun TestOpenTrialsAreBounded TestBytesOfAStudyAreBounded \
+	TestSuggestionsAreDeterministic
+PROGRAM_ON_POSTGRES = TestEndToEnd TestServerKilled TestKilledUnderLoad TestKilledWhileReleasing TestStoreInUse
+empty :=
+space := $(empty) $(empty)
+
 .PHONY: test-postgres
-test-postgres: ## Run the tests of the store's records on a PostgreSQL server, which they start
-	DPARETO_TEST_STORE=postgres go test -timeout 10m ./server/store
+test-postgres: export DPARETO_TEST_STORE := postgres
+test-postgres: ## Run the tests of the store, and of what the server promises of it, on PostgreSQL (about two minutes)
+	go test -timeout 10m ./server/store
+	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' ./server
+	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
 
 .PHONY: test-python
 test-python: build $(VENV)/ready ## Check and test the Python client against the server

@@ -2,7 +2,6 @@ package privacy
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 )
@@ -96,7 +95,7 @@ func (f *Filter) Spend(m Mechanism, steps int64) (bool, error) {
 
 // costOf returns what steps runs of m cost, from an earlier call if there was one.
 func (f *Filter) costOf(m Mechanism, steps int64) (float64, error) {
-	key := accessKey(m, steps)
+	key := Part{m, steps}.Key()
 	f.mu.Lock()
 	cost, ok := f.costs[key]
 	f.mu.Unlock()
@@ -115,9 +114,6 @@ func (f *Filter) costOf(m Mechanism, steps int64) (float64, error) {
 	f.costs[key] = cost
 	return cost, nil
 }
-
-// accessKey identifies steps runs of m.
-func accessKey(m Mechanism, steps int64) string { return fmt.Sprintf("%d %T%+v", steps, m, m) }
 
 // checkAccess checks that steps runs of m are valid under the adjacency of g.
 func checkAccess(g Guarantee, m Mechanism, steps int64) error {

@@ -32,14 +32,20 @@ func tiltAt(index int) float64 { return math.Exp2(float64(index) / tiltGrid) }
 func (s *lossSum) cumulant(index int) float64 {
 	sum, ok := s.known[index]
 	if !ok {
-		c := tiltAt(index)
-		for i := range s.parts {
-			sum += s.parts[i].count * s.parts[i].cumulant(c)
-		}
+		sum = s.logMoment(tiltAt(index))
 		if s.known == nil {
 			s.known = make(map[int]float64)
 		}
 		s.known[index] = sum
+	}
+	return sum
+}
+
+// logMoment returns log E[e^{cL}] of one run of all parts.
+func (s *lossSum) logMoment(c float64) float64 {
+	sum := 0.0
+	for i := range s.parts {
+		sum += s.parts[i].count * s.parts[i].cumulant(c)
 	}
 	return sum
 }
@@ -166,7 +172,7 @@ func (s *lossSum) refine(b bound, runs float64) float64 {
 	center := tiltAt(b.index)
 	for width := 0.5 / tiltGrid; width > 1e-4; width /= 2 {
 		for _, c := range [2]float64{center * math.Exp2(-width), center * math.Exp2(width)} {
-			epsilon := runs*s.cumulantAt(c).k/c + Improved.surcharge(1+c, b.logDelta)
+			epsilon := runs*s.logMoment(c)/c + Improved.surcharge(1+c, b.logDelta)
 			if epsilon < best {
 				best, center = epsilon, c
 				break

@@ -129,9 +129,9 @@ type testPoint struct {
 	from *boundedProfile // nil if it needs no profile
 }
 
-// tests returns tests that exist if the profile of two distributions P and Q lies between the bounds. The profile g is convex in x = e^ε, and for every slope v there is a set with
-// Q-probability v and the P-probability min g(x) + v·x: a sum of tests u, v with u − v·x <= g(x) for
-// all x.
+// tests returns tests that exist if the profile of two distributions P and Q lies between the bounds. The
+// profile g is convex in x = e^ε, and for every slope v there is a set with Q-probability v and the
+// P-probability min g(x) + v·x: a sum of tests u, v with u − v·x <= g(x) for all x.
 //
 // Let v be the fall of the chord from the high ε of one point to the low ε of the next. g falls at
 // most as fast beyond, and before at least as fast as the chord from low to high. In between, g is

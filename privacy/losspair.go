@@ -119,7 +119,7 @@ type lossNodes struct {
 	mass, lower   []float64 // of the upper distribution and of the lower one
 	second        []float64 // e^{−loss} − 1 + loss where the loss is small, else 0
 	spans         []panelSpan
-	ellipses      [][]ellipse // around the spans, nil before they are needed
+	ellipses      [][]ellipse // around each span, as far as they were needed
 }
 
 // reach is how many standard deviations of Q a quadrature goes beyond a peak.

@@ -62,6 +62,9 @@ type Part struct {
 	Count     int64 // how often it runs, >= 1
 }
 
+// Key identifies the mechanism and its number of runs.
+func (p Part) Key() string { return fmt.Sprintf("%d %T%+v", p.Count, p.Mechanism, p.Mechanism) }
+
 // Name returns "composition".
 func (c Composition) Name() string { return "composition" }
 

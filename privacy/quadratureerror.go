@@ -4,30 +4,30 @@ import "math"
 
 // quadratureError bounds the error of E[e^{cL}] − 1 of a quadrature of the pair of fixed-size lots, c > 0.
 //
-// With v = 1 − q + q·e^t, w = v − 1 and α = c + 1 the two branches integrate, on x > 1/2 with the density Q of N(0, z²),
+// With v = 1 − q + q·e^t, w = v − 1 and α = c + 1 the two branches integrate, on x > 1/2 with the density
+// Q of N(0, z²),
 //
 //	Q·(v^α − αv + c)  and  Q·(v^{−c} − 1 + c(v − 1)),
 //
-// which are at most αc/2·w²·max|y|^{α−2} and αc/2·w²·max|y|^{−α−1} for y between 1 and v, by Taylor's formula, also for
-// complex x. They are analytic where v has no zero. If one is at most M on the ellipse with foci at the ends of a panel and
-// the semi-axes a = h(ρ + 1/ρ)/2 and b = h(ρ − 1/ρ)/2, h half the width, the rule of n points errs by at most
+// which are at most αc/2·w²·max|y|^{α−2} and αc/2·w²·max|y|^{−α−1} for y between 1 and v, by Taylor's
+// formula, also for complex x. They are analytic where v has no zero. If one is at most M on the ellipse
+// with foci at the ends of a panel and the semi-axes a = h(ρ + 1/ρ)/2 and b = h(ρ − 1/ρ)/2, h half the
+// width, the rule of n points errs by at most
 //
 //	h·M·64/15·ρ^{2−2n}/(1 − ρ⁻²)
 //
-// (Trefethen, "Is Gauss quadrature better than Clenshaw-Curtis?", 2008, Theorem 4.5). Beyond the last panel the branches
-// are bounded in the same way.
+// (Trefethen, "Is Gauss quadrature better than Clenshaw-Curtis?", 2008, Theorem 4.5). Beyond the last panel
+// the branches are bounded in the same way.
 //
 // The result is relative to a value of which the logarithm is given.
 func (p mixturePair) quadratureError(n *lossNodes, c, logValue float64) float64 {
 	if n.ellipses == nil {
-		for _, s := range n.spans {
-			n.ellipses = append(n.ellipses, p.newEllipses(s))
-		}
+		n.ellipses = make([][]ellipse, len(n.spans))
 	}
 	const negligible = -30 // logarithm of the relative error below which a part does not matter
 	floor, total := logValue+negligible, 0.0
 	for i, s := range n.spans {
-		total += math.Exp(logError(n.ellipses[i], c, floor) - logValue)
+		total += math.Exp(p.logPanelError(s, &n.ellipses[i], c, floor) - logValue)
 		if i+1 < len(n.spans) && n.spans[i+1].sign == s.sign {
 			continue
 		}
@@ -61,28 +61,27 @@ type ellipse struct {
 	factor       float64      // log of all that does not depend on the integrand
 }
 
-// logError bounds the error on a panel for c > 0 by its logarithm: by the first ellipse that gives less than floor, or
-// else by the best one.
-func logError(ellipses []ellipse, c, floor float64) float64 {
+// logPanelError bounds the error on a panel for c > 0 by its logarithm: by the first ellipse that gives less
+// than floor, or else by the best one. It appends the ellipses that it needs to known.
+func (p mixturePair) logPanelError(s panelSpan, known *[]ellipse, c, floor float64) float64 {
 	least := math.Inf(1)
-	for i := range ellipses {
-		if least = math.Min(least, ellipses[i].factor+ellipses[i].logLargest(c)); least <= floor {
-			break
+	for i := 0; i < len(errorEllipses) && least > floor; i++ {
+		if i == len(*known) {
+			*known = append(*known, p.ellipseAround(s, errorEllipses[i]))
 		}
+		e := &(*known)[i]
+		least = math.Min(least, e.factor+e.logLargest(c))
 	}
 	return least
 }
 
-// newEllipses returns the ellipses around a panel.
-func (p mixturePair) newEllipses(s panelSpan) []ellipse {
+// ellipseAround returns an ellipse around a panel.
+func (p mixturePair) ellipseAround(s panelSpan, rho float64) ellipse {
 	half, mid := 0.5*(s.hi-s.lo), 0.5*(s.lo+s.hi)
-	ellipses := make([]ellipse, len(errorEllipses))
-	for i, rho := range errorEllipses {
-		a, b := 0.5*half*(rho+1/rho), 0.5*half*(rho-1/rho)
-		ellipses[i] = p.newEllipse(mid-a, mid+a, b, s.sign)
-		ellipses[i].factor += math.Log(half*64/15) - (2*float64(len16)-2)*math.Log(rho) - math.Log1p(-1/(rho*rho))
-	}
-	return ellipses
+	a, b := 0.5*half*(rho+1/rho), 0.5*half*(rho-1/rho)
+	e := p.newEllipse(mid-a, mid+a, b, s.sign)
+	e.factor += math.Log(half*64/15) - (2*float64(len16)-2)*math.Log(rho) - math.Log1p(-1/(rho*rho))
+	return e
 }
 
 // newEllipse describes v for x with a real part between lo and hi and an imaginary one of at most b.
@@ -108,8 +107,8 @@ func (p mixturePair) newEllipse(lo, hi, b, sign float64) ellipse {
 	return e
 }
 
-// logLargest bounds the integrand of a branch on the ellipse by its logarithm, without the factor: +Inf where v may have
-// a zero.
+// logLargest bounds the integrand of a branch on the ellipse by its logarithm, without the factor: +Inf where
+// v may have a zero.
 func (e *ellipse) logLargest(c float64) float64 {
 	if math.IsInf(e.least, -1) {
 		return math.Inf(1)
@@ -184,7 +183,8 @@ func (p mixturePair) logUpperTail(x, c, floor float64) float64 {
 	return total
 }
 
-// logLowerTail bounds the integral of the branch of losses below 0 beyond x: there it is at most c·w·Q and αc/2·w²·Q.
+// logLowerTail bounds the integral of the branch of losses below 0 beyond x: there it is at most c·w·Q and
+// αc/2·w²·Q.
 func (p mixturePair) logLowerTail(x, c float64) float64 {
 	logAbove := func(x float64) float64 { return math.Log(0.5 * math.Erfc(x/math.Sqrt2)) }
 	once := math.Log(c*p.q) + logAbove((x-1)/p.z)

@@ -37,28 +37,32 @@ func TestSlotPrice(t *testing.T) {
 	}
 }
 
-func TestSlotFilter(t *testing.T) {
+func TestSlotsFit(t *testing.T) {
 	small, large := FixedSizeGaussian{1000, 20, 2}, FixedSizeGaussian{1000, 50, 1.5}
-	f, err := NewSlotFilter([]Slot{{large, 100, 1}, {small, 100, 2}}, 1e-6)
+	s, err := NewSlots([]Slot{{large, 100, 1}, {small, 100, 2}}, 1e-6)
 	if err != nil {
 		t.Fatal(err)
 	}
+	used := make([]int64, 2)
 	for i, tt := range []struct {
 		m    Mechanism
-		want bool
-		left []int64
+		want int
 	}{
-		{FixedSizeGaussian{1000, 10, 2}, true, []int64{1, 1}}, // into the cheapest
-		{FixedSizeGaussian{1000, 51, 1.5}, false, []int64{1, 1}},
-		{small, true, []int64{1, 0}},
-		{small, true, []int64{0, 0}}, // into a larger one
-		{small, false, []int64{0, 0}},
+		{FixedSizeGaussian{1000, 10, 2}, 1}, // the cheapest
+		{FixedSizeGaussian{1000, 51, 1.5}, -1},
+		{small, 1},
+		{small, 0}, // a larger one
+		{small, -1},
 	} {
-		if got, err := f.Spend(tt.m, 100); err != nil || got != tt.want || !slices.Equal(f.Left(), tt.left) {
-			t.Errorf("%d: admitted %t, %v; left %v, want %t, %v", i, got, err, f.Left(), tt.want, tt.left)
+		got, err := s.Fit(tt.m, 100, used)
+		if err != nil || got != tt.want {
+			t.Errorf("%d: slot %d, %v, want %d", i, got, err, tt.want)
+		}
+		if got >= 0 {
+			used[got]++
 		}
 	}
-	if _, err := f.Spend(Gaussian{1, 9, AddRemove}, 1); len(FieldErrors(err)) != 1 || FieldErrors(err)[0].Field != "adjacency" {
+	if _, err := s.Fit(Gaussian{1, 9, AddRemove}, 1, nil); len(FieldErrors(err)) != 1 || FieldErrors(err)[0].Field != "adjacency" {
 		t.Errorf("another adjacency: %v", err)
 	}
 	for _, tt := range []struct {
@@ -246,5 +250,22 @@ func TestAdaptiveSearchUnderSlots(t *testing.T) {
 	}
 	if mismatched < 20 || reused < 20 {
 		t.Error("the mutants are not caught")
+	}
+}
+
+// BenchmarkStretch compares runs that are new each time with slots of three kinds.
+func BenchmarkStretch(b *testing.B) {
+	var kinds []Slot
+	for _, noise := range []float64{4, 8, 16} {
+		kinds = append(kinds, Slot{FixedSizeGaussian{32561, 256, noise}, 1270, 20})
+	}
+	s, err := NewSlots(kinds, 1e-6)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(23, 8))
+	for b.Loop() {
+		m := FixedSizeGaussian{32561, 64 + rng.Int64N(512), math.Exp(math.Log(16) * rng.Float64())}
+		s.Stretch(m, 1+rng.Int64N(5000), nil)
 	}
 }

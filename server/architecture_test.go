@@ -47,9 +47,13 @@ func TestArchitectureIsDescribed(t *testing.T) {
 	}
 }
 
-// Every test that SECURITY.md names exists.
-func TestSecurityNamesTests(t *testing.T) {
+// Every test that SECURITY.md names, or the Makefile for PostgreSQL, exists.
+func TestNamedTestsExist(t *testing.T) {
 	document, err := os.ReadFile(filepath.Join("..", "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile(filepath.Join("..", "Makefile"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +79,16 @@ func TestSecurityNamesTests(t *testing.T) {
 	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(document, -1)
 	if len(named) < 10 {
 		t.Fatalf("SECURITY.md names %d tests", len(named))
+	}
+	lists := regexp.MustCompile(`(?m)^\w+_ON_POSTGRES = (?:.*\\\n)*.*`).FindAllString(string(makefile), -1)
+	listed := regexp.MustCompile(`\b(Test\w+)`).FindAllStringSubmatch(strings.Join(lists, "\n"), -1)
+	if len(listed) < 30 {
+		t.Fatalf("the Makefile lists %d tests", len(listed))
+	}
+	for _, name := range listed {
+		if !tests[name[1]] {
+			t.Errorf("there is no %s", name[1])
+		}
 	}
 	for _, name := range named {
 		if !tests[string(name[1])] {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -22,7 +21,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
+	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
 // export returns the records of a study.
@@ -526,12 +525,7 @@ func TestBackupStore(t *testing.T) {
 	}
 	f.stop()
 	f.path = filepath.Join(t.TempDir(), "restored.db")
-	if err := os.WriteFile(f.path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if report, err := bolt.Verify(t.Context(), f.path); err != nil || len(report.Faults) > 0 {
-		t.Fatalf("the backup: %+v, %v", report, err)
-	}
+	opentest.Restore(t, data, f.path)
 	f.serve()
 	if got := lines(t, f.export(study)); got != want {
 		t.Errorf("restored: %s\nwant: %s", got, want)

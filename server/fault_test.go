@@ -23,17 +23,14 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
 	"github.com/dpareto/dpareto/server/store/fault"
+	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
 // faultyServer serves the store at path, whose Updates fail as planned.
 func faultyServer(t *testing.T, path string, plan fault.Plan) (studies dparetov1.StudyServiceClient, stop func()) {
 	t.Helper()
-	db, err := bolt.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := opentest.Open(t, path)
 	records, err := store.New(context.Background(), fault.New(db, plan))
 	if err != nil {
 		t.Fatal(err)

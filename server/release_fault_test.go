@@ -16,8 +16,8 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
 	"github.com/dpareto/dpareto/server/store/fault"
+	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
 // faulty has the server of a fixture write to a store whose Updates fail as planned, from
@@ -26,10 +26,7 @@ func (f *fixture) faulty(plan fault.Plan) {
 	f.t.Helper()
 	f.stop()
 	f.configure = func(o *server.Options) {
-		db, err := bolt.Open(f.path + ".faulty")
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		db := opentest.Open(f.t, f.path+".faulty")
 		f.t.Cleanup(func() {
 			if err := db.Close(); err != nil {
 				f.t.Error(err)

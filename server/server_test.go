@@ -23,8 +23,8 @@ import (
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
 	"github.com/dpareto/dpareto/server/store/fault"
+	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,10 +69,7 @@ func startWith(t testing.TB, configure func(*server.Options), dial ...grpc.DialO
 
 func (f *fixture) serve() {
 	f.t.Helper()
-	db, err := bolt.Open(f.path)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	db := opentest.Open(f.t, f.path)
 	// Every function of an update runs twice: it must be able to bear that.
 	records, err := store.New(context.Background(), fault.Twice(db))
 	if err != nil {

@@ -194,6 +194,9 @@ type Problem struct {
 	// not better somewhere: the values of the objectives, finite, in their own units. A value may
 	// lie outside the range of a Log transform: ε = 0 is one.
 	Constants [][]float64
+
+	// Features are inputs of surrogates in place of parameters. nil if there are none.
+	Features *Features
 }
 
 // Allows reports whether q may be tried: whether it passes Allowed and meets all
@@ -255,6 +258,7 @@ func (p *Problem) Validate() error {
 		seen[c.Name] = true
 	}
 	p.validateCheckpoint(&errs)
+	p.validateFeatures(&errs)
 	for i, values := range p.Constants {
 		if len(values) != len(p.Objectives) || slices.ContainsFunc(values, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 			errs.Add(fmt.Sprintf("constants[%d]", i), fmt.Sprintf("must hold %d finite values, one per objective", len(p.Objectives)))

@@ -24,7 +24,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
+	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
 // succeeded is the log line of an agent for a trial that the server has acknowledged.
@@ -256,10 +256,7 @@ func finished(t *testing.T, address string) map[int64]*dparetov1.Trial {
 // checkStore checks a store that no server has open.
 func checkStore(t *testing.T, path string) {
 	t.Helper()
-	db, err := bolt.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := opentest.Open(t, path)
 	defer db.Close()
 	s, err := store.New(t.Context(), db)
 	if err != nil {
@@ -296,7 +293,7 @@ func TestAgentStops(t *testing.T) {
 func TestStoreInUse(t *testing.T) {
 	storeFile := filepath.Join(t.TempDir(), "studies.db")
 	serve(t, storeFile, "127.0.0.1:0")
-	r := runProgram(t, "", "serve", "--store", storeFile, "--listen", "127.0.0.1:0")
+	r := runProgram(t, "", "serve", "--store", opentest.Name(t, storeFile), "--listen", "127.0.0.1:0")
 	if r.code != 1 || !strings.Contains(r.stderr, "is another server running?") {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}

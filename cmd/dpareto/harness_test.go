@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
 // patience is more than any step of these tests takes.
@@ -223,7 +225,7 @@ func serve(t *testing.T, storeFile, listen string) *server {
 	t.Helper()
 	reader, writer := io.Pipe()
 	t.Cleanup(func() { reader.Close() })
-	p := start(t, program(t, "serve", "--store", storeFile, "--create", "--listen", listen), writer)
+	p := start(t, program(t, "serve", "--store", opentest.Name(t, storeFile), "--create", "--listen", listen), writer)
 	go func() {
 		<-p.ended
 		writer.Close()

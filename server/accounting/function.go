@@ -205,7 +205,7 @@ func (f *Function) guarantee(r release) (*dparetov1.PrivacyGuarantee, error) {
 
 // curve returns the curve of a mechanism, from an earlier call if possible.
 func (f *Function) curve(m privacy.Mechanism) (privacy.Curve, error) {
-	key := fmt.Sprintf("%T%+v", m, m)
+	key := privacy.Part{Mechanism: m}.Key()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if i := slices.IndexFunc(f.curves, func(k keptCurve) bool { return k.key == key }); i >= 0 {
@@ -385,7 +385,7 @@ func (f *Function) GaussianCost(variables map[string]any, repeats int64, budget 
 	if r.runs > math.MaxInt64/repeats {
 		return math.Inf(1), nil
 	}
-	key := fmt.Sprintf("%v %d %T%+v", budget, repeats*r.runs, r.mechanism, r.mechanism)
+	key := fmt.Sprintf("%v %s", budget, privacy.Part{Mechanism: r.mechanism, Count: repeats * r.runs}.Key())
 	f.mu.Lock()
 	cost, ok := f.costs[key]
 	f.mu.Unlock()

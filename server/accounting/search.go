@@ -5,7 +5,6 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
-	"github.com/dpareto/dpareto/server/expression"
 )
 
 // Search returns two cheap stand-ins for ε, for comparing candidates; report the ε of
@@ -43,9 +42,9 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 	if err != nil {
 		return nil, nil
 	}
-	sigma, length := native(d.noiseMultiplier, named), native(d.length, named)
+	sigma, length := d.noiseMultiplier.Function(named), d.length.Function(named)
 	if d.probability != nil {
-		probability := native(d.probability, named)
+		probability := d.probability.Function(named)
 		search := func(values []float64) float64 {
 			q, steps := probability(values), length(values)
 			if !(q > 0 && q <= 1 && steps >= 1) {
@@ -55,7 +54,7 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 		}
 		return search, search
 	}
-	n, m := native(d.datasetSize, named), native(d.batchSize, named)
+	n, m := d.datasetSize.Function(named), d.batchSize.Function(named)
 	with := func(draw func(lots, length float64) (q, steps float64)) func([]float64) float64 {
 		return func(values []float64) float64 {
 			n, m, length := n(values), m(values), length(values)
@@ -84,19 +83,5 @@ func rounding(c privacy.Convention) func(lots, epochs float64) (q, steps float64
 		case privacy.RoundedEpochs:
 		}
 		return 1 / lots, epochs * math.RoundToEven(lots)
-	}
-}
-
-// native returns the Go form of an expression, or a detour through CEL.
-func native(n *expression.Number, named func([]float64) map[string]any) expression.Native {
-	if f := n.Native(); f != nil {
-		return f
-	}
-	return func(values []float64) float64 {
-		x, err := n.Float(named(values))
-		if err != nil {
-			return math.NaN()
-		}
-		return x
 	}
 }

@@ -118,6 +118,18 @@ type Number struct {
 	position map[string]int
 }
 
+// Uses returns the names of the variables in the expression, in alphabetical order.
+func (n *Number) Uses() []string {
+	var names []string
+	ast.PreOrderVisit(n.ast.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.IdentKind {
+			names = append(names, e.AsIdent())
+		}
+	}))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Number compiles an expression of type int or double.
 func (e *Environment) Number(source string) (*Number, error) { return e.compile(source, false) }
 

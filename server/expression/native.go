@@ -33,6 +33,21 @@ func (n *Number) Native() Native {
 	}
 }
 
+// Function is Native with a detour through CEL where there is no Go form. named returns the values of
+// the variables for Float.
+func (n *Number) Function(named func(values []float64) map[string]any) Native {
+	if f := n.Native(); f != nil {
+		return f
+	}
+	return func(values []float64) float64 {
+		x, err := n.Float(named(values))
+		if err != nil {
+			return math.NaN()
+		}
+		return x
+	}
+}
+
 // translator turns the checked syntax tree of an expression into closures.
 type translator struct {
 	ast      *ast.AST

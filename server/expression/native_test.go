@@ -127,3 +127,24 @@ func BenchmarkNumber(b *testing.B) {
 		}
 	})
 }
+
+func TestUses(t *testing.T) {
+	environment, err := NewEnvironment([]Variable{{"a", Int}, {"b", Double}, {"kind", String}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for source, want := range map[string][]string{
+		"1":                                    nil,
+		"a":                                    {"a"},
+		"math.sqrt(b) * double(a) + b":         {"a", "b"},
+		"kind == 'x' ? math.pow(b, 2.0) : 1.0": {"b", "kind"},
+	} {
+		n, err := environment.Number(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.Uses(); !slices.Equal(got, want) {
+			t.Errorf("%s uses %q, want %q", source, got, want)
+		}
+	}
+}

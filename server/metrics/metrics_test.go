@@ -44,7 +44,10 @@ func full() *metrics.Metrics {
 		return &metrics.Totals{Studies: map[string]int64{"active": 3}, Trials: dparetov1.TrialCounts{Active: 4}, Hypervolumes: map[string]float64{"svt": 8.5}}, nil
 	})
 	m.CountStore(func() metrics.StoreStats {
-		return metrics.StoreStats{Commits: 10, Updates: 40, Syncs: 20, Failures: 1, Bytes: 1 << 20}
+		return metrics.StoreStats{
+			Commits: 10, Updates: 40, Syncs: 20, Failures: 1, Bytes: 1 << 20,
+			Database: &metrics.DatabaseStats{Conflicts: 6, Retries: 7, Waits: 8, WaitTime: 1500 * time.Millisecond, Connections: 9},
+		}
 	})
 	m.CountConnections(func() []metrics.ConnectionStats {
 		return []metrics.ConnectionStats{{Listener: "grpc", Open: 5, Refused: 2, ByClient: 3, ByServer: 1}}
@@ -92,6 +95,11 @@ func TestScrape(t *testing.T) {
 		`dpareto_store_commit_failures_total 1`,
 		`dpareto_store_syncs_total 20`,
 		`dpareto_store_size_bytes 1.048576e+06`,
+		`dpareto_store_conflicts_total 6`,
+		`dpareto_store_retries_total 7`,
+		`dpareto_store_connection_waits_total 8`,
+		`dpareto_store_connection_wait_seconds_total 1.5`,
+		`dpareto_store_connections 9`,
 		`dpareto_studies{state="active"} 3`,
 		`dpareto_trials{state="active"} 4`,
 		`dpareto_study_hypervolume{study="svt"} 8.5`,

@@ -59,6 +59,28 @@ func (v *violations) needsLedger(field, ledger, with string) {
 	}
 }
 
+// variables returns values of parameters for expressions, or false where they are not in the parameters' domains.
+func (v *violations) variables(field string, p *points, values map[string]*dparetov1.Value) (variables map[string]any, ok bool) {
+	before := v.fields.Len()
+	variables = make(map[string]any)
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		at := fmt.Sprintf("%s[%q]", field, id)
+		i, known := p.index[id]
+		if !known {
+			v.addf(at, "is not a parameter of the study")
+			continue
+		}
+		parameter := &p.space.Parameters[i]
+		x, message := inDomain(parameter, values[id])
+		if message != "" {
+			v.addf(at, "%s", message)
+			continue
+		}
+		variables[id] = native(parameter, x)
+	}
+	return variables, v.fields.Len() == before
+}
+
 // compiler compiles a spec, with a compiler for each of its larger parts.
 type compiler struct {
 	*violations
@@ -95,6 +117,7 @@ func (c *compiler) compile() *Study {
 	c.noise()
 	if environment != nil {
 		c.constraints(study, environment)
+		c.features(study, environment)
 	}
 	isSound = isSound && c.fields.Len() == expressions
 	c.cost(study)

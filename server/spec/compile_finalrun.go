@@ -2,9 +2,7 @@ package spec
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
@@ -37,14 +35,7 @@ func (c *randomStoppingCompiler) subset(stopping *dparetov1.RandomStoppingSpec) 
 	if len(final.GetValues()) == 0 {
 		c.addf("random_stopping.final_run.values", "must hold the parameters that the cost of the final run depends on")
 	}
-	for _, id := range slices.Sorted(maps.Keys(final.GetValues())) {
-		field := fmt.Sprintf("random_stopping.final_run.values[%q]", id)
-		if i, ok := c.study.points.index[id]; !ok {
-			c.addf(field, "is not a parameter")
-		} else if _, message := inDomain(&c.study.space.Parameters[i], final.GetValues()[id]); message != "" {
-			c.addf(field, "%s", message)
-		}
-	}
+	c.variables("random_stopping.final_run.values", c.study.points, final.GetValues())
 	const reason = "must be unset with subset_share: the final run shows one value"
 	if stopping.GetRelease() == dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE {
 		c.addf("random_stopping.release", reason)
@@ -73,10 +64,7 @@ func (c *randomStoppingCompiler) finalRun() {
 		return
 	}
 	_, function = f.Study.Mechanism("")
-	variables := make(map[string]any, len(f.values))
-	for id, value := range f.values {
-		variables[id] = plain(value)
-	}
+	variables, _ := c.variables("random_stopping.final_run.values", f.Study.points, f.values)
 	// The mechanism that these values alone determine cannot depend on the tuning.
 	var err error
 	if f.Part, err = function.Part(variables); err == nil {

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -155,7 +154,7 @@ func (c *privateCompiler) slots() {
 	total := int64(0)
 	for i, s := range mode.GetSlots() {
 		at := fmt.Sprintf("private_mode.slots[%d]", i)
-		variables, ok := c.slotVariables(at, s)
+		variables, ok := c.variables(at+".parameters", c.study.points, s.GetParameters())
 		if n := s.GetCount(); n < 1 || n > maxSlots {
 			c.addf(at+".count", "must be in [1, %d], is %d", maxSlots, n)
 			ok = false
@@ -198,28 +197,6 @@ func (c *privateCompiler) price(slots []privacy.Slot) {
 		return
 	}
 	c.study.slots = all
-}
-
-// slotVariables returns the parameters of a slot for expressions.
-func (c *privateCompiler) slotVariables(at string, s *dparetov1.Slot) (variables map[string]any, ok bool) {
-	before := c.fields.Len()
-	variables = make(map[string]any)
-	for _, id := range slices.Sorted(maps.Keys(s.GetParameters())) {
-		field := fmt.Sprintf("%s.parameters[%q]", at, id)
-		i, known := c.study.points.index[id]
-		if !known {
-			c.addf(field, "is not a parameter of the study")
-			continue
-		}
-		p := &c.study.space.Parameters[i]
-		x, message := inDomain(p, s.GetParameters()[id])
-		if message != "" {
-			c.addf(field, "%s", message)
-			continue
-		}
-		variables[id] = native(p, x)
-	}
-	return variables, c.fields.Len() == before
 }
 
 // warn warns if the final values use up max_values, so that no checkpoint can be kept.

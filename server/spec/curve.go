@@ -52,19 +52,24 @@ func (c *curve) IsScored(point space.Point, step int64) bool {
 
 // scoredSteps returns min(n, last) different steps from 1 to last, in rising order and as evenly spaced
 // in the logarithm as integers are. The last one is always among them.
-//
-// Every step is as large as its place on the logarithmic scale, and above the one before. As that
-// scale is convex in the index, no step is pushed beyond the last.
 func scoredSteps(last, n int64) []int64 {
 	n = min(n, last)
+	return EvenSteps(last, n, func(i int64) float64 {
+		if n == 1 {
+			return 1
+		}
+		return float64(i) / float64(n-1)
+	})
+}
+
+// EvenSteps returns n different steps in rising order, the i-th at a share of the logarithm of last, as nearly as
+// integers are: it is above the one before. Shares must be in [0, 1] and rise by equal amounts. As that scale is
+// convex in the index, no step is pushed beyond last for n <= last.
+func EvenSteps(last, n int64, share func(i int64) float64) []int64 {
 	steps := make([]int64, n)
 	before := int64(0)
 	for i := range steps {
-		share := 1.0
-		if n > 1 {
-			share = float64(i) / float64(n-1)
-		}
-		before = max(before+1, int64(math.Round(math.Pow(float64(last), share))))
+		before = max(before+1, int64(math.Round(math.Pow(float64(last), share(int64(i))))))
 		steps[i] = before
 	}
 	return steps

@@ -134,6 +134,9 @@ func (p *points) Variables(point space.Point) map[string]any {
 	return values
 }
 
+// named is Variables for expressions as functions.
+func (p *points) named(values []float64) map[string]any { return p.Variables(values) }
+
 // Checkpoints reports whether a measurement before the end of a run evaluates the same
 // configuration with a smaller checkpoint parameter.
 func (p *points) Checkpoints() bool { return p.checkpoint >= 0 }

@@ -28,6 +28,9 @@ func newProblem(study *Study) *suggest.Problem {
 	if len(study.constraints.all) > 0 {
 		p.Allowed = study.allowed
 	}
+	if study.features != nil {
+		p.Features = study.features.of(study)
+	}
 	switch study.Spec.GetCost().GetMeasure().(type) {
 	case *dparetov1.CostSpec_CheckpointParameter:
 		p.Cost = suggest.CostCheckpoint

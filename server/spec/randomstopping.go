@@ -117,11 +117,10 @@ func (r *randomStopping) SearchChoices(list []space.Point) ([]privacy.Choice, er
 		if err != nil {
 			return nil, err
 		}
-		key := fmt.Sprintf("%d %T%+v", part.Count, part.Mechanism, part.Mechanism)
-		i, ok := known[key]
+		i, ok := known[part.Key()]
 		if !ok {
 			i = len(choices)
-			known[key] = i
+			known[part.Key()] = i
 			choices = append(choices, privacy.Choice{Mechanism: part.Mechanism, Runs: part.Count})
 		}
 		choices[i].Weight++

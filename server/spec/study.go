@@ -31,6 +31,8 @@ type Study struct {
 	*privateMode
 	*randomStopping
 	*curve
+
+	features *features // nil without
 }
 
 // newStudy connects the parts of a study. The compiler fills them.

@@ -143,33 +143,12 @@ func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 // own if resume is set, then trials with expired leases, then queued ones. On the way it fails
 // trials that were handed out too often, and completes stopping trials whose workers are gone.
 func (c *Change) HandOutExisting(worker string, count int, resume bool, selection Selection) ([]*dparetov1.Trial, error) {
-	var own, expired, queued, stopped []int64
-	err := c.Tx.OpenTrials(c.ID, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
-		isOwn := resume && entry.GetWorkerId() == worker
-		isExpired := c.isExpired(entry.GetLeaseEnd())
-		switch entry.GetState() {
-		case dparetov1.TrialState_TRIAL_STATE_STOPPING:
-			if isOwn || isExpired {
-				stopped = append(stopped, number)
-			}
-		case dparetov1.TrialState_TRIAL_STATE_ACTIVE:
-			if isOwn {
-				own = append(own, number)
-			} else if isExpired {
-				expired = append(expired, number)
-			}
-		case dparetov1.TrialState_TRIAL_STATE_QUEUED:
-			queued = append(queued, number)
-		default:
-			return false, fmt.Errorf("trial %d of study %s is in the index of open trials, but is %s", number, c.ID, entry.GetState())
-		}
-		return true, nil
-	})
+	open, err := c.openTrials(worker, resume)
 	if err != nil {
 		return nil, err
 	}
 	next := c.Study.GetNextTrialNumber()
-	if err := settleAbandoned(c, stopped); err != nil {
+	if err := settleAbandoned(c, open.stopped); err != nil {
 		return nil, err
 	}
 	if c.Study.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
@@ -178,9 +157,9 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 	var trials []*dparetov1.Trial
 	counts := c.Study.GetStudy().GetTrialCounts()
 	limit := c.Study.GetStudy().GetSpec().GetBudget().GetMaxParallelTrials()
-	numbers := slices.Concat(own, expired, queued)
+	numbers := slices.Concat(open.own, open.expired, open.queued)
 	for i, number := range numbers {
-		isQueued := i >= len(own)+len(expired)
+		isQueued := i >= len(numbers)-len(open.queued)
 		if len(trials) == count || (isQueued && limit > 0 && counts.GetActive()+counts.GetStopping() >= limit) {
 			break
 		}
@@ -227,6 +206,35 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		return append(trials, more...), err
 	}
 	return trials, nil
+}
+
+// openTrials are the numbers of a study's open trials that a worker may get, and of the stopping ones that end.
+type openTrials struct{ own, expired, queued, stopped []int64 }
+
+// openTrials returns the trials that are open for a worker: its own only if it resumes.
+func (c *Change) openTrials(worker string, resume bool) (open openTrials, err error) {
+	err = c.Tx.OpenTrials(c.ID, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
+		isOwn := resume && entry.GetWorkerId() == worker
+		isExpired := c.isExpired(entry.GetLeaseEnd())
+		switch entry.GetState() {
+		case dparetov1.TrialState_TRIAL_STATE_STOPPING:
+			if isOwn || isExpired {
+				open.stopped = append(open.stopped, number)
+			}
+		case dparetov1.TrialState_TRIAL_STATE_ACTIVE:
+			if isOwn {
+				open.own = append(open.own, number)
+			} else if isExpired {
+				open.expired = append(open.expired, number)
+			}
+		case dparetov1.TrialState_TRIAL_STATE_QUEUED:
+			open.queued = append(open.queued, number)
+		default:
+			return false, fmt.Errorf("trial %d of study %s is in the index of open trials, but is %s", number, c.ID, entry.GetState())
+		}
+		return true, nil
+	})
+	return open, err
 }
 
 // settleAbandoned completes stopping trials whose workers are gone.

@@ -39,34 +39,18 @@ const (
 // CreateStudy implements StudyService. A study that exists with an equal spec is the answer.
 func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyRequest) (*dparetov1.CreateStudyResponse, error) {
 	id := req.GetStudyId()
-	var fields invalid.Fields
-	ValidateStudy(id, req.GetStudy(), &fields)
+	var created *storev1.StudyRecord
 	var compiled *spec.Study
-	err := s.pool.Run(ctx, pool.Analysis, func(context.Context) error {
-		compiled = spec.CompileInto(&fields, "study.spec", req.GetStudy().GetSpec())
-		return fields.Err()
+	err := s.pool.Run(ctx, pool.Analysis, func(ctx context.Context) (err error) {
+		created, compiled, err = s.begin(ctx, id, req.GetStudy())
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if namesLedger(req.GetStudy().GetSpec()) {
-		if err := s.ledgers.CheckCaller(ctx, nil, req.GetStudy().GetSpec()); err != nil {
-			return nil, err
-		}
-	}
-	created := &storev1.StudyRecord{Study: newStudy(id, req.GetStudy(), compiled.Spec, s.clock.Now()), NextTrialNumber: 1, OwnRevision: 1}
-	created.Study.Warnings = compiled.Warnings
-	policy := s.Policy(compiled.Spec)
-	err = s.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error { return policy.Begin(ctx, created, compiled) })
-	if err != nil {
-		return nil, err
-	}
-	if policy.Unprepared(created) {
-		created.Study.State = dparetov1.StudyState_STUDY_STATE_PREPARING
-	}
 	resp := new(dparetov1.CreateStudyResponse)
 	if req.GetValidateOnly() {
-		if policy.Unprepared(created) {
+		if created.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
 			if err := s.tryPublication(ctx, created, compiled); err != nil {
 				return nil, err
 			}
@@ -89,6 +73,31 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	}
 	resp.Study, err = s.awaitPreparation(ctx, id, resp.GetStudy())
 	return resp, err
+}
+
+// begin returns the record of a study that a caller asks for.
+func (s *Studies) begin(ctx context.Context, id string, requested *dparetov1.Study) (*storev1.StudyRecord, *spec.Study, error) {
+	var fields invalid.Fields
+	ValidateStudy(id, requested, &fields)
+	compiled := spec.CompileInto(&fields, "study.spec", requested.GetSpec())
+	if err := fields.Err(); err != nil {
+		return nil, nil, err
+	}
+	if namesLedger(requested.GetSpec()) {
+		if err := s.ledgers.CheckCaller(ctx, nil, requested.GetSpec()); err != nil {
+			return nil, nil, err
+		}
+	}
+	created := &storev1.StudyRecord{Study: newStudy(id, requested, compiled.Spec, s.clock.Now()), NextTrialNumber: 1, OwnRevision: 1}
+	created.Study.Warnings = compiled.Warnings
+	policy := s.Policy(compiled.Spec)
+	if err := policy.Begin(ctx, created, compiled); err != nil {
+		return nil, nil, err
+	}
+	if policy.Unprepared(created) {
+		created.Study.State = dparetov1.StudyState_STUDY_STATE_PREPARING
+	}
+	return created, compiled, nil
 }
 
 // newStudy returns a new study as requested but for its spec, with a fresh uid and seed.

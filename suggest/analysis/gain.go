@@ -131,7 +131,7 @@ func costs(m *model.Model, runs []Run) []float64 {
 		case suggest.CostMeasured:
 			costs[k] = math.NaN()
 			if gp := m.RunCost(); gp != nil {
-				x := p.Space.Encode(nil, end)
+				x := p.Inputs(nil, end)
 				mean, variance := gp.Predict(x)
 				costs[k] = math.Exp(mean + (variance+gp.Noise(x))/2)
 			}
@@ -202,7 +202,7 @@ func (f *forecaster) add(q space.Point, run int, values []float64) {
 		run: run, known: make([]float64, metrics), means: make([]float64, metrics),
 		loadings: make([][]float64, metrics), drawn: make([]float64, metrics),
 	}
-	x := p.Space.Encode(nil, q)
+	x := p.Inputs(nil, q)
 	for j, foresight := range f.foresights {
 		switch i := j - len(p.Objectives); {
 		case foresight != nil:

@@ -102,14 +102,14 @@ func likeliest(models []*model.Model, j int) *model.Model {
 // functions are functions of the unit cube with one coordinate for each parameter: draws from a
 // posterior, or one known function.
 type functions struct {
-	space *space.Space
-	count int
-	known func(space.Point) float64 // or nil
-	paths []*surrogate.Paths        // or nil
+	problem *suggest.Problem
+	count   int
+	known   func(space.Point) float64 // or nil
+	paths   []*surrogate.Paths        // or nil
 }
 
 func newFunctions(p *suggest.Problem, m *model.Model, j int, seed uint64) (*functions, error) {
-	f := &functions{space: p.Space, count: 1}
+	f := &functions{problem: p, count: 1}
 	if m == nil || m.Surrogate(j) == nil {
 		o := &p.Objectives[j]
 		f.known = func(q space.Point) float64 {
@@ -141,14 +141,14 @@ func newFunctions(p *suggest.Problem, m *model.Model, j int, seed uint64) (*func
 func (f *functions) evaluate(ctx context.Context, dst []float64, points [][]float64) error {
 	inputs := make([][]float64, len(points))
 	for i, u := range points {
-		q := sample.At(f.space, u)
+		q := sample.At(f.problem.Space, u)
 		if f.known != nil {
 			if err := pause.Check(ctx); err != nil { // one value may take a second
 				return err
 			}
 			dst[i] = f.known(q)
 		} else {
-			inputs[i] = f.space.Encode(nil, q)
+			inputs[i] = f.problem.Inputs(nil, q)
 		}
 	}
 	if f.known != nil {
@@ -196,7 +196,7 @@ func (s *sums) add(other *sums) {
 
 // replicate returns the sums of every function on the first points of a sequence.
 func (f *functions) replicate(ctx context.Context, sequence sample.Halton, points int) ([]sums, error) {
-	d := len(f.space.Parameters)
+	d := len(f.problem.Space.Parameters)
 	all := make([]sums, f.count)
 	for s := range all {
 		all[s] = newSums(d)

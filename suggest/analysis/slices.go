@@ -54,10 +54,10 @@ func Predict(ctx context.Context, p *suggest.Problem, m *model.Model, j int, poi
 		}
 		inputs := make([][]float64, len(some))
 		for i, q := range some {
-			inputs[i] = p.Space.Encode(nil, q)
+			inputs[i] = p.Inputs(nil, q)
 		}
 		means, variances := make([]float64, len(some)), make([]float64, len(some))
-		m.Surrogate(j).PredictBatch(means, variances, inputs)
+		m.PosteriorBatch(j, means, variances, inputs)
 		for i := range some {
 			predictions = append(predictions, m.Prediction(j, means[i], variances[i]))
 		}

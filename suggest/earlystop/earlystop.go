@@ -72,7 +72,7 @@ func IsFutile(ctx context.Context, m *model.Model, run []suggest.Evaluation, q s
 // at q have values within bounds.
 func feasible(m *model.Model, q space.Point) bool {
 	p := m.Problem()
-	x := p.Space.Encode(nil, q)
+	x := p.Inputs(nil, q)
 	for i := range p.Constraints {
 		c := &p.Constraints[i]
 		j := len(p.Objectives) + i

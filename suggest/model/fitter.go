@@ -36,7 +36,7 @@ type base struct {
 }
 
 func newFitter(p *suggest.Problem, h *suggest.History, o Options) *fitter {
-	f := &fitter{problem: p, history: h, options: o, metrics: p.Metrics(), runs: runs(h), tied: tied(p.Space)}
+	f := &fitter{problem: p, history: h, options: o, metrics: p.Metrics(), runs: runs(h), tied: tied(p)}
 	f.bases = make([]base, len(f.metrics))
 	f.samples = make(map[int][]suggest.Configuration)
 	f.inputs = make([][]float64, len(h.Evaluations))
@@ -44,23 +44,31 @@ func newFitter(p *suggest.Problem, h *suggest.History, o Options) *fitter {
 	return f
 }
 
-// tied gives the columns of one categorical parameter one length scale, nil if
+// tied gives the inputs of one categorical parameter one length scale, nil if
 // there is no such parameter.
-func tied(s *space.Space) []int {
-	var scales []int
+func tied(p *suggest.Problem) []int {
+	scales := make([]int, p.InputDim())
 	next, categorical := 0, false
-	for i := range s.Parameters {
-		width := 1
-		if p := &s.Parameters[i]; p.Kind == space.Categorical {
-			width, categorical = len(p.Choices), true
+	for j, column := range p.InputColumns() {
+		if column < 0 {
+			continue
 		}
-		for range width {
-			scales = append(scales, next)
+		width := 1
+		if q := &p.Space.Parameters[j]; q.Kind == space.Categorical {
+			width, categorical = len(q.Choices), true
+		}
+		for k := range width {
+			scales[column+k] = next
 		}
 		next++
 	}
 	if !categorical {
 		return nil
+	}
+	if p.Features != nil {
+		for k := range p.Features.Count {
+			scales[len(scales)-p.Features.Count+k] = next + k
+		}
 	}
 	return scales
 }
@@ -181,7 +189,7 @@ func (f *fitter) fitCost(ctx context.Context) (*surrogate.GP, error) {
 	for _, r := range f.runs {
 		e := &f.history.Evaluations[r.last]
 		if e.Cost > 0 && len(obs.Y) < modelSize {
-			obs.X = append(obs.X, f.problem.Space.Encode(nil, e.Point))
+			obs.X = append(obs.X, f.problem.Inputs(nil, e.Point))
 			obs.Y = append(obs.Y, math.Log(e.Cost))
 		}
 	}
@@ -225,7 +233,7 @@ func (f *fitter) sampled(n int) []suggest.Configuration {
 func (f *fitter) input(c *suggest.Configuration) []float64 {
 	first := c.Evaluations[0]
 	if f.inputs[first] == nil {
-		f.inputs[first] = f.problem.Space.Encode(nil, c.Point)
+		f.inputs[first] = f.problem.Inputs(nil, c.Point)
 	}
 	return f.inputs[first]
 }
@@ -233,7 +241,10 @@ func (f *fitter) input(c *suggest.Configuration) []float64 {
 // observe gathers the data of metric j in the given configurations.
 func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeInfeasible bool) (*observations, error) {
 	o := &f.metrics[j]
-	data := &observations{deterministic: o.Known != nil, noiseFree: o.NoiseFree, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, smooth: f.options.Smooth, tied: f.tied}
+	data := &observations{
+		deterministic: o.Known != nil, noiseFree: o.NoiseFree, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading,
+		smooth: f.options.Smooth, featured: f.problem.Features != nil, tied: f.tied,
+	}
 	data.reserve(len(configurations))
 	checkpoint := f.problem.CheckpointIndex()
 	worst := math.NaN()
@@ -246,6 +257,7 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 			position = math.Log(c.Point[checkpoint])
 		}
 		data.add(i, f.input(c), z, variance, runs, group, position)
+		data.floor = append(data.floor, noiseFloor(o, v))
 		if math.IsNaN(worst) {
 			worst = z
 		}
@@ -273,11 +285,13 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 	for i := range configurations {
 		if c := &configurations[i]; isBad(o, c.Values[j]) {
 			data.add(i, f.input(c), worst, math.NaN(), 1, 0, 0)
+			data.floor = append(data.floor, 0)
 		}
 	}
 	if imputeInfeasible && o.Known == nil { // a known objective has its value there too
 		for _, q := range f.history.Infeasible {
-			data.add(-1, f.problem.Space.Encode(nil, q), worst, math.NaN(), 1, 0, 0)
+			data.add(-1, f.problem.Inputs(nil, q), worst, math.NaN(), 1, 0, 0)
+			data.floor = append(data.floor, 0)
 		}
 	}
 	return data, nil

@@ -75,6 +75,22 @@ func latent(o *suggest.Objective, v, se float64, runs int) (z, variance float64)
 	}
 }
 
+// disagreement is the share of the binomial variance of a fraction that two runs on the same records
+// differ by at least: they agree on most of the records. It is what was fitted to runs of DP-SGD on
+// five data sets, rounded to a quarter.
+const disagreement = 0.25
+
+// noiseFloor is the noise variance, on the surrogate's scale, that a fraction of records has at least
+// where the noise of runs is unknown, 0 without a sample size: a few runs that happen to agree must not pass for exact.
+// It does not fall with the number of runs, which are judged by the same records.
+func noiseFloor(o *suggest.Objective, v float64) float64 {
+	if o.Transform != suggest.Logit || o.SampleSize == 0 || o.Noise > 0 {
+		return 0
+	}
+	p := (v*o.SampleSize + 0.5) / (o.SampleSize + 1)
+	return disagreement / (o.SampleSize * p * (1 - p))
+}
+
 // largest is the magnitude beyond which values without a transform are cut off: their
 // squares must be finite.
 const largest = 1e100

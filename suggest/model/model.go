@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/acquisition"
+	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
 	"github.com/dpareto/dpareto/surrogate"
@@ -40,7 +41,8 @@ type Options struct {
 	// for a search. It matters where no standard error is known, so that noise is learned.
 	// By default the prior expects little noise, so that a search goes on where a few runs
 	// do not show a difference yet. For reading the prior is wider: luck must not pass for
-	// merit.
+	// merit. Predictions then also hold what is not known of the hyperparameters, see
+	// [Model.Posterior].
 	ForReading bool
 
 	// Smooth takes the metrics to be infinitely differentiable functions, by the kernel
@@ -68,6 +70,7 @@ type Model struct {
 	observed       []Observed              // by metric
 	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
 	variants       []variants              // by metric, nil for one that was not fitted to this history
+	plausible      [][]*surrogate.GP       // by metric, with draws of the hyperparameters, or nil; see Posterior
 	runsPerTrial   float64                 // typically
 	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
 }
@@ -94,6 +97,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		observed:       make([]Observed, len(f.metrics)),
 		knownNoise:     make([]float64, len(f.metrics)),
 		variants:       make([]variants, len(f.metrics)),
+		plausible:      make([][]*surrogate.GP, len(f.metrics)),
 	}
 	for j := range f.metrics {
 		if f.metrics[j].Known != nil && !o.ModelKnown {
@@ -106,6 +110,12 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 				return nil, ctx.Err()
 			}
 			return nil, fmt.Errorf("metric %q: %w", f.metrics[j].Name, err)
+		}
+		if o.ForReading && len(m.configurations) <= fitSize {
+			rng := sample.Stream(o.Seed, int64(j), sample.Hyperparameters)
+			if others, err := m.Variants(j, plausible, rng); err == nil { // else there are none
+				m.plausible[j] = others
+			}
 		}
 	}
 	m.runsPerTrial = f.runsPerTrial()
@@ -243,14 +253,64 @@ func (m *Model) Prediction(j int, mean, variance float64) suggest.Prediction {
 	return prediction(&m.problem.Objectives[j], m.Distribution(j, mean, variance))
 }
 
+// plausible is the number of draws of the hyperparameters over which Posterior takes the
+// variance.
+const plausible = 8
+
+// Posterior returns the mean and the variance of metric j at the encoded point x, on the scale of
+// its surrogate, which the metric must have. The mean is that of the surrogate. In a model for
+// reading, of at most 256 configurations, the variance is around that mean and on average over
+// draws of the hyperparameters, see [Model.Variants]: few measurements leave them uncertain, above
+// all how much of what was measured is noise, and the variance given the most likely ones alone
+// is too small. Where the draws cannot be computed it is that nevertheless.
+func (m *Model) Posterior(j int, x []float64) (mean, variance float64) {
+	mean, variance = m.gps[j].Predict(x)
+	others := m.others(j)
+	if len(others) == 0 {
+		return mean, variance
+	}
+	variance = 0
+	for _, gp := range others {
+		other, spread := gp.Predict(x)
+		variance += (spread + (other-mean)*(other-mean)) / float64(len(others))
+	}
+	return mean, variance
+}
+
+// PosteriorBatch is [Model.Posterior] at several points, which together take less time than one
+// by one. It panics if the lengths differ.
+func (m *Model) PosteriorBatch(j int, means, variances []float64, x [][]float64) {
+	m.gps[j].PredictBatch(means, variances, x)
+	others := m.others(j)
+	if len(others) == 0 {
+		return
+	}
+	clear(variances)
+	otherMeans, spreads := make([]float64, len(x)), make([]float64, len(x))
+	for _, gp := range others {
+		gp.PredictBatch(otherMeans, spreads, x)
+		for i, other := range otherMeans {
+			variances[i] += (spreads[i] + (other-means[i])*(other-means[i])) / float64(len(others))
+		}
+	}
+}
+
+// others returns the surrogates of metric j with other hyperparameters, if there are any.
+func (m *Model) others(j int) []*surrogate.GP {
+	if m.plausible == nil {
+		return nil
+	}
+	return m.plausible[j]
+}
+
 // Distributions appends the distributions of the costs at q to dst[:0]. x is a buffer for the
 // encoded point.
 func (m *Model) Distributions(dst []acquisition.Distribution, x []float64, q space.Point) []acquisition.Distribution {
 	dst = dst[:0]
-	x = m.problem.Space.Encode(x, q)
+	x = m.problem.Inputs(x, q)
 	for j := range m.problem.Objectives {
 		if gp := m.gps[j]; gp != nil {
-			mean, variance := gp.Predict(x)
+			mean, variance := m.Posterior(j, x)
 			dst = append(dst, m.Distribution(j, mean, variance))
 		} else {
 			dst = append(dst, acquisition.Distribution{Mean: m.problem.Objectives[j].KnownCost(q)})
@@ -324,7 +384,7 @@ func (m *Model) Acceptable(q space.Point, values []float64) bool {
 		switch gp := m.gps[j]; {
 		case gp != nil:
 			if x == nil {
-				x = m.problem.Space.Encode(nil, q)
+				x = m.problem.Inputs(nil, q)
 			}
 			mean, _ := gp.Bound(x)
 			v = m.Distribution(j, mean, 0).Median()
@@ -362,8 +422,8 @@ func (m *Model) Front(others []space.Point) *pareto.Front {
 // variances shrink around q.
 func (m *Model) Believe(q space.Point) (*Model, error) {
 	next := *m
-	next.gps = slices.Clone(m.gps)
-	x := m.problem.Space.Encode(nil, q)
+	next.gps, next.plausible = slices.Clone(m.gps), nil
+	x := m.problem.Inputs(nil, q)
 	for j, gp := range m.gps {
 		if gp == nil {
 			continue
@@ -381,7 +441,7 @@ func (m *Model) Believe(q space.Point) (*Model, error) {
 // the same hyperparameters. The problem has a checkpoint parameter.
 func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 	next := *m
-	next.gps = slices.Clone(m.gps)
+	next.gps, next.plausible = slices.Clone(m.gps), nil
 	checkpoint := m.problem.CheckpointIndex()
 	for j, gp := range m.gps {
 		if gp == nil {
@@ -401,7 +461,7 @@ func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 					variance = known / float64(e.RunCount())
 				}
 			}
-			obs.X = append(obs.X, m.problem.Space.Encode(nil, e.Point))
+			obs.X = append(obs.X, m.problem.Inputs(nil, e.Point))
 			obs.Y = append(obs.Y, z)
 			obs.NoiseVariance = append(obs.NoiseVariance, variance)
 			obs.Runs = append(obs.Runs, float64(e.RunCount()))
@@ -432,7 +492,7 @@ func (m *Model) Foresee(runs [][]space.Point) ([]*surrogate.Foresight, error) {
 		var obs surrogate.Observations
 		for i, run := range runs {
 			for _, q := range run {
-				obs.X = append(obs.X, m.problem.Space.Encode(nil, q))
+				obs.X = append(obs.X, m.problem.Inputs(nil, q))
 				// Repetitions do not average out what is learned beside known noise.
 				if known := m.knownNoise[j]; !math.IsNaN(known) {
 					obs.NoiseVariance = append(obs.NoiseVariance, known/m.runsPerTrial)

@@ -17,6 +17,7 @@ type observations struct {
 	x             [][]float64 // encoded points
 	y             []float64   // values on the surrogate's scale
 	variance      []float64   // noise variances of y, NaN if unknown
+	floor         []float64   // least noise variances of y, also where they are unknown
 	runs          []int       // runs behind each y
 	group         []int       // the run that shares its noise with others, 0 for none
 	position      []float64   // logarithm of the checkpoint
@@ -25,6 +26,7 @@ type observations struct {
 	homoscedastic bool        // unknown noise is the same everywhere
 	forReading    bool        // see ModelOptions
 	smooth        bool        // see Options
+	featured      bool        // inputs are features
 	tied          []int       // see surrogate.Options
 }
 
@@ -61,13 +63,13 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		return obs, options
 	case slices.ContainsFunc(d.variance, func(v float64) bool { return !math.IsNaN(v) }):
 		obs.NoiseVariance = smoothVariances(d.x, d.cappedVariance(), d.runs)
-		prior := surrogate.DefaultPrior(d.lengthScales())
+		prior := d.prior()
 		prior.Noise = surrogate.Normal{Mean: -7, StdDev: 2} // a misfit only
 		isNoisy := slices.Max(obs.NoiseVariance) > 0
 		if !isNoisy || d.noiseFree {
 			options.FixedNoise = d.nugget()
 		}
-		if isNoisy {
+		if isNoisy && !d.featured {
 			prior.Length = smoothness(d.lengthScales())
 		}
 		options.Prior = prior
@@ -76,18 +78,35 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		for i, r := range d.runs {
 			obs.Runs[i] = float64(r)
 		}
-		options.NoiseSlopes = !d.homoscedastic
-		if d.forReading {
-			prior := surrogate.DefaultPrior(d.lengthScales())
-			prior.Noise = readingNoise
-			options.Prior = prior
+		if slices.ContainsFunc(d.floor, func(v float64) bool { return v > 0 }) {
+			obs.NoiseVariance = d.floor
 		}
+		options.NoiseSlopes = !d.homoscedastic
+		prior := d.prior()
+		if d.forReading {
+			prior.Noise = readingNoise
+		}
+		options.Prior = prior
 	}
 	if slices.Max(d.group) > 0 && !d.homoscedastic {
 		obs.Groups, obs.Positions = d.group, d.position
 	}
 	return obs, options
 }
+
+// prior returns the prior of hyperparameters before it is made to suit the noise.
+func (d *observations) prior() surrogate.LogNormalPrior {
+	prior := surrogate.DefaultPrior(d.lengthScales())
+	if d.featured {
+		prior.Length = featureLength
+	}
+	return prior
+}
+
+// featureLength is the prior of the logarithm of a length scale where inputs are features: these are
+// scaled so that 1/2 is typical, and known well enough for a factor of 2.2 to be one standard
+// deviation.
+var featureLength = surrogate.Normal{Mean: -math.Ln2, StdDev: 0.8}
 
 // smoothness is the prior of the logarithm of a length scale, of n in all, where values have
 // noise of a known size: about the diagonal of the unit cube, to a factor of e. Such
@@ -181,6 +200,7 @@ func (d *observations) digest(seed uint64, before digest) digest {
 	flag(d.homoscedastic)
 	flag(d.forReading)
 	flag(d.smooth)
+	flag(d.featured)
 	word(uint64(len(d.tied)))
 	for _, t := range d.tied {
 		word(uint64(t))

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -50,6 +53,30 @@ func (p *Problem) Observe(q space.Point, rng *rand.Rand) suggest.Evaluation {
 		e.StdErrors[j] = sd
 	}
 	return e
+}
+
+// WithNoise returns the problem with Gaussian noise in every value. Its standard deviations are
+// a share of those of the values themselves over the space, which 1024 points of it estimate.
+func (p *Problem) WithNoise(share float64) *Problem {
+	const points = 1024
+	sequence := sample.NewHalton(len(p.Space.Parameters), 1)
+	u := make([]float64, len(p.Space.Parameters))
+	var values [][]float64 // by metric
+	for k := range uint64(points) {
+		sequence.At(u, k)
+		for j, v := range p.Evaluate(sample.At(p.Space, u)) {
+			if j == len(values) {
+				values = append(values, nil)
+			}
+			values[j] = append(values[j], v)
+		}
+	}
+	noisy := *p
+	noisy.Noise = make([]float64, len(values))
+	for j := range values {
+		noisy.Noise[j] = share * stat.StdDev(values[j], nil)
+	}
+	return &noisy
 }
 
 // Acceptable reports whether values, as Evaluate returns them, meet the constraints.

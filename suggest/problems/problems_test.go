@@ -302,6 +302,18 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// The variance of x0 over [0,1] is 1/12; the problem itself stays as it is.
+func TestWithNoise(t *testing.T) {
+	p := ZDT1(4)
+	noisy := p.WithNoise(0.1)
+	if got, want := noisy.Noise[0], 0.1/math.Sqrt(12); !scalar.EqualWithinRel(got, want, 0.01) || len(noisy.Noise) != 2 || p.Noise != nil {
+		t.Errorf("noise %v of %v, want %v first", noisy.Noise, p.Noise, want)
+	}
+	if got := len(BNH().WithNoise(0.1).Noise); got != 4 {
+		t.Errorf("noise of %d values, want 4", got)
+	}
+}
+
 func TestDimensions(t *testing.T) {
 	for name, f := range map[string]func(){
 		"zdt1": func() { ZDT1(1) }, "dtlz2": func() { DTLZ2(2, 3) }, "one objective": func() { DTLZ2(2, 1) }, "dh1": func() { DH1(1) },

@@ -177,12 +177,12 @@ func (s *search) reached(q space.Point, known costOf) (values []float64, violati
 	}
 	z := distuv.UnitNormal.Quantile(s.query.Confidence)
 	values = make([]float64, len(s.query.Bounds))
-	x := s.problem.Space.Encode(nil, q)
+	x := s.problem.Inputs(nil, q)
 	for j := range s.problem.Objectives {
 		o := &s.problem.Objectives[j]
 		var cost float64
-		if gp := s.model.Surrogate(j); gp != nil {
-			mean, variance := gp.Predict(x)
+		if s.model.Surrogate(j) != nil {
+			mean, variance := s.model.Posterior(j, x)
 			cost = pessimistic(s.model.Distribution(j, mean, variance), z)
 		} else {
 			cost = known(o, q)

@@ -139,15 +139,20 @@ func Nearest(p *space.Parameter, bad, best space.Point, j int, good func(space.P
 	if p.Kind == space.Categorical {
 		return best
 	}
-	low, high := p.Unit(bad[j]), p.Unit(best[j])
+	low, high, worst := p.Unit(bad[j]), p.Unit(best[j]), bad[j]
 	for range repairBisections {
 		mid := low + (high-low)/2
 		at := best.Clone()
 		at[j] = p.At(mid)
-		if good(at) {
-			best, high = at, mid
-		} else {
+		switch {
+		case at[j] == worst: // known already, as of integers next to each other
 			low = mid
+		case at[j] == best[j]:
+			high = mid
+		case good(at):
+			best, high = at, mid
+		default:
+			worst, low = at[j], mid
 		}
 	}
 	return best

@@ -142,11 +142,14 @@ func TestConditionedSuggestionsImproveWithinTheLimit(t *testing.T) {
 		}
 		return top
 	}
-	for seed := range uint64(2) {
+	const seeds = 6
+	var gained float64
+	for seed := range uint64(seeds) {
 		engine, random := best(engine.New(engine.Options{}), seed), best(random.New(), seed)
 		t.Logf("accuracy at a loss of %g: %.4f, random %.4f", limit, engine, random)
-		if !(engine > random) {
-			t.Errorf("seed %d: accuracy %.4f, random %.4f", seed, engine, random)
-		}
+		gained += (engine - random) / seeds
+	}
+	if !(gained > 0.01) {
+		t.Errorf("the accuracy is %.4f larger than by random search on average", gained)
 	}
 }

@@ -86,6 +86,59 @@ func (StudyState) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{0}
 }
 
+// What an optimizer does with a noisy gradient.
+type DpSgdOptimizer int32
+
+const (
+	// DP_SGD_OPTIMIZER_SGD.
+	DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED DpSgdOptimizer = 0
+	// A step is the learning rate times the gradient, with momentum or without.
+	DpSgdOptimizer_DP_SGD_OPTIMIZER_SGD DpSgdOptimizer = 1
+	// The gradient is divided by its size, as Adam does: R = ηT.
+	DpSgdOptimizer_DP_SGD_OPTIMIZER_NORMALIZED DpSgdOptimizer = 2
+)
+
+// Enum value maps for DpSgdOptimizer.
+var (
+	DpSgdOptimizer_name = map[int32]string{
+		0: "DP_SGD_OPTIMIZER_UNSPECIFIED",
+		1: "DP_SGD_OPTIMIZER_SGD",
+		2: "DP_SGD_OPTIMIZER_NORMALIZED",
+	}
+	DpSgdOptimizer_value = map[string]int32{
+		"DP_SGD_OPTIMIZER_UNSPECIFIED": 0,
+		"DP_SGD_OPTIMIZER_SGD":         1,
+		"DP_SGD_OPTIMIZER_NORMALIZED":  2,
+	}
+)
+
+func (x DpSgdOptimizer) Enum() *DpSgdOptimizer {
+	p := new(DpSgdOptimizer)
+	*p = x
+	return p
+}
+
+func (x DpSgdOptimizer) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DpSgdOptimizer) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_study_proto_enumTypes[1].Descriptor()
+}
+
+func (DpSgdOptimizer) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_study_proto_enumTypes[1]
+}
+
+func (x DpSgdOptimizer) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DpSgdOptimizer.Descriptor instead.
+func (DpSgdOptimizer) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
+}
+
 // A method that suggests configurations.
 type Algorithm int32
 
@@ -147,11 +200,11 @@ func (x Algorithm) String() string {
 }
 
 func (Algorithm) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_study_proto_enumTypes[1].Descriptor()
+	return file_dpareto_v1_study_proto_enumTypes[2].Descriptor()
 }
 
 func (Algorithm) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_study_proto_enumTypes[1]
+	return &file_dpareto_v1_study_proto_enumTypes[2]
 }
 
 func (x Algorithm) Number() protoreflect.EnumNumber {
@@ -160,7 +213,7 @@ func (x Algorithm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Algorithm.Descriptor instead.
 func (Algorithm) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
 }
 
 // How the cost of runs adds up that are chosen from the results of earlier ones. Each is a filter:
@@ -205,11 +258,11 @@ func (x TrainFilter) String() string {
 }
 
 func (TrainFilter) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_study_proto_enumTypes[2].Descriptor()
+	return file_dpareto_v1_study_proto_enumTypes[3].Descriptor()
 }
 
 func (TrainFilter) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_study_proto_enumTypes[2]
+	return &file_dpareto_v1_study_proto_enumTypes[3]
 }
 
 func (x TrainFilter) Number() protoreflect.EnumNumber {
@@ -218,7 +271,7 @@ func (x TrainFilter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TrainFilter.Descriptor instead.
 func (TrainFilter) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{3}
 }
 
 // What ReleaseBest shows of the best candidate of a study with random_stopping.
@@ -262,11 +315,11 @@ func (x RandomStoppingRelease) String() string {
 }
 
 func (RandomStoppingRelease) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_study_proto_enumTypes[3].Descriptor()
+	return file_dpareto_v1_study_proto_enumTypes[4].Descriptor()
 }
 
 func (RandomStoppingRelease) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_study_proto_enumTypes[3]
+	return &file_dpareto_v1_study_proto_enumTypes[4]
 }
 
 func (x RandomStoppingRelease) Number() protoreflect.EnumNumber {
@@ -275,7 +328,7 @@ func (x RandomStoppingRelease) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RandomStoppingRelease.Descriptor instead.
 func (RandomStoppingRelease) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{4}
 }
 
 // A study: one question about a trade-off, with all trials made for it.
@@ -1033,8 +1086,11 @@ type AlgorithmSpec struct {
 	// the acquisition is as the paper describes it: the hypervolume in the metrics' own units, below
 	// their reference_value, over the front with the constant points.
 	PublishedAcquisition bool `protobuf:"varint,3,opt,name=published_acquisition,json=publishedAcquisition,proto3" json:"published_acquisition,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// What models see of the parameters of DP-SGD, in place of them. Default: the parameters
+	// themselves.
+	DpSgdFeatures *DpSgdFeatures `protobuf:"bytes,4,opt,name=dp_sgd_features,json=dpSgdFeatures,proto3" json:"dp_sgd_features,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AlgorithmSpec) Reset() {
@@ -1088,6 +1144,83 @@ func (x *AlgorithmSpec) GetPublishedAcquisition() bool {
 	return false
 }
 
+func (x *AlgorithmSpec) GetDpSgdFeatures() *DpSgdFeatures {
+	if x != nil {
+		return x.DpSgdFeatures
+	}
+	return nil
+}
+
+// The roles that parameters have in DP-SGD, for models of what it learns. With T steps of learning
+// rate η, clipping norm C, lots of m records, and noise of standard deviation κσC in the sum of a lot,
+// weights go at most R = ηCT far, and the sum of all noise in each of them is ν = κσ/(m√T) times as
+// large. How well a run learns depends on (R, ν) above all, then on C, T and m: models take the
+// logarithms of these five in place of the parameters that determine them, and so learn from fewer
+// runs. σ, m and T are those of the first metric that is computed from dp_sgd, which must have a
+// dataset_size. Expressions must not name parameters with a condition.
+type DpSgdFeatures struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: the learning rate η, positive.
+	LearningRate string `protobuf:"bytes,1,opt,name=learning_rate,json=learningRate,proto3" json:"learning_rate,omitempty"`
+	// Required. Expression: the clipping norm C, positive.
+	ClippingNorm string `protobuf:"bytes,2,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
+	// What the optimizer does with a gradient. Default: DP_SGD_OPTIMIZER_SGD.
+	Optimizer     DpSgdOptimizer `protobuf:"varint,3,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DpSgdFeatures) Reset() {
+	*x = DpSgdFeatures{}
+	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DpSgdFeatures) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DpSgdFeatures) ProtoMessage() {}
+
+func (x *DpSgdFeatures) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DpSgdFeatures.ProtoReflect.Descriptor instead.
+func (*DpSgdFeatures) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DpSgdFeatures) GetLearningRate() string {
+	if x != nil {
+		return x.LearningRate
+	}
+	return ""
+}
+
+func (x *DpSgdFeatures) GetClippingNorm() string {
+	if x != nil {
+		return x.ClippingNorm
+	}
+	return ""
+}
+
+func (x *DpSgdFeatures) GetOptimizer() DpSgdOptimizer {
+	if x != nil {
+		return x.Optimizer
+	}
+	return DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED
+}
+
 // When a study stops handing out trials. Every limit that is set holds.
 type Budget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1110,7 +1243,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	mi := &file_dpareto_v1_study_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1255,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	mi := &file_dpareto_v1_study_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1268,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Budget) GetMaxTrials() int64 {
@@ -1182,7 +1315,7 @@ type LeasePolicy struct {
 
 func (x *LeasePolicy) Reset() {
 	*x = LeasePolicy{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[8]
+	mi := &file_dpareto_v1_study_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1327,7 @@ func (x *LeasePolicy) String() string {
 func (*LeasePolicy) ProtoMessage() {}
 
 func (x *LeasePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[8]
+	mi := &file_dpareto_v1_study_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1340,7 @@ func (x *LeasePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeasePolicy.ProtoReflect.Descriptor instead.
 func (*LeasePolicy) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LeasePolicy) GetDuration() *durationpb.Duration {
@@ -1241,7 +1374,7 @@ type CostSpec struct {
 
 func (x *CostSpec) Reset() {
 	*x = CostSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[9]
+	mi := &file_dpareto_v1_study_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1386,7 @@ func (x *CostSpec) String() string {
 func (*CostSpec) ProtoMessage() {}
 
 func (x *CostSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[9]
+	mi := &file_dpareto_v1_study_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1399,7 @@ func (x *CostSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CostSpec.ProtoReflect.Descriptor instead.
 func (*CostSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CostSpec) GetMeasure() isCostSpec_Measure {
@@ -1339,7 +1472,7 @@ type RunsCost struct {
 
 func (x *RunsCost) Reset() {
 	*x = RunsCost{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[10]
+	mi := &file_dpareto_v1_study_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1484,7 @@ func (x *RunsCost) String() string {
 func (*RunsCost) ProtoMessage() {}
 
 func (x *RunsCost) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[10]
+	mi := &file_dpareto_v1_study_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1497,7 @@ func (x *RunsCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunsCost.ProtoReflect.Descriptor instead.
 func (*RunsCost) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{11}
 }
 
 // A trial costs as much as the value of the checkpoint parameter.
@@ -1376,7 +1509,7 @@ type CheckpointParameterCost struct {
 
 func (x *CheckpointParameterCost) Reset() {
 	*x = CheckpointParameterCost{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[11]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1521,7 @@ func (x *CheckpointParameterCost) String() string {
 func (*CheckpointParameterCost) ProtoMessage() {}
 
 func (x *CheckpointParameterCost) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[11]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1534,7 @@ func (x *CheckpointParameterCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointParameterCost.ProtoReflect.Descriptor instead.
 func (*CheckpointParameterCost) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
 }
 
 // The trainer that agents run for a study. The server stores it and does not interpret it.
@@ -1418,7 +1551,7 @@ type TrainerSpec struct {
 
 func (x *TrainerSpec) Reset() {
 	*x = TrainerSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1563,7 @@ func (x *TrainerSpec) String() string {
 func (*TrainerSpec) ProtoMessage() {}
 
 func (x *TrainerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1576,7 @@ func (x *TrainerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrainerSpec.ProtoReflect.Descriptor instead.
 func (*TrainerSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TrainerSpec) GetName() string {
@@ -1530,7 +1663,7 @@ type PrivateModeSpec struct {
 
 func (x *PrivateModeSpec) Reset() {
 	*x = PrivateModeSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1675,7 @@ func (x *PrivateModeSpec) String() string {
 func (*PrivateModeSpec) ProtoMessage() {}
 
 func (x *PrivateModeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1688,7 @@ func (x *PrivateModeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeSpec.ProtoReflect.Descriptor instead.
 func (*PrivateModeSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PrivateModeSpec) GetTestSetSize() int64 {
@@ -1642,7 +1775,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1787,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1800,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Slot) GetParameters() map[string]*Value {
@@ -1763,7 +1896,7 @@ type RandomStoppingSpec struct {
 
 func (x *RandomStoppingSpec) Reset() {
 	*x = RandomStoppingSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[15]
+	mi := &file_dpareto_v1_study_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +1908,7 @@ func (x *RandomStoppingSpec) String() string {
 func (*RandomStoppingSpec) ProtoMessage() {}
 
 func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[15]
+	mi := &file_dpareto_v1_study_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +1921,7 @@ func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RandomStoppingSpec.ProtoReflect.Descriptor instead.
 func (*RandomStoppingSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RandomStoppingSpec) GetMeanTrials() float64 {
@@ -1972,7 +2105,7 @@ type FinalRunSpec struct {
 
 func (x *FinalRunSpec) Reset() {
 	*x = FinalRunSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[16]
+	mi := &file_dpareto_v1_study_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2117,7 @@ func (x *FinalRunSpec) String() string {
 func (*FinalRunSpec) ProtoMessage() {}
 
 func (x *FinalRunSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[16]
+	mi := &file_dpareto_v1_study_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2130,7 @@ func (x *FinalRunSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinalRunSpec.ProtoReflect.Descriptor instead.
 func (*FinalRunSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{16}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FinalRunSpec) GetValues() map[string]*Value {
@@ -2039,7 +2172,7 @@ type Publication struct {
 
 func (x *Publication) Reset() {
 	*x = Publication{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[17]
+	mi := &file_dpareto_v1_study_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2184,7 @@ func (x *Publication) String() string {
 func (*Publication) ProtoMessage() {}
 
 func (x *Publication) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[17]
+	mi := &file_dpareto_v1_study_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2197,7 @@ func (x *Publication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Publication.ProtoReflect.Descriptor instead.
 func (*Publication) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{17}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Publication) GetTrain() *PrivacyGuarantee {
@@ -2150,7 +2283,7 @@ type PrivateModeOdometers struct {
 
 func (x *PrivateModeOdometers) Reset() {
 	*x = PrivateModeOdometers{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[18]
+	mi := &file_dpareto_v1_study_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +2295,7 @@ func (x *PrivateModeOdometers) String() string {
 func (*PrivateModeOdometers) ProtoMessage() {}
 
 func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[18]
+	mi := &file_dpareto_v1_study_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +2308,7 @@ func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeOdometers.ProtoReflect.Descriptor instead.
 func (*PrivateModeOdometers) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{18}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PrivateModeOdometers) GetValues() int64 {
@@ -2261,7 +2394,7 @@ type SlotUse struct {
 
 func (x *SlotUse) Reset() {
 	*x = SlotUse{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[19]
+	mi := &file_dpareto_v1_study_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2406,7 @@ func (x *SlotUse) String() string {
 func (*SlotUse) ProtoMessage() {}
 
 func (x *SlotUse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[19]
+	mi := &file_dpareto_v1_study_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2419,7 @@ func (x *SlotUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotUse.ProtoReflect.Descriptor instead.
 func (*SlotUse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{19}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SlotUse) GetSlot() *Slot {
@@ -2386,11 +2519,16 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x06values\x18\x04 \x03(\v2%.dpareto.v1.ConstantPoint.ValuesEntryR\x06values\x1a9\n" +
 	"\vValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\x96\x01\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xd9\x01\n" +
 	"\rAlgorithmSpec\x12)\n" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12%\n" +
 	"\x0einitial_trials\x18\x02 \x01(\x05R\rinitialTrials\x123\n" +
-	"\x15published_acquisition\x18\x03 \x01(\bR\x14publishedAcquisition\"\xc5\x01\n" +
+	"\x15published_acquisition\x18\x03 \x01(\bR\x14publishedAcquisition\x12A\n" +
+	"\x0fdp_sgd_features\x18\x04 \x01(\v2\x19.dpareto.v1.DpSgdFeaturesR\rdpSgdFeatures\"\x93\x01\n" +
+	"\rDpSgdFeatures\x12#\n" +
+	"\rlearning_rate\x18\x01 \x01(\tR\flearningRate\x12#\n" +
+	"\rclipping_norm\x18\x02 \x01(\tR\fclippingNorm\x128\n" +
+	"\toptimizer\x18\x03 \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\"\xc5\x01\n" +
 	"\x06Budget\x12\x1d\n" +
 	"\n" +
 	"max_trials\x18\x01 \x01(\x03R\tmaxTrials\x12<\n" +
@@ -2494,7 +2632,11 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x12STUDY_STATE_ACTIVE\x10\x01\x12\x16\n" +
 	"\x12STUDY_STATE_PAUSED\x10\x02\x12\x19\n" +
 	"\x15STUDY_STATE_COMPLETED\x10\x03\x12\x19\n" +
-	"\x15STUDY_STATE_PREPARING\x10\x04*\xc3\x01\n" +
+	"\x15STUDY_STATE_PREPARING\x10\x04*m\n" +
+	"\x0eDpSgdOptimizer\x12 \n" +
+	"\x1cDP_SGD_OPTIMIZER_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14DP_SGD_OPTIMIZER_SGD\x10\x01\x12\x1f\n" +
+	"\x1bDP_SGD_OPTIMIZER_NORMALIZED\x10\x02*\xc3\x01\n" +
 	"\tAlgorithm\x12\x19\n" +
 	"\x15ALGORITHM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ALGORITHM_DEFAULT\x10\x01\x12\x14\n" +
@@ -2529,103 +2671,107 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_study_proto_rawDescData
 }
 
-var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
-	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
-	(TrainFilter)(0),                // 2: dpareto.v1.TrainFilter
-	(RandomStoppingRelease)(0),      // 3: dpareto.v1.RandomStoppingRelease
-	(*Study)(nil),                   // 4: dpareto.v1.Study
-	(*Preparation)(nil),             // 5: dpareto.v1.Preparation
-	(*DesignChange)(nil),            // 6: dpareto.v1.DesignChange
-	(*TrialCounts)(nil),             // 7: dpareto.v1.TrialCounts
-	(*StudySpec)(nil),               // 8: dpareto.v1.StudySpec
-	(*ConstantPoint)(nil),           // 9: dpareto.v1.ConstantPoint
-	(*AlgorithmSpec)(nil),           // 10: dpareto.v1.AlgorithmSpec
-	(*Budget)(nil),                  // 11: dpareto.v1.Budget
-	(*LeasePolicy)(nil),             // 12: dpareto.v1.LeasePolicy
-	(*CostSpec)(nil),                // 13: dpareto.v1.CostSpec
-	(*RunsCost)(nil),                // 14: dpareto.v1.RunsCost
-	(*CheckpointParameterCost)(nil), // 15: dpareto.v1.CheckpointParameterCost
-	(*TrainerSpec)(nil),             // 16: dpareto.v1.TrainerSpec
-	(*PrivateModeSpec)(nil),         // 17: dpareto.v1.PrivateModeSpec
-	(*Slot)(nil),                    // 18: dpareto.v1.Slot
-	(*RandomStoppingSpec)(nil),      // 19: dpareto.v1.RandomStoppingSpec
-	(*FinalRunSpec)(nil),            // 20: dpareto.v1.FinalRunSpec
-	(*Publication)(nil),             // 21: dpareto.v1.Publication
-	(*PrivateModeOdometers)(nil),    // 22: dpareto.v1.PrivateModeOdometers
-	(*SlotUse)(nil),                 // 23: dpareto.v1.SlotUse
-	nil,                             // 24: dpareto.v1.Study.LabelsEntry
-	nil,                             // 25: dpareto.v1.StudySpec.PriorValuesEntry
-	nil,                             // 26: dpareto.v1.ConstantPoint.ValuesEntry
-	nil,                             // 27: dpareto.v1.TrainerSpec.SettingsEntry
-	nil,                             // 28: dpareto.v1.Slot.ParametersEntry
-	nil,                             // 29: dpareto.v1.FinalRunSpec.ValuesEntry
-	(*timestamppb.Timestamp)(nil),   // 30: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 31: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 32: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 33: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 34: google.protobuf.Duration
-	(*PoissonDistribution)(nil),     // 35: dpareto.v1.PoissonDistribution
-	(*FixedNumber)(nil),             // 36: dpareto.v1.FixedNumber
-	(*PrivacyGuarantee)(nil),        // 37: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                   // 38: dpareto.v1.Value
+	(DpSgdOptimizer)(0),             // 1: dpareto.v1.DpSgdOptimizer
+	(Algorithm)(0),                  // 2: dpareto.v1.Algorithm
+	(TrainFilter)(0),                // 3: dpareto.v1.TrainFilter
+	(RandomStoppingRelease)(0),      // 4: dpareto.v1.RandomStoppingRelease
+	(*Study)(nil),                   // 5: dpareto.v1.Study
+	(*Preparation)(nil),             // 6: dpareto.v1.Preparation
+	(*DesignChange)(nil),            // 7: dpareto.v1.DesignChange
+	(*TrialCounts)(nil),             // 8: dpareto.v1.TrialCounts
+	(*StudySpec)(nil),               // 9: dpareto.v1.StudySpec
+	(*ConstantPoint)(nil),           // 10: dpareto.v1.ConstantPoint
+	(*AlgorithmSpec)(nil),           // 11: dpareto.v1.AlgorithmSpec
+	(*DpSgdFeatures)(nil),           // 12: dpareto.v1.DpSgdFeatures
+	(*Budget)(nil),                  // 13: dpareto.v1.Budget
+	(*LeasePolicy)(nil),             // 14: dpareto.v1.LeasePolicy
+	(*CostSpec)(nil),                // 15: dpareto.v1.CostSpec
+	(*RunsCost)(nil),                // 16: dpareto.v1.RunsCost
+	(*CheckpointParameterCost)(nil), // 17: dpareto.v1.CheckpointParameterCost
+	(*TrainerSpec)(nil),             // 18: dpareto.v1.TrainerSpec
+	(*PrivateModeSpec)(nil),         // 19: dpareto.v1.PrivateModeSpec
+	(*Slot)(nil),                    // 20: dpareto.v1.Slot
+	(*RandomStoppingSpec)(nil),      // 21: dpareto.v1.RandomStoppingSpec
+	(*FinalRunSpec)(nil),            // 22: dpareto.v1.FinalRunSpec
+	(*Publication)(nil),             // 23: dpareto.v1.Publication
+	(*PrivateModeOdometers)(nil),    // 24: dpareto.v1.PrivateModeOdometers
+	(*SlotUse)(nil),                 // 25: dpareto.v1.SlotUse
+	nil,                             // 26: dpareto.v1.Study.LabelsEntry
+	nil,                             // 27: dpareto.v1.StudySpec.PriorValuesEntry
+	nil,                             // 28: dpareto.v1.ConstantPoint.ValuesEntry
+	nil,                             // 29: dpareto.v1.TrainerSpec.SettingsEntry
+	nil,                             // 30: dpareto.v1.Slot.ParametersEntry
+	nil,                             // 31: dpareto.v1.FinalRunSpec.ValuesEntry
+	(*timestamppb.Timestamp)(nil),   // 32: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 33: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 34: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 35: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 36: google.protobuf.Duration
+	(*PoissonDistribution)(nil),     // 37: dpareto.v1.PoissonDistribution
+	(*FixedNumber)(nil),             // 38: dpareto.v1.FixedNumber
+	(*PrivacyGuarantee)(nil),        // 39: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                   // 40: dpareto.v1.Value
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
-	24, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
-	8,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
+	26, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
+	9,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
-	7,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	30, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	30, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	31, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
-	21, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
-	6,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
-	5,  // 9: dpareto.v1.Study.preparation:type_name -> dpareto.v1.Preparation
-	30, // 10: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
-	32, // 11: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	33, // 12: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
-	10, // 13: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
-	11, // 14: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
-	12, // 15: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
-	13, // 16: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
-	16, // 17: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
-	17, // 18: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
-	19, // 19: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	25, // 20: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
-	9,  // 21: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
-	26, // 22: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
-	1,  // 23: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	34, // 24: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	34, // 25: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
-	14, // 26: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
-	15, // 27: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	27, // 28: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	2,  // 29: dpareto.v1.PrivateModeSpec.train_filter:type_name -> dpareto.v1.TrainFilter
-	18, // 30: dpareto.v1.PrivateModeSpec.slots:type_name -> dpareto.v1.Slot
-	28, // 31: dpareto.v1.Slot.parameters:type_name -> dpareto.v1.Slot.ParametersEntry
-	35, // 32: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
-	36, // 33: dpareto.v1.RandomStoppingSpec.fixed:type_name -> dpareto.v1.FixedNumber
-	3,  // 34: dpareto.v1.RandomStoppingSpec.release:type_name -> dpareto.v1.RandomStoppingRelease
-	20, // 35: dpareto.v1.RandomStoppingSpec.final_run:type_name -> dpareto.v1.FinalRunSpec
-	29, // 36: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
-	37, // 37: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
-	37, // 38: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	37, // 39: dpareto.v1.Publication.final_run:type_name -> dpareto.v1.PrivacyGuarantee
-	22, // 40: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	37, // 41: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	37, // 42: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	23, // 43: dpareto.v1.PrivateModeOdometers.slots:type_name -> dpareto.v1.SlotUse
-	18, // 44: dpareto.v1.SlotUse.slot:type_name -> dpareto.v1.Slot
-	38, // 45: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
-	38, // 46: dpareto.v1.Slot.ParametersEntry.value:type_name -> dpareto.v1.Value
-	38, // 47: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	8,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
+	32, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	32, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	33, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	23, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
+	7,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
+	6,  // 9: dpareto.v1.Study.preparation:type_name -> dpareto.v1.Preparation
+	32, // 10: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
+	34, // 11: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	35, // 12: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	11, // 13: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
+	13, // 14: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
+	14, // 15: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
+	15, // 16: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
+	18, // 17: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
+	19, // 18: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
+	21, // 19: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
+	27, // 20: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
+	10, // 21: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
+	28, // 22: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
+	2,  // 23: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
+	12, // 24: dpareto.v1.AlgorithmSpec.dp_sgd_features:type_name -> dpareto.v1.DpSgdFeatures
+	1,  // 25: dpareto.v1.DpSgdFeatures.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
+	36, // 26: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	36, // 27: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	16, // 28: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
+	17, // 29: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
+	29, // 30: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	3,  // 31: dpareto.v1.PrivateModeSpec.train_filter:type_name -> dpareto.v1.TrainFilter
+	20, // 32: dpareto.v1.PrivateModeSpec.slots:type_name -> dpareto.v1.Slot
+	30, // 33: dpareto.v1.Slot.parameters:type_name -> dpareto.v1.Slot.ParametersEntry
+	37, // 34: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
+	38, // 35: dpareto.v1.RandomStoppingSpec.fixed:type_name -> dpareto.v1.FixedNumber
+	4,  // 36: dpareto.v1.RandomStoppingSpec.release:type_name -> dpareto.v1.RandomStoppingRelease
+	22, // 37: dpareto.v1.RandomStoppingSpec.final_run:type_name -> dpareto.v1.FinalRunSpec
+	31, // 38: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
+	39, // 39: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
+	39, // 40: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
+	39, // 41: dpareto.v1.Publication.final_run:type_name -> dpareto.v1.PrivacyGuarantee
+	24, // 42: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	39, // 43: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	39, // 44: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	25, // 45: dpareto.v1.PrivateModeOdometers.slots:type_name -> dpareto.v1.SlotUse
+	20, // 46: dpareto.v1.SlotUse.slot:type_name -> dpareto.v1.Slot
+	40, // 47: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
+	40, // 48: dpareto.v1.Slot.ParametersEntry.value:type_name -> dpareto.v1.Value
+	40, // 49: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
+	50, // [50:50] is the sub-list for method output_type
+	50, // [50:50] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }
@@ -2637,12 +2783,12 @@ func file_dpareto_v1_study_proto_init() {
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_study_proto_msgTypes[4].OneofWrappers = []any{}
-	file_dpareto_v1_study_proto_msgTypes[9].OneofWrappers = []any{
+	file_dpareto_v1_study_proto_msgTypes[10].OneofWrappers = []any{
 		(*CostSpec_Runs)(nil),
 		(*CostSpec_CheckpointParameter)(nil),
 		(*CostSpec_Metric)(nil),
 	}
-	file_dpareto_v1_study_proto_msgTypes[15].OneofWrappers = []any{
+	file_dpareto_v1_study_proto_msgTypes[16].OneofWrappers = []any{
 		(*RandomStoppingSpec_Eta)(nil),
 		(*RandomStoppingSpec_Poisson)(nil),
 		(*RandomStoppingSpec_Binomial)(nil),
@@ -2653,8 +2799,8 @@ func file_dpareto_v1_study_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   26,
+			NumEnums:      5,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

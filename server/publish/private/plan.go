@@ -2,6 +2,7 @@ package private
 
 import (
 	"math"
+	"slices"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	"github.com/dpareto/dpareto/server/spec"
@@ -37,16 +38,10 @@ func affordableRuns(terms *storev1.PrivateModeRecord) int64 {
 // at or after a planned step. n steps are planned evenly in the logarithm of the step up to the end of the
 // run, which is measured in any case.
 func isPlanned(step, last int64, paid *storev1.PrivateTrialRecord) bool {
-	n, planned := paid.GetCheckpoints(), int64(0)
+	n := paid.GetCheckpoints()
 	if n >= last {
 		return step > paid.GetLastCheckpoint()
 	}
-	for i := range n {
-		even := int64(math.Round(math.Pow(float64(last), float64(i+1)/float64(n+1))))
-		planned = max(planned+1, even) // steps are whole
-		if planned > paid.GetLastCheckpoint() && planned <= step {
-			return true
-		}
-	}
-	return false
+	planned := spec.EvenSteps(last, n, func(i int64) float64 { return float64(i+1) / float64(n+1) })
+	return slices.ContainsFunc(planned, func(p int64) bool { return p > paid.GetLastCheckpoint() && p <= step })
 }

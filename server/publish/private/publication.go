@@ -14,7 +14,7 @@ import (
 // privatePublication returns the guarantee of publishing the results of a study with private_mode.
 func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dparetov1.Publication, error) {
 	mode, terms := compiled.Spec.GetPrivateMode(), record.GetPrivateMode()
-	metric, function := compiled.Mechanism("")
+	_, function := compiled.Mechanism("")
 	test := func(epsilon float64) *dparetov1.PrivacyGuarantee {
 		return &dparetov1.PrivacyGuarantee{
 			Epsilon: epsilon, Delta: mode.GetDelta(),
@@ -60,13 +60,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 			Order: order, TrainBudget: terms.GetTrainBudget(), ShardCosts: terms.GetShardCosts(), TypicalCost: terms.GetTypicalCost(),
 			Slots: slotUse(compiled, terms), Checkpoints: checkpoints(record, compiled),
 		},
-		Assumptions: []string{
-			fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
-			"no person is in both the training and the test records; both were separated without looking at them",
-			fmt.Sprintf("every run is the mechanism described by metric %s, at no more than its planned length; each hand-out of a trial is %d such runs", metric, compiled.Replicates()),
-			"runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values",
-			"the server draws its noise from the entropy of the operating system",
-		},
+		Assumptions: privateAssumptions(compiled),
 		NotCovered: []string{
 			"when results arrive, how long runs and responses take, and which runs fail, stop responding or are infeasible",
 			"names, labels, notes and descriptions, whose authors may have seen raw values",
@@ -74,24 +68,38 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 			"copies: a study that continues from a backup or an export, beside the original or in its place, spends again what the original has spent since, and no ledger is charged for it",
 		},
 	}
-	if compiled.Checkpoints() {
-		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
-	}
 	statePublicSize(p, function.PublicSize())
+	return p, nil
+}
+
+// privateAssumptions returns what the guarantee of a study with private_mode rests on.
+func privateAssumptions(compiled *spec.Study) []string {
+	mode := compiled.Spec.GetPrivateMode()
+	metric, function := compiled.Mechanism("")
+	all := []string{
+		fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
+		"no person is in both the training and the test records; both were separated without looking at them",
+		fmt.Sprintf("every run is the mechanism described by metric %s, at no more than its planned length; each hand-out of a trial is %d such runs", metric, compiled.Replicates()),
+		"runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values",
+		"the server draws its noise from the entropy of the operating system",
+	}
+	if compiled.Checkpoints() {
+		all = append(all, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
+	}
 	if n := compiled.Shards(); n > 1 {
-		p.Assumptions = append(p.Assumptions, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains only on its trial's shard", n))
+		all = append(all, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains only on its trial's shard", n))
 		if function.Adjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
 			// A cut by position and count would move all other records, and change every shard.
-			p.Assumptions = append(p.Assumptions, "adding or removing a record leaves every other record in its shard: a hash of each record decides its shard, or a removed record leaves its place empty")
+			all = append(all, "adding or removing a record leaves every other record in its shard: a hash of each record decides its shard, or a removed record leaves its place empty")
 		}
 	}
 	if len(compiled.Spec.GetConstantPoints()) > 0 { // which need constant_points_are_public
-		p.Assumptions = append(p.Assumptions, "the values of the constant points come from public data only")
+		all = append(all, "the values of the constant points come from public data only")
 	}
-	if compiled.Spec.GetPrivateMode().GetPriorStudiesArePublic() && len(compiled.Spec.GetPriorStudies()) > 0 {
-		p.Assumptions = append(p.Assumptions, "the prior studies hold public data only")
+	if mode.GetPriorStudiesArePublic() && len(compiled.Spec.GetPriorStudies()) > 0 {
+		all = append(all, "the prior studies hold public data only")
 	}
-	return p, nil
+	return all
 }
 
 // trainSpent returns ε of the shard that has spent most: of several with slots, the largest.

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -72,13 +73,24 @@ func WriteFile(ctx context.Context, path string, replace bool, fill func(*os.Fil
 }
 
 // writeFile implements WriteFile. A salvaged copy may have faults.
-func writeFile(ctx context.Context, path string, replace, salvaged bool, fill func(*os.File) error) (_ *Report, err error) {
+func writeFile(ctx context.Context, path string, replace, salvaged bool, fill func(*os.File) error) (report *Report, err error) {
+	err = WriteChecked(path, replace, fill, func(name string) (err error) {
+		if report, err = Verify(ctx, name); err == nil && len(report.Faults) > 0 && !salvaged {
+			err = fmt.Errorf("the copy is not sound: %w", errors.Join(report.Faults...))
+		}
+		return err
+	})
+	return report, err
+}
+
+// WriteChecked is WriteFile for any kind of file: check says whether it may appear at path.
+func WriteChecked(path string, replace bool, fill func(*os.File) error, check func(name string) error) (err error) {
 	if _, err := os.Lstat(path); err == nil && !replace {
-		return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
+		return &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	name := file.Name()
 	defer func() {
@@ -89,17 +101,13 @@ func writeFile(ctx context.Context, path string, replace, salvaged bool, fill fu
 	if err = fill(file); err == nil {
 		err = file.Sync()
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return nil, err
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = check(name)
 	}
-	report, err := Verify(ctx, name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(report.Faults) > 0 && !salvaged {
-		return report, fmt.Errorf("the copy is not sound: %w", errors.Join(report.Faults...))
-	}
-	return report, install(name, path, replace)
+	return install(name, path, replace)
 }
 
 // install moves a file to path durably.
@@ -188,6 +196,37 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 		err = errors.Join(os.Remove(path+Backup), syncFolder(path))
 	}
 	return report.Bytes, compacted.Bytes, err
+}
+
+// Fill creates the file at path with records. For replace see WriteFile.
+func Fill(ctx context.Context, path string, replace bool, records store.Records) (*Report, error) {
+	return WriteFile(ctx, path, replace, func(file *os.File) error {
+		return rewrite(file.Name(), func(target *bbolt.DB) error { return fillRecords(target, records) })
+	})
+}
+
+// fillRecords writes records to an empty file, in several transactions.
+func fillRecords(target *bbolt.DB, records store.Records) error {
+	if err := prepare(target, false); err != nil {
+		return err
+	}
+	batch, size := store.NewOverlay(nil), 0
+	flush := func() error {
+		err := change(target, func(t tree) error { return t.apply(batch) })
+		batch, size = store.NewOverlay(nil), 0
+		return err
+	}
+	err := records(func(key string, value []byte) error {
+		batch.Put(key, bytes.Clone(value))
+		if size += len(key) + len(value); size < compactBytes {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
 }
 
 // rewrite turns the empty file at path into a store with the content that fill writes.

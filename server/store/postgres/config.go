@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/dpareto/dpareto/server/filemode"
 )
 
 const (
@@ -32,10 +34,16 @@ type Options struct {
 	// PasswordFile is a file with the password alone, which is read for every connection. The usual
 	// sources (PGPASSFILE, PGPASSWORD, a service file) need none.
 	PasswordFile string
-	// Create creates the tables if the database has none. Without it that is an error.
+	// Create starts a new store if the database has none. Without it that is an error.
 	Create bool
 	// Unsafe accepts a database that may lose acknowledged writes (fsync or full_page_writes off).
 	Unsafe bool
+}
+
+// Check returns an error if Open could not use a URL and its options, whatever the database.
+func Check(url string, o Options) error {
+	_, err := parse(url, o)
+	return err
 }
 
 // errPassword refuses a URL that other users of the machine can read.
@@ -66,14 +74,28 @@ func parse(rawURL string, o Options) (*pgxpool.Config, error) {
 	config.ConnConfig.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
 	config.ConnConfig.RuntimeParams["application_name"] = "dpareto"
 	config.AfterConnect = prepare
-	if o.PasswordFile != "" {
-		config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
-			content, err := os.ReadFile(o.PasswordFile)
-			c.Password = strings.TrimRight(string(content), "\r\n")
-			return err
-		}
+	if o.PasswordFile == "" {
+		return config, nil
 	}
-	return config, nil
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) (err error) {
+		c.Password, err = readPassword(o.PasswordFile)
+		return err
+	}
+	_, err = readPassword(o.PasswordFile)
+	return config, err
+}
+
+// readPassword reads a file with a password, which strangers must not read.
+func readPassword(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err == nil {
+		err = filemode.Check(path, info, 0o640, "others can read the password of the database")
+	}
+	if err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(path)
+	return strings.TrimRight(string(content), "\r\n"), err
 }
 
 // mayBePlain reports whether a connection would do without TLS if the server offers none, or an attacker

@@ -195,7 +195,13 @@ func TestPasswords(t *testing.T) {
 	if _, err := parse("postgres://u:secret@db/x", Options{}); !errors.Is(err, errPassword) {
 		t.Errorf("a URL with a password: %v", err)
 	}
-	if _, err := Open(t.Context(), "postgres://u@127.0.0.1:1/x?sslmode=disable", Options{PasswordFile: filepath.Join(folder, "none")}); !errors.Is(err, os.ErrNotExist) {
+	if err := Check("postgres://u@db/x", Options{PasswordFile: filepath.Join(folder, "none")}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
+	}
+	if err := os.Chmod(secret, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Check("postgres://u@db/x", Options{PasswordFile: secret}); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("a file that everybody reads: %v", err)
 	}
 }

@@ -72,6 +72,24 @@ func (d *DB) Fill(ctx context.Context, records store.Records) error {
 	})
 }
 
+// Compact returns the space of deleted records to the file system, and the size before and after in
+// bytes. It rewrites the tables, and needs as much space for as long.
+func (d *DB) Compact(ctx context.Context) (before, after int64, err error) {
+	before = d.Stats(ctx).Size
+	for _, name := range []string{table(""), table("\x00"), "dpareto_scopes"} {
+		if _, err := d.pool.Exec(ctx, "VACUUM (FULL, ANALYZE) "+name); err != nil {
+			return 0, 0, fmt.Errorf("%s: %w", d.name, err)
+		}
+	}
+	return before, d.Stats(ctx).Size, nil
+}
+
+// Clear removes all records.
+func (d *DB) Clear(ctx context.Context) error {
+	_, err := d.pool.Exec(ctx, "TRUNCATE dpareto_records, dpareto_totals")
+	return err
+}
+
 // fillBytes is how much Fill sends at a time.
 const fillBytes = 16 << 20
 

@@ -37,13 +37,14 @@ func readMigrations() (all []string) {
 var errNoStore = fmt.Errorf("%w: the database holds no store: start a new one with --create, or name another database or search_path", store.ErrNotFound)
 
 // takeover is how long a server waits for another to end that was killed a moment ago; shorter in tests.
-var takeover = 5 * time.Second
+var takeover = 2 * time.Second
 
 // ownership is the session that makes a server the only one on a store.
 type ownership struct {
 	conn  *pgx.Conn
 	epoch int64
 	fence int64 // number of the advisory lock that transactions share
+	isNew bool  // it found no records
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 }
@@ -56,7 +57,7 @@ func own(ctx context.Context, pool *pgxpool.Pool, o Options) (_ *ownership, err 
 	}
 	conn := pooled.Hijack() // it stays open until release
 	w := &ownership{conn: conn}
-	defer func() { //nolint:contextcheck // ctx may have ended
+	defer func() {
 		if err != nil {
 			w.release()
 		}
@@ -113,11 +114,10 @@ func (w *ownership) take(ctx context.Context, lock int64) error {
 // migrate brings the tables to the latest version.
 func (w *ownership) migrate(ctx context.Context, create bool) error {
 	version, err := versionOf(ctx, w.conn)
+	w.isNew = errors.Is(err, errNoStore)
 	switch {
-	case err != nil:
+	case err != nil && (!w.isNew || !create):
 		return err
-	case version == 0 && !create:
-		return errNoStore
 	case version > len(migrations):
 		return store.FormatError(fmt.Sprintf("tables of version %d", version))
 	}
@@ -132,21 +132,30 @@ func (w *ownership) migrate(ctx context.Context, create bool) error {
 	})
 }
 
-// versionOf returns the version of the tables, 0 if there are none.
+// versionOf returns the version of the tables, 0 if there are none, and errNoStore if they hold no
+// records.
 func versionOf(ctx context.Context, conn interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 },
 ) (version int, err error) {
 	var exists bool
-	if err := conn.QueryRow(ctx, "SELECT to_regclass('dpareto_store') IS NOT NULL").Scan(&exists); err != nil || !exists {
+	err = conn.QueryRow(ctx, "SELECT to_regclass('dpareto_store') IS NOT NULL").Scan(&exists)
+	if err == nil && !exists {
+		err = errNoStore
+	}
+	if err != nil {
 		return 0, err
 	}
-	return version, conn.QueryRow(ctx, "SELECT version FROM dpareto_store").Scan(&version)
+	err = conn.QueryRow(ctx, "SELECT version, EXISTS (SELECT FROM dpareto_records) FROM dpareto_store").Scan(&version, &exists)
+	if err == nil && !exists {
+		err = errNoStore
+	}
+	return version, err
 }
 
 // watch calls lost when the session ends before release.
-func (w *ownership) watch(lost func(reason string, cause error) error) {
-	ctx, stop := context.WithCancel(context.Background())
+func (w *ownership) watch(ctx context.Context, lost func(reason string, cause error) error) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w.stop = stop
 	w.done.Go(func() {
 		for { // nothing is listened to: it returns when the connection ends
@@ -166,7 +175,5 @@ func (w *ownership) release() {
 		w.stop()
 		w.done.Wait()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = w.conn.Close(ctx) // its locks end with it in any case
+	_ = w.conn.PgConn().Conn().Close() // the database ends the session, and its locks
 }

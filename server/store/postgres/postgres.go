@@ -62,14 +62,14 @@ type Stats struct {
 }
 
 // Stats returns the counts so far.
-func (d *DB) Stats() Stats {
+func (d *DB) Stats(ctx context.Context) Stats {
 	pool := d.pool.Stat()
 	s := Stats{
 		Updates: d.stats.updates.Load(), Commits: d.stats.commits.Load(), Failures: d.stats.failures.Load(),
 		Conflicts: d.stats.conflicts.Load(), Retries: d.stats.retries.Load(),
 		Waits: pool.EmptyAcquireCount(), WaitTime: pool.EmptyAcquireWaitTime(), Connections: int64(pool.TotalConns()),
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := d.pool.QueryRow(ctx, sizeSQL).Scan(&s.Size); err != nil {
 		s.Size = 0
@@ -80,8 +80,8 @@ func (d *DB) Stats() Stats {
 const sizeSQL = `SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest(ARRAY['dpareto_records', 'dpareto_totals', 'dpareto_scopes']) AS name`
 
 // Open opens the store in the database with a URL. It returns store.ErrLocked if a server has it open,
-// store.ErrNotFound if there is none and o.Create is not set, and store.ErrFormat if a later version
-// made its tables.
+// store.ErrNotFound if it holds no records and o.Create is not set, and store.ErrFormat if a later
+// version made its tables.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	d, err := connect(ctx, url, o)
 	if err != nil {
@@ -92,7 +92,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		d.pool.Close()
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
-	d.owner.watch(d.fail) //nolint:contextcheck // until Close
+	d.owner.watch(ctx, d.fail)
 	return d, nil
 }
 
@@ -104,9 +104,6 @@ func OpenReadOnly(ctx context.Context, url string, o Options) (*DB, error) {
 		return nil, err
 	}
 	version, err := versionOf(ctx, d.pool)
-	if err == nil && version == 0 {
-		err = errNoStore
-	}
 	if err == nil && version != len(migrations) {
 		err = store.FormatError(fmt.Sprintf("tables of version %d", version))
 	}
@@ -141,6 +138,9 @@ func connect(ctx context.Context, url string, o Options) (*DB, error) {
 
 // Name describes the database for logs, without secrets.
 func (d *DB) Name() string { return d.name }
+
+// IsNew reports whether Open found no records.
+func (d *DB) IsNew() bool { return d.owner.isNew }
 
 // Failed returns a channel that is closed when the outcome of a commit is unknown, or when the session
 // that owns the store has ended. From then on the DB refuses all Updates, and Close returns the

@@ -66,12 +66,12 @@ func TestLocked(t *testing.T) {
 		t.Errorf("a second Open returned %v", err)
 	}
 	beside := openAt(t, other) // another schema of the database
+	if err := put(d, "a", "k", "v"); err != nil {
+		t.Error(err)
+	}
 	reading, err := OpenReadOnly(t.Context(), url, Options{})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if err := put(d, "a", "k", "v"); err != nil {
-		t.Error(err)
 	}
 	if got := storetest.Dump(t, reading)["k"]; got != "v" {
 		t.Errorf("a reader beside the server reads %q", got)
@@ -177,7 +177,7 @@ func TestConflicts(t *testing.T) {
 			tx.Put("k", []byte(strconv.Itoa(calls)))
 			return nil
 		})
-		stats, stored := d.Stats(), storetest.Dump(t, d)["k"]
+		stats, stored := d.Stats(t.Context()), storetest.Dump(t, d)["k"]
 		if failures < maxAttempts {
 			if err != nil || calls != failures+1 || stored != strconv.Itoa(calls) || stats.Conflicts != int64(failures) || stats.Retries != int64(failures) || stats.Commits != 1 {
 				t.Errorf("%s: %v, %d calls, stored %q, %+v", code, err, calls, stored, stats)
@@ -228,7 +228,7 @@ func TestRefusedAlone(t *testing.T) {
 	})
 	close(release)
 	updates.Wait()
-	if got, stats := storetest.Dump(t, d), d.Stats(); len(got) != n*2/3 || stats.Commits != 1 || stats.Updates != n*2/3 {
+	if got, stats := storetest.Dump(t, d), d.Stats(t.Context()); len(got) != n*2/3 || stats.Commits != 1 || stats.Updates != n*2/3 {
 		t.Errorf("stored %v, %+v", got, stats)
 	}
 	if err := d.Close(); err != nil {
@@ -370,7 +370,7 @@ func TestDurability(t *testing.T) {
 		}
 		set(name + " = on")
 		waitFor(t, func() bool {
-			d, err := Open(t.Context(), url, Options{})
+			d, err := Open(t.Context(), url, Options{Create: true})
 			if err == nil {
 				_ = d.Close()
 			}
@@ -401,7 +401,21 @@ func TestVersions(t *testing.T) {
 			t.Errorf("%s without tables: %v", name, err)
 		}
 	}
-	if err := openAt(t, url).Close(); err != nil {
+	d := openAt(t, url)
+	if err := d.Close(); err != nil || !d.IsNew() {
+		t.Fatal(err)
+	}
+	for name, open := range open {
+		if _, err := open(); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s of tables without records: %v", name, err)
+		}
+	}
+	d = openAt(t, url)
+	if err := errors.Join(put(d, "a", "k", "v"), d.Close()); err != nil || !d.IsNew() {
+		t.Fatal(err)
+	}
+	d = openAt(t, url)
+	if err := d.Close(); err != nil || d.IsNew() {
 		t.Fatal(err)
 	}
 	pgtest.Exec(t, url, "UPDATE dpareto_store SET version = version + 1")

@@ -131,7 +131,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 	believed := 0      // pending ones
 	return modelbased.Suggester{
 		Designed: func(n int) bool { return n < d.options.InitialPoints },
-		Initial: func(tried space.Set, number int64) (suggest.Suggestion, bool) {
+		Initial: func(_ []space.Point, tried space.Set, number int64) (suggest.Suggestion, bool) {
 			return random.Untried(p, tried, r.Seed, number)
 		},
 		Next: func(pending []space.Point, tried space.Set, number int64) (s suggest.Suggestion, ok bool, err error) {

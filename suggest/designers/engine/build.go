@@ -59,18 +59,11 @@ func newSurface(m *model.Model, pending []space.Point, o Options, seed uint64, n
 		model:      m,
 		processes:  make([]*surrogate.Conditioned, metrics),
 		known:      make([]*relaxed, len(p.Objectives)),
-		dim:        p.Space.Dim(),
+		columns:    p.InputColumns(),
+		dim:        p.InputDim(),
 		checkpoint: -1,
 		axis:       -1,
 		perEpoch:   p.Cost != suggest.CostRuns,
-	}
-	for column, j := 0, 0; j < len(p.Space.Parameters); j++ {
-		s.columns = append(s.columns, column)
-		if q := &p.Space.Parameters[j]; q.Kind == space.Categorical {
-			column += len(q.Choices)
-		} else {
-			column++
-		}
 	}
 	if !o.FinalOnly {
 		s.checkpoint = p.CheckpointIndex()
@@ -202,7 +195,7 @@ func (s *surface) member(q space.Point, step float64) (member, bool) {
 			return e, false
 		}
 	}
-	e.x = s.problem.Space.Encode(nil, q)
+	e.x = s.problem.Inputs(nil, q)
 	for j := range s.known {
 		if s.known[j] == nil {
 			e.means[j], e.variances[j] = s.model.Surrogate(j).Bound(e.x)

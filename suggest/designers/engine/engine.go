@@ -15,7 +15,6 @@ import (
 
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/internal/modelbased"
-	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -36,15 +35,12 @@ const (
 	DefaultSamples    = 16
 )
 
-// maxInitialPoints bounds the default of Options.InitialPoints.
-const maxInitialPoints = 16
-
 // Options tunes [New], [NewEHVI] and [NewEHVIExact]. A field that is 0 takes its
 // default.
 type Options struct {
 	// InitialPoints is the number of configurations of a quasi-random design before
 	// the first model: evaluated, pending and infeasible ones count. Default
-	// 2(d+1) for d parameters that can vary, at most 16. With an earlier study
+	// 2(d+1) for d parameters that can vary, or d features over which runs are spread, at most 16. With an earlier study
 	// (History.Prior) the model takes over two of three of them.
 	InitialPoints int
 
@@ -149,18 +145,6 @@ func (d designer) designed(p *suggest.Problem, h *suggest.History, n int) bool {
 	return len(h.Prior) == 0 || n%3 == 2
 }
 
-// InitialPoints returns the default of Options.InitialPoints for a
-// problem.
-func InitialPoints(p *suggest.Problem) int {
-	varying := 0
-	for j := range p.Space.Parameters {
-		if p.Space.Parameters[j].Count() > 1 {
-			varying++
-		}
-	}
-	return min(2*(varying+1), maxInitialPoints)
-}
-
 func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 	if err := suggest.Validate(p, h, r); err != nil {
 		return nil, err
@@ -168,8 +152,8 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 	var m *model.Model
 	return modelbased.Suggester{
 		Designed: func(n int) bool { return d.designed(p, h, n) },
-		Initial: func(tried space.Set, number int64) (suggest.Suggestion, bool) {
-			return d.initial(p, tried, r.Seed, number)
+		Initial: func(pending []space.Point, tried space.Set, number int64) (suggest.Suggestion, bool) {
+			return d.initial(p, h, pending, tried, r.Seed, number)
 		},
 		Next: func(pending []space.Point, tried space.Set, number int64) (s suggest.Suggestion, ok bool, err error) {
 			if m == nil {
@@ -191,19 +175,6 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 			return d.maximize(ctx, m, pending, tried, r.Seed, number)
 		},
 	}.Suggest(ctx, p, h, r, h.Trials()+len(h.Infeasible)+len(h.Pending))
-}
-
-// initial returns a configuration of the quasi-random design. If runs are valued whole, it
-// is as long as a run can be useful.
-func (d designer) initial(p *suggest.Problem, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool) {
-	s, ok := quasirandom.Untried(p, tried, seed, number)
-	if c := p.CheckpointIndex(); ok && c >= 0 && !d.options.FinalOnly && p.Cost == suggest.CostRuns {
-		q := s.Point.Clone()
-		if q[c] = p.UsefulLength(q); !tried.Contains(q) && p.Allows(q) {
-			s.Point = q
-		}
-	}
-	return s, ok
 }
 
 // maximize suggests the untried configuration of the largest acquisition that it

@@ -55,7 +55,7 @@ func outlooks(m *model.Model, points []space.Point) (medians, best [][]float64) 
 	x := make([][]float64, len(points))
 	medians, best = make([][]float64, len(points)), make([][]float64, len(points))
 	for i, q := range points {
-		x[i] = p.Space.Encode(nil, q)
+		x[i] = p.Inputs(nil, q)
 		medians[i], best[i] = make([]float64, len(p.Objectives)), make([]float64, len(p.Objectives))
 	}
 	means, variances := make([]float64, len(points)), make([]float64, len(points))

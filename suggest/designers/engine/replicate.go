@@ -120,7 +120,7 @@ func (s *surface) surrogates() []*surrogate.GP {
 // after returns the surrogates after a trial of q that measures what they predict.
 func (s *surface) after(q space.Point) ([]*surrogate.GP, error) {
 	gps := s.surrogates()
-	x := s.problem.Space.Encode(nil, q)
+	x := s.problem.Inputs(nil, q)
 	for j, gp := range gps {
 		if gp == nil {
 			continue

@@ -311,10 +311,10 @@ func (v *evaluator) screen(list []prospect) {
 	runs, o := v.predict(points, screenLooks)
 	for i, r := range runs {
 		n := v.load(r, o)
-		weight := v.logFeasible(v.looks[n-1], false) - v.logCost(r.at, nil)
+		cost := v.logCost(r.at, nil)
 		c := &list[places[i]]
-		c.value = orNever(v.combine(n, 1, false) + weight)
-		c.drawn = v.drawnImprovement(n) * math.Exp(weight)
+		c.value = orNever(v.combine(n, 1, false) - cost)
+		c.drawn = v.drawnImprovement(n) * math.Exp(-cost)
 	}
 }
 
@@ -327,7 +327,8 @@ func orNever(value float64) float64 {
 }
 
 // drawnImprovement returns the mean improvement of the draws of the front by the drawn
-// outcomes of a run, each the best of its first n looks. It is 0 if the front is not drawn, or
+// outcomes of a run, each the best of its first n looks, times the probabilities that its end
+// meets the constraints. It is 0 if the front is not drawn, or
 // if a run counts as its trajectory, which no single look represents.
 func (v *evaluator) drawnImprovement(n int) float64 {
 	if v.outcomes == nil || v.seeking || v.axis >= 0 && n > 1 {
@@ -352,8 +353,9 @@ func (v *evaluator) drawnImprovement(n int) float64 {
 				best[i] = math.Max(best[i], front.improvement(v.outcome))
 			}
 		}
+		feasible := math.Exp(v.logFeasible(v.looks[n-1], draw))
 		for _, improvement := range best {
-			sum += improvement / float64(len(v.outcomes))
+			sum += improvement * feasible / float64(len(v.outcomes))
 		}
 	}
 	return sum
@@ -406,7 +408,7 @@ func (e *explorer) examine(v *evaluator, list []candidate) {
 	runs, o := e.predict(points, looks)
 	for i, r := range runs {
 		n := v.load(r, o)
-		value := v.combine(n, len(e.fronts), false) + v.logFeasible(v.looks[n-1], false) - v.logCost(r.at, nil)
+		value := v.combine(n, len(e.fronts), false) - v.logCost(r.at, nil)
 		list[i].value = orNever(value)
 	}
 }
@@ -475,7 +477,7 @@ func (f *descent) Value(x []float64) (float64, error) {
 
 // Gradient implements [lbfgs.Function].
 func (f *descent) Gradient(grad []float64) {
-	f.v.gradient(f.grad, f.at, len(f.steps))
+	f.v.gradient(f.grad, f.at, f.steps)
 	for i, j := range f.moving {
 		grad[i] = -f.grad[j]
 	}

@@ -37,8 +37,8 @@ type surface struct {
 	view      view                     // of the fronts
 	outcomes  [][]float64              // standard normals of drawn outcomes, by objective; nil if nothing is drawn
 	members   []member                 // that the fronts consist of
-	columns   []int                    // first column of each parameter in an encoded point
-	dim       int                      // of an encoded point
+	columns   []int                    // first surrogates' input of each parameter, −1 for one that features replace
+	dim       int                      // number of surrogates' inputs
 
 	checkpoint int      // index of the checkpoint parameter, if runs are valued whole, or -1
 	axis       int      // the only known objective, if runs are valued by trajectory, or -1
@@ -100,10 +100,16 @@ type evaluator struct {
 	column        []acquisition.Partial
 	dCosts        []float64
 	dx            []float64
+	before, after []float64 // features
 }
 
 func (s *surface) evaluator() *evaluator {
+	features := 0
+	if f := s.problem.Features; f != nil {
+		features = f.Count
+	}
 	return &evaluator{
+		before: make([]float64, features), after: make([]float64, features),
 		surface:       s,
 		distributions: make([]acquisition.Distribution, len(s.problem.Objectives)),
 		outcome:       make([]float64, len(s.problem.Objectives)),
@@ -127,7 +133,10 @@ func (s *surface) steps(q space.Point, n int) []float64 {
 // encode writes the surrogate's input of a site to dst, with the checkpoint
 // parameter at step unless that is 0.
 func (s *surface) encode(dst []float64, at site, step float64) []float64 {
-	dst = s.problem.Space.Encode(dst, at.point)
+	if s.problem.Features != nil {
+		return s.problem.Inputs(dst, s.relaxedPoint(at, step))
+	}
+	dst = s.problem.Inputs(dst, at.point)
 	for j := range at.point {
 		if s.isRelaxed(j) && s.problem.Space.Active(at.point, j) {
 			dst[s.columns[j]] = at.unit[j]
@@ -137,6 +146,53 @@ func (s *surface) encode(dst []float64, at site, step float64) []float64 {
 		dst[s.columns[s.checkpoint]] = s.problem.Space.Parameters[s.checkpoint].Unit(step)
 	}
 	return dst
+}
+
+// relaxedPoint returns the configuration at a site without rounding, with the checkpoint parameter at
+// step unless that is 0.
+func (s *surface) relaxedPoint(at site, step float64) space.Point {
+	q := at.point.Clone()
+	for j := range q {
+		if s.isRelaxed(j) && s.problem.Space.Active(at.point, j) {
+			q[j], _ = continuous(&s.problem.Space.Parameters[j], at.unit[j])
+		}
+	}
+	if step != 0 {
+		q[s.checkpoint] = step
+	}
+	return q
+}
+
+// pull adds to grad the gradient with respect to the positions of relaxed parameters, given the gradient dx with
+// respect to the surrogates' inputs, for a site with the checkpoint parameter at step unless that is 0.
+func (v *evaluator) pull(grad, dx []float64, at site, step float64) {
+	for j := range grad {
+		if v.isRelaxed(j) && v.columns[j] >= 0 {
+			grad[j] += dx[v.columns[j]]
+		}
+	}
+	f := v.problem.Features
+	if f == nil {
+		return
+	}
+	dx = dx[v.dim-f.Count:]
+	q := v.relaxedPoint(at, step)
+	for _, j := range f.Parameters {
+		p := &v.problem.Space.Parameters[j]
+		if !v.isRelaxed(j) || p.Min == p.Max {
+			continue
+		}
+		low, high := math.Max(at.unit[j]-knownStep, 0), math.Min(at.unit[j]+knownStep, 1)
+		saved := q[j]
+		q[j], _ = continuous(p, low)
+		f.Evaluate(v.before, q)
+		q[j], _ = continuous(p, high)
+		f.Evaluate(v.after, q)
+		q[j] = saved
+		for k := range dx {
+			grad[j] += dx[k] * (v.after[k] - v.before[k]) / (high - low)
+		}
+	}
 }
 
 // prepare makes room for n looks.
@@ -258,7 +314,7 @@ func (v *evaluator) load(r run, o outlook) int {
 func (v *evaluator) value(at site, steps []float64, draws int, grad []float64) float64 {
 	value := v.evaluate(at, steps, draws, grad != nil)
 	if grad != nil {
-		v.gradient(grad, at, len(steps))
+		v.gradient(grad, at, steps)
 	}
 	return value
 }
@@ -281,15 +337,18 @@ func (v *evaluator) evaluate(at site, steps []float64, draws int, derivatives bo
 		}
 		v.lookAtKnown(l, at, step, derivatives)
 	}
-	value := v.combine(n, draws, derivatives)
-	return value + v.logFeasible(v.looks[n-1], derivatives) - v.logCost(at, nil)
+	return v.combine(n, draws, derivatives) - v.logCost(at, nil)
 }
 
 // gradient stores the gradient of the last evaluation, which was with derivatives, in grad.
-func (v *evaluator) gradient(grad []float64, at site, steps int) {
+func (v *evaluator) gradient(grad []float64, at site, steps []float64) {
 	clear(grad)
-	for _, l := range v.looks[:max(1, steps)] {
-		v.chain(grad, l)
+	for k, l := range v.looks[:max(1, len(steps))] {
+		step := 0.0
+		if len(steps) > 0 {
+			step = steps[k]
+		}
+		v.chain(grad, l, at, step)
 	}
 	v.logCost(at, grad)
 	for j := range grad {
@@ -327,19 +386,18 @@ func (v *evaluator) distribution(l *look, j, draw int) acquisition.Distribution 
 	return v.model.Distribution(j, l.means[j][draw], l.variance[j])
 }
 
-// combine returns the logarithm of the expected hypervolume improvement of a run
-// with n looks, averaged over draws, and stores its derivatives in the looks if
-// wanted.
+// combine returns the logarithm of the expected hypervolume improvement of a run with n
+// looks and an end that meets the constraints, averaged over draws, and stores its derivatives
+// in the looks if wanted. Given a draw, improvement and constraints are independent. Over the
+// draws they are not: whether the configurations on the front meet the constraints is drawn,
+// too.
 func (v *evaluator) combine(n, draws int, derivatives bool) float64 {
-	if v.seeking {
-		for _, l := range v.looks[:n] {
-			l.clear()
-		}
-		return 0
-	}
 	largest := math.Inf(-1)
 	for d := range draws {
-		v.values[d] = v.improvement(v.fronts[d], d, n, derivatives)
+		v.values[d] = v.logFeasible(v.looks[n-1], d)
+		if !v.seeking {
+			v.values[d] += v.improvement(v.fronts[d], d, n, derivatives)
+		}
 		largest = math.Max(largest, v.values[d])
 	}
 	if math.IsInf(largest, -1) || math.IsNaN(largest) {
@@ -356,7 +414,13 @@ func (v *evaluator) combine(n, draws int, derivatives bool) float64 {
 		for k, l := range v.looks[:n] {
 			l.clear()
 			for d := range draws {
-				v.add(l, v.parts[d][k], d, math.Exp(v.values[d]-largest)/sum)
+				weight := math.Exp(v.values[d]-largest) / sum
+				if !v.seeking {
+					v.add(l, v.parts[d][k], d, weight)
+				}
+				if k == n-1 {
+					v.addFeasible(l, d, weight)
+				}
 			}
 		}
 	}
@@ -453,25 +517,40 @@ func (v *evaluator) improvement(front target, draw, n int, derivatives bool) flo
 }
 
 // logFeasible returns the logarithm of the probability that a run's end meets the
-// constraints, and adds its derivatives to the look if wanted.
-func (v *evaluator) logFeasible(l *look, derivatives bool) float64 {
+// constraints, given a draw.
+func (v *evaluator) logFeasible(l *look, draw int) float64 {
 	sum := 0.0
 	for i := range v.problem.Constraints {
-		c := &v.problem.Constraints[i]
-		j := len(v.problem.Objectives) + i
-		if v.processes[j] == nil {
-			continue // a known constraint, see suggest.Problem.Allows
-		}
-		value, d := acquisition.LogFeasible(v.model.Distribution(j, l.means[j][0], l.variance[j]), c.Lower, c.Upper)
+		value, _ := v.logMet(l, i, draw)
 		sum += value
-		if derivatives {
-			l.dMeans[j][0] += d.Mean
-			if l.variance[j] > 0 {
-				l.dVariance[j] += d.StdDev / (2 * math.Sqrt(l.variance[j]))
-			}
-		}
 	}
 	return sum
+}
+
+// addFeasible adds weight times the derivatives of logFeasible to a look.
+func (v *evaluator) addFeasible(l *look, draw int, weight float64) {
+	if weight == 0 {
+		return
+	}
+	for i := range v.problem.Constraints {
+		j := len(v.problem.Objectives) + i
+		_, d := v.logMet(l, i, draw)
+		l.dMeans[j][draw] += weight * d.Mean
+		if l.variance[j] > 0 {
+			l.dVariance[j] += weight * d.StdDev / (2 * math.Sqrt(l.variance[j]))
+		}
+	}
+}
+
+// logMet returns the logarithm of the probability that constraint i is met, given a draw, and
+// its derivatives. They are 0 for a known constraint, see suggest.Problem.Allows.
+func (v *evaluator) logMet(l *look, i, draw int) (float64, acquisition.Partial) {
+	j := len(v.problem.Objectives) + i
+	if v.processes[j] == nil {
+		return 0, acquisition.Partial{}
+	}
+	c := &v.problem.Constraints[i]
+	return acquisition.LogFeasible(v.model.Distribution(j, l.means[j][draw], l.variance[j]), c.Lower, c.Upper)
 }
 
 // logCost returns the logarithm of what a run costs, and subtracts its gradient
@@ -499,11 +578,8 @@ func (v *evaluator) logCost(at site, grad []float64) float64 {
 		}
 		spare := make([]float64, v.dim)
 		mean, _ := v.model.RunCost().PredictGradient(v.dx, spare, v.x)
-		for j := range grad {
-			if v.isRelaxed(j) {
-				grad[j] -= v.dx[v.columns[j]]
-			}
-		}
+		floats.Scale(-1, v.dx)
+		v.pull(grad, v.dx, at, 0)
 		return mean
 	case suggest.CostKnown:
 		if grad == nil {
@@ -518,8 +594,8 @@ func (v *evaluator) logCost(at site, grad []float64) float64 {
 	}
 }
 
-// chain adds one look's part of the gradient to grad, by the chain rule.
-func (v *evaluator) chain(grad []float64, l *look) {
+// chain adds the part of the gradient of the look at a step to grad, by the chain rule.
+func (v *evaluator) chain(grad []float64, l *look, at site, step float64) {
 	for m, p := range v.processes {
 		if p == nil {
 			continue
@@ -528,11 +604,7 @@ func (v *evaluator) chain(grad []float64, l *look) {
 			continue // another checkpoint counts
 		}
 		l.partial[m].Gradient(v.dx, l.dMeans[m], l.dVariance[m])
-		for j := range grad {
-			if v.isRelaxed(j) {
-				grad[j] += v.dx[v.columns[j]]
-			}
-		}
+		v.pull(grad, v.dx, at, step)
 	}
 	for m, k := range v.known {
 		if k == nil || l.dKnown[m] == 0 {
@@ -544,7 +616,7 @@ func (v *evaluator) chain(grad []float64, l *look) {
 	}
 }
 
-// continuous returns the value at position t on the scale of an integer parameter,
+// continuous returns the value at position t on the scale of a double or integer parameter,
 // without rounding, and its slope.
 func continuous(p *space.Parameter, t float64) (value, slope float64) {
 	if p.Scale == space.Log {

@@ -9,10 +9,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
 )
 
 // newTestSurface returns the surface of a history.
@@ -30,6 +32,15 @@ func newTestSurface(t *testing.T, p *suggest.Problem, h *suggest.History, o Opti
 		t.Fatal(err)
 	}
 	return s
+}
+
+// pathFeatures are features of a double and an integer parameter, of which only the first is replaced.
+var pathFeatures = &suggest.Features{
+	Count: 2,
+	Evaluate: func(dst []float64, q space.Point) {
+		dst[0], dst[1] = math.Log(q[0]*q[1])/3, math.Log(q[0])/4-math.Sqrt(q[1])/10
+	},
+	Parameters: []int{0, 1}, Replaced: []int{0}, Spread: []int{0},
 }
 
 // The gradient of the acquisition agrees with difference quotients, with and without
@@ -124,6 +135,16 @@ func TestSurfaceGradient(t *testing.T) {
 			p.Cost, p.RunCost = suggest.CostKnown, func(q space.Point) float64 { return q[0] * q[0] * q[1] }
 			return p, h, Options{}
 		},
+		"features": func() (*suggest.Problem, *suggest.History, Options) {
+			p, h := withEpochs()
+			p.Features = pathFeatures
+			return p, h, Options{}
+		},
+		"features and a measured cost": func() (*suggest.Problem, *suggest.History, Options) {
+			p, h := withEpochs()
+			p.Features, p.Cost = pathFeatures, suggest.CostMeasured
+			return p, h, Options{}
+		},
 		"trajectory of modelled objectives": func() (*suggest.Problem, *suggest.History, Options) {
 			p, h := withEpochs()
 			return p, h, Options{ModelKnown: true}
@@ -178,73 +199,115 @@ func TestSurfaceGradient(t *testing.T) {
 	}
 }
 
-// The acquisition is the mean over joint draws of the front and of the outcome of
-// the improvement.
-func TestSurfaceIsTheExpectedImprovement(t *testing.T) {
-	p := simulated.TradeOff()
-	p.Objectives[1].Transform = suggest.Identity
-	h := simulated.TradeOffHistory(p, 15, 5, 0.3)
-	s := newTestSurface(t, p, h, Options{Samples: 2000})
-	v := s.evaluator()
-	var base [][]float64
-	for _, e := range s.members {
-		if e.open {
-			base = append(base, e.x)
+// joint draws values of a Gaussian process at some points together.
+type joint struct {
+	mean  []float64
+	lower mat.TriDense
+}
+
+func newJoint(t *testing.T, gp *surrogate.GP, x [][]float64) *joint {
+	t.Helper()
+	mean, cov := gp.PredictJoint(x)
+	for i := range mean {
+		cov.SetSym(i, i, cov.At(i, i)+1e-9)
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(cov) {
+		t.Fatal("no Cholesky factor")
+	}
+	out := &joint{mean: mean}
+	chol.LTo(&out.lower)
+	return out
+}
+
+func (j *joint) draw(rng *rand.Rand) []float64 {
+	z, f := make([]float64, len(j.mean)), slices.Clone(j.mean)
+	for i := range f {
+		z[i] = rng.NormFloat64()
+		for k := 0; k <= i; k++ {
+			f[i] += j.lower.At(i, k) * z[k]
 		}
 	}
-	rng := rand.New(rand.NewPCG(2, 2))
-	for checked := 0; checked < 4; {
-		q := p.Space.Sample(rng)
-		if v.value(s.siteAt(q), nil, len(s.fronts), nil) < -6 {
-			continue // too seldom an improvement for Monte Carlo
-		}
-		checked++
-		x := p.Space.Encode(nil, q)
-		mean, cov := s.model.Surrogate(1).PredictJoint(append(slices.Clone(base), x))
-		var sum, squares float64
-		const draws = 20000
-		for i := range mean {
-			cov.SetSym(i, i, cov.At(i, i)+1e-9)
-		}
-		var chol mat.Cholesky
-		if !chol.Factorize(cov) {
-			t.Fatal("no Cholesky factor")
-		}
-		var lower mat.TriDense
-		chol.LTo(&lower)
-		for range draws {
-			z := make([]float64, len(mean))
-			for i := range z {
-				z[i] = rng.NormFloat64()
-			}
-			f := slices.Clone(mean)
-			for i := range f {
-				for k := 0; k <= i; k++ {
-					f[i] += lower.At(i, k) * z[k]
+	return f
+}
+
+// The acquisition is the mean over joint draws of the front and of the outcome of
+// the improvement. Under a constraint, what does not meet it neither improves the front nor is
+// on it: in each draw by its drawn value.
+func TestSurfaceIsTheExpectedImprovement(t *testing.T) {
+	for name, constrained := range map[string]bool{"free": false, "constrained": true} {
+		t.Run(name, func(t *testing.T) {
+			p := simulated.TradeOff()
+			p.Objectives[1].Transform = suggest.Identity
+			h := simulated.TradeOffHistory(p, 15, 5, 0.3)
+			rng := rand.New(rand.NewPCG(2, 2))
+			const limit = 0.5 // of the second parameter's position, with noise
+			if constrained {
+				p.Constraints = []suggest.Constraint{{Name: "limit", Lower: math.Inf(-1), Upper: limit}}
+				for i := range h.Evaluations {
+					e := &h.Evaluations[i]
+					e.Values = append(e.Values, p.Space.Parameters[1].Unit(e.Point[1])+0.8*rng.NormFloat64())
 				}
 			}
-			var points [][]float64
-			b := 0
+			s := newTestSurface(t, p, h, Options{Samples: 20000})
+			v := s.evaluator()
+			var base [][]float64
 			for _, e := range s.members {
-				point := slices.Clone(e.medians)
 				if e.open {
-					point[1] = f[b]
-					b++
+					base = append(base, e.x)
 				}
-				points = append(points, point)
 			}
-			front := pareto.NewFront(points, p.ReferenceCosts())
-			gain := front.Improvement([]float64{p.Objectives[0].Known(q), f[len(base)]})
-			sum += gain
-			squares += gain * gain
-		}
-		want := sum / draws
-		se := math.Sqrt((squares/draws - want*want) / draws)
-		got := math.Exp(v.value(s.siteAt(q), nil, len(s.fronts), nil))
-		// The draws of the surface have an error of their own.
-		if math.Abs(got-want) > 6*se+0.08*want {
-			t.Errorf("at %v: %g, Monte Carlo %g ± %g", q, got, want, se)
-		}
+			for checked := 0; checked < 8; {
+				q := p.Space.Sample(rng)
+				if checked%2 == 1 { // beside the front, with whose outcomes its own is correlated
+					q = sample.Perturb(p.Space, rng, s.members[rng.IntN(len(s.members))].point, 0.05)
+				}
+				if v.value(s.siteAt(q), nil, len(s.fronts), nil) < -6 {
+					continue // too seldom an improvement for Monte Carlo
+				}
+				checked++
+				x := append(slices.Clone(base), p.Space.Encode(nil, q))
+				objective := newJoint(t, s.model.Surrogate(1), x)
+				var constraint *joint
+				if constrained {
+					constraint = newJoint(t, s.model.Surrogate(2), x)
+				}
+				var sum, squares float64
+				const draws = 100_000
+				for range draws {
+					f, c := objective.draw(rng), make([]float64, len(x))
+					if constrained {
+						c = constraint.draw(rng)
+					}
+					var points [][]float64
+					b := 0
+					for _, e := range s.members {
+						point := slices.Clone(e.medians)
+						if e.open {
+							point[1] = f[b]
+							if b++; c[b-1] > limit {
+								continue
+							}
+						}
+						points = append(points, point)
+					}
+					if c[len(base)] > limit {
+						continue
+					}
+					front := pareto.NewFront(points, p.ReferenceCosts())
+					gain := front.Improvement([]float64{p.Objectives[0].Known(q), f[len(base)]})
+					sum += gain
+					squares += gain * gain
+				}
+				want := sum / draws
+				se := math.Sqrt((squares/draws - want*want) / draws)
+				got := math.Exp(v.value(s.siteAt(q), nil, len(s.fronts), nil))
+				// The draws of the surface have an error of their own.
+				if math.Abs(got-want) > 4*se+0.02*want {
+					t.Errorf("at %v: %g, Monte Carlo %g ± %g", q, got, want, se)
+				}
+			}
+		})
 	}
 }
 

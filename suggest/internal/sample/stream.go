@@ -7,14 +7,15 @@ type Purpose uint64
 
 // The purposes.
 const (
-	Design      Purpose = iota + 1 // initial points
-	Candidates                     // scrambling of the candidates of an acquisition
-	Search                         // perturbations of its local search
-	Fit                            // restarts of the surrogate's fit
-	Fronts                         // draws of an uncertain front
-	Rays                           // directions along which a front is seen
-	Sensitivity                    // draws and designs of an analysis
-	Reference                      // configurations for an inferred reference
+	Design          Purpose = iota + 1 // initial points
+	Candidates                         // scrambling of the candidates of an acquisition
+	Search                             // perturbations of its local search
+	Fit                                // restarts of the surrogate's fit
+	Fronts                             // draws of an uncertain front
+	Rays                               // directions along which a front is seen
+	Sensitivity                        // draws and designs of an analysis
+	Hyperparameters                    // draws of the hyperparameters of constraints
+	Reference                          // configurations for an inferred reference
 )
 
 // Stream returns the stream of a purpose for trial number of a study.

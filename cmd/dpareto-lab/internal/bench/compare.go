@@ -18,38 +18,42 @@ import (
 // are shown its end.
 var learnsFromCheckpoints = []string{engine.Name, engine.NameEHVI, engine.NameEHVIExact}
 
-// Ends of the names of methods that show a designer of these something else: the ends of runs only, or
-// that a run costs its epochs.
+// Ends of the names of methods that show a designer of these something else: the ends of runs only,
+// that a run costs its epochs, or the parameters themselves in place of features of them. There may be several.
 const (
 	suffixFinal  = "_final"
 	suffixEpochs = "_epochs"
+	suffixRaw    = "_raw"
 )
 
 // method is how a designer takes part in a comparison.
 type method struct {
-	designer    string
-	checkpoints bool // every epoch is shown
-	epochCost   bool
+	designer string
+	final    bool // the ends of runs are shown, not every epoch
+	epochs   bool // a run costs its epochs
+	raw      bool // without features
 }
 
 // parseMethod returns the method of a name, or false if there is none.
 func parseMethod(name string) (method, bool) {
 	if _, ok := designers.ByName(name, designers.Options{}); ok {
-		return method{designer: name, checkpoints: slices.Contains(learnsFromCheckpoints, name)}, true
+		return method{designer: name, final: !slices.Contains(learnsFromCheckpoints, name)}, true
 	}
-	base, final := strings.CutSuffix(name, suffixFinal)
-	base, epochCost := strings.CutSuffix(base, suffixEpochs)
-	if final == epochCost || !slices.Contains(learnsFromCheckpoints, base) {
-		return method{}, false
+	m := method{designer: name}
+	for _, s := range []struct {
+		suffix string
+		set    *bool
+	}{{suffixRaw, &m.raw}, {suffixEpochs, &m.epochs}, {suffixFinal, &m.final}} {
+		m.designer, *s.set = strings.CutSuffix(m.designer, s.suffix)
 	}
-	return method{designer: base, checkpoints: !final, epochCost: epochCost}, true
+	return m, slices.Contains(learnsFromCheckpoints, m.designer) && (!m.final || !m.epochs)
 }
 
 // CompareOptions say how designers are compared on a surface.
 type CompareOptions struct {
-	// Methods are names of [designers.Names], or of those that learn from checkpoints with the suffix
+	// Methods are names of [designers.Names], or of those that learn from checkpoints with the suffixes
 	// "_final", which shows them the ends of runs only, or "_epochs", which tells them that a run costs
-	// its epochs.
+	// its epochs, and "_raw", which shows their models the parameters in place of features.
 	Methods []string
 	// Seeds is the number of seeds: 1, 2, ..., Seeds.
 	Seeds int
@@ -63,8 +67,8 @@ type CompareOptions struct {
 func (o *CompareOptions) Validate() error {
 	for _, name := range o.Methods {
 		if _, ok := parseMethod(name); !ok {
-			return fmt.Errorf("--designer must be some of %s, or %s with %s or %s, is %q", strings.Join(designers.Names(), ", "),
-				strings.Join(learnsFromCheckpoints, ", "), suffixFinal, suffixEpochs, name)
+			return fmt.Errorf("--designer must be some of %s, or %s with %s or %s, and %s, is %q", strings.Join(designers.Names(), ", "),
+				strings.Join(learnsFromCheckpoints, ", "), suffixFinal, suffixEpochs, suffixRaw, name)
 		}
 	}
 	switch {
@@ -110,9 +114,12 @@ func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed
 		return nil, errors.New("is unknown")
 	}
 	c := newCourse(s, seed)
-	shown := s.seen(m.checkpoints)
-	if m.epochCost {
+	shown := s.seen(!m.final)
+	if m.epochs {
 		shown.Cost = suggest.CostCheckpoint
+	}
+	if m.raw {
+		shown.Features = nil
 	}
 	work := &study{
 		problem: &Problem{
@@ -120,7 +127,7 @@ func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed
 			Start: func() Evaluator {
 				return func(_ context.Context, q space.Point, _ uint64) ([]suggest.Evaluation, error) {
 					evaluations := c.run(q)
-					if !m.checkpoints {
+					if m.final {
 						evaluations = evaluations[len(evaluations)-1:]
 					}
 					return evaluations, nil

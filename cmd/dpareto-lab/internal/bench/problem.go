@@ -57,6 +57,9 @@ type ProblemOptions struct {
 	FinalOnly bool
 	// EpochCost measures the cost of a run by its length, not by its number.
 	EpochCost bool
+	// Noise adds Gaussian noise to a synthetic problem, see [problems.Problem.WithNoise]. 0 means
+	// the problem as it is.
+	Noise float64
 	// Study is the file of the study whose trials are replayed.
 	Study string
 	// Settings replace settings of the trainer, for example the division of the rows.
@@ -91,6 +94,10 @@ func Check(name string, o ProblemOptions) error {
 		return fmt.Errorf("problem %s has no checkpoints to leave out", name)
 	case o.EpochCost && (trained == nil || trained.checkpoint == "" || o.FinalOnly):
 		return fmt.Errorf("problem %s has no checkpoints to measure costs by", name)
+	case o.Noise < 0 || math.IsInf(o.Noise, 1) || math.IsNaN(o.Noise):
+		return fmt.Errorf("--noise must be a finite number, at least 0, is %v", o.Noise)
+	case o.Noise > 0 && !synthetic:
+		return fmt.Errorf("problem %s has noise of its own: --noise is for test problems", name)
 	case len(o.Settings) > 0 && trained == nil:
 		return fmt.Errorf("problem %s has no trainer whose settings could be replaced", name)
 	}
@@ -110,6 +117,9 @@ func Open(ctx context.Context, name string, o ProblemOptions) (*Problem, error) 
 		return trained.open(ctx, o)
 	}
 	p, _ := problems.ByName(name)
+	if o.Noise > 0 {
+		p = p.WithNoise(o.Noise)
+	}
 	return synthetic(p), nil
 }
 

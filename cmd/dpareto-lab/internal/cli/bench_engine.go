@@ -47,6 +47,7 @@ type engineFlags struct {
 	epochCost bool
 	finalOnly bool
 	bySeed    bool
+	noise     float64
 	format    benchFormat
 	picture   string
 }
@@ -101,6 +102,7 @@ suggestions, without the initial points: leave --parallel at 1 if it matters.`,
 	flags.BoolVar(&f.OwnInitial, "own-initial", false, "let every designer draw its own initial points instead of sharing them")
 	flags.IntVar(&f.Initial, "initial", 0, "number of initial points; default: twice the dimension plus 2, or the study's own number")
 	flags.IntVar(&f.Batch, "batch", 1, "number of suggestions that are asked for at once")
+	flags.Float64Var(&f.noise, "noise", 0, "noise to add to a test problem, as a share of each value's standard deviation over the space")
 	flags.BoolVar(&f.UnknownNoise, "unknown-noise", false, "leave out the standard errors of measurements, so that designers learn the noise")
 	flags.BoolVar(&f.InferReference, "infer-reference", false, "keep the references of measured objectives from designers, which infer them from the results")
 	flags.IntVar(&f.Remeasure, "remeasure", 0, "number of fresh runs of each configuration of the reported front")
@@ -124,7 +126,7 @@ func benchEngine(ctx context.Context, env *command.Env, f engineFlags) error {
 	if f.problem == "" {
 		return command.Usagef("--problem is required; see dpareto-lab bench engine --help")
 	}
-	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study, EpochCost: f.epochCost, Settings: f.settings}
+	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study, EpochCost: f.epochCost, Noise: f.noise, Settings: f.settings}
 	if err := bench.Check(f.problem, options); err != nil {
 		return command.Usage(err)
 	}

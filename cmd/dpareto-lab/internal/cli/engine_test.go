@@ -59,7 +59,7 @@ func TestBenchEngine(t *testing.T) {
 		if code != command.ExitOK || !strings.HasPrefix(stdout, "| problem | designer |") || strings.Count(stdout, "\n") != 6 {
 			t.Errorf("markdown, exit code %d:\n%s", code, stdout)
 		}
-		stdout, _, code = invoke(t, append(run, "--by-seed", "--unknown-noise", "--output", "csv")...)
+		stdout, _, code = invoke(t, append(run, "--by-seed", "--noise", "0.1", "--unknown-noise", "--output", "csv")...)
 		if code != command.ExitOK || !strings.HasPrefix(stdout, "problem,designer,seed,budget,") || strings.Count(stdout, "\n") != 9 {
 			t.Errorf("by seed, exit code %d:\n%s", code, stdout)
 		}
@@ -76,6 +76,8 @@ func TestBenchEngineUsage(t *testing.T) {
 		"":                                 "--problem is required",
 		"--problem zdt1":                   "no designer",
 		"--problem zdt1 --designer oracle": `ehvi_exact, grid, nsga2, quasi_random, random, is "oracle"`,
+		"--problem zdt1 --designer random --noise -1":         "--noise must be a finite number, at least 0, is -1",
+		"--problem svt --designer random --noise 0.1":         "--noise is for test problems",
 		"--problem zdt1 --designer random --budget 0":         "--budget must be at least 1, is 0",
 		"--problem zdt1 --designer random --remeasure 5":      "has no noise",
 		"--problem zdt1 --designer random --plot a.pdf":       ".svg, .png",

@@ -15,9 +15,11 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
+	coordinates "github.com/dpareto/dpareto/suggest/dpsgd"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -204,6 +206,7 @@ spec:
       reference_value: %g
       reported: {sample_size: %d}
   checkpoint_parameter: epochs
+  algorithm: {dp_sgd_features: {learning_rate: learning_rate, clipping_norm: clipping_norm, optimizer: %s}}
 `
 
 // Problem returns the study of the surface as a designer sees it. ε is for the replacement of one
@@ -216,7 +219,7 @@ func (s *Surface) Problem(smooth bool) (*suggest.Problem, error) {
 	for i := range lower {
 		arguments = append(arguments, lower[i], upper[i])
 	}
-	arguments = append(arguments, referenceEpsilon, s.TrainRows, delta, s.ReferenceError, s.TestRows)
+	arguments = append(arguments, referenceEpsilon, s.TrainRows, delta, s.ReferenceError, s.TestRows, s.optimizerName())
 	file, err := studyfile.Parse(fmt.Appendf(nil, study, arguments...))
 	if err != nil {
 		return nil, err
@@ -240,6 +243,17 @@ func (s *Surface) Problem(smooth bool) (*suggest.Problem, error) {
 		return interpolant.Epsilon(rate, q[noiseMultiplier], q[epochs]/rate)
 	}
 	return problem, nil
+}
+
+// isNormalized reports whether the optimizer divides a gradient by its size.
+func (s *Surface) isNormalized() bool { return s.optimizer == dpsgd.Adam }
+
+// optimizerName returns the optimizer as a study declares it.
+func (s *Surface) optimizerName() dparetov1.DpSgdOptimizer {
+	if s.isNormalized() {
+		return dparetov1.DpSgdOptimizer_DP_SGD_OPTIMIZER_NORMALIZED
+	}
+	return dparetov1.DpSgdOptimizer_DP_SGD_OPTIMIZER_SGD
 }
 
 // noiseScale is κ of DP-SGD with lots of a fixed size: noise has the standard deviation κCσ/m.
@@ -282,18 +296,10 @@ func (f *frame) scale(c [dimension]float64) []float64 {
 	return x
 }
 
-// coordinates returns the logarithms of path length R, noise-to-path ratio ν, clipping norm C, steps
-// T and lot size m after a number of epochs.
-//
-// One step moves the weights by at most ηC, so that T steps go at most R = ηCT far, or R = ηT by a
-// normalised optimizer. The sum of all noise has the standard deviation S = ηκCσ√T/m in every
-// weight, and ν = S/R = κσ/(m√T).
+// coordinates returns the coordinates of a configuration after a number of epochs.
 func (s *Surface) coordinates(q space.Point, passed int64) [dimension]float64 {
-	steps := float64(passed) * max(1, math.RoundToEven(float64(s.TrainRows)/q[lotSize]))
-	path := q[learningRate] * steps
-	if s.optimizer != dpsgd.Adam {
-		path *= q[clippingNorm]
-	}
-	ratio := noiseScale * q[noiseMultiplier] / (q[lotSize] * math.Sqrt(steps))
-	return [dimension]float64{math.Log(path), math.Log(ratio), math.Log(q[clippingNorm]), math.Log(steps), math.Log(q[lotSize])}
+	return coordinates.Run{
+		LearningRate: q[learningRate], ClippingNorm: q[clippingNorm], Noise: noiseScale * q[noiseMultiplier], LotSize: q[lotSize],
+		Steps: float64(passed) * max(1, math.RoundToEven(float64(s.TrainRows)/q[lotSize])),
+	}.Coordinates(s.isNormalized())
 }

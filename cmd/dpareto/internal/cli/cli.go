@@ -49,6 +49,7 @@ Or run a study of your own:
 		{"Server", []*cobra.Command{
 			serve.Command(env), operate.HealthCommand(env), remote.ContextCommand(env), operate.TokenCommand(env),
 			operate.BackupCommand(env), operate.RestoreCommand(env), operate.CheckCommand(env), operate.CompactCommand(env),
+			operate.StoreCommand(env),
 			operate.ExportCommand(env), operate.ImportCommand(env),
 		}},
 	} {

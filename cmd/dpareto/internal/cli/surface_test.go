@@ -28,7 +28,7 @@ func leaves(cmd *cobra.Command, visit func(path string, cmd *cobra.Command)) {
 // Every command that prints data prints them in every format.
 func TestOutputFlags(t *testing.T) {
 	without := map[string]string{ // and why
-		"agent": "logs", "backup": "logs", "compact": "logs", "import": "logs", "restore": "logs", "trial import": "logs",
+		"agent": "logs", "backup": "logs", "compact": "logs", "import": "logs", "restore": "logs", "store copy": "logs", "trial import": "logs",
 		"study delete": "logs", "study pause": "logs", "study resume": "logs", "token revoke": "logs", "trial delete": "logs", "trial stop": "logs",
 		"context add": "logs", "context use": "logs", "context remove": "logs",
 		"export":       "JSON lines for import alone",

@@ -22,6 +22,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
+	"github.com/dpareto/dpareto/server/store/postgres"
 )
 
 // withAdvice adds to an error what to do about a store that is open, or a file that exists.
@@ -41,15 +42,17 @@ func BackupCommand(env *command.Env) *cobra.Command {
 	server := remote.New(env)
 	var to, file string
 	var force bool
+	var database postgres.Options
 	cmd := &cobra.Command{
 		Use:   "backup --to FILE",
 		Short: "Copy the store of a running server to a file",
 		Long: `Copies the whole store to a file, as it is at one moment, while the server goes on. With
---store the copy is made from a file that no server uses.
+--store the copy is made from a file that no server uses, or from a PostgreSQL database.
 
 The file appears when it is complete, on disk, and checked: its digest is the server's, and
-its structure and records are sound. "dpareto restore" makes it a store again; "dpareto serve
---store FILE" can also use it as it is.`,
+its structure and records are sound. "dpareto restore" makes it a store again. The backup of a
+store in a file is such a file: "dpareto serve --store FILE" can use it as it is. The backup of a
+database is a text that no database is needed to read, with a line for each record.`,
 		Example: `  dpareto backup --to dpareto-backup.db
   dpareto backup --store dpareto.db --to dpareto-backup.db`,
 		Args: command.Args(cobra.NoArgs),
@@ -59,12 +62,16 @@ its structure and records are sound. "dpareto restore" makes it a store again; "
 			}
 			var report *bolt.Report
 			var err error
-			if file != "" {
-				if report, err = bolt.Restore(cmd.Context(), file, to, force); err != nil {
-					err = fmt.Errorf("backup: %w", err)
-				}
-			} else {
+			switch {
+			case file == "":
 				report, err = backup(cmd.Context(), server, to, force)
+			case postgres.IsURL(file):
+				report, err = backupDatabase(cmd.Context(), file, database, to, force)
+			default:
+				report, err = bolt.Restore(cmd.Context(), file, to, force)
+			}
+			if err != nil && file != "" {
+				err = fmt.Errorf("backup: %w", err)
 			}
 			if err != nil {
 				return withAdvice(err)
@@ -75,7 +82,8 @@ its structure and records are sound. "dpareto restore" makes it a store again; "
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&to, "to", "", "file to write")
-	flags.StringVar(&file, "store", "", "file of a store that no server uses, in place of the server's")
+	flags.StringVar(&file, "store", "", "file of a store that no server uses, or URL of a database, in place of the server's")
+	storefile.AddDatabaseFlags(flags, &database)
 	flags.BoolVar(&force, "force", false, "replace a file that exists; it is kept as FILE"+bolt.Backup)
 	server.AddFlags(cmd)
 	return cmd
@@ -87,7 +95,7 @@ func backup(ctx context.Context, server *remote.Server, to string, force bool) (
 		if err := probe(ctx, client); err != nil {
 			return &remote.CallError{Action: backupAction, Err: err}
 		}
-		report, err = bolt.WriteFile(ctx, to, force, func(file *os.File) error { return receiveBackup(ctx, client, file) })
+		report, err = writeBackup(ctx, to, force, func(file *os.File) error { return receiveBackup(ctx, client, file) })
 		return err
 	})
 	return report, err
@@ -131,12 +139,14 @@ func receiveBackup(ctx context.Context, client *dpareto.Client, file io.Writer) 
 func RestoreCommand(env *command.Env) *cobra.Command {
 	var from, to string
 	var force, salvage bool
+	var database postgres.Options
 	cmd := &cobra.Command{
 		Use:   "restore --from FILE",
 		Short: "Replace the store by a backup",
 		Long: `Checks a backup and makes a copy of it the store. No server may use the store. A store that
 exists is replaced only with --force, and kept under the same name with ` + bolt.Backup + `; if that
-file exists, too, the command fails.
+file exists, too, the command fails. A backup can be of another kind than the store; a database
+must hold no store.
 
 With --salvage the file may be a damaged store. The command writes every record that it can
 reach and whose checksum holds to a new file, which must not exist, leaves the damaged file as
@@ -157,29 +167,47 @@ docs/durability.md says what to do before publishing anything from a salvaged st
 			if err != nil {
 				return err
 			}
-			if err := storefile.MakeFolder(path); err != nil {
-				return err
+			if postgres.IsURL(path) && salvage {
+				return command.Usagef("--salvage writes a file, which --store must name")
+			}
+			if !postgres.IsURL(path) {
+				if err := errors.Join(storefile.MakeFolder(path), keepsBoth(path, force)); err != nil {
+					return err
+				}
 			}
 			if salvage {
 				return salvageStore(cmd.Context(), env.Logger, from, path)
 			}
-			if err := keepsBoth(path, force); err != nil {
-				return err
-			}
-			report, err := bolt.Restore(cmd.Context(), from, path, force)
+			counts, err := restore(cmd.Context(), from, path, force, database)
 			if err != nil {
 				return withAdvice(fmt.Errorf("restore: %w", err))
 			}
-			env.Logger.Info("restored", "store", path, "studies", report.Counts["study"].Keys, "trials", report.Counts["trial"].Keys)
+			env.Logger.Info("restored", "store", path, "studies", counts["study"].Keys, "trials", counts["trial"].Keys)
 			return nil
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "", "backup to restore")
-	storefile.AddFlag(cmd, &to)
+	storefile.AddFlags(cmd, &to, &database)
 	flags.BoolVar(&force, "force", false, "replace a store that exists; it is kept as FILE"+bolt.Backup)
 	flags.BoolVar(&salvage, "salvage", false, "write the undamaged records of a damaged store to a new file")
 	return cmd
+}
+
+// restore makes a store of a backup, which may be of another kind, and counts its records.
+func restore(ctx context.Context, from, to string, force bool, o postgres.Options) (map[string]store.Count, error) {
+	if postgres.IsURL(to) || isDump(from) {
+		done, err := copyStore(ctx, from, to, force, o)
+		if err != nil {
+			return nil, err
+		}
+		return done.counts, nil
+	}
+	report, err := bolt.Restore(ctx, from, to, force)
+	if err != nil {
+		return nil, err
+	}
+	return report.Counts, nil
 }
 
 // salvageStore writes the undamaged records of a store to a new file.
@@ -222,24 +250,30 @@ func keepsBoth(path string, force bool) error {
 func CheckCommand(env *command.Env) *cobra.Command {
 	out := command.NewPrinter(env)
 	var path string
+	var database postgres.Options
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check the file of a store",
+		Short: "Check a store",
 		Long: `Checks that every record has the right checksum and none is missing, that every page of the
 file has one owner, and that records, indexes and counts agree. Prints the number and size of
 the records of every kind. The exit code is 1 if anything is wrong. No server may use the
-store; to check the store of a running server make a backup, which is checked, too.`,
-		Example: "  dpareto check --store dpareto.db",
-		Args:    command.Args(cobra.NoArgs),
+file; to check the store of a running server make a backup, which is checked, too.
+
+In a PostgreSQL database the records are checked, also while a server uses it; pg_amcheck and
+pg_checksums check the database's own files. The text that is the backup of a database is checked
+like a store.`,
+		Example: `  dpareto check --store dpareto.db
+  dpareto check --store postgres://dpareto@db.example.org/dpareto`,
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, err := storefile.Path(path)
 			if err != nil {
 				return err
 			}
-			return check(cmd.Context(), env.Logger, out, file)
+			return check(cmd.Context(), env.Logger, out, file, database)
 		},
 	}
-	storefile.AddFlag(cmd, &path)
+	storefile.AddFlags(cmd, &path, &database)
 	out.AddFlag(cmd)
 	return cmd
 }
@@ -252,8 +286,8 @@ type kindCount struct {
 }
 
 // check checks a file and prints what it holds.
-func check(ctx context.Context, logger *slog.Logger, out *command.Printer, path string) error {
-	report, err := bolt.Verify(ctx, path)
+func check(ctx context.Context, logger *slog.Logger, out *command.Printer, path string, o postgres.Options) error {
+	report, err := verify(ctx, path, o)
 	if err != nil {
 		return withAdvice(fmt.Errorf("check: %w", err))
 	}
@@ -295,12 +329,14 @@ func printCounts(out *command.Printer, counts []kindCount, faults []error) error
 func CompactCommand(env *command.Env) *cobra.Command {
 	var path string
 	var discard bool
+	var database postgres.Options
 	cmd := &cobra.Command{
 		Use:   "compact",
 		Short: "Give the free space of a store back to the file system",
 		Long: `Rewrites the file of a store without its free pages: by itself the file never shrinks. The
 store is checked before and after. The old file is kept under the same name with ` + bolt.Backup + `,
-in place of an earlier one, unless --discard is given. No server may use the store.`,
+in place of an earlier one, unless --discard is given. No server may use the store. The tables in a
+PostgreSQL database are rewritten by VACUUM FULL; ordinarily its autovacuum is enough.`,
 		Example: "  dpareto compact --store dpareto.db",
 		Args:    command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -308,7 +344,12 @@ in place of an earlier one, unless --discard is given. No server may use the sto
 			if err != nil {
 				return err
 			}
-			before, after, err := bolt.Compact(cmd.Context(), file, discard)
+			var before, after int64
+			if postgres.IsURL(file) {
+				before, after, err = compactDatabase(cmd.Context(), file, database)
+			} else {
+				before, after, err = bolt.Compact(cmd.Context(), file, discard)
+			}
 			if err != nil {
 				return withAdvice(fmt.Errorf("compact: %w", err))
 			}
@@ -316,7 +357,7 @@ in place of an earlier one, unless --discard is given. No server may use the sto
 			return nil
 		},
 	}
-	storefile.AddFlag(cmd, &path)
+	storefile.AddFlags(cmd, &path, &database)
 	cmd.Flags().BoolVar(&discard, "discard", false, "do not keep the old file")
 	return cmd
 }

@@ -20,14 +20,14 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/storefile"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/tracing"
 	"github.com/dpareto/dpareto/cmd/internal/child"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/metrics"
-	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
+	"github.com/dpareto/dpareto/server/store/postgres"
 )
 
 // Listening begins the first line that a server prints; its address follows.
@@ -38,9 +38,10 @@ const defaultGrace = 5 * time.Second
 
 // settings are the settings of the server.
 type settings struct {
-	listen string
-	store  string
-	create bool
+	listen   string
+	store    string
+	create   bool
+	database postgres.Options
 
 	http   httpFlags
 	traces string // endpoint
@@ -107,9 +108,11 @@ from the file --config, whose keys are the names of flags.`,
 
 func (f *settings) add(groups *flagGroups) {
 	storage := groups.of("Storage")
-	storage.StringVar(&f.store, "store", "", "file that keeps all state; default dpareto/dpareto.db in the user's "+
-		"configuration folder, which is made if it does not exist")
-	storage.BoolVar(&f.create, "create", false, "start a new store if the file is missing or empty; without it, that is an error, since a volume may not be mounted")
+	storage.StringVar(&f.store, "store", "", "file that keeps all state, or URL of a PostgreSQL database (postgres://USER@HOST/DATABASE); "+
+		"default dpareto/dpareto.db in the user's configuration folder, which is made if it does not exist")
+	storage.BoolVar(&f.create, "create", false, "start a new store if the file is missing or empty, or the database has none; "+
+		"without it, that is an error, since a volume may not be mounted")
+	storefile.AddDatabaseFlags(storage, &f.database)
 
 	network := groups.of("Network")
 	network.StringVar(&f.listen, "listen", remote.DefaultAddress, "address to listen on; port 0 takes a free one")
@@ -156,6 +159,11 @@ func (f *settings) validate(logger *slog.Logger) error {
 	}
 	if err := errors.Join(f.http.validate(), tracing.Check(f.traces)); err != nil {
 		return command.Usage(err)
+	}
+	if postgres.IsURL(f.store) {
+		if err := postgres.Check(f.store, f.database); err != nil {
+			return command.Usagef("store: %w", err)
+		}
 	}
 	if f.http.listen != noHTTP {
 		if err := checkListen(logger, "http-listen", f.http.listen, &f.security); err != nil {
@@ -221,19 +229,15 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, secured.close()) }()
-	path, isNew, err := f.storePath()
+	opened, err := f.openStore(ctx, env.Logger)
 	if err != nil {
 		return err
 	}
-	if f.create && !isNew {
-		env.Logger.Warn("--create has no effect on a store that exists; drop it, so that a missing one is noticed", "store", path)
+	defer func() { err = errors.Join(err, opened.db.Close()) }() // it says why the store has failed
+	if f.create && !opened.isNew {
+		env.Logger.Warn("--create has no effect on a store that exists; drop it, so that a missing one is noticed", "store", opened.name)
 	}
-	db, records, err := openStore(ctx, env.Logger, path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }() // it says why the store has failed
-	ctx, stop := untilFailed(ctx, env.Logger, db)
+	ctx, stop := untilFailed(ctx, env.Logger, opened.db)
 	defer stop()
 	ports, err := f.openPorts(ctx)
 	if err != nil {
@@ -246,13 +250,13 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 	}
 	defer stopTracing()
 	door := limit.NewDoor(f.affordable(env.Logger, openFiles()), f.connectionsPerAddress, env.Logger)
-	counted, page := newMetrics(db, door), pageURL(ports.http, secured.tls != nil)
+	counted, page := newMetrics(opened.stats, door), pageURL(ports.http, secured.tls != nil)
 	srv := server.New(server.Options{
-		Store: records, Version: command.Version(), Logger: env.Logger, Metrics: counted, TracerProvider: traces,
+		Store: opened.records, Version: command.Version(), Logger: env.Logger, Metrics: counted, TracerProvider: traces,
 		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection, PageURL: page,
 	})
 	defer srv.Close()
-	env.Logger.Info("serving", "address", ports.grpc.Addr().String(), "store", path, "new_store", isNew, "version", command.Version(),
+	env.Logger.Info("serving", "address", ports.grpc.Addr().String(), "store", opened.name, "new_store", opened.isNew, "version", command.Version(),
 		"tls", secured.tls != nil, "authentication", secured.auth != nil)
 	web, err := startHTTP(ctx, env, f.http, ports.http, httpOptions{
 		server: srv, metrics: counted, tls: secured.tls, auth: secured.auth, limits: f.limits, door: door,
@@ -366,13 +370,10 @@ func (f *settings) affordable(logger *slog.Logger, files int) int {
 	return min(f.connections, most)
 }
 
-// newMetrics returns the metrics of a server with a store and a connection limit.
-func newMetrics(db *bolt.DB, door *limit.Door) *metrics.Metrics {
+// newMetrics returns the metrics of a server with the counts of a store and a connection limit.
+func newMetrics(counts func() metrics.StoreStats, door *limit.Door) *metrics.Metrics {
 	counted := metrics.New(command.Version())
-	counted.CountStore(func() metrics.StoreStats {
-		st := db.Stats()
-		return metrics.StoreStats{Commits: st.Commits, Updates: st.Updates, Syncs: st.Syncs, Failures: st.Failures, Bytes: st.Size}
-	})
+	counted.CountStore(counts)
 	counted.CountConnections(func() []metrics.ConnectionStats {
 		var all []metrics.ConnectionStats
 		for _, st := range door.Stats() {
@@ -383,27 +384,8 @@ func newMetrics(db *bolt.DB, door *limit.Door) *metrics.Metrics {
 	return counted
 }
 
-// openStore opens the store in a file.
-func openStore(ctx context.Context, logger *slog.Logger, path string) (*bolt.DB, *store.Store, error) {
-	db, err := bolt.Open(path)
-	if errors.Is(err, store.ErrLocked) {
-		return nil, nil, fmt.Errorf("%w: is another server running?", err)
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("store: %w", err)
-	}
-	if notice := db.Notice(); notice != "" {
-		logger.Warn("harmless damage", "store", path, "damage", notice)
-	}
-	records, err := store.New(ctx, db)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("store %s: %w", path, err), db.Close())
-	}
-	return db, records, nil
-}
-
 // untilFailed returns a context that also ends when the store has failed.
-func untilFailed(ctx context.Context, logger *slog.Logger, db *bolt.DB) (context.Context, context.CancelFunc) {
+func untilFailed(ctx context.Context, logger *slog.Logger, db database) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	go func() {
 		select {

@@ -7,18 +7,29 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/server/store/postgres"
 )
 
-// AddFlag adds the flag of commands that work on the file of a store.
-func AddFlag(cmd *cobra.Command, path *string) {
-	const name = "store"
-	cmd.Flags().StringVar(path, name, "", "file of the store; default: the store of dpareto serve")
-	command.FromEnvironment(cmd.Flags(), name)
+// AddFlags adds the flags of commands that work on a store.
+func AddFlags(cmd *cobra.Command, name *string, o *postgres.Options) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.StringVar(name, "store", "", "file of the store, or URL of its database; default: the store of dpareto serve")
+	AddDatabaseFlags(flags, o)
+	cmd.Flags().AddFlagSet(flags)
+	flags.VisitAll(func(flag *pflag.Flag) { command.FromEnvironment(cmd.Flags(), flag.Name) })
 }
 
-// Path returns the file of the store, by default dpareto/dpareto.db in the user's
+// AddDatabaseFlags adds the flags for stores in a database.
+func AddDatabaseFlags(flags *pflag.FlagSet, o *postgres.Options) {
+	flags.StringVar(&o.PasswordFile, "store-password-file", "", "file with the password of the database alone, read for every connection; "+
+		"PGPASSFILE, PGSERVICEFILE and other variables of PostgreSQL work, too")
+	flags.BoolVar(&o.Unsafe, "store-unsafe", false, "accept a database server with fsync or full_page_writes off, which can lose what was acknowledged")
+}
+
+// Path returns the file of the store or the URL of its database, by default dpareto/dpareto.db in the user's
 // configuration folder.
 func Path(path string) (string, error) {
 	if path == "" {

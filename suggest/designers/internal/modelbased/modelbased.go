@@ -18,8 +18,9 @@ type Suggester struct {
 	// Designed reports whether the run after n others is one of the initial design.
 	Designed func(n int) bool
 
-	// Initial returns a configuration of the initial design, false if there is none.
-	Initial func(tried space.Set, number int64) (suggest.Suggestion, bool)
+	// Initial returns a configuration of the initial design given the pending configurations, false if
+	// there is none.
+	Initial func(pending []space.Point, tried space.Set, number int64) (suggest.Suggestion, bool)
 
 	// Next returns the model's suggestion given the pending configurations, false if
 	// there is none. After an error it is not asked again.
@@ -40,7 +41,7 @@ func (m Suggester) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.H
 		var s suggest.Suggestion
 		var ok bool
 		if m.Designed(started + i) {
-			s, ok = m.Initial(tried, number)
+			s, ok = m.Initial(pending, tried, number)
 		} else {
 			if failure == nil {
 				s, ok, failure = m.Next(pending, tried, number)

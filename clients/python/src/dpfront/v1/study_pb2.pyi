@@ -22,6 +22,12 @@ class StudyState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STUDY_STATE_COMPLETED: _ClassVar[StudyState]
     STUDY_STATE_PREPARING: _ClassVar[StudyState]
 
+class DpSgdOptimizer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DP_SGD_OPTIMIZER_UNSPECIFIED: _ClassVar[DpSgdOptimizer]
+    DP_SGD_OPTIMIZER_SGD: _ClassVar[DpSgdOptimizer]
+    DP_SGD_OPTIMIZER_NORMALIZED: _ClassVar[DpSgdOptimizer]
+
 class Algorithm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ALGORITHM_UNSPECIFIED: _ClassVar[Algorithm]
@@ -49,6 +55,9 @@ STUDY_STATE_ACTIVE: StudyState
 STUDY_STATE_PAUSED: StudyState
 STUDY_STATE_COMPLETED: StudyState
 STUDY_STATE_PREPARING: StudyState
+DP_SGD_OPTIMIZER_UNSPECIFIED: DpSgdOptimizer
+DP_SGD_OPTIMIZER_SGD: DpSgdOptimizer
+DP_SGD_OPTIMIZER_NORMALIZED: DpSgdOptimizer
 ALGORITHM_UNSPECIFIED: Algorithm
 ALGORITHM_DEFAULT: Algorithm
 ALGORITHM_RANDOM: Algorithm
@@ -212,14 +221,26 @@ class ConstantPoint(_message.Message):
     def __init__(self, id: _Optional[str] = ..., display_name: _Optional[str] = ..., description: _Optional[str] = ..., values: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class AlgorithmSpec(_message.Message):
-    __slots__ = ("name", "initial_trials", "published_acquisition")
+    __slots__ = ("name", "initial_trials", "published_acquisition", "dp_sgd_features")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INITIAL_TRIALS_FIELD_NUMBER: _ClassVar[int]
     PUBLISHED_ACQUISITION_FIELD_NUMBER: _ClassVar[int]
+    DP_SGD_FEATURES_FIELD_NUMBER: _ClassVar[int]
     name: Algorithm
     initial_trials: int
     published_acquisition: bool
-    def __init__(self, name: _Optional[_Union[Algorithm, str]] = ..., initial_trials: _Optional[int] = ..., published_acquisition: bool = ...) -> None: ...
+    dp_sgd_features: DpSgdFeatures
+    def __init__(self, name: _Optional[_Union[Algorithm, str]] = ..., initial_trials: _Optional[int] = ..., published_acquisition: bool = ..., dp_sgd_features: _Optional[_Union[DpSgdFeatures, _Mapping]] = ...) -> None: ...
+
+class DpSgdFeatures(_message.Message):
+    __slots__ = ("learning_rate", "clipping_norm", "optimizer")
+    LEARNING_RATE_FIELD_NUMBER: _ClassVar[int]
+    CLIPPING_NORM_FIELD_NUMBER: _ClassVar[int]
+    OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
+    learning_rate: str
+    clipping_norm: str
+    optimizer: DpSgdOptimizer
+    def __init__(self, learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[DpSgdOptimizer, str]] = ...) -> None: ...
 
 class Budget(_message.Message):
     __slots__ = ("max_trials", "max_duration", "max_stagnant_trials", "max_parallel_trials")

@@ -1,0 +1,127 @@
+package spec
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest/dpsgd"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// trained is a study of DP-SGD. Its mechanism and adjacency are to be put in.
+const trained = `{
+	"parameters": [
+		{"id": "epochs", "scale": "SCALE_LOG", "integer_domain": {"min": 1, "max": 64}},
+		{"id": "optimizer", "categorical_domain": {"categories": ["plain", "momentum"]}},
+		{"id": "lot", "scale": "SCALE_LOG", "integer_domain": {"min": 8, "max": 512}},
+		{"id": "log_rate", "scale": "SCALE_LINEAR", "double_domain": {"min": -7, "max": 0}},
+		{"id": "clip", "scale": "SCALE_LOG", "double_domain": {"min": 0.1, "max": 4}},
+		{"id": "sigma", "scale": "SCALE_LOG", "double_domain": {"min": 0.1, "max": 16}},
+		{"id": "late", "scale": "SCALE_LOG", "double_domain": {"min": 0.1, "max": 1}, "condition": {"parent": "optimizer", "values": [{"string_value": "momentum"}]}}
+	],
+	"metrics": [
+		{"id": "error", "role": "METRIC_ROLE_OBJECTIVE", "goal": "GOAL_MINIMIZE", "transform": "TRANSFORM_LOGIT", "reference_value": 1, "reported": {}},
+		{"id": "epsilon", "role": "METRIC_ROLE_OBJECTIVE", "goal": "GOAL_MINIMIZE", "transform": "TRANSFORM_LOG", "reference_value": 10, "computed": {"privacy":
+			{"delta": 1e-5, "adjacency": "$ADJACENCY", "dp_sgd": {"noise_multiplier": "sigma", $DRAWN}}}}
+	],
+	"checkpoint_parameter": "epochs",
+	"algorithm": {"dp_sgd_features": {"learning_rate": "math.exp(log_rate)", "clipping_norm": "clip * double(epochs)"}}
+}`
+
+// trainedStudy returns that study with a way to draw lots, after a change.
+func trainedStudy(t *testing.T, adjacency, drawn string, change func(*dparetov1.StudySpec)) (*Study, error) {
+	t.Helper()
+	message := new(dparetov1.StudySpec)
+	text := strings.NewReplacer("$ADJACENCY", adjacency, "$DRAWN", drawn).Replace(trained)
+	if err := protojson.Unmarshal([]byte(text), message); err != nil {
+		t.Fatal(err)
+	}
+	change(message)
+	return Compile("spec", message)
+}
+
+// The features are those of the mechanism, whatever its unit of length and its way to draw lots. Parameters
+// that are alone in an expression are replaced.
+func TestFeatures(t *testing.T) {
+	q := space.Point{10, 1, 64, -2, 0.5, 3, 0.2}
+	for name, c := range map[string]struct {
+		adjacency, drawn string
+		noise, steps     float64
+		uses, replaced   int
+	}{
+		"fixed size": {"ADJACENCY_REPLACE_ONE", `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot", "epochs": "epochs"`, 6, 1000, 5, 4},
+		"steps":      {"ADJACENCY_REPLACE_ONE", `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot", "steps": "50 * epochs"`, 6, 500, 5, 4},
+		"Poisson": {
+			"ADJACENCY_ADD_REMOVE", `"sampling": "SAMPLING_POISSON", "convention": "CONVENTION_OPACUS", "dataset_size": "6400", "batch_size": "lot", "epochs": "epochs"`,
+			3, 1000, 5, 4,
+		},
+		"rate": {
+			"ADJACENCY_ADD_REMOVE", `"sampling": "SAMPLING_POISSON", "dataset_size": "6400", "sampling_probability": "double(lot) / 6400.0", "steps": "100 * epochs"`,
+			3, 1000, 5, 4,
+		},
+	} {
+		study, err := trainedStudy(t, c.adjacency, c.drawn, func(*dparetov1.StudySpec) {})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		f := study.Problem.Features
+		got := make([]float64, f.Count)
+		f.Evaluate(got, q)
+		want := dpsgd.Scale(dpsgd.Run{
+			LearningRate: math.Exp(-2), ClippingNorm: 0.5 * 10, Noise: c.noise, LotSize: 64, Steps: c.steps,
+		}.Coordinates(false))
+		for k, x := range got {
+			if math.Abs(x-want[k]) > 1e-12 {
+				t.Errorf("%s: feature %d is %g, want %g", name, k, x, want[k])
+			}
+		}
+		if len(f.Parameters) != c.uses || len(f.Replaced) != c.replaced {
+			t.Errorf("%s: depend on %v, replace %v", name, f.Parameters, f.Replaced)
+		}
+		if got := study.Problem.InputDim(); got != 9 { // 2 categories, clip, late, and 5 features
+			t.Errorf("%s: %d inputs", name, got)
+		}
+	}
+}
+
+// A study without roles has no features.
+func TestNoFeatures(t *testing.T) {
+	study, err := trainedStudy(t, "ADJACENCY_REPLACE_ONE", `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot", "epochs": "epochs"`,
+		func(s *dparetov1.StudySpec) { s.Algorithm.DpSgdFeatures = nil })
+	if err != nil || study.Problem.Features != nil {
+		t.Errorf("%v, %v", study, err)
+	}
+}
+
+func TestFeaturesAreRefused(t *testing.T) {
+	const fixed = `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot", "epochs": "epochs"`
+	const field = "spec.algorithm.dp_sgd_features"
+	for name, c := range map[string]struct {
+		drawn, want string
+		change      func(*dparetov1.DpSgdFeatures)
+	}{
+		"no rate":     {fixed, field + ".learning_rate", func(f *dparetov1.DpSgdFeatures) { f.LearningRate = "" }},
+		"no norm":     {fixed, field + ".clipping_norm", func(f *dparetov1.DpSgdFeatures) { f.ClippingNorm = "klip" }},
+		"optimizer":   {fixed, field + ".optimizer: is unknown", func(f *dparetov1.DpSgdFeatures) { f.Optimizer = 7 }},
+		"conditional": {fixed, `parameter "late", which has a condition`, func(f *dparetov1.DpSgdFeatures) { f.LearningRate = "late" }},
+		"categories":  {fixed, `parameter "optimizer", which has categories`, func(f *dparetov1.DpSgdFeatures) { f.LearningRate = "optimizer == 'plain' ? 0.1 : 0.2" }},
+		"no records": {
+			`"sampling": "SAMPLING_POISSON", "sampling_probability": "double(lot) / 6400.0", "steps": "100 * epochs"`,
+			field + ": needs a metric", func(*dparetov1.DpSgdFeatures) {},
+		},
+	} {
+		adjacency := "ADJACENCY_REPLACE_ONE"
+		if c.drawn != fixed {
+			adjacency = "ADJACENCY_ADD_REMOVE"
+		}
+		_, err := trainedStudy(t, adjacency, c.drawn, func(s *dparetov1.StudySpec) { c.change(s.GetAlgorithm().GetDpSgdFeatures()) })
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}

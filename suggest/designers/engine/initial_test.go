@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/internal/simulated"
+)
+
+// First runs are spread over the features that matter: the nearest two of them are farther apart than
+// those of the quasi-random design. Asked for one by one or all at once, they are the same.
+func TestFirstRunsAreSpread(t *testing.T) {
+	p := simulated.NoiseTraining(64)
+	plain := *p
+	p.Features = &suggest.Features{
+		Count: 2, Evaluate: pathFeatures.Evaluate, Parameters: []int{0, 1}, Replaced: []int{0, 1}, Spread: []int{0, 1},
+	}
+	n := InitialPoints(p)
+	if n != 6 || InitialPoints(&plain) != 6 {
+		t.Fatalf("%d first runs, %d without features", n, InitialPoints(&plain))
+	}
+	least := func(list []suggest.Suggestion) float64 {
+		var x [][]float64
+		d := 1e9
+		for _, s := range list {
+			f := spreadFeatures(p, s.Point)
+			if len(x) > 0 {
+				d = min(d, nearest(x, f))
+			}
+			x = append(x, f)
+		}
+		return d
+	}
+	for seed := range uint64(5) {
+		at := suggest.Request{Count: n, Seed: seed, Number: 1}
+		d := New(Options{})
+		together, err := d.Suggest(t.Context(), p, &suggest.History{}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		quasirandom, err := d.Suggest(t.Context(), &plain, &suggest.History{}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := least(together), least(quasirandom); !(a > b) {
+			t.Errorf("seed %d: the nearest are %g apart, without features %g", seed, a, b)
+		}
+		h := &suggest.History{}
+		for i := range n {
+			one, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: int64(i + 1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(one[0].Point, together[i].Point) {
+				t.Errorf("seed %d, run %d: %v, among all %v", seed, i, one[0].Point, together[i].Point)
+			}
+			h.Pending = append(h.Pending, one[0].Point)
+		}
+	}
+}
