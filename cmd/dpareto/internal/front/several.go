@@ -75,7 +75,8 @@ func (f *flags) read(ctx context.Context, handle *dpareto.Study) (*member, error
 	}
 	m := &member{study: study}
 	if f.overTime {
-		m.history, err = handle.HypervolumesOf(ctx, f.kind)
+		resp, err := handle.HypervolumesOf(ctx, f.kind)
+		m.history = resp.GetPoints()
 		return m, err
 	}
 	if m.front, err = handle.Front(ctx, f.kind); err != nil || !f.spread {
