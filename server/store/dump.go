@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -116,6 +117,9 @@ func ParseDump(r io.Reader) Records {
 			if end, ok := bytes.CutPrefix(text, []byte(dumpEnd)); ok {
 				if want := fmt.Sprintf("%d %s", n, hex.EncodeToString(digest.Sum(nil))); string(end) != want {
 					return fmt.Errorf("%w: the dump ends with %q, must end with %q", ErrCorrupt, end, want)
+				}
+				if _, err := lines.ReadByte(); !errors.Is(err, io.EOF) {
+					return fmt.Errorf("%w: the dump goes on after its end in line %d", ErrCorrupt, number)
 				}
 				return nil
 			}

@@ -199,11 +199,12 @@ var errFenced = errors.New("another server has started on it")
 // end commits a transaction.
 func (d *DB) end(t *transaction, scopes store.Scopes) error {
 	var b pgx.Batch
+	var answer pgconn.CommandTag
 	b.Queue("UPDATE dpareto_scopes SET revision = revision + 1 WHERE scope = ANY($1)", names(scopes))
-	b.Queue(d.commitSQL)
+	b.Queue(d.commitSQL).Exec(func(tag pgconn.CommandTag) error { answer = tag; return nil })
 	err := t.conn.SendBatch(t.ctx, &b).Close()
-	if err == nil && t.conn.PgConn().TxStatus() != 'I' {
-		err = errors.New("the transaction goes on after its commit")
+	if err == nil && answer.String() != "COMMIT" {
+		err = fmt.Errorf("the answer to a commit was %q", answer)
 	}
 	if err != nil && !isRefusal(err) {
 		return d.fail("the connection ended before the database had answered a commit", err)

@@ -30,7 +30,8 @@ const (
 	settled = 1e-3
 
 	// optimism is the number of standard deviations by which a configuration must be
-	// better than its median to count as possibly on the front.
+	// better than its median to count as possibly on the front, and the factor of standard
+	// deviations where the search explores.
 	optimism = 2
 )
 
@@ -63,6 +64,7 @@ func newSurface(m *model.Model, pending []space.Point, o Options, seed uint64, n
 		dim:        p.InputDim(),
 		checkpoint: -1,
 		axis:       -1,
+		boldness:   1,
 		perEpoch:   p.Cost != suggest.CostRuns,
 	}
 	if !o.FinalOnly {

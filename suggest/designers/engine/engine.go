@@ -4,7 +4,7 @@
 //
 // A suggestion takes three steps. newSurface builds the acquisition function from a model and
 // the pending runs (build.go, surface.go, target.go, known.go). An explorer searches its maximum
-// (search.go, category.go). Last, the new configuration is compared with another run of a known
+// (search.go, category.go); explore.go says when it explores. Last, the new configuration is compared with another run of a known
 // one (replicate.go).
 package engine
 
@@ -92,6 +92,7 @@ type Options struct {
 //     paid for.
 //   - The front to be improved is as uncertain as the measurements that it rests on,
 //     pending runs included; see [model.Model] for their noise.
+//   - While the front stagnates, one of eight suggestions explores.
 //   - Where noise has to be learned, a configuration is run again if that improves the
 //     reported front more than a new one; see [suggest.Suggestion].Replicate.
 //
@@ -172,18 +173,22 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 				return s, false, err
 			}
 			defer suggest.BeginPhase(ctx, suggest.PhaseSearch, h)()
-			return d.maximize(ctx, m, pending, tried, r.Seed, number)
+			return d.maximize(ctx, m, h, pending, tried, r.Seed, number)
 		},
 	}.Suggest(ctx, p, h, r, h.Trials()+len(h.Infeasible)+len(h.Pending))
 }
 
 // maximize suggests the untried configuration of the largest acquisition that it
 // finds, or a configuration to run again. It reports false if there is none.
-func (d designer) maximize(ctx context.Context, m *model.Model, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool, error) {
+func (d designer) maximize(ctx context.Context, m *model.Model, h *suggest.History, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool, error) {
 	m = widened(m, seed, number)
 	s, err := newSurface(m, pending, d.options, seed, number)
 	if err != nil {
 		return suggest.Suggestion{}, false, err
+	}
+	explores := !d.options.PlugIn && s.explores(h, number)
+	if explores {
+		s.boldness = optimism
 	}
 	x := &explorer{surface: s, options: d.options, tried: tried, rng: sample.Stream(seed, number, sample.Search)}
 	c, ok, err := x.find(ctx, s.centres(), sample.Mix(sample.Candidates.Seed(seed)^uint64(number)))
@@ -199,7 +204,7 @@ func (d designer) maximize(ctx context.Context, m *model.Model, pending []space.
 	}
 	c.point = x.exactLength(c.point)
 	again := false
-	if !d.options.PlugIn {
+	if !d.options.PlugIn && !explores {
 		var q space.Point
 		if q, again = x.replicate(c.point, pending); again {
 			c.point = q

@@ -41,7 +41,8 @@ func TestSearchOfUncertainFront(t *testing.T) {
 		grid  = 40
 	)
 	designer := New(Options{InitialPoints: 6}).(designer)
-	for seed := range uint64(2) {
+	missed := 0
+	for seed := range uint64(6) {
 		var h suggest.History
 		for round := range times {
 			number := int64(len(h.Evaluations))
@@ -80,8 +81,12 @@ func TestSearchOfUncertainFront(t *testing.T) {
 				}
 			}
 			if share := math.Exp(found.value - best); share < 0.9 {
-				t.Errorf("seed %d, %d runs: the search finds %.2f of the best acquisition of a grid", seed, len(h.Evaluations), share)
+				t.Logf("seed %d, %d runs: the search finds %.2f of the best acquisition of a grid", seed, len(h.Evaluations), share)
+				missed++
 			}
 		}
+	}
+	if missed > 1 {
+		t.Errorf("the search finds less than 0.9 of the best acquisition of a grid in %d of 30 cases", missed)
 	}
 }

@@ -44,8 +44,9 @@ type surface struct {
 	axis       int      // the only known objective, if runs are valued by trajectory, or -1
 	runCost    *relaxed // the logarithm of a known cost of runs, or nil
 
-	perEpoch bool // the cost of a run grows with the checkpoint parameter, which is therefore chosen
-	seeking  bool // a configuration that meets the constraints: none is known or expected to
+	boldness float64 // factor of the standard deviations of objectives: 1, or more to explore
+	perEpoch bool    // the cost of a run grows with the checkpoint parameter, which is therefore chosen
+	seeking  bool    // a configuration that meets the constraints: none is known or expected to
 }
 
 // site is a place at which a surface is evaluated: a configuration whose numerical
@@ -383,7 +384,7 @@ func (v *evaluator) distribution(l *look, j, draw int) acquisition.Distribution 
 	if v.known[j] != nil {
 		return acquisition.Distribution{Mean: l.known[j]}
 	}
-	return v.model.Distribution(j, l.means[j][draw], l.variance[j])
+	return v.model.Distribution(j, l.means[j][draw], v.boldness*v.boldness*l.variance[j])
 }
 
 // combine returns the logarithm of the expected hypervolume improvement of a run with n
@@ -452,7 +453,7 @@ func (v *evaluator) add(l *look, parts []acquisition.Partial, draw int, weight f
 		}
 		l.dMeans[j][draw] += weight * sign * p.Mean
 		if l.variance[j] > 0 {
-			l.dVariance[j] += weight * p.StdDev / (2 * math.Sqrt(l.variance[j]))
+			l.dVariance[j] += weight * p.StdDev * v.boldness / (2 * math.Sqrt(l.variance[j]))
 		}
 	}
 }

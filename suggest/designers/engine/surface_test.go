@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -68,6 +69,14 @@ func TestSurfaceGradient(t *testing.T) {
 		"known": func() (*suggest.Problem, *suggest.History, Options) {
 			p := simulated.TradeOff()
 			return p, simulated.TradeOffHistory(p, 25, 1, 0.2), Options{}
+		},
+		"explored": func() (*suggest.Problem, *suggest.History, Options) {
+			p := simulated.TradeOff()
+			return p, simulated.TradeOffHistory(p, 25, 2, 0.2), Options{ModelKnown: true}
+		},
+		"explored trajectory": func() (*suggest.Problem, *suggest.History, Options) {
+			p, h := withEpochs()
+			return p, h, Options{}
 		},
 		"modelled": func() (*suggest.Problem, *suggest.History, Options) {
 			p := simulated.TradeOff()
@@ -153,6 +162,9 @@ func TestSurfaceGradient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, h, o := set()
 			s := newTestSurface(t, p, h, o)
+			if strings.HasPrefix(name, "explored") {
+				s.boldness = optimism
+			}
 			v := s.evaluator()
 			rng := rand.New(rand.NewPCG(9, 1))
 			checked := 0

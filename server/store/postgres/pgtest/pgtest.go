@@ -64,9 +64,10 @@ var start = sync.OnceValues(func() (folder string, err error) {
 		if err := os.Chown(folder, uid, gid); err != nil {
 			return "", err
 		}
-		runAs(cmd, uid, gid)
 	}
-	detach(cmd)
+	if err := confine(cmd); err != nil {
+		return "", err
+	}
 	if input, err = cmd.StdinPipe(); err != nil {
 		return "", err
 	}
@@ -83,6 +84,43 @@ var start = sync.OnceValues(func() (folder string, err error) {
 	}
 	return folder, output.Close()
 })
+
+// confine runs a program as a user that PostgreSQL runs as, without the terminal's signals.
+func confine(cmd *exec.Cmd) error {
+	if os.Geteuid() == 0 {
+		uid, gid, err := unprivileged()
+		if err != nil {
+			return err
+		}
+		runAs(cmd, uid, gid)
+	}
+	detach(cmd)
+	return nil
+}
+
+// Crash ends the cluster without a shutdown, like kill -9 of all its processes, and starts it again. It
+// recovers what it had acknowledged from its log.
+func Crash(t testing.TB) {
+	t.Helper()
+	folder, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := findPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "pg_ctl"), //nolint:gosec // it is PostgreSQL's
+		"-D", "data", "-l", "log", "-w", "-m", "immediate", "restart")
+	cmd.Dir = folder
+	if err := confine(cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Run(); err != nil {
+		log, _ := os.ReadFile(filepath.Join(folder, "log"))
+		t.Fatalf("%v: %s", err, log)
+	}
+}
 
 // findPrograms returns the folder of initdb and pg_ctl, the latest where there are several.
 func findPrograms() (string, error) {

@@ -1,0 +1,101 @@
+package postgres
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/postgres/pgtest"
+	"github.com/dpareto/dpareto/server/store/storetest"
+)
+
+// What is missing, or of another version, is not opened.
+func TestVersions(t *testing.T) {
+	url := pgtest.URL(t)
+	open := map[string]func() (*DB, error){
+		"Open":         func() (*DB, error) { return Open(t.Context(), url, Options{}) },
+		"OpenReadOnly": func() (*DB, error) { return OpenReadOnly(t.Context(), url, Options{}) },
+	}
+	for name, open := range open {
+		if _, err := open(); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "--create") {
+			t.Errorf("%s without tables: %v", name, err)
+		}
+	}
+	d := openAt(t, url)
+	if err := d.Close(); err != nil || !d.IsNew() {
+		t.Fatal(err)
+	}
+	for name, open := range open {
+		if _, err := open(); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s of tables without records: %v", name, err)
+		}
+	}
+	d = openAt(t, url)
+	if err := errors.Join(put(d, "a", "k", "v"), d.Close()); err != nil || !d.IsNew() {
+		t.Fatal(err)
+	}
+	d = openAt(t, url)
+	if err := d.Close(); err != nil || d.IsNew() {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, url, "UPDATE dpareto_store SET version = version + 1")
+	for name, open := range open {
+		if _, err := open(); !errors.Is(err, store.ErrFormat) {
+			t.Errorf("%s with tables of a later version: %v", name, err)
+		}
+	}
+	if _, err := Open(t.Context(), pgtest.Database(t, "none"), Options{Create: true}); err == nil || !strings.Contains(err.Error(), "no schema of the search_path") {
+		t.Errorf("without a schema: %v", err)
+	}
+}
+
+// A dump has everything, and makes an equal store of an empty one only.
+func TestDump(t *testing.T) {
+	d, to := openAt(t, pgtest.URL(t)), openAt(t, pgtest.URL(t))
+	for i := range 3000 {
+		if i%100 == 0 {
+			if err := put(d, "a", fmt.Sprintf("\x00total %d", i), "t"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	err := d.Update(t.Context(), store.In("a"), func(tx store.ReadWriter) error {
+		for i := range 3000 {
+			tx.Put(fmt.Sprintf("key\x00\xff %d", i), bytes.Repeat([]byte{byte(i)}, i))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := d.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	cut := content[:len(content)-10]
+	if err := to.Fill(t.Context(), store.ParseDump(bytes.NewReader(cut))); err == nil || len(storetest.Dump(t, to)) > 0 {
+		t.Errorf("a dump that is cut: %v, %d records", err, len(storetest.Dump(t, to)))
+	}
+	if err := to.Fill(t.Context(), store.ParseDump(bytes.NewReader(content))); err != nil {
+		t.Fatal(err)
+	}
+	n, sum, err := store.All(t.Context(), d).Sum()
+	m, again, failed := store.All(t.Context(), to).Sum()
+	if n != 3030 || m != n || sum != again || errors.Join(err, failed) != nil {
+		t.Errorf("%d and %d records, sums %x and %x, %v, %v", n, m, sum, again, err, failed)
+	}
+	if err := to.Fill(t.Context(), store.ParseDump(bytes.NewReader(content))); !errors.Is(err, errNotEmpty) {
+		t.Errorf("Fill of a store that holds records: %v", err)
+	}
+	if err := errors.Join(d.Close(), to.Close()); err != nil {
+		t.Error(err)
+	}
+}
