@@ -326,6 +326,7 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 		"random_stopping.delta":         func(s *dparetov1.StudySpec) { s.RandomStopping.Delta = 1 },
 		"random_stopping.test_set_size": func(s *dparetov1.StudySpec) { s.RandomStopping.TestSetSize = -1 },
 		"random_stopping.test_epsilon":  func(s *dparetov1.StudySpec) { s.RandomStopping.TestSetSize = 10 },
+		"metrics[1].reference_value":    func(s *dparetov1.StudySpec) { s.Metrics[1].ReferenceValue = nil },
 		"metrics[1].reported.noise": func(s *dparetov1.StudySpec) {
 			s.Metrics[1].GetReported().Noise = dparetov1.Noise_NOISE_KNOWN
 		},

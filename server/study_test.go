@@ -106,8 +106,11 @@ func TestCreateStudyInvalid(t *testing.T) {
 				}
 			}
 		}, []string{"study.spec.metrics"}},
-		"no reference":  {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = nil }, []string{"study.spec.metrics[1].reference_value"}},
-		"nan reference": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = &nan }, []string{"study.spec.metrics[1].reference_value", "study.spec.metrics[1].reference_value"}},
+		"no reference of a computed metric": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0].ReferenceValue = nil }, []string{"study.spec.metrics[0].reference_value"}},
+		"no reference of a published method": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Metrics[1].ReferenceValue, r.Study.Spec.Algorithm.Name = nil, dparetov1.Algorithm_ALGORITHM_DPARETO
+		}, []string{"study.spec.metrics[1].reference_value"}},
+		"nan reference": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = &nan }, []string{"study.spec.metrics[1].reference_value"}},
 		"unknown noise": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].GetReported().Noise = 99 }, []string{"study.spec.metrics[1].reported.noise"}},
 		"noise of a tracked metric": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.Metrics = append(r.Study.Spec.Metrics, &dparetov1.MetricSpec{

@@ -74,6 +74,11 @@ type Objective struct {
 	// objective. It must be finite, positive for Log, and in [0, 1] for Logit.
 	Reference float64
 
+	// InferReference says that Reference is not given, but follows from the results: designers and
+	// models take [Problem.Inferred], and Reference is [UnknownReference] before. Only for objectives
+	// without a Known function: a known one says what it can be before any run.
+	InferReference bool
+
 	// Known computes the exact value of the objective, in its own unit. It must be
 	// deterministic, safe for concurrent use and free of side effects; it may return
 	// +Inf. nil means that the objective is measured, with noise.
@@ -327,6 +332,9 @@ func (o *Objective) validate(prefix string, errs *space.FieldErrors) {
 		add("reference", "must be positive with a log transform, is %g", o.Reference)
 	case o.Transform == Logit && (o.Reference < 0 || o.Reference > 1):
 		add("reference", "must be in [0, 1] with a logit transform, is %g", o.Reference)
+	}
+	if o.InferReference && o.Known != nil {
+		add("reference", "must be given for an objective with a known function")
 	}
 	if o.Transform < Identity || o.Transform > Logit {
 		add("transform", "must be identity, log or logit")

@@ -153,8 +153,7 @@ var idiomatic = map[string]idiom{
 		return c.studyOf(r.GetName()).QueryFront(ctx, r.GetBounds(), r.GetConfidence())
 	}),
 	"ListHypervolumes": way(func(ctx context.Context, c *connection, r *dparetov1.ListHypervolumesRequest) (proto.Message, error) {
-		points, err := c.studyOf(r.GetName()).HypervolumesOf(ctx, r.GetKind())
-		return &dparetov1.ListHypervolumesResponse{Points: points}, err
+		return c.studyOf(r.GetName()).HypervolumesOf(ctx, r.GetKind())
 	}),
 	"PredictMetrics": way(func(ctx context.Context, c *connection, r *dparetov1.PredictMetricsRequest) (proto.Message, error) {
 		configurations := make([]map[string]*dparetov1.Value, len(r.GetConfigurations()))

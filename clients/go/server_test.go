@@ -249,7 +249,7 @@ func TestServerRestarts(t *testing.T) {
 	if err != nil || len(points) == 0 || points[len(points)-1].GetHypervolume() <= 0 {
 		t.Errorf("hypervolumes %v, %v", points, err)
 	}
-	if points, err := study.HypervolumesOf(ctx, dparetov1.FrontKind_FRONT_KIND_POSTERIOR); err != nil || len(points) != 1 {
-		t.Errorf("hypervolumes of the posterior front %v, %v", points, err)
+	if resp, err := study.HypervolumesOf(ctx, dparetov1.FrontKind_FRONT_KIND_POSTERIOR); err != nil || len(resp.GetPoints()) != 1 {
+		t.Errorf("hypervolumes of the posterior front %v, %v", resp, err)
 	}
 }

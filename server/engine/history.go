@@ -31,6 +31,9 @@ type Snapshot struct {
 	prior    string // identifies history.Prior
 }
 
+// Problem returns what designers solve, with the references that follow from the history.
+func (s *Snapshot) Problem() *suggest.Problem { return s.Compiled.Problem.Inferred(s.History) }
+
 // snapshot reads a study's history. It returns NOT_FOUND if the study was deleted, even if another
 // study has its name now.
 func (e *Engine) snapshot(ctx context.Context, id, uid string) (*Snapshot, error) {

@@ -392,7 +392,7 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *Snapshot, r su
 			suggestions, err = nil, fmt.Errorf("panic in designer %s: %v\n%s", name, p, debug.Stack())
 		}
 	}()
-	suggestions, err = d.Suggest(ctx, from.Compiled.Problem, from.History, r)
+	suggestions, err = d.Suggest(ctx, from.Problem(), from.History, r)
 	for i := range suggestions {
 		if outside := from.Compiled.Problem.Space.Contains(suggestions[i].Point); outside != nil {
 			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, outside)

@@ -233,7 +233,7 @@ func (e *Engine) stoppingModel(ctx context.Context, from *Snapshot) (m *model.Mo
 	}
 	history := &suggest.History{Evaluations: thin(from.History.Evaluations, stopObservations, stopCheckpoints), Infeasible: from.History.Infeasible}
 	err = e.pool.Run(ctx, pool.Background, func(ctx context.Context) error {
-		m, err = model.Fit(ctx, from.Compiled.Problem, history, e.ModelOptions(from.record.GetStudy()))
+		m, err = model.Fit(ctx, from.Problem(), history, e.ModelOptions(from.record.GetStudy()))
 		return err
 	})
 	if err != nil {

@@ -4,7 +4,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
@@ -117,7 +122,7 @@ func TestMeasuredConstraints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Results{Study: new(dparetov1.Study), Data: Data{Compiled: compiled, id: "s", byPoint: make(map[string]int)}}
+	r := &Results{Study: new(dparetov1.Study), Data: Data{Compiled: compiled, problem: compiled.Problem, id: "s", byPoint: make(map[string]int)}}
 	add := func(number int64, x, err, seconds float64) {
 		m, failure := r.measuredAt(number, []float64{x}, &dparetov1.Measurement{
 			Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &err}, content: {Value: &seconds}},
@@ -133,6 +138,91 @@ func TestMeasuredConstraints(t *testing.T) {
 	front := r.measuredFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED).front
 	if len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrial() != resource.TrialName("s", 1) || front.GetHypervolume() != 0.5 {
 		t.Errorf("front %v", front)
+	}
+}
+
+// Without a reference value, fronts and the whole curve are measured within the one that follows from the
+// results so far.
+func TestInferredReference(t *testing.T) {
+	s := enginetest.With(t, enginetest.Random())
+	s.Runs(t, func(asked *dparetov1.StudySpec) {
+		asked.CheckpointParameter = ""
+		asked.Metrics = asked.GetMetrics()[1:]
+		asked.Metrics[0].ReferenceValue = nil
+		second := proto.CloneOf(asked.GetMetrics()[0])
+		second.Id = "second"
+		asked.Metrics = append(asked.Metrics, second)
+	})
+	f := frontsOf(s)
+	complete := func(first, second float64) {
+		m := enginetest.ErrorAt(0, first)
+		m.Metrics["second"] = &dparetov1.MetricValue{Value: &second}
+		s.Complete(t, s.AskRun(t), m)
+	}
+	complete(0.2, 0.8)
+	complete(0.4, 0.4)
+	complete(0.9, 0.5) // on no front
+	for _, step := range []struct {
+		reference []float64
+		curve     []float64
+	}{
+		{[]float64{0.42, 0.84}, []float64{0.22 * 0.04, 0.22*0.04 + 0.02*0.4, 0.22*0.04 + 0.02*0.4}},
+		{[]float64{0.64, 0.87}, []float64{0.44 * 0.07, 0.44*0.07 + 0.24*0.4, 0.44*0.07 + 0.24*0.4, 0.44*0.07 + 0.24*0.4 + 0.04*0.3}},
+	} {
+		front, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := f.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: "studies/runs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range []string{"error", "second"} {
+			for _, got := range []float64{front.GetFront().GetReference()[id], list.GetReference()[id]} {
+				if math.Abs(got-step.reference[i]) > 1e-12 {
+					t.Errorf("reference of %s: %g, want %g", id, got, step.reference[i])
+				}
+			}
+		}
+		var curve []float64
+		for _, p := range list.GetPoints() {
+			curve = append(curve, p.GetHypervolume())
+		}
+		if !cmp.Equal(curve, step.curve, cmpopts.EquateApprox(1e-9, 0)) || curve[len(curve)-1] != front.GetFront().GetHypervolume() {
+			t.Errorf("hypervolumes %v, want %v; of the front %g", curve, step.curve, front.GetFront().GetHypervolume())
+		}
+		complete(0.6, 0.1)
+	}
+}
+
+// A reference value far beyond the front is worth a warning, once the front says something.
+func TestLooseReference(t *testing.T) {
+	for reference, want := range map[float64]bool{1: false, 5: true} {
+		s := enginetest.With(t, enginetest.Random())
+		s.Runs(t, func(asked *dparetov1.StudySpec) {
+			asked.CheckpointParameter = ""
+			asked.Metrics = asked.GetMetrics()[1:]
+			asked.Metrics[0].ReferenceValue = &reference
+			second := proto.CloneOf(asked.GetMetrics()[0])
+			second.Id, second.ReferenceValue = "second", new(1.0)
+			asked.Metrics = append(asked.Metrics, second)
+		})
+		f := frontsOf(s)
+		for i := range 16 {
+			m := enginetest.ErrorAt(0, 0.1+0.01*float64(i))
+			m.Metrics["second"] = &dparetov1.MetricValue{Value: new(0.5 - 0.03*float64(i))}
+			s.Complete(t, s.AskRun(t), m)
+			resp, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})
+			if err != nil {
+				t.Fatal(err)
+			}
+			warned := slices.ContainsFunc(resp.GetFront().GetWarnings(), func(w *dparetov1.Warning) bool {
+				return w.GetCode() == "LOOSE_REFERENCE" && strings.Contains(w.GetMessage(), "reference_value of error, 5,")
+			})
+			if warned != (want && i == 15) {
+				t.Errorf("reference %g after %d trials: warnings %v", reference, i+1, resp.GetFront().GetWarnings())
+			}
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func (f *Fronts) ListHypervolumes(ctx context.Context, req *dparetov1.ListHyperv
 	if err != nil {
 		return nil, err
 	}
-	return &dparetov1.ListHypervolumesResponse{Points: points}, nil
+	return &dparetov1.ListHypervolumesResponse{Points: points, Reference: r.references()}, nil
 }
 
 // trialPoints returns a point without hypervolume for every trial, and the number of measurements up

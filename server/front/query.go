@@ -45,10 +45,10 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 		Optimize: r.Compiled.Objectives()[query.Optimize],
 		Revision: r.Study.GetRevision(),
 	}
-	constant, index, hasConstant := query.Constant(r.Compiled.Problem)
+	constant, index, hasConstant := query.Constant(r.problem)
 	answer := func(best *frontquery.Answer) { // nil if nothing was found
 		switch {
-		case hasConstant && (best == nil || !query.Better(r.Compiled.Problem, best, &constant)):
+		case hasConstant && (best == nil || !query.Better(r.problem, best, &constant)):
 			resp.ConstantPoint = r.Study.GetSpec().GetConstantPoints()[index].GetId()
 			r.reach(resp, &constant)
 		case best != nil:
@@ -71,7 +71,7 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 			if err != nil {
 				return err
 			}
-			if found && (!ok || query.Better(r.Compiled.Problem, &predicted, &best)) {
+			if found && (!ok || query.Better(r.problem, &predicted, &best)) {
 				best, ok = predicted, true
 			}
 		}

@@ -35,11 +35,12 @@ type Data struct {
 	revision       int64
 	finalOnly      bool // without intermediate measurements
 	Compiled       *spec.Study
-	Measurements   []Measured      // in the order in which trials completed, then by step
-	Configurations []Configuration // in the order of their first measurement
-	byPoint        map[string]int  // index of a configuration by study.PointKey
-	completed      int64           // number of trials completed so far, in any state
-	seeded         bool            // whether a run was seeded
+	problem        *suggest.Problem // that of Compiled, with the references that follow from the measurements
+	Measurements   []Measured       // in the order in which trials completed, then by step
+	Configurations []Configuration  // in the order of their first measurement
+	byPoint        map[string]int   // index of a configuration by study.PointKey
+	completed      int64            // number of trials completed so far, in any state
+	seeded         bool             // whether a run was seeded
 }
 
 // Measured is a measurement and its evaluation.
@@ -135,6 +136,7 @@ func (f *Fronts) results(ctx context.Context, id string, finalOnly bool) (*Resul
 	if err != nil {
 		return nil, err
 	}
+	r.problem = r.Compiled.Problem.Inferred(r.history(len(r.Measurements)))
 	fits.results = r
 	f.memory.keep(fits, len(r.Measurements))
 	return r, nil
@@ -281,6 +283,15 @@ func (d *Data) addMeasured(m Measured) {
 	d.Measurements = append(d.Measurements, m)
 }
 
+// history returns the first n measurements for models.
+func (d *Data) history(n int) *suggest.History {
+	h := &suggest.History{Evaluations: make([]suggest.Evaluation, n)}
+	for i := range h.Evaluations {
+		h.Evaluations[i] = d.Measurements[i].Evaluation
+	}
+	return h
+}
+
 // TrialOf returns the name of a measurement's trial.
 func (d *Data) TrialOf(m *Measured) string { return resource.TrialName(d.id, m.trial) }
 
@@ -413,11 +424,20 @@ func (d *Data) costs(values [][]float64) [][]float64 {
 // constants returns the study's constant points as costs.
 func (d *Data) constants() [][]float64 { return d.costs(d.Compiled.Problem.Constants) }
 
+// references returns the reference values by metric id.
+func (d *Data) references() map[string]float64 {
+	all := make(map[string]float64)
+	for i, objective := range d.Compiled.Objectives() {
+		all[objective] = d.problem.Objectives[i].Reference
+	}
+	return all
+}
+
 // reference returns the reference values as costs.
 func (d *Data) reference() []float64 {
 	reference := make([]float64, len(d.Compiled.Problem.Objectives))
 	for i := range reference {
-		reference[i] = d.Compiled.Problem.Objectives[i].Reference
+		reference[i] = d.problem.Objectives[i].Reference
 	}
 	return d.Cost(reference)
 }

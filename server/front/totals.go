@@ -162,7 +162,7 @@ func (t *Totals) updateHypervolume(ctx context.Context, study *recentStudy) bool
 	if err != nil {
 		return false // deleted, or ctx has ended
 	}
-	problem := from.Compiled.Problem
+	problem := from.Problem()
 	if len(problem.Objectives) > maxExportedObjectives {
 		return false
 	}

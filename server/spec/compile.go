@@ -112,8 +112,8 @@ func (c *compiler) compile() *Study {
 	if isNamed {
 		environment = c.environment(searchSpace)
 	}
-	metrics := metricCompiler{c.violations, environment, study.metrics}
-	metrics.compile(c.spec)
+	metrics := metricCompiler{c.violations, environment, study.metrics, c.spec}
+	metrics.compile()
 	c.noise()
 	if environment != nil {
 		c.constraints(study, environment)

@@ -22,15 +22,16 @@ type metricCompiler struct {
 
 	environment *expression.Environment // nil if expressions cannot be compiled
 	metrics     *metrics
+	spec        *dparetov1.StudySpec
 }
 
-// compile compiles the metrics of a spec.
-func (c *metricCompiler) compile(spec *dparetov1.StudySpec) {
-	if n := len(spec.GetMetrics()); n < 1 || n > maxMetrics {
+// compile compiles the metrics of the spec.
+func (c *metricCompiler) compile() {
+	if n := len(c.spec.GetMetrics()); n < 1 || n > maxMetrics {
 		c.addf("metrics", "must hold 1 to %d metrics, holds %d", maxMetrics, n)
 		return
 	}
-	for i, m := range spec.GetMetrics() {
+	for i, m := range c.spec.GetMetrics() {
 		field := fmt.Sprintf("metrics[%d]", i)
 		c.fieldsOf(field, m)
 		compiled := metric{spec: m}
@@ -110,26 +111,35 @@ func (c *metricCompiler) objective(field string, m *dparetov1.MetricSpec) {
 	default:
 		c.addf(field+".goal", "must be GOAL_MINIMIZE or GOAL_MAXIMIZE for an objective, is %v", m.GetGoal())
 	}
+	switch m.GetTransform() {
+	case dparetov1.Transform_TRANSFORM_IDENTITY, dparetov1.Transform_TRANSFORM_LOG, dparetov1.Transform_TRANSFORM_LOGIT:
+	default:
+		c.addf(field+".transform", "must be set for an objective, is %v", m.GetTransform())
+	}
+	c.reference(field+".reference_value", m)
+}
+
+// reference checks the reference value of an objective.
+func (c *metricCompiler) reference(field string, m *dparetov1.MetricSpec) {
 	if m.ReferenceValue == nil {
-		c.addf(field+".reference_value", "must be set for an objective")
+		switch {
+		case m.GetComputed() != nil:
+			c.addf(field, "must be set for a computed objective: only that of a reported one follows from the results")
+		case c.spec.GetRandomStopping() != nil:
+			c.addf(field, "must be set with random_stopping, whose results stay secret")
+		case c.spec.GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_DPARETO:
+			c.addf(field, "must be set with ALGORITHM_DPARETO, whose published form has an anti-ideal point")
+		}
 		return
 	}
 	reference := m.GetReferenceValue()
-	if math.IsNaN(reference) || math.IsInf(reference, 0) {
-		c.addf(field+".reference_value", "must be finite, is %g", reference)
-	}
-	switch m.GetTransform() {
-	case dparetov1.Transform_TRANSFORM_IDENTITY:
-	case dparetov1.Transform_TRANSFORM_LOG:
-		if !(reference > 0) {
-			c.addf(field+".reference_value", "must be positive under TRANSFORM_LOG, is %g", reference)
-		}
-	case dparetov1.Transform_TRANSFORM_LOGIT:
-		if !(reference >= 0 && reference <= 1) {
-			c.addf(field+".reference_value", "must be in [0, 1] under TRANSFORM_LOGIT, is %g", reference)
-		}
-	default:
-		c.addf(field+".transform", "must be set for an objective, is %v", m.GetTransform())
+	switch transform := m.GetTransform(); {
+	case math.IsNaN(reference) || math.IsInf(reference, 0):
+		c.addf(field, "must be finite, is %g", reference)
+	case transform == dparetov1.Transform_TRANSFORM_LOG && !(reference > 0):
+		c.addf(field, "must be positive under TRANSFORM_LOG, is %g", reference)
+	case transform == dparetov1.Transform_TRANSFORM_LOGIT && !(reference >= 0 && reference <= 1):
+		c.addf(field, "must be in [0, 1] under TRANSFORM_LOGIT, is %g", reference)
 	}
 }
 

@@ -54,7 +54,10 @@ func newObjective(study *Study, i int) suggest.Objective {
 	if m.spec.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
 		o.Goal = suggest.Maximize
 	}
-	if o.Transform == suggest.Log {
+	switch {
+	case m.spec.ReferenceValue == nil:
+		o.InferReference, o.Reference = true, suggest.UnknownReference(o.Goal, o.Transform)
+	case o.Transform == suggest.Log:
 		o.Floor = logFloor * o.Reference
 	}
 	if m.computed == nil {

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -28,9 +29,9 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	if c.Study.GetStudy().GetSpec().GetBudget().GetMaxStagnantTrials() == 0 || trial.GetState() == dparetov1.TrialState_TRIAL_STATE_FAILED {
 		return
 	}
-	reference, points := Places(c.Compiled.Problem)
 	if c.Study.GetStagnation() == nil {
-		c.Study.Stagnation = &storev1.Stagnation{Hypervolume: pareto.Hypervolume(points, reference)}
+		reference, constants := Places(c.Compiled.Problem)
+		c.Study.Stagnation = &storev1.Stagnation{Hypervolume: pareto.Hypervolume(constants, reference)}
 	}
 	stagnation := c.Study.GetStagnation()
 	if trial.GetReplicateOf() == "" {
@@ -39,8 +40,9 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 		return
 	}
+	var before, points [][]float64
 	for _, p := range stagnation.GetFront() {
-		points = append(points, p.GetCosts())
+		before = append(before, p.GetCosts())
 	}
 	measured := []*dparetov1.Measurement{trial.GetFinalMeasurement()}
 	if c.Compiled.Checkpoints() {
@@ -51,7 +53,22 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 			points = append(points, MeasuredCosts(c.Compiled, m))
 		}
 	}
-	front := pareto.NewFront(points, reference)
+	// References follow from the front alone, which is all that is kept.
+	points = append(points, before...)
+	var best [][]float64
+	for _, i := range pareto.NonDominated(points) {
+		best = append(best, points[i])
+	}
+	reference, constants := Places(inferred(c.Compiled.Problem, best))
+	if old, _ := Places(inferred(c.Compiled.Problem, before)); !slices.Equal(old, reference) {
+		// A hypervolume within other references compares by what it is of that of the same front.
+		then := pareto.Hypervolume(slices.Concat(before, constants), old)
+		now := pareto.Hypervolume(slices.Concat(before, constants), reference)
+		if stagnation.Hypervolume *= now / then; !(then > 0) {
+			stagnation.Hypervolume = now
+		}
+	}
+	front := pareto.NewFront(slices.Concat(best, constants), reference)
 	if hypervolume := front.Hypervolume(); hypervolume > leastGrowth*stagnation.GetHypervolume() {
 		stagnation.Trials, stagnation.Hypervolume = 0, hypervolume
 	}
@@ -59,6 +76,22 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	for _, p := range front.Points() {
 		stagnation.Front = append(stagnation.Front, &storev1.FrontCosts{Costs: p})
 	}
+}
+
+// inferred returns a problem with the references that follow from results, whose costs are given as by
+// MeasuredCosts.
+func inferred(p *suggest.Problem, costs [][]float64) *suggest.Problem {
+	if !slices.ContainsFunc(p.Objectives, func(o suggest.Objective) bool { return o.InferReference }) {
+		return p
+	}
+	own := make([][]float64, len(costs))
+	for i, v := range costs {
+		own[i] = make([]float64, len(v))
+		for j, c := range v {
+			own[i][j] = p.Objectives[j].Cost(Cost(&p.Objectives[j], c)) // Cost is its own inverse
+		}
+	}
+	return p.WithInferredReference(own)
 }
 
 // MeasuredCosts returns the objectives of a measurement as costs: +Inf where one has no value.

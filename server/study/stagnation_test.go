@@ -72,6 +72,29 @@ func TestStagnationBesideConstantPoint(t *testing.T) {
 	}
 }
 
+// Without a reference value the hypervolume is measured within the one that follows from the results,
+// before and after a trial. The first objective computes x, which is random.
+func TestStagnationWithoutReference(t *testing.T) {
+	s := enginetest.With(t, enginetest.Random())
+	s.Runs(t, func(asked *dparetov1.StudySpec) {
+		asked.CheckpointParameter = ""
+		asked.Metrics = asked.GetMetrics()[1:]
+		asked.Metrics[0].ReferenceValue = nil
+		asked.Budget = &dparetov1.Budget{MaxStagnantTrials: 3}
+	})
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))     // grows: 0
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.6))     // 1
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.7))     // 2
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.4))     // grows: 0
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.39999)) // by less than a thousandth of a tenth: 1
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.39998)) // 2
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))     // 3
+	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w", Resume: new(false)})
+	if err != nil || len(resp.GetTrials()) > 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_STAGNANT {
+		t.Errorf("%v, %v", resp, err)
+	}
+}
+
 // Measurements out of bounds are on no front and make no hypervolume grow.
 func TestStagnationUnderConstraints(t *testing.T) {
 	s := enginetest.With(t, enginetest.Random())

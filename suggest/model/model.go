@@ -160,6 +160,13 @@ func New(p *suggest.Problem, h *suggest.History, surrogates []*surrogate.GP) (*M
 // Problem returns the problem.
 func (m *Model) Problem() *suggest.Problem { return m.problem }
 
+// Within returns the model for a problem with other references. It must be m's problem otherwise.
+func (m *Model) Within(p *suggest.Problem) *Model {
+	next := *m
+	next.problem, next.metrics = p, p.Metrics()
+	return &next
+}
+
 // Configurations returns the evaluated configurations that the model was made of. The
 // caller must not change them.
 func (m *Model) Configurations() []suggest.Configuration { return m.configurations }

@@ -38,6 +38,7 @@ def test_every_field_of_a_spec() -> None:
         ],
         metrics=[
             s.Maximize("accuracy", 0.1, "logit", sample_size=1000, unit="ratio", noise="known"),
+            s.Minimize("loss"),
             s.epsilon(p.paper(dataset_size=1000, batch_size="lot", epochs="epochs", delta=1e-6,
                               noise_multiplier=1.0)),
             s.Constraint("gap", max=0.05, noise="none"),
@@ -80,6 +81,8 @@ def test_every_field_of_a_spec() -> None:
     assert metrics["epsilon"].transform == metric_pb2.TRANSFORM_LOG
     assert metrics["epsilon"].computed.privacy.dp_sgd.noise_multiplier == "1.0"
     assert metrics["accuracy"].reported.noise == metric_pb2.NOISE_KNOWN
+    assert metrics["accuracy"].reference_value == 0.1
+    assert not metrics["loss"].HasField("reference_value")
     assert metrics["gap"].bounds.max == 0.05
     assert metrics["gap"].reported.noise == metric_pb2.NOISE_NONE
     assert metrics["seconds"].reported.noise == metric_pb2.NOISE_UNSPECIFIED

@@ -222,7 +222,9 @@ type Front struct {
 	// measured in the untransformed values. It includes the study's constant points: hypervolumes
 	// of studies with and without them cannot be compared.
 	Hypervolume float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
-	// The reference (anti-ideal) values by metric id.
+	// The reference (anti-ideal) values by metric id: those of the spec, and for objectives without one
+	// those that follow from the results of this revision. A front with final_only has those of the final
+	// measurements.
 	Reference map[string]float64 `protobuf:"bytes,4,rep,name=reference,proto3" json:"reference,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Number of configurations among which the front was chosen.
 	Candidates int64 `protobuf:"varint,5,opt,name=candidates,proto3" json:"candidates,omitempty"`
@@ -1043,7 +1045,9 @@ type ListHypervolumesResponse struct {
 	// Hypervolume after each trial that succeeded, in the order of completion. For the posterior
 	// front, which needs a fit of the model at each point: after at most 20 of them, evenly
 	// spaced, the last one included.
-	Points        []*HypervolumePoint `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
+	Points []*HypervolumePoint `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
+	// The reference values, by metric id, within which all points are measured: those of Front.reference.
+	Reference     map[string]float64 `protobuf:"bytes,2,rep,name=reference,proto3" json:"reference,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1081,6 +1085,13 @@ func (*ListHypervolumesResponse) Descriptor() ([]byte, []int) {
 func (x *ListHypervolumesResponse) GetPoints() []*HypervolumePoint {
 	if x != nil {
 		return x.Points
+	}
+	return nil
+}
+
+func (x *ListHypervolumesResponse) GetReference() map[string]float64 {
+	if x != nil {
+		return x.Reference
 	}
 	return nil
 }
@@ -1528,9 +1539,13 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
 	"final_only\x18\x02 \x01(\bR\tfinalOnly\x12)\n" +
-	"\x04kind\x18\x03 \x01(\x0e2\x15.dpareto.v1.FrontKindR\x04kind\"P\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x15.dpareto.v1.FrontKindR\x04kind\"\xe1\x01\n" +
 	"\x18ListHypervolumesResponse\x124\n" +
-	"\x06points\x18\x01 \x03(\v2\x1c.dpareto.v1.HypervolumePointR\x06points\"\x9f\x01\n" +
+	"\x06points\x18\x01 \x03(\v2\x1c.dpareto.v1.HypervolumePointR\x06points\x12Q\n" +
+	"\treference\x18\x02 \x03(\v23.dpareto.v1.ListHypervolumesResponse.ReferenceEntryR\treference\x1a<\n" +
+	"\x0eReferenceEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\x9f\x01\n" +
 	"\x10HypervolumePoint\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\tR\x05trial\x12)\n" +
 	"\x10completed_trials\x18\x02 \x01(\x03R\x0fcompletedTrials\x12 \n" +
@@ -1590,7 +1605,7 @@ func file_dpareto_v1_front_service_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_front_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_dpareto_v1_front_service_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_dpareto_v1_front_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_dpareto_v1_front_service_proto_goTypes = []any{
 	(FrontKind)(0),                   // 0: dpareto.v1.FrontKind
 	(*GetFrontRequest)(nil),          // 1: dpareto.v1.GetFrontRequest
@@ -1618,14 +1633,15 @@ var file_dpareto_v1_front_service_proto_goTypes = []any{
 	nil,                              // 23: dpareto.v1.QueryFrontResponse.PredictionsEntry
 	nil,                              // 24: dpareto.v1.QueryFrontResponse.ComputedMetricsEntry
 	nil,                              // 25: dpareto.v1.QueryFrontResponse.ReachedEntry
-	nil,                              // 26: dpareto.v1.Configuration.ParametersEntry
-	nil,                              // 27: dpareto.v1.ConfigurationPrediction.PredictionsEntry
-	nil,                              // 28: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
-	(*Warning)(nil),                  // 29: dpareto.v1.Warning
-	(*PrivacyGuarantee)(nil),         // 30: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                    // 31: dpareto.v1.Value
-	(*MetricPrediction)(nil),         // 32: dpareto.v1.MetricPrediction
-	(*MetricValue)(nil),              // 33: dpareto.v1.MetricValue
+	nil,                              // 26: dpareto.v1.ListHypervolumesResponse.ReferenceEntry
+	nil,                              // 27: dpareto.v1.Configuration.ParametersEntry
+	nil,                              // 28: dpareto.v1.ConfigurationPrediction.PredictionsEntry
+	nil,                              // 29: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
+	(*Warning)(nil),                  // 30: dpareto.v1.Warning
+	(*PrivacyGuarantee)(nil),         // 31: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                    // 32: dpareto.v1.Value
+	(*MetricPrediction)(nil),         // 33: dpareto.v1.MetricPrediction
+	(*MetricValue)(nil),              // 34: dpareto.v1.MetricValue
 }
 var file_dpareto_v1_front_service_proto_depIdxs = []int32{
 	0,  // 0: dpareto.v1.GetFrontRequest.kind:type_name -> dpareto.v1.FrontKind
@@ -1633,51 +1649,52 @@ var file_dpareto_v1_front_service_proto_depIdxs = []int32{
 	0,  // 2: dpareto.v1.Front.kind:type_name -> dpareto.v1.FrontKind
 	6,  // 3: dpareto.v1.Front.points:type_name -> dpareto.v1.FrontPoint
 	17, // 4: dpareto.v1.Front.reference:type_name -> dpareto.v1.Front.ReferenceEntry
-	29, // 5: dpareto.v1.Front.warnings:type_name -> dpareto.v1.Warning
+	30, // 5: dpareto.v1.Front.warnings:type_name -> dpareto.v1.Warning
 	5,  // 6: dpareto.v1.Front.hypervolumes:type_name -> dpareto.v1.KindHypervolume
 	4,  // 7: dpareto.v1.Front.others:type_name -> dpareto.v1.MeasuredPoint
 	18, // 8: dpareto.v1.MeasuredPoint.values:type_name -> dpareto.v1.MeasuredPoint.ValuesEntry
 	0,  // 9: dpareto.v1.KindHypervolume.kind:type_name -> dpareto.v1.FrontKind
 	19, // 10: dpareto.v1.FrontPoint.parameters:type_name -> dpareto.v1.FrontPoint.ParametersEntry
 	20, // 11: dpareto.v1.FrontPoint.values:type_name -> dpareto.v1.FrontPoint.ValuesEntry
-	30, // 12: dpareto.v1.FrontPoint.privacy:type_name -> dpareto.v1.PrivacyGuarantee
+	31, // 12: dpareto.v1.FrontPoint.privacy:type_name -> dpareto.v1.PrivacyGuarantee
 	21, // 13: dpareto.v1.QueryFrontRequest.bounds:type_name -> dpareto.v1.QueryFrontRequest.BoundsEntry
 	22, // 14: dpareto.v1.QueryFrontResponse.parameters:type_name -> dpareto.v1.QueryFrontResponse.ParametersEntry
 	23, // 15: dpareto.v1.QueryFrontResponse.predictions:type_name -> dpareto.v1.QueryFrontResponse.PredictionsEntry
-	30, // 16: dpareto.v1.QueryFrontResponse.privacy:type_name -> dpareto.v1.PrivacyGuarantee
+	31, // 16: dpareto.v1.QueryFrontResponse.privacy:type_name -> dpareto.v1.PrivacyGuarantee
 	24, // 17: dpareto.v1.QueryFrontResponse.computed_metrics:type_name -> dpareto.v1.QueryFrontResponse.ComputedMetricsEntry
 	25, // 18: dpareto.v1.QueryFrontResponse.reached:type_name -> dpareto.v1.QueryFrontResponse.ReachedEntry
-	29, // 19: dpareto.v1.QueryFrontResponse.warnings:type_name -> dpareto.v1.Warning
+	30, // 19: dpareto.v1.QueryFrontResponse.warnings:type_name -> dpareto.v1.Warning
 	0,  // 20: dpareto.v1.ListHypervolumesRequest.kind:type_name -> dpareto.v1.FrontKind
 	12, // 21: dpareto.v1.ListHypervolumesResponse.points:type_name -> dpareto.v1.HypervolumePoint
-	14, // 22: dpareto.v1.PredictMetricsRequest.configurations:type_name -> dpareto.v1.Configuration
-	26, // 23: dpareto.v1.Configuration.parameters:type_name -> dpareto.v1.Configuration.ParametersEntry
-	16, // 24: dpareto.v1.PredictMetricsResponse.predictions:type_name -> dpareto.v1.ConfigurationPrediction
-	29, // 25: dpareto.v1.PredictMetricsResponse.warnings:type_name -> dpareto.v1.Warning
-	27, // 26: dpareto.v1.ConfigurationPrediction.predictions:type_name -> dpareto.v1.ConfigurationPrediction.PredictionsEntry
-	28, // 27: dpareto.v1.ConfigurationPrediction.computed_metrics:type_name -> dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
-	29, // 28: dpareto.v1.ConfigurationPrediction.warnings:type_name -> dpareto.v1.Warning
-	31, // 29: dpareto.v1.FrontPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
-	7,  // 30: dpareto.v1.FrontPoint.ValuesEntry.value:type_name -> dpareto.v1.FrontValue
-	31, // 31: dpareto.v1.QueryFrontResponse.ParametersEntry.value:type_name -> dpareto.v1.Value
-	32, // 32: dpareto.v1.QueryFrontResponse.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	33, // 33: dpareto.v1.QueryFrontResponse.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	31, // 34: dpareto.v1.Configuration.ParametersEntry.value:type_name -> dpareto.v1.Value
-	32, // 35: dpareto.v1.ConfigurationPrediction.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	33, // 36: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	1,  // 37: dpareto.v1.FrontService.GetFront:input_type -> dpareto.v1.GetFrontRequest
-	8,  // 38: dpareto.v1.FrontService.QueryFront:input_type -> dpareto.v1.QueryFrontRequest
-	10, // 39: dpareto.v1.FrontService.ListHypervolumes:input_type -> dpareto.v1.ListHypervolumesRequest
-	13, // 40: dpareto.v1.FrontService.PredictMetrics:input_type -> dpareto.v1.PredictMetricsRequest
-	2,  // 41: dpareto.v1.FrontService.GetFront:output_type -> dpareto.v1.GetFrontResponse
-	9,  // 42: dpareto.v1.FrontService.QueryFront:output_type -> dpareto.v1.QueryFrontResponse
-	11, // 43: dpareto.v1.FrontService.ListHypervolumes:output_type -> dpareto.v1.ListHypervolumesResponse
-	15, // 44: dpareto.v1.FrontService.PredictMetrics:output_type -> dpareto.v1.PredictMetricsResponse
-	41, // [41:45] is the sub-list for method output_type
-	37, // [37:41] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	26, // 22: dpareto.v1.ListHypervolumesResponse.reference:type_name -> dpareto.v1.ListHypervolumesResponse.ReferenceEntry
+	14, // 23: dpareto.v1.PredictMetricsRequest.configurations:type_name -> dpareto.v1.Configuration
+	27, // 24: dpareto.v1.Configuration.parameters:type_name -> dpareto.v1.Configuration.ParametersEntry
+	16, // 25: dpareto.v1.PredictMetricsResponse.predictions:type_name -> dpareto.v1.ConfigurationPrediction
+	30, // 26: dpareto.v1.PredictMetricsResponse.warnings:type_name -> dpareto.v1.Warning
+	28, // 27: dpareto.v1.ConfigurationPrediction.predictions:type_name -> dpareto.v1.ConfigurationPrediction.PredictionsEntry
+	29, // 28: dpareto.v1.ConfigurationPrediction.computed_metrics:type_name -> dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
+	30, // 29: dpareto.v1.ConfigurationPrediction.warnings:type_name -> dpareto.v1.Warning
+	32, // 30: dpareto.v1.FrontPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
+	7,  // 31: dpareto.v1.FrontPoint.ValuesEntry.value:type_name -> dpareto.v1.FrontValue
+	32, // 32: dpareto.v1.QueryFrontResponse.ParametersEntry.value:type_name -> dpareto.v1.Value
+	33, // 33: dpareto.v1.QueryFrontResponse.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	34, // 34: dpareto.v1.QueryFrontResponse.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	32, // 35: dpareto.v1.Configuration.ParametersEntry.value:type_name -> dpareto.v1.Value
+	33, // 36: dpareto.v1.ConfigurationPrediction.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	34, // 37: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	1,  // 38: dpareto.v1.FrontService.GetFront:input_type -> dpareto.v1.GetFrontRequest
+	8,  // 39: dpareto.v1.FrontService.QueryFront:input_type -> dpareto.v1.QueryFrontRequest
+	10, // 40: dpareto.v1.FrontService.ListHypervolumes:input_type -> dpareto.v1.ListHypervolumesRequest
+	13, // 41: dpareto.v1.FrontService.PredictMetrics:input_type -> dpareto.v1.PredictMetricsRequest
+	2,  // 42: dpareto.v1.FrontService.GetFront:output_type -> dpareto.v1.GetFrontResponse
+	9,  // 43: dpareto.v1.FrontService.QueryFront:output_type -> dpareto.v1.QueryFrontResponse
+	11, // 44: dpareto.v1.FrontService.ListHypervolumes:output_type -> dpareto.v1.ListHypervolumesResponse
+	15, // 45: dpareto.v1.FrontService.PredictMetrics:output_type -> dpareto.v1.PredictMetricsResponse
+	42, // [42:46] is the sub-list for method output_type
+	38, // [38:42] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_front_service_proto_init() }
@@ -1697,7 +1714,7 @@ func file_dpareto_v1_front_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_front_service_proto_rawDesc), len(file_dpareto_v1_front_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

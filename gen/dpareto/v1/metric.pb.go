@@ -143,7 +143,7 @@ const (
 	// None.
 	Transform_TRANSFORM_IDENTITY Transform = 1
 	// Natural logarithm, for non-negative metrics over orders of magnitude; values
-	// below a floor of 0.001 times the reference value, or the smallest bound of a
+	// below a floor of 0.001 times the reference value, given or inferred, or the smallest bound of a
 	// constraint, are modelled as that floor.
 	Transform_TRANSFORM_LOG Transform = 2
 	// log(v/(1-v)), for metrics in [0, 1].
@@ -269,9 +269,11 @@ type MetricSpec struct {
 	// Required for objectives, refused for tracked metrics. The transform under which
 	// the surrogate models the metric. Default for constraints: TRANSFORM_IDENTITY.
 	Transform Transform `protobuf:"varint,4,opt,name=transform,proto3,enum=dpareto.v1.Transform" json:"transform,omitempty"`
-	// Required for objectives. The anti-ideal (reference) value in the metric's own
+	// Only for objectives. The anti-ideal (reference) value in the metric's own
 	// unit: a point counts towards the hypervolume only where it is strictly better
-	// in every objective.
+	// in every objective. Required for computed objectives, with random_stopping and with
+	// ALGORITHM_DPARETO. Without one, the value follows the results: it is the worst value of the
+	// observed front, and a tenth of the front's range beyond. Front.reference has it.
 	ReferenceValue *float64 `protobuf:"fixed64,5,opt,name=reference_value,json=referenceValue,proto3,oneof" json:"reference_value,omitempty"`
 	// Required. Where values come from.
 	//

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -196,7 +197,11 @@ func (f *fixedResults) noised(ctx context.Context, candidates []*front.Configura
 	problem := *f.Compiled.Problem
 	problem.Constraints, problem.Cost = nil, suggest.CostRuns // measured constraints and costs are not private
 	problem.Constants = nil                                   // nor are errors of constant points that were measured on the records
-	m, err := model.Fit(ctx, &problem, history, f.ModelOptions())
+	problem.Objectives = slices.Clone(problem.Objectives)
+	for j := range problem.Objectives {
+		problem.Objectives[j].NoiseFree = false // the values have noise now
+	}
+	m, err := model.Fit(ctx, problem.Inferred(history), history, f.ModelOptions())
 	if errors.Is(err, model.ErrNoData) {
 		return nil, nil
 	}

@@ -144,7 +144,7 @@ func (c *comparedStudy) Hypervolume() string { return show.Number(c.Front.GetHyp
 func (c *comparedStudy) References() string {
 	var parts []string
 	for _, m := range show.Objectives(c.Study.GetSpec()) {
-		parts = append(parts, words.Metric(m)+" "+words.MetricValue(m, m.GetReferenceValue()))
+		parts = append(parts, words.Metric(m)+" "+words.MetricValue(m, c.Front.GetReference()[m.GetId()]))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -36,7 +36,7 @@ func (a *axisSettings) axis(values []float64) chart.Axis {
 // reference value unless it would squeeze the others into less than half of the axis.
 func (d *frontData) extent(a *axisSettings) []float64 {
 	values := append(frontValues(d.Observed, a.Metric), frontValues(d.Posterior, a.Metric)...)
-	with := append(slices.Clone(values), a.Metric.GetReferenceValue())
+	with := append(slices.Clone(values), d.reference(a.Metric))
 	scale := chartScale(a.Scale)
 	room := func(values []float64) float64 {
 		axis := chart.Fit("", scale, values...)
@@ -46,6 +46,11 @@ func (d *frontData) extent(a *axisSettings) []float64 {
 		return values
 	}
 	return with
+}
+
+// reference returns the reference value of an objective.
+func (d *frontData) reference(m *dparetov1.MetricSpec) float64 {
+	return d.Observed.GetReference()[m.GetId()]
 }
 
 // frontValues returns the values of an objective at the points of a front and beside it, and the ends
@@ -81,7 +86,7 @@ func (d *frontData) plane(chartID string, i, j int) *chart.Chart {
 		ID: chartID, Title: "Front: " + words.Metric(y) + " over " + words.Metric(x), Description: d.Description(),
 		X: d.Settings.Axes[i].axis(d.extent(&d.Settings.Axes[i])), Y: d.Settings.Axes[j].axis(d.extent(&d.Settings.Axes[j])),
 	}
-	c.Rectangle("reference", chart.Point{X: x.GetReferenceValue(), Y: y.GetReferenceValue()},
+	c.Rectangle("reference", chart.Point{X: d.reference(x), Y: d.reference(y)},
 		chart.Point{X: best(x, &c.X), Y: best(y, &c.Y)}, "Within the anti-ideal values")
 	d.cloud(c, x, y)
 	if d.Posterior != nil {

@@ -22,7 +22,7 @@ func pictured(t *testing.T, others int) *frontData {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := &dparetov1.Front{Candidates: int64(others) + 3, Revision: 7}
+	front := &dparetov1.Front{Candidates: int64(others) + 3, Revision: 7, Reference: map[string]float64{"a": 1, "b": 1}}
 	for i := range 3 {
 		point := &dparetov1.FrontPoint{Trial: fmt.Sprintf("studies/s/trials/%d", i+1), Runs: int64(i + 1), Values: map[string]*dparetov1.FrontValue{
 			"a": {Value: float64(i+1) / 8}, "b": {Value: float64(3-i) / 8},
@@ -121,9 +121,10 @@ func TestLargeFront(t *testing.T) {
 
 // With one objective, the hypervolume tells the best value so far.
 func TestBestSoFar(t *testing.T) {
-	reference := 10.0
-	spec := &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{Id: "a", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MAXIMIZE, ReferenceValue: &reference}}}
-	series := newHypervolumes(spec, []*dparetov1.HypervolumePoint{{Runs: 1}, {Runs: 2, Hypervolume: 2.5}})
+	spec := &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{Id: "a", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MAXIMIZE}}}
+	series := newHypervolumes(spec, &dparetov1.ListHypervolumesResponse{
+		Points: []*dparetov1.HypervolumePoint{{Runs: 1}, {Runs: 2, Hypervolume: 2.5}}, Reference: map[string]float64{"a": 10},
+	})
 	if len(series) != 1 || series[0].Y[0] != nil || *series[0].Y[1] != 12.5 {
 		t.Errorf("series: %+v", series)
 	}
@@ -147,7 +148,9 @@ func TestEpsilonUp(t *testing.T) {
 	if text := frontValueText(m, value); !strings.Contains(text, "measured 3.001") {
 		t.Errorf("value %q", text)
 	}
-	series := newHypervolumes(&dparetov1.StudySpec{Metrics: d.Study.GetSpec().GetMetrics()[:1]}, []*dparetov1.HypervolumePoint{{Runs: 1, Hypervolume: 1 - 0.30001}})
+	series := newHypervolumes(&dparetov1.StudySpec{Metrics: d.Study.GetSpec().GetMetrics()[:1]}, &dparetov1.ListHypervolumesResponse{
+		Points: []*dparetov1.HypervolumePoint{{Runs: 1, Hypervolume: 1 - 0.30001}}, Reference: map[string]float64{"a": 1},
+	})
 	if rows := series[0].Rows(); rows[0] != [2]string{"1", "0.3001"} {
 		t.Errorf("rows %v", rows)
 	}

@@ -63,10 +63,11 @@ func (s views) hypervolumePart(ctx context.Context, r *site.PartRequest) (any, e
 	if err != nil {
 		return nil, err
 	}
-	return newHypervolumes(resp.GetStudy().GetSpec(), list.GetPoints()), nil
+	return newHypervolumes(resp.GetStudy().GetSpec(), list), nil
 }
 
-func newHypervolumes(spec *dparetov1.StudySpec, all []*dparetov1.HypervolumePoint) []*seriesData {
+func newHypervolumes(spec *dparetov1.StudySpec, list *dparetov1.ListHypervolumesResponse) []*seriesData {
+	all := list.GetPoints()
 	if len(all) == 0 {
 		return nil
 	}
@@ -75,7 +76,7 @@ func newHypervolumes(spec *dparetov1.StudySpec, all []*dparetov1.HypervolumePoin
 	name, unit, value := "Hypervolume of the observed front", hypervolumeName, func(v float64) *float64 { return &v }
 	if metrics := show.Objectives(spec); len(metrics) == 1 {
 		unit = words.Metric(metrics[0])
-		name, value = "Best measured mean of "+unit+" so far", func(v float64) *float64 { return bestOf(metrics[0], v) }
+		name, value = "Best measured mean of "+unit+" so far", func(v float64) *float64 { return bestOf(metrics[0], list.GetReference()[metrics[0].GetId()], v) }
 		text = func(v float64) string { return words.MetricValue(metrics[0], v) }
 	}
 	runs := &seriesData{Title: name + " over runs", XLabel: "runs", YLabel: unit, text: text}
@@ -93,13 +94,13 @@ func newHypervolumes(spec *dparetov1.StudySpec, all []*dparetov1.HypervolumePoin
 
 // bestOf returns the best value of a single objective from its hypervolume; nil without one that is
 // better than the reference.
-func bestOf(m *dparetov1.MetricSpec, hypervolume float64) *float64 {
+func bestOf(m *dparetov1.MetricSpec, reference, hypervolume float64) *float64 {
 	if hypervolume <= 0 {
 		return nil
 	}
-	v := m.GetReferenceValue() - hypervolume
+	v := reference - hypervolume
 	if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
-		v = m.GetReferenceValue() + hypervolume
+		v = reference + hypervolume
 	}
 	return &v
 }

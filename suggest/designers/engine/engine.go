@@ -186,6 +186,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 // maximize suggests the untried configuration of the largest acquisition that it
 // finds, or a configuration to run again. It reports false if there is none.
 func (d designer) maximize(ctx context.Context, m *model.Model, h *suggest.History, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool, error) {
+	m = widened(m, seed, number)
 	s, err := newSurface(m, pending, d.options, seed, number)
 	if err != nil {
 		return suggest.Suggestion{}, false, err

@@ -15,6 +15,7 @@ const (
 	Rays                               // directions along which a front is seen
 	Sensitivity                        // draws and designs of an analysis
 	Hyperparameters                    // draws of the hyperparameters of constraints
+	Reference                          // configurations for an inferred reference
 )
 
 // Stream returns the stream of a purpose for trial number of a study.

@@ -316,7 +316,8 @@ _NOISE = {
 def _metric(x: metric_pb2.MetricSpec) -> str:
     if x.role == metric_pb2.METRIC_ROLE_OBJECTIVE:
         verb = "maximize" if x.goal == metric_pb2.GOAL_MAXIMIZE else "minimize"
-        said = f"{verb}, reference {x.reference_value:g}"
+        is_given = x.HasField("reference_value")
+        said = f"{verb}, reference {f'{x.reference_value:g}' if is_given else 'from the results'}"
     elif x.role == metric_pb2.METRIC_ROLE_CONSTRAINT:
         ends = [
             f"at {name} {getattr(x.bounds, end):g}"

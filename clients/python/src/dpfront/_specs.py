@@ -333,7 +333,8 @@ def _metric(x: s.Metric) -> metric_pb2.MetricSpec:
         out.role = metric_pb2.METRIC_ROLE_OBJECTIVE
         minimize = isinstance(x, s.Minimize)
         out.goal = metric_pb2.GOAL_MINIMIZE if minimize else metric_pb2.GOAL_MAXIMIZE
-        out.reference_value = x.reference_value
+        if x.reference_value is not None:
+            out.reference_value = x.reference_value
     elif isinstance(x, s.Constraint):
         out.role = metric_pb2.METRIC_ROLE_CONSTRAINT
         out.bounds.SetInParent()

@@ -170,8 +170,10 @@ class Metric:
 class Minimize(Metric):
     """An objective: smaller is better."""
 
-    reference_value: float
-    """The anti-ideal value: only points better than it count towards the hypervolume."""
+    reference_value: float | None = None
+    """The anti-ideal value: only points better than it count towards the hypervolume. None takes it
+    from the results: a tenth of the front's range beyond its worst value. Computed metrics need
+    one."""
     transform: Transform = "identity"
     """Transform for the model: "logit" for rates in [0, 1], "log" for values over orders of
     magnitude."""
@@ -181,7 +183,7 @@ class Minimize(Metric):
 class Maximize(Metric):
     """An objective: larger is better. The fields are as in `Minimize`."""
 
-    reference_value: float
+    reference_value: float | None = None
     transform: Transform = "identity"
 
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ type Options struct {
 	// UnknownNoise leaves out the standard errors of measurements, so that designers have to
 	// learn the noise, also where there is none.
 	UnknownNoise bool
+	// InferReference keeps the references of measured objectives from designers, which infer them
+	// from the results. Fronts are measured within the references of the problem.
+	InferReference bool
 	// Remeasure is how often every reported configuration is run again. 0 means never.
 	Remeasure int
 	// Target is the hypervolume to be reached, 0 for none.
@@ -185,7 +189,7 @@ func (s *study) run(ctx context.Context) error {
 			asked, initial, count = s.problem.Initial, true, left
 		}
 		before, _ := processorTime()
-		suggestions, err := asked.Suggest(ctx, s.problem.Problem, &s.history,
+		suggestions, err := asked.Suggest(ctx, s.asked(), &s.history,
 			suggest.Request{Count: count, Seed: s.seed, Number: int64(runs + 1)})
 		now, _ := processorTime()
 		if err != nil && !errors.Is(err, suggest.ErrExhausted) {
@@ -206,6 +210,21 @@ func (s *study) run(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// asked returns the problem as designers see it.
+func (s *study) asked() *suggest.Problem {
+	if !s.options.InferReference {
+		return s.problem.Problem
+	}
+	p := *s.problem.Problem
+	p.Objectives = slices.Clone(p.Objectives)
+	for j := range p.Objectives {
+		if o := &p.Objectives[j]; o.Known == nil {
+			o.InferReference, o.Reference = true, suggest.UnknownReference(o.Goal, o.Transform)
+		}
+	}
+	return p.Inferred(&s.history)
 }
 
 // add records a run.

@@ -104,6 +104,7 @@ suggestions, without the initial points: leave --parallel at 1 if it matters.`,
 	flags.IntVar(&f.Batch, "batch", 1, "number of suggestions that are asked for at once")
 	flags.Float64Var(&f.noise, "noise", 0, "noise to add to a test problem, as a share of each value's standard deviation over the space")
 	flags.BoolVar(&f.UnknownNoise, "unknown-noise", false, "leave out the standard errors of measurements, so that designers learn the noise")
+	flags.BoolVar(&f.InferReference, "infer-reference", false, "keep the references of measured objectives from designers, which infer them from the results")
 	flags.IntVar(&f.Remeasure, "remeasure", 0, "number of fresh runs of each configuration of the reported front")
 	flags.Float64Var(&f.Target, "target", 0, "hypervolume of the observed front; the run that first reaches it is reported")
 	flags.BoolVar(&f.finalOnly, "final-only", false, "count only the ends of runs, not their checkpoints")

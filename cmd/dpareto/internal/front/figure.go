@@ -23,8 +23,8 @@ func Figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 	y := objectives[min(1, len(objectives)-1)]
 	f := &plot.Figure{
 		Title:     view.Title(study),
-		X:         axis(spec, x),
-		Y:         axis(spec, y),
+		X:         axis(spec, front, x),
+		Y:         axis(spec, front, y),
 		FrontName: enum.Name(front.GetKind()) + " front",
 	}
 	if statement := show.PrivacyStatement(spec); statement != "" {
@@ -162,7 +162,7 @@ func measured(m *dparetov1.Measurement, metric string) float64 {
 }
 
 // axis returns the axis of an objective.
-func axis(spec *dparetov1.StudySpec, m *dparetov1.MetricSpec) plot.Axis {
+func axis(spec *dparetov1.StudySpec, front *dparetov1.Front, m *dparetov1.MetricSpec) plot.Axis {
 	label := m.GetId()
 	if privacy := show.PrivacyMetric(spec); privacy != nil && m.GetId() == privacy.GetId() {
 		label = "ε of one run"
@@ -177,6 +177,6 @@ func axis(spec *dparetov1.StudySpec, m *dparetov1.MetricSpec) plot.Axis {
 		Label:     label,
 		Log:       m.GetTransform() == dparetov1.Transform_TRANSFORM_LOG,
 		Maximise:  m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE,
-		Reference: m.GetReferenceValue(),
+		Reference: front.GetReference()[m.GetId()],
 	}
 }

@@ -202,10 +202,11 @@ func (f *flags) write(out *command.Printer, spec *dparetov1.StudySpec, front *dp
 
 // showHypervolumes prints the hypervolume over time, and draws it if a file is given.
 func (f *flags) showHypervolumes(ctx context.Context, logger *slog.Logger, out *command.Printer, handle *dpareto.Study, study *dparetov1.Study) error {
-	points, err := handle.HypervolumesOf(ctx, f.kind)
+	resp, err := handle.HypervolumesOf(ctx, f.kind)
 	if err != nil {
 		return err
 	}
+	points := resp.GetPoints()
 	if f.picture != "" {
 		if err := hypervolumeCurve(study, f.kind, points).Save(f.picture); err != nil {
 			return err

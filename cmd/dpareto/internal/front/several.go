@@ -75,7 +75,8 @@ func (f *flags) read(ctx context.Context, handle *dpareto.Study) (*member, error
 	}
 	m := &member{study: study}
 	if f.overTime {
-		m.history, err = handle.HypervolumesOf(ctx, f.kind)
+		resp, err := handle.HypervolumesOf(ctx, f.kind)
+		m.history = resp.GetPoints()
 		return m, err
 	}
 	if m.front, err = handle.Front(ctx, f.kind); err != nil || !f.spread {
@@ -154,13 +155,13 @@ func overlay(kind dparetov1.FrontKind, members []*member) *plot.Fronts {
 		objectives := show.Objectives(spec)
 		x, y := objectives[0], objectives[min(1, len(objectives)-1)]
 		if i == 0 {
-			picture.X, picture.Y = axis(spec, x), axis(spec, y)
+			picture.X, picture.Y = axis(spec, m.front, x), axis(spec, m.front, y)
 			if n := len(objectives); n > 2 {
 				picture.Subtitle = append(picture.Subtitle, fmt.Sprintf("the first 2 of %d objectives", n))
 			}
 		} else {
-			widen(&picture.X, axis(spec, x))
-			widen(&picture.Y, axis(spec, y))
+			widen(&picture.X, axis(spec, m.front, x))
+			widen(&picture.Y, axis(spec, m.front, y))
 		}
 		picture.Fronts = append(picture.Fronts, plot.FrontSeries{
 			Name:  fmt.Sprintf("%s, hypervolume %s", m.name(), show.Number(m.front.GetHypervolume())),

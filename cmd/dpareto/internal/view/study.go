@@ -242,11 +242,14 @@ func metric(m *dparetov1.MetricSpec) string {
 	}
 	switch m.GetRole() {
 	case dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
-		text += " " + enum.Name(m.GetGoal()) + " below "
-		if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
-			text = strings.TrimSuffix(text, "below ") + "above "
+		text += " " + enum.Name(m.GetGoal())
+		switch {
+		case m.ReferenceValue == nil:
+		case m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE:
+			text += " above " + show.Plain(m.GetReferenceValue())
+		default:
+			text += " below " + show.Plain(m.GetReferenceValue())
 		}
-		text += show.Plain(m.GetReferenceValue())
 	case dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT:
 		text += bounds(m.GetBounds())
 	default:

@@ -153,7 +153,7 @@ spec:
   parameter_constraints: ["optimizer != 'lamb' || epochs < 10"]
   metrics:
     - {id: epochs_used, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 64, computed: {expression: double(epochs)}}
-    - {id: error, role: OBJECTIVE, goal: MINIMIZE, transform: LOGIT, reference_value: 1, reported: {noise: KNOWN}}
+    - {id: error, role: OBJECTIVE, goal: MINIMIZE, transform: LOGIT, reported: {noise: KNOWN}}
     - {id: gap, role: CONSTRAINT, bounds: {min: -1, max: 0.05}, reported: {noise: NONE}}
   checkpoint_parameter: epochs
   disable_early_stopping: true

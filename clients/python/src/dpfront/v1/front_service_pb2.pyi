@@ -249,10 +249,19 @@ class ListHypervolumesRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., final_only: bool = ..., kind: _Optional[_Union[FrontKind, str]] = ...) -> None: ...
 
 class ListHypervolumesResponse(_message.Message):
-    __slots__ = ("points",)
+    __slots__ = ("points", "reference")
+    class ReferenceEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
     POINTS_FIELD_NUMBER: _ClassVar[int]
+    REFERENCE_FIELD_NUMBER: _ClassVar[int]
     points: _containers.RepeatedCompositeFieldContainer[HypervolumePoint]
-    def __init__(self, points: _Optional[_Iterable[_Union[HypervolumePoint, _Mapping]]] = ...) -> None: ...
+    reference: _containers.ScalarMap[str, float]
+    def __init__(self, points: _Optional[_Iterable[_Union[HypervolumePoint, _Mapping]]] = ..., reference: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class HypervolumePoint(_message.Message):
     __slots__ = ("trial", "completed_trials", "hypervolume", "runs", "steps")
