@@ -15,7 +15,7 @@ const (
 	// optimistZ is the 2.5 % quantile of the standard Gaussian.
 	optimistZ = -1.959963984540054
 	// stopSteps is the number of checkpoints at which a run is judged.
-	stopSteps = 32
+	stopSteps = 8
 	// runObservations is the number of measurements of the run that the model is
 	// given: they share most of their noise.
 	runObservations = 6
@@ -23,7 +23,7 @@ const (
 
 // IsFutile reports whether a run of q that has reached a value of the checkpoint parameter
 // can add nothing more to the front. It looks at every later value up to last (see
-// [suggest.Problem.LastUseful]), or at 32 that are evenly spaced in the logarithm. A run is
+// [suggest.Problem.LastUseful]), or at 8 that are evenly spaced in the logarithm. A run is
 // futile if none of them improves the front of the posterior medians, to which its own
 // measurements belong, although every measured objective's cost is at its 2.5 % quantile,
 // or if the central 95 % interval of a constraint is out of bounds there.
