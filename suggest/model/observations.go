@@ -214,6 +214,9 @@ func (d *observations) digest(seed uint64, before digest) digest {
 		number(float64(d.runs[i]))
 		number(float64(d.group[i]))
 		number(d.position[i])
+		if d.floor != nil {
+			number(d.floor[i])
+		}
 	}
 	var key digest
 	h.Sum(key[:0])
