@@ -119,6 +119,9 @@ func (st *stopping) findUseful(compiled *spec.Study, trial *dparetov1.Trial) err
 	return nil
 }
 
+// leastJudging is the number of completed trials below which their model judges no run.
+const leastJudging = 6
+
 // judgeAfter is the factor by which a run must grow before it is judged again. A judgement costs
 // more than an epoch of a fast trainer, and one epoch changes little.
 const judgeAfter = 1.25
@@ -197,7 +200,7 @@ func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dpare
 	if err != nil {
 		return false, err
 	}
-	if from.record.GetStudy().GetTrialCounts().GetSucceeded() < int64(from.Compiled.InitialTrials()) {
+	if from.record.GetStudy().GetTrialCounts().GetSucceeded() < int64(max(from.Compiled.InitialTrials(), leastJudging)) {
 		return false, nil
 	}
 	m, err := e.stoppingModel(ctx, from)

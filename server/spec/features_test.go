@@ -143,5 +143,12 @@ func TestPublicRuns(t *testing.T) {
 		if got := study.Problem.Features.Mean != nil; got != c.want || (len(study.PublicDatasets()) > 0) != c.want {
 			t.Errorf("%s: a mean %t, data sets %q", name, got, study.PublicDatasets())
 		}
+		first := 6
+		if c.want {
+			first = 1
+		}
+		if got := study.InitialTrials(); got != first {
+			t.Errorf("%s: %d initial trials, want %d", name, got, first)
+		}
 	}
 }

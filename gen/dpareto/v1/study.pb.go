@@ -1075,7 +1075,8 @@ type AlgorithmSpec struct {
 	Name Algorithm `protobuf:"varint,1,opt,name=name,proto3,enum=dpareto.v1.Algorithm" json:"name,omitempty"`
 	// Number of trials drawn from the parameters' design distributions before the model takes
 	// over, for methods with a model. Range [1, 100000]. Default for ALGORITHM_DEFAULT and
-	// ALGORITHM_EHVI: 2(d+1) for d parameters, at most 16; with prior studies a third of that.
+	// ALGORITHM_EHVI: 2(d+1) for d parameters, at most 16; with prior studies a third of that; with
+	// dp_sgd_features 1, or 6 without public runs.
 	// Default for others: 16.
 	InitialTrials int32 `protobuf:"varint,2,opt,name=initial_trials,json=initialTrials,proto3" json:"initial_trials,omitempty"`
 	// Takes the acquisition from the code that was published with Avent et al. (2020), with

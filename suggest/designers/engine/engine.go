@@ -40,7 +40,8 @@ const (
 type Options struct {
 	// InitialPoints is the number of configurations of a quasi-random design before
 	// the first model: evaluated, pending and infeasible ones count. Default
-	// 2(d+1) for d parameters that can vary, or d features over which runs are spread, at most 16. With an earlier study
+	// 2(d+1) for d parameters that can vary, or d features over which runs are spread, at most 16, and 1 where
+	// something is known beforehand (see [suggest.FeatureMean]). With an earlier study
 	// (History.Prior) the model takes over two of three of them.
 	InitialPoints int
 
@@ -138,17 +139,12 @@ func (d designer) Name() string  { return d.name }
 func (designer) Version() string { return "1" }
 
 // designed reports whether the run after n others is one of the initial design. With an earlier study every third
-// of them is, so that a misleading one cannot dominate. What public runs say has no level before the first run, and needs
-// no other.
+// of them is, so that a misleading one cannot dominate.
 func (d designer) designed(p *suggest.Problem, h *suggest.History, n int) bool {
-	switch {
-	case n >= cmp.Or(d.options.InitialPoints, InitialPoints(p)):
+	if n >= cmp.Or(d.options.InitialPoints, InitialPoints(p)) {
 		return false
-	case len(h.Prior) > 0:
-		return n%3 == 2
-	default:
-		return n == 0 || d.options.InitialPoints > 0 || p.Features == nil || p.Features.Mean == nil
 	}
+	return len(h.Prior) == 0 || n%3 == 2
 }
 
 func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {

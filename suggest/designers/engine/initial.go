@@ -24,7 +24,9 @@ func InitialPoints(p *suggest.Problem) int {
 			varying++
 		}
 	}
-	if f := p.Features; f != nil && len(f.Spread) > 0 {
+	if f := p.Features; f != nil && f.Mean != nil {
+		return 1 // what is known beforehand has no level before the first run, and needs no other
+	} else if f != nil && len(f.Spread) > 0 {
 		varying = min(varying, len(f.Spread))
 	}
 	return min(2*(varying+1), maxInitialPoints)
