@@ -277,33 +277,6 @@ func TestScopesApart(t *testing.T) {
 	}
 }
 
-// Every change of a scope raises its revision, and nothing else does.
-func TestRevisions(t *testing.T) {
-	url := pgtest.URL(t)
-	d := openAt(t, url)
-	for range 3 {
-		if err := put(d, "a", "k", "v"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := d.Update(t.Context(), store.In("a", "b"), func(tx store.ReadWriter) error { tx.Put("k", nil); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	refused := errors.New("refused")
-	for _, err := range []error{nil, refused} {
-		if got := d.Update(t.Context(), store.In("b", "c"), func(store.ReadWriter) error { return err }); !errors.Is(got, err) {
-			t.Error(got)
-		}
-	}
-	var got string
-	if err := d.pool.QueryRow(t.Context(), "SELECT string_agg(scope || ' ' || revision, ', ' ORDER BY scope) FROM dpareto_scopes").Scan(&got); err != nil || got != "a 4, b 1" {
-		t.Errorf("revisions %q, %v", got, err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 // endTransactions ends the connections of transactions that are between two statements.
 func endTransactions(t *testing.T, url string) {
 	t.Helper()
