@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -274,6 +275,16 @@ func TestScopesApart(t *testing.T) {
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Whether a statement was refused does not depend on the language in which the database says so.
+func TestRefusalInAnyLanguage(t *testing.T) {
+	for severity, refusal := range map[string]bool{"ERROR": true, "FATAL": false, "PANIC": false} {
+		err := fmt.Errorf("wrapped: %w", &pgconn.PgError{Severity: "FEHLER", SeverityUnlocalized: severity})
+		if got := isRefusal(err); got != refusal {
+			t.Errorf("%s: a refusal: %t", severity, got)
+		}
 	}
 }
 

@@ -325,7 +325,7 @@ func isConflict(err error) bool {
 // connection, or found none.
 func isRefusal(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && refusal.Severity == "ERROR" // of FATAL and PANIC the session ends
+	return ok && refusal.SeverityUnlocalized == "ERROR" // of FATAL and PANIC the session ends
 }
 
 // unwritable returns the error of Updates of which nothing is written.
