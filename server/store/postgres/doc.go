@@ -1,9 +1,9 @@
 // Package postgres keeps a [store.KV] in a PostgreSQL database.
 //
-// Its tables (migrations/) are in the first schema of the connection's search_path: records and
-// totals by key, a row for every scope, and one row for the store itself. [Open] creates or upgrades
-// them, and holds an advisory lock until Close: a database has one server. Scan reads a few rows at a
-// time, in the order of the bytes of keys.
+// Its tables (migrations/) are in the first schema of the connection's search_path, and nowhere else on
+// it: records and totals by key, a row for every scope, and one row for the store itself. [Open] creates
+// or upgrades them, and holds an advisory lock until Close: a schema has one server. Scan reads a few
+// rows at a time, in the order of the bytes of keys.
 //
 // View runs in a read-only transaction of isolation level REPEATABLE READ, and so reads one snapshot.
 // PostgreSQL shows a commit to others only when it is on disk.

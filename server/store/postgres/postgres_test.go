@@ -89,6 +89,58 @@ func TestLocked(t *testing.T) {
 	}
 }
 
+// A store is in one schema: what is in later ones of the search_path is another's.
+func TestOneSchema(t *testing.T) {
+	first := pgtest.URL(t)
+	d := openAt(t, first)
+	if err := put(d, "a", "k", "first"); err != nil {
+		t.Fatal(err)
+	}
+	path := func(schemas ...string) string { return pgtest.Database(t, strings.Join(schemas, ",")) }
+	pgtest.Schema(t, "Before")
+	both := path(`"Before"`, schemaOf(t, d))
+	if _, err := Open(t.Context(), both, Options{}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Open where a later schema has a store: %v", err)
+	}
+	if _, err := OpenReadOnly(t.Context(), both, Options{}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("OpenReadOnly where a later schema has a store: %v", err)
+	}
+	other := openAt(t, both)
+	if err := put(other, "a", "k", "other"); err != nil {
+		t.Error(err)
+	}
+	if got := storetest.Dump(t, d)["k"]; got != "first" {
+		t.Errorf("another store has written %q", got)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	name := schemaOf(t, d)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+
+	d = openAt(t, path("made_later", name))
+	pgtest.Schema(t, "made_later")
+	openAt(t, path("made_later")).Close()
+	d.pool.Reset() // its sessions are new ones
+	if got := storetest.Dump(t, d)["k"]; got != "first" {
+		t.Errorf("beside a schema that was made later it reads %q", got)
+	}
+	if err := errors.Join(put(d, "a", "l", "v"), d.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// schemaOf returns the name of the schema of a store.
+func schemaOf(t *testing.T, d *DB) (name string) {
+	t.Helper()
+	if err := d.pool.QueryRow(t.Context(), "SELECT current_schema()").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // Without the session with the lock a server stops; before it has noticed, the store refuses it if
 // another one has begun.
 func TestLostLock(t *testing.T) {
