@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func (d *DB) Fill(ctx context.Context, records store.Records) error {
 				to = next
 			}
 			size += len(key) + len(value)
-			rows = append(rows, []any{[]byte(key), value})
+			rows = append(rows, []any{[]byte(key), bytes.Clone(value)})
 			return nil
 		})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 
@@ -96,6 +97,28 @@ func TestDump(t *testing.T) {
 		t.Errorf("Fill of a store that holds records: %v", err)
 	}
 	if err := errors.Join(d.Close(), to.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Records may use the memory of a value again when put has returned.
+func TestFillKeepsNoValue(t *testing.T) {
+	d := openAt(t, pgtest.URL(t))
+	err := d.Fill(t.Context(), func(put func(string, []byte) error) error {
+		value := make([]byte, 1)
+		for _, key := range []string{"a", "b", "c"} {
+			value[0] = key[0]
+			if err := put(key, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	want := map[string]string{"a": "a", "b": "b", "c": "c"}
+	if got := storetest.Dump(t, d); err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, filled with %v", err, got)
+	}
+	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
 }
