@@ -91,9 +91,6 @@ func own(ctx context.Context, pool *pgxpool.Pool, o Options) (_ *ownership, err 
 // lockNumber returns the number of an advisory lock of this schema.
 func (w *ownership) lockNumber(ctx context.Context, what string) (number int64, err error) {
 	err = w.conn.QueryRow(ctx, "SELECT hashtextextended('dpareto ' || $1 || ' ' || current_schema(), 0)", what).Scan(&number)
-	if err != nil {
-		err = fmt.Errorf("no schema of the search_path exists: %w", err)
-	}
 	return number, err
 }
 
