@@ -43,22 +43,27 @@ func (d *DB) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	if f := d.failure.Load(); f != nil {
 		return f
 	}
-	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
-		var b pgx.Batch
-		var epoch int64
-		d.owner.queueFence(&b, &epoch)
-		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
-			return err
-		}
-		if epoch != d.owner.epoch {
-			return errFenced
-		}
-		return fn(tx)
-	})
-	if errors.Is(err, errFenced) {
-		return d.fail(fencedReason, err)
+	tx, err := d.pool.Begin(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	defer func() { _ = tx.Rollback(ctx) }() // of nothing after a commit
+	var b pgx.Batch
+	var epoch int64
+	d.owner.queueFence(&b, &epoch)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return err
+	}
+	if epoch != d.owner.epoch {
+		return d.fail(fencedReason, errFenced)
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	// A commit that is interrupted may have happened or not.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	return tx.Commit(ctx)
 }
 
 // Fill writes records to an empty store, all or none. Like an Update it is refused if another server has
