@@ -150,6 +150,13 @@ func versionOf(ctx context.Context, conn interface {
 	return version, err
 }
 
+// queueFence adds statements to a transaction, after which no later server can start before its end, and
+// that read the epoch of the store. If it is not that of this server, a later one has started.
+func (w *ownership) queueFence(b *pgx.Batch, epoch *int64) {
+	b.Queue("SELECT pg_advisory_xact_lock_shared($1)", w.fence)
+	b.Queue("SELECT epoch FROM dpareto_store").QueryRow(func(row pgx.Row) error { return row.Scan(epoch) })
+}
+
 // watch calls lost when the session ends before release.
 func (w *ownership) watch(ctx context.Context, lost func(reason string, cause error) error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))

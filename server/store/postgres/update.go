@@ -160,7 +160,7 @@ func (d *DB) transact(ctx context.Context, scopes store.Scopes, batch []*update)
 	t := &transaction{reader: reader{db: d, conn: conn.Conn(), known: make(map[string][]byte)}, ctx: ctx}
 	if err := t.begin(d.owner, scopes); err != nil {
 		if errors.Is(err, errFenced) {
-			return 0, d.fail("another server has the store", err)
+			return 0, d.fail(fencedReason, err)
 		}
 		return 0, err
 	}
@@ -195,6 +195,9 @@ func (d *DB) transact(ctx context.Context, scopes store.Scopes, batch []*update)
 
 // errFenced says that the store has a later epoch.
 var errFenced = errors.New("another server has started on it")
+
+// fencedReason is the reason of a DB that has failed with errFenced.
+const fencedReason = "another server has the store"
 
 // end commits a transaction.
 func (d *DB) end(t *transaction) error {
@@ -239,8 +242,7 @@ func (t *transaction) begin(owner *ownership, scopes store.Scopes) error {
 	}
 	var b pgx.Batch
 	b.Queue("begin isolation level read committed read write")
-	b.Queue("SELECT pg_advisory_xact_lock_shared($1)", owner.fence)
-	b.Queue("SELECT epoch FROM dpareto_store").QueryRow(func(row pgx.Row) error { return row.Scan(&epoch) })
+	owner.queueFence(&b, &epoch)
 	lock(&b)
 	if err := t.conn.SendBatch(t.ctx, &b).Close(); err != nil {
 		return err
