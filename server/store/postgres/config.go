@@ -61,9 +61,8 @@ func parse(rawURL string, o Options) (*pgxpool.Config, error) {
 	}
 	config, err := pgxpool.ParseConfig(rawURL)
 	if err == nil && mayBePlain(config.ConnConfig.Config) {
-		query := parsed.Query()
-		query.Set("sslmode", "verify-full")
-		parsed.RawQuery = query.Encode()
+		// The last value counts. The others stay as they are: url.Values encodes a space as +, which is none here.
+		parsed.RawQuery = strings.TrimPrefix(strings.TrimSuffix(parsed.RawQuery, "&")+"&sslmode=verify-full", "&")
 		config, err = pgxpool.ParseConfig(parsed.String())
 	}
 	if err != nil {

@@ -39,6 +39,7 @@ func TestTLSIsTheDefault(t *testing.T) {
 		{url: "postgresql://db1,db2/x", verified: true},
 		{url: "postgres://db/x?sslmode=prefer", verified: true},
 		{url: "postgres://db/x?sslmode=allow", verified: true},
+		{url: "postgres://db/x?port=5433&", verified: true},
 		{url: "postgres://db/x", mode: "prefer", verified: true},
 		{url: "postgres:///x?service=silent", verified: true},
 		{url: "postgres://127.0.0.1/x", verified: true},
@@ -65,6 +66,23 @@ func TestTLSIsTheDefault(t *testing.T) {
 			t.Errorf("%s (%q): plain %t", tt.url, tt.mode, plain)
 		} else if verified := !plain && !c.TLSConfig.InsecureSkipVerify && c.TLSConfig.ServerName == c.Host; verified != tt.verified {
 			t.Errorf("%s (%q): verified %t", tt.url, tt.mode, verified)
+		}
+	}
+}
+
+// What else a URL says, spaces and plus signs too, stays when TLS is made the default.
+func TestParametersWithSpaces(t *testing.T) {
+	for _, mode := range []string{"", "&sslmode=prefer", "&sslmode=disable"} {
+		config, err := parse("postgres://db/x?options=-c%20a.b%3D1%2B1+1&search_path=%22of%20two%22"+mode, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parameters := config.ConnConfig.RuntimeParams
+		if options, path := parameters["options"], parameters["search_path"]; options != "-c a.b=1+1+1" || path != `"of two"` {
+			t.Errorf("%q: options %q, search_path %q", mode, options, path)
+		}
+		if plain := config.ConnConfig.TLSConfig == nil; plain != (mode == "&sslmode=disable") {
+			t.Errorf("%q: plain %t", mode, plain)
 		}
 	}
 }
