@@ -47,6 +47,23 @@ type FeatureMean struct {
 	Variance     float64     // of the function
 }
 
+// isExpected reports whether o is an objective of which a FeatureMean says something.
+func (o *Objective) isExpected() bool { return o.Known == nil && o.Transform == Logit }
+
+// Expected reports whether something is known beforehand of every measured objective; see [FeatureMean].
+func (p *Problem) Expected() bool {
+	return p.Features != nil && p.Features.Mean != nil &&
+		!slices.ContainsFunc(p.Objectives, func(o Objective) bool { return o.Known == nil && !o.isExpected() })
+}
+
+// MeanOf returns what is known beforehand of objective j, or nil.
+func (p *Problem) MeanOf(j int) *FeatureMean {
+	if p.Features == nil || j >= len(p.Objectives) || !p.Objectives[j].isExpected() {
+		return nil
+	}
+	return p.Features.Mean
+}
+
 // replaces reports whether parameter j is no input of surrogates.
 func (f *Features) replaces(j int) bool { return f != nil && slices.Contains(f.Replaced, j) }
 

@@ -15,11 +15,11 @@ const referenceMargin = 0.1
 // Inferred returns p with the references of its objectives that are inferred (see
 // [Objective].InferReference), from the results of a study, or p itself where none is. A reference is
 // the worst value of the objective on the observed front, and a tenth of the front's range beyond. The
-// front is that of the means of configurations that meet the constraints and are better than the given references, and of the
-// constants. Where there is none it is the front of all finite results, and where there are no results
-// that of the prior's. If the front has no range, the one of all results counts; then the
-// magnitude of the value, or 1. Without any results a reference is the worst possible value, or of
-// magnitude 1e100.
+// front is that of the means of configurations that meet the constraints and are better than the given
+// references, and of the constants. Where there is none it is the front of all finite results, and
+// where there are no results that of the prior's. If the front has no range, the one of all results
+// counts; then the magnitude of the value, or 1. Without any results a reference is the worst possible
+// value, or of magnitude 1e100.
 func (p *Problem) Inferred(h *History) *Problem {
 	if !slices.ContainsFunc(p.Objectives, func(o Objective) bool { return o.InferReference }) {
 		return p

@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/accounting"
@@ -15,16 +18,22 @@ import (
 type features struct {
 	learningRate, clippingNorm *expression.Number
 	training                   *accounting.Training
-	normalized                 bool // the optimizer divides a gradient by its size
-	public                     bool // models begin with public runs
+	normalized                 bool     // the optimizer divides a gradient by its size
+	public                     bool     // models may begin with public runs
+	without                    []string // data sets of those that are left out
 }
 
 // PublicDatasets returns the names of the data sets of public runs that models of the study begin with.
 func (s *Study) PublicDatasets() []string {
-	if s.features == nil || !s.features.public {
-		return nil
+	p := s.Problem
+	for j := range p.Objectives {
+		if p.MeanOf(j) != nil {
+			return slices.DeleteFunc(dpsgd.PublicDatasets(s.features.normalized), func(name string) bool {
+				return slices.Contains(s.features.without, name)
+			})
+		}
 	}
-	return dpsgd.PublicDatasets(s.features.normalized)
+	return nil
 }
 
 // features compiles what models see of DP-SGD.
@@ -40,6 +49,12 @@ func (c *compiler) features(study *Study, environment *expression.Environment) {
 	compiled := &features{
 		normalized: declared.GetOptimizer() == dparetov1.DpSgdOptimizer_DP_SGD_OPTIMIZER_NORMALIZED,
 		public:     !declared.GetWithoutPublicRuns() && len(c.spec.GetPriorStudies()) == 0,
+		without:    slices.Compact(slices.Sorted(slices.Values(declared.GetWithoutDatasets()))),
+	}
+	for i, name := range declared.GetWithoutDatasets() {
+		if all := slices.Concat(dpsgd.PublicDatasets(false), dpsgd.PublicDatasets(true)); !slices.Contains(all, name) {
+			c.addf(fmt.Sprintf("%s.without_datasets[%d]", field, i), "must be one of %s, is %q", strings.Join(all, ", "), name)
+		}
 	}
 	before := c.fields.Len()
 	number := func(name, source string) (n *expression.Number) {
@@ -91,7 +106,8 @@ func (f *features) uses() []string {
 	return slices.Compact(names)
 }
 
-// of returns the features for designers. A parameter that is alone in an expression follows from them.
+// of returns the features for designers. They replace a parameter that is alone in an expression, if this
+// grows or falls all along it.
 func (f *features) of(study *Study) *suggest.Features {
 	rate, norm := f.learningRate.Function(study.named), f.clippingNorm.Function(study.named)
 	run := func(q space.Point) dpsgd.Run {
@@ -114,9 +130,42 @@ func (f *features) of(study *Study) *suggest.Features {
 			alone = append(alone, names...)
 		}
 	}
-	all := dpsgd.Features(run, f.normalized, indices(f.uses()), indices(alone))
+	all := dpsgd.Features(run, f.normalized, indices(f.uses()), nil)
+	all.Replaced = slices.DeleteFunc(indices(alone), func(j int) bool { return !determines(all, study.space, j) })
 	if f.public {
-		all.Mean = dpsgd.PublicMean(f.normalized)
+		all.Mean = dpsgd.PublicMean(f.normalized, f.without...)
 	}
 	return all
+}
+
+// determines reports whether some feature grows or falls all along a parameter, with the others in the middle
+// of their scales: at 33 values of it, or all if there are fewer.
+func determines(f *suggest.Features, s *space.Space, j int) bool {
+	const most = 33
+	q := make(space.Point, len(s.Parameters))
+	for i := range q {
+		if p := &s.Parameters[i]; p.Kind != space.Categorical {
+			q[i] = p.At(0.5)
+		}
+	}
+	p := &s.Parameters[j]
+	grows, falls := make([]bool, f.Count), make([]bool, f.Count)
+	before, now := make([]float64, f.Count), make([]float64, f.Count)
+	last := math.NaN()
+	for i := range most {
+		if q[j] = p.At(float64(i) / (most - 1)); q[j] == last {
+			continue
+		}
+		f.Evaluate(now, q)
+		for k := range now {
+			if math.IsNaN(last) {
+				grows[k], falls[k] = true, true
+			} else {
+				grows[k], falls[k] = grows[k] && now[k] > before[k], falls[k] && now[k] < before[k]
+			}
+		}
+		before, now = now, before
+		last = q[j]
+	}
+	return slices.Contains(grows, true) || slices.Contains(falls, true)
 }

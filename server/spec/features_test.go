@@ -2,6 +2,7 @@ package spec
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,22 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
+// A parameter that the features do not determine stays an input.
+func TestUndeterminedParametersStay(t *testing.T) {
+	const drawn = `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot", "epochs": "epochs"`
+	for rate, replaced := range map[string]int{
+		"math.exp(log_rate)": 4, "log_rate < -3.0 ? 0.01 : 0.1": 3, "math.abs(log_rate + 3.0) + 0.1": 3, "math.exp(-log_rate)": 4,
+	} {
+		study, err := trainedStudy(t, "ADJACENCY_REPLACE_ONE", drawn, func(s *dparetov1.StudySpec) { s.Algorithm.DpSgdFeatures.LearningRate = rate })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := study.Problem.Features.Replaced; len(got) != replaced {
+			t.Errorf("%s: %v are replaced, want %d", rate, got, replaced)
+		}
+	}
+}
+
 // A study without roles has no features.
 func TestNoFeatures(t *testing.T) {
 	study, err := trainedStudy(t, "ADJACENCY_REPLACE_ONE", `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot", "epochs": "epochs"`,
@@ -109,6 +126,7 @@ func TestFeaturesAreRefused(t *testing.T) {
 		"no norm":     {fixed, field + ".clipping_norm", func(f *dparetov1.DpSgdFeatures) { f.ClippingNorm = "klip" }},
 		"optimizer":   {fixed, field + ".optimizer: is unknown", func(f *dparetov1.DpSgdFeatures) { f.Optimizer = 7 }},
 		"conditional": {fixed, `parameter "late", which has a condition`, func(f *dparetov1.DpSgdFeatures) { f.LearningRate = "late" }},
+		"data set":    {fixed, field + `.without_datasets[0]: must be one of adult, `, func(f *dparetov1.DpSgdFeatures) { f.WithoutDatasets = []string{"imagenet"} }},
 		"categories":  {fixed, `parameter "optimizer", which has categories`, func(f *dparetov1.DpSgdFeatures) { f.LearningRate = "optimizer == 'plain' ? 0.1 : 0.2" }},
 		"no records": {
 			`"sampling": "SAMPLING_POISSON", "sampling_probability": "double(lot) / 6400.0", "steps": "100 * epochs"`,
@@ -135,13 +153,22 @@ func TestPublicRuns(t *testing.T) {
 		"default": {func(*dparetov1.StudySpec) {}, true},
 		"refused": {func(s *dparetov1.StudySpec) { s.Algorithm.DpSgdFeatures.WithoutPublicRuns = true }, false},
 		"prior":   {func(s *dparetov1.StudySpec) { s.PriorStudies = []string{"studies/earlier"} }, false},
+		"another transform": {
+			func(s *dparetov1.StudySpec) { s.Metrics[0].Transform = dparetov1.Transform_TRANSFORM_IDENTITY }, false,
+		},
+		"another optimizer": {
+			func(s *dparetov1.StudySpec) {
+				s.Algorithm.DpSgdFeatures.Optimizer = dparetov1.DpSgdOptimizer_DP_SGD_OPTIMIZER_NORMALIZED
+			}, false,
+		},
+		"some data": {func(s *dparetov1.StudySpec) { s.Algorithm.DpSgdFeatures.WithoutDatasets = []string{"adult"} }, true},
 	} {
 		study, err := trainedStudy(t, "ADJACENCY_REPLACE_ONE", `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot", "epochs": "epochs"`, c.change)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := study.Problem.Features.Mean != nil; got != c.want || (len(study.PublicDatasets()) > 0) != c.want {
-			t.Errorf("%s: a mean %t, data sets %q", name, got, study.PublicDatasets())
+		if got := study.PublicDatasets(); study.Problem.Expected() != c.want || (len(got) > 0) != c.want || name == "some data" && slices.Contains(got, "adult") {
+			t.Errorf("%s: expected %t, data sets %q", name, study.Problem.Expected(), got)
 		}
 		first := 6
 		if c.want {

@@ -15,8 +15,8 @@ import (
 
 // Check reads the whole store and returns every violated invariant. First come damaged, lost or
 // stale records. If there are none, it looks for trials without a study, indexes, counts, numbers,
-// measurements or attempts that disagree with the trials, charges beyond their ledger's budget, and releases that were not
-// charged.
+// measurements or attempts that disagree with the trials, charges beyond their ledger's budget, and
+// releases that were not charged.
 func (s *Store) Check(ctx context.Context) []error {
 	var faults []error
 	faultf := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }

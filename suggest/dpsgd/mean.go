@@ -34,8 +34,12 @@ const meanDeviation = 0.2
 // meanPoints is the number of points that stand for the public runs: every prediction takes a time linear in it.
 const meanPoints = 60
 
+// leastDatasets is the number of data sets that say what is common to all: one says it of itself.
+const leastDatasets = 2
+
 // PublicMean returns what public runs with an optimizer say of the logit of an error, but for its level. Runs on
-// the given data sets are left out. It returns nil if there are no others. The caller must not change the
+// the given data sets are left out. It returns nil if there are not
+// at least two others. The caller must not change the
 // result.
 func PublicMean(normalized bool, without ...string) *suggest.FeatureMean {
 	key := fmt.Sprint(normalized, without)
@@ -50,10 +54,11 @@ func PublicMean(normalized bool, without ...string) *suggest.FeatureMean {
 var means sync.Map
 
 func publicMean(normalized bool, without []string) *suggest.FeatureMean {
-	x, y := standardised(normalized, without)
-	if len(y) == 0 {
+	sets := slices.DeleteFunc(PublicDatasets(normalized), func(name string) bool { return slices.Contains(without, name) })
+	if len(sets) < leastDatasets {
 		return nil
 	}
+	x, y := standardised(normalized, without)
 	h := publicProcess()
 	all, err := surrogate.New(nil, h, surrogate.Observations{X: x, Y: y})
 	if err != nil {

@@ -59,8 +59,13 @@ func TestPublicMean(t *testing.T) {
 	if !slices.Contains(sets, "adult") || slices.Contains(sets, "kddcup99") {
 		t.Errorf("data sets %q", sets)
 	}
-	if m := PublicMean(false, sets...); m != nil {
-		t.Errorf("%d points without any data", len(m.Points))
+	for _, without := range [][]string{sets, sets[1:]} {
+		if m := PublicMean(false, without...); m != nil {
+			t.Errorf("%d points without %q", len(m.Points), without)
+		}
+	}
+	if m := PublicMean(true); m != nil {
+		t.Errorf("%d points of normalised optimizers, which no two data sets have", len(m.Points))
 	}
 	without := PublicMean(false, "adult")
 	if slices.Equal(without.Values, all.Values) {

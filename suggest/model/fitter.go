@@ -196,19 +196,17 @@ const irrelevant = 1e6
 // publicBase makes the mean that is known beforehand the base of metric j, if that is an error and the
 // study is young.
 func (f *fitter) publicBase(j int) error {
-	features, o := f.problem.Features, &f.metrics[j]
-	if features == nil || features.Mean == nil || j >= len(f.problem.Objectives) || o.Known != nil || o.Transform != suggest.Logit || len(f.runs) > publicRuns {
+	mean := f.problem.MeanOf(j)
+	if mean == nil || len(f.runs) >= publicRuns {
 		return nil
 	}
-	mean := features.Mean
-	dim := f.problem.InputDim()
-	first := dim - features.Count
+	first := f.problem.InputDim() - f.problem.Features.Count
 	h := surrogate.Hyperparameters{
 		SignalVariance: mean.Variance, NoiseVariance: meanNoise * mean.Variance,
 		LengthScales: slices.Concat(slices.Repeat([]float64{irrelevant}, first), mean.LengthScales),
 	}
 	sign := 1.0
-	if o.Goal == suggest.Maximize {
+	if f.metrics[j].Goal == suggest.Maximize {
 		sign = -1
 	}
 	data := &observations{}

@@ -327,8 +327,9 @@ type Estimate struct {
 	Predictions []suggest.Prediction
 
 	// OnFront is set if no other configuration's posterior medians dominate
-	// this one's, and no constant of the problem dominates or equals them. A configuration with a value that is not finite, or with a
-	// constraint whose posterior median is out of bounds, is never on the front.
+	// this one's, and no constant of the problem dominates or equals them. A configuration with a value
+	// that is not finite, or with a constraint whose posterior median is out of bounds, is never on the
+	// front.
 	OnFront bool
 }
 
@@ -421,8 +422,9 @@ func (m *Model) Front(others []space.Point) *pareto.Front {
 	return pareto.NewFront(costs, m.problem.ReferenceCosts())
 }
 
-// medianCosts returns the medians of the costs of the objectives at q, with inputs x. Known ones have the given values, or are
-// computed if these are nil. A median takes no variance, and so a time linear in the number of observations.
+// medianCosts returns the medians of the costs of the objectives at q, with inputs x. Known ones have
+// the given values, or are computed if these are nil. A median takes no variance, and so a time linear
+// in the number of observations.
 func (m *Model) medianCosts(x []float64, q space.Point, values []float64) []float64 {
 	costs := make([]float64, len(m.problem.Objectives))
 	for j := range costs {

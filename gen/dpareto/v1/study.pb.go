@@ -1076,7 +1076,7 @@ type AlgorithmSpec struct {
 	// Number of trials drawn from the parameters' design distributions before the model takes
 	// over, for methods with a model. Range [1, 100000]. Default for ALGORITHM_DEFAULT and
 	// ALGORITHM_EHVI: 2(d+1) for d parameters, at most 16; with prior studies a third of that; with
-	// dp_sgd_features 1, or 6 without public runs.
+	// dp_sgd_features 6, or 1 where public runs say something of every reported objective.
 	// Default for others: 16.
 	InitialTrials int32 `protobuf:"varint,2,opt,name=initial_trials,json=initialTrials,proto3" json:"initial_trials,omitempty"`
 	// Takes the acquisition from the code that was published with Avent et al. (2020), with
@@ -1157,8 +1157,8 @@ func (x *AlgorithmSpec) GetDpSgdFeatures() *DpSgdFeatures {
 // weights go at most R = ηCT far, and the sum of all noise in each of them is ν = κσ/(m√T) times as
 // large. How well a run learns depends on (R, ν) above all, then on C, T and m: models take the
 // logarithms of these five in place of the parameters that determine them, and so learn from fewer
-// runs. σ, m and T are those of the first metric that is computed from dp_sgd, which must have a
-// dataset_size. Expressions must not name parameters with a condition.
+// runs. σ, m and T are those of the first metric that is computed from dp_sgd with a dataset_size. Expressions
+// must not name parameters with a condition.
 type DpSgdFeatures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Expression: the learning rate η, positive.
@@ -1167,12 +1167,16 @@ type DpSgdFeatures struct {
 	ClippingNorm string `protobuf:"bytes,2,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
 	// What the optimizer does with a gradient. Default: DP_SGD_OPTIMIZER_SGD.
 	Optimizer DpSgdOptimizer `protobuf:"varint,3,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
-	// Lets models begin without the runs on public data (Adult, MNIST, breast cancer, digits, KDD Cup 99) that
-	// the server knows. By default they are what a model of an error expects, with the level of the study's
-	// own values, as far as these agree, until the study has 48 runs of its own; not with prior_studies.
+	// Lets models begin without the runs on public data (Adult, MNIST, breast cancer, scikit-learn's digits) that
+	// the server knows. By default they are what a model of a reported objective with TRANSFORM_LOGIT expects, with
+	// the level of the study's own values, as far as these agree, until the study has 48 runs of its own. There
+	// are none for DP_SGD_OPTIMIZER_NORMALIZED yet, and they are not for studies with prior_studies.
 	WithoutPublicRuns bool `protobuf:"varint,4,opt,name=without_public_runs,json=withoutPublicRuns,proto3" json:"without_public_runs,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// The data sets of those that are left out, such as "adult": a study on one of them would begin with its
+	// answer.
+	WithoutDatasets []string `protobuf:"bytes,5,rep,name=without_datasets,json=withoutDatasets,proto3" json:"without_datasets,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *DpSgdFeatures) Reset() {
@@ -1231,6 +1235,13 @@ func (x *DpSgdFeatures) GetWithoutPublicRuns() bool {
 		return x.WithoutPublicRuns
 	}
 	return false
+}
+
+func (x *DpSgdFeatures) GetWithoutDatasets() []string {
+	if x != nil {
+		return x.WithoutDatasets
+	}
+	return nil
 }
 
 // When a study stops handing out trials. Every limit that is set holds.
@@ -2536,12 +2547,13 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12%\n" +
 	"\x0einitial_trials\x18\x02 \x01(\x05R\rinitialTrials\x123\n" +
 	"\x15published_acquisition\x18\x03 \x01(\bR\x14publishedAcquisition\x12A\n" +
-	"\x0fdp_sgd_features\x18\x04 \x01(\v2\x19.dpareto.v1.DpSgdFeaturesR\rdpSgdFeatures\"\xc3\x01\n" +
+	"\x0fdp_sgd_features\x18\x04 \x01(\v2\x19.dpareto.v1.DpSgdFeaturesR\rdpSgdFeatures\"\xee\x01\n" +
 	"\rDpSgdFeatures\x12#\n" +
 	"\rlearning_rate\x18\x01 \x01(\tR\flearningRate\x12#\n" +
 	"\rclipping_norm\x18\x02 \x01(\tR\fclippingNorm\x128\n" +
 	"\toptimizer\x18\x03 \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\x12.\n" +
-	"\x13without_public_runs\x18\x04 \x01(\bR\x11withoutPublicRuns\"\xc5\x01\n" +
+	"\x13without_public_runs\x18\x04 \x01(\bR\x11withoutPublicRuns\x12)\n" +
+	"\x10without_datasets\x18\x05 \x03(\tR\x0fwithoutDatasets\"\xc5\x01\n" +
 	"\x06Budget\x12\x1d\n" +
 	"\n" +
 	"max_trials\x18\x01 \x01(\x03R\tmaxTrials\x12<\n" +

@@ -197,6 +197,11 @@ func (f *fixedResults) noised(ctx context.Context, candidates []*front.Configura
 	problem := *f.Compiled.Problem
 	problem.Constraints, problem.Cost = nil, suggest.CostRuns // measured constraints and costs are not private
 	problem.Constants = nil                                   // nor are errors of constant points that were measured on the records
+	if problem.Features != nil {                              // nor are public runs, which were measured on records that may be these
+		features := *problem.Features
+		features.Mean = nil
+		problem.Features = &features
+	}
 	problem.Objectives = slices.Clone(problem.Objectives)
 	for j := range problem.Objectives {
 		problem.Objectives[j].NoiseFree = false // the values have noise now

@@ -75,11 +75,18 @@ func WriteFile(ctx context.Context, path string, replace bool, fill func(*os.Fil
 // writeFile implements WriteFile. A salvaged copy may have faults.
 func writeFile(ctx context.Context, path string, replace, salvaged bool, fill func(*os.File) error) (report *Report, err error) {
 	err = WriteChecked(path, replace, fill, func(name string) (err error) {
-		if report, err = Verify(ctx, name); err == nil && len(report.Faults) > 0 && !salvaged {
-			err = fmt.Errorf("the copy is not sound: %w", errors.Join(report.Faults...))
-		}
+		report, err = verifyCopy(ctx, name, salvaged)
 		return err
 	})
+	return report, err
+}
+
+// verifyCopy is Verify of a copy, in which faults are an error unless it is salvaged.
+func verifyCopy(ctx context.Context, name string, salvaged bool) (*Report, error) {
+	report, err := Verify(ctx, name)
+	if err == nil && len(report.Faults) > 0 && !salvaged {
+		err = fmt.Errorf("the copy is not sound: %w", errors.Join(report.Faults...))
+	}
 	return report, err
 }
 
@@ -198,11 +205,23 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 	return report.Bytes, compacted.Bytes, err
 }
 
-// Fill creates the file at path with records. For replace see WriteFile.
-func Fill(ctx context.Context, path string, replace bool, records store.Records) (*Report, error) {
-	return WriteFile(ctx, path, replace, func(file *os.File) error {
+// Fill creates the file at path with records. For replace see WriteFile. check, unless nil, reads the
+// sound store before it appears at path, and says whether it may.
+func Fill(ctx context.Context, path string, replace bool, records store.Records, check func(store.KV) error) (report *Report, err error) {
+	fill := func(file *os.File) error {
 		return rewrite(file.Name(), func(target *bbolt.DB) error { return fillRecords(target, records) })
+	}
+	err = WriteChecked(path, replace, fill, func(name string) (err error) {
+		if report, err = verifyCopy(ctx, name, false); err != nil || check == nil {
+			return err
+		}
+		db, err := OpenReadOnly(name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(check(db), db.Close())
 	})
+	return report, err
 }
 
 // fillRecords writes records to an empty file, in several transactions.

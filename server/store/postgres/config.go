@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -73,7 +74,7 @@ func parse(rawURL string, o Options) (*pgxpool.Config, error) {
 	}
 	config.ConnConfig.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
 	config.ConnConfig.RuntimeParams["application_name"] = "dpareto"
-	config.AfterConnect = prepare
+	config.AfterConnect = new(schema).prepare
 	if o.PasswordFile == "" {
 		return config, nil
 	}
@@ -121,9 +122,33 @@ SELECT set_config(name, value, false) FROM (VALUES
 	('tcp_keepalives_idle', '15'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'), ('idle_session_timeout', '0')
 ) AS settings (name, value) WHERE name IN (SELECT name FROM pg_settings)`
 
+// schema is where the sessions of a pool find their tables: the first schema of the search_path that the
+// first session sees. Later schemas of the path may hold the store of another server, and the path may
+// change, or begin with a schema that is made later.
+type schema struct {
+	mu   sync.Mutex
+	name string // "" before the first session
+}
+
+// errNoSchema says that no schema of the search_path exists.
+var errNoSchema = errors.New("no schema of the search_path exists")
+
 // prepare prepares a new session.
-func prepare(ctx context.Context, conn *pgx.Conn) error {
-	_, err := conn.Exec(ctx, sessionSettings, pgx.QueryExecModeSimpleProtocol)
+func (s *schema) prepare(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, sessionSettings, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.name == "" {
+		if err := conn.QueryRow(ctx, "SELECT coalesce(current_schema(), '')").Scan(&s.name); err != nil {
+			return err
+		}
+	}
+	if s.name == "" {
+		return errNoSchema
+	}
+	_, err := conn.Exec(ctx, "SELECT set_config('search_path', $1, false)", pgx.Identifier{s.name}.Sanitize())
 	return err
 }
 

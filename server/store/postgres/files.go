@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +37,39 @@ func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
 	return file, nil
 }
 
-// Fill writes records to an empty store, all or none.
+// fenced runs fn in a transaction that ends before another server can start on the store, and is refused
+// if one has started.
+func (d *DB) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
+	if f := d.failure.Load(); f != nil {
+		return f
+	}
+	tx, err := d.pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // of nothing after a commit
+	var b pgx.Batch
+	var epoch int64
+	d.owner.queueFence(&b, &epoch)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return err
+	}
+	if epoch != d.owner.epoch {
+		return d.fail(fencedReason, errFenced)
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	// A commit that is interrupted may have happened or not.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	return tx.Commit(ctx)
+}
+
+// Fill writes records to an empty store, all or none. Like an Update it is refused if another server has
+// started on the store.
 func (d *DB) Fill(ctx context.Context, records store.Records) error {
-	return pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	return d.fenced(ctx, func(tx pgx.Tx) error {
 		var holds bool
 		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM dpareto_records)").Scan(&holds); err != nil {
 			return err
@@ -62,7 +93,7 @@ func (d *DB) Fill(ctx context.Context, records store.Records) error {
 				to = next
 			}
 			size += len(key) + len(value)
-			rows = append(rows, []any{[]byte(key), value})
+			rows = append(rows, []any{[]byte(key), bytes.Clone(value)})
 			return nil
 		})
 		if err != nil {
@@ -84,10 +115,12 @@ func (d *DB) Compact(ctx context.Context) (before, after int64, err error) {
 	return before, d.Stats(ctx).Size, nil
 }
 
-// Clear removes all records.
+// Clear removes all records, unless another server has started on the store.
 func (d *DB) Clear(ctx context.Context) error {
-	_, err := d.pool.Exec(ctx, "TRUNCATE dpareto_records, dpareto_totals")
-	return err
+	return d.fenced(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "TRUNCATE dpareto_records, dpareto_totals")
+		return err
+	})
 }
 
 // fillBytes is how much Fill sends at a time.

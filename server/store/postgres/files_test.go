@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 
@@ -96,6 +97,87 @@ func TestDump(t *testing.T) {
 		t.Errorf("Fill of a store that holds records: %v", err)
 	}
 	if err := errors.Join(d.Close(), to.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Records may use the memory of a value again when put has returned.
+func TestFillKeepsNoValue(t *testing.T) {
+	d := openAt(t, pgtest.URL(t))
+	err := d.Fill(t.Context(), func(put func(string, []byte) error) error {
+		value := make([]byte, 1)
+		for _, key := range []string{"a", "b", "c"} {
+			value[0] = key[0]
+			if err := put(key, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	want := map[string]string{"a": "a", "b": "b", "c": "c"}
+	if got := storetest.Dump(t, d); err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, filled with %v", err, got)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Neither Fill nor Clear writes to a store on which another server has started, and that waits for them.
+func TestFillIsFenced(t *testing.T) {
+	url := pgtest.URL(t)
+	record := func(put func(string, []byte) error) error { return put("k", []byte("v")) }
+	for name, write := range map[string]func(*DB) error{
+		"Fill":  func(d *DB) error { return d.Fill(t.Context(), record) },
+		"Clear": func(d *DB) error { return d.Clear(t.Context()) },
+	} {
+		d := openAt(t, url)
+		if name == "Clear" {
+			if err := d.Fill(t.Context(), record); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := storetest.Dump(t, d)
+		pgtest.Exec(t, url, "UPDATE dpareto_store SET epoch = epoch + 1")
+		for range 2 {
+			if err := write(d); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "another server") {
+				t.Errorf("%s of an earlier server: %v", name, err)
+			}
+		}
+		<-d.Failed()
+		if got := storetest.Dump(t, d); !maps.Equal(got, before) {
+			t.Errorf("%s of an earlier server: %v became %v", name, before, got)
+		}
+		_ = d.Close()
+		d = openAt(t, url)
+		if err := errors.Join(d.Clear(t.Context()), d.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	d := openAt(t, url)
+	err := d.Fill(t.Context(), func(put func(string, []byte) error) error {
+		var free bool
+		err := d.pool.QueryRow(t.Context(), "SELECT pg_try_advisory_lock($1)", d.owner.fence).Scan(&free)
+		if free || err != nil {
+			t.Errorf("another server would start during Fill: %t, %v", free, err)
+		}
+		return record(put)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	reading, err := OpenReadOnly(t.Context(), url, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reading.Clear(t.Context()); !errors.Is(err, store.ErrUnwritable) || len(storetest.Dump(t, reading)) != 1 {
+		t.Errorf("Clear of a store that was opened for reading: %v", err)
+	}
+	if err := reading.Close(); err != nil {
 		t.Error(err)
 	}
 }

@@ -91,9 +91,6 @@ func own(ctx context.Context, pool *pgxpool.Pool, o Options) (_ *ownership, err 
 // lockNumber returns the number of an advisory lock of this schema.
 func (w *ownership) lockNumber(ctx context.Context, what string) (number int64, err error) {
 	err = w.conn.QueryRow(ctx, "SELECT hashtextextended('dpareto ' || $1 || ' ' || current_schema(), 0)", what).Scan(&number)
-	if err != nil {
-		err = fmt.Errorf("no schema of the search_path exists: %w", err)
-	}
 	return number, err
 }
 
@@ -151,6 +148,13 @@ func versionOf(ctx context.Context, conn interface {
 		err = errNoStore
 	}
 	return version, err
+}
+
+// queueFence adds statements to a transaction, after which no later server can start before its end, and
+// that read the epoch of the store. If it is not that of this server, a later one has started.
+func (w *ownership) queueFence(b *pgx.Batch, epoch *int64) {
+	b.Queue("SELECT pg_advisory_xact_lock_shared($1)", w.fence)
+	b.Queue("SELECT epoch FROM dpareto_store").QueryRow(func(row pgx.Row) error { return row.Scan(epoch) })
 }
 
 // watch calls lost when the session ends before release.

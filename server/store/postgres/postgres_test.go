@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -86,6 +87,58 @@ func TestLocked(t *testing.T) {
 	if err := openAt(t, url).Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A store is in one schema: what is in later ones of the search_path is another's.
+func TestOneSchema(t *testing.T) {
+	first := pgtest.URL(t)
+	d := openAt(t, first)
+	if err := put(d, "a", "k", "first"); err != nil {
+		t.Fatal(err)
+	}
+	path := func(schemas ...string) string { return pgtest.Database(t, strings.Join(schemas, ",")) }
+	pgtest.Schema(t, "Before")
+	both := path(`"Before"`, schemaOf(t, d))
+	if _, err := Open(t.Context(), both, Options{}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Open where a later schema has a store: %v", err)
+	}
+	if _, err := OpenReadOnly(t.Context(), both, Options{}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("OpenReadOnly where a later schema has a store: %v", err)
+	}
+	other := openAt(t, both)
+	if err := put(other, "a", "k", "other"); err != nil {
+		t.Error(err)
+	}
+	if got := storetest.Dump(t, d)["k"]; got != "first" {
+		t.Errorf("another store has written %q", got)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	name := schemaOf(t, d)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+
+	d = openAt(t, path("made_later", name))
+	pgtest.Schema(t, "made_later")
+	openAt(t, path("made_later")).Close()
+	d.pool.Reset() // its sessions are new ones
+	if got := storetest.Dump(t, d)["k"]; got != "first" {
+		t.Errorf("beside a schema that was made later it reads %q", got)
+	}
+	if err := errors.Join(put(d, "a", "l", "v"), d.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// schemaOf returns the name of the schema of a store.
+func schemaOf(t *testing.T, d *DB) (name string) {
+	t.Helper()
+	if err := d.pool.QueryRow(t.Context(), "SELECT current_schema()").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // Without the session with the lock a server stops; before it has noticed, the store refuses it if
@@ -277,30 +330,13 @@ func TestScopesApart(t *testing.T) {
 	}
 }
 
-// Every change of a scope raises its revision, and nothing else does.
-func TestRevisions(t *testing.T) {
-	url := pgtest.URL(t)
-	d := openAt(t, url)
-	for range 3 {
-		if err := put(d, "a", "k", "v"); err != nil {
-			t.Fatal(err)
+// Whether a statement was refused does not depend on the language in which the database says so.
+func TestRefusalInAnyLanguage(t *testing.T) {
+	for severity, refusal := range map[string]bool{"ERROR": true, "FATAL": false, "PANIC": false} {
+		err := fmt.Errorf("wrapped: %w", &pgconn.PgError{Severity: "FEHLER", SeverityUnlocalized: severity})
+		if got := isRefusal(err); got != refusal {
+			t.Errorf("%s: a refusal: %t", severity, got)
 		}
-	}
-	if err := d.Update(t.Context(), store.In("a", "b"), func(tx store.ReadWriter) error { tx.Put("k", nil); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	refused := errors.New("refused")
-	for _, err := range []error{nil, refused} {
-		if got := d.Update(t.Context(), store.In("b", "c"), func(store.ReadWriter) error { return err }); !errors.Is(got, err) {
-			t.Error(got)
-		}
-	}
-	var got string
-	if err := d.pool.QueryRow(t.Context(), "SELECT string_agg(scope || ' ' || revision, ', ' ORDER BY scope) FROM dpareto_scopes").Scan(&got); err != nil || got != "a 4, b 1" {
-		t.Errorf("revisions %q, %v", got, err)
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

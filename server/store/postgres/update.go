@@ -160,7 +160,7 @@ func (d *DB) transact(ctx context.Context, scopes store.Scopes, batch []*update)
 	t := &transaction{reader: reader{db: d, conn: conn.Conn(), known: make(map[string][]byte)}, ctx: ctx}
 	if err := t.begin(d.owner, scopes); err != nil {
 		if errors.Is(err, errFenced) {
-			return 0, d.fail("another server has the store", err)
+			return 0, d.fail(fencedReason, err)
 		}
 		return 0, err
 	}
@@ -190,19 +190,18 @@ func (d *DB) transact(ctx context.Context, scopes store.Scopes, batch []*update)
 		_, err := t.conn.Exec(ctx, "rollback")
 		return 0, err
 	}
-	return written, d.end(t, scopes)
+	return written, d.end(t)
 }
 
 // errFenced says that the store has a later epoch.
 var errFenced = errors.New("another server has started on it")
 
+// fencedReason is the reason of a DB that has failed with errFenced.
+const fencedReason = "another server has the store"
+
 // end commits a transaction.
-func (d *DB) end(t *transaction, scopes store.Scopes) error {
-	var b pgx.Batch
-	var answer pgconn.CommandTag
-	b.Queue("UPDATE dpareto_scopes SET revision = revision + 1 WHERE scope = ANY($1)", names(scopes))
-	b.Queue(d.commitSQL).Exec(func(tag pgconn.CommandTag) error { answer = tag; return nil })
-	err := t.conn.SendBatch(t.ctx, &b).Close()
+func (d *DB) end(t *transaction) error {
+	answer, err := t.conn.Exec(t.ctx, d.commitSQL)
 	if err == nil && answer.String() != "COMMIT" {
 		err = fmt.Errorf("the answer to a commit was %q", answer)
 	}
@@ -243,8 +242,7 @@ func (t *transaction) begin(owner *ownership, scopes store.Scopes) error {
 	}
 	var b pgx.Batch
 	b.Queue("begin isolation level read committed read write")
-	b.Queue("SELECT pg_advisory_xact_lock_shared($1)", owner.fence)
-	b.Queue("SELECT epoch FROM dpareto_store").QueryRow(func(row pgx.Row) error { return row.Scan(&epoch) })
+	owner.queueFence(&b, &epoch)
 	lock(&b)
 	if err := t.conn.SendBatch(t.ctx, &b).Close(); err != nil {
 		return err
@@ -329,7 +327,7 @@ func isConflict(err error) bool {
 // connection, or found none.
 func isRefusal(err error) bool {
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && refusal.Severity == "ERROR" // of FATAL and PANIC the session ends
+	return ok && refusal.SeverityUnlocalized == "ERROR" // of FATAL and PANIC the session ends
 }
 
 // unwritable returns the error of Updates of which nothing is written.

@@ -4,8 +4,8 @@
 //
 // A suggestion takes three steps. newSurface builds the acquisition function from a model and
 // the pending runs (build.go, surface.go, target.go, known.go). An explorer searches its maximum
-// (search.go, category.go); explore.go says when it explores. Last, the new configuration is compared with another run of a known
-// one (replicate.go).
+// (search.go, category.go); explore.go says when it explores. Last, the new configuration is compared
+// with another run of a known one (replicate.go).
 package engine
 
 import (

@@ -65,7 +65,8 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// The outlook on repeated runs is predicted together for all of their looks, and is what the surrogates predict one by one.
+// The outlook on repeated runs is predicted together for all of their looks, and is what the
+// surrogates predict one by one.
 func TestRepeated(t *testing.T) {
 	p := simulated.TradeOff()
 	h := simulated.TradeOffHistory(p, 20, 3, 1)

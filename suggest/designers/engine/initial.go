@@ -24,9 +24,10 @@ func InitialPoints(p *suggest.Problem) int {
 			varying++
 		}
 	}
-	if f := p.Features; f != nil && f.Mean != nil {
+	if p.Expected() {
 		return 1 // what is known beforehand has no level before the first run, and needs no other
-	} else if f != nil && len(f.Spread) > 0 {
+	}
+	if f := p.Features; f != nil && len(f.Spread) > 0 {
 		varying = min(varying, len(f.Spread))
 	}
 	return min(2*(varying+1), maxInitialPoints)

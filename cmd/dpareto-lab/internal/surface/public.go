@@ -27,8 +27,8 @@ func (t *Table) PublicRuns(most int) []coordinates.PublicRun {
 	return all
 }
 
-// WritePublicRuns writes the file of package dpsgd from the tables in a folder, with at most a number of runs of each. The
-// tables that are not there are left out.
+// WritePublicRuns writes the file of package dpsgd from the tables in a folder, with at most a number
+// of runs of each. The tables that are not there are left out.
 func WritePublicRuns(w io.Writer, tables []*Table, most int) error {
 	if _, err := fmt.Fprintf(w, "# Runs of DP training on public data, made by dpareto-lab bench dp-table and dp-public: the test error at the\n"+
 		"# end of runs, a mean over replicates. noise is the standard deviation of the noise in a sum of gradients over the clipping norm.\n"); err != nil {

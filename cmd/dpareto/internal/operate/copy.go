@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -98,17 +99,11 @@ func copyStore(ctx context.Context, from, to string, force bool, o postgres.Opti
 		}
 		return done, fillDatabase(ctx, to, records, o, compare)
 	}
-	if _, err = bolt.Fill(ctx, to, force, records); err != nil {
-		return nil, err
-	}
-	db, err := bolt.OpenReadOnly(to)
-	if err != nil {
-		return nil, err
-	}
-	return done, errors.Join(compare(db), db.Close())
+	_, err = bolt.Fill(ctx, to, force, records, compare)
+	return done, err
 }
 
-// fillDatabase makes a new store in a database. What compare refuses is removed again.
+// fillDatabase makes a new store in a database. What compare refuses, or is interrupted in, is removed again.
 func fillDatabase(ctx context.Context, url string, records store.Records, o postgres.Options, compare func(store.KV) error) (err error) {
 	o.Create = true
 	db, err := postgres.Open(ctx, url, o)
@@ -120,10 +115,15 @@ func fillDatabase(ctx context.Context, url string, records store.Records, o post
 		return err
 	}
 	if err := compare(db); err != nil {
-		return errors.Join(err, db.Clear(ctx))
+		still, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearing)
+		defer cancel()
+		return errors.Join(err, db.Clear(still))
 	}
 	return nil
 }
+
+// clearing bounds the removal of a copy from a database.
+const clearing = time.Minute
 
 // checkCopy checks what a store holds, and counts it.
 func checkCopy(ctx context.Context, kv store.KV) (map[string]store.Count, error) {
@@ -185,7 +185,7 @@ func verifyDump(ctx context.Context, path string) (report *bolt.Report, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	report, err = bolt.Fill(ctx, filepath.Join(folder, "store.db"), false, store.ParseDump(file))
+	report, err = bolt.Fill(ctx, filepath.Join(folder, "store.db"), false, store.ParseDump(file), nil)
 	if report != nil && len(report.Faults) > 0 {
 		return report, nil
 	}

@@ -7,10 +7,9 @@ CREATE TABLE dpareto_store (
 );
 INSERT INTO dpareto_store (version, epoch) VALUES (0, 0);
 
--- What updates lock. The revision grows with every change to a scope.
+-- What updates lock.
 CREATE TABLE dpareto_scopes (
-	scope text COLLATE "C" PRIMARY KEY,
-	revision bigint NOT NULL DEFAULT 0
+	scope text COLLATE "C" PRIMARY KEY
 );
 
 CREATE TABLE dpareto_records (

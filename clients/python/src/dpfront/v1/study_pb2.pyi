@@ -233,16 +233,18 @@ class AlgorithmSpec(_message.Message):
     def __init__(self, name: _Optional[_Union[Algorithm, str]] = ..., initial_trials: _Optional[int] = ..., published_acquisition: bool = ..., dp_sgd_features: _Optional[_Union[DpSgdFeatures, _Mapping]] = ...) -> None: ...
 
 class DpSgdFeatures(_message.Message):
-    __slots__ = ("learning_rate", "clipping_norm", "optimizer", "without_public_runs")
+    __slots__ = ("learning_rate", "clipping_norm", "optimizer", "without_public_runs", "without_datasets")
     LEARNING_RATE_FIELD_NUMBER: _ClassVar[int]
     CLIPPING_NORM_FIELD_NUMBER: _ClassVar[int]
     OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
     WITHOUT_PUBLIC_RUNS_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_DATASETS_FIELD_NUMBER: _ClassVar[int]
     learning_rate: str
     clipping_norm: str
     optimizer: DpSgdOptimizer
     without_public_runs: bool
-    def __init__(self, learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[DpSgdOptimizer, str]] = ..., without_public_runs: bool = ...) -> None: ...
+    without_datasets: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[DpSgdOptimizer, str]] = ..., without_public_runs: bool = ..., without_datasets: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Budget(_message.Message):
     __slots__ = ("max_trials", "max_duration", "max_stagnant_trials", "max_parallel_trials")
