@@ -9,9 +9,9 @@ import (
 )
 
 // Location is the accountant of repeated selection, [RepeatedSelection], [CappedSelection],
-// [PoissonSelection] and [BinomialSelection], from the whole profile δ(ε) of a candidate. It needs no Rényi divergence
-// and is nearly tight: for the truncated negative binomial distribution within 2 % of what an
-// attack attains on some candidates.
+// [PoissonSelection] and [BinomialSelection], from the whole profile δ(ε) of a candidate. It needs no
+// Rényi divergence and is nearly tight: for the truncated negative binomial distribution within 2 % of
+// what an attack attains on some candidates.
 //
 // Let φ(z) = E z^K for the number K of candidates, and let the pair (P, Q) dominate a candidate.
 // Order its outputs by score, equal scores by coins that belong to the output. Then
@@ -24,9 +24,10 @@ import (
 // Proof. Where an output has mass dp and dp′ on two adjacent data sets, and the outputs up to it
 // have u and u′, the best of K has φ′(u)·dp and φ′(u′)·dp′ (outputs with an atom: the mean of φ′
 // over what it covers; K = 0 is as likely on both). No test does better against the candidate
-// than against the pair, so that u′ >= β(u). Since φ′ does not fall, [φ′(u)·dp − e^ε·φ′(u′)·dp′]₊ <=
-// dp·G(e^ε·dp′/dp). G is convex, as the supremum of functions [a − bx]₊, so that the sum of these is an
-// f-divergence of the two data sets, and the pair has at least as much. ∎
+// than against the pair, so that u′ >= β(u). Since φ′ does not fall,
+// [φ′(u)·dp − e^ε·φ′(u′)·dp′]₊ <= dp·G(e^ε·dp′/dp). G is convex, as the supremum of functions
+// [a − bx]₊, so that the sum of these is an f-divergence of the two data sets, and the pair has at
+// least as much. ∎
 //
 // K = 1 gives the candidate's own profile. Nothing is assumed of φ, so that K may also be
 // conditioned on being at most a number.
@@ -107,7 +108,11 @@ func (c *locationCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 // bounds returns the bounds for both orders of the data sets, one if they agree, which are precise
 // down to a δ.
 func (c *locationCurve) bounds(least float64) ([]*locationBound, error) {
-	forward, backward, err := c.profiles.down(math.Max(leastRate, locationTail*least/c.law.mean()))
+	rate := leastRate
+	if tail := locationTail * least / c.law.mean(); tail > rate { // not if it is no number
+		rate = tail
+	}
+	forward, backward, err := c.profiles.down(rate)
 	if err != nil {
 		return nil, err
 	}
@@ -305,36 +310,45 @@ func (d *discretePair) add(loss, upper, upperBelow, lowerBelow float64) {
 type locationBound struct {
 	pair    discretePair
 	hull    []selectionLine // of G, in rising order of b
-	largest float64         // G(0) = E[K]
+	largest float64         // at least G(0) = E[K]
 }
 
 // selectionLine is the line a − b·x. The upper envelope of all lines is at least G.
 type selectionLine struct{ a, b float64 }
 
 func newLocationBound(forward, backward []profilePoint, law countLaw) *locationBound {
-	l := &locationBound{pair: newDiscretePair(forward, backward), largest: law.mean()}
+	l := &locationBound{pair: newDiscretePair(forward, backward)}
 	l.hull = upperHull(selectionLines(l.pair, law))
+	l.largest = math.Max(law.mean()*(1+countRounding), l.hull[len(l.hull)-1].a)
 	return l
 }
 
 // selectionLines returns lines whose upper envelope is at least G. Between two corners of the
 // boundary β, u and β(u) are linear: φ′(u) is below its chord, and φ′(β(u)) above its tangents at
 // both ends, since φ′ is convex. So the largest values are at the ends and where the
-// tangents cross.
+// tangents cross. At any other point the lower of the two tangents is on the safe side. Rounding
+// errors of φ′ and φ″ raise the lines. Where one of these is no finite number, G is taken to be +Inf.
 func selectionLines(d discretePair, law countLaw) []selectionLine {
 	const (
 		finest = 100.0 // parts of a piece per unit of the logarithms of φ′
 		most   = 640
+		more   = 1 + countRounding
+		less   = 1 - countRounding
 	)
-	var lines []selectionLine
-	a0, _ := law.at(d.upperBelow[0])
-	b0, s0 := law.at(d.lowerBelow[0])
-	lines = append(lines, selectionLine{a0, b0})
-	for i := 1; i < len(d.losses); i++ {
+	finite := true
+	at := func(v float64) (value, slope float64) {
+		value, slope = law.at(v)
+		finite = finite && value <= math.MaxFloat64 && slope <= math.MaxFloat64
+		return value, slope
+	}
+	a0, _ := at(d.upperBelow[0])
+	b0, s0 := at(d.lowerBelow[0])
+	lines := []selectionLine{{a0 * more, b0 * less}}
+	for i := 1; i < len(d.losses) && finite; i++ {
 		u0, u1 := d.upperBelow[i-1], d.upperBelow[i]
 		v0, v1 := d.lowerBelow[i-1], d.lowerBelow[i]
-		aEnd, _ := law.at(u1)
-		bEnd, _ := law.at(v1)
+		aEnd, _ := at(u1)
+		bEnd, _ := at(v1)
 		pieces := math.Ceil(finest * math.Max(math.Log(aEnd/a0), math.Log(bEnd/b0)))
 		if !(pieces < most) {
 			pieces = most
@@ -342,17 +356,20 @@ func selectionLines(d discretePair, law countLaw) []selectionLine {
 		pieces = math.Max(pieces, 1)
 		for k := 1.0; k <= pieces; k++ {
 			share := k / pieces
-			a1, _ := law.at(u0 + share*(u1-u0))
-			b1, s1 := law.at(v0 + share*(v1-v0))
+			a1, _ := at(u0 + share*(u1-u0))
+			b1, s1 := at(v0 + share*(v1-v0))
 			width := (v0 - v1) / pieces // of β
 			cross := 0.5
 			if rise := width * (s1 - s0); rise > 0 {
 				cross = math.Min(1, math.Max(0, (b0-b1+width*s1)/rise))
 			}
-			tangent := math.Max(b0+cross*width*s0, b1-(1-cross)*width*s1)
-			lines = append(lines, selectionLine{a0 + cross*(a1-a0), math.Min(tangent, b0+cross*(b1-b0))}, selectionLine{a1, b1})
+			tangent := math.Min((b0+cross*width*s0)*less, b1*less-(1-cross)*width*s1*more)
+			lines = append(lines, selectionLine{(a0 + cross*(a1-a0)) * more, tangent}, selectionLine{a1 * more, b1 * less})
 			a0, b0, s0 = a1, b1, s1
 		}
+	}
+	if !finite {
+		return []selectionLine{{math.Inf(1), 0}}
 	}
 	return lines
 }

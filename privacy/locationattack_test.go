@@ -237,12 +237,16 @@ func (c countTable) at(v float64) (value, slope float64) {
 // given is the distribution of K given that K <= N, term by term.
 func given(law negativeBinomial, most int64) countTable {
 	c, total := make(countTable, most), 0.0
-	for i := range c {
+	scale, _ := math.Lgamma(1 + law.eta)
+	for i := range c { // logarithms
 		k := float64(i + 1)
 		up, _ := math.Lgamma(k + law.eta)
 		down, _ := math.Lgamma(k + 1)
-		scale, _ := math.Lgamma(1 + law.eta)
-		c[i] = math.Exp(up - down - scale + (k-1)*math.Log1p(-law.gamma))
+		c[i] = up - down - scale + (k-1)*math.Log1p(-law.gamma)
+	}
+	largest := slices.Max(c)
+	for i := range c {
+		c[i] = math.Exp(c[i] - largest)
 		total += c[i]
 	}
 	for i := range c {
@@ -251,10 +255,38 @@ func given(law negativeBinomial, most int64) countTable {
 	return c
 }
 
+// overflowing are numbers of runs for which γ^−(η+2), or the sum of the terms relative to the first, is beyond
+// the range of floats.
+var overflowing = []struct {
+	law  negativeBinomial
+	most int64
+}{
+	{negativeBinomial{40, 1e-8}, 64}, {negativeBinomial{100, 1e-4}, 128}, {negativeBinomial{0.5, 1e-300}, 100},
+	{negativeBinomial{900, 1e-3}, MaxMostRuns}, {negativeBinomial{999, 0.6}, MaxMostRuns}, {negativeBinomial{1e5, 0.9}, 3000},
+}
+
 // TestCappedMatchesItsTerms compares the capped distribution with the sums over its probabilities.
 func TestCappedMatchesItsTerms(t *testing.T) {
+	overflows := 0
+	check := func(law negativeBinomial, most int64, v float64) {
+		if -(law.eta+2)*math.Log(law.gamma+(1-law.gamma)*v) > mostBetaLog {
+			overflows++
+		}
+		const tiny = 1e-250
+		value, slope := newCappedNegativeBinomial(law, most).at(v)
+		wantValue, wantSlope := given(law, most).at(v)
+		if math.Abs(value-wantValue) > countRounding*wantValue+tiny || math.Abs(slope-wantSlope) > countRounding*wantSlope+tiny ||
+			math.IsNaN(value+slope) || most == 1 && slope != 0 {
+			t.Errorf("%+v, at most %d, at %g: %.12g and %.12g, want %.12g and %.12g", law, most, v, value, slope, wantValue, wantSlope)
+		}
+	}
+	for _, tc := range overflowing {
+		for _, v := range []float64{0, 1e-12, 1e-6, 1e-3, 0.1, 0.5, 1} {
+			check(tc.law, tc.most, v)
+		}
+	}
 	rng := rand.New(rand.NewPCG(5, 12))
-	for range 400 {
+	for i := range 600 {
 		law := negativeBinomial{eta: 0.999*math.Expm1(math.Log(100)*rng.Float64()) - 0.99*rng.Float64(), gamma: math.Exp(-8 * rng.Float64())}
 		most := min(MaxMostRuns, 1+int64(math.Exp(10*rng.Float64())))
 		v := rng.Float64()
@@ -264,10 +296,50 @@ func TestCappedMatchesItsTerms(t *testing.T) {
 		case 1:
 			v = float64(rng.IntN(2))
 		}
-		value, slope := newCappedNegativeBinomial(law, most).at(v)
-		wantValue, wantSlope := given(law, most).at(v)
-		if relErr(value, wantValue) > 1e-10 || most > 1 && relErr(slope, wantSlope) > 1e-10 || most == 1 && slope != 0 {
-			t.Errorf("%+v, at most %d, at %g: %.12g and %.12g, want %.12g and %.12g", law, most, v, value, slope, wantValue, wantSlope)
+		if i%3 != 0 { // factors overflow in about every second of these
+			law.eta, law.gamma, v = math.Exp(1+7*rng.Float64()), math.Exp(-40*rng.Float64()), math.Exp(-40*rng.Float64())
+		}
+		check(law, most, v)
+	}
+	if overflows < 200 {
+		t.Errorf("only %d cases in which factors overflow", overflows)
+	}
+}
+
+// TestCappedBeyondFactors: the ε of capped selections is what the sums over the probabilities give where the
+// factors of the closed form overflow.
+func TestCappedBeyondFactors(t *testing.T) {
+	for _, tc := range overflowing[:3] {
+		m := CappedSelection{Gaussian{1, 10, AddRemove}, 1, tc.law.eta, tc.law.gamma, tc.most}
+		got := epsilonOf(t, Location{}, m, 1, 1e-6).Epsilon
+		if want := independentLocation(0.1, 1e-6, given(tc.law, tc.most)); got < want*(1-1e-5) || got > want*(1+2e-3) {
+			t.Errorf("%+v, at most %d: epsilon %.5f, term by term %.5f", tc.law, tc.most, got, want)
+		}
+	}
+}
+
+// brokenLaw is a distribution with a wrong value and slope beyond 0.5.
+type brokenLaw struct{ value, slope float64 }
+
+func (brokenLaw) mean() float64 { return 4 }
+
+func (l brokenLaw) at(v float64) (value, slope float64) {
+	if v < 0.5 {
+		return binomialCount{4, 1}.at(v)
+	}
+	return l.value, l.slope
+}
+
+// TestLocationOfNoNumber: ε is infinite where φ′ or φ″ is no finite number. A mean that is none does not lower it.
+func TestLocationOfNoNumber(t *testing.T) {
+	for _, law := range []brokenLaw{{math.Inf(1), 0}, {math.NaN(), 0}, {0, math.Inf(1)}, {0, math.NaN()}} {
+		if got := newGaussianLocation(0.1, 1e-6, 40, law).epsilon(1e-6); !math.IsInf(got, 1) {
+			t.Errorf("%+v: epsilon %g", law, got)
+		}
+	}
+	for _, m := range []RepeatedSelection{{Gaussian{1, 10, AddRemove}, 1, -0.99, 5e-324}, {Gaussian{1, 10, AddRemove}, 1, 1e300, 0.5}} {
+		if got := epsilonOf(t, Location{UpperOnly: true}, m, 1, 1e-6).Epsilon; !(got >= 0.3) {
+			t.Errorf("%+v: epsilon %g", m, got)
 		}
 	}
 }

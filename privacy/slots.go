@@ -282,7 +282,9 @@ func (s *Slots) Stretch(m Mechanism, steps int64, used []int64) float64 {
 		for k, rho := range s.rhos[i] {
 			ratio = math.Max(ratio, own[k]/rho)
 		}
-		least = math.Min(least, ratio)
+		if ratio < least { // not if it is no number
+			least = ratio
+		}
 	}
 	return least * (1 + stretchMargin)
 }

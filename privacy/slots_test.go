@@ -115,6 +115,21 @@ func TestStretch(t *testing.T) {
 	}
 }
 
+// TestStretchOfNothing: a slot with divergences of 0, to which the ratio of an access without any is no number,
+// does not hide another slot that fits.
+func TestStretchOfNothing(t *testing.T) {
+	nothing, something := Gaussian{1, 1e200, AddRemove}, Gaussian{1, 10, AddRemove}
+	for _, slots := range [][]Slot{{{nothing, 1, 1}, {something, 1, 1}}, {{something, 1, 1}, {nothing, 1, 1}}} {
+		s, err := NewSlots(slots, 1e-6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Stretch(Gaussian{1, 2e200, AddRemove}, 1, nil); got != 0 {
+			t.Errorf("%+v: stretched by %g", slots, got)
+		}
+	}
+}
+
 // finiteProfile returns ε for log δ of a mechanism with finitely many outputs.
 func finiteProfile(m finiteMechanism) func(logDelta float64) (float64, error) {
 	return func(logDelta float64) (float64, error) {
