@@ -443,7 +443,7 @@ func hostileSpecs(t testing.TB) []hostile {
 			r.Study.Spec.Cost.Measure = &dparetov1.CostSpec_Metric{Metric: "none"}
 		},
 		"no bounds":             func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[2].Bounds = nil },
-		"no reference":          func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = nil },
+		"no reference":          func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0].ReferenceValue = nil },
 		"no source":             func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].Source = nil },
 		"impossible constraint": func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.ParameterConstraints = []string{"false"} },
 		"too many labels": func(r *dparetov1.CreateStudyRequest) {
