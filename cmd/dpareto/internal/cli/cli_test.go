@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 		{other, "study create -", command.ExitRefused, []string{"AlreadyExists"}},
 		{invalid, "study create -", command.ExitUsage, []string{
 			"InvalidArgument", "study.spec.metrics[0].goal",
-			"study.spec.metrics[0].reference_value",
+			"study.spec.metrics[0].transform",
 		}},
 		{"spec: {}", "study create -", command.ExitUsage, []string{"standard input", "study_id", "--id"}},
 		{"spec: {sed: 1}", "study create -", command.ExitUsage, []string{"standard input", "spec.sed", "unknown field"}},
