@@ -5,6 +5,6 @@ package server_test
 // repetitions are how often random tests draw, once for every make test; with the build tag long
 // they are more.
 const (
-	randomRequests    = 12 // for each method
+	randomRequests    = 8 // for each method
 	randomBudgetPaths = 2  // studies with private_mode
 )
