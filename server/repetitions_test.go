@@ -6,5 +6,5 @@ package server_test
 // they are more.
 const (
 	randomRequests    = 8 // for each method
-	randomBudgetPaths = 2  // studies with private_mode
+	randomBudgetPaths = 2 // studies with private_mode
 )
