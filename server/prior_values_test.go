@@ -104,7 +104,7 @@ func TestPriorValuesEnterTheModel(t *testing.T) {
 	})
 	said := fmt.Sprintf("medians are wrong by %.3f without a prior, and by %.3f with one; intervals are %.3f and %.3f wide", without, with, wide, narrow)
 	t.Log(said)
-	if !(with < without/2 && narrow < wide) {
+	if !(with < without/3 && narrow < wide) {
 		t.Error(said)
 	}
 	// The prior values come back with an export.

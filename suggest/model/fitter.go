@@ -166,15 +166,13 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 	if err != nil {
 		return err
 	}
-	h, noiseFree := result.at(data)
+	// Another study is a prior, and no prior holds to the last digit: its values count as noisy here,
+	// unless it says otherwise.
 	obs, _ := data.surrogate()
 	b := base{digest: data.digest(0, source), noise: data.typicalNoise(obs)}
-	if noiseFree {
-		b.noise = 0
-	}
 	var ok bool
 	if b.gp, ok = f.options.Cache.earlierSurrogate(b.digest); !ok {
-		if b.gp, err = surrogate.New(f.kernel(), h, obs); err != nil {
+		if b.gp, err = surrogate.New(f.kernel(), result.noisy, obs); err != nil {
 			return err
 		}
 		f.options.Cache.putEarlierSurrogate(b.digest, b.gp)
