@@ -127,6 +127,7 @@ func TestImpossibleCondition(t *testing.T) {
 func TestConditionedSuggestionsImproveWithinTheLimit(t *testing.T) {
 	const limit, runs = 0.1, 12
 	p := simulated.KnownTraining(false)
+	p.Objectives[1].NoiseFree = true // it is a function here, not a fraction of records that differ
 	c := restrict.Condition{AtMost: []restrict.Limit{{Objective: 0, Known: simulated.Loss, Search: simulated.RoughLoss, Upper: limit}}}
 	best := func(d suggest.Designer, seed uint64) float64 {
 		h := trained(p)
@@ -142,14 +143,11 @@ func TestConditionedSuggestionsImproveWithinTheLimit(t *testing.T) {
 		}
 		return top
 	}
-	const seeds = 6
-	var gained float64
-	for seed := range uint64(seeds) {
+	for seed := range uint64(6) {
 		engine, random := best(engine.New(engine.Options{}), seed), best(random.New(), seed)
 		t.Logf("accuracy at a loss of %g: %.4f, random %.4f", limit, engine, random)
-		gained += (engine - random) / seeds
-	}
-	if !(gained > 0.01) {
-		t.Errorf("the accuracy is %.4f larger than by random search on average", gained)
+		if !(engine > random) {
+			t.Errorf("seed %d: accuracy %.4f, random %.4f", seed, engine, random)
+		}
 	}
 }
