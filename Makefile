@@ -86,7 +86,7 @@ SERVER_ON_POSTGRES = TestNumbersDoNotRace TestWorkersGetDifferentPoints TestCloc
 	TestBackupStore TestExportImport TestExportReleases TestImportHalf TestImportMany TestImportsOfOneUID TestWatchStudy TestWatchMany \
 	TestWatchEnds TestUpdateStudy TestPauseAndResume TestLeaseExpiry TestCompleteIsIdempotentAndNeverOverwrites \
 	TestLateResultHasItsOwnCurve TestPastAttempts TestLedgerChargesEveryRun TestOpenTrialsAreBounded TestBytesOfAStudyAreBounded \
-	TestSuggestionsAreDeterministic
+	TestSuggestionsAreDeterministic TestReplicas.*
 PROGRAM_ON_POSTGRES = TestEndToEnd TestServerKilled TestKilledUnderLoad TestKilledWhileReleasing TestStoreInUse
 empty :=
 space := $(empty) $(empty)

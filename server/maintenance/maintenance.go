@@ -60,8 +60,13 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pass maintains one scope after the other, with pauses.
+// pass maintains one scope after the other, with pauses, unless another server does on the same store.
 func (m *Maintenance) pass(ctx context.Context) error {
+	unlock, taken, err := m.store.TryLock(ctx, "maintenance")
+	if err != nil || !taken {
+		return err
+	}
+	defer unlock()
 	faults := 0
 	for scope, more := store.Scope(""), true; more; {
 		started := time.Now()
@@ -75,7 +80,7 @@ func (m *Maintenance) pass(ctx context.Context) error {
 		if len(found) > 0 {
 			m.logger.ErrorContext(ctx, "the store is damaged", "scope", string(scope), "error", errors.Join(found...))
 		} else if more {
-			if _, err := m.store.ForgetRequests(ctx, scope, m.now().Add(-study.RememberFor)); err != nil && ctx.Err() == nil {
+			if _, err := m.store.ForgetRequests(ctx, scope, m.now(), study.RememberFor); err != nil && ctx.Err() == nil {
 				m.logger.WarnContext(ctx, "cannot remove expired responses to requests", "scope", string(scope), "error", err)
 			}
 		}
