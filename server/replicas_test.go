@@ -250,7 +250,7 @@ func TestReplicasTakeOver(t *testing.T) {
 func TestReplicasImport(t *testing.T) {
 	servers := replicas(t, 2)
 	a, b := servers[0], servers[1]
-	records := a.manyTrials("many", 1200)
+	records := a.manyTrials("parts", 1200)
 	stream, err := a.admin.ImportStudy(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestReplicasImport(t *testing.T) {
 		}
 	}
 	for marked := false; !marked; {
-		err := a.records.View(t.Context(), func(tx *store.ReadTx) (err error) { marked, err = tx.Importing("many"); return err })
+		err := a.records.View(t.Context(), func(tx *store.ReadTx) (err error) { marked, err = tx.Importing("parts"); return err })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,11 +275,11 @@ func TestReplicasImport(t *testing.T) {
 		}
 	}
 	resp, err := stream.CloseAndRecv()
-	if err != nil || resp.GetTrials() != 1200 || b.study("studies/many").GetTrialCounts().GetSucceeded() != 1200 {
+	if err != nil || resp.GetTrials() != 1200 || b.study("studies/parts").GetTrialCounts().GetSucceeded() != 1200 {
 		t.Errorf("%v, %v", resp, err)
 	}
 	// A server that goes away in the middle of an import leaves remains, which the next one removes.
-	if _, err := b.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/many"}); err != nil {
+	if _, err := b.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/parts"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.importRecords(records); err != nil {

@@ -275,7 +275,7 @@ func (s *Studies) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequest) 
 		}
 		return err
 	})
-	s.takeOver(id, resp.GetStudy()) //nolint:contextcheck // it outlives the call
+	s.takeOver(id, resp.GetStudy())
 	return resp, err
 }
 

@@ -44,7 +44,7 @@ func (d *DB) TryLock(ctx context.Context, name string) (unlock func(), taken boo
 		l.end()
 		return nil, false, d.unreachable(ctx, err)
 	}
-	return func() { d.unlock(conn, name) }, taken, nil
+	return func() { d.unlock(conn, name) }, taken, nil //nolint:contextcheck // the caller may have gone
 }
 
 // unlock gives a lock free that a session has.
