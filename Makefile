@@ -70,7 +70,7 @@ demo: build ## Run a real study: a server, two agents, and the front that they f
 	$(BIN)/dpareto demo $(DEMO)
 
 .PHONY: test
-test: check lint unit test-postgres test-python test-wheel ## Everything that must pass: checks, linters, tests
+test: check lint unit test-postgres test-deploy test-python test-wheel ## Everything that must pass: checks, linters, tests
 
 .PHONY: unit
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
@@ -97,6 +97,10 @@ test-postgres: ## Run the tests of the store, and of what the server promises of
 	go test -timeout 10m ./server/store
 	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' ./server
 	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
+
+.PHONY: test-deploy
+test-deploy: build ## Check deploy/ with the types of Kubernetes and Compose, and start the program with its settings
+	cd tools/deploy && go vet ./... && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto go test -count 1 ./...
 
 .PHONY: test-python
 test-python: build $(VENV)/ready ## Check and test the Python client against the server
