@@ -228,6 +228,7 @@ func TestPrivateModeWithCategories(t *testing.T) {
 // Where Poisson sampling follows from the number of records, what is published says that the
 // number is public.
 func TestPublicationsStateThePublicSize(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	random := searchSpec(10, 1)
 	for id, spec := range map[string]*dparetov1.StudySpec{"private": privateSpec(4, 1000), "random": random} {
@@ -252,6 +253,7 @@ func TestPublicationsStateThePublicSize(t *testing.T) {
 
 // What is kept of a measurement is a noisy mean of clipped runs.
 func TestPrivateModeKeepsNoiseOnly(t *testing.T) {
+	t.Parallel()
 	f := startWith(t, seededEntropy(1))
 	spec := privateSpec(400, 1000)
 	spec.Replicates = 4
@@ -687,6 +689,7 @@ func testTrainingBudget(t *testing.T, filter dparetov1.TrainFilter) {
 // which is what the filter of package privacy admits, by the filter that is the default for it. With
 // the Rényi filter it was 102.
 func TestPrivateModeRuns(t *testing.T) {
+	t.Parallel()
 	for filter, want := range map[dparetov1.TrainFilter]int{
 		dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED: 115, dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN: 115, dparetov1.TrainFilter_TRAIN_FILTER_RENYI: 102,
 	} {
@@ -1074,6 +1077,7 @@ func TestPrivateModeReleases(t *testing.T) {
 // From a worker's report to a published front: one value of a study tells two test sets
 // apart that differ in a record by no more than it says; two records are found out.
 func TestPrivateModeAudit(t *testing.T) {
+	t.Parallel()
 	const records, runs, delta, trials = 4, 800, 0.01, 50
 	f := startAudit(t, 3)
 	spec := privateSpec(trials, 1e6)

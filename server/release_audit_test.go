@@ -91,6 +91,7 @@ func publishes(r *dparetov1.Release, epsilon float64) bool {
 }
 
 func TestAuditSelectPrivately(t *testing.T) {
+	t.Parallel()
 	const epsilon = 1
 	for method := dparetov1.SelectionMethod_SELECTION_METHOD_EXPONENTIAL; method <= dparetov1.SelectionMethod_SELECTION_METHOD_REPORT_NOISY_MAX; method++ {
 		t.Run(method.String(), func(t *testing.T) {
@@ -121,6 +122,7 @@ func TestAuditSelectPrivately(t *testing.T) {
 }
 
 func TestAuditReleaseBest(t *testing.T) {
+	t.Parallel()
 	const epsilon = 1
 	f := startAudit(t, 11)
 	event := func(id string, epsilon float64) func(bool) bool {
@@ -140,6 +142,7 @@ func TestAuditReleaseBest(t *testing.T) {
 // A front of two configurations shows the one with the larger ε where its noisy error is the
 // smaller one: which of two values is smaller is the most that it tells of them here.
 func TestAuditReleaseFront(t *testing.T) {
+	t.Parallel()
 	const epsilon, delta = 3, 1e-4
 	f := startAudit(t, 12)
 	event := func(id string, epsilon float64) func(bool) bool {
