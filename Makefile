@@ -76,6 +76,7 @@ test: check lint unit test-postgres test-python test-wheel ## Everything that mu
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
 unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
 	go test -race -gcflags='gonum.org/v1/gonum/...=-race=false' -timeout 20m $(RACE)
+	go test -timeout 20m -run Audit ./server
 	go test -timeout 20m $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
 # Tests that make test-postgres runs again: what services like ours are known to get wrong, failing stores,
