@@ -256,7 +256,7 @@ func TestForgetRequests(t *testing.T) {
 		err = errors.Join(err, tx.PutRequest(a, "moved", &storev1.RequestRecord{Time: timestamppb.New(at(1))}))
 		return errors.Join(err, tx.PutRequest(a, "moved", &storev1.RequestRecord{Time: timestamppb.New(at(9999))}))
 	})
-	n, err := s.ForgetRequests(t.Context(), a, at(2400), 0)
+	n, err := s.ForgetRequests(t.Context(), a, at(2400))
 	if err != nil || n != 2400 {
 		t.Errorf("%d were forgotten, %v", n, err)
 	}

@@ -23,16 +23,12 @@ func (t *Tx) PutRequest(scope Scope, id string, record *storev1.RequestRecord) e
 // it.
 const maxForgotten = 1000
 
-// ForgetRequests removes the responses in a scope that are older than keep, in several Updates, and
-// returns their number. now is by the clock of the process; a Shared store has its own.
-func (s *Store) ForgetRequests(ctx context.Context, scope Scope, now time.Time, keep time.Duration) (forgotten int64, err error) {
-	before := now.Add(-keep)
+// ForgetRequests removes the responses in a scope older than a time, in several Updates, and returns
+// their number.
+func (s *Store) ForgetRequests(ctx context.Context, scope Scope, before time.Time) (forgotten int64, err error) {
 	for last := ""; ; {
 		var old []string
 		err := s.View(ctx, func(tx *ReadTx) error {
-			if now, _, ok := tx.Time(); ok {
-				before = now.Add(-keep)
-			}
 			return scan(tx.r, scope, requestKind, last, func(key string, value []byte) (bool, error) {
 				record := new(storev1.RequestRecord)
 				if err := unmarshal(key, value, record); err != nil {

@@ -136,7 +136,7 @@ func TestRequests(t *testing.T) {
 		{30, []int{3}},
 		{31, nil},
 	} {
-		if _, err := s.ForgetRequests(t.Context(), store.StudyScope("a"), start.Add(time.Duration(step.second)*time.Second), 0); err != nil {
+		if _, err := s.ForgetRequests(t.Context(), store.StudyScope("a"), start.Add(time.Duration(step.second)*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(step.want, known()); d != "" {
