@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 )
@@ -50,21 +49,24 @@ func (t *ReadTx) Imports(fn func(study string) error) error {
 }
 
 // DropImport removes the records and the mark of a marked study in several Updates. It does nothing
-// without a mark, and stops at one that another import has set meanwhile. The study's own import must
-// have ended.
+// without a mark. The import that set the mark cannot go on then, and another one that begins meanwhile is
+// left alone.
 func (s *Store) DropImport(ctx context.Context, study string) error {
-	var mark []byte
+	mark, next := "", ""
 	for done := false; !done; {
 		err := s.Update(ctx, In(StudyScope(study)), func(tx *Tx) error {
-			found, err := tx.r.Get(keyOf(StudyScope(study), importKind))
+			marked, err := tx.Importing(study)
+			if err == nil && marked && mark != "" {
+				marked, err = tx.IsImporting(study, mark)
+			}
 			if err != nil {
 				return err
 			}
-			if done = found == nil || mark != nil && !bytes.Equal(found, mark); done {
+			if done = !marked; done {
 				return nil
 			}
-			if mark == nil {
-				mark = append([]byte{}, found...)
+			if mark == "" {
+				next = tx.BeginImport(study)
 			}
 			if done, err = tx.dropSome(study); done {
 				tx.EndImport(study)
@@ -74,6 +76,7 @@ func (s *Store) DropImport(ctx context.Context, study string) error {
 		if err != nil {
 			return err
 		}
+		mark = next
 	}
 	return nil
 }

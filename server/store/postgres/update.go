@@ -250,7 +250,11 @@ func (t *transaction) begin(scopes store.Scopes) error {
 			return err
 		}
 		started, _ := t.conn.PgConn().CustomData()[startedKey].(time.Time)
-		t.since, _ = clock.observe(started, t.now, from, clock.elapsed())
+		var isOther bool
+		if t.since, isOther = clock.observe(started, t.now, from, clock.elapsed()); isOther {
+			_, renewed := t.db.announcer.listeners()
+			renewed()
+		}
 		return nil
 	}
 	var b pgx.Batch

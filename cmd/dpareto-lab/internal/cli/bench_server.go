@@ -82,7 +82,7 @@ ComputeEpsilon, each for --lengths lengths of a run.`,
 	flags.IntVar(&f.fitTrials, "fit-trials", 1000, "number of trials that the model is fitted to")
 	flags.IntVar(&f.accounts, "accounting", 0, "measure the load alone, and beside this many concurrent calls of ComputeEpsilon")
 	flags.IntVar(&f.lengths, "lengths", accounting.MaxLengths, "number of lengths in each of these calls")
-	flags.StringVar(&f.Address, "address", "", "address of a running server to measure instead of a new one; it gets studies named load-...")
+	flags.StringVar(&f.Address, "address", "", "address of a running server to measure instead of a new one; it gets studies named load-...; of servers that share a store, separated by commas: connections go to them in turn")
 	flags.StringVar(&f.folder, "store-dir", "", "folder for the new store; default: one for temporary files")
 	flags.StringVar(&f.profile, "profile", "", "file for a profile of the server's processor time (see go tool pprof)")
 	command.OutputFlag(cmd, &f.format)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 
 // Options say how to put a server under load.
 type Options struct {
-	Address     string // of the server
+	Address     string // of the server, or several, separated by commas: connections go to them in turn
 	Workers     int
 	Connections int           // that the workers share
 	Studies     int           // that the workers go round
@@ -120,8 +121,9 @@ func Run(ctx context.Context, o Options, begin, end func(context.Context) error)
 // with an error, too.
 func connect(o Options) ([]*dpareto.Client, error) {
 	var clients []*dpareto.Client
-	for range o.Connections {
-		client, err := dpareto.Dial(o.Address)
+	addresses := strings.Split(o.Address, ",")
+	for i := range o.Connections {
+		client, err := dpareto.Dial(addresses[i%len(addresses)])
 		if err != nil {
 			return clients, err
 		}
