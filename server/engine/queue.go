@@ -110,6 +110,9 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 	if err != nil {
 		return nil, err
 	}
+	if resp.GetEndReason() == dparetov1.EndReason_END_REASON_PREPARING {
+		e.studies.TakeOver(id, uid) //nolint:contextcheck // it outlives the call
+	}
 	if r.Repeated || missing == 0 {
 		return resp, nil
 	}

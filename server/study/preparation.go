@@ -121,13 +121,11 @@ func (s *Studies) ResumePreparations() {
 	}
 }
 
-// takeOver prepares a study that a call has found in STUDY_STATE_PREPARING on a store with other servers: the
+// TakeOver prepares a study that a call has found in STUDY_STATE_PREPARING on a store with other servers: the
 // one that prepared it may be gone. If it is not, the preparation here waits for it.
-//
-//nolint:contextcheck // it outlives the call
-func (s *Studies) takeOver(id string, study *dparetov1.Study) {
-	if s.store.IsShared() && study.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
-		s.Prepare(id, study.GetUid())
+func (s *Studies) TakeOver(id, uid string) {
+	if s.store.IsShared() {
+		s.Prepare(id, uid)
 	}
 }
 

@@ -275,7 +275,9 @@ func (s *Studies) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequest) 
 		}
 		return err
 	})
-	s.takeOver(id, resp.GetStudy())
+	if study := resp.GetStudy(); study.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
+		s.TakeOver(id, study.GetUid()) //nolint:contextcheck // it outlives the call
+	}
 	return resp, err
 }
 

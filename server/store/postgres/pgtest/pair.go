@@ -3,7 +3,6 @@ package pgtest
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -78,9 +77,7 @@ func (p *Pair) follow() {
 	}
 	p.run("pg_basebackup", "-D", p.data(1), "-R", "-c", "fast", "--no-sync", "-d", fmt.Sprintf("host=%s user=dpareto dbname=postgres", p.socket(0)))
 	p.begin(1)
-	conn, err := pgx.Connect(context.Background(), (&url.URL{
-		Scheme: "postgres", User: url.User("dpareto"), Path: "/postgres", RawQuery: url.Values{"host": {p.socket(0)}}.Encode(),
-	}).String())
+	conn, err := pgx.Connect(context.Background(), at(p.socket(0), ""))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -110,7 +107,4 @@ func (p *Pair) Promote() (ended time.Time) {
 }
 
 // URL returns the URL of the database, with both clusters: clients look for the primary.
-func (p *Pair) URL() string {
-	query := url.Values{"host": {filepath.Join(p.folder, "socket-a") + "," + filepath.Join(p.folder, "socket-b")}}
-	return "postgres://dpareto@/postgres?" + query.Encode()
-}
+func (p *Pair) URL() string { return at(p.socket(0)+","+p.socket(1), "") }

@@ -127,7 +127,7 @@ func options(folder string) string {
 // command runs a program of PostgreSQL in the folder of the cluster.
 func command(t testing.TB, folder, program string, arguments ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, arguments...) //nolint:gosec // it is PostgreSQL's
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, arguments...)
 	cmd.Dir = folder
 	if err := confine(cmd); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,15 @@ func Database(t testing.TB, searchPath string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	query := url.Values{"host": {folder}, "search_path": {searchPath}}
+	return at(folder, searchPath)
+}
+
+// at returns the URL of the database whose socket is in a folder, or one of several.
+func at(folders, searchPath string) string {
+	query := url.Values{"host": {folders}}
+	if searchPath != "" {
+		query.Set("search_path", searchPath)
+	}
 	return "postgres://dpareto@/postgres?" + query.Encode()
 }
 
