@@ -28,10 +28,9 @@ func (s *Surface) Epsilons(p *suggest.Problem, smooth bool, q space.Point) []flo
 	for i := range out {
 		state := append(space.Point(nil), q...)
 		state[epochs] = float64(i + 1)
-		if out[i] = p.Objectives[0].Search(state); out[i] > farBeyond*referenceEpsilon {
-			exact = min(exact, i)
-		} else {
-			out[i] = math.Inf(1)
+		out[i] = math.Inf(1)
+		if cheap := p.Objectives[0].Search(state); exact < i || cheap > farBeyond*referenceEpsilon {
+			out[i], exact = cheap, min(exact, i)
 		}
 	}
 	perEpoch, err := privacy.StepsPerEpoch(s.TrainRows, int64(q[lotSize]))
