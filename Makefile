@@ -9,7 +9,7 @@ BIN := .bin
 PACKAGES := ./...
 MODULE := github.com/dpareto/dpareto
 # Packages whose goroutines share memory are tested with the race detector, which watches all that
-# they import, too. The others are numerics, mostly: there it finds nothing and costs most.
+# they import but gonum. The others are numerics, mostly: there it finds nothing and costs most.
 RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/private simulation spec),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
@@ -70,12 +70,13 @@ demo: build ## Run a real study: a server, two agents, and the front that they f
 	$(BIN)/dpareto demo $(DEMO)
 
 .PHONY: test
-test: check lint unit test-postgres test-python test-wheel ## Everything that must pass: checks, linters, tests
+test: check lint unit test-postgres test-deploy test-python test-wheel ## Everything that must pass: checks, linters, tests
 
 .PHONY: unit
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
 unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
-	go test -race -timeout 20m $(RACE)
+	go test -race -gcflags='gonum.org/v1/gonum/...=-race=false' -timeout 20m $(RACE)
+	go test -timeout 20m -run Audit ./server
 	go test -timeout 20m $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
 # Tests that make test-postgres runs again: what services like ours are known to get wrong, failing stores,
@@ -86,17 +87,22 @@ SERVER_ON_POSTGRES = TestNumbersDoNotRace TestWorkersGetDifferentPoints TestCloc
 	TestBackupStore TestExportImport TestExportReleases TestImportHalf TestImportMany TestImportsOfOneUID TestWatchStudy TestWatchMany \
 	TestWatchEnds TestUpdateStudy TestPauseAndResume TestLeaseExpiry TestCompleteIsIdempotentAndNeverOverwrites \
 	TestLateResultHasItsOwnCurve TestPastAttempts TestLedgerChargesEveryRun TestOpenTrialsAreBounded TestBytesOfAStudyAreBounded \
-	TestSuggestionsAreDeterministic
-PROGRAM_ON_POSTGRES = TestEndToEnd TestServerKilled TestKilledUnderLoad TestKilledWhileReleasing TestStoreInUse
+	TestSuggestionsAreDeterministic TestReplicas.*
+PROGRAM_ON_POSTGRES = TestEndToEnd TestServerKilled TestKilledWhileReleasing TestReplicasKilled
 empty :=
 space := $(empty) $(empty)
 
 .PHONY: test-postgres
 test-postgres: export DPARETO_TEST_STORE := postgres
-test-postgres: ## Run the tests of the store, and of what the server promises of it, on PostgreSQL (about two minutes)
+test-postgres: ## Run the tests of the store, and of what one and several servers promise of it, on PostgreSQL (three minutes)
 	go test -timeout 10m ./server/store
 	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' ./server
 	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
+	go test -timeout 10m -run '^TestGoClient$$' ./clients/contract
+
+.PHONY: test-deploy
+test-deploy: build ## Check deploy/ with the types of Kubernetes and Compose, and start the program with its settings
+	cd tools/deploy && go vet ./... && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto go test -count 1 ./...
 
 .PHONY: test-python
 test-python: build $(VENV)/ready ## Check and test the Python client against the server
@@ -180,6 +186,15 @@ bench: ## Run the benchmarks; compare two runs with benchstat
 soak: ## Kill the server under load 60 times, twice, and compare what is left (about four minutes)
 	go test -tags long -timeout 30m -run TestKilledOften -v ./cmd/dpareto $(if $(SEED),-args -kill-seed $(SEED))
 	go test -tags long -timeout 10m -run BetweenRestarts ./clients/contract
+
+# Kills of make soak-postgres; every fifth is of the database.
+ROUNDS ?= 250
+
+.PHONY: soak-postgres
+soak-postgres: export DPARETO_TEST_STORE := postgres
+soak-postgres: ## Kill three servers and their database under load, ROUNDS times, then promote a standby 20 times (half an hour)
+	go test -timeout 3h -count 1 -run '^TestReplicasKilled$$' -v ./cmd/dpareto -args -kill-rounds $(ROUNDS) -kill-seed $(or $(SEED),1)
+	go test -timeout 1h -count 1 -run '^TestReplicasPromoted$$' -v ./cmd/dpareto -args -promotions 20 -kill-seed $(or $(SEED),1)
 
 # The histories of make simulate: so many, from consecutive seeds.
 N ?= 100000

@@ -65,6 +65,7 @@ func TestImportanceOfComputedMetric(t *testing.T) {
 }
 
 func TestAnalysesOfStudy(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	study := f.create("svt", svtSpec())
 	for i := range 12 {
@@ -237,6 +238,7 @@ func TestSlicesWithoutModel(t *testing.T) {
 // What is released of a study in private mode may be analysed; a study with random stopping shows
 // nothing of its trials.
 func TestAnalysesOfPrivateStudies(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	private := f.create("private", privateSpec(4, 1000))
 	f.tell(f.one(private, "w"), 0.3)

@@ -36,6 +36,7 @@ func (f *fixture) askFor(study, worker string, conditions ...*dparetov1.Suggesti
 // Every algorithm obeys conditions: with few trials and with a model, and in a space with
 // a checkpoint parameter, where the bound is that of the whole run.
 func TestConditions(t *testing.T) {
+	t.Parallel()
 	for _, algorithm := range []dparetov1.Algorithm{
 		dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_GRID,
 		dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_DPARETO, dparetov1.Algorithm_ALGORITHM_EHVI,

@@ -86,6 +86,7 @@ func TestConstantPointOnFronts(t *testing.T) {
 
 // A query is answered with the constant point where nothing within the bounds is better.
 func TestQueryOfConstantPoint(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	study := f.create("svt", withConstant(sparseSpec(), 0, 0.5))
 	query := func(req *dparetov1.QueryFrontRequest) *dparetov1.QueryFrontResponse {

@@ -200,6 +200,7 @@ func TestCurveOfRandomStopping(t *testing.T) {
 // Noise is drawn once for each scored step: whatever is reported again, by whatever call and with whatever
 // value, changes nothing, and steps that are not scored leave no trace.
 func TestNoiseOfCurves(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	const trials, score = 30, 0.4321987654321
 	study := f.withTrials("curves", curveSpec(0), trials)
@@ -285,6 +286,7 @@ func TestCurveEndsEarly(t *testing.T) {
 // A portfolio is scored by the hypervolume of the union of its curves, of which one may be missing, and
 // released with all of them.
 func TestPortfolioOfRandomStopping(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	s := curveSpec(2)
 	s.RandomStopping.TestSetSize, s.RandomStopping.TestEpsilon, s.TestLedger = 0, 0, ""
@@ -338,6 +340,7 @@ func TestPortfolioOfRandomStopping(t *testing.T) {
 // The release depends on other candidates through the choice alone: neither their values, nor their
 // number, nor the order of the candidates change what is released of the best.
 func TestCurveDependsOnTheChoiceAlone(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	study := f.withTrials("portfolios", curveSpec(2), 6)
 	for range 6 {
@@ -404,6 +407,7 @@ func TestCurveDependsOnTheChoiceAlone(t *testing.T) {
 // Exports and imports keep a curve study as it is, in the middle of a run too, and imports refuse what would
 // take more from the test records than was paid for.
 func TestImportOfCurves(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	study := f.withTrials("portfolios", curveSpec(2), 4)
 	f.curve(f.one(study, "w"), func(int64) float64 { return 0.5 })

@@ -69,7 +69,12 @@ func subsetSpec(n int64, share float64, lot, steps int64) *dparetov1.StudySpec {
 // prepared creates a study and waits until it is paid for.
 func (f *fixture) prepared(id string, spec *dparetov1.StudySpec) *dparetov1.Study {
 	f.t.Helper()
-	name := f.create(id, spec)
+	return f.settled(f.create(id, spec))
+}
+
+// settled returns a study once it is not being prepared any more.
+func (f *fixture) settled(name string) *dparetov1.Study {
+	f.t.Helper()
 	for {
 		study := f.study(name)
 		if study.GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
@@ -82,6 +87,7 @@ func (f *fixture) prepared(id string, spec *dparetov1.StudySpec) *dparetov1.Stud
 // The whole tuning is amplified by the subset and then composed with the final run: the totals of an
 // independent program (numpy, the location bound on cells of 2e-6, as in package privacy).
 func TestSubsetGuarantee(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	for i, tc := range []struct {
 		share      float64
@@ -106,6 +112,7 @@ func TestSubsetGuarantee(t *testing.T) {
 // With ever fewer records in the subset the final run alone is left. With nearly all of them the total
 // is that of a tuning on all records and the final run.
 func TestSubsetGuaranteeAtTheEnds(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	few := f.prepared("few", subsetSpec(1<<20, 1e-4, 26, 10)).GetPublication()
 	if alone, all := few.GetFinalRun().GetEpsilon(), few.GetTrain().GetEpsilon(); !(all >= alone) || all > alone*1.01 {
@@ -247,6 +254,7 @@ func TestLedgerOfFinalRun(t *testing.T) {
 // A final run is made once. One that fails, is given back or is lost is not made again, and nothing is
 // released; and so it is if no candidate succeeded, when there is no final run at all.
 func TestFinalRunIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	records := f.export(f.prepared("tuned", subsetSpec(32561, 0.1, 26, 1250)).GetName())
 	records[0].GetStudy().GetRandomStopping().Trials = 2
@@ -316,6 +324,7 @@ func TestFinalRunIsMadeOnce(t *testing.T) {
 // A copy of a study goes on as the original would: with the same subset, and with the final run. An
 // export whose subset or final run does not fit its spec is refused.
 func TestExportOfFinalRun(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	f.prepared("tuned", subsetSpec(32561, 0.1, 26, 1250))
 	study := f.withTrials("tuned", subsetSpec(32561, 0.1, 26, 1250), 3)
@@ -364,6 +373,7 @@ func TestExportOfFinalRun(t *testing.T) {
 // Nobody but the workers that train candidates, and those who administer the whole server, sees the
 // key of the subset.
 func TestSubsetKeyIsSecret(t *testing.T) {
+	t.Parallel()
 	const study, key = "studies/a-search", "which records are in it is secret"
 	first := start(t)
 	records := first.export(first.prepared("a-search", subsetSpec(32561, 0.1, 26, 1250)).GetName())[:1]

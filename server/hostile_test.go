@@ -727,6 +727,7 @@ func privacyRequests(t testing.TB) map[string]func() proto.Message {
 
 // A server answers whatever is sent with the code that it deserves, and goes on.
 func TestHostileRequests(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	if _, err := f.studies.CreateStudy(t.Context(), fullRequest(t)); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 // An import with a random fault is refused for a reason that is the client's, or gives a
 // study that a server can go on with.
 func TestImportMutants(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	study, _ := f.eventful()
 	exported := lines(t, f.export(study))

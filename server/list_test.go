@@ -238,6 +238,7 @@ func TestListNewestTrials(t *testing.T) {
 
 // Trials do not fill an answer beyond what a client of gRPC accepts by default, 4 MiB.
 func TestLargeTrials(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	study := f.create("large", svtSpec())
 	const trials = 120

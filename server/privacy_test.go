@@ -14,6 +14,7 @@ import (
 
 // The published accountant and the tight one on a run of Avent et al., over the wire.
 func TestPrivacyService(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	client := dparetov1.NewPrivacyServiceClient(f.conn)
 	spec := sgdSpec().GetMetrics()[0].GetComputed().GetPrivacy()
@@ -68,6 +69,7 @@ func TestStudyWithTightAccountant(t *testing.T) {
 // A worker that trains with Opacus reports another ε than a study of rounded epochs computes,
 // where lots do not divide the data. The trial's warning has both.
 func TestReportUnderAnotherConvention(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	spec := sgdSpec()
 	privacy := spec.GetMetrics()[0].GetComputed().GetPrivacy()

@@ -134,6 +134,7 @@ func TestPrivateModeSlotsRefused(t *testing.T) {
 // A trial that takes too long to compare with a slot is refused one, and fails; the slot stays unused for
 // what its parameters alone show to be dominated.
 func TestPrivateModeSlotsCostlyTrial(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	spec := privateSpec(5, 1000)
 	for id, most := range map[string]int64{"lot": 2000, "steps": 30} {

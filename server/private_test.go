@@ -31,7 +31,6 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
-	"github.com/dpareto/dpareto/privacy/privacytest"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/audit"
@@ -228,6 +227,7 @@ func TestPrivateModeWithCategories(t *testing.T) {
 // Where Poisson sampling follows from the number of records, what is published says that the
 // number is public.
 func TestPublicationsStateThePublicSize(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	random := searchSpec(10, 1)
 	for id, spec := range map[string]*dparetov1.StudySpec{"private": privateSpec(4, 1000), "random": random} {
@@ -252,6 +252,7 @@ func TestPublicationsStateThePublicSize(t *testing.T) {
 
 // What is kept of a measurement is a noisy mean of clipped runs.
 func TestPrivateModeKeepsNoiseOnly(t *testing.T) {
+	t.Parallel()
 	f := startWith(t, seededEntropy(1))
 	spec := privateSpec(400, 1000)
 	spec.Replicates = 4
@@ -687,6 +688,7 @@ func testTrainingBudget(t *testing.T, filter dparetov1.TrainFilter) {
 // which is what the filter of package privacy admits, by the filter that is the default for it. With
 // the Rényi filter it was 102.
 func TestPrivateModeRuns(t *testing.T) {
+	t.Parallel()
 	for filter, want := range map[dparetov1.TrainFilter]int{
 		dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED: 115, dparetov1.TrainFilter_TRAIN_FILTER_GAUSSIAN: 115, dparetov1.TrainFilter_TRAIN_FILTER_RENYI: 102,
 	} {
@@ -1069,35 +1071,6 @@ func TestPrivateModeReleases(t *testing.T) {
 		len(r.GetPoints()) == 0 || r.GetNoiseStandardDeviation() != publication.GetNoiseStandardDeviation() {
 		t.Errorf("release %v", r)
 	}
-}
-
-// From a worker's report to a published front: one value of a study tells two test sets
-// apart that differ in a record by no more than it says; two records are found out.
-func TestPrivateModeAudit(t *testing.T) {
-	const records, runs, delta, trials = 4, 800, 0.01, 50
-	f := startAudit(t, 3)
-	spec := privateSpec(trials, 1e6)
-	spec.PrivateMode.TestSetSize, spec.PrivateMode.TestEpsilon = records, 65 // of all values
-	create := func(turn int) string { return f.create(fmt.Sprintf("s%d", turn), spec) }
-	sigma := f.study(create(-1)).GetPublication().GetNoiseStandardDeviation()
-	epsilon, err := transcript.TestEpsilon(records, 1, sigma, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	study := turns(trials, create)
-	value := func(wrong float64) float64 { // of so many records
-		return f.tell(f.one(study(), "w"), wrong/records).GetFinalMeasurement().GetMetrics()["error"].GetValue()
-	}
-	event := func(first, second, threshold float64) func(bool) bool { // the last in units of the noise
-		return func(isSecond bool) bool {
-			wrong := first
-			if isSecond {
-				wrong = second
-			}
-			return value(wrong) < first/records+threshold*sigma
-		}
-	}
-	privacytest.Audit{Epsilon: epsilon, Delta: delta, Runs: runs, Power: 0.2, Event: event(1, 2, -0.5), Broken: event(1, 4, 1)}.Check(t)
 }
 
 // More runs than were charged are refused: each costs the training records what one costs.

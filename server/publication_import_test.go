@@ -31,6 +31,7 @@ func TestOneLedgerForBoth(t *testing.T) {
 // What an imported study with random stopping says of its guarantees must follow from its
 // spec: it is what the ledgers are charged.
 func TestImportedPublicationOfRandomStopping(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	study := f.create("search", single(noisySpec(), "0.25"))
 	text := lines(t, f.export(study))

@@ -52,6 +52,7 @@ func (f *fixture) trialsOfSparse(study string) {
 }
 
 func TestQueryFront(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	study := f.create("svt", sparseSpec())
 	query := func(req *dparetov1.QueryFrontRequest) *dparetov1.QueryFrontResponse {

@@ -244,6 +244,7 @@ func TestRandomStoppingWithoutTrials(t *testing.T) {
 // Configurations come from entropy, not from the number of the trial or the seed of the
 // study: two equal studies have different ones.
 func TestRandomStoppingConfigurations(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	var drawn [2][]float64
 	for i := range drawn {
@@ -269,6 +270,7 @@ func TestRandomStoppingConfigurations(t *testing.T) {
 // The list holds allowed configurations in the asked number, drawn afresh for each study, and trials come
 // from it alone.
 func TestRandomStoppingList(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	s := searchSpec(50, 1)
 	s.ParameterConstraints = []string{"sigma < 10.0"}
@@ -483,6 +485,7 @@ func TestReleaseOfNothing(t *testing.T) {
 // Of equal scores that of the largest token is the best, which says nothing of the order:
 // tokens are random.
 func TestTiesOfRandomStopping(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	for _, trials := range []int64{2, 5, 9} {
 		study := f.withTrials("search", searchSpec(10, 1), trials)
@@ -511,6 +514,7 @@ func noisySpec() *dparetov1.StudySpec {
 // Where test records are protected no measured score is kept anywhere: not in the store,
 // not in an answer, the log or an error; what is kept is off by the noise that is declared.
 func TestScoresOfRandomStopping(t *testing.T) {
+	t.Parallel()
 	var log lockedBuffer
 	f := startWith(t, func(o *server.Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -615,6 +619,7 @@ func scoreDigests(t *testing.T, study string, score float64, trials int, exporte
 // What the study will publish is charged to both ledgers when it is created, once, and a
 // study that does not fit is not created.
 func TestLedgersOfRandomStopping(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	releases := dparetov1.NewReleaseServiceClient(f.conn)
 	for id, records := range map[string]int64{"test": 50, "train": 1000} {
@@ -659,8 +664,11 @@ func TestLedgersOfRandomStopping(t *testing.T) {
 	}
 	_, err = f.releaseBest("studies/dear")
 	wantCode(t, err, codes.FailedPrecondition, "no trials")
-	if resumed, err := f.studies.ResumeStudy(t.Context(), &dparetov1.ResumeStudyRequest{Name: "studies/dear"}); err != nil || resumed.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
-		t.Errorf("resumed: %v, %v", resumed, err)
+	if _, err := f.studies.ResumeStudy(t.Context(), &dparetov1.ResumeStudyRequest{Name: "studies/dear"}); err != nil {
+		t.Error(err)
+	}
+	if resumed := f.settled("studies/dear"); resumed.GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
+		t.Errorf("resumed: %v", resumed)
 	}
 	other := proto.CloneOf(s)
 	other.RandomStopping.TestSetSize, other.Metrics[1].GetReported().SampleSize = 51, 51
@@ -708,6 +716,7 @@ func slow(s *dparetov1.StudySpec, listed int32) *dparetov1.StudySpec {
 // Creation answers at once, and the study hands out nothing until its list is priced, also after a restart
 // in between. The ledger is charged once, before the first trial.
 func TestPreparationOfRandomStopping(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	releases := dparetov1.NewReleaseServiceClient(f.conn)
 	s := slow(searchSpec(4, 1), 600)
@@ -760,6 +769,7 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 
 // An import can restore a study that is being prepared with another list. What it costs follows from its own list.
 func TestImportDuringPreparation(t *testing.T) {
+	t.Parallel()
 	f := start(t)
 	s := slow(searchSpec(4, 1), 400)
 	f.openLedgers(t.Context(), s)

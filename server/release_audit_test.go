@@ -1,3 +1,5 @@
+//go:build !race
+
 package server_test
 
 import (
@@ -8,12 +10,13 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
+	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server"
 )
 
 // The audits run the whole way from a request to a published answer on two neighbouring test
 // sets, of auditRecords records: none tells them apart by more than its ε, and each would
-// find out an answer that costs more than it says.
+// find out an answer that costs more than it says. The race detector would only make them slow.
 const (
 	auditRecords = 4
 	auditRuns    = 1200 // on each test set
@@ -162,4 +165,33 @@ func truth(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// From a worker's report to a published front: one value of a study tells two test sets
+// apart that differ in a record by no more than it says; two records are found out.
+func TestPrivateModeAudit(t *testing.T) {
+	const records, runs, delta, trials = 4, 800, 0.01, 50
+	f := startAudit(t, 3)
+	spec := privateSpec(trials, 1e6)
+	spec.PrivateMode.TestSetSize, spec.PrivateMode.TestEpsilon = records, 65 // of all values
+	create := func(turn int) string { return f.create(fmt.Sprintf("s%d", turn), spec) }
+	sigma := f.study(create(-1)).GetPublication().GetNoiseStandardDeviation()
+	epsilon, err := transcript.TestEpsilon(records, 1, sigma, delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	study := turns(trials, create)
+	value := func(wrong float64) float64 { // of so many records
+		return f.tell(f.one(study(), "w"), wrong/records).GetFinalMeasurement().GetMetrics()["error"].GetValue()
+	}
+	event := func(first, second, threshold float64) func(bool) bool { // the last in units of the noise
+		return func(isSecond bool) bool {
+			wrong := first
+			if isSecond {
+				wrong = second
+			}
+			return value(wrong) < first/records+threshold*sigma
+		}
+	}
+	privacytest.Audit{Epsilon: epsilon, Delta: delta, Runs: runs, Power: 0.2, Event: event(1, 2, -0.5), Broken: event(1, 4, 1)}.Check(t)
 }

@@ -201,6 +201,7 @@ func (g *guarded) finish(trial *dparetov1.Trial, errors float64) {
 // that depends on the number of trials of a study with random stopping, on what they
 // measured, or on whether there is a trial.
 func TestSecretsOfRandomStopping(t *testing.T) {
+	t.Parallel()
 	const study = "studies/a-search"
 	both := searches(t, 2, 6)
 	var methods []string

@@ -83,6 +83,7 @@ func TestBytesOfAStudyAreBounded(t *testing.T) {
 // Answers that are kept for requests that change nothing, or nothing that matters, do not fill the
 // disk either.
 func TestKeptAnswersAreBounded(t *testing.T) {
+	t.Parallel()
 	f := startWith(t, func(o *server.Options) { o.Limits = limit.Limits{StudyBytes: 60_000} })
 	f.create("svt", randomSpec())
 	ctx := t.Context()

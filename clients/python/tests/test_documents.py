@@ -14,7 +14,7 @@ import pytest
 
 import dpfront
 
-from .conftest import make_study
+from .conftest import Server, make_study
 
 PACKAGE = Path(__file__).resolve().parents[1]
 README = (PACKAGE / "README.md").read_text()
@@ -67,6 +67,13 @@ def test_examples(
         pytest.importorskip("sklearn")
     out = run(binary, str(PACKAGE / "examples" / example), *arguments, monkeypatch=monkeypatch)
     assert re.search(r"^ε +\d+\.\d+  error 0\.\d+", out, re.MULTILINE), out
+
+
+def test_the_worker(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPARETO_SERVER", shared_server.address)
+    command = [sys.executable, str(PACKAGE / "examples" / "worker.py"), "--study", "worker"]
+    for arguments, printed in [(["--create", "1"], ""), ([], "trials: 1\n")]:
+        assert subprocess.check_output([*command, *arguments], text=True) == printed
 
 
 @pytest.mark.long

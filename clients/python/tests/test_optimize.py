@@ -303,22 +303,66 @@ PROGRAM = textwrap.dedent("""
     study.optimize(objective, n_jobs=int(sys.argv[3]))
 """)
 
+ASYNC_PROGRAM = textwrap.dedent("""
+    import asyncio, sys
+    from dpfront.aio import AsyncClient, AsyncStudy
+    async def objective(trial):
+        sys.stdout.write("training\\n")
+        sys.stdout.flush()
+        await asyncio.sleep(60)
+    async def main():
+        async with AsyncClient(sys.argv[1]) as client:
+            study = await AsyncStudy.load(client, sys.argv[2])
+            await study.optimize(objective, n_jobs=int(sys.argv[3]))
+    asyncio.run(main())
+""")
 
-@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing there")
-@pytest.mark.parametrize("workers", [1, 3])
-def test_ctrl_c_gives_trials_back(shared_server: Server, study: Study, workers: int) -> None:
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
+@pytest.mark.parametrize(
+    ("program", "workers", "number", "status"),
+    [
+        (PROGRAM, 1, signal.SIGINT, -signal.SIGINT),
+        (PROGRAM, 3, signal.SIGINT, -signal.SIGINT),
+        (PROGRAM, 1, signal.SIGTERM, 128 + signal.SIGTERM),
+        (PROGRAM, 3, signal.SIGTERM, 128 + signal.SIGTERM),
+        (ASYNC_PROGRAM, 3, signal.SIGTERM, 128 + signal.SIGTERM),
+    ],
+)
+def test_a_signal_gives_trials_back(
+    shared_server: Server, study: Study, program: str, workers: int, number: int, status: int
+) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, shared_server.address, study.id, str(workers)],
+        [sys.executable, "-c", program, shared_server.address, study.id, str(workers)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
     assert process.stdout is not None
     for _ in range(workers):
         assert process.stdout.readline() == b"training\n"
-    process.send_signal(signal.SIGINT)
-    assert process.wait(20) != 0
+    process.send_signal(number)
+    assert process.wait(20) == status
     process.stdout.close()
     assert [t.state for t in study.trials()] == ["queued"] * workers
+
+
+def test_a_handler_of_sigterm_stays(study: Study) -> None:
+    def own(number: int, frame: types.FrameType | None) -> None: ...
+
+    def seen(trial: Trial) -> float:
+        handlers.append(signal.getsignal(signal.SIGTERM))
+        return 0.5
+
+    handlers: list[Any] = []
+    study.optimize(seen, n_trials=1)
+    previous = signal.signal(signal.SIGTERM, own)
+    try:
+        study.optimize(seen, n_trials=1)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    assert handlers[0] not in (own, previous)
+    assert handlers[1] is own
+    assert previous is signal.SIG_DFL  # as it was before the first search
 
 
 def test_a_time_limit(client: Client) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from dpfront import _operations as ops
@@ -25,6 +26,28 @@ if TYPE_CHECKING:
 
 class Stopped(Exception):
     """The caller stopped waiting."""
+
+
+def _exit(number: int, _: object) -> None:
+    raise SystemExit(128 + number)  # the exit code that shells give for a signal
+
+
+@contextmanager
+def exits_on_sigterm() -> Iterator[None]:
+    """Makes SIGTERM raise SystemExit in the block, as Ctrl-C raises KeyboardInterrupt.
+
+    Python would end at once, and the trials stay with this worker until their leases run out. A
+    handler that the program has set stays, and only the main thread can set one.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class SearchBase:
@@ -124,7 +147,8 @@ class Search(SearchBase):
         self.held: set[Trial] = set()
 
     def run(self) -> int:
-        with self.open_bar(self.study.info() if self.n_trials is None else None):
+        info = self.study.info() if self.n_trials is None else None
+        with exits_on_sigterm(), self.open_bar(info):
             # Use separate ids, so that trials that the process asked for elsewhere stay
             # untouched.
             base = ops.new_worker_id()
@@ -242,7 +266,8 @@ class AsyncSearch(SearchBase):
         self.stopping = asyncio.Event()
 
     async def run(self) -> int:
-        with self.open_bar(await self.study.info() if self.n_trials is None else None):
+        info = await self.study.info() if self.n_trials is None else None
+        with exits_on_sigterm(), self.open_bar(info):
             base = ops.new_worker_id()
             tasks = [asyncio.create_task(self.work(f"{base}-{k}")) for k in range(self.jobs)]
             try:

@@ -864,7 +864,8 @@ class Study(StudyBase):
         as infeasible: the model learns to avoid such configurations, and the search continues.
         Any other exception is a mistake in the program or a failure of the machine: the trial
         goes back to the queue, nothing is learned from it, and the exception is raised. The
-        same holds for Ctrl-C.
+        same holds for Ctrl-C, and for SIGTERM, which announces that a machine is taken away: in
+        the main thread, and unless the program handles it itself, it raises SystemExit.
 
         If it runs nothing, or less than ``n_trials``, because the study is done, a warning says
         why and what to do. While the study is paused, it waits.
