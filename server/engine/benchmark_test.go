@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/resource"
@@ -89,7 +90,7 @@ func conduct(b *testing.B, s *dparetov1.StudySpec, runs int) (seconds, stopped f
 	if err != nil {
 		b.Fatal(err)
 	}
-	cached, err := service.Get(created.GetStudy())
+	cached, err := service.Get(&storev1.StudyRecord{Study: created.GetStudy()})
 	if err != nil {
 		b.Fatal(err)
 	}
