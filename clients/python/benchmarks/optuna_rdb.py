@@ -152,6 +152,8 @@ def main() -> None:
             optuna.create_study(study_name=name, storage=args.optuna)
             ours = measure(dpareto_step, address, name, args)
             theirs = measure(optuna_step, args.optuna, name, args)
+            if theirs == 0:
+                raise SystemExit("Optuna made no pair: give more --seconds")
             ratios.append(ours / theirs)
             print(f"| {turn + 1} | {ours:.0f} | {theirs:.1f} | {ours / theirs:.1f} |", flush=True)
     print(f"| median | | | {statistics.median(ratios):.1f} |")
