@@ -87,17 +87,18 @@ SERVER_ON_POSTGRES = TestNumbersDoNotRace TestWorkersGetDifferentPoints TestCloc
 	TestBackupStore TestExportImport TestExportReleases TestImportHalf TestImportMany TestImportsOfOneUID TestWatchStudy TestWatchMany \
 	TestWatchEnds TestUpdateStudy TestPauseAndResume TestLeaseExpiry TestCompleteIsIdempotentAndNeverOverwrites \
 	TestLateResultHasItsOwnCurve TestPastAttempts TestLedgerChargesEveryRun TestOpenTrialsAreBounded TestBytesOfAStudyAreBounded \
-	TestSuggestionsAreDeterministic
-PROGRAM_ON_POSTGRES = TestEndToEnd TestServerKilled TestKilledUnderLoad TestKilledWhileReleasing TestStoreInUse
+	TestSuggestionsAreDeterministic TestReplicas.*
+PROGRAM_ON_POSTGRES = TestEndToEnd TestServerKilled TestKilledWhileReleasing TestReplicasKilled
 empty :=
 space := $(empty) $(empty)
 
 .PHONY: test-postgres
 test-postgres: export DPARETO_TEST_STORE := postgres
-test-postgres: ## Run the tests of the store, and of what the server promises of it, on PostgreSQL (about two minutes)
+test-postgres: ## Run the tests of the store, and of what one and several servers promise of it, on PostgreSQL (three minutes)
 	go test -timeout 10m ./server/store
 	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' ./server
 	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
+	go test -timeout 10m -run '^TestGoClient$$' ./clients/contract
 
 .PHONY: test-deploy
 test-deploy: build ## Check deploy/ with the types of Kubernetes and Compose, and start the program with its settings
@@ -185,6 +186,15 @@ bench: ## Run the benchmarks; compare two runs with benchstat
 soak: ## Kill the server under load 60 times, twice, and compare what is left (about four minutes)
 	go test -tags long -timeout 30m -run TestKilledOften -v ./cmd/dpareto $(if $(SEED),-args -kill-seed $(SEED))
 	go test -tags long -timeout 10m -run BetweenRestarts ./clients/contract
+
+# Kills of make soak-postgres; every fifth is of the database.
+ROUNDS ?= 250
+
+.PHONY: soak-postgres
+soak-postgres: export DPARETO_TEST_STORE := postgres
+soak-postgres: ## Kill three servers and their database under load, ROUNDS times, then promote a standby 20 times (half an hour)
+	go test -timeout 3h -count 1 -run '^TestReplicasKilled$$' -v ./cmd/dpareto -args -kill-rounds $(ROUNDS) -kill-seed $(or $(SEED),1)
+	go test -timeout 1h -count 1 -run '^TestReplicasPromoted$$' -v ./cmd/dpareto -args -promotions 20 -kill-seed $(or $(SEED),1)
 
 # The histories of make simulate: so many, from consecutive seeds.
 N ?= 100000

@@ -43,6 +43,7 @@ type fixture struct {
 	server  *server.Server
 	stop    func()
 
+	shared    bool                  // one of several servers on a store
 	configure func(*server.Options) // nil for nothing
 	dial      []grpc.DialOption
 }
@@ -71,7 +72,11 @@ func (f *fixture) serve() {
 	f.t.Helper()
 	db := opentest.Open(f.t, f.path)
 	// Every function of an update runs twice: it must be able to bear that.
-	records, err := store.New(context.Background(), fault.Twice(db))
+	kv := fault.Twice(db)
+	if f.shared {
+		kv = db // whose clock counts
+	}
+	records, err := store.New(context.Background(), kv)
 	if err != nil {
 		f.t.Fatal(err)
 	}

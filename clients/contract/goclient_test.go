@@ -43,7 +43,7 @@ func TestGoClient(t *testing.T) {
 // the server answered.
 type goClient struct {
 	t       *testing.T
-	address string
+	server  *server
 	used    map[string]bool // methods that were called idiomatically
 	clients map[string]*connection
 	trials  map[string]*dpareto.Trial // by token
@@ -60,7 +60,7 @@ type connection struct {
 func newGoClient(t *testing.T, s *server, used map[string]bool) *goClient {
 	t.Helper()
 	return &goClient{
-		t: t, address: s.grpc, used: used,
+		t: t, server: s, used: used,
 		clients: make(map[string]*connection), trials: make(map[string]*dpareto.Trial),
 	}
 }
@@ -73,12 +73,13 @@ func (c *goClient) connect(credential string) (*connection, error) {
 		return known, nil
 	}
 	conn := new(connection)
-	options := []dpareto.Option{dpareto.WithDialOptions(grpc.WithChainUnaryInterceptor(conn.note))}
+	address, options := c.server.target()
+	options = append(options, dpareto.WithDialOptions(grpc.WithChainUnaryInterceptor(conn.note)))
 	if credential != "" {
 		options = append(options, dpareto.WithToken(credential))
 	}
 	var err error
-	if conn.Client, err = dpareto.Dial(c.address, options...); err != nil {
+	if conn.Client, err = dpareto.Dial(address, options...); err != nil {
 		return nil, err
 	}
 	c.t.Cleanup(func() { conn.Close() })

@@ -7,8 +7,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
 // binary is the server under test.
@@ -33,9 +41,11 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// server is a server that can be killed and started again on its addresses.
+// server is a server that can be killed and started again on its addresses. On a store that servers share
+// there is another one beside it.
 type server struct {
 	t           *testing.T
+	beside      *server // nil for none
 	arguments   []string
 	grpc, http  string // addresses
 	cmd         *exec.Cmd
@@ -47,7 +57,7 @@ func startServer(t *testing.T, tokens []token) *server {
 	t.Helper()
 	folder := t.TempDir()
 	s := &server{t: t, grpc: freeAddress(t), http: freeAddress(t), credentials: make(map[string]string)}
-	s.arguments = []string{"serve", "--store", filepath.Join(folder, "dpareto.db"), "--create", "--listen", s.grpc, "--http-listen", s.http}
+	s.arguments = []string{"serve", "--store", opentest.Name(t, filepath.Join(folder, "dpareto.db")), "--create"}
 	if len(tokens) > 0 {
 		file := filepath.Join(folder, "auth.yaml")
 		for _, token := range tokens {
@@ -63,9 +73,23 @@ func startServer(t *testing.T, tokens []token) *server {
 		}
 		s.arguments = append(s.arguments, "--auth-file", file)
 	}
+	if opentest.IsShared() {
+		s.beside = &server{t: t, arguments: s.arguments, grpc: freeAddress(t), http: freeAddress(t)}
+	}
 	s.start()
 	t.Cleanup(s.kill)
 	return s
+}
+
+// target returns the address for a client, and its options: its calls go to all servers in turn.
+func (s *server) target() (string, []dpareto.Option) {
+	if s.beside == nil {
+		return s.grpc, nil
+	}
+	both := manual.NewBuilderWithScheme("both")
+	both.InitialState(resolver.State{Addresses: []resolver.Address{{Addr: s.grpc}, {Addr: s.beside.grpc}}})
+	return "both:///" + s.grpc, []dpareto.Option{dpareto.WithDialOptions(
+		grpc.WithResolvers(both), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`))}
 }
 
 // freeAddress returns an unused address.
@@ -93,7 +117,7 @@ func (s *server) command(arguments ...string) *exec.Cmd {
 // start starts the server and waits until it listens.
 func (s *server) start() {
 	s.t.Helper()
-	s.cmd = s.command(s.arguments...)
+	s.cmd = s.command(append(slices.Clone(s.arguments), "--listen", s.grpc, "--http-listen", s.http)...)
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -107,10 +131,16 @@ func (s *server) start() {
 			s.t.Fatalf("the server printed %q, want %q", lines.Text(), want)
 		}
 	}
+	if s.beside != nil {
+		s.beside.start()
+	}
 }
 
 // kill ends the server as kill -9 does.
 func (s *server) kill() {
+	if s.beside != nil {
+		s.beside.kill()
+	}
 	s.cmd.Process.Kill()
 	s.cmd.Wait() // fails with "signal: killed"
 }

@@ -291,6 +291,7 @@ func TestAgentStops(t *testing.T) {
 
 // A store belongs to one server at a time.
 func TestStoreInUse(t *testing.T) {
+	opentest.OnBolt(t)
 	storeFile := filepath.Join(t.TempDir(), "studies.db")
 	serve(t, storeFile, "127.0.0.1:0")
 	r := runProgram(t, "", "serve", "--store", opentest.Name(t, storeFile), "--listen", "127.0.0.1:0")

@@ -223,9 +223,15 @@ type server struct {
 // serve starts a server on a store and waits until it listens.
 func serve(t *testing.T, storeFile, listen string) *server {
 	t.Helper()
+	return serveStore(t, opentest.Name(t, storeFile), listen)
+}
+
+// serveStore is serve for a store with a name, such as a URL.
+func serveStore(t *testing.T, name, listen string) *server {
+	t.Helper()
 	reader, writer := io.Pipe()
 	t.Cleanup(func() { reader.Close() })
-	p := start(t, program(t, "serve", "--store", opentest.Name(t, storeFile), "--create", "--listen", listen), writer)
+	p := start(t, program(t, "serve", "--store", name, "--create", "--listen", listen), writer)
 	go func() {
 		<-p.ended
 		writer.Close()

@@ -46,7 +46,10 @@ func killUnderLoad(t *testing.T, kills, workers int, mean time.Duration) {
 	}
 
 	random := rand.New(rand.NewPCG(*killSeed, 0))
-	c := &crowd{t: t, memory: newMemory(lease), history: linearizability.NewHistory(), studies: ids, address: srv.address}
+	c := &crowd{
+		t: t, memory: newMemory(lease), history: linearizability.NewHistory(), studies: ids,
+		dial: func(options ...dpareto.Option) (*dpareto.Client, error) { return dpareto.Dial(srv.address, options...) },
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.start(ctx, workers, *killSeed)
 	for range kills {
@@ -65,24 +68,32 @@ func killUnderLoad(t *testing.T, kills, workers int, mean time.Duration) {
 	cancel()
 	c.working.Wait()
 
-	var trials []*dparetov1.Trial
-	for _, id := range ids {
-		trials = append(trials, drain(t, client.Study(id), c.memory)...)
-	}
-	for _, fault := range c.memory.compare(trials) {
-		t.Error(fault)
-	}
-	c.history.Check(t)
-	t.Logf("%d kills, %d trials, acknowledged calls: %v", kills, len(trials), c.memory.counts)
-	for _, what := range []string{"suggest", "measure", "renew", "create", "complete", "release", "infeasible", "fail", "retryable"} {
-		if c.memory.counts[what] == 0 {
-			t.Errorf("not one %s was acknowledged: the test shows nothing about it", what)
-		}
-	}
+	trials := c.compare(client)
+	t.Logf("%d kills, %d trials, acknowledged calls: %v", kills, trials, c.memory.counts)
 	if code := srv.signal(syscall.SIGTERM); code != 0 {
 		t.Errorf("the server ended with exit code %d", code)
 	}
 	checkStore(t, storeFile)
+}
+
+// compare finishes what is left over, compares all trials with what the workers remember, and returns their
+// number.
+func (c *crowd) compare(client *dpareto.Client) int {
+	c.t.Helper()
+	var trials []*dparetov1.Trial
+	for _, id := range c.studies {
+		trials = append(trials, drain(c.t, client.Study(id), c.memory)...)
+	}
+	for _, fault := range c.memory.compare(trials) {
+		c.t.Error(fault)
+	}
+	c.history.Check(c.t)
+	for _, what := range []string{"suggest", "measure", "renew", "create", "complete", "release", "infeasible", "fail", "retryable"} {
+		if c.memory.counts[what] == 0 {
+			c.t.Errorf("not one %s was acknowledged: the test shows nothing about it", what)
+		}
+	}
+	return len(trials)
 }
 
 // killedStudy returns a study with a designer and a lease, without an end.

@@ -24,7 +24,7 @@ type crowd struct {
 	memory  *memory
 	history *linearizability.History
 	studies []string
-	address string
+	dial    func(...dpareto.Option) (*dpareto.Client, error)
 	working sync.WaitGroup
 }
 
@@ -32,7 +32,7 @@ type crowd struct {
 func (c *crowd) start(ctx context.Context, workers int, seed uint64) {
 	for i := range workers {
 		c.working.Go(func() {
-			client, err := dpareto.Dial(c.address, c.history.Listen())
+			client, err := c.dial(c.history.Listen())
 			if err != nil {
 				c.t.Error(err)
 				return

@@ -54,7 +54,7 @@ func (e *Engine) Read(ctx context.Context, id, uid string) (*Snapshot, error) {
 		if err != nil {
 			return err
 		}
-		cached, err = e.studies.Get(record.GetStudy())
+		cached, err = e.studies.Get(record)
 		return err
 	})
 	if err != nil {

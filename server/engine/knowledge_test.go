@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/study"
@@ -48,7 +49,7 @@ func TestHistoriesAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cached, err := s.Get(resp.GetStudy())
+		cached, err := s.Get(&storev1.StudyRecord{Study: resp.GetStudy()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +95,7 @@ func TestHistoriesAreForgotten(t *testing.T) {
 // Nothing is kept of the runs of complete trials, whatever their workers still say.
 func TestCompleteTrialsAreForgotten(t *testing.T) {
 	s := enginetest.With(t, enginetest.At(0.25, 64))
-	cached, err := s.Get(s.Runs(t, enginetest.Checkpoints))
+	cached, err := s.Get(&storev1.StudyRecord{Study: s.Runs(t, enginetest.Checkpoints)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestHistoryOfTheSmallerSpaceIsForgotten(t *testing.T) {
 	s := enginetest.With(t, enginetest.Random())
 	runs := s.Runs(t, nil)
 	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
-	smaller, err := s.Get(runs)
+	smaller, err := s.Get(&storev1.StudyRecord{Study: runs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestHistoryOfTheSmallerSpaceIsForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	larger, err := s.Get(resp.GetStudy())
+	larger, err := s.Get(&storev1.StudyRecord{Study: resp.GetStudy()})
 	if err != nil || larger == smaller {
 		t.Fatalf("the same is derived from another spec: %v", err)
 	}

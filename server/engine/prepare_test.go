@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/enginetest"
@@ -169,7 +170,7 @@ func TestPreparationChangesNothing(t *testing.T) {
 // Nothing is computed any more for a study that was deleted.
 func TestPreparesNothingForDeletedStudies(t *testing.T) {
 	s := enginetest.With(t, enginetest.Random())
-	cached, err := s.Get(s.Simple(t))
+	cached, err := s.Get(&storev1.StudyRecord{Study: s.Simple(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

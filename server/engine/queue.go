@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -28,8 +29,11 @@ import (
 
 const (
 	// maxRounds is how often a suggestion is made again because other trials were created meanwhile.
-	// The last round's suggestion is used although it ignores them.
+	// The last round's suggestion is used although it ignores trials of users; never in place of
+	// suggestions of another server.
 	maxRounds = 3
+	// designPatience is how long a batch waits at most for another server that designs for the same study.
+	designPatience = 10 * time.Second
 	// maxBatch bounds the trials of one designer pass, and so the time that other demands wait.
 	maxBatch = 16
 )
@@ -74,7 +78,7 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 		if wanted, err = conditionsOf(c.Policy.Traits(), c.Compiled, req, count); err != nil {
 			return err
 		}
-		c.Tx.AfterCommit(func() { e.knowledge(c.Cached).prepared.wanted(c.Steady) })
+		c.Tx.AfterCommit(func() { e.knowledge(c.Cached).prepared.wanted(e.now()) })
 		if r.Resumed { // an earlier call with the same request id got part of the trials
 			wanted = wanted.fulfilledBy(resp.GetTrials())
 		} else {
@@ -242,6 +246,7 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 	}()
 	ctx, cancel := whileAnyWaits(inTraceOf(e.background.Context(), batch), batch)
 	defer cancel()
+	defer e.occupy(ctx, uid)()
 	if batch[0].wanted != nil {
 		return e.answerCondition(ctx, id, uid, batch[0])
 	}
@@ -278,6 +283,22 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 	}
 }
 
+// occupy keeps other servers on the store from designing for a study until free is called: they would draw
+// the same points, which the first to write them has alone (see refresh). It gives up after a while, or where
+// the lock cannot be had, since it only saves work.
+func (e *Engine) occupy(ctx context.Context, uid string) (free func()) {
+	if !e.store.IsShared() {
+		return func() {} // the queue serves one batch at a time
+	}
+	ctx, cancel := context.WithTimeout(ctx, designPatience)
+	defer cancel()
+	free, err := e.store.Lock(ctx, "design "+uid)
+	if err != nil {
+		return func() {}
+	}
+	return free
+}
+
 // pass is a designer's work for a batch of demands.
 type pass struct {
 	designer suggest.Designer
@@ -285,7 +306,7 @@ type pass struct {
 	from     *Snapshot
 	first    int64 // trial number of the first suggestion; the others follow
 	wanted   int   // number of suggestions, if the budget allows
-	last     bool  // last round: use suggestions even if trials were created meanwhile
+	last     bool  // last round: use suggestions even if users created trials meanwhile
 
 	suggestions []suggest.Suggestion
 	exhausted   bool
@@ -305,8 +326,9 @@ func (e *Engine) draw(ctx context.Context, p *pass, study *storev1.StudyRecord) 
 // refresh brings a pass up to date in a transaction, or reports that it must be made again.
 //
 // Draws depend on trial numbers, and no two trials may use the same draw. Trials created by users
-// take numbers but no draws, so earlier draws may go to later numbers. Other calls draw only with
-// designers that draw inside the transaction; then this one does, too.
+// take numbers but no draws, so earlier draws may go to later numbers. Other calls of this server draw
+// only with designers that draw inside the transaction; then this one does, too. Another server may have
+// made the same draws: then the pass is made again, however often, since one of them gets on every time.
 func (e *Engine) refresh(ctx context.Context, p *pass, c *study.Change) (raced bool, err error) {
 	next := c.Study.GetNextTrialNumber()
 	switch {
@@ -318,9 +340,27 @@ func (e *Engine) refresh(ctx context.Context, p *pass, c *study.Change) (raced b
 		p.first = next
 		err := e.draw(ctx, p, c.Study)
 		return p.exhausted && len(p.suggestions) == 0, err // the caller decides what exhaustion means
+	case !p.last:
+		return true, nil
 	default:
-		return !p.last, nil
+		return suggestedSince(c, p.first)
 	}
+}
+
+// suggestedSince reports whether a trial with a number or a later one may have come from a suggestion.
+func suggestedSince(c *study.Change, number int64) (bool, error) {
+	for ; number < c.Study.GetNextTrialNumber(); number++ {
+		record, err := c.Tx.BareTrial(c.ID, number)
+		switch {
+		case errors.Is(err, store.ErrNotFound): // it was deleted
+			return true, nil
+		case err != nil:
+			return false, err
+		case record.GetTrial().GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED:
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // whileAnyWaits returns a context that ends with parent, or when all calls behind the demands have

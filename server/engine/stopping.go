@@ -29,6 +29,10 @@ const (
 // maxFound bounds the steps in stopping.found. One study has fewer calls at a time.
 const maxFound = 256
 
+// maxOpen bounds the trials in stopping.useful and stopping.judged. Trials that end on another server stay
+// there until all are forgotten.
+const maxOpen = 4096
+
 // stopping holds what is known about running trials that may stop early.
 type stopping struct {
 	mu     sync.Mutex
@@ -94,8 +98,8 @@ func (st *stopping) lastUseful(number int64) (last int64, known bool) {
 		return 0, false
 	}
 	delete(st.found, number)
-	if st.useful == nil {
-		st.useful = make(map[int64]int64)
+	if st.useful == nil || len(st.useful) == maxOpen {
+		st.useful, st.judged = make(map[int64]int64), nil
 	}
 	st.useful[number] = last
 	return last, true

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
@@ -191,7 +192,7 @@ func TestStopUnpromisingRuns(t *testing.T) {
 	s.Report(t, second, enginetest.ErrorAt(1, 0.5))
 	<-judging
 	release()
-	cached, err := s.Get(study)
+	cached, err := s.Get(&storev1.StudyRecord{Study: study})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +231,7 @@ func TestModelStopsRuns(t *testing.T) {
 	}
 	// The error is 0.1 + 0.8x: only the smallest rates are on the front.
 	errorOf := func(trial *dparetov1.Trial) float64 { return 0.1 + 0.8*trial.GetParameters()["x"].GetDoubleValue() }
-	cached, err := s.Get(study)
+	cached, err := s.Get(&storev1.StudyRecord{Study: study})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,10 @@ func Status(err error) error {
 // the damaged record, but no file name.
 func storeStatus(err error) error {
 	if unwritable, ok := errors.AsType[*store.UnwritableError](err); ok {
+		if unwritable.Unknown {
+			return status.Errorf(codes.Unavailable,
+				"%s: this call may have taken effect; the same call with the same request_id does nothing twice", unwritable.Reason)
+		}
 		return status.Errorf(codes.Unavailable,
 			"the server cannot write its store (%s); this call changed nothing, and calls that only read still work", unwritable.Reason)
 	}

@@ -105,7 +105,7 @@ func (f *Fronts) results(ctx context.Context, id string, finalOnly bool) (*Resul
 			return 0, err
 		}
 		r.Study = f.studies.Present(record)
-		r.cached, err = f.studies.Get(r.Study)
+		r.cached, err = f.studies.Get(record)
 		return record.GetCompletedTrials(), err
 	}
 	err := f.store.View(ctx, func(tx *store.ReadTx) error {

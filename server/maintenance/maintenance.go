@@ -60,13 +60,19 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pass maintains one scope after the other, with pauses.
+// pass maintains one scope after the other, with pauses, unless another server does on the same store.
 func (m *Maintenance) pass(ctx context.Context) error {
+	unlock, taken, err := m.store.TryLock(ctx, "maintenance")
+	if err != nil || !taken {
+		return err
+	}
+	defer unlock()
 	faults := 0
 	for scope, more := store.Scope(""), true; more; {
 		started := time.Now()
 		var found []error
-		scope, found = m.verifyNext(ctx, scope)
+		var now time.Time
+		scope, now, found = m.verifyNext(ctx, scope)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -75,7 +81,7 @@ func (m *Maintenance) pass(ctx context.Context) error {
 		if len(found) > 0 {
 			m.logger.ErrorContext(ctx, "the store is damaged", "scope", string(scope), "error", errors.Join(found...))
 		} else if more {
-			if _, err := m.store.ForgetRequests(ctx, scope, m.now().Add(-study.RememberFor)); err != nil && ctx.Err() == nil {
+			if _, err := m.store.ForgetRequests(ctx, scope, now.Add(-study.RememberFor)); err != nil && ctx.Err() == nil {
 				m.logger.WarnContext(ctx, "cannot remove expired responses to requests", "scope", string(scope), "error", err)
 			}
 		}
@@ -88,10 +94,14 @@ func (m *Maintenance) pass(ctx context.Context) error {
 }
 
 // verifyNext verifies the first scope above another and returns it, or "" if there is none or the
-// search fails.
-func (m *Maintenance) verifyNext(ctx context.Context, after store.Scope) (next store.Scope, faults []error) {
+// search fails, with the time by which answers grow old.
+func (m *Maintenance) verifyNext(ctx context.Context, after store.Scope) (next store.Scope, now time.Time, faults []error) {
 	var records int64
+	now = m.now()
 	err := m.store.View(ctx, func(tx *store.ReadTx) error {
+		if shared, _, ok := tx.Time(); ok {
+			now = shared
+		}
 		err := tx.Scopes(after, func(scope store.Scope) (bool, error) {
 			next = scope
 			return false, nil
@@ -105,5 +115,5 @@ func (m *Maintenance) verifyNext(ctx context.Context, after store.Scope) (next s
 		faults = append(faults, err)
 	}
 	m.metrics.Scrubbed(records)
-	return next, faults
+	return next, now, faults
 }

@@ -28,8 +28,8 @@ var faults = []fault{
 		{"spec/compile_private.go", `c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")`, ""},
 	}},
 	{"leases follow the wall clock", "leases", []edit{
-		{"study/lease.go", "return s.clock.Elapsed() - s.started", "return time.Duration(s.clock.Now().UnixNano())"},
-		{"study/lease.go", "if end.GetProcess() != c.studies.process {", "if false {"},
+		{"study/time.go", "return s.clock.Elapsed() - s.started", "return time.Duration(s.clock.Now().UnixNano())"},
+		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed {", "if false {"},
 	}},
 	{"a late completion keeps the measurements of another attempt", "runs", []edit{
 		{"study/attempt.go", "if IsHeld(record, token) {", "if true {"},
@@ -48,17 +48,17 @@ var faults = []fault{
 	}},
 
 	{"leases never end", "stuck", []edit{
-		{"study/lease.go", "return c.elapsed >= end.GetElapsed().AsDuration()", "return false"},
-		{"study/lease.go", "return c.elapsed >= end.GetLength().AsDuration()", "return false"},
+		{"study/time.go", "return r.elapsed >= until", "return false"},
+		{"study/time.go", "return r.elapsed-r.since >= length", "return false"},
 	}},
 	{"a lease of an earlier process is compared with the time of this one", "stuck", []edit{
-		{"study/lease.go", "if end.GetProcess() != c.studies.process {", "if false {"},
+		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed {", "if false {"},
 	}},
 	{"a restart ends leases", "leases", []edit{
-		{"study/lease.go", "return c.elapsed >= end.GetLength().AsDuration()", "return true"},
+		{"study/time.go", "return r.elapsed-r.since >= length", "return true"},
 	}},
 	{"a renewed lease is not", "leases", []edit{
-		{"study/lease.go", "record.LeaseEnd = c.studies.LeaseEnd(length)", "if record.LeaseEnd == nil {\n\t\trecord.LeaseEnd = c.studies.LeaseEnd(length)\n\t}"},
+		{"study/lease.go", "record.LeaseEnd = c.time.leaseEnd(length)", "if record.LeaseEnd == nil {\n\t\trecord.LeaseEnd = c.time.leaseEnd(length)\n\t}"},
 	}},
 	{"a completed trial completes again", "completion", []edit{
 		{"study/report.go", "if IsTerminal(trial.GetState()) {", "if false {"},
@@ -70,7 +70,7 @@ var faults = []fault{
 		{"study/report.go", "if kept.Fresh {", "if kept.Fresh && c.Study.GetStudy().GetRevision()%8 != 0 {"},
 	}},
 	{"watchers are told before the commit", "watch", []edit{
-		{"study/change.go", "c.Tx.AfterCommit(func() { c.studies.watchers.notify(c.ID) })", "c.studies.watchers.notify(c.ID)"},
+		{"study/change.go", "c.Tx.AfterCommit(func() { c.studies.changed(c.ID) })", "c.studies.changed(c.ID)"},
 	}},
 	{"a watch skips a change that comes with others", "watch", []edit{
 		{"study/watch.go", "r.after = revision\n", "r.after = revision + 1\n"},

@@ -52,7 +52,7 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 		if err != nil {
 			return err
 		}
-		if err := l.open(s.studies, record.GetStudy(), req.GetMetric()); err != nil {
+		if err := l.open(s.studies, record, req.GetMetric()); err != nil {
 			return err
 		}
 		publication = s.studies.Present(record).GetPublication()
@@ -107,11 +107,12 @@ func (l *account) adaptive(runs int64) bool {
 }
 
 // open starts the account of a study.
-func (l *account) open(studies *study.Studies, study *dparetov1.Study, metric string) error {
-	cached, err := studies.Get(study)
+func (l *account) open(studies *study.Studies, record *storev1.StudyRecord, metric string) error {
+	cached, err := studies.Get(record)
 	if err != nil {
 		return err
 	}
+	study := record.GetStudy()
 	l.study, l.compiled = study, cached.Compiled
 	name, function := l.compiled.Mechanism(metric)
 	if function == nil {

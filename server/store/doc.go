@@ -2,8 +2,8 @@
 //
 // It has two layers. A [KV] is a small transactional key-value store with ordered
 // keys: View reads a consistent snapshot, Update applies a function atomically
-// and returns once its writes are on disk. Package bolt implements it in one file;
-// any ordered store with transactions could. A [Store] lays typed records over it,
+// and returns once its writes are on disk. Package bolt implements it in one file, package postgres in a
+// database that several processes share ([Shared]). A [Store] lays typed records over it,
 // keeps their indexes, and checks that they agree ([Store.Check]).
 //
 // Every record belongs to a [Scope]: a study, a ledger, or the store itself. An Update names the

@@ -9,7 +9,7 @@ import (
 
 var (
 	// ErrUnwritable matches the error of an Update whose commit failed, an *UnwritableError. Nothing
-	// of the Update is left. Reads still work.
+	// of the Update is left, unless its Unknown is set. Reads still work.
 	ErrUnwritable = errors.New("store: cannot be written")
 	// ErrUnavailable matches the error of a View whose database cannot be reached.
 	ErrUnavailable = errors.New("store: the database cannot be reached")
@@ -43,6 +43,8 @@ type UnwritableError struct {
 	Reason string
 	// Full is set if the disk or a quota is full.
 	Full bool
+	// Unknown is set if the Update may have been committed: the answer of the database was lost.
+	Unknown bool
 	// Err is the error of the operating system or the file format.
 	Err error
 }

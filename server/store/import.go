@@ -1,7 +1,9 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 )
 
 // maxDropped bounds the keys removed in one transaction, and so the time that others wait for it.
@@ -13,8 +15,19 @@ var studyKinds = []kind{trialKind, measurementKind, openKind, attemptKind, delet
 
 // BeginImport marks a study, which must not exist, as being imported. An import takes several
 // Updates. Its trials are hidden until the last one writes the study, and meanwhile the study cannot
-// be created. Large studies that are being deleted have the same mark.
-func (t *Tx) BeginImport(study string) { t.w.Put(keyOf(StudyScope(study), importKind), nil) }
+// be created. Large studies that are being deleted have the same mark. It returns a random text, which
+// tells this import from others.
+func (t *Tx) BeginImport(study string) (mark string) {
+	mark = rand.Text()
+	t.w.Put(keyOf(StudyScope(study), importKind), []byte(mark))
+	return mark
+}
+
+// IsImporting reports whether the import that set a mark goes on.
+func (t *ReadTx) IsImporting(study, mark string) (bool, error) {
+	value, err := t.r.Get(keyOf(StudyScope(study), importKind))
+	return value != nil && string(value) == mark, err
+}
 
 // EndImport removes the mark.
 func (t *Tx) EndImport(study string) { t.w.Delete(keyOf(StudyScope(study), importKind)) }
@@ -37,16 +50,21 @@ func (t *ReadTx) Imports(fn func(study string) error) error {
 }
 
 // DropImport removes the records and the mark of a marked study in several Updates. It does nothing
-// without a mark. No import of the study may run meanwhile.
+// without a mark, and stops at one that another import has set meanwhile. The study's own import must
+// have ended.
 func (s *Store) DropImport(ctx context.Context, study string) error {
+	var mark []byte
 	for done := false; !done; {
 		err := s.Update(ctx, In(StudyScope(study)), func(tx *Tx) error {
-			marked, err := tx.Importing(study)
+			found, err := tx.r.Get(keyOf(StudyScope(study), importKind))
 			if err != nil {
 				return err
 			}
-			if done = !marked; done {
+			if done = found == nil || mark != nil && !bytes.Equal(found, mark); done {
 				return nil
+			}
+			if mark == nil {
+				mark = append([]byte{}, found...)
 			}
 			if done, err = tx.dropSome(study); done {
 				tx.EndImport(study)

@@ -29,7 +29,8 @@ type KV interface {
 	// Update: an implementation may make writers wait for readers.
 	View(ctx context.Context, fn func(Reader) error) error
 	// Update calls fn and, if fn returns nil, makes its writes durable: once Update returns nil,
-	// they survive a crash of the process or machine. If fn or the commit fails, nothing is written.
+	// they survive a crash of the process or machine. If fn or the commit fails, nothing is written, but
+	// for an *UnwritableError whose Unknown is set.
 	// Updates with a common scope run one after the other, and each sees the writes of the ones
 	// before; several may share a commit. fn must not call Update.
 	//

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Overlay collects the writes of one Update on top of a Reader. A KV can drop them if the Update's
@@ -27,6 +28,14 @@ func (o *Overlay) Get(key string) ([]byte, error) {
 		return value, nil
 	}
 	return o.base.Get(key)
+}
+
+// Time implements Timed where base does.
+func (o *Overlay) Time() (now, since time.Time) {
+	if timed, ok := o.base.(Timed); ok {
+		return timed.Time()
+	}
+	return now, since
 }
 
 // Put implements ReadWriter.

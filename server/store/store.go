@@ -21,13 +21,21 @@ var formatKey = keyOf(StoreScope, formatKind)
 // Store keeps typed records in a KV. It is safe for concurrent use.
 type Store struct {
 	kv       KV
+	shared   Shared // kv, nil if this process has it alone
 	observer UpdateObserver
+	locks    localLocks
+}
+
+// over returns a Store over kv.
+func over(kv KV) *Store {
+	shared, _ := kv.(Shared)
+	return &Store{kv: kv, shared: shared}
 }
 
 // New returns a store over kv. It initialises an empty kv, and returns ErrFormat if another version
 // wrote it.
 func New(ctx context.Context, kv KV) (*Store, error) {
-	s := &Store{kv: kv}
+	s := over(kv)
 	err := s.Update(ctx, In(StoreScope), func(tx *Tx) error {
 		err := checkFormat(&tx.ReadTx)
 		if errors.Is(err, ErrNotFound) {
@@ -44,7 +52,7 @@ func New(ctx context.Context, kv KV) (*Store, error) {
 // NewReader returns a read-only store over an existing kv. It returns ErrFormat if another version
 // wrote it.
 func NewReader(ctx context.Context, kv KV) (*Store, error) {
-	s := &Store{kv: kv}
+	s := over(kv)
 	err := s.View(ctx, checkFormat)
 	if errors.Is(err, ErrNotFound) {
 		return nil, errors.New("store: the file holds no store")
@@ -76,7 +84,7 @@ func FormatError(format string) error {
 // View calls fn with a consistent snapshot.
 func (s *Store) View(ctx context.Context, fn func(*ReadTx) error) error {
 	return s.kv.View(ctx, func(r Reader) error {
-		tx := newReadTx(sealedReader{r})
+		tx := newReadTx(sealedReader{r}, s.timed(r))
 		return fn(&tx)
 	})
 }
@@ -88,7 +96,7 @@ func (s *Store) Update(ctx context.Context, scopes Scopes, fn func(*Tx) error) e
 	var tx *Tx
 	err := s.observed(ctx, scopes, func(w ReadWriter) error {
 		sealed := newSealedWriter(w, scopes)
-		tx = &Tx{ReadTx: newReadTx(sealed), w: sealed}
+		tx = &Tx{ReadTx: newReadTx(sealed, s.timed(w)), w: sealed}
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -106,10 +114,11 @@ func (s *Store) Update(ctx context.Context, scopes Scopes, fn func(*Tx) error) e
 // ReadTx reads records from a snapshot. The caller owns the records.
 type ReadTx struct {
 	ledgerReader
-	r Reader
+	r     Reader
+	timed Timed // nil if the store is not shared
 }
 
-func newReadTx(r Reader) ReadTx { return ReadTx{ledgerReader{r}, r} }
+func newReadTx(r Reader, timed Timed) ReadTx { return ReadTx{ledgerReader{r}, r, timed} }
 
 // Tx reads and writes records.
 type Tx struct {
@@ -122,7 +131,7 @@ type Tx struct {
 // the Update commits.
 func (t *Tx) Unprotected() *ReadTx {
 	if w, ok := t.r.(*sealedWriter); ok {
-		tx := newReadTx(w.sealedReader)
+		tx := newReadTx(w.sealedReader, t.timed)
 		return &tx
 	}
 	return &t.ReadTx

@@ -81,6 +81,7 @@ func (c *Change) Explain(resp *dparetov1.SuggestTrialsResponse, missing int) {
 		resp.EndReason = dparetov1.EndReason_END_REASON_PAUSED
 	case resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_PREPARING:
 		resp.EndReason = dparetov1.EndReason_END_REASON_PREPARING
+		c.Tx.AfterCommit(func() { c.studies.takeOver(c.ID, c.Study.GetStudy()) })
 		resp.RetryAfter = durationpb.New(retryAfter)
 	case c.Policy.Traits().Hidden && resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_ACTIVE && reason != "":
 		ExplainParallelism(resp) // that no trial follows tells how many there are

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 )
@@ -26,6 +27,7 @@ type Cached struct {
 
 	// Guarded by the lock of the cache.
 	used     int64  // value of cache.uses at the last use
+	lineage  uint64 // of the study
 	etag     string // of the study when the spec was last compared
 	revision int64  // of the study at the same moment
 }
@@ -76,7 +78,9 @@ func (c *Cached) Compiles(spec *dparetov1.StudySpec) bool {
 	return c.Compiled.Spec == spec || proto.Equal(c.Compiled.Spec, spec)
 }
 
-// cache keeps studies by uid.
+// cache keeps studies by uid. Every transaction asks it with the record that it has read, so that it never
+// gives what another server, or an import, has overtaken: the spec is that of the record, and what is
+// derived is of the same lineage, whose completed trials never change.
 type cache struct {
 	mu      sync.Mutex
 	studies map[string]*Cached
@@ -86,15 +90,16 @@ type cache struct {
 
 // get returns a study, and compiles its spec if it is new or has changed. A full cache evicts the
 // least recently used study.
-func (c *cache) get(study *dparetov1.Study) (*Cached, error) {
-	if cached := c.find(study); cached != nil {
+func (c *cache) get(record *storev1.StudyRecord) (*Cached, error) {
+	if cached := c.find(record); cached != nil {
 		return cached, nil
 	}
+	study := record.GetStudy()
 	compiled, err := spec.Compile("study.spec", study.GetSpec())
 	if err != nil {
 		return nil, err
 	}
-	cached, dropped := c.add(study, &Cached{Compiled: compiled, etag: study.GetEtag(), revision: study.GetRevision()})
+	cached, dropped := c.add(study, &Cached{Compiled: compiled, lineage: record.GetLineage(), etag: study.GetEtag(), revision: study.GetRevision()})
 	if dropped != nil {
 		dropped.drop()
 	}
@@ -102,11 +107,12 @@ func (c *cache) get(study *dparetov1.Study) (*Cached, error) {
 }
 
 // find returns the cached study if its spec is the current one, otherwise nil.
-func (c *cache) find(study *dparetov1.Study) *Cached {
+func (c *cache) find(record *storev1.StudyRecord) *Cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	study := record.GetStudy()
 	cached, ok := c.studies[study.GetUid()]
-	if !ok {
+	if !ok || cached.lineage != record.GetLineage() {
 		return nil
 	}
 	if cached.etag != study.GetEtag() {
@@ -131,9 +137,9 @@ func (c *cache) add(study *dparetov1.Study, added *Cached) (used, dropped *Cache
 	uid := study.GetUid()
 	before, ok := c.studies[uid]
 	switch {
-	case ok && before.Compiles(study.GetSpec()):
+	case ok && before.lineage == added.lineage && before.Compiles(study.GetSpec()):
 		return before, nil
-	case ok && before.revision > study.GetRevision():
+	case ok && before.lineage == added.lineage && before.revision > study.GetRevision():
 		return added, nil // the caller has read an older revision; do not cache it
 	case ok:
 		dropped = before
@@ -159,6 +165,17 @@ func (c *cache) forget(uid string) {
 	delete(c.studies, uid)
 	c.mu.Unlock()
 	if ok {
+		cached.drop()
+	}
+}
+
+// clear evicts all studies.
+func (c *cache) clear() {
+	c.mu.Lock()
+	studies := c.studies
+	c.studies = nil
+	c.mu.Unlock()
+	for _, cached := range studies {
 		cached.drop()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -34,7 +35,7 @@ func TestStudiesAreForgotten(t *testing.T) {
 	}
 	get := func(study *dparetov1.Study) *Cached {
 		t.Helper()
-		cached, err := studies.get(study)
+		cached, err := studies.get(&storev1.StudyRecord{Study: study})
 		if err != nil {
 			t.Fatal(err)
 		}

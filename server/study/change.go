@@ -33,9 +33,9 @@ type Change struct {
 	Cached   *Cached
 	Policy   Policy
 	studies  *Studies
-	Now      time.Time // by the wall clock
-	Steady   time.Time // see clock.Steady
-	elapsed  time.Duration
+	Now      time.Time // for people, and for budgets of duration
+	Steady   time.Time // for the ages of answers
+	time     reading   // of the clock of leases
 	events   Events
 
 	inside bool // compute inside the transaction
@@ -55,7 +55,7 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 	for round := 0; ; round++ {
 		err := s.store.Update(ctx, store.In(scope), func(tx *store.Tx) error {
 			c, err := begin(s, tx, id)
-			if status.Code(err) == codes.NotFound && r.wasAnswered(tx, s.steady()) {
+			if status.Code(err) == codes.NotFound && r.wasAnswered(tx, s.now(&tx.ReadTx)) {
 				return nil // the study was deleted since
 			}
 			if err != nil {
@@ -87,13 +87,13 @@ func begin(s *Studies, tx *store.Tx, id string) (*Change, error) {
 			return nil, err
 		}
 	}
-	cached, err := s.Get(record.GetStudy())
+	cached, err := s.Get(record)
 	if err != nil {
 		return nil, err
 	}
 	return &Change{
 		Tx: tx, ID: id, Study: record, Compiled: cached.Compiled, Cached: cached, Policy: policy,
-		studies: s, Now: s.clock.Now(), Steady: s.steady(), elapsed: s.elapsed(),
+		studies: s, Now: s.wall(&tx.ReadTx), Steady: s.now(&tx.ReadTx), time: s.read(&tx.ReadTx),
 	}, nil
 }
 
@@ -113,7 +113,7 @@ func (c *Change) run(fn func(*Change) error) error {
 	if c.Study.GetStudy().GetRevision() == before {
 		return nil
 	}
-	c.Tx.AfterCommit(func() { c.studies.watchers.notify(c.ID) })
+	c.Tx.AfterCommit(func() { c.studies.changed(c.ID) })
 	return c.Tx.PutStudy(c.ID, c.Study)
 }
 

@@ -107,7 +107,7 @@ func TestReportsAreOneTransaction(t *testing.T) {
 			completed(s, trial, "id", 1)
 			completed(s, trial, "id", 1) // the answer is remembered
 			completed(s, trial, "", 1)   // it was lost
-			cached, err := s.Get(runs)
+			cached, err := s.Get(&storev1.StudyRecord{Study: runs})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,8 @@
 //     others one of package publish/private
 //   - study.go, update.go, watch.go: calls about studies
 //   - trial.go: calls about trials; report.go: measurements and completion; lease.go: leases, who
-//     gets which trial, renewal; budget.go: how many trials may still be created, and why no more
+//     gets which trial, renewal; time.go: by which clock they end; budget.go: how many trials may still
+//     be created, and why no more
 //   - stagnation.go: when the front has stopped growing; reaccount.go: a new accountant for the
 //     runs so far
 //   - cache.go: compiled specs, and what other packages derive from studies; remains.go: what

@@ -9,12 +9,10 @@ import (
 	"maps"
 	mathrand "math/rand/v2"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -215,7 +213,7 @@ type openTrials struct{ own, expired, queued, stopped []int64 }
 func (c *Change) openTrials(worker string, resume bool) (open openTrials, err error) {
 	err = c.Tx.OpenTrials(c.ID, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
 		isOwn := resume && entry.GetWorkerId() == worker
-		isExpired := c.isExpired(entry.GetLeaseEnd())
+		isExpired := c.time.isExpired(entry.GetLeaseEnd())
 		switch entry.GetState() {
 		case dparetov1.TrialState_TRIAL_STATE_STOPPING:
 			if isOwn || isExpired {
@@ -258,25 +256,7 @@ func (c *trialChange) renew() {
 	record := c.record
 	length := c.Compiled.LeaseDuration()
 	record.Trial.Lease.ExpireTime = timestamppb.New(c.Now.Add(length))
-	record.LeaseEnd = c.studies.LeaseEnd(length)
-}
-
-// LeaseEnd returns the end of a lease of some length that begins now.
-func (s *Studies) LeaseEnd(length time.Duration) *storev1.LeaseEnd {
-	return &storev1.LeaseEnd{Process: s.process, Elapsed: durationpb.New(s.elapsed() + length), Length: durationpb.New(length)}
-}
-
-// elapsed returns the time since the process began to serve.
-func (s *Studies) elapsed() time.Duration { return s.clock.Elapsed() - s.started }
-
-// isExpired reports whether a lease has run out. Nobody knows how long ago another process renewed a
-// lease, since the wall clock may have been set in between: such a lease lasts its full length again
-// from the start of this one.
-func (c *Change) isExpired(end *storev1.LeaseEnd) bool {
-	if end.GetProcess() != c.studies.process {
-		return c.elapsed >= end.GetLength().AsDuration()
-	}
-	return c.elapsed >= end.GetElapsed().AsDuration()
+	record.LeaseEnd = c.time.leaseEnd(length)
 }
 
 // assess gives the change up to assess the trials among some that the selection takes: all at once,
@@ -298,7 +278,7 @@ func (c *Change) assess(numbers []int64, selection Selection) error {
 // noteExpiry counts the lease of the trial as expired if it has run out. It is called before the trial
 // is handed out again, settled or given up.
 func (c *trialChange) noteExpiry() {
-	if c.record.GetTrial().GetLease() != nil && c.isExpired(c.record.GetLeaseEnd()) {
+	if c.record.GetTrial().GetLease() != nil && c.time.isExpired(c.record.GetLeaseEnd()) {
 		c.events.Expired++
 	}
 }

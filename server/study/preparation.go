@@ -121,6 +121,16 @@ func (s *Studies) ResumePreparations() {
 	}
 }
 
+// takeOver prepares a study that a call has found in STUDY_STATE_PREPARING on a store with other servers: the
+// one that prepared it may be gone. If it is not, the preparation here waits for it.
+//
+//nolint:contextcheck // it outlives the call
+func (s *Studies) takeOver(id string, study *dparetov1.Study) {
+	if s.store.IsShared() && study.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
+		s.Prepare(id, study.GetUid())
+	}
+}
+
 // awaitPreparation starts the preparation of a study that a call has created, if it needs one, and waits a
 // little. It returns the study then.
 func (s *Studies) awaitPreparation(ctx context.Context, id string, created *dparetov1.Study) (*dparetov1.Study, error) {
@@ -186,6 +196,11 @@ func isPreparing(record *storev1.StudyRecord, uid string) bool {
 // prepare prepares a study, and forgets the preparation at the end.
 func (s *Studies) prepare(ctx context.Context, id, uid string, p *preparation) error {
 	defer s.preparing.end(uid)
+	unlock, err := s.store.Lock(ctx, "prepare "+uid) // another server may prepare it
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	record, err := s.findPreparing(ctx, id, uid)
 	if record == nil {
 		return err

@@ -121,7 +121,7 @@ func planReaccounting(ctx context.Context, s *Studies, id string, req *dparetov1
 		if err := checkEtag(req.GetEtag(), study.GetEtag()); err != nil {
 			return err
 		}
-		cached, err := s.Get(study)
+		cached, err := s.Get(record)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/enginetest"
@@ -102,7 +103,7 @@ func TestFailedReaccountingIsForgotten(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	now.hook = func() { // in the transaction
 		cancel()
-		if _, err := s.Get(twice); err != nil {
+		if _, err := s.Get(&storev1.StudyRecord{Study: twice}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -110,11 +111,11 @@ func TestFailedReaccountingIsForgotten(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	first, err := s.Get(runs)
+	first, err := s.Get(&storev1.StudyRecord{Study: runs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second, err := s.Get(runs); err != nil || first != second {
+	if second, err := s.Get(&storev1.StudyRecord{Study: runs}); err != nil || first != second {
 		t.Errorf("what is derived from the study is not kept: %v", err)
 	}
 }

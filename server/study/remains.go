@@ -3,7 +3,6 @@ package study
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -29,49 +28,14 @@ func (s *Studies) DropRemains(ctx context.Context, id string) {
 	}
 }
 
-// IDSet is a set of studies that only one call at a time may work on.
-type IDSet struct {
-	mu  sync.Mutex
-	ids map[string]chan struct{} // closed when the study is removed
-}
-
-// Begin adds a study. It returns false if the study is already there.
-func (s *IDSet) Begin(id string) bool { return s.add(id) == nil }
-
-// await adds a study, once it has been removed if it was there.
-func (s *IDSet) await(ctx context.Context, id string) error {
-	for {
-		ended := s.add(id)
-		if ended == nil {
-			return nil
-		}
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// Occupy keeps other calls that import or delete a study from it, those of other servers on the store
+// included, until free is called. It waits for one that is under way if wait is set; otherwise ok is
+// false then.
+func (s *Studies) Occupy(ctx context.Context, id string, wait bool) (free func(), ok bool, err error) {
+	name := resource.StudyName(id)
+	if wait {
+		free, err = s.store.Lock(ctx, name)
+		return free, err == nil, err
 	}
-}
-
-// add adds a study and returns nil. If the study is already there, it returns a channel that is
-// closed on removal.
-func (s *IDSet) add(id string) (ended <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ended, ok := s.ids[id]; ok {
-		return ended
-	}
-	if s.ids == nil {
-		s.ids = make(map[string]chan struct{})
-	}
-	s.ids[id] = make(chan struct{})
-	return nil
-}
-
-// End removes a study.
-func (s *IDSet) End(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.ids[id])
-	delete(s.ids, id)
+	return s.store.TryLock(ctx, name)
 }

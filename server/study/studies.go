@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -15,6 +16,7 @@ import (
 	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/pool"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -52,17 +54,30 @@ type Studies struct {
 	cache     cache
 	watchers  watchers
 	preparing preparations
-	Importing IDSet // studies that are being imported or deleted
 }
 
 // New returns the studies in a store.
 func New(o Options) *Studies {
-	return &Studies{
+	s := &Studies{
 		store: o.Store, logger: o.Logger, clock: o.Clock, limits: o.Limits, background: o.Background, pool: o.Pool,
 		steady: clock.Steady(o.Clock), process: newProcess(), started: o.Clock.Elapsed(),
 		policies: o.Policies, ledgers: o.Ledgers,
 		cache: cache{maximum: maxCachedStudies},
 	}
+	o.Store.Listen(
+		func(scope store.Scope) { s.watchers.notify(strings.TrimPrefix(string(scope), resource.StudyName(""))) },
+		func() {
+			s.cache.clear()
+			s.watchers.notifyAll()
+		},
+	)
+	return s
+}
+
+// changed tells those who wait for changes of a study, here and on other servers, that one is durable.
+func (s *Studies) changed(id string) {
+	s.watchers.notify(id)
+	s.store.Announce(store.StudyScope(id))
 }
 
 // StopEarly sets the stopper, which is asked about every active trial. Call it before serving.
@@ -82,7 +97,7 @@ func (s *Studies) Policy(spec *dparetov1.StudySpec) Policy {
 
 // Get returns a study's compiled spec and derived values from the cache, and compiles the spec if
 // needed. Its only error is a spec that does not compile.
-func (s *Studies) Get(study *dparetov1.Study) (*Cached, error) { return s.cache.get(study) }
+func (s *Studies) Get(record *storev1.StudyRecord) (*Cached, error) { return s.cache.get(record) }
 
 // Holds reports whether cached is still what Get returns for a study, and not an evicted entry that
 // a long operation keeps using.

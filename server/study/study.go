@@ -275,6 +275,7 @@ func (s *Studies) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequest) 
 		}
 		return err
 	})
+	s.takeOver(id, resp.GetStudy())
 	return resp, err
 }
 
@@ -289,10 +290,11 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Importing.await(ctx, id); err != nil {
+	free, _, err := s.Occupy(ctx, id, true)
+	if err != nil {
 		return nil, err
 	}
-	defer s.Importing.End(id)
+	defer free()
 	var uid string
 	err = s.Update(ctx, r, store.StudyScope(id), []store.Scope{store.StoreScope}, func(tx *store.Tx) error {
 		record, err := FindStudy(&tx.ReadTx, id)
@@ -306,7 +308,7 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 		if s.Policy(record.GetStudy().GetSpec()).Traits().Prepaid {
 			tx.PutEnded(uid, record.GetStudy().GetRevision())
 		}
-		tx.AfterCommit(func() { s.watchers.notify(id) })
+		tx.AfterCommit(func() { s.changed(id) })
 		return tx.DeleteStudy(id)
 	})
 	if err != nil {

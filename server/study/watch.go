@@ -3,7 +3,10 @@ package study
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -24,6 +27,9 @@ const (
 	maxWatched = 100
 	// maxWatchedBytes bounds their size, not counting the last.
 	maxWatchedBytes = 1 << 20
+	// lookEvery is how long a stream waits at most before it looks for changes by other servers on the
+	// store, whose announcements can be lost.
+	lookEvery = 5 * time.Second
 )
 
 // watchers wakes streams after a change. Streams read the change from the store, so a slow one skips
@@ -67,6 +73,16 @@ func (w *watchers) notify(id string) {
 	}
 }
 
+// notifyAll wakes all streams.
+func (w *watchers) notifyAll() {
+	w.mu.Lock()
+	ids := slices.Collect(maps.Keys(w.waiting))
+	w.mu.Unlock()
+	for _, id := range ids {
+		w.notify(id)
+	}
+}
+
 // WatchStudy implements StudyService.
 func (s *Studies) WatchStudy(req *dparetov1.WatchStudyRequest, stream grpc.ServerStreamingServer[dparetov1.WatchStudyResponse]) error {
 	return failure.Status(watch(stream.Context(), s, req, stream.Send))
@@ -85,6 +101,12 @@ func watch(ctx context.Context, s *Studies, req *dparetov1.WatchStudyRequest, se
 	wake, unsubscribe := s.watchers.subscribe(id)
 	defer unsubscribe()
 	reader := &changeReader{id: id, uid: req.GetStudyUid(), after: req.GetAfterRevision()}
+	var look <-chan time.Time
+	if s.store.IsShared() {
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		look = ticker.C
+	}
 	for {
 		changes, err := reader.next(ctx, s)
 		if err != nil {
@@ -103,6 +125,7 @@ func watch(ctx context.Context, s *Studies, req *dparetov1.WatchStudyRequest, se
 		}
 		select {
 		case <-wake:
+		case <-look:
 		case <-s.background.Context().Done():
 			return store.ErrClosed
 		case <-ctx.Done():
@@ -136,10 +159,10 @@ func (r *changeReader) next(ctx context.Context, s *Studies) (changes []*dpareto
 		if s.Policy(study.GetSpec()).Traits().Hidden { // created after the interceptor's check
 			return ErrHidden(study.GetName())
 		}
+		if err := CheckRevision("after_revision", r.after, study); err != nil {
+			return err // also later: a database can lose commits, and an import can bring back an earlier state
+		}
 		if !r.begun {
-			if err := CheckRevision("after_revision", r.after, study); err != nil {
-				return err
-			}
 			r.begun = true
 			if r.after == 0 {
 				r.ignored = study.GetRevision()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -78,15 +79,23 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 	} else if err != nil {
 		return nil, err
 	}
-	if !t.studies.Importing.Begin(i.id) {
+	free, ok, err := t.studies.Occupy(ctx, i.id, false)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
 		return nil, status.Errorf(codes.Aborted, "study %s is being imported or deleted by another call", resource.StudyName(i.id))
 	}
-	defer t.studies.Importing.End(i.id)
-	uid := "uid " + i.record.GetStudy().GetUid() // cannot be a study's id
-	if !t.studies.Importing.Begin(uid) {
+	defer free()
+	uid := "uid " + i.record.GetStudy().GetUid()
+	free, ok, err = t.store.TryLock(ctx, uid)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
 		return nil, status.Errorf(codes.Aborted, "another call imports a study with the %s", uid)
 	}
-	defer t.studies.Importing.End(uid)
+	defer free()
 	existing, err := t.beginImport(ctx, i)
 	if err != nil {
 		return nil, err
@@ -128,6 +137,7 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 			return err
 		}
 		tx.EndImport(i.id)
+		i.record.Lineage = rand.Uint64()
 		return tx.PutStudy(i.id, i.record)
 	})
 	if err != nil {
@@ -173,7 +183,7 @@ func (t *Transfer) beginImport(ctx context.Context, i *studyImport) (existing *s
 		if err := checkNotEarlier(&tx.ReadTx, i.record.GetStudy()); err != nil {
 			return err
 		}
-		tx.BeginImport(i.id)
+		i.mark = tx.BeginImport(i.id)
 		return nil
 	})
 	return existing, err
@@ -221,11 +231,13 @@ func (t *Transfer) dropImports() {
 		return tx.Imports(func(id string) error { ids = append(ids, id); return nil })
 	})
 	for _, id := range ids {
-		if !t.studies.Importing.Begin(id) {
-			continue // a client imports it again, which removes the remains
+		free, ok, failed := t.studies.Occupy(t.background.Context(), id, false)
+		if failed != nil || !ok {
+			err = errors.Join(err, failed)
+			continue // a client imports it, or imports it again, which removes the remains
 		}
 		err = errors.Join(err, t.store.DropImport(t.background.Context(), id))
-		t.studies.Importing.End(id)
+		free()
 	}
 	if err != nil && t.background.Context().Err() == nil {
 		t.logger.ErrorContext(t.background.Context(), "cannot remove the remains of studies", "error", err)
@@ -237,6 +249,7 @@ type studyImport struct {
 	studies  *study.Studies
 	line     int // number of records received
 	id       string
+	mark     string // see store.Tx.BeginImport
 	record   *storev1.StudyRecord
 	compiled *spec.Study
 	digest   recordDigest
@@ -304,6 +317,13 @@ func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.Import
 
 // flush writes the waiting trials and releases.
 func (i *studyImport) flush(tx *store.Tx) error {
+	goesOn, err := tx.IsImporting(i.id, i.mark)
+	if err != nil {
+		return err
+	}
+	if !goesOn {
+		return status.Errorf(codes.Aborted, "the import of %s was interrupted; try again", resource.StudyName(i.id))
+	}
 	for _, trial := range i.waiting {
 		put := tx.PutTrial
 		if trial.GetDeleted() {
@@ -311,7 +331,7 @@ func (i *studyImport) flush(tx *store.Tx) error {
 		}
 		record := trialRecord(trial)
 		if trial.GetTrial().GetLease() != nil {
-			record.LeaseEnd = i.studies.LeaseEnd(i.compiled.LeaseDuration()) // its server's time means nothing here
+			record.LeaseEnd = i.studies.LeaseEnd(&tx.ReadTx, i.compiled.LeaseDuration()) // its server's time means nothing here
 		}
 		if err := tx.PutParts(i.id, record); err != nil {
 			return err

@@ -306,7 +306,7 @@ func (privateMode) Pay(tx *store.Tx, record *storev1.StudyRecord, compiled *spec
 func (p privateMode) Present(record *storev1.StudyRecord) *dparetov1.Study {
 	study := record.GetStudy()
 	study.Publication = nil
-	cached, err := p.studies.Get(study)
+	cached, err := p.studies.Get(record)
 	if err != nil {
 		return study // cannot happen: the spec compiled at creation
 	}

@@ -56,7 +56,7 @@ func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string
 			return err
 		}
 		of = record.GetStudy()
-		if cached, err = s.studies.Get(of); err == nil && cached.Compiled.HasRandomStopping() {
+		if cached, err = s.studies.Get(record); err == nil && cached.Compiled.HasRandomStopping() {
 			whole, err = private.ReleaseBest(ctx, tx, id, record, cached.Compiled)
 		}
 		return err

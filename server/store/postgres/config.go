@@ -37,6 +37,8 @@ type Options struct {
 	PasswordFile string
 	// Create starts a new store if the database has none. Without it that is an error.
 	Create bool
+	// Alone refuses a store that servers use, and keeps them away until Close.
+	Alone bool
 	// Unsafe accepts a database that may lose acknowledged writes (fsync or full_page_writes off).
 	Unsafe bool
 }
@@ -73,7 +75,6 @@ func parse(rawURL string, o Options) (*pgxpool.Config, error) {
 	}
 	config.ConnConfig.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
 	config.ConnConfig.RuntimeParams["application_name"] = "dpareto"
-	config.AfterConnect = new(schema).prepare
 	if o.PasswordFile == "" {
 		return config, nil
 	}

@@ -2,21 +2,26 @@
 //
 // Its tables (migrations/) are in the first schema of the connection's search_path, and nowhere else on
 // it: records and totals by key, a row for every scope, and one row for the store itself. [Open] creates
-// or upgrades them, and holds an advisory lock until Close: a schema has one server. Scan reads a few
-// rows at a time, in the order of the bytes of keys.
+// or upgrades them. Scan reads a few rows at a time, in the order of the bytes of keys.
 //
 // View runs in a read-only transaction of isolation level REPEATABLE READ, and so reads one snapshot.
 // PostgreSQL shows a commit to others only when it is on disk.
 //
 // Update locks the rows of its scopes, in order, in a transaction of level READ COMMITTED: what it reads
-// of its scopes is the latest, and cannot change before it ends. Updates of the same scopes that wait
-// share a transaction, with a savepoint each, so that one that the database refuses loses its own writes
-// only. A transaction that meets a deadlock or a serialization failure, or whose connection ends before
-// it commits, is run again.
+// of its scopes is the latest, and cannot change before it ends. Updates of the same scopes that wait in
+// one process share a transaction, with a savepoint each, so that one that the database refuses loses its
+// own writes only. A transaction that meets a deadlock or a serialization failure, or whose connection ends
+// before it commits, is run again. A commit whose connection ends before the answer may have happened or
+// not, which its callers are told.
 //
-// A commit whose connection ends before the answer may have happened or not. The DB has then failed,
-// as it has when the session with the advisory lock ends: it refuses all Updates, and its server must
-// stop. Between the end of that session and its notice another server may have begun. Therefore a server
-// counts up the store's epoch when it starts, which waits for transactions that are under way, and
-// every later transaction of an earlier epoch is refused.
+// Any number of processes use a store ([store.Shared]). Each has a session that holds an advisory lock with
+// the others and hears what they announce (own.go, announce.go), and another for the locks that it takes for
+// a while (lock.go); sessions that end are replaced. What a process remembers of an earlier database server
+// is void, since a standby that was promoted may lack the last commits: it is told before it can read from
+// another one. The time of an Update is that of the database (clock.go).
+//
+// A tool that fills, copies or compacts a store has it alone (Options.Alone): the lock is its own then. A
+// server may not have noticed yet that its session has ended. Therefore the tool counts up the store's epoch
+// when it starts, which waits for transactions that are under way, and every later transaction of an earlier
+// epoch is refused: that server has failed.
 package postgres

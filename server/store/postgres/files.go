@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -37,8 +38,8 @@ func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
 	return file, nil
 }
 
-// fenced runs fn in a transaction that ends before another server can start on the store, and is refused
-// if one has started.
+// fenced runs fn in a transaction that ends before another process can take the store alone, and is refused
+// if one has.
 func (d *DB) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	if f := d.failure.Load(); f != nil {
 		return f
@@ -50,7 +51,9 @@ func (d *DB) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	defer func() { _ = tx.Rollback(ctx) }() // of nothing after a commit
 	var b pgx.Batch
 	var epoch int64
-	d.owner.queueFence(&b, &epoch)
+	var now time.Time
+	d.owner.queueFence(&b)
+	d.owner.queueEpoch(&b, &epoch, &now)
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return err
 	}
@@ -66,8 +69,8 @@ func (d *DB) fenced(ctx context.Context, fn func(pgx.Tx) error) error {
 	return tx.Commit(ctx)
 }
 
-// Fill writes records to an empty store, all or none. Like an Update it is refused if another server has
-// started on the store.
+// Fill writes records to an empty store, all or none. Like an Update it is refused if another process has
+// had the store alone since Open.
 func (d *DB) Fill(ctx context.Context, records store.Records) error {
 	return d.fenced(ctx, func(tx pgx.Tx) error {
 		var holds bool
@@ -115,7 +118,7 @@ func (d *DB) Compact(ctx context.Context) (before, after int64, err error) {
 	return before, d.Stats(ctx).Size, nil
 }
 
-// Clear removes all records, unless another server has started on the store.
+// Clear removes all records, unless another process has had the store alone since Open.
 func (d *DB) Clear(ctx context.Context) error {
 	return d.fenced(ctx, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "TRUNCATE dpareto_records, dpareto_totals")

@@ -123,7 +123,7 @@ func TestFillKeepsNoValue(t *testing.T) {
 	}
 }
 
-// Neither Fill nor Clear writes to a store on which another server has started, and that waits for them.
+// Neither Fill nor Clear writes to a store that another process has had alone, and that waits for them.
 func TestFillIsFenced(t *testing.T) {
 	url := pgtest.URL(t)
 	record := func(put func(string, []byte) error) error { return put("k", []byte("v")) }
@@ -140,7 +140,7 @@ func TestFillIsFenced(t *testing.T) {
 		before := storetest.Dump(t, d)
 		pgtest.Exec(t, url, "UPDATE dpareto_store SET epoch = epoch + 1")
 		for range 2 {
-			if err := write(d); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "another server") {
+			if err := write(d); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), fencedReason) {
 				t.Errorf("%s of an earlier server: %v", name, err)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/dpareto/dpareto/server/store"
@@ -27,6 +29,12 @@ type DB struct {
 	queues map[string][]*update // waiting Updates by scopes; an entry has a goroutine (drain)
 	work   sync.WaitGroup       // Views, and drains
 
+	clock     dbClock
+	locks     locks
+	announcer announcer
+	stop      context.CancelFunc // ends attend and announce
+	attending sync.WaitGroup
+
 	failure atomic.Pointer[store.UnwritableError]
 	failed  chan struct{} // closed when failure is set
 	close   sync.Once
@@ -36,8 +44,8 @@ type DB struct {
 }
 
 var (
-	_ store.KV    = (*DB)(nil)
-	_ store.Files = (*DB)(nil)
+	_ store.Shared = (*DB)(nil)
+	_ store.Files  = (*DB)(nil)
 )
 
 // Stats counts what a DB has done since it was opened.
@@ -79,11 +87,12 @@ func (d *DB) Stats(ctx context.Context) Stats {
 
 const sizeSQL = `SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest(ARRAY['dpareto_records', 'dpareto_totals', 'dpareto_scopes']) AS name`
 
-// Open opens the store in the database with a URL. It returns store.ErrLocked if a server has it open,
+// Open opens the store in the database with a URL, for a server beside others or, with o.Alone, for a
+// process that has it alone. It returns store.ErrLocked if others are in the way,
 // store.ErrNotFound if it holds no records and o.Create is not set, and store.ErrFormat if a later
 // version made its tables.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
-	d, err := connect(ctx, url, o)
+	d, err := connect(ctx, url, o, true)
 	if err != nil {
 		return nil, err
 	}
@@ -92,14 +101,16 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		d.pool.Close()
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
-	d.owner.watch(ctx, d.fail)
+	ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	d.attending.Go(func() { d.attend(ctx) })
+	d.attending.Go(func() { d.announce(ctx) })
 	return d, nil
 }
 
 // OpenReadOnly opens an existing store for reading, whether or not a server has it open. Its Updates
 // fail.
 func OpenReadOnly(ctx context.Context, url string, o Options) (*DB, error) {
-	d, err := connect(ctx, url, o)
+	d, err := connect(ctx, url, o, false)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +126,8 @@ func OpenReadOnly(ctx context.Context, url string, o Options) (*DB, error) {
 	return d, nil
 }
 
-// connect connects to a database.
-func connect(ctx context.Context, url string, o Options) (*DB, error) {
+// connect connects to a database, among several servers to one that can be written if writes is set.
+func connect(ctx context.Context, url string, o Options, writes bool) (*DB, error) {
 	config, err := parse(url, o)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -125,6 +136,17 @@ func connect(ctx context.Context, url string, o Options) (*DB, error) {
 	d := &DB{
 		name:   fmt.Sprintf("database %s on %s", c.Database, c.Host),
 		queues: make(map[string][]*update), failed: make(chan struct{}), commitSQL: "commit",
+		clock: dbClock{began: time.Now()}, announcer: newAnnouncer(),
+	}
+	if writes && c.ValidateConnect == nil {
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	s := new(schema)
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := s.prepare(ctx, conn); err != nil {
+			return err
+		}
+		return d.meet(ctx, conn)
 	}
 	if d.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
@@ -136,15 +158,34 @@ func connect(ctx context.Context, url string, o Options) (*DB, error) {
 	return d, nil
 }
 
+// startedKey is where a connection keeps when its server started.
+const startedKey = "dpareto started"
+
+// meet asks a connection which server it leads to, and what its clock says. Another server than before may
+// lack what the last one had.
+func (d *DB) meet(ctx context.Context, conn *pgx.Conn) error {
+	var started, now time.Time
+	from := d.clock.elapsed()
+	if err := conn.QueryRow(ctx, "SELECT pg_postmaster_start_time(), clock_timestamp()").Scan(&started, &now); err != nil {
+		return err
+	}
+	conn.PgConn().CustomData()[startedKey] = started
+	if _, isOther := d.clock.observe(started, now, from, d.clock.elapsed()); isOther {
+		_, renewed := d.announcer.listeners()
+		renewed()
+	}
+	return nil
+}
+
 // Name describes the database for logs, without secrets.
 func (d *DB) Name() string { return d.name }
 
 // IsNew reports whether Open found no records.
 func (d *DB) IsNew() bool { return d.owner.isNew }
 
-// Failed returns a channel that is closed when the outcome of a commit is unknown, or when the session
-// that owns the store has ended. From then on the DB refuses all Updates, and Close returns the
-// cause.
+// Failed returns a channel that is closed when another process has had the store alone since Open or, with
+// Alone, when the session that owns it has ended. From then on the DB refuses all Updates, and Close
+// returns the cause.
 func (d *DB) Failed() <-chan struct{} { return d.failed }
 
 // fail marks the DB as failed for good, and returns the error for its Updates.
@@ -163,10 +204,15 @@ func (d *DB) Close() (err error) {
 		d.closed = true
 		d.mu.Unlock()
 		d.work.Wait()
-		d.pool.Close()
 		if d.owner != nil {
+			d.stop()
+			d.attending.Wait()
+			d.locks.mu.Lock()
+			d.locks.end()
+			d.locks.mu.Unlock()
 			d.owner.release()
 		}
+		d.pool.Close()
 	})
 	select {
 	case <-d.failed:

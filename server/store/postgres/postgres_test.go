@@ -55,36 +55,62 @@ func put(d *DB, scope, key, value string) error {
 	})
 }
 
-// A store has one server. One that was killed leaves it at once.
-func TestLocked(t *testing.T) {
+// openAlone opens the store with a URL for this process alone.
+func openAlone(ctx context.Context, url string) (*DB, error) {
+	return Open(ctx, url, Options{Create: true, Alone: true})
+}
+
+// Servers share a store, whoever made it. A process that wants it alone is refused while there is one, and
+// keeps them away.
+func TestAlone(t *testing.T) {
 	before := takeover
 	takeover = 200 * time.Millisecond
 	defer func() { takeover = before }()
 	url, other := pgtest.URL(t), pgtest.URL(t)
-	d := openAt(t, url)
-	if _, err := Open(t.Context(), url, Options{}); !errors.Is(err, store.ErrLocked) {
-		t.Errorf("a second Open returned %v", err)
+	var servers [3]*DB
+	var opening sync.WaitGroup
+	for i := range servers {
+		opening.Go(func() { servers[i] = openAt(t, url) })
 	}
-	beside := openAt(t, other) // another schema of the database
-	if err := put(d, "a", "k", "v"); err != nil {
-		t.Error(err)
+	opening.Wait()
+	for i, d := range servers {
+		if err := put(d, "a", strconv.Itoa(i), "v"); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := storetest.Dump(t, servers[0]); len(got) != len(servers) {
+		t.Errorf("one server sees %v", got)
+	}
+	if _, err := openAlone(t.Context(), url); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("beside servers: %v", err)
+	}
+	beside, err := openAlone(t.Context(), other) // another schema of the database
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), other, Options{Create: true}); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a server beside a process that has the store alone: %v", err)
 	}
 	reading, err := OpenReadOnly(t.Context(), url, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := storetest.Dump(t, reading)["k"]; got != "v" {
-		t.Errorf("a reader beside the server reads %q", got)
+	if got := storetest.Dump(t, reading)["1"]; got != "v" {
+		t.Errorf("a reader beside the servers reads %q", got)
 	}
 	if err := put(reading, "a", "k", "w"); !errors.Is(err, store.ErrUnwritable) {
 		t.Errorf("a reader writes: %v", err)
 	}
-	for _, db := range []*DB{d, beside, reading} {
+	for _, db := range append(servers[:], beside, reading) {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := openAt(t, url).Close(); err != nil {
+	alone, err := openAlone(t.Context(), url)
+	if err == nil {
+		err = alone.Close()
+	}
+	if err != nil {
 		t.Error(err)
 	}
 }
@@ -141,30 +167,39 @@ func schemaOf(t *testing.T, d *DB) (name string) {
 	return name
 }
 
-// Without the session with the lock a server stops; before it has noticed, the store refuses it if
-// another one has begun.
-func TestLostLock(t *testing.T) {
+// listen counts what a store tells its listener.
+func listen(d *DB) (changed, renewed *atomic.Int64) {
+	changed, renewed = new(atomic.Int64), new(atomic.Int64)
+	d.Listen(func(store.Scope) { changed.Add(1) }, func() { renewed.Add(1) })
+	return changed, renewed
+}
+
+// A server whose session ends takes another one. If a process had the store alone meanwhile it stops.
+func TestLostSession(t *testing.T) {
 	url := pgtest.URL(t)
-	d := openAt(t, url)
+	d, other := openAt(t, url), openAt(t, url)
+	changed, renewed := listen(d)
 	pgtest.Exec(t, url, "SELECT pg_terminate_backend($1, 5000)", d.owner.conn.PgConn().PID())
-	select {
-	case <-d.Failed():
-	case <-time.After(10 * time.Second):
-		t.Fatal("the end of the session was not noticed")
+	waitFor(t, func() bool { return renewed.Load() == 1 })
+	if err := put(d, "a", "k", "v"); err != nil {
+		t.Error(err)
 	}
-	if err := put(d, "a", "k", "v"); !errors.Is(err, store.ErrUnwritable) {
-		t.Errorf("Update returned %v", err)
+	other.Announce("a")
+	waitFor(t, func() bool { return changed.Load() > 0 })
+	if err := other.Close(); err != nil {
+		t.Error(err)
 	}
-	if err := d.Close(); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "has ended") {
+
+	pgtest.Exec(t, url, "UPDATE dpareto_store SET epoch = epoch + 1")
+	pgtest.Exec(t, url, "SELECT pg_terminate_backend($1, 5000)", d.owner.conn.PgConn().PID())
+	<-d.Failed() // by itself
+	if err := d.Close(); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), fencedReason) {
 		t.Errorf("Close returned %v", err)
 	}
 
 	d = openAt(t, url)
-	if err := put(d, "a", "k", "v"); err != nil {
-		t.Fatal(err)
-	}
 	pgtest.Exec(t, url, "UPDATE dpareto_store SET epoch = epoch + 1")
-	if err := put(d, "a", "k", "w"); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "another server") {
+	if err := put(d, "a", "k", "w"); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), fencedReason) {
 		t.Errorf("a server of an earlier epoch: %v", err)
 	}
 	<-d.Failed()
@@ -172,33 +207,171 @@ func TestLostLock(t *testing.T) {
 		t.Errorf("a server of an earlier epoch has written %q", got)
 	}
 	_ = d.Close()
+
+	alone, err := openAlone(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, url, "SELECT pg_terminate_backend($1, 5000)", alone.owner.conn.PgConn().PID())
+	<-alone.Failed()
+	if err := alone.Close(); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("Close returned %v", err)
+	}
 }
 
-// A server that starts waits for transactions of an earlier one.
+// Who takes the store alone waits for transactions of servers that have lost their sessions.
 func TestEpochWaits(t *testing.T) {
 	url := pgtest.URL(t)
 	d := openAt(t, url)
-	started := make(chan *DB)
+	d.stop() // it does not notice the end of its session
+	d.attending.Wait()
+	taken := make(chan *DB)
 	err := d.Update(t.Context(), store.In("a"), func(tx store.ReadWriter) error {
 		pgtest.Exec(t, url, "SELECT pg_terminate_backend($1, 5000)", d.owner.conn.PgConn().PID())
-		<-d.Failed()
-		go func() { started <- openAt(t, url) }()
+		go func() {
+			alone, err := openAlone(context.Background(), url)
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- alone
+		}()
 		time.Sleep(300 * time.Millisecond)
 		select {
-		case <-started:
-			t.Error("another server has started beside a transaction")
+		case <-taken:
+			t.Error("a process has the store alone beside a transaction")
 		default:
 		}
 		tx.Put("k", []byte("v"))
 		return nil
 	})
-	next := <-started
-	if got := storetest.Dump(t, next)["k"]; (got == "v") != (err == nil) {
+	alone := <-taken
+	if got := storetest.Dump(t, alone)["k"]; got != "v" || err != nil {
 		t.Errorf("the transaction returned %v, its record is %q", err, got)
 	}
+	if err := put(d, "a", "k", "w"); !errors.Is(err, store.ErrUnwritable) || storetest.Dump(t, alone)["k"] != "v" {
+		t.Errorf("a later transaction returned %v", err)
+	}
 	_ = d.Close()
-	if err := next.Close(); err != nil {
+	if err := alone.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Of the processes with a store one has a lock, until it gives it free or ends.
+func TestLocks(t *testing.T) {
+	url := pgtest.URL(t)
+	a, b := openAt(t, url), openAt(t, url)
+	try := func(d *DB, want bool) (unlock func()) {
+		t.Helper()
+		unlock, taken, err := d.TryLock(t.Context(), "it")
+		if taken != want || err != nil {
+			t.Fatalf("taken: %t, %v; want %t", taken, err, want)
+		}
+		return unlock
+	}
+	unlock := try(a, true)
+	try(b, false)
+	unlock()
+	unlock = try(b, true)
+	try(a, false)
+	pgtest.Exec(t, url, "SELECT pg_terminate_backend($1, 5000)", b.locks.conn.PgConn().PID())
+	lost := unlock
+	unlock = try(a, true)
+	lost() // of a session that has ended
+	if _, taken, err := b.TryLock(t.Context(), "it"); taken {
+		t.Errorf("two processes have a lock: %v", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	unlock()
+	waitFor(t, func() bool { _, taken, _ := b.TryLock(t.Context(), "it"); return taken })
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Servers hear what others announce, each scope once for many changes, and nothing of their own.
+func TestAnnouncements(t *testing.T) {
+	url := pgtest.URL(t)
+	a, b := openAt(t, url), openAt(t, url)
+	own, _ := listen(a)
+	var mu sync.Mutex
+	heard := make(map[store.Scope]int)
+	b.Listen(func(scope store.Scope) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard[scope]++
+	}, func() {})
+	const scopes = 2000 // more than one payload
+	for range 50 {
+		for i := range scopes {
+			a.Announce(store.StudyScope(strconv.Itoa(i)))
+		}
+	}
+	waitFor(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(heard) == scopes
+	})
+	mu.Lock()
+	if n := heard[store.StudyScope("7")]; n > 25 {
+		t.Errorf("50 announcements were sent %d times", n)
+	}
+	mu.Unlock()
+	if n := own.Load(); n != 0 {
+		t.Errorf("a server hears %d announcements of its own", n)
+	}
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The time of a transaction is the database's. Since when it goes on without a step is as this process has
+// seen it.
+func TestClock(t *testing.T) {
+	c := dbClock{began: time.Now()}
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+	for i, step := range []struct {
+		server     int     // that answers
+		said       float64 // by its clock, in seconds
+		from, to   float64 // by the process's time
+		since      float64
+		wantServer bool // another than before
+	}{
+		{1, 0, 0, 0.1, 0, false},
+		{1, 10, 9.9, 10.1, 0, false},
+		{1, 20.9, 20, 20, 0, false},      // it drifts
+		{1, 31.7, 30, 30, 0, false},      // and drifts
+		{1, 40, 30, 40, 0, false},        // a slow answer tells little
+		{1, 3640, 40, 40.1, 3640, false}, // it was set
+		{1, 3650, 50, 50.1, 3640, false},
+		{1, 60, 60, 60.1, 60, false}, // and set back
+		{2, 70, 70, 70.1, 70, true},
+		{2, 80, 80, 80.1, 70, false},
+	} {
+		elapsed := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+		since, isOther := c.observe(start.Add(time.Duration(step.server)*time.Hour), at(step.said), elapsed(step.from), elapsed(step.to))
+		if !since.Equal(at(step.since)) || isOther != step.wantServer {
+			t.Errorf("step %d: since %v, another server: %t", i, since.Sub(start), isOther)
+		}
+	}
+
+	d := openAt(t, pgtest.URL(t))
+	defer d.Close()
+	for range 2 { // a new scope, and one that is known
+		before := time.Now().Add(-time.Millisecond)
+		err := d.Update(t.Context(), store.In("a"), func(tx store.ReadWriter) error {
+			now, since := tx.(store.Timed).Time()
+			if now.Before(before) || now.After(time.Now().Add(time.Millisecond)) || since.After(now) || since.Before(before.Add(-time.Minute)) {
+				t.Errorf("now %v, since %v", now, since)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -347,7 +520,7 @@ func endTransactions(t *testing.T, url string) {
 }
 
 // A connection that ends before the commit costs another attempt. If it ends before the answer to a
-// commit, nobody knows whether that happened: the store has failed.
+// commit, nobody knows whether that happened, and the caller is told.
 func TestLostConnections(t *testing.T) {
 	url := pgtest.URL(t)
 	d := openAt(t, url)
@@ -371,51 +544,54 @@ func TestLostConnections(t *testing.T) {
 		t.Errorf("a View without its connection: %v, %v", err, code)
 	}
 	d.commitSQL = "SELECT pg_terminate_backend(pg_backend_pid())"
-	if err := put(d, "a", "k", "3"); !errors.Is(err, store.ErrUnwritable) {
+	err = put(d, "a", "k", "3")
+	if unwritable, ok := errors.AsType[*store.UnwritableError](err); !ok || !unwritable.Unknown || !strings.Contains(failure.Status(err).Error(), "may have taken effect") {
 		t.Errorf("a commit without an answer: %v", err)
 	}
-	<-d.Failed()
-	if err := d.Close(); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "before the database had answered") {
-		t.Errorf("Close returned %v", err)
+	d.commitSQL = "commit"
+	if err := errors.Join(put(d, "a", "k", "4"), d.Close()); err != nil {
+		t.Error(err)
 	}
 }
 
-// What was acknowledged is there after a crash of the database, which ends its server.
+// What was acknowledged is there after a crash of the database, and its servers go on.
 func TestCrashedDatabase(t *testing.T) {
-	url := pgtest.URL(t)
-	for round := range 2 {
-		d := openAt(t, url)
-		var acknowledged sync.Map
-		var written atomic.Int64
-		var writers sync.WaitGroup
-		for w := range 16 {
-			writers.Go(func() {
-				for i := 0; ; i++ {
-					key := fmt.Sprintf("%d/%d/%d", round, w, i)
-					if err := put(d, strconv.Itoa(w%4), key, "v"); err != nil {
-						return
-					}
+	d := openAt(t, pgtest.URL(t))
+	_, renewed := listen(d)
+	var acknowledged sync.Map
+	var written atomic.Int64
+	var writers sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for w := range 16 {
+		writers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				key := fmt.Sprintf("%d/%d", w, i)
+				if put(d, strconv.Itoa(w%4), key, "v") == nil {
 					acknowledged.Store(key, true)
 					written.Add(1)
 				}
-			})
-		}
-		waitFor(t, func() bool { return written.Load() > 200 })
-		pgtest.Crash(t)
-		writers.Wait()
-		<-d.Failed()
-		_ = d.Close()
-		d = openAt(t, url)
-		stored := storetest.Dump(t, d)
-		acknowledged.Range(func(key, _ any) bool {
-			if stored[key.(string)] == "" {
-				t.Errorf("%s is lost", key)
 			}
-			return true
 		})
-		if err := d.Close(); err != nil {
-			t.Error(err)
+	}
+	for round := range int64(2) {
+		before := written.Load()
+		waitFor(t, func() bool { return written.Load() > before+200 })
+		pgtest.Crash(t)
+		waitFor(t, func() bool { return renewed.Load() > round })
+	}
+	before := written.Load()
+	waitFor(t, func() bool { return written.Load() > before+200 })
+	cancel()
+	writers.Wait()
+	stored := storetest.Dump(t, d)
+	acknowledged.Range(func(key, _ any) bool {
+		if stored[key.(string)] == "" {
+			t.Errorf("%s is lost", key)
 		}
+		return true
+	})
+	if err := d.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -60,6 +61,9 @@ func (r *reader) run(fn func(store.Reader) error) error {
 	}()
 	return fn(r)
 }
+
+// Time implements store.Timed: for ages, which need no exact time.
+func (r *reader) Time() (now, since time.Time) { return r.db.clock.now() }
 
 // exec runs a statement without a result.
 func (r *reader) exec(sql string) error {

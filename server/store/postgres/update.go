@@ -132,9 +132,9 @@ func (d *DB) commit(scopes store.Scopes, batch []*update) error {
 			}
 			return nil
 		}
-		if f := d.failure.Load(); f != nil {
+		if unwritable, ok := errors.AsType[*store.UnwritableError](err); ok { // for good, or nobody knows
 			d.stats.failures.Add(1)
-			return f
+			return unwritable
 		}
 		conflict := isConflict(err)
 		if conflict {
@@ -150,7 +150,7 @@ func (d *DB) commit(scopes store.Scopes, batch []*update) error {
 }
 
 // transact runs a batch in a transaction, sets the error of each update, and returns how many wrote
-// something. If it fails and the DB has not failed, nothing is written.
+// something. If it fails with another error than a store.UnwritableError, nothing is written.
 func (d *DB) transact(ctx context.Context, scopes store.Scopes, batch []*update) (written int64, err error) {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (d *DB) transact(ctx context.Context, scopes store.Scopes, batch []*update)
 	}
 	defer conn.Release() // closes a connection in a transaction
 	t := &transaction{reader: reader{db: d, conn: conn.Conn(), known: make(map[string][]byte)}, ctx: ctx}
-	if err := t.begin(d.owner, scopes); err != nil {
+	if err := t.begin(scopes); err != nil {
 		if errors.Is(err, errFenced) {
 			return 0, d.fail(fencedReason, err)
 		}
@@ -194,10 +194,10 @@ func (d *DB) transact(ctx context.Context, scopes store.Scopes, batch []*update)
 }
 
 // errFenced says that the store has a later epoch.
-var errFenced = errors.New("another server has started on it")
+var errFenced = errors.New("another process has had it alone")
 
 // fencedReason is the reason of a DB that has failed with errFenced.
-const fencedReason = "another server has the store"
+const fencedReason = "the store was replaced"
 
 // end commits a transaction.
 func (d *DB) end(t *transaction) error {
@@ -206,7 +206,10 @@ func (d *DB) end(t *transaction) error {
 		err = fmt.Errorf("the answer to a commit was %q", answer)
 	}
 	if err != nil && !isRefusal(err) {
-		return d.fail("the connection ended before the database had answered a commit", err)
+		return &store.UnwritableError{
+			Reason: "the connection to the database ended before it had answered a commit", Unknown: true,
+			Err: fmt.Errorf("%s: %w", d.name, err),
+		}
 	}
 	return err // of which nothing is written
 }
@@ -215,7 +218,8 @@ func (d *DB) end(t *transaction) error {
 type transaction struct {
 	reader
 
-	ctx context.Context //nolint:containedctx // of the transaction
+	ctx        context.Context //nolint:containedctx // of the transaction
+	now, since time.Time       // see store.Timed
 }
 
 // names returns scopes for a statement.
@@ -227,11 +231,12 @@ func names(scopes store.Scopes) []string {
 	return all
 }
 
-// begin begins the transaction, and locks its scopes.
-func (t *transaction) begin(owner *ownership, scopes store.Scopes) error {
+// begin begins the transaction, locks its scopes, and reads the time then.
+func (t *transaction) begin(scopes store.Scopes) error {
+	owner, clock := t.db.owner, &t.db.clock
 	var epoch int64
 	locked := 0
-	lock := func(b *pgx.Batch) {
+	lock := func(b *pgx.Batch) error {
 		locked = 0
 		b.Queue("SELECT scope FROM dpareto_scopes WHERE scope = ANY($1) ORDER BY scope FOR UPDATE", names(scopes)).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
@@ -239,12 +244,19 @@ func (t *transaction) begin(owner *ownership, scopes store.Scopes) error {
 			}
 			return rows.Err()
 		})
+		owner.queueEpoch(b, &epoch, &t.now)
+		from := clock.elapsed()
+		if err := t.conn.SendBatch(t.ctx, b).Close(); err != nil {
+			return err
+		}
+		started, _ := t.conn.PgConn().CustomData()[startedKey].(time.Time)
+		t.since, _ = clock.observe(started, t.now, from, clock.elapsed())
+		return nil
 	}
 	var b pgx.Batch
 	b.Queue("begin isolation level read committed read write")
-	owner.queueFence(&b, &epoch)
-	lock(&b)
-	if err := t.conn.SendBatch(t.ctx, &b).Close(); err != nil {
+	owner.queueFence(&b)
+	if err := lock(&b); err != nil {
 		return err
 	}
 	if epoch != owner.epoch {
@@ -255,9 +267,11 @@ func (t *transaction) begin(owner *ownership, scopes store.Scopes) error {
 	}
 	b = pgx.Batch{}
 	b.Queue("INSERT INTO dpareto_scopes (scope) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING", names(scopes))
-	lock(&b)
-	return t.conn.SendBatch(t.ctx, &b).Close()
+	return lock(&b)
 }
+
+// Time implements store.Timed.
+func (t *transaction) Time() (now, since time.Time) { return t.now, t.since }
 
 // apply writes the writes of an Update, with a savepoint if others share the transaction: then refused
 // is why the database does not take them, and the transaction goes on without them.

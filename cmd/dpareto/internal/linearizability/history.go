@@ -213,6 +213,22 @@ func (h *History) CheckLedger(t *testing.T, ledger string, charged map[string]bo
 	t.Logf("%d calls about %s have an order", len(calls), ledger)
 }
 
+// Delay returns how long after a moment the last of the calls that were under way then, and were answered
+// in the end, took from there on.
+func (h *History) Delay(moment time.Time) (longest time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := moment.Sub(h.began).Nanoseconds()
+	for _, calls := range h.calls {
+		for _, call := range calls {
+			if call.Call <= at {
+				longest = max(longest, time.Duration(call.Return-at))
+			}
+		}
+	}
+	return longest
+}
+
 // Check reports what no order of the calls explains.
 func (h *History) Check(t *testing.T) {
 	t.Helper()

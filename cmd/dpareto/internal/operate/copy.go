@@ -105,7 +105,7 @@ func copyStore(ctx context.Context, from, to string, force bool, o postgres.Opti
 
 // fillDatabase makes a new store in a database. What compare refuses, or is interrupted in, is removed again.
 func fillDatabase(ctx context.Context, url string, records store.Records, o postgres.Options, compare func(store.KV) error) (err error) {
-	o.Create = true
+	o.Create, o.Alone = true, true
 	db, err := postgres.Open(ctx, url, o)
 	if err != nil {
 		return err
@@ -140,6 +140,7 @@ func checkCopy(ctx context.Context, kv store.KV) (map[string]store.Count, error)
 // openSource opens a store that no server uses, or a dump, for reading.
 func openSource(ctx context.Context, name string, o postgres.Options) (io.Closer, store.Records, error) {
 	if postgres.IsURL(name) {
+		o.Alone = true
 		db, err := postgres.Open(ctx, name, o)
 		if err != nil {
 			return nil, nil, err
@@ -233,6 +234,7 @@ func backupDatabase(ctx context.Context, url string, o postgres.Options, to stri
 
 // compactDatabase compacts the store in a database.
 func compactDatabase(ctx context.Context, url string, o postgres.Options) (before, after int64, err error) {
+	o.Alone = true
 	db, err := postgres.Open(ctx, url, o)
 	if err != nil {
 		return 0, 0, err

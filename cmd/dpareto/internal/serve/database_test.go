@@ -15,7 +15,8 @@ import (
 	"github.com/dpareto/dpareto/server/store/postgres/pgtest"
 )
 
-// A server on a database keeps what it has acknowledged, alone; without the lock it ends with a failure.
+// Servers on a database keep what each has acknowledged, and go on when their sessions end. If the store was
+// replaced meanwhile they end with a failure.
 func TestDatabase(t *testing.T) {
 	url := pgtest.URL(t)
 	if served, log := begins(t, "--store", url); served || !strings.Contains(log, "--create") {
@@ -23,8 +24,12 @@ func TestDatabase(t *testing.T) {
 	}
 	address, stop := clitest.StartServer(t, "--listen", "127.0.0.1:0", "--store", url)
 	clitest.Must(t, clitest.SmallStudy, "study", "create", "-", "--server", address)
-	if served, log := begins(t, "--store", url); served || !strings.Contains(log, "is another server running?") {
-		t.Errorf("a second server: served %t: %s", served, log)
+	other, stopOther := clitest.StartServer(t, "--listen", "127.0.0.1:0", "--store", url)
+	if studies := clitest.Succeed(t, "study list --server "+other); !strings.Contains(studies, "small") {
+		t.Errorf("studies of a second server: %s", studies)
+	}
+	if log, code := stopOther(); code != command.ExitOK || !strings.Contains(log, "new_store=false") {
+		t.Errorf("the second server ended with %d: %s", code, log)
 	}
 	if log, code := stop(); code != command.ExitOK || !strings.Contains(log, "new_store=true") {
 		t.Errorf("the server ended with %d: %s", code, log)
@@ -58,18 +63,22 @@ func TestDatabase(t *testing.T) {
 			t.Errorf("no metric%s", want)
 		}
 	}
-	pgtest.Exec(t, url, "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock'")
+	const endSessions = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'"
+	pgtest.Exec(t, url, endSessions)
+	clitest.Succeed(t, "study pause small --server "+address)
+	pgtest.Exec(t, url, "UPDATE dpareto_store SET epoch = epoch + 1")
+	pgtest.Exec(t, url, endSessions)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if log, code := p.Wait(); code != command.ExitFailure || !strings.Contains(log, "the store has failed") || !strings.Contains(log, "owns the store") {
+		if log, code := p.Wait(); code != command.ExitFailure || !strings.Contains(log, "the store has failed") || !strings.Contains(log, "the store was replaced") {
 			t.Errorf("the server ended with %d: %s", code, log)
 		}
 	}()
 	select {
 	case <-ended:
 	case <-time.After(20 * time.Second):
-		t.Fatal("the server goes on without its lock")
+		t.Fatal("the server goes on beside a store that was replaced")
 	}
 }
 

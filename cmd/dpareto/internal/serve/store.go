@@ -40,7 +40,11 @@ func (f *settings) openStore(ctx context.Context, logger *slog.Logger) (o *opene
 		o, err = f.openFile(logger)
 	}
 	if errors.Is(err, store.ErrLocked) {
-		return nil, fmt.Errorf("%w: is another server running?", err)
+		who := "is another server running?"
+		if postgres.IsURL(f.store) {
+			who = "is it being copied, filled or compacted?" // servers share it
+		}
+		return nil, fmt.Errorf("%w: %s", err, who)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)

@@ -155,8 +155,11 @@ type StudyRecord struct {
 	PrivateMode *PrivateModeRecord `protobuf:"bytes,6,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
 	// Secrets of a study with random_stopping; absent in others.
 	RandomStopping *RandomStopping `protobuf:"bytes,7,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Random number of the import that wrote the study, 0 for one that was created here. Imports of one
+	// uid differ in their trials, though revisions may be equal.
+	Lineage       uint64 `protobuf:"fixed64,8,opt,name=lineage,proto3" json:"lineage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StudyRecord) Reset() {
@@ -236,6 +239,13 @@ func (x *StudyRecord) GetRandomStopping() *RandomStopping {
 		return x.RandomStopping
 	}
 	return nil
+}
+
+func (x *StudyRecord) GetLineage() uint64 {
+	if x != nil {
+		return x.Lineage
+	}
+	return 0
 }
 
 // What was drawn when a study with random_stopping was created.
@@ -945,14 +955,14 @@ func (x *OpenTrialRecord) GetLeaseEnd() *LeaseEnd {
 	return nil
 }
 
-// When a lease runs out, by a monotonic clock: the time since the process started that granted the
-// lease or renewed it last. For another process the lease lasts its full length from that process's
-// start.
+// When a lease runs out, by the clock of the transaction that granted the lease or renewed it last.
+// By another clock the lease lasts its full length from the moment that this one counts from.
 type LeaseEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Random number of the process.
-	Process uint64 `protobuf:"fixed64,1,opt,name=process,proto3" json:"process,omitempty"`
-	// The end, since that process's start.
+	// Which clock: the random number of a process that has the store alone, or 0 for the clock of a
+	// database.
+	Clock uint64 `protobuf:"fixed64,1,opt,name=clock,proto3" json:"clock,omitempty"`
+	// The end: since that process's start, or on the database's clock since 1970.
 	Elapsed *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
 	// The full length, which the study may have changed for later leases.
 	Length        *durationpb.Duration `protobuf:"bytes,3,opt,name=length,proto3" json:"length,omitempty"`
@@ -990,9 +1000,9 @@ func (*LeaseEnd) Descriptor() ([]byte, []int) {
 	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *LeaseEnd) GetProcess() uint64 {
+func (x *LeaseEnd) GetClock() uint64 {
 	if x != nil {
-		return x.Process
+		return x.Clock
 	}
 	return 0
 }
@@ -1382,7 +1392,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\vTotalRecord\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x10\n" +
 	"\x03sum\x18\x02 \x01(\x06R\x03sum\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\x81\x03\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\x9b\x03\n" +
 	"\vStudyRecord\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
@@ -1392,7 +1402,8 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"stagnation\x12!\n" +
 	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12F\n" +
 	"\fprivate_mode\x18\x06 \x01(\v2#.dpareto.store.v1.PrivateModeRecordR\vprivateMode\x12I\n" +
-	"\x0frandom_stopping\x18\a \x01(\v2 .dpareto.store.v1.RandomStoppingR\x0erandomStopping\"s\n" +
+	"\x0frandom_stopping\x18\a \x01(\v2 .dpareto.store.v1.RandomStoppingR\x0erandomStopping\x12\x18\n" +
+	"\alineage\x18\b \x01(\x06R\alineage\"s\n" +
 	"\x0eRandomStopping\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x16\n" +
 	"\x06listed\x18\x02 \x03(\x01R\x06listed\x12\x12\n" +
@@ -1455,9 +1466,9 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x0fOpenTrialRecord\x12,\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x16.dpareto.v1.TrialStateR\x05state\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x127\n" +
-	"\tlease_end\x18\x03 \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\"\x8c\x01\n" +
-	"\bLeaseEnd\x12\x18\n" +
-	"\aprocess\x18\x01 \x01(\x06R\aprocess\x123\n" +
+	"\tlease_end\x18\x03 \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\"\x88\x01\n" +
+	"\bLeaseEnd\x12\x14\n" +
+	"\x05clock\x18\x01 \x01(\x06R\x05clock\x123\n" +
 	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x121\n" +
 	"\x06length\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06length\"q\n" +
 	"\x0eRevisionRecord\x12\x16\n" +

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -27,16 +28,18 @@ import (
 // Otherwise they are skipped.
 const require = "DPARETO_REQUIRE_POSTGRES"
 
-// watch makes a cluster in the folder $1 with the programs in $2, starts it, says so, and waits for the
-// end of its input.
+// watch makes a cluster in the folder $1 with the programs in $2, starts it with the options $3, says so,
+// and waits for the end of its input.
 const watch = `
 cd "$1" || exit 1
 "$2/initdb" -D data -U dpareto -A trust -E UTF8 --locale=C --no-sync >log 2>&1 &&
-	"$2/pg_ctl" -D data -l log -w -o "-k $1 -c listen_addresses= -c max_connections=200" start >>log 2>&1 &&
+	"$2/pg_ctl" -D data -l log -w -o "$3" start >>log 2>&1 &&
 	echo ready
 exec >&-
 cat >/dev/null
-"$2/pg_ctl" -D data -m immediate stop >>log 2>&1
+for data in data*
+do "$2/pg_ctl" -D "$data" -m immediate stop >>log 2>&1
+done
 rm -rf "$1"
 `
 
@@ -55,7 +58,7 @@ var start = sync.OnceValues(func() (folder string, err error) {
 	if folder, err = os.MkdirTemp("", "dpareto-postgres-"); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("sh", "-c", watch, "sh", folder, programs)
+	cmd := exec.Command("sh", "-c", watch, "sh", folder, programs, options(folder))
 	if os.Geteuid() == 0 { // as which initdb refuses to run
 		uid, gid, err := unprivileged()
 		if err != nil {
@@ -99,8 +102,8 @@ func confine(cmd *exec.Cmd) error {
 }
 
 // Crash ends the cluster without a shutdown, like kill -9 of all its processes, and starts it again. It
-// recovers what it had acknowledged from its log.
-func Crash(t testing.TB) {
+// recovers what it had acknowledged from its log. Crash returns when it had ended.
+func Crash(t testing.TB) (ended time.Time) {
 	t.Helper()
 	folder, err := start()
 	if err != nil {
@@ -110,15 +113,28 @@ func Crash(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "pg_ctl"), //nolint:gosec // it is PostgreSQL's
-		"-D", "data", "-l", "log", "-w", "-m", "immediate", "restart")
+	command(t, folder, filepath.Join(programs, "pg_ctl"), "-D", "data", "-w", "-m", "immediate", "stop")
+	ended = time.Now()
+	command(t, folder, filepath.Join(programs, "pg_ctl"), "-D", "data", "-l", "log", "-w", "-o", options(folder), "start")
+	return ended
+}
+
+// options are those of the cluster in a folder.
+func options(folder string) string {
+	return "-k " + folder + " -c listen_addresses= -c max_connections=200"
+}
+
+// command runs a program of PostgreSQL in the folder of the cluster.
+func command(t testing.TB, folder, program string, arguments ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, arguments...) //nolint:gosec // it is PostgreSQL's
 	cmd.Dir = folder
 	if err := confine(cmd); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Run(); err != nil {
 		log, _ := os.ReadFile(filepath.Join(folder, "log"))
-		t.Fatalf("%v: %s", err, log)
+		t.Fatalf("%s: %v: %s", cmd, err, log)
 	}
 }
 

@@ -1,0 +1,288 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/clock/clocktest"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/opentest"
+)
+
+// replicas starts servers that share a store.
+func replicas(t *testing.T, n int) []*fixture {
+	t.Helper()
+	opentest.OnPostgres(t)
+	first := &fixture{t: t, path: t.TempDir(), shared: true}
+	all := make([]*fixture, n)
+	for i := range all {
+		f := *first
+		f.clock = clocktest.NewManual(time.Date(2026+i, 1, 2, 3, 4, 5, 0, time.UTC)) // clocks that are wrong, and stand still
+		f.serve()
+		t.Cleanup(func() { f.stop() })
+		all[i] = &f
+	}
+	return all
+}
+
+// Servers that are asked at once for one study hand out no trial and no point twice, whether the designer
+// draws in the transaction, needs the history or fits a model, and users may create trials meanwhile.
+func TestReplicasSuggestDifferentPoints(t *testing.T) {
+	servers := replicas(t, 3)
+	for algorithm, each := range map[dparetov1.Algorithm]int{
+		dparetov1.Algorithm_ALGORITHM_RANDOM: 20, dparetov1.Algorithm_ALGORITHM_NSGA2: 10, dparetov1.Algorithm_ALGORITHM_DEFAULT: 4,
+	} {
+		spec := svtSpec()
+		spec.Algorithm.Name = algorithm
+		study := servers[0].create(fmt.Sprintf("s%d", algorithm), spec)
+		var mu sync.Mutex
+		points, trials := make(map[string]string), make(map[string]string)
+		var workers sync.WaitGroup
+		for i := range 9 {
+			f, worker := servers[i%len(servers)], fmt.Sprint("worker ", i)
+			workers.Go(func() {
+				for n := range each {
+					resp, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: worker})
+					if err != nil || len(resp.GetTrials()) != 1 {
+						t.Errorf("%v, %v", resp, err)
+						return
+					}
+					trial := resp.GetTrials()[0]
+					mu.Lock()
+					point := fmt.Sprint(trial.GetParameters()["cutoff"], trial.GetParameters()["noise_scale"])
+					if trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED && (points[point] != "" || trials[trial.GetName()] != "") {
+						t.Errorf("%v: %s and %s are at %s, the first was with %s", algorithm, points[point], trial.GetName(), point, trials[trial.GetName()])
+					}
+					points[point], trials[trial.GetName()] = trial.GetName(), worker
+					mu.Unlock()
+					if n%3 == 2 {
+						if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: trial.GetParameters()}}); err != nil {
+							t.Error(err)
+						}
+					}
+					if _, err := f.studies.CompleteTrial(t.Context(), completion(trial, 0.1+0.01*float64(i))); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		workers.Wait()
+	}
+}
+
+// A watch hears of changes by another server long before it looks by itself.
+func TestReplicasWatch(t *testing.T) {
+	servers := replicas(t, 2)
+	study := servers[0].create("s", svtSpec())
+	watch := servers[1].watch(&dparetov1.WatchStudyRequest{Name: study})
+	watch.want("study ")
+	began := time.Now()
+	const changes = 20
+	for i := range changes {
+		trial := servers[0].one(study, "worker")
+		watch.want(fmt.Sprint(i+1, " TRIAL_STATE_ACTIVE"))
+		servers[0].tell(trial, 0.5)
+		watch.want(fmt.Sprint(i+1, " TRIAL_STATE_SUCCEEDED"))
+	}
+	// 40 times 50 ms at most; without announcements the watch looks every five seconds.
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("%d changes took %v to get to another server", 2*changes, took)
+	}
+	if _, err := servers[0].studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := watch.stream.Recv()
+	wantCode(t, err, codes.NotFound, study)
+}
+
+// What one server has in memory of a study never outlives a change by another: of its trials, its spec, or
+// all of it.
+func TestReplicasForget(t *testing.T) {
+	servers := replicas(t, 2)
+	a, b := servers[0], servers[1]
+	points := func(f *fixture, study string, want int) *dparetov1.Front {
+		t.Helper()
+		front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+		if got := len(front.GetPoints()); got != want {
+			t.Errorf("the front has %d points, want %d: %v", got, want, front)
+		}
+		return front
+	}
+	spec := svtSpec()
+	study := a.create("s", spec)
+	first := a.importTrial(study, 1, 0.5)
+	points(a, study, 1)
+	points(b, study, 1)
+	exported := a.export(study)
+	b.importTrial(study, 4, 0.6)
+	points(a, study, 2)
+	if _, err := a.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: first.GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	points(b, study, 1)
+
+	changed := b.study(study)
+	changed.Spec.Budget = &dparetov1.Budget{MaxTrials: 2}
+	if _, err := b.update(changed, "spec"); err != nil {
+		t.Fatal(err)
+	}
+	if resp := a.ask(study, "worker", 1); resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT {
+		t.Errorf("a server does not know the budget that another was given: %v", resp)
+	}
+
+	// The earlier state comes back, with the same uid, and goes on with other trials to the same revision.
+	revision := a.revision(study)
+	if _, err := a.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.importRecords(exported); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; a.revision(study) < revision; n++ {
+		a.importTrial(study, 1/float64(n+2), 0.1)
+	}
+	if got, want := points(b, study, len(a.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED).GetPoints())), a.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED); !proto.Equal(got, want) {
+		t.Errorf("one server says %v, the other %v", want, got)
+	}
+}
+
+// A repeated request gets the same answer from another server, also if it draws noise.
+func TestReplicasAnswerAlike(t *testing.T) {
+	servers := replicas(t, 2)
+	a, b := servers[0], servers[1]
+	study := a.create("s", svtSpec())
+	ledger := a.newLedger("l", 100)
+	suggest := &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "worker", Count: 3, RequestId: "suggest"}
+	release := &dparetov1.SelectPrivatelyRequest{Utilities: make([]float64, 1000), Sensitivity: 1, Epsilon: 1, Ledger: ledger, RequestId: "release"}
+	for _, req := range []proto.Message{suggest, release} {
+		var answers [2]proto.Message
+		var calls sync.WaitGroup
+		for i, f := range servers {
+			calls.Go(func() {
+				var err error
+				if answers[i], err = f.callAny(t.Context(), req); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		calls.Wait()
+		if !proto.Equal(answers[0], answers[1]) {
+			t.Errorf("one server answers %v, the other %v", answers[0], answers[1])
+		}
+	}
+	if n := len(b.charges(ledger)); n != 1 {
+		t.Errorf("%d charges for one release", n)
+	}
+}
+
+// callAny makes a call of TestReplicasAnswerAlike.
+func (f *fixture) callAny(ctx context.Context, req proto.Message) (proto.Message, error) {
+	if release, ok := req.(*dparetov1.SelectPrivatelyRequest); ok {
+		return f.releases().SelectPrivately(ctx, release)
+	}
+	return f.studies.SuggestTrials(ctx, req.(*dparetov1.SuggestTrialsRequest))
+}
+
+// A lease that one server granted holds on the others, whatever their own clocks say, and ends there.
+func TestReplicasLeases(t *testing.T) {
+	servers := replicas(t, 2)
+	a, b := servers[0], servers[1]
+	spec := svtSpec()
+	const lease = time.Second
+	spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(lease)}
+	study := a.create("s", spec)
+	asked := time.Now()
+	trial := a.one(study, "first")
+	for {
+		next := b.one(study, "second")
+		if next.GetName() == trial.GetName() {
+			break
+		}
+		b.tell(next, 0.5)
+		if time.Since(asked) > 20*lease {
+			t.Fatal("the lease does not end on the other server")
+		}
+	}
+	if held := time.Since(asked); held < lease-10*time.Millisecond {
+		t.Errorf("the lease of %v ended on another server after %v", lease, held)
+	}
+	_, err := a.studies.CompleteTrial(t.Context(), completion(trial, 0.5)) // late, but nobody was faster
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A study whose preparation a server began is prepared by another one when that server has gone, and paid
+// once.
+func TestReplicasTakeOver(t *testing.T) {
+	servers := replicas(t, 2)
+	a, b := servers[0], servers[1]
+	s := slow(searchSpec(4, 1), 200)
+	a.openLedgers(t.Context(), s)
+	created, err := a.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := created.GetStudy().GetState(); state != dparetov1.StudyState_STUDY_STATE_PREPARING {
+		t.Fatalf("the study is %v already", state)
+	}
+	b.study(created.GetStudy().GetName()) // which waits for the other server
+	a.stop()
+	prepared := b.study(created.GetStudy().GetName())
+	for prepared.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
+		time.Sleep(10 * time.Millisecond)
+		prepared = b.study(prepared.GetName())
+	}
+	if n := len(b.charges(s.GetTrainLedger())); n != 1 || prepared.GetState() != dparetov1.StudyState_STUDY_STATE_ACTIVE {
+		t.Errorf("%v, %d charges", prepared.GetState(), n)
+	}
+}
+
+// A server leaves alone what another imports, and refuses to import it, too.
+func TestReplicasImport(t *testing.T) {
+	servers := replicas(t, 2)
+	a, b := servers[0], servers[1]
+	records := a.manyTrials("parts", 1200)
+	stream, err := a.admin.ImportStudy(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, record := range records[:1001] {
+		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for marked := false; !marked; {
+		err := a.records.View(t.Context(), func(tx *store.ReadTx) (err error) { marked, err = tx.Importing("parts"); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.restart() // it removes what imports left behind that were interrupted
+	_, err = b.importRecords(records)
+	wantCode(t, err, codes.Aborted, "is being imported")
+	for _, record := range records[1001:] {
+		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resp, err := stream.CloseAndRecv()
+	if err != nil || resp.GetTrials() != 1200 || b.study("studies/parts").GetTrialCounts().GetSucceeded() != 1200 {
+		t.Errorf("%v, %v", resp, err)
+	}
+	// A server that goes away in the middle of an import leaves remains, which the next one removes.
+	if _, err := b.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/parts"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.importRecords(records); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,66 @@
+package study
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// reading is what the clock by which leases end says in a transaction. If other servers use the store,
+// too, that is the clock of its database; otherwise it is the process's own, which never steps.
+type reading struct {
+	clock   uint64        // which clock: the process's random number, or 0 for a database's
+	elapsed time.Duration // since the start of the process, or since 1970
+	since   time.Duration // when this process began to see the clock go on without a step
+}
+
+// read reads the clock of leases.
+func (s *Studies) read(tx *store.ReadTx) reading {
+	if now, since, ok := tx.Time(); ok {
+		return reading{elapsed: now.Sub(time.Unix(0, 0)), since: since.Sub(time.Unix(0, 0))}
+	}
+	return reading{clock: s.process, elapsed: s.elapsed()}
+}
+
+// elapsed returns the time since the process began to serve.
+func (s *Studies) elapsed() time.Duration { return s.clock.Elapsed() - s.started }
+
+// now returns the time by which answers grow old.
+func (s *Studies) now(tx *store.ReadTx) time.Time {
+	if now, _, ok := tx.Time(); ok {
+		return now
+	}
+	return s.steady()
+}
+
+// wall returns the time for people, and for budgets of duration.
+func (s *Studies) wall(tx *store.ReadTx) time.Time {
+	if now, _, ok := tx.Time(); ok {
+		return now
+	}
+	return s.clock.Now()
+}
+
+// LeaseEnd returns the end of a lease of some length that begins in a transaction.
+func (s *Studies) LeaseEnd(tx *store.ReadTx, length time.Duration) *storev1.LeaseEnd {
+	return s.read(tx).leaseEnd(length)
+}
+
+func (r reading) leaseEnd(length time.Duration) *storev1.LeaseEnd {
+	return &storev1.LeaseEnd{Clock: r.clock, Elapsed: durationpb.New(r.elapsed + length), Length: durationpb.New(length)}
+}
+
+// isExpired reports whether a lease has run out. Nobody knows how long ago a lease was granted by
+// another process that had the store alone, before this server came, or before the clock of the
+// database was set: such a lease lasts its full length again.
+func (r reading) isExpired(end *storev1.LeaseEnd) bool {
+	until, length := end.GetElapsed().AsDuration(), end.GetLength().AsDuration()
+	granted := until - length
+	if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed {
+		return r.elapsed-r.since >= length
+	}
+	return r.elapsed >= until
+}
