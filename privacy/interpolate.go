@@ -24,7 +24,6 @@ type Interpolant struct {
 	logLimit   float64
 	kinks      bool // ε has kinks, around which nothing is interpolated
 	poisson    bool
-	octaves    int // distance of the nodes on the axis of the rate, in powers of 2
 	cells      lazyMap[gridPoint, *gridCell]
 	nodes      lazyMap[gridPoint, float64] // ε
 	curves     lazyMap[[2]int, Curve]      // by the indexes of rate and noise
@@ -68,14 +67,10 @@ func newInterpolant(a Accountant, delta, limit float64, mechanism func(rate, noi
 	if err := errors.Join(checkDelta(delta), checkPositive("limit", limit)); err != nil {
 		return nil, err
 	}
-	octaves := 1
-	if _, ok := a.(RDP); !ok { // ε without the kinks of orders is smoother, and its nodes take longer
-		octaves = 2
-	}
 	if _, ok := a.(PLD); ok { // above Exact by less than the error here, but slower
 		a = Exact{}
 	}
-	p := &Interpolant{accountant: a, mechanism: mechanism, delta: delta, logLimit: math.Log(limit), octaves: octaves}
+	p := &Interpolant{accountant: a, mechanism: mechanism, delta: delta, logLimit: math.Log(limit)}
 	p.cells.compute, p.nodes.compute, p.curves.compute = p.cell, p.node, p.curve
 	return p, nil
 }
@@ -88,13 +83,8 @@ const (
 	gridAxes
 )
 
-// noiseWidth is the distance of the nodes on the axis of the noise, in natural logarithms.
-const noiseWidth = 0.125
-
-// width returns the distance of the nodes on each axis, in natural logarithms.
-func (p *Interpolant) width() [gridAxes]float64 {
-	return [gridAxes]float64{float64(p.octaves) * math.Ln2, noiseWidth, math.Ln2}
-}
+// gridWidth is the distance of the nodes on each axis, in natural logarithms.
+var gridWidth = [gridAxes]float64{math.Ln2, 0.125, math.Ln2}
 
 // Bounds of the grid; nothing beyond them is common.
 const (
@@ -132,9 +122,8 @@ func (p *Interpolant) Epsilon(rate, noise, steps float64) float64 {
 	if rate >= gridLeastRate && noise >= gridLeastNoise && noise <= gridMostNoise && steps <= gridMostSteps {
 		var first gridPoint
 		var x [gridAxes]float64
-		width := p.width()
 		for axis, v := range [gridAxes]float64{rate, noise, steps * rate} {
-			x[axis] = math.Log(v) / width[axis]
+			x[axis] = math.Log(v) / gridWidth[axis]
 			i := math.Floor(x[axis] + 1e-9) // a pass may be rounded to a little less
 			if axis == rateAxis {
 				i = math.Min(i, -1)
@@ -235,11 +224,10 @@ func (p *Interpolant) cell(first gridPoint) *gridCell {
 // check reports whether a cell is good at some points within it.
 func (p *Interpolant) check(first gridPoint, c *gridCell) bool {
 	const tolerance = 0.01
-	width := p.width()
 	for _, x := range [][gridAxes]float64{{0.5, 0.5, 0.5}, {0.2, 0.8, 0.3}, {0.8, 0.7, 0.2}, {0.3, 0.2, 0.8}, {0.7, 0.3, 0.7}, {0.5, 0.05, 0.5}, {0.5, 0.95, 0.5}} {
 		var at [gridAxes]float64
 		for axis := range at {
-			at[axis] = math.Exp((float64(first[axis]+1) + x[axis]) * width[axis])
+			at[axis] = math.Exp((float64(first[axis]+1) + x[axis]) * gridWidth[axis])
 		}
 		want := math.Log(p.direct(at[rateAxis], at[noiseAxis], at[passesAxis]/at[rateAxis]))
 		if !(math.Abs(c.interpolate(x)-want) <= tolerance) {
@@ -258,7 +246,7 @@ func (p *Interpolant) log(n gridPoint, whole bool) float64 {
 	switch {
 	case n[rateAxis] > 0:
 		axis, inwards = rateAxis, -1
-	case whole && n[passesAxis] < 0, n[passesAxis] < p.octaves*n[rateAxis]:
+	case whole && n[passesAxis] < 0, n[passesAxis] < n[rateAxis]:
 	default:
 		return math.Log(p.nodes.get(n))
 	}
@@ -274,7 +262,7 @@ func (p *Interpolant) log(n gridPoint, whole bool) float64 {
 // of the limit it is extrapolated: exact values, which nobody needs there, take much
 // longer.
 func (p *Interpolant) node(n gridPoint) float64 {
-	if float64(n[noiseAxis])*noiseWidth < math.Log(directNoise) {
+	if float64(n[noiseAxis])*gridWidth[noiseAxis] < math.Log(directNoise) {
 		above, next := n, n
 		above[noiseAxis]++
 		next[noiseAxis] += 2
@@ -286,12 +274,12 @@ func (p *Interpolant) node(n gridPoint) float64 {
 	if curve == nil {
 		return 0
 	}
-	return p.epsilon(curve, math.Exp2(float64(n[passesAxis]-p.octaves*n[rateAxis])))
+	return p.epsilon(curve, math.Exp2(float64(n[passesAxis]-n[rateAxis])))
 }
 
 // curve returns the accountant's curve, or nil if it has none.
 func (p *Interpolant) curve(at [2]int) Curve {
-	c, err := p.accountant.Curve(p.mechanism(math.Exp2(float64(p.octaves*at[0])), math.Exp(float64(at[1])*noiseWidth)))
+	c, err := p.accountant.Curve(p.mechanism(math.Exp(float64(at[0])*gridWidth[rateAxis]), math.Exp(float64(at[1])*gridWidth[noiseAxis])))
 	if err != nil {
 		return nil
 	}
