@@ -2,6 +2,8 @@ package accounting
 
 import (
 	"math"
+	"slices"
+	"sync"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -29,17 +31,8 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 	if d == nil {
 		return nil, nil
 	}
-	var interpolant *privacy.Interpolant
-	var err error
-	switch d.sampling {
-	case dparetov1.Sampling_SAMPLING_FIXED_SIZE:
-		interpolant, err = privacy.InterpolateFixedSize(f.accountant, f.spec.GetDelta(), limit)
-	case dparetov1.Sampling_SAMPLING_POISSON:
-		interpolant, err = privacy.InterpolatePoisson(f.accountant, f.spec.GetDelta(), limit, d.adjacency)
-	default:
-		return nil, nil
-	}
-	if err != nil {
+	interpolant := f.interpolant(limit)
+	if interpolant == nil {
 		return nil, nil
 	}
 	sigma, length := d.noiseMultiplier.Function(named), d.length.Function(named)
@@ -69,6 +62,73 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 		}
 	}
 	return with(func(lots, epochs float64) (q, steps float64) { return 1 / lots, epochs * lots }), with(rounding(d.convention))
+}
+
+// interpolant returns the interpolant of ε up to a limit, or nil if there is none. Functions with the same accountant,
+// sampling, adjacency and δ share it, those of other studies too: filling it takes an accountant seconds, more than all
+// else that a study of thirty trials asks of a server.
+func (f *Function) interpolant(limit float64) *privacy.Interpolant {
+	d := f.mechanism.dpSGD
+	key := interpolantKey{f.spec.GetAccountant(), f.spec.GetConversion(), d.sampling, d.adjacency, f.spec.GetDelta(), limit}
+	return interpolants.get(key, func() *privacy.Interpolant {
+		var made *privacy.Interpolant
+		var err error
+		switch d.sampling {
+		case dparetov1.Sampling_SAMPLING_FIXED_SIZE:
+			made, err = privacy.InterpolateFixedSize(f.accountant, f.spec.GetDelta(), limit)
+		case dparetov1.Sampling_SAMPLING_POISSON:
+			made, err = privacy.InterpolatePoisson(f.accountant, f.spec.GetDelta(), limit, d.adjacency)
+		default:
+		}
+		if err != nil {
+			return nil
+		}
+		return made
+	})
+}
+
+// interpolantKey tells interpolants apart.
+type interpolantKey struct {
+	accountant   dparetov1.Accountant
+	conversion   dparetov1.Conversion
+	sampling     dparetov1.Sampling
+	adjacency    privacy.Adjacency
+	delta, limit float64
+}
+
+// maxInterpolants bounds the interpolants that are kept. Each takes about a megabyte when it is full.
+const maxInterpolants = 32
+
+// interpolants are those of all functions of the process. What they answer does not depend on who asked before.
+var interpolants sharedInterpolants
+
+// sharedInterpolants keeps the interpolants made last. It is safe for concurrent use.
+type sharedInterpolants struct {
+	mu   sync.Mutex
+	kept map[interpolantKey]*privacy.Interpolant
+	keys []interpolantKey // of kept, the oldest first
+}
+
+// get returns the interpolant of a key, which is made if none is kept.
+func (s *sharedInterpolants) get(key interpolantKey, build func() *privacy.Interpolant) *privacy.Interpolant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found, ok := s.kept[key]; ok {
+		return found
+	}
+	made := build()
+	if made == nil {
+		return nil
+	}
+	if s.kept == nil {
+		s.kept = make(map[interpolantKey]*privacy.Interpolant)
+	}
+	if len(s.keys) == maxInterpolants {
+		delete(s.kept, s.keys[0])
+		s.keys = slices.Delete(s.keys, 0, 1)
+	}
+	s.kept[key], s.keys = made, append(s.keys, key)
+	return made
 }
 
 // rounding returns a [privacy.Convention] as a function of the number of lots in the data and of

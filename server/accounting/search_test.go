@@ -3,8 +3,10 @@ package accounting
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
 )
@@ -160,5 +162,43 @@ func BenchmarkGuarantee(b *testing.B) {
 		}
 		run("kept", func() {})
 		run("anew", func() { f.curves = nil })
+	}
+}
+
+// Functions that account alike share what the search has computed, and no others do. The oldest are dropped.
+func TestInterpolantsAreShared(t *testing.T) {
+	s := searches[0]
+	one := s.compile(t).interpolant(9)
+	if again := s.compile(t).interpolant(9); one == nil || again != one {
+		t.Error("two functions of one spec have different interpolants")
+	}
+	if other := s.compile(t).interpolant(8); other == one {
+		t.Error("two limits share an interpolant")
+	}
+	differs := s
+	for _, change := range []struct{ from, to string }{
+		{`"delta":1e-5`, `"delta":1e-6`},
+		{`"delta":1e-5`, `"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"`},
+		{`"SAMPLING_FIXED_SIZE"`, `"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED"`},
+	} {
+		differs.spec = strings.Replace(s.spec, change.from, change.to, 1)
+		if other := differs.compile(t).interpolant(9); other == one {
+			t.Errorf("with %s the interpolant is the same", change.to)
+		}
+	}
+	var shared sharedInterpolants
+	made := 0
+	get := func(limit int) {
+		shared.get(interpolantKey{limit: float64(limit)}, func() *privacy.Interpolant { made++; return new(privacy.Interpolant) })
+	}
+	for i := range maxInterpolants + 1 {
+		get(i)
+	}
+	get(1)
+	if made != maxInterpolants+1 || len(shared.kept) != maxInterpolants || len(shared.keys) != maxInterpolants {
+		t.Errorf("%d made, %d and %d kept", made, len(shared.kept), len(shared.keys))
+	}
+	if get(0); made != maxInterpolants+2 {
+		t.Error("the oldest is kept")
 	}
 }

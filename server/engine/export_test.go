@@ -62,6 +62,14 @@ func (e *Engine) JudgedUnpromising(cached *study.Cached, number int64) bool {
 	return st.judged[number].unpromising
 }
 
+// IsJudging reports whether the model is judging the run of a trial.
+func (e *Engine) IsJudging(cached *study.Cached, number int64) bool {
+	st := &e.knowledge(cached).stopping
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.judged[number].busy
+}
+
 // IsUnpromising asks the model about the run of a trial.
 func (e *Engine) IsUnpromising(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error) {
 	return e.isUnpromising(ctx, id, uid, trial, last)

@@ -213,3 +213,38 @@ func BenchmarkTrajectory(b *testing.B) {
 		benchmarkSuggest(b, fmt.Sprintf("runs=%d", runs), s.problem, s.history(runs))
 	}
 }
+
+// BenchmarkPhases is one suggestion, or eight at once, after n evaluations, with the hyperparameters of earlier ones in
+// memory. It reports the processor time of its phases: of the fit, of the search, and of the rest.
+func BenchmarkPhases(b *testing.B) {
+	for _, name := range []string{"exact", "noisy", "known"} {
+		for _, n := range []int{10, 100, 1000} {
+			for _, count := range []int{1, 8} {
+				b.Run(fmt.Sprintf("%s/n=%d/count=%d", name, n, count), func(b *testing.B) {
+					s := benchmarkStudies[name]()
+					h := s.history(n)
+					d := New(Options{InitialPoints: 1})
+					spent := make(map[suggest.Phase]float64)
+					ctx := suggest.WithPhases(b.Context(), func(phase suggest.Phase, _ int) func() {
+						before := cpuSeconds(b)
+						return func() { spent[phase] += cpuSeconds(b) - before }
+					})
+					ask := func() {
+						if _, err := d.Suggest(ctx, s.problem, h, suggest.Request{Count: count, Seed: 1, Number: int64(n + 1)}); err != nil {
+							b.Fatal(err)
+						}
+					}
+					ask()
+					clear(spent)
+					before := cpuSeconds(b)
+					meter(b, func() {}, ask)
+					all := cpuSeconds(b) - before
+					fit, search := spent[suggest.PhaseFit], spent[suggest.PhaseSearch]
+					b.ReportMetric(fit/float64(b.N), "fit-cpu-s/op")
+					b.ReportMetric(search/float64(b.N), "search-cpu-s/op")
+					b.ReportMetric((all-fit-search)/float64(b.N), "rest-cpu-s/op")
+				})
+			}
+		}
+	}
+}

@@ -41,6 +41,8 @@ type member struct {
 	x        []float64 // encoded
 	measured bool      // an evaluated configuration, not a pending one
 	trials   int       // that measured it
+	settled  bool      // its variances are exact, not bounds
+	place    int       // among measurements, of a measured one
 	open     bool      // its objectives are drawn, not settled
 	barred   bool      // a pending one, by the medians of its constraints
 	medians  []float64 // costs
@@ -51,8 +53,17 @@ type member struct {
 	gain float64 // of an optimistic outcome, +Inf if its medians are on the front
 }
 
-// newSurface returns the acquisition function given a model and the pending runs.
-func newSurface(m *model.Model, pending []space.Point, o Options, seed uint64, number int64) (*surface, error) {
+// measurements are what suggestions by one model have in common: the predictions at measured configurations. They are made for
+// the first suggestion.
+type measurements struct {
+	of      *model.Model // nil before the first
+	members []member     // measured configurations that may be on the front
+	found   bool         // one meets the constraints
+}
+
+// newSurface returns the acquisition function given a model and the pending runs. It adds to b what others of the same
+// model can use.
+func newSurface(m *model.Model, b *measurements, pending []space.Point, o Options, seed uint64, number int64) (*surface, error) {
 	p := m.Problem()
 	metrics := len(p.Objectives) + len(p.Constraints)
 	s := &surface{
@@ -94,27 +105,35 @@ func newSurface(m *model.Model, pending []space.Point, o Options, seed uint64, n
 		logarithm := func(q space.Point) float64 { return math.Log(p.RunCost(q)) }
 		s.runCost = relax(&suggest.Objective{Name: "cost", Goal: suggest.Minimize, Known: logarithm}, p.Space, probes)
 	}
-	s.members = s.gather(pending, o.PlugIn, seed, number)
+	s.members = s.gather(b, pending, o.PlugIn, seed, number)
 	if err := s.condition(o, seed, number); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// gather returns the configurations at which the front is drawn.
-func (s *surface) gather(pending []space.Point, plugIn bool, seed uint64, number int64) []member {
-	var all []member
-	s.seeking = s.constrained()
+// measure fills b.
+func (s *surface) measure(b *measurements) {
+	*b = measurements{of: s.model}
 	for _, c := range s.model.Configurations() {
 		if !c.Finite() || !s.model.Acceptable(c.Point, c.Values) {
 			continue
 		}
-		s.seeking = false
+		b.found = true
 		if e, ok := s.member(c.Point, 0); ok {
-			e.measured, e.trials = true, len(c.Evaluations)
-			all = append(all, e)
+			e.measured, e.trials, e.place = true, len(c.Evaluations), len(b.members)
+			b.members = append(b.members, e)
 		}
 	}
+}
+
+// gather returns the configurations at which the front is drawn.
+func (s *surface) gather(b *measurements, pending []space.Point, plugIn bool, seed uint64, number int64) []member {
+	if b.of != s.model {
+		s.measure(b)
+	}
+	s.seeking = s.constrained() && !b.found
+	all := slices.Clone(b.members)
 	medians := make([][]float64, len(all))
 	for i := range all {
 		medians[i] = all[i].medians
@@ -133,6 +152,9 @@ func (s *surface) gather(pending []space.Point, plugIn bool, seed uint64, number
 		possible = append(possible, e)
 	}
 	s.settle(possible)
+	for _, e := range possible {
+		b.members[e.place].settled = true // its variances are those of the copy
+	}
 	optimists := possible[:0]
 	for _, e := range possible {
 		if !math.IsInf(e.gain, 1) {
@@ -209,21 +231,26 @@ func (s *surface) member(q space.Point, step float64) (member, bool) {
 
 // settle replaces the bounds of the members' variances by the variances.
 func (s *surface) settle(members []member) {
-	x := make([][]float64, len(members))
-	means, variances := make([]float64, len(x)), make([]float64, len(x))
+	var x [][]float64
+	var rough []int
 	for i := range members {
-		x[i] = members[i].x
+		if !members[i].settled {
+			x, rough = append(x, members[i].x), append(rough, i)
+		}
 	}
+	means, variances := make([]float64, len(x)), make([]float64, len(x))
 	for j := range s.known {
 		if s.known[j] != nil {
 			continue
 		}
 		gp := s.model.Surrogate(j)
 		gp.PredictBatch(means, variances, x)
+		for k, i := range rough {
+			members[i].variances[j] = variances[k]
+		}
 		scale := gp.Hyperparameters().SignalVariance
 		for i := range members {
-			members[i].variances[j] = variances[i]
-			members[i].open = members[i].open || variances[i] > settled*settled*scale
+			members[i].open = members[i].open || members[i].variances[j] > settled*settled*scale
 		}
 	}
 }

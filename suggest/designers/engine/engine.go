@@ -152,6 +152,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 		return nil, err
 	}
 	var m *model.Model
+	var shared measurements
 	return modelbased.Suggester{
 		Designed: func(n int) bool { return d.designed(p, h, n) },
 		Initial: func(pending []space.Point, tried space.Set, number int64) (suggest.Suggestion, bool) {
@@ -174,16 +175,16 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 				return s, false, err
 			}
 			defer suggest.BeginPhase(ctx, suggest.PhaseSearch, h)()
-			return d.maximize(ctx, m, h, pending, tried, r.Seed, number)
+			return d.maximize(ctx, m, &shared, h, pending, tried, r.Seed, number)
 		},
 	}.Suggest(ctx, p, h, r, h.Trials()+len(h.Infeasible)+len(h.Pending))
 }
 
 // maximize suggests the untried configuration of the largest acquisition that it
 // finds, or a configuration to run again. It reports false if there is none.
-func (d designer) maximize(ctx context.Context, m *model.Model, h *suggest.History, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool, error) {
+func (d designer) maximize(ctx context.Context, m *model.Model, shared *measurements, h *suggest.History, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool, error) {
 	m = widened(m, seed, number)
-	s, err := newSurface(m, pending, d.options, seed, number)
+	s, err := newSurface(m, shared, pending, d.options, seed, number)
 	if err != nil {
 		return suggest.Suggestion{}, false, err
 	}

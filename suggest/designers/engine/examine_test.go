@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/dpareto/dpareto/suggest"
@@ -26,7 +27,7 @@ func TestExamine(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := New(Options{}).(designer).options
-			s, err := newSurface(m, nil, o, 1, 41)
+			s, err := newSurface(m, new(measurements), nil, o, 1, 41)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,4 +197,45 @@ func eachDrawnImprovement(v *evaluator, n int) float64 {
 		sum += best / float64(len(v.outcomes))
 	}
 	return sum
+}
+
+// What suggestions of one request share changes none of them.
+func TestSharedMeasurements(t *testing.T) {
+	for name, study := range map[string]benchmarkStudy{"exact": exactStudy(0), "noisy": exactStudy(0.05), "known": knownStudy()} {
+		t.Run(name, func(t *testing.T) {
+			h := study.history(40)
+			m, err := model.Fit(t.Context(), study.problem, h, model.Options{ImputeInfeasible: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := New(Options{}).(designer).options
+			shared := new(measurements)
+			var pending []space.Point
+			for number := int64(41); number < 44; number++ {
+				got, err := newSurface(m, shared, pending, o, 1, number)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := newSurface(m, new(measurements), pending, o, 1, number)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(got.members) != len(want.members) || got.seeking != want.seeking {
+					t.Fatalf("%d members, want %d", len(got.members), len(want.members))
+				}
+				for i, e := range got.members {
+					w := want.members[i]
+					if !e.point.Equal(w.point) || e.open != w.open || !slices.EqualFunc(e.variances, w.variances, func(a, b float64) bool {
+						return math.Abs(a-b) <= 1e-9*b
+					}) || !(math.Abs(e.gain-w.gain) <= 1e-9*w.gain) && e.gain != w.gain {
+						t.Errorf("member %+v, want %+v", e, w)
+					}
+				}
+				pending = append(pending, study.problem.Space.Sample(rand.New(rand.NewPCG(3, uint64(number)))))
+			}
+			if len(shared.members) == 0 || !slices.ContainsFunc(shared.members, func(e member) bool { return e.settled }) {
+				t.Error("nothing is shared")
+			}
+		})
+	}
 }

@@ -65,7 +65,7 @@ func TestSearchOfUncertainFront(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := newSurface(model, nil, designer.options, seed, number)
+			s, err := newSurface(model, new(measurements), nil, designer.options, seed, number)
 			if err != nil {
 				t.Fatal(err)
 			}

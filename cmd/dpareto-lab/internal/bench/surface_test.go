@@ -252,7 +252,7 @@ func TestReport(t *testing.T) {
 	}
 	table := Report([]*Record{
 		record("b", 1, 0.5, 0.8, 0.9), record("b", 2, 0.9, 0.9, 0.9), record("b", 3, 0, 0, 0), record("a", 1, 0.5, 0.6),
-	}, []int{2, 3}, []int{25}, 1)
+	}, []int{2, 3}, []int{25}, 1, "b")
 	for name, want := range map[string][]any{
 		"method":                 {"a", "b", "b", "b"},
 		"variant":                {"noise", "noise", "noise", "noise"},
@@ -268,6 +268,8 @@ func TestReport(t *testing.T) {
 		"epochs_mean":            {20.0, 20.0, 30.0, 20.0},
 		"seconds_per_suggestion": {1.0, 2.0, 2.0, 2.0},
 		"stand_ins":              {int64(1), int64(6), int64(6), int64(6)},
+		"difference_mean":        {math.Log10(2), nil, nil, nil}, // 0.4 is missing, and 0.2 with the same seed
+		"difference_lower":       {nil, nil, nil, nil},
 	} {
 		if diff := cmp.Diff(want, column(t, table, name), cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -275,6 +277,21 @@ func TestReport(t *testing.T) {
 	}
 	if sd := column(t, table, "reported_sd"); sd[0] != nil || sd[1] == nil {
 		t.Errorf("deviations %v: one seed has none", sd)
+	}
+}
+
+// Three differences, by scipy.stats.ttest_1samp(x, 0).confidence_interval().
+func TestDifference(t *testing.T) {
+	group := func(method string, missing ...float64) []*Record {
+		var all []*Record
+		for i, v := range missing {
+			all = append(all, &Record{Method: method, Seed: uint64(i), Epochs: []float64{1}, Reported: []float64{1 - math.Pow(10, v)}})
+		}
+		return all
+	}
+	got := difference(group("a", -1, -2, -1.5, -9), group("b", -0.9, -1.5, -1.6), 1, (*Record).withinRuns, 1)
+	if diff := cmp.Diff([]any{-1.0 / 6, -0.925583, 0.592250}, got, cmpopts.EquateApprox(0, 1e-5)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

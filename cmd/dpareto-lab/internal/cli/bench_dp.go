@@ -68,6 +68,7 @@ type dpFlags struct {
 	at      []int
 	epochs  []int
 	results string
+	against string
 	format  benchFormat
 }
 
@@ -92,6 +93,8 @@ dpareto-lab bench engine, which are shown the end of a run. The front is always 
   runs_to_99      number of runs from which on the reported front has 99 % of its hypervolume at
                   the budget, and epochs_to_99 the number of epochs trained until then
   stand_ins       suggestions that another designer had to make
+  difference      with --against: in log10_missing to the studies of that method with the same
+                  seeds, their mean with a 95 % interval; negative where the method is ahead
 
 With --results FILE every study is also appended to the file, a line of JSON each, studies
 that are there are not run again, and the table is of all records of the surface's variant in
@@ -118,6 +121,7 @@ Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
 	flags.IntSliceVar(&f.epochs, "at-epochs", nil, "numbers of trained epochs at which fronts are also measured, with commas between them")
 	flags.IntVar(&f.Initial, "initial", 0, "number of quasi-random points that all methods begin with; default: each method's own")
 	flags.StringVar(&f.results, "results", "", "file of results to continue and to report")
+	flags.StringVar(&f.against, "against", "", "method that the others are compared with, seed by seed")
 	f.format = benchFormat(output.Text)
 	flags.VarP(&f.format, "output", "o", "format of the table: "+output.Names(output.Text, output.JSON, output.CSV)+", "+markdown)
 	command.FromEnvironment(flags, "output")
@@ -165,6 +169,9 @@ func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.against != "" && !slices.ContainsFunc(records, func(r *bench.Record) bool { return r.Method == f.against }) {
+		return command.Usagef("--against must be a method among --designer or the results, is %q", f.against)
+	}
 	best, err := s.Best(ctx)
 	if err != nil {
 		return err
@@ -172,7 +179,7 @@ func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
 	env.Sayf("%s: the best front known has the hypervolume %.5g\n", f.name, best)
 	budgets := append(slices.Clone(f.at), f.Budget)
 	slices.Sort(budgets)
-	table := bench.Report(records, slices.Compact(budgets), f.epochs, best)
+	table := bench.Report(records, slices.Compact(budgets), f.epochs, best, f.against)
 	if f.format == markdown {
 		return bench.WriteMarkdown(env.Stdout, table)
 	}

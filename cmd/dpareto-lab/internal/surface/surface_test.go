@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,12 @@ func TestEpsilons(t *testing.T) {
 			if want := p.Objectives[0].Known(state); got != want || !(got > 0) {
 				t.Errorf("smooth %t: ε after %d epochs is %v, want %v", smooth, i+1, got, want)
 			}
+		}
+		// Far beyond the reference ε is cheap, and still about right.
+		far := space.Point{40, 50, 0.1, 1, 0.9}
+		all := s.Epsilons(p, smooth, far)
+		if last, want := all[39], p.Objectives[0].Known(far); !(want > 2*referenceEpsilon) || math.Abs(last/want-1) > 0.1 || !slices.IsSorted(all) {
+			t.Errorf("smooth %t: ε far beyond the reference is %v, want %v", smooth, last, want)
 		}
 		// 455/50 and 455/52 are both nearest to 9 steps, and 455/54 to 8: the number of steps falls, the
 		// rate rises.
