@@ -9,10 +9,12 @@ BIN := .bin
 PACKAGES := ./...
 MODULE := github.com/dpareto/dpareto
 # Packages whose goroutines share memory are tested with the race detector, which watches all that
-# they import but gonum. The others are numerics, mostly: there it finds nothing and costs most.
+# they import but the numerics of UNWATCHED. The others are numerics, mostly: there it finds nothing and
+# costs most.
 RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/private simulation spec),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
+UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy,-gcflags=$(p)=-race=false)
 # The version of programs and packages, and the commit that programs name with it.
 VERSION := $(shell cat cmd/internal/command/VERSION)
 COMMIT ?= $(shell git describe --always --abbrev=12 --exclude '*' --dirty=.dirty)
@@ -75,7 +77,8 @@ test: check lint unit test-postgres test-deploy test-python test-wheel ## Everyt
 .PHONY: unit
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
 unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
-	go test -race -gcflags='gonum.org/v1/gonum/...=-race=false' -timeout 20m $(RACE)
+	go test -race $(UNWATCHED) -timeout 20m $(RACE)
+	go test -race -run Concurrent ./privacy/...
 	go test -timeout 20m -run Audit ./server
 	go test -timeout 20m $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
@@ -87,7 +90,8 @@ SERVER_ON_POSTGRES = TestNumbersDoNotRace TestWorkersGetDifferentPoints TestCloc
 	TestBackupStore TestExportImport TestExportReleases TestImportHalf TestImportMany TestImportsOfOneUID TestWatchStudy TestWatchMany \
 	TestWatchEnds TestUpdateStudy TestPauseAndResume TestLeaseExpiry TestCompleteIsIdempotentAndNeverOverwrites \
 	TestLateResultHasItsOwnCurve TestPastAttempts TestLedgerChargesEveryRun TestOpenTrialsAreBounded TestBytesOfAStudyAreBounded \
-	TestSuggestionsAreDeterministic TestReplicas.*
+	TestSuggestionsAreDeterministic TestReplicasSuggestDifferentPoints TestReplicasWatch TestReplicasForget TestReplicasAnswerAlike \
+	TestReplicasLeases TestReplicasTakeOver TestReplicasImport
 PROGRAM_ON_POSTGRES = TestEndToEnd TestServerKilled TestKilledWhileReleasing TestReplicasKilled
 empty :=
 space := $(empty) $(empty)
@@ -294,6 +298,7 @@ generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/proto
 check: generate ## Check that generated code, modules and formatting are up to date
 	@test -z "$$(git status --porcelain gen)" || { git status --short gen; echo 'gen/ is stale: run make generate and commit it'; exit 1; }
 	go mod tidy -diff
+	cd tools/deploy && go mod tidy -diff
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go' ':!gen'))"; \
 		test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestFilter(t *testing.T) {
+func TestFilterConcurrently(t *testing.T) {
 	const order, eps, delta = 20, 2, 1e-6
 	f, err := NewFilter(order, eps, delta, ReplaceOne)
 	if err != nil {

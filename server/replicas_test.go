@@ -58,7 +58,7 @@ func TestReplicasSuggestDifferentPoints(t *testing.T) {
 					trial := resp.GetTrials()[0]
 					mu.Lock()
 					point := fmt.Sprint(trial.GetParameters()["cutoff"], trial.GetParameters()["noise_scale"])
-					if trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED && (points[point] != "" || trials[trial.GetName()] != "") {
+					if trials[trial.GetName()] != "" || trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED && points[point] != "" {
 						t.Errorf("%v: %s and %s are at %s, the first was with %s", algorithm, points[point], trial.GetName(), point, trials[trial.GetName()])
 					}
 					points[point], trials[trial.GetName()] = trial.GetName(), worker

@@ -29,13 +29,13 @@ var (
 
 // replicaSet are servers on one database, and a crowd whose calls go to all in turn.
 type replicaSet struct {
-	t       *testing.T
-	store   string
-	servers []*server
-	both    []resolver.Address
-	crowd   *crowd
-	cancel  context.CancelFunc
-	random  *rand.Rand
+	t         *testing.T
+	store     string
+	servers   []*server
+	addresses []resolver.Address
+	crowd     *crowd
+	cancel    context.CancelFunc
+	random    *rand.Rand
 }
 
 // startReplicas starts servers, two studies, and workers on them.
@@ -50,7 +50,7 @@ func startReplicas(t *testing.T, store string, servers, workers int) *replicaSet
 	}
 	starting.Wait()
 	for _, srv := range r.servers {
-		r.both = append(r.both, resolver.Address{Addr: srv.address})
+		r.addresses = append(r.addresses, resolver.Address{Addr: srv.address})
 	}
 	client, err := r.dial()
 	if err != nil {
@@ -73,12 +73,12 @@ func startReplicas(t *testing.T, store string, servers, workers int) *replicaSet
 // dial returns a client whose calls go to all servers in turn.
 func (r *replicaSet) dial(options ...dpareto.Option) (*dpareto.Client, error) {
 	all := manual.NewBuilderWithScheme("all")
-	all.InitialState(resolver.State{Addresses: r.both})
-	return dpareto.Dial("all:///"+r.both[0].Addr, append(options, dpareto.WithTimeout(patience), dpareto.WithDialOptions(
+	all.InitialState(resolver.State{Addresses: r.addresses})
+	return dpareto.Dial("all:///"+r.addresses[0].Addr, append(options, dpareto.WithTimeout(patience), dpareto.WithDialOptions(
 		grpc.WithResolvers(all), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`)))...)
 }
 
-// wait waits for a random time, of this mean.
+// wait waits for a random time, of this mean. It fails the test if a server ends meanwhile.
 func (r *replicaSet) wait(mean time.Duration) {
 	r.t.Helper()
 	timer := time.NewTimer(time.Duration(r.random.Int64N(int64(2 * mean))))

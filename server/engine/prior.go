@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/specchange"
@@ -30,9 +29,11 @@ type priorCache struct {
 	studies     map[string]*historyCache // by version; guarded by the caller's lock, not their own
 }
 
-// versionOf identifies a study and its spec. While it stays the same, completed trials do not
-// change.
-func versionOf(study *dparetov1.Study) string { return study.GetUid() + "/" + study.GetEtag() }
+// versionOf identifies a study, its spec and the import that it came by. While it stays the same, completed
+// trials do not change.
+func versionOf(r *storev1.StudyRecord) string {
+	return fmt.Sprintf("%s/%s/%x", r.GetStudy().GetUid(), r.GetStudy().GetEtag(), r.GetLineage())
+}
 
 // priorRuns separates the run numbers of a study and its prior studies. It exceeds every trial
 // number.
@@ -58,7 +59,7 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 		}
 		if err == nil {
 			priors[i] = record
-			fmt.Fprintf(&key, "%s %v;", versionOf(record.GetStudy()), settledKey(record))
+			fmt.Fprintf(&key, "%s %v;", versionOf(record), settledKey(record))
 		} else {
 			key.WriteString("gone;")
 		}
@@ -80,14 +81,14 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 			continue
 		}
 		prior := record.GetStudy()
-		h := p.studies[versionOf(prior)]
+		h := p.studies[versionOf(record)]
 		if h == nil {
 			h = &historyCache{
 				otherSteps: prior.GetSpec().GetCheckpointParameter() != compiled.Spec.GetCheckpointParameter(),
 				values:     specchange.PriorValues(compiled.Spec, prior.GetSpec()),
 			}
 		}
-		studies[versionOf(prior)] = h
+		studies[versionOf(record)] = h
 		id := strings.TrimPrefix(prior.GetName(), resource.StudyName(""))
 		history, err := h.read(tx, id, record, compiled, checkpoints)
 		if err != nil {

@@ -29,7 +29,7 @@ var faults = []fault{
 	}},
 	{"leases follow the wall clock", "leases", []edit{
 		{"study/time.go", "return s.clock.Elapsed() - s.started", "return time.Duration(s.clock.Now().UnixNano())"},
-		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed {", "if false {"},
+		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed+smallStep {", "if false {"},
 	}},
 	{"a late completion keeps the measurements of another attempt", "runs", []edit{
 		{"study/attempt.go", "if IsHeld(record, token) {", "if true {"},
@@ -52,7 +52,7 @@ var faults = []fault{
 		{"study/time.go", "return r.elapsed-r.since >= length", "return false"},
 	}},
 	{"a lease of an earlier process is compared with the time of this one", "stuck", []edit{
-		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed {", "if false {"},
+		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed+smallStep {", "if false {"},
 	}},
 	{"a restart ends leases", "leases", []edit{
 		{"study/time.go", "return r.elapsed-r.since >= length", "return true"},

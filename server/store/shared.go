@@ -142,7 +142,7 @@ func (l *localLocks) add(name string) (ended <-chan struct{}) {
 	return nil
 }
 
-// remove gives a lock free.
+// remove releases a lock.
 func (l *localLocks) remove(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,6 +9,9 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
+// smallStep is by how much the clock of a database may be set without being seen to step.
+const smallStep = time.Second
+
 // reading is what the clock by which leases end says in a transaction. If other servers use the store,
 // too, that is the clock of its database; otherwise it is the process's own, which never steps.
 type reading struct {
@@ -55,11 +58,12 @@ func (r reading) leaseEnd(length time.Duration) *storev1.LeaseEnd {
 
 // isExpired reports whether a lease has run out. Nobody knows how long ago a lease was granted by
 // another process that had the store alone, before this server came, or before the clock of the
-// database was set: such a lease lasts its full length again.
+// database was set: such a lease lasts its full length again. One that was granted a little later than now is
+// new: a clock that is set back by less than smallStep does not count as set.
 func (r reading) isExpired(end *storev1.LeaseEnd) bool {
 	until, length := end.GetElapsed().AsDuration(), end.GetLength().AsDuration()
 	granted := until - length
-	if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed {
+	if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed+smallStep {
 		return r.elapsed-r.since >= length
 	}
 	return r.elapsed >= until

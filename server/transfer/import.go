@@ -54,12 +54,24 @@ type Transfer struct {
 }
 
 // New returns a Transfer. In the background it removes what imports and deletions left behind at a
-// crash.
+// crash, its own or another server's.
 func New(o Options) *Transfer {
 	t := &Transfer{studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background}
-	t.background.Go(t.dropImports)
+	t.background.Go(func() {
+		for t.dropImports(); ; t.dropImports() {
+			select {
+			case <-time.After(dropEvery):
+			case <-t.background.Context().Done():
+				return
+			}
+		}
+	})
 	return t
 }
+
+// dropEvery is how often a server looks for remains: those of another server on the store, too, which may never come
+// back.
+const dropEvery = 10 * time.Minute
 
 // ImportStudy implements AdminService. It writes trials in pieces, which stay hidden until the study
 // itself is written last. So large imports neither fill the memory nor hold up other calls.

@@ -51,7 +51,7 @@ func runProgram(t *testing.T, environment []string, args ...string) string {
 
 // serve starts the program as a server with no other environment, until the end of the test, and returns
 // the ports for gRPC and for HTTP.
-func serve(t *testing.T, environment []string, args ...string) (grpc, http string) {
+func serve(t *testing.T, environment []string, args ...string) (calls, page string) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary(t), args...)
 	cmd.Env = environment
@@ -260,7 +260,7 @@ func TestCompose(t *testing.T) {
 	grpc, page := serve(t, composed(t, server, map[string]string{
 		"DPARETO_LISTEN": "0.0.0.0:0", "DPARETO_HTTP_LISTEN": "0.0.0.0:0",
 		"DPARETO_STORE": filepath.Join(folder, "dpareto.db"), "DPARETO_STORE_PASSWORD_FILE": "", // a database
-		"DPARETO_AUTH_FILE": filepath.Join(secrets, "auth.yaml"),
+		"DPARETO_AUTH_FILE": filepath.Join(secrets, "server", "auth.yaml"),
 	}), server.Command...)
 	address := "127.0.0.1:" + grpc
 	runProgram(t, nil, append(slices.Clone(server.HealthCheck.Test[2:]), "--server", address)...)

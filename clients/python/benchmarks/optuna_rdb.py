@@ -106,7 +106,7 @@ def measure(
     ]
     for process in processes:
         process.start()
-    total = sum(counts.get() for _ in processes)
+    total = sum(counts.get(timeout=args.seconds + 120) for _ in processes)
     for process in processes:
         process.join()
     return float(total / args.seconds)
@@ -139,6 +139,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()
+    if args.workers % args.processes:
+        parser.error("--workers must be a multiple of --processes")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     ratios = []
     print("| pairs per second | dpareto | Optuna | ratio |\n|---|---|---|---|")

@@ -29,7 +29,7 @@ def main() -> None:
 
     tls = dpfront.TLS(ca=args.ca) if args.ca else None
     with dpfront.Client(token_file=args.token_file, tls=tls) as client:
-        if args.create:
+        if args.create is not None:
             logistic_regression.create(client, args.study, max_trials=args.create)
             return
         count = client.study(args.study).optimize(logistic_regression.train)

@@ -97,8 +97,10 @@ func (d *DB) announce(ctx context.Context) {
 		}
 		if payloads := d.announcer.take(); len(payloads) > 0 {
 			// It need not be on disk.
-			_, _ = d.pool.Exec(ctx, "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload) FROM unnest($2::text[]) AS payload",
+			bounded, cancel := context.WithTimeout(ctx, sessionPatience)
+			_, _ = d.pool.Exec(bounded, "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload) FROM unnest($2::text[]) AS payload",
 				d.owner.channel(), payloads)
+			cancel()
 		}
 		select {
 		case <-time.After(announceEvery):

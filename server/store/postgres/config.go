@@ -114,12 +114,14 @@ func mayBePlain(c pgconn.Config) bool {
 
 // sessionSettings are made in every session. Commits wait for the disk, whatever the role's settings.
 // Every statement has one sensible plan, by the primary key. The database notices within half a minute
-// that the machine of a server is gone.
+// that the machine of a server is gone, and after two minutes that a server no longer goes on in the middle of a
+// transaction: its locks keep others waiting.
 const sessionSettings = `
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 SELECT set_config(name, value, false) FROM (VALUES
 	('plan_cache_mode', 'force_generic_plan'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('jit', 'off'),
-	('tcp_keepalives_idle', '15'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'), ('idle_session_timeout', '0')
+	('tcp_keepalives_idle', '15'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', '30000'),
+	('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '120000')
 ) AS settings (name, value) WHERE name IN (SELECT name FROM pg_settings)`
 
 // schema is where the sessions of a pool find their tables: the first schema of the search_path that the

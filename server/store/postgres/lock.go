@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,8 +12,8 @@ const lockPatience = 5 * time.Second
 
 // locks are the advisory locks of this process, which one session has.
 type locks struct {
-	mu   sync.Mutex
-	conn *pgx.Conn // nil before the first lock, and after the session was lost with all of them
+	mu   chan struct{} // holds a value while a call uses conn
+	conn *pgx.Conn     // nil before the first lock, and after the session was lost with all of them
 }
 
 // lockNumber is the number of an advisory lock of a schema, by its name.
@@ -24,8 +23,15 @@ const lockNumber = "hashtextextended('dpareto ' || $1::text || ' ' || current_sc
 // notices that this process's machine is gone.
 func (d *DB) TryLock(ctx context.Context, name string) (unlock func(), taken bool, err error) {
 	l := &d.locks
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	select {
+	case l.mu <- struct{}{}:
+		defer func() { <-l.mu }()
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+	// A caller who goes away must not end the session.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockPatience)
+	defer cancel()
 	if f := d.failure.Load(); f != nil {
 		return nil, false, f
 	}
@@ -36,9 +42,6 @@ func (d *DB) TryLock(ctx context.Context, name string) (unlock func(), taken boo
 		}
 		l.conn = pooled.Hijack()
 	}
-	// A caller who goes away must not end the session.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockPatience)
-	defer cancel()
 	conn := l.conn
 	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock("+lockNumber+")", name).Scan(&taken); err != nil {
 		l.end()
@@ -47,10 +50,10 @@ func (d *DB) TryLock(ctx context.Context, name string) (unlock func(), taken boo
 	return func() { d.unlock(conn, name) }, taken, nil //nolint:contextcheck // the caller may have gone
 }
 
-// unlock gives a lock free that a session has.
+// unlock releases a lock that a session has.
 func (d *DB) unlock(conn *pgx.Conn, name string) {
-	d.locks.mu.Lock()
-	defer d.locks.mu.Unlock()
+	d.locks.mu <- struct{}{}
+	defer func() { <-d.locks.mu }()
 	if d.locks.conn != conn {
 		return // the lock went with its session
 	}

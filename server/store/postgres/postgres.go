@@ -136,7 +136,7 @@ func connect(ctx context.Context, url string, o Options, writes bool) (*DB, erro
 	d := &DB{
 		name:   fmt.Sprintf("database %s on %s", c.Database, c.Host),
 		queues: make(map[string][]*update), failed: make(chan struct{}), commitSQL: "commit",
-		clock: dbClock{began: time.Now()}, announcer: newAnnouncer(),
+		clock: dbClock{began: time.Now()}, announcer: newAnnouncer(), locks: locks{mu: make(chan struct{}, 1)},
 	}
 	if writes && c.ValidateConnect == nil {
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -148,6 +148,7 @@ func connect(ctx context.Context, url string, o Options, writes bool) (*DB, erro
 		}
 		return d.meet(ctx, conn)
 	}
+	config.PingTimeout = sessionPatience
 	if d.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
@@ -207,9 +208,9 @@ func (d *DB) Close() (err error) {
 		if d.owner != nil {
 			d.stop()
 			d.attending.Wait()
-			d.locks.mu.Lock()
+			d.locks.mu <- struct{}{}
 			d.locks.end()
-			d.locks.mu.Unlock()
+			<-d.locks.mu
 			d.owner.release()
 		}
 		d.pool.Close()

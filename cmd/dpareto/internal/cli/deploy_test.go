@@ -128,9 +128,19 @@ func TestDeployedMetrics(t *testing.T) {
 	if !strings.Contains(deployed(t, "systemd/server.yaml"), "http-listen: 127.0.0.1:8322\n") {
 		t.Error("systemd/server.yaml: the server does not listen")
 	}
-	if !strings.Contains(deployed(t, "prometheus/prometheus.yml"), `targets: ["127.0.0.1:8322"]`) {
-		t.Error("prometheus.yml does not scrape the systemd server")
+	prometheus := deployed(t, "prometheus/prometheus.yml")
+	for _, want := range []string{
+		`targets: ["127.0.0.1:8322"]`, "__meta_kubernetes_pod_annotation_prometheus_io_scrape", "container_port_name], regex: http,",
+	} {
+		if !strings.Contains(prometheus, want) {
+			t.Errorf("prometheus.yml lacks %s", want)
+		}
 	}
+}
+
+// The Compose file sets variables that the program reads.
+func TestComposeVariables(t *testing.T) {
+	checkVariables(t, "compose.yaml", deployed(t, "compose/compose.yaml"))
 }
 
 // dockerRun is a docker run in a document: its options, and the arguments of the program.
@@ -220,7 +230,6 @@ func TestKubernetesManifests(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(document), &secret); err != nil {
 		t.Fatal(err)
 	}
-	checkVariables(t, "compose.yaml", deployed(t, "compose/compose.yaml"))
 	credentials := clitest.WriteFile(t, "auth.yaml", secret.StringData["auth.yaml"])
 	if _, stderr, code := clitest.Invoke(t, "", "token", "list", "--auth-file", credentials); code != command.ExitOK {
 		t.Errorf("%s %s: %s", secret.Kind, secret.Metadata.Name, stderr)

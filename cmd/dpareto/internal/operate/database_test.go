@@ -22,7 +22,7 @@ func TestDatabaseCommands(t *testing.T) {
 	clitest.Must(t, "depth,rate,kind,error\n3,0.5,a,0.25\n3,0.5,a,0.25\n4,1e-2,b,0.125\n", "trial", "import", "small", "-", "--server", address)
 	exported, _ := clitest.Must(t, "", "export", "--server", address)
 	one, two, three := pgtest.URL(t), pgtest.URL(t), pgtest.URL(t)
-	clitest.WantFailure(t, "stop the server first", "store", "copy", "--from", file("a.db"), "--to", one)
+	clitest.WantFailure(t, "stop every server that uses it first", "store", "copy", "--from", file("a.db"), "--to", one)
 	stop()
 
 	sum := regexp.MustCompile(`records=\d+ sha256=[0-9a-f]{64}`)
@@ -43,8 +43,8 @@ func TestDatabaseCommands(t *testing.T) {
 	clitest.Must(t, "", "backup", "--to", file("served.txt"), "--server", address)
 	clitest.Must(t, "", "backup", "--to", file("beside.txt"), "--store", one)
 	clitest.Must(t, "", "check", "--store", one)
-	clitest.WantFailure(t, "stop the server first", "store", "copy", "--from", one, "--to", file("b.db"))
-	clitest.WantFailure(t, "stop the server first", "compact", "--store", one)
+	clitest.WantFailure(t, "stop every server that uses it first", "store", "copy", "--from", one, "--to", file("b.db"))
+	clitest.WantFailure(t, "stop every server that uses it first", "compact", "--store", one)
 	stop()
 	clitest.Must(t, "", "compact", "--store", one)
 	if _, log := clitest.Must(t, "", "store", "copy", "--from", one, "--to", file("b.db")); sum.FindString(log) != first {

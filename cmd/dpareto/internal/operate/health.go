@@ -21,7 +21,7 @@ func HealthCommand(env *command.Env) *cobra.Command {
 		Use:   "health",
 		Short: "Ask a server whether it serves",
 		Long: `Prints the server's answer to a health check, and fails unless it is SERVING. It needs no
-token. deploy/kubernetes uses it as a probe.`,
+token. deploy/compose uses it as a health check.`,
 		Example: "  dpareto health",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, call *remote.Call) error {

@@ -29,7 +29,7 @@ import (
 func withAdvice(err error) error {
 	switch {
 	case errors.Is(err, store.ErrLocked):
-		return fmt.Errorf("%w: stop the server first", err)
+		return fmt.Errorf("%w: stop every server that uses it first", err)
 	case errors.Is(err, os.ErrExist):
 		return fmt.Errorf("%w; --force replaces it", err)
 	default:

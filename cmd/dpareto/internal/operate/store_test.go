@@ -33,9 +33,9 @@ func TestStoreCommands(t *testing.T) {
 	clitest.Must(t, "", "backup", "--to", file("backup.db"), "--server", address)
 	clitest.WantFailure(t, "--force replaces it", "backup", "--to", file("backup.db"), "--server", address)
 	clitest.Must(t, "", "backup", "--to", file("backup.db"), "--force", "--server", address)
-	clitest.WantFailure(t, "stop the server first", "check", "--store", file("a.db"))
-	clitest.WantFailure(t, "stop the server first", "compact", "--store", file("a.db"))
-	clitest.WantFailure(t, "stop the server first", "restore", "--from", file("backup.db"), "--store", file("a.db"), "--force")
+	clitest.WantFailure(t, "stop every server that uses it first", "check", "--store", file("a.db"))
+	clitest.WantFailure(t, "stop every server that uses it first", "compact", "--store", file("a.db"))
+	clitest.WantFailure(t, "stop every server that uses it first", "restore", "--from", file("backup.db"), "--store", file("a.db"), "--force")
 	stop()
 
 	// A restored backup, compacted, behind another server.

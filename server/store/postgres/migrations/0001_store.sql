@@ -1,5 +1,5 @@
--- The store itself. Each server that opens it counts up the epoch: transactions of earlier servers
--- are refused.
+-- The store itself. A tool that has it alone counts up the epoch: transactions of servers that were
+-- there before are refused.
 CREATE TABLE dpareto_store (
 	only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
 	version integer NOT NULL,
