@@ -257,6 +257,39 @@ func TestEpochWaits(t *testing.T) {
 	}
 }
 
+// A commit that the database does not answer in time goes on: it is seen when it is done, not before, and is not undone.
+func TestCommitGoesOn(t *testing.T) {
+	url := pgtest.URL(t)
+	d := openAt(t, url)
+	pgtest.Exec(t, url, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1); RETURN NULL; END'`)
+	pgtest.Exec(t, url, `CREATE CONSTRAINT TRIGGER standby AFTER INSERT ON dpareto_records DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()`)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	u := &update{fn: func(tx store.ReadWriter) error { tx.Put("k", []byte("v")); return nil }}
+	_, err := d.transact(ctx, store.In(store.StudyScope("s")), []*update{u})
+	if unwritable, ok := errors.AsType[*store.UnwritableError](err); !ok || !unwritable.Unknown {
+		t.Errorf("a commit without an answer: %v", err)
+	}
+	has := func() (found bool) {
+		err := d.View(t.Context(), func(tx store.Reader) error {
+			value, err := tx.Get("k")
+			found = value != nil
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return found
+	}
+	if has() {
+		t.Error("others see what is not committed")
+	}
+	waitFor(t, has)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Of the processes with a store one has a lock, until it gives it free or ends.
 func TestLocks(t *testing.T) {
 	url := pgtest.URL(t)

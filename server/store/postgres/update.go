@@ -156,7 +156,11 @@ func (d *DB) transact(ctx context.Context, scopes store.Scopes, batch []*update)
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Release() // closes a connection in a transaction
+	defer func() {
+		if conn != nil {
+			conn.Release() // closes a connection in a transaction
+		}
+	}()
 	t := &transaction{reader: reader{db: d, conn: conn.Conn(), known: make(map[string][]byte)}, ctx: ctx}
 	if err := t.begin(scopes); err != nil {
 		if errors.Is(err, errFenced) {
@@ -190,7 +194,12 @@ func (d *DB) transact(ctx context.Context, scopes store.Scopes, batch []*update)
 		_, err := t.conn.Exec(ctx, "rollback")
 		return 0, err
 	}
-	return written, d.end(t)
+	ended, err := d.end(t) //nolint:contextcheck // a commit outlives its context
+	if !ended {
+		conn.Hijack() // the commit goes on
+		conn = nil
+	}
+	return written, err
 }
 
 // errFenced says that the store has a later epoch.
@@ -199,19 +208,40 @@ var errFenced = errors.New("another process has had it alone")
 // fencedReason is the reason of a DB that has failed with errFenced.
 const fencedReason = "the store was replaced"
 
-// end commits a transaction.
-func (d *DB) end(t *transaction) error {
-	answer, err := t.conn.Exec(t.ctx, d.commitSQL)
+// end commits a transaction. ended is false if the database has not answered when the context ends. The commit
+// then goes on, and closes the connection: if it waits for a standby and were cancelled, others would see what
+// no standby has.
+func (d *DB) end(t *transaction) (ended bool, err error) {
+	type result struct {
+		answer pgconn.CommandTag
+		err    error
+	}
+	results := make(chan result)
+	go func() {
+		answer, err := t.conn.Exec(context.WithoutCancel(t.ctx), d.commitSQL)
+		select {
+		case results <- result{answer, err}:
+		case <-t.ctx.Done():
+			_ = t.conn.PgConn().Conn().Close() // nobody waits any more
+		}
+	}()
+	var answer pgconn.CommandTag
+	select {
+	case r := <-results:
+		answer, err, ended = r.answer, r.err, true
+	case <-t.ctx.Done():
+		err = t.ctx.Err()
+	}
 	if err == nil && answer.String() != "COMMIT" {
 		err = fmt.Errorf("the answer to a commit was %q", answer)
 	}
 	if err != nil && !isRefusal(err) {
-		return &store.UnwritableError{
-			Reason: "the connection to the database ended before it had answered a commit", Unknown: true,
+		return ended, &store.UnwritableError{
+			Reason: "the database has not answered a commit", Unknown: true,
 			Err: fmt.Errorf("%s: %w", d.name, err),
 		}
 	}
-	return err // of which nothing is written
+	return ended, err // of which nothing is written
 }
 
 // transaction is a store.Reader of an Update, whose scopes are locked.
