@@ -57,21 +57,25 @@ type Transfer struct {
 // crash, its own or another server's.
 func New(o Options) *Transfer {
 	t := &Transfer{studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background}
-	t.background.Go(func() {
-		for t.dropImports(); ; t.dropImports() {
-			select {
-			case <-time.After(dropEvery):
-			case <-t.background.Context().Done():
-				return
-			}
-		}
-	})
+	t.background.Go(t.tidy)
 	return t
 }
 
 // dropEvery is how often a server looks for remains: those of another server on the store, too, which may never come
 // back.
 const dropEvery = 10 * time.Minute
+
+// tidy removes the remains of imports and deletions now and then, until the server is closed.
+func (t *Transfer) tidy() {
+	for {
+		t.dropImports()
+		select {
+		case <-time.After(dropEvery):
+		case <-t.background.Context().Done():
+			return
+		}
+	}
+}
 
 // ImportStudy implements AdminService. It writes trials in pieces, which stay hidden until the study
 // itself is written last. So large imports neither fill the memory nor hold up other calls.
