@@ -71,7 +71,7 @@ func (e *Engine) Read(ctx context.Context, id, uid string) (*Snapshot, error) {
 	return out, nil
 }
 
-// errGrown says that a study's spec has changed since it was compiled.
+// errGrown says that a study's spec has changed since it was compiled, or that the study was imported anew.
 var errGrown = errors.New("the space of the study has grown")
 
 // readHistory sets the record and the history of a snapshot. It returns the number of evaluations in
@@ -90,7 +90,7 @@ func (e *Engine) readHistory(ctx context.Context, id, uid string, out *Snapshot)
 		if record.GetStudy().GetUid() != uid {
 			return resource.StudyNotFound(id)
 		}
-		if !cached.Compiles(record.GetStudy().GetSpec()) {
+		if !cached.Compiles(record) {
 			return errGrown
 		}
 		out.record = record

@@ -335,7 +335,7 @@ func (e *Engine) draw(ctx context.Context, p *pass, study *storev1.StudyRecord) 
 func (e *Engine) refresh(ctx context.Context, p *pass, c *study.Change) (raced bool, err error) {
 	next := c.Study.GetNextTrialNumber()
 	switch {
-	case !c.Cached.Compiles(p.from.record.GetStudy().GetSpec()):
+	case !c.Cached.Compiles(p.from.record):
 		return true, nil
 	case next == p.first:
 		return false, nil

@@ -73,8 +73,12 @@ func (c *Cached) drop() {
 	}
 }
 
-// Compiles reports whether the cached spec equals the given one.
-func (c *Cached) Compiles(spec *dparetov1.StudySpec) bool {
+// Compiles reports whether the cached study is a record's: of the same import, with the same spec.
+func (c *Cached) Compiles(record *storev1.StudyRecord) bool {
+	return c.lineage == record.GetLineage() && c.hasSpec(record.GetStudy().GetSpec())
+}
+
+func (c *Cached) hasSpec(spec *dparetov1.StudySpec) bool {
 	return c.Compiled.Spec == spec || proto.Equal(c.Compiled.Spec, spec)
 }
 
@@ -116,7 +120,7 @@ func (c *cache) find(record *storev1.StudyRecord) *Cached {
 		return nil
 	}
 	if cached.etag != study.GetEtag() {
-		if !cached.Compiles(study.GetSpec()) {
+		if !cached.hasSpec(study.GetSpec()) {
 			return nil
 		}
 		cached.etag, cached.revision = study.GetEtag(), study.GetRevision()
@@ -137,7 +141,7 @@ func (c *cache) add(study *dparetov1.Study, added *Cached) (used, dropped *Cache
 	uid := study.GetUid()
 	before, ok := c.studies[uid]
 	switch {
-	case ok && before.lineage == added.lineage && before.Compiles(study.GetSpec()):
+	case ok && before.lineage == added.lineage && before.hasSpec(study.GetSpec()):
 		return before, nil
 	case ok && before.lineage == added.lineage && before.revision > study.GetRevision():
 		return added, nil // the caller has read an older revision; do not cache it

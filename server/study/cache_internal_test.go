@@ -39,7 +39,7 @@ func TestStudiesAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !cached.Compiles(study.GetSpec()) {
+		if !cached.hasSpec(study.GetSpec()) {
 			t.Errorf("compiled %v", cached.Compiled.Spec)
 		}
 		return cached
