@@ -14,14 +14,35 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/fault"
 	"github.com/dpareto/dpareto/server/store/opentest"
 )
+
+// unlocked is a store whose locks everybody gets at once: they save work, and what must hold does without.
+type unlocked struct {
+	fault.FileKV
+	shared store.Shared // the same
+}
+
+func (unlocked) TryLock(context.Context, string) (unlock func(), taken bool, err error) {
+	return func() {}, true, nil
+}
+
+func (u unlocked) Announce(scope store.Scope) { u.shared.Announce(scope) }
+
+func (u unlocked) Listen(changed func(store.Scope), renewed func()) { u.shared.Listen(changed, renewed) }
 
 // replicas starts servers that share a store.
 func replicas(t *testing.T, n int) []*fixture {
 	t.Helper()
 	opentest.OnPostgres(t)
-	first := &fixture{t: t, path: t.TempDir(), shared: true}
+	return replicasOf(&fixture{t: t, path: t.TempDir(), shared: true}, n)
+}
+
+// replicasOf starts servers like first.
+func replicasOf(first *fixture, n int) []*fixture {
+	t := first.t
+	t.Helper()
 	all := make([]*fixture, n)
 	for i := range all {
 		f := *first
@@ -36,7 +57,16 @@ func replicas(t *testing.T, n int) []*fixture {
 // Servers that are asked at once for one study hand out no trial and no point twice, whether the designer
 // draws in the transaction, needs the history or fits a model, and users may create trials meanwhile.
 func TestReplicasSuggestDifferentPoints(t *testing.T) {
-	servers := replicas(t, 3)
+	for _, unlocked := range []bool{false, true} {
+		t.Run(fmt.Sprintf("unlocked=%t", unlocked), func(t *testing.T) {
+			opentest.OnPostgres(t)
+			checkDifferentPoints(t, replicasOf(&fixture{t: t, path: t.TempDir(), shared: true, unlocked: unlocked}, 3))
+		})
+	}
+}
+
+func checkDifferentPoints(t *testing.T, servers []*fixture) {
+	t.Helper()
 	for algorithm, each := range map[dparetov1.Algorithm]int{
 		dparetov1.Algorithm_ALGORITHM_RANDOM: 20, dparetov1.Algorithm_ALGORITHM_NSGA2: 10, dparetov1.Algorithm_ALGORITHM_DEFAULT: 4,
 	} {

@@ -45,6 +45,7 @@ type fixture struct {
 	stop    func()
 
 	shared    bool                  // one of several servers on a store
+	unlocked  bool                  // on one whose locks everybody gets at once
 	configure func(*server.Options) // nil for nothing
 	dial      []grpc.DialOption
 }
@@ -76,6 +77,9 @@ func (f *fixture) serve() {
 	kv := fault.Twice(db)
 	if f.shared {
 		kv = db // whose clock counts
+	}
+	if f.unlocked {
+		kv = unlocked{db, db.(store.Shared)}
 	}
 	records, err := store.New(context.Background(), kv)
 	if err != nil {
