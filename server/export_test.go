@@ -255,7 +255,9 @@ func TestImportRefuses(t *testing.T) {
 		{"huge", "record.study.next_trial_number", setStudy(func(s *dparetov1.ExportedStudy) { s.NextTrialNumber = math.MaxInt64 })},
 		{"huge revision", "record.study.study.revision", setStudy(func(s *dparetov1.ExportedStudy) { s.Study.Revision = math.MaxInt64 })},
 		{"completed", "record.study.completed_trials", setStudy(func(s *dparetov1.ExportedStudy) { s.CompletedTrials = 1 << 40 })},
-		{"stagnation", "record.study.stagnation.front[0].costs", setStudy(func(s *dparetov1.ExportedStudy) { s.Stagnation.Front[0].Costs[0] = nan })},
+		{"stagnation", "record.study.stagnation.front[0].costs", setStudy(func(s *dparetov1.ExportedStudy) {
+			s.Stagnation.Front = []*dparetov1.ExportedPoint{{Costs: []float64{nan, 0}}}
+		})},
 		{"hypervolume", "record.study.stagnation.hypervolume", setStudy(func(s *dparetov1.ExportedStudy) { s.Stagnation.Hypervolume = math.Inf(1) })},
 		{"trial's name", "record.trial.trial.name", setTrial(1, func(r *dparetov1.ExportedTrial) { r.Trial.Name = other + "/trials/1" })},
 		{"trial's state", "record.trial.trial.state", setTrial(1, func(r *dparetov1.ExportedTrial) { r.Trial.State = 99 })},

@@ -30,13 +30,15 @@ func (unlocked) TryLock(context.Context, string) (unlock func(), taken bool, err
 
 func (u unlocked) Announce(scope store.Scope) { u.shared.Announce(scope) }
 
-func (u unlocked) Listen(changed func(store.Scope), renewed func()) { u.shared.Listen(changed, renewed) }
+func (u unlocked) Listen(changed func(store.Scope), renewed func()) {
+	u.shared.Listen(changed, renewed)
+}
 
-// replicas starts servers that share a store.
-func replicas(t *testing.T, n int) []*fixture {
+// replicas starts two servers that share a store.
+func replicas(t *testing.T) []*fixture {
 	t.Helper()
 	opentest.OnPostgres(t)
-	return replicasOf(&fixture{t: t, path: t.TempDir(), shared: true}, n)
+	return replicasOf(&fixture{t: t, path: t.TempDir(), shared: true}, 2)
 }
 
 // replicasOf starts servers like first.
@@ -110,7 +112,7 @@ func checkDifferentPoints(t *testing.T, servers []*fixture) {
 
 // A watch hears of changes by another server long before it looks by itself.
 func TestReplicasWatch(t *testing.T) {
-	servers := replicas(t, 2)
+	servers := replicas(t)
 	study := servers[0].create("s", svtSpec())
 	watch := servers[1].watch(&dparetov1.WatchStudyRequest{Name: study})
 	watch.want("study ")
@@ -136,7 +138,7 @@ func TestReplicasWatch(t *testing.T) {
 // What one server has in memory of a study never outlives a change by another: of its trials, its spec, or
 // all of it.
 func TestReplicasForget(t *testing.T) {
-	servers := replicas(t, 2)
+	servers := replicas(t)
 	a, b := servers[0], servers[1]
 	points := func(f *fixture, study string, want int) *dparetov1.Front {
 		t.Helper()
@@ -186,7 +188,7 @@ func TestReplicasForget(t *testing.T) {
 
 // A repeated request gets the same answer from another server, also if it draws noise.
 func TestReplicasAnswerAlike(t *testing.T) {
-	servers := replicas(t, 2)
+	servers := replicas(t)
 	a, b := servers[0], servers[1]
 	study := a.create("s", svtSpec())
 	ledger := a.newLedger("l", 100)
@@ -223,7 +225,7 @@ func (f *fixture) callAny(ctx context.Context, req proto.Message) (proto.Message
 
 // A lease that one server granted holds on the others, whatever their own clocks say, and ends there.
 func TestReplicasLeases(t *testing.T) {
-	servers := replicas(t, 2)
+	servers := replicas(t)
 	a, b := servers[0], servers[1]
 	spec := svtSpec()
 	const lease = time.Second
@@ -253,7 +255,7 @@ func TestReplicasLeases(t *testing.T) {
 // A study whose preparation a server began is prepared by another one when that server has gone, and paid
 // once.
 func TestReplicasTakeOver(t *testing.T) {
-	servers := replicas(t, 2)
+	servers := replicas(t)
 	a, b := servers[0], servers[1]
 	s := slow(searchSpec(4, 1), 200)
 	a.openLedgers(t.Context(), s)
@@ -278,7 +280,7 @@ func TestReplicasTakeOver(t *testing.T) {
 
 // A server leaves alone what another imports, and refuses to import it, too.
 func TestReplicasImport(t *testing.T) {
-	servers := replicas(t, 2)
+	servers := replicas(t)
 	a, b := servers[0], servers[1]
 	records := a.manyTrials("parts", 1200)
 	stream, err := a.admin.ImportStudy(t.Context())
