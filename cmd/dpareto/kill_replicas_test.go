@@ -161,7 +161,7 @@ func TestReplicasKilled(t *testing.T) {
 // The standby of a database is promoted under load: with synchronous replication nothing is lost.
 func TestReplicasPromoted(t *testing.T) {
 	if *promotions == 0 {
-		t.Skip("it takes -promotions")
+		t.Skip("takes minutes: make soak-postgres runs it with -promotions")
 	}
 	opentest.OnPostgres(t)
 	pair := pgtest.NewPair(t)

@@ -99,7 +99,7 @@ type interpolantKey struct {
 // maxInterpolants bounds the interpolants that are kept. Each takes about a megabyte when it is full.
 const maxInterpolants = 32
 
-// interpolants are those of all functions of the process. What they answer does not depend on who asked before.
+// interpolants serves all functions of the process. The order of calls does not change what an interpolant answers.
 var interpolants sharedInterpolants
 
 // sharedInterpolants keeps the interpolants made last. It is safe for concurrent use.

@@ -18,7 +18,7 @@
 // the others and hears what they announce (own.go, announce.go), and another for the locks that it takes for
 // a while (lock.go); sessions that end are replaced. What a process remembers of an earlier database server
 // is void, since a standby that was promoted may lack the last commits: it is told before it can read from
-// another one. The time of an Update is that of the database (clock.go).
+// another one. An Update goes by the clock of the database (clock.go).
 //
 // A tool that fills, copies or compacts a store has it alone (Options.Alone): the lock is its own then. A
 // server may not have noticed yet that its session has ended. Therefore the tool counts up the store's epoch

@@ -60,8 +60,8 @@ func openAlone(ctx context.Context, url string) (*DB, error) {
 	return Open(ctx, url, Options{Create: true, Alone: true})
 }
 
-// Servers share a store, whoever made it. A process that wants it alone is refused while there is one, and
-// keeps them away.
+// Servers share a store. A process that wants it alone is refused while a server uses it, and keeps servers
+// away.
 func TestAlone(t *testing.T) {
 	before := takeover
 	takeover = 200 * time.Millisecond

@@ -52,7 +52,7 @@ func NewPair(t testing.TB) *Pair {
 	return p
 }
 
-// data is the folder of a cluster, beside that of the test's own.
+// data returns the name of a cluster's data folder.
 func (p *Pair) data(i int) string { return "data-" + p.clusters[i] }
 
 // socket is the folder of a cluster's socket.

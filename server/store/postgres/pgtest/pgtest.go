@@ -119,7 +119,7 @@ func Crash(t testing.TB) (ended time.Time) {
 	return ended
 }
 
-// options are those of the cluster in a folder.
+// options returns the options of PostgreSQL for a cluster whose socket is in a folder.
 func options(folder string) string {
 	return "-k " + folder + " -c listen_addresses= -c max_connections=200"
 }
