@@ -88,7 +88,7 @@ func (g *GP) Condition(points, normals [][]float64) (*Conditioned, error) {
 		g.covariances(row[:k], nil, z, c.scaled)
 		row[k] = g.hyper.SignalVariance
 	}
-	corner := g.factor.eliminate(tail)
+	corner := lowerOf(g.factor.eliminate(tail))
 	covariance := make(triangle, b)
 	for i, row := range corner.rows {
 		covariance[i] = slices.Clone(row)
