@@ -56,16 +56,18 @@ func (t triangle) solve(transpose blas.Transpose, x []float64) {
 	}
 }
 
-// solveRows overwrites every row x of a with L⁻¹x. Each row of L is used for all of a few
-// x at once, by the product of a matrix and a vector, which has several sums under way.
-func (t triangle) solveRows(a blas64.General) {
+// solveRows overwrites every row x of a with L⁻¹x, whose first entries are there already, as
+// many as solved says. Each row of L is used for all of a few x at once, by the product of a
+// matrix and a vector, which has several sums under way.
+func (t triangle) solveRows(a blas64.General, solved int) {
 	if len(t) == 0 {
 		return
 	}
 	const few = 16
 	for first := 0; first < a.Rows; first += few {
 		done := blas64.General{Rows: min(few, a.Rows-first), Stride: a.Stride, Data: a.Data[first*a.Stride:]}
-		for i, row := range t {
+		for i := solved; i < len(t); i++ {
+			row := t[i]
 			next := blas64.Vector{N: done.Rows, Inc: a.Stride, Data: done.Data[i:]}
 			if done.Cols = i; i > 0 {
 				blas64.Gemv(blas.NoTrans, -1, done, vector(row[:i]), 1, next)
@@ -88,7 +90,7 @@ func (t triangle) eliminate(tail blas64.General) (complement blas64.Symmetric) {
 	complement = blas64.Symmetric{Uplo: blas.Lower, N: m, Stride: tail.Stride, Data: tail.Data[min(n, len(tail.Data)):]}
 	if n > 0 && m > 0 {
 		left := columns(tail, 0, n)
-		t.solveRows(left)
+		t.solveRows(left, 0)
 		blas64.Syrk(blas.NoTrans, -1, left, 1, complement)
 	}
 	return complement
