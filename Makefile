@@ -93,7 +93,7 @@ SERVER_ON_POSTGRES = TestNumbersDoNotRace TestWorkersGetDifferentPoints TestCloc
 	TestWatchEnds TestUpdateStudy TestPauseAndResume TestLeaseExpiry TestCompleteIsIdempotentAndNeverOverwrites \
 	TestLateResultHasItsOwnCurve TestPastAttempts TestLedgerChargesEveryRun TestOpenTrialsAreBounded TestBytesOfAStudyAreBounded \
 	TestSuggestionsAreDeterministic TestReplicasSuggestDifferentPoints TestReplicasWatch TestReplicasForget TestReplicasAnswerAlike \
-	TestReplicasLeases TestReplicasTakeOver TestReplicasImport
+	TestReplicasLeases TestReplicasDuration TestReplicasTakeOver TestReplicasImport
 PROGRAM_ON_POSTGRES = TestEndToEnd TestServerKilled TestKilledWhileReleasing TestReplicasKilled
 empty :=
 space := $(empty) $(empty)

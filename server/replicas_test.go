@@ -34,6 +34,8 @@ func (u unlocked) Listen(changed func(store.Scope), renewed func()) {
 	u.shared.Listen(changed, renewed)
 }
 
+func (u unlocked) Now() time.Time { return u.shared.Now() }
+
 // replicas starts two servers that share a store.
 func replicas(t *testing.T) []*fixture {
 	t.Helper()
@@ -249,6 +251,20 @@ func TestReplicasLeases(t *testing.T) {
 	_, err := a.studies.CompleteTrial(t.Context(), completion(trial, 0.5)) // late, but nobody was faster
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A budget of duration goes by the clock of the database, whatever the clocks of the servers say.
+func TestReplicasDuration(t *testing.T) {
+	servers := replicas(t)
+	spec := svtSpec()
+	spec.Budget = &dparetov1.Budget{MaxDuration: durationpb.New(time.Hour)}
+	study := servers[0].create("s", spec)
+	for i, f := range servers {
+		resp, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: fmt.Sprint("w", i)})
+		if err != nil || len(resp.GetTrials()) != 1 {
+			t.Errorf("server %d answered %v, %v, want a trial", i, resp, err)
+		}
 	}
 }
 

@@ -19,13 +19,6 @@ import (
 	"github.com/dpareto/dpareto/suggest/model"
 )
 
-// Sizes of the model that decides which runs stop. A few checkpoints of a run say almost as much as
-// all of them.
-const (
-	stopCheckpoints  = 6
-	stopObservations = 600
-)
-
 // maxFound bounds the steps in stopping.found. One study has fewer calls at a time.
 const maxFound = 256
 
@@ -228,8 +221,9 @@ func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dpare
 	return futile, err
 }
 
-// stoppingModel returns the model of the completed trials. It fits one only if the trials have
-// changed. It waits for the pool with the lock held, and so outside of tasks.
+// stoppingModel returns the model of the completed trials. It makes one only if the trials have
+// changed, and that needs no fit where the designer has learned from the same trials: see [model.Cache].
+// It waits for the pool with the lock held, and so outside of tasks.
 func (e *Engine) stoppingModel(ctx context.Context, from *Snapshot) (m *model.Model, err error) {
 	st := &from.known.stopping
 	key := settledKey(from.record)
@@ -238,9 +232,8 @@ func (e *Engine) stoppingModel(ctx context.Context, from *Snapshot) (m *model.Mo
 	if st.model != nil && st.key == key {
 		return st.model, nil
 	}
-	history := &suggest.History{Evaluations: thin(from.History.Evaluations, stopObservations, stopCheckpoints), Infeasible: from.History.Infeasible}
 	err = e.pool.Run(ctx, pool.Background, func(ctx context.Context) error {
-		m, err = model.Fit(ctx, from.Problem(), history, e.ModelOptions(from.record.GetStudy()))
+		m, err = model.Fit(ctx, from.Problem(), from.History, e.ModelOptions(from.record.GetStudy()))
 		return err
 	})
 	if err != nil {

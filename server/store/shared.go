@@ -19,6 +19,8 @@ type Shared interface {
 	// announcements may have been lost or the store may have lost commits, before anything is read
 	// from it then. They must be quick. Call it once.
 	Listen(changed func(Scope), renewed func())
+	// Now returns about what the clock of the KV says, without asking it. All processes see the same clock.
+	Now() time.Time
 }
 
 // Timed is a Reader of a Shared KV, which knows the time in its transaction.
@@ -36,6 +38,14 @@ func (t *ReadTx) Time() (now, since time.Time, ok bool) {
 	}
 	now, since = t.timed.Time()
 	return now, since, true
+}
+
+// Now returns about what the clock of a Shared KV says, and otherwise false: the process's own clock counts.
+func (s *Store) Now() (now time.Time, ok bool) {
+	if s.shared == nil {
+		return now, false
+	}
+	return s.shared.Now(), true
 }
 
 // timed returns a reader of the KV as a Timed, nil if the store is not shared.

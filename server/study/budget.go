@@ -35,7 +35,7 @@ func (s *Studies) spent(record *storev1.StudyRecord) (end dparetov1.EndReason, r
 	if n := budget.GetMaxTrials(); n > 0 && record.GetNextTrialNumber() > n {
 		return dparetov1.EndReason_END_REASON_BUDGET_SPENT, "the budget of " + strconv.FormatInt(n, 10) + " trials is spent"
 	}
-	if d := budget.GetMaxDuration(); d != nil && s.clock.Now().Sub(study.GetCreateTime().AsTime()) >= d.AsDuration() {
+	if d := budget.GetMaxDuration(); d != nil && s.wall().Sub(study.GetCreateTime().AsTime()) >= d.AsDuration() {
 		return dparetov1.EndReason_END_REASON_BUDGET_SPENT, "the budget of " + d.AsDuration().String() + " is spent"
 	}
 	return dparetov1.EndReason_END_REASON_STAGNANT, stagnant(record)

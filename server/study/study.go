@@ -88,7 +88,7 @@ func (s *Studies) begin(ctx context.Context, id string, requested *dparetov1.Stu
 			return nil, nil, err
 		}
 	}
-	created := &storev1.StudyRecord{Study: newStudy(id, requested, compiled.Spec, s.clock.Now()), NextTrialNumber: 1, OwnRevision: 1}
+	created := &storev1.StudyRecord{Study: newStudy(id, requested, compiled.Spec, s.wall()), NextTrialNumber: 1, OwnRevision: 1}
 	created.Study.Warnings = compiled.Warnings
 	policy := s.Policy(compiled.Spec)
 	if err := policy.Begin(ctx, created, compiled); err != nil {
@@ -162,7 +162,7 @@ func create(s *Studies, tx *store.Tx, id string, created *storev1.StudyRecord, c
 		return nil, err
 	}
 	if policy := s.Policy(compiled.Spec); !policy.Unprepared(created) {
-		if err := policy.Pay(tx, created, compiled, s.clock.Now()); err != nil {
+		if err := policy.Pay(tx, created, compiled, s.wall()); err != nil {
 			return nil, err
 		}
 	}

@@ -40,8 +40,8 @@ func (s *Studies) now(tx *store.ReadTx) time.Time {
 }
 
 // wall returns the time for people, and for budgets of duration.
-func (s *Studies) wall(tx *store.ReadTx) time.Time {
-	if now, _, ok := tx.Time(); ok {
+func (s *Studies) wall() time.Time {
+	if now, ok := s.store.Now(); ok {
 		return now
 	}
 	return s.clock.Now()

@@ -245,7 +245,7 @@ func (f *fitter) fitCost(ctx context.Context) (*surrogate.GP, error) {
 			few.X, few.Y = append(few.X, obs.X[k]), append(few.Y, obs.Y[k])
 		}
 	}
-	gp, err := surrogate.Fit(ctx, few, surrogate.Options{Tied: f.tied, Seed: f.options.Seed, Restarts: 1, Workers: f.options.Workers})
+	gp, err := surrogate.Fit(ctx, few, surrogate.Options{Tied: f.tied, Seed: sample.Fit.Seed(f.options.Seed), Restarts: 1, Workers: f.options.Workers})
 	if err != nil {
 		return nil, err
 	}
@@ -417,7 +417,7 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (learned, digest, error
 	if err != nil {
 		return learned{}, before, err
 	}
-	seed := sample.Mix(f.options.Seed ^ sample.Mix(uint64(j)))
+	seed := sample.Mix(sample.Fit.Seed(f.options.Seed) ^ sample.Mix(uint64(j)))
 	key := data.digest(seed, before)
 	if known, ok := f.options.Cache.hyperparameters(key); ok {
 		return known, key, nil

@@ -48,3 +48,9 @@ func (c *dbClock) now() (now, since time.Time) {
 	defer c.mu.Unlock()
 	return c.origin.Add(c.elapsed()), c.since
 }
+
+// Now implements store.Shared.
+func (d *DB) Now() time.Time {
+	now, _ := d.clock.now()
+	return now
+}

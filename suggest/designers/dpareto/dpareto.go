@@ -9,7 +9,6 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/internal/modelbased"
 	"github.com/dpareto/dpareto/suggest/designers/random"
-	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/space"
 	"github.com/dpareto/dpareto/surrogate"
@@ -157,7 +156,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 func (d designer) fit(ctx context.Context, p *suggest.Problem, h *suggest.History, pending []space.Point, seed uint64) (*model.Model, error) {
 	m, err := model.Fit(ctx, p, h, model.Options{
 		ModelKnown:       !d.options.ExactKnown,
-		Seed:             sample.Fit.Seed(seed),
+		Seed:             seed,
 		ImputeInfeasible: true,
 		Homoscedastic:    true,
 		Cache:            d.options.Cache,

@@ -163,7 +163,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 				end := suggest.BeginPhase(ctx, suggest.PhaseFit, h)
 				m, err = model.Fit(ctx, p, h, model.Options{
 					ModelKnown:       d.options.ModelKnown,
-					Seed:             sample.Fit.Seed(r.Seed),
+					Seed:             r.Seed,
 					ImputeInfeasible: true,
 					Homoscedastic:    d.options.Homoscedastic,
 					Cache:            d.options.Cache,

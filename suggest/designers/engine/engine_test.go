@@ -15,8 +15,10 @@ import (
 	"github.com/dpareto/dpareto/suggest/designers/engine"
 	"github.com/dpareto/dpareto/suggest/designers/random"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
+	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
 )
 
 // runStudy runs a designer for n runs on the trade-off.
@@ -38,6 +40,25 @@ func runStudy(t *testing.T, d suggest.Designer, p *suggest.Problem, n int, seed 
 		simulated.ObserveTradeOff(h, p, suggestions[0].Point, rng, sd)
 	}
 	return h
+}
+
+// Who else models the same history with the same seed and cache, such as early stopping, fits nothing anew.
+func TestOthersShareTheFit(t *testing.T) {
+	p := simulated.TradeOff()
+	h := simulated.TradeOffHistory(p, 30, 1, 0.1)
+	cache := new(model.Cache)
+	d := engine.New(engine.Options{Cache: cache})
+	if _, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 5, Number: 31}); err != nil {
+		t.Fatal(err)
+	}
+	var climbs atomic.Int64
+	workers := surrogate.Workers{Run: func(fn func()) { climbs.Add(1); fn() }}
+	if _, err := model.Fit(t.Context(), p, h, model.Options{Seed: 5, Cache: cache, Workers: workers}); err != nil {
+		t.Fatal(err)
+	}
+	if n := climbs.Load(); n != 0 {
+		t.Errorf("the fit climbs %d times again", n)
+	}
 }
 
 func TestDefaultBeatsRandomSearch(t *testing.T) {
