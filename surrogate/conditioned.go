@@ -31,6 +31,7 @@ type Conditioned struct {
 	gp      *GP
 	size    int            // n + b
 	scaled  points         // n+b, observations and base points
+	base    points         // b, the base points in the memory of scaled
 	factor  triangle       // (n+b)×(n+b), of the joint covariance of Y and f(B)
 	normals blas64.General // S×b
 	values  blas64.General // S×b, f_B^s
@@ -88,7 +89,8 @@ func (g *GP) Condition(points, normals [][]float64) (*Conditioned, error) {
 		g.covariances(row[:k], nil, z, c.scaled)
 		row[k] = g.hyper.SignalVariance
 	}
-	corner := g.factor.eliminate(tail)
+	c.base = c.scaled.from(n)
+	corner := lowerOf(g.factor.eliminate(tail))
 	covariance := make(triangle, b)
 	for i, row := range corner.rows {
 		covariance[i] = slices.Clone(row)
@@ -174,7 +176,13 @@ const batch = 64
 // points it is several times faster than calls of Predict. It panics if a
 // length is wrong.
 func (c *Conditioned) PredictBatch(means, variances []float64, x [][]float64) {
-	samples := c.Samples()
+	c.predict(means, variances, x, func(a blas64.General, first int) { c.gp.whiten(a, x[first:first+a.Rows]) })
+}
+
+// predict is PredictBatch, given a function that stores the whitened covariances of the observations with the points
+// from a first one on, one in each row.
+func (c *Conditioned) predict(means, variances []float64, x [][]float64, whiten func(a blas64.General, first int)) {
+	n, samples := c.gp.n, c.Samples()
 	if len(means) != len(x)*samples || len(variances) != len(x) {
 		panic(panicLength)
 	}
@@ -184,21 +192,66 @@ func (c *Conditioned) PredictBatch(means, variances []float64, x [][]float64) {
 	w.covariance = resize(w.covariance, min(batch, len(x))*c.size)
 	for first := 0; first < len(x); first += batch {
 		part := x[first:min(first+batch, len(x))]
-		// Row a holds the covariances with point a, then (l, u).
+		// Row a holds (l, u) of point a.
 		k := blas64.General{Rows: len(part), Cols: c.size, Stride: max(1, c.size), Data: w.covariance}
+		whiten(columns(k, 0, n), first)
 		for a, p := range part {
-			if len(p) != c.gp.d {
-				panic(panicDimension)
-			}
 			scaleTo(w.point, p, c.gp.hyper.LengthScales)
-			c.gp.covariances(generalRow(k, a), nil, w.point, c.scaled)
+			c.gp.covariances(generalRow(k, a)[n:], nil, w.point, c.base)
 		}
-		c.factor.solveRows(k)
+		c.factor.solveRows(k, n)
 		for a := range part {
 			q := first + a
 			variances[q] = c.moments(means[q*samples:(q+1)*samples], x[q], generalRow(k, a))
 		}
 	}
+}
+
+// Whitened are points with their covariances with the observations of a posterior, which have
+// been solved for once: predictions there by all copies of the posterior, whatever their base
+// points, need them.
+type Whitened struct {
+	gp   *GP
+	x    [][]float64
+	rows blas64.General // q×n, L⁻¹k
+}
+
+// Whiten returns q points for [Conditioned.PredictWhitened] of copies of the posterior g. They must not
+// be changed afterwards. It takes O(q n²) operations and keeps q n numbers. It panics if a length is wrong.
+func (g *GP) Whiten(x [][]float64) *Whitened {
+	w := &Whitened{gp: g, x: x, rows: newGeneral(len(x), g.n)}
+	g.whiten(w.rows, x)
+	return w
+}
+
+// whiten stores L⁻¹k of every point of x in a row of a.
+func (g *GP) whiten(a blas64.General, x [][]float64) {
+	w := workspaces.Get().(*workspace)
+	defer workspaces.Put(w)
+	w.point = resize(w.point, g.d)
+	for i, p := range x {
+		if len(p) != g.d {
+			panic(panicDimension)
+		}
+		scaleTo(w.point, p, g.hyper.LengthScales)
+		g.covariances(generalRow(a, i), nil, w.point, g.scaled)
+	}
+	g.factor.solveRows(a, 0)
+}
+
+// PredictWhitened is [Conditioned.PredictBatch] at points that the posterior has whitened, in
+// O(q b (n+b+S)) operations for b base points. It panics if they are another posterior's.
+func (c *Conditioned) PredictWhitened(w *Whitened) (means, variances []float64) {
+	if w.gp != c.gp {
+		panic(panicPosterior)
+	}
+	means, variances = make([]float64, len(w.x)*c.Samples()), make([]float64, len(w.x))
+	c.predict(means, variances, w.x, func(a blas64.General, first int) {
+		for i := range a.Rows {
+			copy(generalRow(a, i), generalRow(w.rows, first+i))
+		}
+	})
+	return means, variances
 }
 
 // Partial is a prediction that can be continued to a gradient. The zero value

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -241,6 +242,9 @@ func TestPredictBatch(t *testing.T) {
 				t.Errorf("%+v at %v: means %v, variance %v, want %v, %v", test, p, got, variances[a], want, variance)
 			}
 		}
+		if m, v := c.PredictWhitened(g.Whiten(x)); !slices.Equal(m, means) || !slices.Equal(v, variances) {
+			t.Errorf("%+v: predictions at whitened points differ", test)
+		}
 	}
 }
 
@@ -293,6 +297,10 @@ func TestConditionedPanics(t *testing.T) {
 	g := mustNew(t, nil, someHyperparameters(2), Observations{})
 	x, one, two := []float64{0, 0}, make([]float64, 1), make([]float64, 2)
 	c := mustCondition(t, g, nil, [][]float64{{}})
+	other, err := g.Append(x, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var p Partial
 	c.PredictPartial(&p, one, x)
 	for _, test := range []struct {
@@ -311,6 +319,8 @@ func TestConditionedPanics(t *testing.T) {
 		{"PredictBatch means", panicLength, func() { c.PredictBatch(two, one, [][]float64{x}) }},
 		{"PredictBatch variances", panicLength, func() { c.PredictBatch(one, two, [][]float64{x}) }},
 		{"PredictBatch x", panicDimension, func() { c.PredictBatch(one, one, [][]float64{one}) }},
+		{"Whiten x", panicDimension, func() { g.Whiten([][]float64{one}) }},
+		{"PredictWhitened of another posterior", panicPosterior, func() { c.PredictWhitened(other.Whiten([][]float64{x})) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			defer func() {

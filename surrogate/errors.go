@@ -17,6 +17,7 @@ var ErrNotPositiveDefinite = errors.New("covariance is not positive definite")
 const (
 	panicDimension = "surrogate: dimension mismatch"
 	panicLength    = "surrogate: length mismatch"
+	panicPosterior = "surrogate: points of another posterior"
 )
 
 // finite reports whether v is neither infinite nor NaN.

@@ -271,7 +271,7 @@ func (g *GP) extend(obs Observations) (*GP, error) {
 		next.fillRow(row, i, z)
 		row[i] += g.jitter
 	}
-	if !cholesky(g.factor.eliminate(tail), minPivot(next.n, g.hyper.SignalVariance)) {
+	if !cholesky(lowerOf(g.factor.eliminate(tail)), minPivot(next.n, g.hyper.SignalVariance)) {
 		if err := next.factorise(); err != nil {
 			return nil, err
 		}

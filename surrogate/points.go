@@ -23,6 +23,15 @@ func (p points) grow(n, m int) points {
 	return next
 }
 
+// from returns the points from the first one given on, in the same memory.
+func (p points) from(first int) points {
+	rest := make(points, len(p))
+	for j, column := range p {
+		rest[j] = column[first:]
+	}
+	return rest
+}
+
 // set makes x point i.
 func (p points) set(i int, x []float64) {
 	for j, v := range x {

@@ -81,7 +81,7 @@ func (g *GP) PredictBatch(means, variances []float64, x [][]float64) {
 			g.covariances(row, nil, w.point, g.scaled)
 			means[first+a] = g.priorMean(p) + blas64.Dot(vector(row), vector(g.weights))
 		}
-		g.factor.solveRows(k)
+		g.factor.solveRows(k, 0)
 		for a := range part {
 			row := vector(generalRow(k, a))
 			variances[first+a] = max(0, g.hyper.SignalVariance-blas64.Dot(row, row))
@@ -204,7 +204,7 @@ func (g *GP) PredictJoint(x [][]float64) (mean []float64, cov *mat.SymDense) {
 		g.covariances(row, nil, z, g.scaled)
 		mean[a] += blas64.Dot(vector(row), vector(g.weights))
 	}
-	g.factor.solveRows(k)
+	g.factor.solveRows(k, 0)
 	blas64.Syrk(blas.NoTrans, -1, k, 1, cov.RawSymmetric())
 	for a := range q {
 		cov.SetSym(a, a, max(0, cov.At(a, a)))

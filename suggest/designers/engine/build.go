@@ -41,6 +41,7 @@ type member struct {
 	x        []float64 // encoded
 	measured bool      // an evaluated configuration, not a pending one
 	trials   int       // that measured it
+	since    int       // index of the first evaluation, of a measured one
 	settled  bool      // its variances are exact, not bounds
 	place    int       // among measurements, of a measured one
 	open     bool      // its objectives are drawn, not settled
@@ -53,22 +54,23 @@ type member struct {
 	gain float64 // of an optimistic outcome, +Inf if its medians are on the front
 }
 
-// measurements are what suggestions by one model have in common: the predictions at measured configurations. They are made for
-// the first suggestion.
-type measurements struct {
+// common is what suggestions by one model have in common. It is made for the first of them.
+type common struct {
 	of      *model.Model // nil before the first
-	members []member     // measured configurations that may be on the front
+	members []member     // measured configurations that may be on the front, with predictions
 	found   bool         // one meets the constraints
+	chunks  []chunk      // candidates, once the search needs them
 }
 
 // newSurface returns the acquisition function given a model and the pending runs. It adds to b what others of the same
 // model can use.
-func newSurface(m *model.Model, b *measurements, pending []space.Point, o Options, seed uint64, number int64) (*surface, error) {
+func newSurface(m *model.Model, b *common, pending []space.Point, o Options, seed uint64, number int64) (*surface, error) {
 	p := m.Problem()
 	metrics := len(p.Objectives) + len(p.Constraints)
 	s := &surface{
 		problem:    p,
 		model:      m,
+		common:     b,
 		processes:  make([]*surrogate.Conditioned, metrics),
 		known:      make([]*relaxed, len(p.Objectives)),
 		columns:    p.InputColumns(),
@@ -105,32 +107,34 @@ func newSurface(m *model.Model, b *measurements, pending []space.Point, o Option
 		logarithm := func(q space.Point) float64 { return math.Log(p.RunCost(q)) }
 		s.runCost = relax(&suggest.Objective{Name: "cost", Goal: suggest.Minimize, Known: logarithm}, p.Space, probes)
 	}
-	s.members = s.gather(b, pending, o.PlugIn, seed, number)
+	s.members = s.gather(pending, o.PlugIn, seed, number)
 	if err := s.condition(o, seed, number); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// measure fills b.
-func (s *surface) measure(b *measurements) {
-	*b = measurements{of: s.model}
+// measure fills what suggestions have in common, but for candidates.
+func (s *surface) measure() {
+	b := s.common
+	*b = common{of: s.model}
 	for _, c := range s.model.Configurations() {
 		if !c.Finite() || !s.model.Acceptable(c.Point, c.Values) {
 			continue
 		}
 		b.found = true
 		if e, ok := s.member(c.Point, 0); ok {
-			e.measured, e.trials, e.place = true, len(c.Evaluations), len(b.members)
+			e.measured, e.trials, e.since, e.place = true, len(c.Evaluations), c.Evaluations[0], len(b.members)
 			b.members = append(b.members, e)
 		}
 	}
 }
 
 // gather returns the configurations at which the front is drawn.
-func (s *surface) gather(b *measurements, pending []space.Point, plugIn bool, seed uint64, number int64) []member {
+func (s *surface) gather(pending []space.Point, plugIn bool, seed uint64, number int64) []member {
+	b := s.common
 	if b.of != s.model {
-		s.measure(b)
+		s.measure()
 	}
 	s.seeking = s.constrained() && !b.found
 	all := slices.Clone(b.members)
@@ -368,12 +372,11 @@ func (s *surface) drawnAcceptable(draw, b int) bool {
 	return true
 }
 
-// centres returns the configurations on the front of the medians, and the pending
-// ones.
+// centres returns the measured configurations on the front of the medians.
 func (s *surface) centres() []space.Point {
 	var list []space.Point
 	for _, e := range s.members {
-		if !e.measured || math.IsInf(e.gain, 1) {
+		if math.IsInf(e.gain, 1) {
 			list = append(list, e.point)
 		}
 	}

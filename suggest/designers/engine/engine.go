@@ -152,7 +152,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 		return nil, err
 	}
 	var m *model.Model
-	var shared measurements
+	var shared common
 	return modelbased.Suggester{
 		Designed: func(n int) bool { return d.designed(p, h, n) },
 		Initial: func(pending []space.Point, tried space.Set, number int64) (suggest.Suggestion, bool) {
@@ -182,7 +182,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 
 // maximize suggests the untried configuration of the largest acquisition that it
 // finds, or a configuration to run again. It reports false if there is none.
-func (d designer) maximize(ctx context.Context, m *model.Model, shared *measurements, h *suggest.History, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool, error) {
+func (d designer) maximize(ctx context.Context, m *model.Model, shared *common, h *suggest.History, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool, error) {
 	m = widened(m, seed, number)
 	s, err := newSurface(m, shared, pending, d.options, seed, number)
 	if err != nil {
@@ -193,7 +193,8 @@ func (d designer) maximize(ctx context.Context, m *model.Model, shared *measurem
 		s.boldness = optimism
 	}
 	x := &explorer{surface: s, options: d.options, tried: tried, rng: sample.Stream(seed, number, sample.Search)}
-	c, ok, err := x.find(ctx, s.centres(), sample.Mix(sample.Candidates.Seed(seed)^uint64(number)))
+	// Candidates are the same until another trial has ended, whether suggestions are asked for at once or one by one.
+	c, ok, err := x.find(ctx, sample.Stream(seed, number-int64(len(pending)), sample.Candidates))
 	if err != nil {
 		return suggest.Suggestion{}, false, err
 	}

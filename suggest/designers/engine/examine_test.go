@@ -27,13 +27,17 @@ func TestExamine(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := New(Options{}).(designer).options
-			s, err := newSurface(m, new(measurements), nil, o, 1, 41)
+			s, err := newSurface(m, new(common), nil, o, 1, 41)
 			if err != nil {
 				t.Fatal(err)
 			}
 			e := &explorer{surface: s, options: o, tried: h.Tried(), rng: sample.Stream(1, 41, sample.Search)}
-			list := e.candidates(s.centres(), 1)
-			finalists, err := e.screen(t.Context(), list)
+			list := e.candidates(s.centres(), sample.Stream(1, 41, sample.Candidates))
+			chunks, err := e.chunks(t.Context(), list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			finalists, err := e.screen(t.Context(), chunks)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +49,7 @@ func TestExamine(t *testing.T) {
 				}
 			}
 			improved := 0
-			runs, predictions := e.predict(pointsOf(list), screenLooks)
+			runs, predictions := e.predict(list, screenLooks)
 			for _, r := range runs {
 				n := v.load(r, predictions)
 				got, want := v.drawnImprovement(n), 0.0
@@ -158,7 +162,11 @@ func TestExamineSeeking(t *testing.T) {
 	if !e.seeking {
 		t.Fatal("not seeking")
 	}
-	finalists, err := e.screen(t.Context(), e.candidates(nil, 1))
+	chunks, err := e.chunks(t.Context(), e.candidates(nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	finalists, err := e.screen(t.Context(), chunks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,14 +180,6 @@ func TestExamineSeeking(t *testing.T) {
 			t.Errorf("value %g of %v, want %g", c.value, c.point, want)
 		}
 	}
-}
-
-func pointsOf(list []candidate) []space.Point {
-	points := make([]space.Point, len(list))
-	for i, c := range list {
-		points[i] = c.point
-	}
-	return points
 }
 
 // eachDrawnImprovement is drawnImprovement outcome by outcome.
@@ -199,8 +199,8 @@ func eachDrawnImprovement(v *evaluator, n int) float64 {
 	return sum
 }
 
-// What suggestions of one request share changes none of them.
-func TestSharedMeasurements(t *testing.T) {
+// What suggestions of one request have in common changes none of them.
+func TestCommon(t *testing.T) {
 	for name, study := range map[string]benchmarkStudy{"exact": exactStudy(0), "noisy": exactStudy(0.05), "known": knownStudy()} {
 		t.Run(name, func(t *testing.T) {
 			h := study.history(40)
@@ -209,14 +209,14 @@ func TestSharedMeasurements(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := New(Options{}).(designer).options
-			shared := new(measurements)
+			shared := new(common)
 			var pending []space.Point
 			for number := int64(41); number < 44; number++ {
 				got, err := newSurface(m, shared, pending, o, 1, number)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := newSurface(m, new(measurements), pending, o, 1, number)
+				want, err := newSurface(m, new(common), pending, o, 1, number)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -231,9 +231,24 @@ func TestSharedMeasurements(t *testing.T) {
 						t.Errorf("member %+v, want %+v", e, w)
 					}
 				}
-				pending = append(pending, study.problem.Space.Sample(rand.New(rand.NewPCG(3, uint64(number)))))
+				tried := h.Tried()
+				for _, q := range pending {
+					tried.Add(q)
+				}
+				var found [2]candidate
+				for i, s := range []*surface{got, want} {
+					e := &explorer{surface: s, options: o, tried: tried, rng: sample.Stream(1, number, sample.Search)}
+					var ok bool
+					if found[i], ok, err = e.find(t.Context(), sample.Stream(1, 41, sample.Candidates)); err != nil || !ok {
+						t.Fatal(ok, err)
+					}
+				}
+				if !found[0].point.Equal(found[1].point) {
+					t.Errorf("suggestion %d: %v, want %v", number, found[0].point, found[1].point)
+				}
+				pending = append(pending, found[0].point)
 			}
-			if len(shared.members) == 0 || !slices.ContainsFunc(shared.members, func(e member) bool { return e.settled }) {
+			if len(shared.chunks) == 0 || len(shared.members) == 0 || !slices.ContainsFunc(shared.members, func(e member) bool { return e.settled }) {
 				t.Error("nothing is shared")
 			}
 		})

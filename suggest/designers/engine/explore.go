@@ -27,15 +27,8 @@ func (s *surface) explores(h *suggest.History, number int64) bool {
 	}
 	recent := lastTrials(h, patience)
 	now, before := s.problem.ConstantCosts(), s.problem.ConstantCosts()
-	for _, c := range s.model.Configurations() {
-		if !c.Finite() || !s.model.Acceptable(c.Point, c.Values) {
-			continue
-		}
-		e, ok := s.member(c.Point, 0)
-		if !ok {
-			continue
-		}
-		if now = append(now, e.medians); c.Evaluations[0] < recent {
+	for _, e := range s.common.members {
+		if now = append(now, e.medians); e.since < recent {
 			before = append(before, e.medians)
 		}
 	}

@@ -89,13 +89,13 @@ func TestBoldness(t *testing.T) {
 	var deviations [2]float64
 	for i, boldness := range []float64{1, optimism} {
 		for number := range int64(4) {
-			s, err := newSurface(m, new(measurements), nil, o, 1, number)
+			s, err := newSurface(m, new(common), nil, o, 1, number)
 			if err != nil {
 				t.Fatal(err)
 			}
 			s.boldness = boldness
 			e := &explorer{surface: s, options: o, tried: h.Tried(), rng: sample.Stream(1, number, sample.Search)}
-			c, ok, err := e.find(t.Context(), s.centres(), uint64(number))
+			c, ok, err := e.find(t.Context(), sample.Stream(1, number, sample.Candidates))
 			if err != nil || !ok {
 				t.Fatalf("%t, %v", ok, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
 	"github.com/dpareto/dpareto/surrogate/lbfgs"
 )
 
@@ -65,15 +66,17 @@ type explorer struct {
 	rng     *rand.Rand
 }
 
-// find returns the untried configuration of the largest acquisition that it finds,
-// or false if there is none.
-func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) (candidate, bool, error) {
-	list := e.candidates(centres, key)
-	if len(list) == 0 {
-		return candidate{}, false, nil
+// find returns the untried configuration of the largest acquisition that it finds, or false if
+// there is none. It draws candidates unless an earlier suggestion has.
+func (e *explorer) find(ctx context.Context, draw *rand.Rand) (candidate, bool, error) {
+	if e.common.chunks == nil {
+		var err error
+		if e.common.chunks, err = e.chunks(ctx, e.candidates(e.centres(), draw)); err != nil {
+			return candidate{}, false, err
+		}
 	}
-	finalists, err := e.screen(ctx, list)
-	if err != nil {
+	finalists, err := e.screen(ctx, e.common.chunks)
+	if err != nil || len(finalists) == 0 {
 		return candidate{}, false, err
 	}
 	v := e.evaluator()
@@ -202,21 +205,24 @@ func (e *explorer) admit(q space.Point) space.Point {
 }
 
 // open reports whether a configuration may be suggested.
-func (e *explorer) open(q space.Point) bool {
-	return !e.tried.Contains(q) && e.problem.Space.Contains(q) == nil && e.problem.Allows(q)
+func (e *explorer) open(q space.Point) bool { return !e.tried.Contains(q) && e.allows(q) }
+
+// allows reports whether a configuration is one of the problem.
+func (e *explorer) allows(q space.Point) bool {
+	return e.problem.Space.Contains(q) == nil && e.problem.Allows(q)
 }
 
-// candidates returns different open configurations: quasi-random ones and some
+// candidates returns different configurations, tried ones among them: quasi-random ones and some
 // around the centres, or all if the space has few points.
-func (e *explorer) candidates(centres []space.Point, key uint64) []candidate {
+func (e *explorer) candidates(centres []space.Point, rng *rand.Rand) []space.Point {
 	s := e.problem.Space
 	seen := make(space.Set)
-	var list []candidate
+	var list []space.Point
 	consider := func(q space.Point) {
 		q = e.admit(q)
-		if !seen.Contains(q) && e.open(q) {
+		if !seen.Contains(q) && e.allows(q) {
 			seen.Add(q)
-			list = append(list, candidate{point: q})
+			list = append(list, q)
 		}
 	}
 	if s.Cardinality() <= float64(e.options.Candidates) {
@@ -225,7 +231,7 @@ func (e *explorer) candidates(centres []space.Point, key uint64) []candidate {
 		}
 		return list
 	}
-	sequence := sample.NewHalton(len(s.Parameters), key)
+	sequence := sample.NewHalton(len(s.Parameters), rng.Uint64())
 	u := make([]float64, len(s.Parameters))
 	spread := e.options.Candidates
 	if len(e.model.Configurations()) > wellKnown {
@@ -234,26 +240,62 @@ func (e *explorer) candidates(centres []space.Point, key uint64) []candidate {
 	for i := range spread {
 		sequence.At(u, uint64(i))
 		if i%2 == 1 {
-			e.toFaces(u)
+			e.toFaces(u, rng)
 		}
 		consider(sample.At(s, u))
 	}
 	if len(centres) > 0 {
 		for i := range e.options.Candidates / 2 {
-			sd := sample.MinStep * math.Exp(e.rng.Float64()*math.Log(sample.MaxStep/sample.MinStep))
-			consider(sample.Perturb(s, e.rng, centres[i%len(centres)], sd))
+			sd := sample.MinStep * math.Exp(rng.Float64()*math.Log(sample.MaxStep/sample.MinStep))
+			consider(sample.Perturb(s, rng, centres[i%len(centres)], sd))
 		}
 	}
 	return list
 }
 
 // toFaces moves a random share of positions to the nearer end of their scales.
-func (e *explorer) toFaces(u []float64) {
+func (e *explorer) toFaces(u []float64, rng *rand.Rand) {
 	for j := range u {
-		if e.problem.Space.Parameters[j].Kind != space.Categorical && e.rng.Float64() < faceShare {
+		if e.problem.Space.Parameters[j].Kind != space.Categorical && rng.Float64() < faceShare {
 			u[j] = math.Round(u[j])
 		}
 	}
+}
+
+// chunk is a number of candidates, and what their predictions have in common for all suggestions.
+type chunk struct {
+	runs     []run
+	whitened []*surrogate.Whitened // at the looks of runs, by metric; nil for a known one
+	beyond   []space.Point         // candidates that are beyond the reference, and so need no prediction
+}
+
+// chunks prepares candidates for screen.
+func (e *explorer) chunks(ctx context.Context, list []space.Point) ([]chunk, error) {
+	var chunks []chunk
+	const size = 128
+	for part := range slices.Chunk(list, size) {
+		if err := pause.Check(ctx); err != nil {
+			return nil, err
+		}
+		c := chunk{whitened: make([]*surrogate.Whitened, len(e.processes))}
+		var within []space.Point
+		for _, q := range part {
+			if e.isBeyondReference(q) {
+				c.beyond = append(c.beyond, q)
+			} else {
+				within = append(within, q)
+			}
+		}
+		var x [][]float64
+		c.runs, x = e.runs(within, screenLooks)
+		for j, p := range e.processes {
+			if p != nil {
+				c.whitened[j] = e.model.Surrogate(j).Whiten(x)
+			}
+		}
+		chunks = append(chunks, c)
+	}
+	return chunks, nil
 }
 
 // prospect is a candidate that was screened.
@@ -262,23 +304,18 @@ type prospect struct {
 	drawn     float64 // mean improvement of the draws of the front by drawn outcomes
 }
 
-// screen returns the most promising candidates, all predicted together. They have the
-// largest acquisition for the front of the medians, which also compares improvements that are
-// too rare to be drawn. Where the front is drawn this alone would lead away from where the
-// front is uncertain, so half of them have the largest mean improvement of the drawn fronts
-// by drawn outcomes instead.
-func (e *explorer) screen(ctx context.Context, list []candidate) ([]candidate, error) {
+// screen returns the most promising open candidates. They have the largest acquisition for the
+// front of the medians, which also compares improvements that are too rare to be drawn. Where the
+// front is drawn this alone would lead away from where the front is uncertain, so half of them have
+// the largest mean improvement of the drawn fronts by drawn outcomes instead.
+func (e *explorer) screen(ctx context.Context, chunks []chunk) ([]candidate, error) {
 	v := e.evaluator()
-	prospects := make([]prospect, len(list))
-	for i, c := range list {
-		prospects[i].candidate = c
-	}
-	const batch = 128
-	for start := 0; start < len(list); start += batch {
+	var prospects []prospect
+	for i := range chunks {
 		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
-		v.screen(prospects[start:min(start+batch, len(list))])
+		prospects = append(prospects, e.prospects(v, &chunks[i])...)
 	}
 	slices.SortStableFunc(prospects, func(a, b prospect) int { return cmp.Compare(b.drawn, a.drawn) })
 	size := shortlist
@@ -297,25 +334,32 @@ func (e *explorer) screen(ctx context.Context, list []candidate) ([]candidate, e
 	return append(e.covering(others, size-len(lucky)), lucky...), nil
 }
 
-// screen evaluates candidates at a few looks.
-func (v *evaluator) screen(list []prospect) {
-	var points []space.Point
-	var places []int
-	for i, c := range list {
-		if v.isBeyondReference(c.point) {
-			list[i].value = math.Inf(-1)
+// prospects evaluates the open candidates of a chunk at a few looks.
+func (e *explorer) prospects(v *evaluator, c *chunk) []prospect {
+	var list []prospect
+	for _, q := range c.beyond {
+		if e.open(q) {
+			list = append(list, prospect{candidate: candidate{q, math.Inf(-1)}})
+		}
+	}
+	o := e.outlook(len(e.fronts))
+	for j, p := range e.processes {
+		if p != nil {
+			o.means[j], o.variances[j] = p.PredictWhitened(c.whitened[j])
+		}
+	}
+	for _, r := range c.runs {
+		if !e.open(r.at.point) {
 			continue
 		}
-		points, places = append(points, c.point), append(places, i)
-	}
-	runs, o := v.predict(points, screenLooks)
-	for i, r := range runs {
 		n := v.load(r, o)
 		cost := v.logCost(r.at, nil)
-		c := &list[places[i]]
-		c.value = orNever(v.combine(n, 1, false) - cost)
-		c.drawn = v.drawnImprovement(n) * math.Exp(-cost)
+		list = append(list, prospect{
+			candidate: candidate{r.at.point, orNever(v.combine(n, 1, false) - cost)},
+			drawn:     v.drawnImprovement(n) * math.Exp(-cost),
+		})
 	}
+	return list
 }
 
 // orNever replaces NaN by -Inf.
@@ -376,11 +420,11 @@ func (v *evaluator) mayImprove(front target, distributions []acquisition.Distrib
 
 // isBeyondReference reports whether a known objective of q is not better than its
 // reference, for runs that are looked at once.
-func (v *evaluator) isBeyondReference(q space.Point) bool {
-	if v.checkpoint >= 0 {
+func (s *surface) isBeyondReference(q space.Point) bool {
+	if s.checkpoint >= 0 {
 		return false
 	}
-	for _, k := range v.known {
+	for _, k := range s.known {
 		if k == nil {
 			continue
 		}

@@ -65,12 +65,12 @@ func TestSearchOfUncertainFront(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := newSurface(model, new(measurements), nil, designer.options, seed, number)
+			s, err := newSurface(model, new(common), nil, designer.options, seed, number)
 			if err != nil {
 				t.Fatal(err)
 			}
 			x := &explorer{surface: s, options: designer.options, tried: h.Tried(), rng: sample.Stream(seed, number, sample.Search)}
-			found, ok, err := x.find(t.Context(), s.centres(), seed)
+			found, ok, err := x.find(t.Context(), sample.Stream(seed, number, sample.Candidates))
 			if err != nil || !ok {
 				t.Fatal(ok, err)
 			}

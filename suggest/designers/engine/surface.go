@@ -37,6 +37,7 @@ type surface struct {
 	view      view                     // of the fronts
 	outcomes  [][]float64              // standard normals of drawn outcomes, by objective; nil if nothing is drawn
 	members   []member                 // that the fronts consist of
+	common    *common                  // with other suggestions
 	columns   []int                    // first surrogates' input of each parameter, −1 for one that features replace
 	dim       int                      // number of surrogates' inputs
 
