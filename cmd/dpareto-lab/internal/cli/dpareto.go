@@ -37,7 +37,8 @@ Figures 1 to 4 are of two examples with exact fronts: private logistic regressio
 sparse vector technique. They take minutes.
 
 The others run the bundled studies paper-*.yaml beside random sampling and grids: on Adult the paper's
-whole protocol, some ten hours of processor time; on MNIST a part of it (MLP2, one run of a
+whole protocol, some ten hours of processor time (Figure 5 takes the first 1,500 of the 5,000 random
+samples of Table 2, unless that is made, too); on MNIST a part of it (MLP2, one run of a
 configuration, at most 40 epochs, 64 runs beside 300 random ones). --store keeps what was run: the same
 command goes on where it was stopped, and "dpareto serve --store FILE" shows the studies.
 

@@ -127,6 +127,13 @@ func (e *Experiment) modelled(s setting, m method) []series {
 	return all
 }
 
+// someRandom returns the study of random sampling, of which the first trials are needed.
+func (e *Experiment) someRandom(s setting, first int64) series {
+	some := e.random(s)
+	some.first = first
+	return some
+}
+
 // random returns the study of random sampling.
 func (e *Experiment) random(s setting) series {
 	return series{setting: s, scale: e.scaleOf(s), method: methodRandom, seed: 1, generated: e.generated}
@@ -179,7 +186,7 @@ func (e *Experiment) EstimateMNIST(ctx context.Context) (time.Duration, error) {
 			perEpoch[s.id] = time.Since(start)
 		}
 		epochs := float64(parameter(spec, "epochs").GetIntegerDomain().GetMax()) / 2
-		sum += time.Duration(float64(perEpoch[s.id]) * epochs * float64(s.trials()) * float64(s.scale.replicates))
+		sum += time.Duration(float64(perEpoch[s.id]) * epochs * float64(s.needed()) * float64(s.scale.replicates))
 	}
 	return sum, nil
 }
@@ -202,15 +209,19 @@ func (r results) of(all ...series) (outcomes [][]outcome, ok bool) {
 // needed returns the studies that the chosen figures and tables are made of.
 func (e *Experiment) needed() []series {
 	var all []series
-	known := make(map[string]bool)
+	known := make(map[string]int)
 	for _, p := range allParts() {
 		if !slices.Contains(e.Parts, p.name) {
 			continue
 		}
 		for _, s := range p.series(e) {
-			if id := s.studyID(); !known[id] {
-				known[id] = true
+			i, ok := known[s.studyID()]
+			switch {
+			case !ok:
+				known[s.studyID()] = len(all)
 				all = append(all, s)
+			case s.needed() > all[i].needed():
+				all[i] = s
 			}
 		}
 	}
@@ -236,7 +247,7 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	}
 	e.levels = r.levels
 	for i := range available {
-		r.total += int(available[i].trials())
+		r.total += int(available[i].needed())
 	}
 	outcomes, err := r.run(ctx, available)
 	if err != nil {

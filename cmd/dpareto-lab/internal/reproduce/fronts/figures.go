@@ -51,7 +51,7 @@ func panels(title string, columns int, all ...plot.Panel) *plot.Panels {
 func (e *Experiment) seriesOfFigure5() []series {
 	var all []series
 	for _, s := range slices.Concat(adult(), e.mnist()) {
-		all = append(append(all, e.random(s)), e.modelled(s, methodDPareto)...)
+		all = append(append(all, e.someRandom(s, manyRandom)), e.modelled(s, methodDPareto)...)
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,6 +148,43 @@ func TestRun(t *testing.T) {
 	}
 	if callsAgain*4 > calls {
 		t.Errorf("%d steps with a full store, %d before", callsAgain, calls)
+	}
+}
+
+// The first trials of random sampling are the same ones, whether the others are run later or not at all.
+func TestFirstTrials(t *testing.T) {
+	e := &Experiment{Store: filepath.Join(t.TempDir(), "store.db"), generated: true}
+	client, stop, err := e.serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	run := func(s series) []outcome {
+		r := newRunner("")
+		r.client, r.workers, r.progress = client, 1, func(int, int) {}
+		outcomes, err := r.run(t.Context(), []series{s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcomes[0]
+	}
+	few := run(e.someRandom(adultSGD, 5))
+	all := run(e.random(adultSGD))
+	again := run(e.someRandom(adultSGD, 5))
+	if len(few) != 5 || len(all) != int(testAdult.random) || !slices.Equal(few, all[:5]) || !slices.Equal(few, again) {
+		t.Errorf("the first five of %d: %v, %v, %v", len(all), few, all[:5], again)
+	}
+	for want, parts := range map[int64][]string{manyRandom: {"fig5"}, wholeAdult.random: {"fig5", "table2"}} {
+		whole := &Experiment{Parts: parts, Seeds: 1}
+		for _, s := range whole.needed() {
+			if s.method == methodRandom && s.dataset == adultSGD.dataset && s.needed() != want {
+				t.Errorf("%v: %d trials of %s, want %d", parts, s.needed(), s.studyID(), want)
+			}
+		}
 	}
 }
 

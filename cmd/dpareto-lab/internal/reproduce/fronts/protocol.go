@@ -79,6 +79,7 @@ type series struct {
 	method    method
 	seed      uint64 // of the study and of the training
 	levels    int32  // of a grid
+	first     int64  // trials of random sampling that are needed; 0 for all
 	generated bool
 }
 
@@ -112,6 +113,14 @@ func (s *series) trials() int64 {
 	default:
 		return s.scale.trials
 	}
+}
+
+// needed returns the number of trials that are run: the first ones of the study.
+func (s *series) needed() int64 {
+	if s.first == 0 {
+		return s.trials()
+	}
+	return min(s.first, s.trials())
 }
 
 // gridParameters is the number of parameters of every experiment.

@@ -77,7 +77,7 @@ func (r *runner) run(ctx context.Context, all []series) ([][]outcome, error) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(all[b].trials() - all[a].trials()) })
+	slices.SortStableFunc(order, func(a, b int) int { return int(all[b].needed() - all[a].needed()) })
 	for _, i := range order {
 		group.Go(func() error {
 			var err error
@@ -107,30 +107,36 @@ func (r *runner) study(ctx context.Context, s *series) ([]outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.add(min(len(outcomes), int(s.trials())))
-	if int64(len(outcomes)) < s.trials() {
+	needed := int(s.needed())
+	r.add(min(len(outcomes), needed))
+	if missing := needed - len(outcomes); missing > 0 {
 		t, err := r.trainer(ctx, file.Study.GetSpec().GetTrainer())
 		if err != nil {
 			return nil, err
 		}
+		enough, stop := context.WithCancel(ctx)
+		defer stop()
 		worker := &agent.Agent{Study: handle, Trainer: t, WorkerID: "reproduce", Seed: &s.seed, Events: agent.Events{
 			TrialDone: func(_ string, _ *dpareto.Trial, o agent.Outcome, _ trainer.Measurement, _ error) {
 				if o == agent.Succeeded {
 					r.add(1)
+					if missing--; missing == 0 {
+						stop()
+					}
 				}
 			},
 		}}
-		if err := worker.Run(ctx); err != nil {
+		if err := worker.Run(enough); err != nil && (missing > 0 || ctx.Err() != nil) {
 			return nil, err
 		}
 		if outcomes, err = read(ctx, handle); err != nil {
 			return nil, err
 		}
 	}
-	if int64(len(outcomes)) < s.trials() {
-		return nil, fmt.Errorf("%d trials of %d succeeded", len(outcomes), s.trials())
+	if len(outcomes) < needed {
+		return nil, fmt.Errorf("%d trials of %d succeeded", len(outcomes), needed)
 	}
-	return outcomes[:s.trials()], nil
+	return outcomes[:needed], nil
 }
 
 // add counts trials.
