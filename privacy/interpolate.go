@@ -83,8 +83,37 @@ const (
 	gridAxes
 )
 
-// gridWidth is the distance of the nodes on each axis, in natural logarithms.
-var gridWidth = [gridAxes]float64{math.Ln2, 0.125, math.Ln2}
+// gridWidth is the distance of the nodes on each axis, in natural logarithms of the rate, of 1/effect and of
+// the passes.
+var gridWidth = [gridAxes]float64{math.Ln2, 0.35, math.Ln2}
+
+// steepNoise is the noise multiplier below which the axis of the noise is straight in its logarithm.
+const steepNoise = 0.5
+
+// noisePosition returns the place of a noise multiplier σ on its axis: −½·log(exp(σ⁻²) − 1), with which log ε
+// is about linear where there are many steps. By the central limit theorem of Bu, Dong, Long and Su ("Deep
+// learning with Gaussian differential privacy", 2020) ε is a function of the rate times the square root of
+// the steps, divided by the exponential of this. Below steepNoise the nodes would lie too close.
+func noisePosition(noise float64) float64 {
+	if noise < steepNoise {
+		return steepPosition + steepSlope*math.Log(noise/steepNoise)
+	}
+	return -math.Log(math.Expm1(1/(noise*noise))) / 2
+}
+
+// noiseAt is the inverse of noisePosition.
+func noiseAt(position float64) float64 {
+	if position < steepPosition {
+		return steepNoise * math.Exp((position-steepPosition)/steepSlope)
+	}
+	return 1 / math.Sqrt(math.Log1p(math.Exp(-2*position)))
+}
+
+// The axis of the noise at steepNoise, and its slope there in the logarithm of the noise.
+var (
+	steepPosition = -math.Log(math.Expm1(1/(steepNoise*steepNoise))) / 2
+	steepSlope    = 1 / (steepNoise * steepNoise) / -math.Expm1(-1/(steepNoise*steepNoise))
+)
 
 // Bounds of the grid; nothing beyond them is common.
 const (
@@ -122,8 +151,8 @@ func (p *Interpolant) Epsilon(rate, noise, steps float64) float64 {
 	if rate >= gridLeastRate && noise >= gridLeastNoise && noise <= gridMostNoise && steps <= gridMostSteps {
 		var first gridPoint
 		var x [gridAxes]float64
-		for axis, v := range [gridAxes]float64{rate, noise, steps * rate} {
-			x[axis] = math.Log(v) / gridWidth[axis]
+		for axis, v := range [gridAxes]float64{math.Log(rate), noisePosition(noise), math.Log(steps * rate)} {
+			x[axis] = v / gridWidth[axis]
 			i := math.Floor(x[axis] + 1e-9) // a pass may be rounded to a little less
 			if axis == rateAxis {
 				i = math.Min(i, -1)
@@ -227,9 +256,10 @@ func (p *Interpolant) check(first gridPoint, c *gridCell) bool {
 	for _, x := range [][gridAxes]float64{{0.5, 0.5, 0.5}, {0.2, 0.8, 0.3}, {0.8, 0.7, 0.2}, {0.3, 0.2, 0.8}, {0.7, 0.3, 0.7}, {0.5, 0.05, 0.5}, {0.5, 0.95, 0.5}} {
 		var at [gridAxes]float64
 		for axis := range at {
-			at[axis] = math.Exp((float64(first[axis]+1) + x[axis]) * gridWidth[axis])
+			at[axis] = (float64(first[axis]+1) + x[axis]) * gridWidth[axis]
 		}
-		want := math.Log(p.direct(at[rateAxis], at[noiseAxis], at[passesAxis]/at[rateAxis]))
+		rate := math.Exp(at[rateAxis])
+		want := math.Log(p.direct(rate, noiseAt(at[noiseAxis]), math.Exp(at[passesAxis])/rate))
 		if !(math.Abs(c.interpolate(x)-want) <= tolerance) {
 			return false
 		}
@@ -262,7 +292,7 @@ func (p *Interpolant) log(n gridPoint, whole bool) float64 {
 // of the limit it is extrapolated: exact values, which nobody needs there, take much
 // longer.
 func (p *Interpolant) node(n gridPoint) float64 {
-	if float64(n[noiseAxis])*gridWidth[noiseAxis] < math.Log(directNoise) {
+	if noiseAt(float64(n[noiseAxis])*gridWidth[noiseAxis]) < directNoise {
 		above, next := n, n
 		above[noiseAxis]++
 		next[noiseAxis] += 2
@@ -279,7 +309,7 @@ func (p *Interpolant) node(n gridPoint) float64 {
 
 // curve returns the accountant's curve, or nil if it has none.
 func (p *Interpolant) curve(at [2]int) Curve {
-	c, err := p.accountant.Curve(p.mechanism(math.Exp(float64(at[0])*gridWidth[rateAxis]), math.Exp(float64(at[1])*gridWidth[noiseAxis])))
+	c, err := p.accountant.Curve(p.mechanism(math.Exp(float64(at[0])*gridWidth[rateAxis]), noiseAt(float64(at[1])*gridWidth[noiseAxis])))
 	if err != nil {
 		return nil
 	}

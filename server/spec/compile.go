@@ -33,6 +33,15 @@ func Compile(path string, spec *dparetov1.StudySpec) (*Study, error) {
 	return study, nil
 }
 
+// Recompile compiles a spec that has been compiled before, as of a stored study. It does not compute
+// metrics to see whether they can be, which may take an accountant seconds, and gives no warnings.
+func Recompile(path string, spec *dparetov1.StudySpec) (*Study, error) {
+	var fields invalid.Fields
+	c := &compiler{violations: &violations{path: path, fields: &fields}, spec: WithDefaults(spec), again: true}
+	study := c.compile()
+	return study, fields.Err()
+}
+
 // CompileInto is Compile for a request with other fields: it adds violations to fields. The study is
 // usable if there are none; its Spec is WithDefaults of the given one.
 func CompileInto(fields *invalid.Fields, path string, spec *dparetov1.StudySpec) *Study {
@@ -85,7 +94,8 @@ func (v *violations) variables(field string, p *points, values map[string]*dpare
 type compiler struct {
 	*violations
 
-	spec *dparetov1.StudySpec
+	spec  *dparetov1.StudySpec
+	again bool // see Recompile
 }
 
 // compile returns a study that is usable if there are no violations. It checks all that can be judged:
@@ -126,7 +136,7 @@ func (c *compiler) compile() *Study {
 	stopping.compile()
 	private := privateCompiler{c.violations, study}
 	private.compile()
-	if isSound {
+	if isSound && !c.again {
 		probe := prober{c.violations, study}
 		probe.probe()
 	}

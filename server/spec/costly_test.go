@@ -21,7 +21,7 @@ func TestCostlyGuaranteesAreRefused(t *testing.T) {
 			Length: &dparetov1.DpSgdMechanism_Steps{Steps: "131154"},
 		}},
 	}
-	_, err := spec.Compile("spec", &dparetov1.StudySpec{
+	asked := &dparetov1.StudySpec{
 		Parameters: []*dparetov1.ParameterSpec{{
 			Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
 			Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 0, Max: 1}},
@@ -38,8 +38,12 @@ func TestCostlyGuaranteesAreRefused(t *testing.T) {
 			}}}},
 		}},
 		Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
-	})
+	}
+	_, err := spec.Compile("spec", asked)
 	if err == nil || !strings.Contains(err.Error(), "spec.metrics[0].computed: takes too long") {
 		t.Errorf("error %v", err)
+	}
+	if _, err := spec.Recompile("spec", asked); err != nil {
+		t.Errorf("a stored spec is tried again: %v", err)
 	}
 }

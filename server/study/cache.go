@@ -99,7 +99,7 @@ func (c *cache) get(record *storev1.StudyRecord) (*Cached, error) {
 		return cached, nil
 	}
 	study := record.GetStudy()
-	compiled, err := spec.Compile("study.spec", study.GetSpec())
+	compiled, err := spec.Recompile("study.spec", study.GetSpec())
 	if err != nil {
 		return nil, err
 	}

@@ -204,7 +204,7 @@ func (s *Studies) prepare(ctx context.Context, id, uid string, p *preparation) e
 		return err
 	}
 	// The cache may still hold the spec of a deleted study with this uid.
-	compiled, err := spec.Compile("study.spec", record.GetStudy().GetSpec())
+	compiled, err := spec.Recompile("study.spec", record.GetStudy().GetSpec())
 	if err != nil {
 		return err
 	}
