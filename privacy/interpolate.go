@@ -12,8 +12,8 @@ import (
 // [Accountant].
 //
 // log ε is interpolated by cubic polynomials with a continuous derivative (Catmull and
-// Rom, "A class of local interpolating splines", 1974) in the logarithms of rate, noise
-// and epochs, the number of steps times the rate. The derivative changes a little at one
+// Rom, "A class of local interpolating splines", 1974) in the logarithms of the rate and of the
+// epochs, the number of steps times the rate, and in a function of the noise, noisePosition. The derivative changes a little at one
 // epoch, where the grid changes. The nodes are values of the accountant, computed
 // the first time that they are needed.
 // An Interpolant is safe for concurrent use.
@@ -83,8 +83,8 @@ const (
 	gridAxes
 )
 
-// gridWidth is the distance of the nodes on each axis, in natural logarithms of the rate, of 1/effect and of
-// the passes.
+// gridWidth is the distance of the nodes on each axis: the natural logarithm of the rate, noisePosition, and the
+// logarithm of the passes.
 var gridWidth = [gridAxes]float64{math.Ln2, 0.35, math.Ln2}
 
 // steepNoise is the noise multiplier below which the axis of the noise is straight in its logarithm.

@@ -85,7 +85,7 @@ func TestInterpolantIsSmooth(t *testing.T) {
 	for name, epsilon := range map[string]func(x float64) float64{
 		"rate":  func(x float64) float64 { return p.Epsilon(x/records, 1.5, 2000) },
 		"batch": func(x float64) float64 { return p.Epsilon(x/records, 1.5, 3*records/x) },
-		"noise": func(x float64) float64 { return p.Epsilon(0.01, x/50, 2000) },
+		"noise": func(x float64) float64 { return p.Epsilon(0.001, x/100, 2000) },
 		"steps": func(x float64) float64 { return p.Epsilon(0.01, 1.5, x) },
 	} {
 		at := func(x float64) float64 { return math.Log(epsilon(x)) }
@@ -94,6 +94,22 @@ func TestInterpolantIsSmooth(t *testing.T) {
 				t.Errorf("%s: the slope changes by %g at %g", name, change, x)
 			}
 		}
+	}
+}
+
+func TestNoisePosition(t *testing.T) {
+	last := math.Inf(-1)
+	for noise := gridLeastNoise; noise <= gridMostNoise; noise *= 1.01 {
+		at := noisePosition(noise)
+		if got := noiseAt(at); !(math.Abs(got/noise-1) < 1e-6) || !(at > last) {
+			t.Fatalf("σ = %g is at %g, where σ is %g; before it %g", noise, at, got, last)
+		}
+		last = at
+	}
+	const h = 1e-6
+	below, above := noisePosition(steepNoise*(1-h)), noisePosition(steepNoise*(1+h))
+	if at := noisePosition(steepNoise); math.Abs((above-at)/(at-below)-1) > 1e-4 {
+		t.Errorf("the axis has a kink: %g, %g, %g", below, at, above)
 	}
 }
 

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
+	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/study"
@@ -78,6 +80,15 @@ func (e *Engine) IsUnpromising(ctx context.Context, id, uid string, trial *dpare
 // Preparing has the next suggestion of a study in the making, until cancel is called.
 func (e *Engine) Preparing(cached *study.Cached, cancel context.CancelFunc) {
 	e.knowledge(cached).prepared.current = &preparation{cancel: cancel}
+}
+
+// CountFits has fits count their climbs until the test ends.
+func CountFits(t *testing.T) *atomic.Int64 {
+	t.Helper()
+	climbs, before := new(atomic.Int64), fitWorkers
+	fitWorkers.Run = func(fn func()) { climbs.Add(1); fn() }
+	t.Cleanup(func() { fitWorkers = before })
+	return climbs
 }
 
 // Keep notes that so many evaluations are kept of a study.

@@ -102,7 +102,7 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 		}
 	}
 	p.key, p.studies = key.String(), studies
-	p.evaluations = thin(evaluations, maxPriorEvaluations, maxPriorEvaluations)
+	p.evaluations = thin(evaluations, maxPriorEvaluations)
 	return p.evaluations, nil
 }
 
@@ -116,9 +116,9 @@ func (p *priorCache) size() int {
 }
 
 // thin returns at most n evaluations from evenly spaced runs. From each run it takes the last
-// checkpoint and up to each-1 others, evenly spaced in the logarithm of their index.
-func thin(all []suggest.Evaluation, n, each int) []suggest.Evaluation {
-	if len(all) <= min(n, each) {
+// checkpoint and as many others as from each, evenly spaced in the logarithm of their index.
+func thin(all []suggest.Evaluation, n int) []suggest.Evaluation {
+	if len(all) <= n {
 		return all
 	}
 	var runs [][]suggest.Evaluation
@@ -130,7 +130,7 @@ func thin(all []suggest.Evaluation, n, each int) []suggest.Evaluation {
 		runs[last] = append(runs[last], all[i])
 	}
 	kept := min(n, len(runs))
-	each = min(each, n/kept)
+	each := n / kept
 	var out []suggest.Evaluation
 	for i := range kept {
 		run := runs[(i+1)*len(runs)/kept-1]

@@ -33,9 +33,15 @@ type stopping struct {
 	useful map[int64]int64   // last useful step, by number of an open trial
 	judged map[int64]verdict // by trial number
 
-	fitting sync.Mutex // guards the fields below, and is held during a fit
-	key     [2]int64   // settledKey of the history the model was fitted to
+	fitting sync.Mutex  // guards the fields below, and is held during a fit
+	key     stoppingKey // of the history that the model was made of
 	model   *model.Model
+}
+
+// stoppingKey changes whenever a history does, that of prior studies included.
+type stoppingKey struct {
+	settled [2]int64
+	prior   string
 }
 
 // verdict is the model's judgement of a run.
@@ -222,11 +228,11 @@ func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dpare
 }
 
 // stoppingModel returns the model of the completed trials. It makes one only if the trials have
-// changed, and that needs no fit where the designer has learned from the same trials: see [model.Cache].
+// changed, and that needs no fit where the default designer has learned from the same trials: see [model.Cache].
 // It waits for the pool with the lock held, and so outside of tasks.
 func (e *Engine) stoppingModel(ctx context.Context, from *Snapshot) (m *model.Model, err error) {
 	st := &from.known.stopping
-	key := settledKey(from.record)
+	key := stoppingKey{settledKey(from.record), from.prior}
 	st.fitting.Lock()
 	defer st.fitting.Unlock()
 	if st.model != nil && st.key == key {

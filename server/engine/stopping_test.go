@@ -11,6 +11,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
@@ -267,5 +268,43 @@ func TestModelStopsRuns(t *testing.T) {
 	good.Measurements[0] = completed(0, 1, 0.1)
 	if judged(good) {
 		t.Error("a leading run is unpromising")
+	}
+}
+
+// Judging a run fits nothing that the default designer has not fitted for the run's suggestion.
+func TestJudgingFitsNothing(t *testing.T) {
+	climbs := engine.CountFits(t)
+	s := enginetest.New(t, enginetest.Options{})
+	study := s.Runs(t, func(asked *dparetov1.StudySpec) {
+		enginetest.Checkpoints(asked)
+		asked.Algorithm.InitialTrials = 8
+	})
+	for range 12 {
+		trial := s.AskRun(t)
+		x, epochs := trial.GetParameters()["x"].GetDoubleValue(), trial.GetParameters()["epochs"].GetIntValue()
+		for step := int64(1); step < epochs; step *= 2 {
+			s.Report(t, trial, enginetest.ErrorAt(step, 0.1+0.8*x+0.1/float64(step)))
+		}
+		s.Complete(t, trial, enginetest.ErrorAt(0, 0.1+0.8*x))
+	}
+	trial := s.AskRun(t)
+	before := climbs.Load()
+	if before == 0 {
+		t.Error("the designer has fitted nothing")
+	}
+	cached, err := s.Get(&storev1.StudyRecord{Study: study})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := cached.Compiled.Measurement("measurement", space.Point{0.9, 64}, enginetest.ErrorAt(1, 0.9), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial.Measurements = []*dparetov1.Measurement{m}
+	if _, err := s.Engine.IsUnpromising(t.Context(), "runs", study.GetUid(), trial, 64); err != nil {
+		t.Fatal(err)
+	}
+	if n := climbs.Load() - before; n != 0 {
+		t.Errorf("judging climbs %d times", n)
 	}
 }

@@ -34,12 +34,19 @@ func Compile(path string, spec *dparetov1.StudySpec) (*Study, error) {
 }
 
 // Recompile compiles a spec that has been compiled before, as of a stored study. It does not compute
-// metrics to see whether they can be, which may take an accountant seconds, and gives no warnings.
+// metrics to see whether they can be, which may take an accountant seconds, and warns of none.
 func Recompile(path string, spec *dparetov1.StudySpec) (*Study, error) {
 	var fields invalid.Fields
-	c := &compiler{violations: &violations{path: path, fields: &fields}, spec: WithDefaults(spec), again: true}
-	study := c.compile()
-	return study, fields.Err()
+	study := compileAgain(&fields, path, spec)
+	if err := fields.Err(); err != nil {
+		return nil, err
+	}
+	return study, nil
+}
+
+func compileAgain(fields *invalid.Fields, path string, spec *dparetov1.StudySpec) *Study {
+	c := &compiler{violations: &violations{path: path, fields: fields}, spec: WithDefaults(spec), again: true}
+	return c.compile()
 }
 
 // CompileInto is Compile for a request with other fields: it adds violations to fields. The study is
@@ -141,7 +148,7 @@ func (c *compiler) compile() *Study {
 		probe.probe()
 	}
 	if c.fields.Len() == before {
-		stopping.finalRun()
+		stopping.finalRun(c.again)
 	}
 	if c.fields.Len() != before {
 		return nil

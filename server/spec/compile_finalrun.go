@@ -45,8 +45,8 @@ func (c *randomStoppingCompiler) subset(stopping *dparetov1.RandomStoppingSpec) 
 	}
 }
 
-// finalRun compiles the final run of a study that has no violations so far.
-func (c *randomStoppingCompiler) finalRun() {
+// finalRun compiles the final run of a study that has no violations so far, or again.
+func (c *randomStoppingCompiler) finalRun(again bool) {
 	asked := c.study.Spec.GetRandomStopping().GetFinalRun()
 	if asked == nil {
 		return
@@ -60,7 +60,11 @@ func (c *randomStoppingCompiler) finalRun() {
 	f := &FinalRun{SubsetSize: subsetSize(c.study.Spec.GetRandomStopping().GetSubsetShare(), n), DatasetSize: n, values: asked.GetValues()}
 	c.candidateSize(f)
 	before := c.fields.Len()
-	if f.Study = CompileInto(c.fields, c.path, finalSpec(c.study.Spec)); c.fields.Len() != before {
+	compile := CompileInto
+	if again {
+		compile = compileAgain
+	}
+	if f.Study = compile(c.fields, c.path, finalSpec(c.study.Spec)); c.fields.Len() != before {
 		return
 	}
 	_, function = f.Study.Mechanism("")

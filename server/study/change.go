@@ -93,7 +93,7 @@ func begin(s *Studies, tx *store.Tx, id string) (*Change, error) {
 	}
 	return &Change{
 		Tx: tx, ID: id, Study: record, Compiled: cached.Compiled, Cached: cached, Policy: policy,
-		studies: s, Now: s.wall(), Steady: s.now(&tx.ReadTx), time: s.read(&tx.ReadTx),
+		studies: s, Now: s.wallIn(&tx.ReadTx), Steady: s.now(&tx.ReadTx), time: s.read(&tx.ReadTx),
 	}, nil
 }
 

@@ -162,7 +162,7 @@ func create(s *Studies, tx *store.Tx, id string, created *storev1.StudyRecord, c
 		return nil, err
 	}
 	if policy := s.Policy(compiled.Spec); !policy.Unprepared(created) {
-		if err := policy.Pay(tx, created, compiled, s.wall()); err != nil {
+		if err := policy.Pay(tx, created, compiled, s.wallIn(&tx.ReadTx)); err != nil {
 			return nil, err
 		}
 	}

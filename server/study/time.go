@@ -39,7 +39,15 @@ func (s *Studies) now(tx *store.ReadTx) time.Time {
 	return s.steady()
 }
 
-// wall returns the time for people, and for budgets of duration.
+// wallIn returns the time for people in a transaction.
+func (s *Studies) wallIn(tx *store.ReadTx) time.Time {
+	if now, _, ok := tx.Time(); ok {
+		return now
+	}
+	return s.clock.Now()
+}
+
+// wall is wallIn outside of a transaction, for budgets of duration: a little late by the database's clock.
 func (s *Studies) wall() time.Time {
 	if now, ok := s.store.Now(); ok {
 		return now

@@ -54,7 +54,8 @@ type member struct {
 	gain float64 // of an optimistic outcome, +Inf if its medians are on the front
 }
 
-// common is what suggestions by one model have in common. It is made for the first of them.
+// common is what suggestions by one model have in common. It is made for the first of them, and for each where a
+// reference value is inferred, which makes another problem of each.
 type common struct {
 	of      *model.Model // nil before the first
 	members []member     // measured configurations that may be on the front, with predictions

@@ -61,6 +61,32 @@ func TestOthersShareTheFit(t *testing.T) {
 	}
 }
 
+// A known constraint may take an accountant milliseconds. A request computes it once at each candidate, and then where its
+// searches go.
+func TestKnownConstraintsAreComputedOnce(t *testing.T) {
+	var calls int
+	p := simulated.TradeOff()
+	p.Constraints = []suggest.Constraint{{Name: "c", Lower: 0.1, Upper: math.Inf(1), Known: func(q space.Point) float64 {
+		calls++
+		return q[0]
+	}}}
+	h := simulated.TradeOffHistory(p, 30, 1, 0.1)
+	for i := range h.Evaluations {
+		h.Evaluations[i].Values = append(h.Evaluations[i].Values, h.Evaluations[i].Point[0])
+	}
+	d := engine.New(engine.Options{})
+	count := func(n int) int {
+		calls = 0
+		if _, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: n, Seed: 5, Number: 31}); err != nil {
+			t.Fatal(err)
+		}
+		return calls
+	}
+	if one, eight := count(1), count(8); one == 0 || eight >= 2*one {
+		t.Errorf("computed %d times for eight suggestions, %d times for one", eight, one)
+	}
+}
+
 func TestDefaultBeatsRandomSearch(t *testing.T) {
 	for seed := range uint64(3) {
 		p := simulated.TradeOff()

@@ -304,7 +304,7 @@ type prospect struct {
 	drawn     float64 // mean improvement of the draws of the front by drawn outcomes
 }
 
-// screen returns the most promising open candidates. They have the largest acquisition for the
+// screen returns the most promising untried candidates. They have the largest acquisition for the
 // front of the medians, which also compares improvements that are too rare to be drawn. Where the
 // front is drawn this alone would lead away from where the front is uncertain, so half of them have
 // the largest mean improvement of the drawn fronts by drawn outcomes instead.
@@ -334,11 +334,11 @@ func (e *explorer) screen(ctx context.Context, chunks []chunk) ([]candidate, err
 	return append(e.covering(others, size-len(lucky)), lucky...), nil
 }
 
-// prospects evaluates the open candidates of a chunk at a few looks.
+// prospects evaluates the untried candidates of a chunk at a few looks.
 func (e *explorer) prospects(v *evaluator, c *chunk) []prospect {
 	var list []prospect
 	for _, q := range c.beyond {
-		if e.open(q) {
+		if !e.tried.Contains(q) {
 			list = append(list, prospect{candidate: candidate{q, math.Inf(-1)}})
 		}
 	}
@@ -349,7 +349,7 @@ func (e *explorer) prospects(v *evaluator, c *chunk) []prospect {
 		}
 	}
 	for _, r := range c.runs {
-		if !e.open(r.at.point) {
+		if e.tried.Contains(r.at.point) {
 			continue
 		}
 		n := v.load(r, o)

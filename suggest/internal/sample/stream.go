@@ -8,8 +8,8 @@ type Purpose uint64
 // The purposes.
 const (
 	Design          Purpose = iota + 1 // initial points
-	Candidates                         // scrambling of the candidates of an acquisition
-	Search                             // perturbations of its local search
+	Candidates                         // candidates of an acquisition
+	Search                             // where its local search begins
 	Fit                                // restarts of the surrogate's fit
 	Fronts                             // draws of an uncertain front
 	Rays                               // directions along which a front is seen
