@@ -38,7 +38,7 @@ type stopping struct {
 	model   *model.Model
 }
 
-// stoppingKey changes whenever a history does, that of prior studies included.
+// stoppingKey changes when a trial of the study or of a prior study is completed or deleted.
 type stoppingKey struct {
 	settled [2]int64
 	prior   string

@@ -25,34 +25,32 @@ const (
 // Compile validates a spec and compiles it. Field paths in the returned
 // INVALID_ARGUMENT error begin with path, for example "study.spec".
 func Compile(path string, spec *dparetov1.StudySpec) (*Study, error) {
-	var fields invalid.Fields
-	study := CompileInto(&fields, path, spec)
-	if err := fields.Err(); err != nil {
-		return nil, err
-	}
-	return study, nil
+	return compileSpec(path, spec, false)
 }
 
 // Recompile compiles a spec that has been compiled before, as of a stored study. It does not compute
 // metrics to see whether they can be, which may take an accountant seconds, and warns of none.
 func Recompile(path string, spec *dparetov1.StudySpec) (*Study, error) {
+	return compileSpec(path, spec, true)
+}
+
+func compileSpec(path string, spec *dparetov1.StudySpec, again bool) (*Study, error) {
 	var fields invalid.Fields
-	study := compileAgain(&fields, path, spec)
+	study := compileInto(&fields, path, spec, again)
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
 	return study, nil
 }
 
-func compileAgain(fields *invalid.Fields, path string, spec *dparetov1.StudySpec) *Study {
-	c := &compiler{violations: &violations{path: path, fields: fields}, spec: WithDefaults(spec), again: true}
-	return c.compile()
-}
-
 // CompileInto is Compile for a request with other fields: it adds violations to fields. The study is
 // usable if there are none; its Spec is WithDefaults of the given one.
 func CompileInto(fields *invalid.Fields, path string, spec *dparetov1.StudySpec) *Study {
-	c := &compiler{violations: &violations{path: path, fields: fields}, spec: WithDefaults(spec)}
+	return compileInto(fields, path, spec, false)
+}
+
+func compileInto(fields *invalid.Fields, path string, spec *dparetov1.StudySpec, again bool) *Study {
+	c := &compiler{violations: &violations{path: path, fields: fields}, spec: WithDefaults(spec), again: again}
 	return c.compile()
 }
 

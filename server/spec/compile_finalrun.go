@@ -45,7 +45,7 @@ func (c *randomStoppingCompiler) subset(stopping *dparetov1.RandomStoppingSpec) 
 	}
 }
 
-// finalRun compiles the final run of a study that has no violations so far, or again.
+// finalRun compiles the final run of a study that has no violations so far. again is as in Recompile.
 func (c *randomStoppingCompiler) finalRun(again bool) {
 	asked := c.study.Spec.GetRandomStopping().GetFinalRun()
 	if asked == nil {
@@ -60,11 +60,7 @@ func (c *randomStoppingCompiler) finalRun(again bool) {
 	f := &FinalRun{SubsetSize: subsetSize(c.study.Spec.GetRandomStopping().GetSubsetShare(), n), DatasetSize: n, values: asked.GetValues()}
 	c.candidateSize(f)
 	before := c.fields.Len()
-	compile := CompileInto
-	if again {
-		compile = compileAgain
-	}
-	if f.Study = compile(c.fields, c.path, finalSpec(c.study.Spec)); c.fields.Len() != before {
+	if f.Study = compileInto(c.fields, c.path, finalSpec(c.study.Spec), again); c.fields.Len() != before {
 		return
 	}
 	_, function = f.Study.Mechanism("")

@@ -47,7 +47,7 @@ func (s *Studies) wallIn(tx *store.ReadTx) time.Time {
 	return s.clock.Now()
 }
 
-// wall is wallIn outside of a transaction, for budgets of duration: a little late by the database's clock.
+// wall returns the same outside of a transaction, for budgets of duration. It may lag the database's clock a little.
 func (s *Studies) wall() time.Time {
 	if now, ok := s.store.Now(); ok {
 		return now

@@ -61,8 +61,8 @@ func New(o Options) *Transfer {
 	return t
 }
 
-// dropEvery is how often a server looks for remains: those of another server on the store, too, which may never come
-// back.
+// dropEvery is how often a server looks for remains. It also removes what another server has left: that one may
+// never come back.
 const dropEvery = 10 * time.Minute
 
 // tidy removes the remains of imports and deletions now and then, until the server is closed.
