@@ -3,7 +3,6 @@ package dpareto
 import (
 	"context"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -141,9 +140,7 @@ func TestCredentialsFromFiles(t *testing.T) {
 			t.Errorf("notice %v", err)
 			cancel()
 		}
-		if err := os.WriteFile(paths["ca.crt"], other.PEM, 0o600); err != nil {
-			t.Error(err)
-		}
+		certstest.Write(t, filepath.Dir(paths["ca.crt"]), map[string][]byte{"ca.crt": other.PEM})
 	}))
 	if err != nil {
 		t.Fatal(err)
