@@ -12,6 +12,23 @@ type Accountant interface {
 	Curve(m Mechanism) (Curve, error)
 }
 
+// UpperOnly returns a without the EpsilonLower that takes it time: that of [Exact], [PLD],
+// [Location] and [Tightest], whose ε stays what it is.
+func UpperOnly(a Accountant) Accountant {
+	switch a.(type) {
+	case Exact:
+		return Exact{UpperOnly: true}
+	case PLD:
+		return PLD{UpperOnly: true}
+	case Location:
+		return Location{UpperOnly: true}
+	case Tightest:
+		return Tightest{UpperOnly: true}
+	default:
+		return a
+	}
+}
+
 // Curve is the guarantee of one mechanism as a function of how often it runs
 // and of δ. It is safe for concurrent use.
 type Curve interface {

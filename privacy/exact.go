@@ -13,7 +13,10 @@ import (
 //
 // Epsilon is the least for the pairs. EpsilonLower bounds the ε of data sets that exist, lower
 // by 1e-9 of it (by half a percent and 1e-5 after the fallback).
-type Exact struct{}
+type Exact struct {
+	// UpperOnly leaves EpsilonLower out, which takes at least as long as ε.
+	UpperOnly bool
+}
 
 // Name returns "exact".
 func (Exact) Name() string { return "exact" }
@@ -22,28 +25,23 @@ func (Exact) Name() string { return "exact" }
 // [RandomizedResponse], any other [PureMechanism] by the worst one of its ε, or a Composition
 // of them. The losses of pure mechanisms have atoms and are composed as by [PLD].
 func (a Exact) Curve(m Mechanism) (Curve, error) {
-	c, err := newLossCurve(a, m, []lossMethod{(*lossSum).invert, pessimistic})
-	if err != nil {
-		return nil, err // not a nil *lossCurve
-	}
-	return c, nil
+	return newBoundCurve(a, m, []lossMethod{(*lossSum).invert, pessimistic}, a.UpperOnly)
 }
 
 // PLD is the accountant by discretised privacy loss distributions: losses are
 // rounded pessimistically to a grid and convolved by the fast Fourier transform.
 // Its ε is an upper bound, too large by about 2e-5 of it or by up to 1e-5, whichever is more.
-type PLD struct{}
+type PLD struct {
+	// UpperOnly leaves EpsilonLower out, which takes at least as long as ε.
+	UpperOnly bool
+}
 
 // Name returns "pld".
 func (PLD) Name() string { return "pld" }
 
 // Curve accounts the mechanisms that Exact does.
 func (a PLD) Curve(m Mechanism) (Curve, error) {
-	c, err := newLossCurve(a, m, []lossMethod{pessimistic})
-	if err != nil {
-		return nil, err // not a nil *lossCurve
-	}
-	return c, nil
+	return newBoundCurve(a, m, []lossMethod{pessimistic}, a.UpperOnly)
 }
 
 // lossMethod finds ε for the sum of losses on a line close to the saddle, from above
@@ -81,6 +79,18 @@ func (c *lossCurve) countIn(w *Work) {
 			}
 		}
 	}
+}
+
+// newBoundCurve is newLossCurve, without the lower bound if upperOnly.
+func newBoundCurve(a Accountant, m Mechanism, methods []lossMethod, upperOnly bool) (Curve, error) {
+	c, err := newLossCurve(a, m, methods)
+	if err != nil {
+		return nil, err // not a nil *lossCurve
+	}
+	if upperOnly {
+		c.lower = nil
+	}
+	return c, nil
 }
 
 func newLossCurve(a Accountant, m Mechanism, methods []lossMethod) (*lossCurve, error) {

@@ -70,6 +70,7 @@ func newInterpolant(a Accountant, delta, limit float64, mechanism func(rate, noi
 	if _, ok := a.(PLD); ok { // above Exact by less than the error here, but slower
 		a = Exact{}
 	}
+	a = UpperOnly(a)
 	p := &Interpolant{accountant: a, mechanism: mechanism, delta: delta, logLimit: math.Log(limit)}
 	p.cells.compute, p.nodes.compute, p.curves.compute = p.cell, p.node, p.curve
 	return p, nil
@@ -182,15 +183,6 @@ func (p *Interpolant) direct(rate, noise, steps float64) float64 {
 
 // epsilon returns ε of a curve, or NaN.
 func (p *Interpolant) epsilon(c Curve, steps float64) float64 {
-	exact := c
-	if t, ok := c.(*tightestCurve); ok {
-		exact = t.exact
-	}
-	if l, ok := exact.(*lossCurve); ok && steps == math.Floor(steps) { // spares the lower bound
-		if epsilon, ok := l.above(steps, math.Log(p.delta)); ok {
-			return epsilon
-		}
-	}
 	low := math.Floor(steps)
 	a, err := c.Epsilon(int64(low), p.delta)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // The others are tried if Exact cannot account a mechanism, takes a worse one in its place, or
 // warns that its ε is loose.
 type Tightest struct {
-	// UpperOnly is as for Location.
+	// UpperOnly is as for Exact and Location.
 	UpperOnly bool
 }
 
@@ -34,7 +34,7 @@ func (a Tightest) Curve(m Mechanism) (Curve, error) {
 	} else {
 		c.always = true
 	}
-	if c.exact, err = (Exact{}).Curve(m); err != nil {
+	if c.exact, err = Exact(a).Curve(m); err != nil {
 		c.exact, c.always = nil, true
 		if _, err := c.others(); err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func allShown(m Mechanism) (Curve, error) {
 	}
 	c.runs *= each
 	var err error
-	c.all, err = Tightest{}.Curve(base)
+	c.all, err = Tightest{UpperOnly: true}.Curve(base)
 	return c, err
 }
 
@@ -102,7 +102,7 @@ func (c shownCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		return Guarantee{}, FieldErrorf("steps", "%d steps of %d runs are too many", steps, c.runs)
 	}
 	g, err := c.all.Epsilon(steps*c.runs, delta)
-	g.Steps, g.Assumptions, g.EpsilonLower = steps, c.mechanism.Assumptions(), 0
+	g.Steps, g.Assumptions = steps, c.mechanism.Assumptions()
 	return g, err
 }
 

@@ -3,6 +3,7 @@ package privacy
 import (
 	"errors"
 	"math"
+	"reflect"
 	"testing"
 )
 
@@ -87,15 +88,33 @@ func TestTightestWithLittleNoise(t *testing.T) {
 	}
 }
 
-// TestUpperOnly: without the attack ε is the same, and no lower bound is stated.
+// TestUpperOnly: without the lower bound ε is the same. Accountants that have theirs for nothing, or
+// none, stay what they are.
 func TestUpperOnly(t *testing.T) {
-	m := CappedSelection{FixedSizeGaussian{32561, 256, 4}, 1270, 1, 1.0 / 32, 128}
-	for name, accountants := range map[string][2]Accountant{
-		"location": {Location{}, Location{UpperOnly: true}}, "tightest": {Tightest{}, Tightest{UpperOnly: true}},
+	training := FixedSizeGaussian{32561, 256, 4}
+	best := CappedSelection{training, 1270, 1, 1.0 / 32, 128}
+	for _, tt := range []struct {
+		accountant Accountant
+		mechanism  Mechanism
+		leftOut    bool
+	}{
+		{Location{}, best, true},
+		{Tightest{}, best, true},
+		{Tightest{}, training, true},
+		{Exact{}, training, true},
+		{PLD{}, training, true},
+		{RDP{Conversion: Classic}, training, false},
+		{GDP{}, Gaussian{1, 4, AddRemove}, false},
 	} {
-		both, upper := epsilonOf(t, accountants[0], m, 1, 1e-6), epsilonOf(t, accountants[1], m, 1, 1e-6)
-		if upper.Epsilon != both.Epsilon || upper.EpsilonLower != 0 || !(both.EpsilonLower > 0) {
-			t.Errorf("%s: ε = %g and %g, at least %g and %g", name, both.Epsilon, upper.Epsilon, both.EpsilonLower, upper.EpsilonLower)
+		want := epsilonOf(t, tt.accountant, tt.mechanism, 1, 1e-6)
+		if tt.leftOut {
+			if !(want.EpsilonLower > 0) {
+				t.Errorf("%s of %s has no lower bound", want.Accountant, tt.mechanism.Name())
+			}
+			want.EpsilonLower = 0
+		}
+		if got := epsilonOf(t, UpperOnly(tt.accountant), tt.mechanism, 1, 1e-6); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
 }
