@@ -1,7 +1,6 @@
 package accounting
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -77,6 +76,10 @@ func Compile(path string, fields *invalid.Fields, environment *expression.Enviro
 // Limit bounds the operations that one guarantee takes (see [privacy.Work]). One that would take more
 // is a *privacy.WorkError. Call it before the first guarantee.
 func (f *Function) Limit(operations int64) { f.limit = operations }
+
+// UpperOnly leaves the lower bound of ε out of guarantees, which takes longer than ε. Call it before
+// the first guarantee.
+func (f *Function) UpperOnly() { f.accountant = privacy.UpperOnly(f.accountant) }
 
 // adjacencyOf returns 0 for anything but the two adjacencies.
 func adjacencyOf(a dparetov1.Adjacency) privacy.Adjacency {
@@ -310,25 +313,6 @@ func accountantOf(name string) (dparetov1.Accountant, dparetov1.Conversion) {
 	default:
 		return dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	}
-}
-
-// Warnings returns, sorted by code, one warning of every kind that the guarantees for
-// values carry. It skips values without a guarantee.
-func (f *Function) Warnings(values ...map[string]any) []*dparetov1.Warning {
-	var all []*dparetov1.Warning
-	for _, variables := range values {
-		g, err := f.Guarantee(variables)
-		if err != nil {
-			continue
-		}
-		for _, w := range g.GetWarnings() {
-			if !slices.ContainsFunc(all, func(known *dparetov1.Warning) bool { return known.GetCode() == w.GetCode() }) {
-				all = append(all, w)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b *dparetov1.Warning) int { return cmp.Compare(a.GetCode(), b.GetCode()) })
-	return all
 }
 
 // below puts a path before the fields of the FieldErrors in err, with the names that

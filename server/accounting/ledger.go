@@ -77,7 +77,7 @@ func (l *Ledger) Composed(ctx context.Context, delta float64) (*dparetov1.Privac
 		}
 		composed[i] = privacy.Part{Mechanism: p.release.mechanism, Count: p.runs * p.release.runs}
 	}
-	accountant := privacy.Accountant(privacy.Tightest{})
+	accountant := privacy.Accountant(privacy.Tightest{UpperOnly: true})
 	if len(l.parts) > maxExactParts && delta > 0 {
 		accountant = privacy.RDP{}
 	}

@@ -197,6 +197,7 @@ func (c *metricCompiler) computed(field string, source *dparetov1.ComputedSource
 		}
 		if f := accounting.Compile(c.path+"."+field+".privacy", c.fields, c.environment, f.Privacy); f != nil {
 			f.Limit(accounting.MaxWork)
+			f.UpperOnly()
 			return guarantee{f}
 		}
 		return nil

@@ -1,9 +1,11 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -137,14 +139,20 @@ func (c *prober) computed(field string, f function, examples []space.Point) {
 		return
 	}
 	var first error
-	var probes []map[string]any
+	computed := false
+	var warnings []*dparetov1.Warning // one of every kind
 	for _, point := range append(study.corners(study.firstBranch()), examples...) {
 		if !study.allowed(point) {
 			continue
 		}
-		variables := study.Variables(point)
-		if _, err := f.value(variables); err == nil {
-			probes = append(probes, variables)
+		value, err := f.value(study.Variables(point))
+		if err == nil {
+			computed = true
+			for _, w := range value.GetPrivacy().GetWarnings() {
+				if !slices.ContainsFunc(warnings, func(o *dparetov1.Warning) bool { return o.GetCode() == w.GetCode() }) {
+					warnings = append(warnings, w)
+				}
+			}
 		} else if _, costly := errors.AsType[*privacy.WorkError](err); costly {
 			c.addf(field, "takes too long at %s: %v", study.describe(point), err)
 			return
@@ -152,15 +160,14 @@ func (c *prober) computed(field string, f function, examples []space.Point) {
 			first = err
 		}
 	}
-	if len(probes) == 0 {
+	if !computed {
 		c.addf(field, "cannot be computed at the centre of the space, nor at its lowest or highest corner: %v", first)
 	}
-	if g, ok := f.(guarantee); ok {
-		for _, w := range g.function.Warnings(probes...) {
-			study.Warnings = append(study.Warnings, &dparetov1.Warning{
-				Code: w.GetCode(), Message: "at some configurations: " + w.GetMessage(),
-			})
-		}
+	slices.SortFunc(warnings, func(a, b *dparetov1.Warning) int { return cmp.Compare(a.GetCode(), b.GetCode()) })
+	for _, w := range warnings {
+		study.Warnings = append(study.Warnings, &dparetov1.Warning{
+			Code: w.GetCode(), Message: "at some configurations: " + w.GetMessage(),
+		})
 	}
 }
 

@@ -1694,7 +1694,8 @@ type PrivacyGuarantee struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ε, an upper bound; infinite when the accountant gives no bound.
 	Epsilon float64 `protobuf:"fixed64,1,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
-	// A lower bound of the true ε, where the accountant gives one.
+	// A lower bound of the true ε, where the accountant gives one. Not in trials, since it takes
+	// longer than ε.
 	EpsilonLower *float64 `protobuf:"fixed64,2,opt,name=epsilon_lower,json=epsilonLower,proto3,oneof" json:"epsilon_lower,omitempty"`
 	// δ; 0 for pure differential privacy.
 	Delta float64 `protobuf:"fixed64,3,opt,name=delta,proto3" json:"delta,omitempty"`
