@@ -261,9 +261,9 @@ func TestEpochWaits(t *testing.T) {
 func TestCommitGoesOn(t *testing.T) {
 	url := pgtest.URL(t)
 	d := openAt(t, url)
-	pgtest.Exec(t, url, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1); RETURN NULL; END'`)
+	pgtest.Exec(t, url, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(4); RETURN NULL; END'`)
 	pgtest.Exec(t, url, `CREATE CONSTRAINT TRIGGER standby AFTER INSERT ON dpareto_records DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()`)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	u := &update{fn: func(tx store.ReadWriter) error { tx.Put("k", []byte("v")); return nil }}
 	_, err := d.transact(ctx, store.In(store.StudyScope("s")), []*update{u})
