@@ -12,8 +12,8 @@ type Accountant interface {
 	Curve(m Mechanism) (Curve, error)
 }
 
-// UpperOnly returns a without the EpsilonLower that takes it time: that of [Exact], [PLD],
-// [Location] and [Tightest], whose ε stays what it is.
+// UpperOnly returns the accountant that computes the same ε as a, but no EpsilonLower, if a is
+// [Exact], [PLD], [Location] or [Tightest]. It returns any other accountant unchanged.
 func UpperOnly(a Accountant) Accountant {
 	switch a.(type) {
 	case Exact:

@@ -14,7 +14,7 @@ import (
 // Epsilon is the least for the pairs. EpsilonLower bounds the ε of data sets that exist, lower
 // by 1e-9 of it (by half a percent and 1e-5 after the fallback).
 type Exact struct {
-	// UpperOnly leaves EpsilonLower out, which takes at least as long as ε.
+	// UpperOnly leaves EpsilonLower out, which may take longer than ε.
 	UpperOnly bool
 }
 
@@ -32,7 +32,7 @@ func (a Exact) Curve(m Mechanism) (Curve, error) {
 // rounded pessimistically to a grid and convolved by the fast Fourier transform.
 // Its ε is an upper bound, too large by about 2e-5 of it or by up to 1e-5, whichever is more.
 type PLD struct {
-	// UpperOnly leaves EpsilonLower out, which takes at least as long as ε.
+	// UpperOnly leaves EpsilonLower out, which may take longer than ε.
 	UpperOnly bool
 }
 

@@ -53,7 +53,7 @@ func TestPrivacyService(t *testing.T) {
 }
 
 // A study without a choice of accountant has the tightest. Its trials carry no lower bound, which
-// takes longer than ε.
+// may take longer than ε.
 func TestStudyWithTightAccountant(t *testing.T) {
 	f := start(t)
 	spec := sgdSpec()

@@ -77,7 +77,7 @@ func Compile(path string, fields *invalid.Fields, environment *expression.Enviro
 // is a *privacy.WorkError. Call it before the first guarantee.
 func (f *Function) Limit(operations int64) { f.limit = operations }
 
-// UpperOnly leaves the lower bound of ε out of guarantees, which takes longer than ε. Call it before
+// UpperOnly leaves the lower bound of ε out of guarantees, which may take longer than ε. Call it before
 // the first guarantee.
 func (f *Function) UpperOnly() { f.accountant = privacy.UpperOnly(f.accountant) }
 

@@ -1694,7 +1694,7 @@ type PrivacyGuarantee struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ε, an upper bound; infinite when the accountant gives no bound.
 	Epsilon float64 `protobuf:"fixed64,1,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
-	// A lower bound of the true ε, where the accountant gives one. Not in trials, since it takes
+	// A lower bound of the true ε, where the accountant gives one. Trials have none: it may take
 	// longer than ε.
 	EpsilonLower *float64 `protobuf:"fixed64,2,opt,name=epsilon_lower,json=epsilonLower,proto3,oneof" json:"epsilon_lower,omitempty"`
 	// δ; 0 for pure differential privacy.
