@@ -59,6 +59,8 @@ type CompareOptions struct {
 	// its epochs, "_raw", which shows their models the parameters in place of features, and "_alone", which
 	// keeps what public runs say from them.
 	Methods []string
+	// Tools are other programs that take part, after the Methods. They are shown the ends of runs.
+	Tools []Tool
 	// Seeds is the number of seeds: 1, 2, ..., Seeds.
 	Seeds int
 	// Budget is the number of runs of a study.
@@ -86,6 +88,15 @@ func (o *CompareOptions) Validate() error {
 	return nil
 }
 
+// names returns the names of all methods.
+func (o *CompareOptions) names() []string {
+	names := slices.Clone(o.Methods)
+	for i := range o.Tools {
+		names = append(names, o.Tools[i].Name)
+	}
+	return names
+}
+
 // Compare runs the studies that are not among the surface's own records, or have fewer runs there, and
 // gives each to keep, seed by seed. It fails if an option is invalid, a designer fails, or keep does.
 func Compare(ctx context.Context, s *Surface, o CompareOptions, records []*Record, keep func(*Record) error) error {
@@ -93,7 +104,7 @@ func Compare(ctx context.Context, s *Surface, o CompareOptions, records []*Recor
 		return err
 	}
 	for seed := uint64(1); seed <= uint64(o.Seeds); seed++ {
-		for _, name := range o.Methods {
+		for _, name := range o.names() {
 			if slices.ContainsFunc(records, func(r *Record) bool {
 				return r.Method == name && r.Seed == seed && len(r.Epochs) >= o.Budget
 			}) {
@@ -113,9 +124,12 @@ func Compare(ctx context.Context, s *Surface, o CompareOptions, records []*Recor
 
 // study runs one study.
 func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed uint64) (*Record, error) {
-	m, ok := parseMethod(name)
-	if !ok {
-		return nil, errors.New("is unknown")
+	m := method{designer: name, final: true}
+	if toolByName(o.Tools, name) == nil {
+		var ok bool
+		if m, ok = parseMethod(name); !ok {
+			return nil, errors.New("is unknown")
+		}
 	}
 	c := newCourse(s, seed)
 	shown := s.seen(!m.final)
@@ -142,7 +156,7 @@ func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed
 				}
 			},
 		},
-		options:  Options{Budget: o.Budget, Initial: o.Initial, OwnInitial: o.Initial == 0, Batch: 1},
+		options:  Options{Tools: o.Tools, Budget: o.Budget, Initial: o.Initial, OwnInitial: o.Initial == 0, Batch: 1},
 		designer: m.designer, seed: seed, done: func() {},
 	}
 	if err := work.run(ctx); err != nil {

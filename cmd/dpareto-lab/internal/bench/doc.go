@@ -5,6 +5,8 @@
 // Problems are the test problems of suggest/problems, studies with a trainer, and the
 // replay of recorded trials: [Run] runs designers on them.
 //
-// A [Surface] is tabulated DP training (package surface). [Compare] runs designers on it and
-// [Surface.Serve] other tools, both with a [Record] for each study, which [Report] makes a table of.
+// A [Surface] is tabulated DP training (package surface). [Compare] runs designers on it, with a
+// [Record] for each study, which [Report] makes a table of.
+//
+// Programs in other languages take part in either as a [Tool].
 package bench

@@ -17,8 +17,10 @@ import (
 
 // Options say how designers are compared. Fields are checked by [Run].
 type Options struct {
-	// Designers are names of [designers.Names].
+	// Designers are names of [designers.Names], or of Tools.
 	Designers []string
+	// Tools are other programs that take part.
+	Tools []Tool
 	// Seeds is the number of seeds: 1, 2, ..., Seeds.
 	Seeds int
 	// Budget is the number of runs of a study, with the initial points.
@@ -36,7 +38,7 @@ type Options struct {
 	// learn the noise, also where there is none.
 	UnknownNoise bool
 	// InferReference keeps the references of measured objectives from designers, which infer them
-	// from the results. Fronts are measured within the references of the problem.
+	// from the results. Fronts are measured within the references of the problem. Not with Tools.
 	InferReference bool
 	// Remeasure is how often every reported configuration is run again. 0 means never.
 	Remeasure int
@@ -53,7 +55,7 @@ type Options struct {
 // Validate returns an error for options that are invalid for the problem.
 func (o *Options) Validate(p *Problem) error {
 	for _, name := range o.Designers {
-		if _, ok := designers.ByName(name, designers.Options{}); !ok {
+		if _, ok := designers.ByName(name, designers.Options{}); !ok && toolByName(o.Tools, name) == nil {
 			return fmt.Errorf("--designer must be some of %s, is %q", strings.Join(designers.Names(), ", "), name)
 		}
 	}
@@ -66,6 +68,8 @@ func (o *Options) Validate(p *Problem) error {
 		return fmt.Errorf("--budget must be at least 1, is %d", o.Budget)
 	case o.Initial < 0 || o.Batch < 0 || o.Remeasure < 0 || o.Parallel < 0 || o.Target < 0:
 		return errors.New("an option is negative")
+	case o.InferReference && len(o.Tools) > 0:
+		return errors.New("--infer-reference is not for tools")
 	case o.Remeasure > 0 && p.Exact:
 		return fmt.Errorf("problem %s has no noise: there is nothing to measure again", p.Name)
 	}
@@ -172,14 +176,15 @@ func derive(seed uint64, stream, n int) uint64 {
 
 // run spends the budget, or ends early if the designer has no more suggestions.
 func (s *study) run(ctx context.Context) error {
-	ownPoints := s.options.Initial
-	if s.options.OwnInitial {
-		ownPoints = 0
+	designer, stop, spent, err := s.start(ctx)
+	if err != nil {
+		return err
 	}
-	designer, ok := designers.ByName(s.designer, designers.Options{InitialPoints: ownPoints, Cache: &s.fits})
-	if !ok {
-		return errors.New("is unknown")
-	}
+	return errors.Join(s.spend(ctx, designer, spent), stop())
+}
+
+// spend has a designer spend the budget, whose processor time so far spent returns.
+func (s *study) spend(ctx context.Context, designer suggest.Designer, spent func() time.Duration) error {
 	evaluate := s.problem.Start()
 	s.after = []state{{}}
 	for runs := 0; runs < s.options.Budget; {
@@ -188,17 +193,16 @@ func (s *study) run(ctx context.Context) error {
 		if left := min(s.options.Initial, s.options.Budget) - runs; left > 0 && !s.options.OwnInitial {
 			asked, initial, count = s.problem.Initial, true, left
 		}
-		before, _ := processorTime()
+		before := spent()
 		suggestions, err := asked.Suggest(ctx, s.asked(), &s.history,
 			suggest.Request{Count: count, Seed: s.seed, Number: int64(runs + 1)})
-		now, _ := processorTime()
 		if err != nil && !errors.Is(err, suggest.ErrExhausted) {
 			return err
 		}
 		if len(suggestions) == 0 {
 			return nil
 		}
-		share := (now - before) / time.Duration(len(suggestions))
+		share := (spent() - before) / time.Duration(len(suggestions))
 		for _, suggestion := range suggestions {
 			runs++
 			evaluations, err := evaluate(ctx, suggestion.Point, derive(s.seed, streamRuns, runs))

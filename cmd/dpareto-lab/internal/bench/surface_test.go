@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"math"
 	"path/filepath"
@@ -335,92 +333,5 @@ func TestRecords(t *testing.T) {
 		if _, err := ReadRecords(path); err == nil || !strings.Contains(err.Error(), "line 3") {
 			t.Errorf("record %+v: %v", r, err)
 		}
-	}
-}
-
-// talk returns the answers to requests, a line each.
-func talk(t *testing.T, s *Surface, requests ...string) []map[string]any {
-	t.Helper()
-	var out bytes.Buffer
-	if err := s.Serve(t.Context(), strings.NewReader(strings.Join(requests, "\n")+"\n"), &out); err != nil {
-		t.Fatal(err)
-	}
-	var answers []map[string]any
-	for line := range strings.Lines(out.String()) {
-		var answer map[string]any
-		if err := json.Unmarshal([]byte(line), &answer); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		answers = append(answers, answer)
-	}
-	if len(answers) != len(requests) {
-		t.Fatalf("%d answers to %d requests", len(answers), len(requests))
-	}
-	return answers
-}
-
-// A tool that evaluates the shared initial points has the record of the study that does the same here.
-func TestServe(t *testing.T) {
-	s := opened(t, Variant{Smooth: true})
-	answers := talk(t, s, `{"describe": true}`, `{"start": {"method": "tool", "seed": 2, "initial": 3}}`)
-	if p := answers[0]["parameters"].([]any); len(p) != 5 || p[1].(map[string]any)["name"] != "lot_size" || p[1].(map[string]any)["max"] != 128.0 {
-		t.Errorf("parameters %v", p)
-	}
-	if o := answers[0]["objectives"].([]any); o[0].(map[string]any)["reference"] != 10.0 || answers[0]["checkpoint"] != "epochs" {
-		t.Errorf("description %v", answers[0])
-	}
-	requests := []string{`{"start": {"method": "tool", "seed": 2, "initial": 3}}`}
-	for _, configuration := range answers[1]["initial"].([]any) {
-		line, err := json.Marshal(map[string]any{"evaluate": configuration})
-		if err != nil {
-			t.Fatal(err)
-		}
-		requests = append(requests, string(line))
-	}
-	if len(requests) != 4 {
-		t.Fatalf("%d initial points, want 3", len(requests)-1)
-	}
-	answers = talk(t, s, append(requests, `{"finish": {"seconds": 7}}`)...)
-	run := answers[1]
-	states := run["states"].([]any)
-	if last := states[len(states)-1].(map[string]any); last["epsilon"] != run["epsilon"] || last["error"] != run["error"] || last["epoch"] != float64(len(states)) {
-		t.Errorf("the run is %v, its last state %v", run, last)
-	}
-	line, err := json.Marshal(answers[4])
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := new(Record)
-	if err := json.Unmarshal(line, got); err != nil {
-		t.Fatal(err)
-	}
-	o := compareOptions("random")
-	o.Budget = 3
-	want := compare(t, s, o)[1]
-	want.Method, want.Seconds = "tool", 7
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("record (-want +got):\n%s", diff)
-	}
-}
-
-func TestServeRefuses(t *testing.T) {
-	s := opened(t, Variant{Smooth: true})
-	const start = `{"start": {"method": "m", "seed": 1}}`
-	for request, want := range map[string]string{
-		`{`:                          "unexpected end of JSON",
-		`{}`:                         "must have one of",
-		`{"start": {}}`:              "method must be given",
-		`{"finish": {}}`:             "nothing was evaluated",
-		`{"evaluate": {"epochs":1}}`: "lot_size is missing",
-		`{"evaluate": {"epochs":1,"lot_size":8,"learning_rate":0.1,"clipping_norm":1,"noise_multiplier":99}}`:      "noise_multiplier",
-		`{"evaluate": {"epochs":1,"lot_size":8,"learning_rate":0.1,"clipping_norm":1,"noise_multiplier":9,"x":1}}`: "6 parameters are given",
-	} {
-		got := talk(t, s, start, request)[1]["error"]
-		if text, _ := got.(string); !strings.Contains(text, want) {
-			t.Errorf("%s: %v, want %s", request, got, want)
-		}
-	}
-	if got, _ := talk(t, s, `{"finish": {}}`)[0]["error"].(string); !strings.Contains(got, "first request") {
-		t.Errorf("finish before start: %s", got)
 	}
 }

@@ -98,7 +98,10 @@ dpareto-lab bench engine, which are shown the end of a run. The front is always 
 
 With --results FILE every study is also appended to the file, a line of JSON each, studies
 that are there are not run again, and the table is of all records of the surface's variant in
-it with the same --initial, also of other tools (clients/python/benchmarks/dp_surfaces.py).
+it with the same --initial.
+
+--tool takes another program into the comparison, which is shown the ends of runs; see
+dpareto-lab bench engine.
 
 Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
 		Example: `  dpareto-lab bench dp --surface adult-logistic-sgd --tables ~/dp-tables --designer default,random
@@ -115,6 +118,7 @@ Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
 	flags.SortFlags = false
 	f.add(flags)
 	flags.StringSliceVar(&f.Methods, "designer", nil, "designers to compare, with commas between them")
+	addTools(flags, &f.Tools)
 	flags.IntVar(&f.Seeds, "seeds", 10, "number of seeds: 1, 2, and so on")
 	flags.IntVar(&f.Budget, "budget", 30, "number of runs of a study")
 	flags.IntSliceVar(&f.at, "at", nil, "smaller budgets at which fronts are also measured, with commas between them")
@@ -130,8 +134,9 @@ Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
 
 // benchDP compares designers on a surface and prints the table.
 func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
-	if len(f.Methods) == 0 && f.results == "" {
-		return command.Usagef("--designer is required, or --results with a file of results to report")
+	methods := len(f.Methods) + len(f.Tools)
+	if methods == 0 && f.results == "" {
+		return command.Usagef("--designer or --tool is required, or --results with a file of results to report")
 	}
 	if err := f.Validate(); err != nil {
 		return command.Usage(err)
@@ -154,7 +159,7 @@ func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
 	if err != nil {
 		return err
 	}
-	progress := env.Console.Start(f.name, int64(f.Seeds)*int64(len(f.Methods)), "studies")
+	progress := env.Console.Start(f.name, int64(f.Seeds)*int64(methods), "studies")
 	done := 0
 	err = bench.Compare(ctx, s, f.CompareOptions, records, func(r *bench.Record) error {
 		records = append(records, r)
@@ -196,35 +201,4 @@ func (f *dpFlags) records(s *bench.Surface) ([]*bench.Record, error) {
 		return nil, err
 	}
 	return s.Own(all, f.Initial)
-}
-
-func dpServeCommand(env *command.Env) *cobra.Command {
-	var f surfaceFlags
-	cmd := &cobra.Command{
-		Use:   "dp-serve --surface SURFACE --tables DIR",
-		Short: "Answer other tools on tabulated DP training",
-		Long: `Answers requests on standard input, a line of JSON each, with a line of JSON each:
-
-  {"describe": true}                           the parameters, and the objectives with their references
-  {"start": {"method": "ax", "seed": 1}}       begins a study; "initial": N asks for the N initial
-                                               points that all methods share
-  {"evaluate": {"epochs": 8, ...}}             trains: ε and error at the end and after every epoch
-  {"finish": {"seconds": 0.5}}                 the record of the study, a line of a file of results
-                                               for dpareto-lab bench dp; seconds of a suggestion
-
-A request that cannot be answered is answered with {"error": "..."}.`,
-		Example: `  echo '{"describe": true}' | dpareto-lab bench dp-serve --surface adult-logistic-sgd --tables ~/dp-tables`,
-		Args:    command.Args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := f.open(cmd.Context(), env)
-			if err != nil {
-				return err
-			}
-			return s.Serve(cmd.Context(), env.Stdin, env.Stdout)
-		},
-	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	f.add(flags)
-	return cmd
 }

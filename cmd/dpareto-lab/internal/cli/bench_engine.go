@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/bench"
 	"github.com/dpareto/dpareto/cmd/internal/command"
@@ -67,6 +68,11 @@ a suggestion is answered by the nearest trial not used yet.
 
 Designers: ` + strings.Join(designers.Names(), ", ") + `.
 
+--tool NAME=COMMAND, which can be repeated, takes another program into the comparison:
+clients/python/benchmarks/peers.py runs Ax, BoTorch and Optuna. It is told the space, the
+objectives with their references, the constraints and values without standard errors, and
+answers lines of JSON; docs/benchmarks.md says which.
+
 Hypervolumes, as means over the seeds with standard deviations:
 
   observed    of all measurements, noise included: the luckiest of many
@@ -80,14 +86,19 @@ Configurations that do not meet the problem's constraints have no hypervolume.
 log10_difference is the logarithm of the distance of the true hypervolume to the best possible one.
 repetitions is the number of suggestions to run a configuration again.
 cpu_seconds_per_suggestion is the processor time of the whole process while it waits for
-suggestions, without the initial points: leave --parallel at 1 if it matters.`,
+suggestions, without the initial points: leave --parallel at 1 if it matters. Of a tool it is
+what the tool says.`,
 		Example: `  dpareto-lab bench engine --problem zdt1 --designer dpareto,random
   dpareto-lab bench engine --problem noisy_branin_currin --designer dpareto --initial 6 --batch 4 --budget 86
+  dpareto-lab bench engine --problem zdt1 --designer default --unknown-noise --tool "ax=python clients/python/benchmarks/peers.py ax"
   dpareto-lab bench engine --problem adult --designer dpareto --budget 80 --at 32 --remeasure 10 --output csv`,
 		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for i, name := range f.Designers {
 				f.Designers[i] = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+			}
+			for i := range f.Tools {
+				f.Designers = append(f.Designers, f.Tools[i].Name)
 			}
 			return benchEngine(cmd.Context(), env, f)
 		},
@@ -96,6 +107,7 @@ suggestions, without the initial points: leave --parallel at 1 if it matters.`,
 	flags.SortFlags = false
 	flags.StringVar(&f.problem, "problem", "", "problem to solve")
 	flags.StringSliceVar(&f.Designers, "designer", nil, "designers to compare, with commas between them")
+	addTools(flags, &f.Tools)
 	flags.IntVar(&f.Seeds, "seeds", 5, "number of seeds: 1, 2, and so on")
 	flags.IntVar(&f.Budget, "budget", 50, "number of runs, with the initial points")
 	flags.IntSliceVar(&f.At, "at", nil, "smaller budgets at which fronts are also measured, with commas between them")
@@ -120,6 +132,29 @@ suggestions, without the initial points: leave --parallel at 1 if it matters.`,
 	command.FromEnvironment(flags, "output")
 	return cmd
 }
+
+// toolsFlag is a flag that is given once for each tool.
+type toolsFlag []bench.Tool
+
+func addTools(flags *pflag.FlagSet, tools *[]bench.Tool) {
+	flags.Var((*toolsFlag)(tools), "tool", "another program to compare")
+}
+
+// String implements pflag.Value.
+func (f *toolsFlag) String() string { return "" }
+
+// Set implements pflag.Value.
+func (f *toolsFlag) Set(text string) error {
+	t, err := bench.ParseTool(text)
+	if err != nil {
+		return err
+	}
+	*f = append(*f, t)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (f *toolsFlag) Type() string { return "NAME=COMMAND" }
 
 // benchEngine compares designers and prints the table.
 func benchEngine(ctx context.Context, env *command.Env, f engineFlags) error {

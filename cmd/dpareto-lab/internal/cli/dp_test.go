@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,26 +49,17 @@ func TestBenchDP(t *testing.T) {
 	}
 }
 
-func TestBenchDPServe(t *testing.T) {
-	folder := surfacetest.Write(t, 40)
-	stdout, stderr, code := invokeWith(t, strings.NewReader(`{"describe": true}`+"\n"),
-		"bench", "dp-serve", "--surface", surfacetest.Name, "--tables", folder, "--noiseless")
-	var answer map[string]any
-	if err := json.Unmarshal([]byte(stdout), &answer); err != nil || code != command.ExitOK || answer["noiseless"] != true {
-		t.Errorf("exit code %d, %v: %s%s", code, err, stdout, stderr)
-	}
-}
-
 func TestBenchDPUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"dp --designer random":                                                  "--surface must be one of adult-logistic-sgd",
 		"dp --surface adult-svm-sgd --designer random":                          "--tables is required",
-		"dp --surface adult-svm-sgd --tables x":                                 "--designer is required",
+		"dp --surface adult-svm-sgd --tables x":                                 "--designer or --tool is required",
 		"dp --surface adult-svm-sgd --tables x --designer oracle":               `is "oracle"`,
 		"dp --surface adult-svm-sgd --tables x --designer random --at 31":       "--at must be 1 to 30",
 		"dp --surface adult-svm-sgd --tables x --designer random --seeds 0":     "--seeds must be at least 1",
 		"dp --surface adult-svm-sgd --tables x --designer random --at-epochs 0": "--at-epochs must be at least 1",
-		"dp-serve --surface adult-svm-sgd":                                      "--tables is required",
+		"dp --surface adult-svm-sgd --tables x --tool x":                        "--tool",
+		"dp --surface adult-svm-sgd --tables x --tool random=x":                 "must not be named like the designer random",
 		"dp-table --surface adult --tables x":                                   "--surface must be one of",
 		"dp-table --surface adult-svm-sgd":                                      "--tables is required",
 		"dp-table --surface adult-svm-sgd --tables x --configurations 0":        "--configurations must be at least 1",
