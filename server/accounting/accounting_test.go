@@ -456,6 +456,12 @@ func TestCalibrate(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := response.GetValue()
+			// The guarantee is the one that the value has, lower bound included.
+			values[solve.name] = got
+			whole := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, text), Parameters: values}).GetGuarantees()[0]
+			if guarantee := response.GetGuarantee(); !proto.Equal(guarantee, whole) || whole.GetEpsilonLower() == 0 {
+				t.Errorf("%s: guarantee %v, want %v", solve.name, guarantee, whole)
+			}
 			if !response.GetReachable() || response.GetGuarantee().GetEpsilon() > at.GetEpsilon()*(1+1e-10) {
 				t.Errorf("%s: %v, want epsilon %v", solve.name, response, at.GetEpsilon())
 			}

@@ -19,12 +19,27 @@ func (s Service) CalibrateMechanism(ctx context.Context, req *dparetov1.Calibrat
 	if err != nil {
 		return nil, err
 	}
-	c.function.accountant = privacy.Within(c.function.accountant, s.work(ctx))
-	response, err := c.run(ctx, req.GetTargetEpsilon())
+	// The search needs no lower bounds, which may take longer than ε; its answer has one.
+	whole, work := c.function, s.work(ctx)
+	c.function = &Function{spec: whole.spec, mechanism: whole.mechanism, accountant: privacy.Within(privacy.UpperOnly(whole.accountant), work)}
+	found, err := c.run(ctx, req.GetTargetEpsilon())
 	if err != nil {
 		return nil, fieldsOf(err)
 	}
-	return response, nil
+	whole.accountant = privacy.Within(whole.accountant, work)
+	c.function = whole
+	answer, err := c.at(found.x)
+	if err != nil {
+		return nil, fieldsOf(err)
+	}
+	if found.warning != "" {
+		answer.guarantee.Warnings = append(answer.guarantee.Warnings, &dparetov1.Warning{Code: warnAtRangeEnd, Message: found.warning})
+	}
+	value := &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: found.x}}
+	if c.integer {
+		value.Kind = &dparetov1.Value_IntValue{IntValue: int64(found.x)}
+	}
+	return &dparetov1.CalibrateMechanismResponse{Reachable: found.reachable, Value: value, Guarantee: answer.guarantee, Derived: answer.derived}, nil
 }
 
 // calibration finds the value of a variable whose ε comes nearest to a target from below.
@@ -141,11 +156,18 @@ func (c *calibration) ends() (lo, hi point, err error) {
 // precision is the relative precision of a double.
 const precision = 1e-9
 
+// solution is what a search found.
+type solution struct {
+	x         float64
+	reachable bool
+	warning   string // "" for none
+}
+
 // run bisects: ε is monotone in the variable.
-func (c *calibration) run(ctx context.Context, target float64) (*dparetov1.CalibrateMechanismResponse, error) {
+func (c *calibration) run(ctx context.Context, target float64) (solution, error) {
 	lo, hi, err := c.ends()
 	if err != nil {
-		return nil, err
+		return solution{}, err
 	}
 	best, other := lo, hi // with the smaller and the larger ε
 	if other.epsilon() < best.epsilon() {
@@ -153,23 +175,20 @@ func (c *calibration) run(ctx context.Context, target float64) (*dparetov1.Calib
 	}
 	switch {
 	case best.epsilon() == other.epsilon() && !math.IsInf(best.epsilon(), 1):
-		return nil, invalid.Field("solve_for", "epsilon does not depend on it: it is %g at both ends of the range", best.epsilon())
+		return solution{}, invalid.Field("solve_for", "epsilon does not depend on it: it is %g at both ends of the range", best.epsilon())
 	case best.epsilon() > target:
-		return c.response(false, best), nil
+		return solution{x: best.x}, nil
 	case other.epsilon() <= target:
 		// The end with the larger ε comes nearer to the target.
+		warning := ""
 		if other.epsilon() < target {
-			other.guarantee.Warnings = append(other.guarantee.Warnings, &dparetov1.Warning{
-				Code: warnAtRangeEnd,
-				Message: fmt.Sprintf("epsilon is below the target %g in the whole range, whose end is %g",
-					target, other.x),
-			})
+			warning = fmt.Sprintf("epsilon is below the target %g in the whole range, whose end is %g", target, other.x)
 		}
-		return c.response(true, other), nil
+		return solution{other.x, true, warning}, nil
 	}
 	for !c.close(best.x, other.x) {
 		if err := pause.Check(ctx); err != nil {
-			return nil, err
+			return solution{}, err
 		}
 		middle := c.between(best.x, other.x)
 		if middle == best.x || middle == other.x {
@@ -177,7 +196,7 @@ func (c *calibration) run(ctx context.Context, target float64) (*dparetov1.Calib
 		}
 		next, err := c.at(middle)
 		if err != nil {
-			return nil, err
+			return solution{}, err
 		}
 		if next.epsilon() <= target {
 			best = next
@@ -185,7 +204,7 @@ func (c *calibration) run(ctx context.Context, target float64) (*dparetov1.Calib
 			other = next
 		}
 	}
-	return c.response(true, best), nil
+	return solution{x: best.x, reachable: true}, nil
 }
 
 // close reports whether two values are as close as precision asks.
@@ -207,12 +226,4 @@ func (c *calibration) between(a, b float64) float64 {
 		middle = math.Min(math.Max(math.Floor(middle), math.Min(a, b)+1), math.Max(a, b)-1)
 	}
 	return middle
-}
-
-func (c *calibration) response(reachable bool, p point) *dparetov1.CalibrateMechanismResponse {
-	value := &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: p.x}}
-	if c.integer {
-		value.Kind = &dparetov1.Value_IntValue{IntValue: int64(p.x)}
-	}
-	return &dparetov1.CalibrateMechanismResponse{Reachable: reachable, Value: value, Guarantee: p.guarantee, Derived: p.derived}
 }
