@@ -19,7 +19,7 @@ func (s Service) CalibrateMechanism(ctx context.Context, req *dparetov1.Calibrat
 	if err != nil {
 		return nil, err
 	}
-	// The search needs no lower bounds, which may take longer than ε; its answer has one.
+	// Only the answer has a lower bound of ε, which may take longer than ε.
 	whole, work := c.function, s.work(ctx)
 	c.function = &Function{spec: whole.spec, mechanism: whole.mechanism, accountant: privacy.Within(privacy.UpperOnly(whole.accountant), work)}
 	found, err := c.run(ctx, req.GetTargetEpsilon())
@@ -32,14 +32,15 @@ func (s Service) CalibrateMechanism(ctx context.Context, req *dparetov1.Calibrat
 	if err != nil {
 		return nil, fieldsOf(err)
 	}
-	if found.warning != "" {
-		answer.guarantee.Warnings = append(answer.guarantee.Warnings, &dparetov1.Warning{Code: warnAtRangeEnd, Message: found.warning})
+	// The ε is the one of the search, which may differ in its last digits and was compared with the target.
+	if lower := answer.guarantee.EpsilonLower; lower != nil {
+		found.guarantee.EpsilonLower = new(min(*lower, found.epsilon()))
 	}
 	value := &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: found.x}}
 	if c.integer {
 		value.Kind = &dparetov1.Value_IntValue{IntValue: int64(found.x)}
 	}
-	return &dparetov1.CalibrateMechanismResponse{Reachable: found.reachable, Value: value, Guarantee: answer.guarantee, Derived: answer.derived}, nil
+	return &dparetov1.CalibrateMechanismResponse{Reachable: found.reachable, Value: value, Guarantee: found.guarantee, Derived: found.derived}, nil
 }
 
 // calibration finds the value of a variable whose ε comes nearest to a target from below.
@@ -158,9 +159,8 @@ const precision = 1e-9
 
 // solution is what a search found.
 type solution struct {
-	x         float64
+	point
 	reachable bool
-	warning   string // "" for none
 }
 
 // run bisects: ε is monotone in the variable.
@@ -177,14 +177,16 @@ func (c *calibration) run(ctx context.Context, target float64) (solution, error)
 	case best.epsilon() == other.epsilon() && !math.IsInf(best.epsilon(), 1):
 		return solution{}, invalid.Field("solve_for", "epsilon does not depend on it: it is %g at both ends of the range", best.epsilon())
 	case best.epsilon() > target:
-		return solution{x: best.x}, nil
+		return solution{best, false}, nil
 	case other.epsilon() <= target:
 		// The end with the larger ε comes nearer to the target.
-		warning := ""
 		if other.epsilon() < target {
-			warning = fmt.Sprintf("epsilon is below the target %g in the whole range, whose end is %g", target, other.x)
+			other.guarantee.Warnings = append(other.guarantee.Warnings, &dparetov1.Warning{
+				Code:    warnAtRangeEnd,
+				Message: fmt.Sprintf("epsilon is below the target %g in the whole range, whose end is %g", target, other.x),
+			})
 		}
-		return solution{other.x, true, warning}, nil
+		return solution{other, true}, nil
 	}
 	for !c.close(best.x, other.x) {
 		if err := pause.Check(ctx); err != nil {
@@ -204,7 +206,7 @@ func (c *calibration) run(ctx context.Context, target float64) (solution, error)
 			other = next
 		}
 	}
-	return solution{x: best.x, reachable: true}, nil
+	return solution{best, true}, nil
 }
 
 // close reports whether two values are as close as precision asks.

@@ -22,6 +22,7 @@ Constraints are for `ax` only. Seconds are processor time, of all threads.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import logging
 import math
@@ -36,6 +37,23 @@ CUT = 10
 """An objective on a logarithmic scale is cut off at this multiple of its reference."""
 
 Configuration = dict[str, float]
+
+
+class Asked(dict[tuple[tuple[str, float], ...], list[Any]]):
+    """The trials that a tool has suggested and knows no result of, by their configurations."""
+
+    @staticmethod
+    def _key(configuration: Configuration) -> tuple[tuple[str, float], ...]:
+        return tuple(sorted(configuration.items()))
+
+    def put(self, configuration: Configuration, trial: Any) -> None:
+        """Remembers the trial of a configuration."""
+        self.setdefault(self._key(configuration), []).append(trial)
+
+    def take(self, configuration: Configuration) -> Any:
+        """Returns the trial of a configuration, or None if it was not suggested."""
+        trials = self.get(self._key(configuration))
+        return trials.pop(0) if trials else None
 
 
 @dataclass(frozen=True)
@@ -169,21 +187,19 @@ class Ax:
             objective=", ".join(o.name if o.maximize else f"-{o.name}" for o in problem.objectives),
             outcome_constraints=bounds,
         )
-        self._trial: tuple[int, Configuration] | None = None
+        self._asked = Asked()
 
     def ask(self) -> Configuration:
         """Suggests a configuration."""
         ((index, parameters),) = self._client.get_next_trials(max_trials=1).items()
-        self._trial = index, parameters
+        self._asked.put(parameters, index)
         return dict(parameters)
 
     def tell(self, configuration: Configuration, values: dict[str, float]) -> None:
         """Takes the objectives of a configuration."""
-        if self._trial is not None:
-            index = self._trial[0]
-        else:
+        index = self._asked.take(configuration)
+        if index is None:
             index = self._client.attach_trial(parameters=configuration)
-        self._trial = None
         self._client.complete_trial(trial_index=index, raw_data=values)
 
 
@@ -198,6 +214,9 @@ class BoTorch:
         """Begins a study."""
         import torch
 
+        # What a suggestion needs is loaded before its time is measured.
+        for module in ("botorch.acquisition.multi_objective.logei", "botorch.fit", "botorch.optim"):
+            importlib.import_module(module)
         unconstrained(problem)
         torch.manual_seed(seed)
         self._problem = problem
@@ -275,17 +294,19 @@ class Optuna:
             directions=["maximize" if o.maximize else "minimize" for o in problem.objectives],
             sampler=sampler(optuna.samplers),
         )
-        self._trial: Any = None
+        self._asked = Asked()
 
     def ask(self) -> Configuration:
         """Suggests a configuration."""
-        self._trial = self._study.ask(self._distributions)
-        return dict(self._trial.params)
+        trial = self._study.ask(self._distributions)
+        self._asked.put(trial.params, trial)
+        return dict(trial.params)
 
     def tell(self, configuration: Configuration, values: dict[str, float]) -> None:
         """Takes the objectives of a configuration."""
-        if self._trial is not None:
-            self._study.tell(self._trial, list(values.values()))
+        trial = self._asked.take(configuration)
+        if trial is not None:
+            self._study.tell(trial, list(values.values()))
         else:
             self._study.add_trial(
                 self._optuna.trial.create_trial(
@@ -294,7 +315,6 @@ class Optuna:
                     values=list(values.values()),
                 )
             )
-        self._trial = None
 
 
 METHODS: dict[str, Callable[[Problem, int], Tool]] = {
@@ -312,7 +332,7 @@ def read(problem: dict[str, Any]) -> Problem:
     return Problem(
         [Parameter(**p) for p in problem["parameters"]],
         [Objective(**o) for o in problem["objectives"]],
-        [Constraint(**c) for c in problem["constraints"] or []],
+        [Constraint(**c) for c in problem["constraints"]],
     )
 
 

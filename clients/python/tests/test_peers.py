@@ -109,6 +109,18 @@ def test_places(script: ModuleType) -> None:
     assert script.read(PROBLEM).parameters[0].at(0.5) == 8
 
 
+def test_results_are_of_their_suggestions(script: ModuleType) -> None:
+    optuna = pytest.importorskip("optuna")
+    tool = script.METHODS["optuna_tpe"](script.read(PROBLEM), 1)
+    first, second = tool.ask(), tool.ask()
+    other = {"epochs": 64, "shift": 6.0}
+    for epsilon, configuration in ((2.0, second), (1.0, first), (3.0, other)):
+        tool.tell(configuration, {"epsilon": epsilon, "accuracy": 0.5})
+    trials = tool._study.trials
+    assert [(t.params, t.values[0]) for t in trials] == [(first, 1), (second, 2), (other, 3)]
+    assert {t.state for t in trials} == {optuna.trial.TrialState.COMPLETE}
+
+
 def test_optuna_studies_a_problem() -> None:
     pytest.importorskip("optuna")
 

@@ -77,6 +77,9 @@ func (o *CompareOptions) Validate() error {
 				strings.Join(learnsFromCheckpoints, ", "), suffixFinal, suffixEpochs, suffixRaw, suffixAlone, name)
 		}
 	}
+	if name := repeated(o.names()); name != "" {
+		return fmt.Errorf("--designer and --tool must not name %s twice", name)
+	}
 	switch {
 	case o.Seeds < 1:
 		return fmt.Errorf("--seeds must be at least 1, is %d", o.Seeds)

@@ -59,9 +59,12 @@ func (o *Options) Validate(p *Problem) error {
 			return fmt.Errorf("--designer must be some of %s, is %q", strings.Join(designers.Names(), ", "), name)
 		}
 	}
+	if name := repeated(o.Designers); name != "" {
+		return fmt.Errorf("--designer and --tool must not name %s twice", name)
+	}
 	switch {
 	case len(o.Designers) == 0:
-		return errors.New("no designer is given")
+		return errors.New("--designer or --tool is required")
 	case o.Seeds < 1:
 		return fmt.Errorf("--seeds must be at least 1, is %d", o.Seeds)
 	case o.Budget < 1:
@@ -177,10 +180,14 @@ func derive(seed uint64, stream, n int) uint64 {
 // run spends the budget, or ends early if the designer has no more suggestions.
 func (s *study) run(ctx context.Context) error {
 	designer, stop, spent, err := s.start(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.spend(ctx, designer, spent)
+		stop(err == nil)
 	}
-	return errors.Join(s.spend(ctx, designer, spent), stop())
+	if ctx.Err() != nil {
+		return ctx.Err() // and not that a tool was killed
+	}
+	return err
 }
 
 // spend has a designer spend the budget, whose processor time so far spent returns.

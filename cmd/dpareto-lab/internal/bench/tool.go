@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 )
 
 // Tool is another program that takes part in a comparison as a designer does. It runs once for each
-// study, and answers lines of JSON on its standard input with one line each:
+// study, and answers lines of JSON on its standard input with one line each on its standard output:
 //
 //	{"problem": {...}, "seed": 1}                                     {}
 //	{"results": [{"configuration": {...}, "values": {...}}, ...]}     {"configuration": {...}, "seconds": 0.5}
@@ -27,7 +28,7 @@ import (
 // The first line describes the problem. Each later one holds what was measured since the line before, the
 // initial points at first, and asks for a configuration; seconds of processor time are for the report. A
 // value that is not finite is null. The tool is told neither standard errors nor which objectives can be computed,
-// and of runs with checkpoints the ends. When its input ends, it ends.
+// and of runs with checkpoints the ends. When its input ends, it ends, or is killed soon after.
 type Tool struct {
 	// Name is that of the method.
 	Name string
@@ -109,11 +110,19 @@ type runningTool struct {
 	Tool
 
 	process *exec.Cmd
+	kill    context.CancelFunc
 	in      io.WriteCloser
-	out     *bufio.Scanner
-	told    int           // evaluations that it knows
-	spent   time.Duration // processor time that it says it took
+	out     io.Closer
+	lines   *bufio.Scanner // of out
+	told    int            // evaluations that it knows
+	spent   time.Duration  // processor time that it says it took
 }
+
+// toolGrace is the time that a tool has to end after its input has.
+const toolGrace = 2 * time.Second
+
+// longestAnswer is the largest number of bytes of a line from a tool.
+const longestAnswer = 1 << 20
 
 // start starts a tool on a problem. It fails if the problem has what tools are not told of, or the program
 // cannot be started.
@@ -122,28 +131,43 @@ func (t *Tool) start(ctx context.Context, p *suggest.Problem, seed uint64) (*run
 	if err != nil {
 		return nil, err
 	}
+	ctx, kill := context.WithCancel(ctx)
 	process := exec.CommandContext(ctx, t.Command[0], t.Command[1:]...) //nolint:gosec // the caller names the program
 	process.Stderr = os.Stderr
-	in, err := process.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := process.StdoutPipe()
-	if err != nil {
+	in, errIn := process.StdinPipe()
+	out, errOut := process.StdoutPipe()
+	if err := errors.Join(errIn, errOut); err != nil {
+		kill()
 		return nil, err
 	}
 	if err := process.Start(); err != nil {
+		kill()
 		return nil, err
 	}
-	r := &runningTool{Tool: *t, process: process, in: in, out: bufio.NewScanner(out)}
+	// What the tool has started may hold its output open for longer than it lives.
+	context.AfterFunc(ctx, func() { _ = out.Close() })
+	r := &runningTool{Tool: *t, process: process, kill: kill, in: in, out: out, lines: bufio.NewScanner(out)}
+	r.lines.Buffer(nil, longestAnswer)
 	if _, err := r.ask(toolStart{described, seed}); err != nil {
-		return nil, errors.Join(err, r.stop())
+		r.stop(false)
+		return nil, err
 	}
 	return r, nil
 }
 
-// stop ends the tool and waits for it.
-func (r *runningTool) stop() error { return errors.Join(r.in.Close(), r.process.Wait()) }
+// stop ends the tool and waits for it. A study that is finished does not depend on how it ends, so that it
+// may take a moment.
+func (r *runningTool) stop(finished bool) {
+	_ = r.in.Close()
+	_ = r.out.Close()
+	if !finished {
+		r.kill()
+	}
+	timer := time.AfterFunc(toolGrace, r.kill)
+	_ = r.process.Wait()
+	timer.Stop()
+	r.kill()
+}
 
 // ask returns the answer to a line.
 func (r *runningTool) ask(line any) (toolAnswer, error) {
@@ -151,11 +175,14 @@ func (r *runningTool) ask(line any) (toolAnswer, error) {
 	if err := json.NewEncoder(r.in).Encode(line); err != nil {
 		return answer, err
 	}
-	if !r.out.Scan() {
-		return answer, errors.Join(errors.New("the tool ended without an answer"), r.out.Err())
+	if !r.lines.Scan() {
+		if err := r.lines.Err(); err != nil {
+			return answer, fmt.Errorf("answer of the tool: %w", err)
+		}
+		return answer, errors.New("the tool ended without an answer")
 	}
-	if err := json.Unmarshal(r.out.Bytes(), &answer); err != nil {
-		return answer, fmt.Errorf("%q: %w", r.out.Text(), err)
+	if err := json.Unmarshal(r.lines.Bytes(), &answer); err != nil {
+		return answer, fmt.Errorf("answer of the tool, %q: %w", r.lines.Text(), err)
 	}
 	if answer.Error != "" {
 		return answer, errors.New(answer.Error)
@@ -197,10 +224,15 @@ func (r *runningTool) Suggest(_ context.Context, p *suggest.Problem, h *suggest.
 
 // describe returns what a tool has to know of a problem.
 func describe(p *suggest.Problem) (*toolProblem, error) {
-	if p.Checkpoint != "" || p.Allowed != nil || len(p.Constants) > 0 {
-		return nil, errors.New("the problem has checkpoints, points that are not allowed or constant points, of which tools are not told")
+	switch {
+	case p.Checkpoint != "":
+		return nil, errors.New("tools are not told of checkpoints: give --final-only")
+	case p.Allowed != nil:
+		return nil, errors.New("tools are not told of points that are not allowed, which the problem has")
+	case len(p.Constants) > 0:
+		return nil, errors.New("tools are not told of constant points, which the problem has")
 	}
-	out := new(toolProblem)
+	out := &toolProblem{Constraints: []toolConstraint{}}
 	for i := range p.Space.Parameters {
 		q := &p.Space.Parameters[i]
 		if q.Kind != space.Double && q.Kind != space.Integer || q.Condition != nil || q.Fixed != nil {
@@ -210,6 +242,9 @@ func describe(p *suggest.Problem) (*toolProblem, error) {
 	}
 	for i := range p.Objectives {
 		o := &p.Objectives[i]
+		if o.InferReference {
+			return nil, fmt.Errorf("objective %s: tools are told references, and it has none", o.Name)
+		}
 		out.Objectives = append(out.Objectives, toolObjective{o.Name, o.Goal == suggest.Maximize, o.Reference, o.Transform == suggest.Log})
 	}
 	for i := range p.Constraints {
@@ -265,6 +300,16 @@ func point(s *space.Space, configuration map[string]float64) (space.Point, error
 	return q, s.Contains(q)
 }
 
+// repeated returns a name that is there twice, or "".
+func repeated(names []string) string {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // toolByName returns the tool of a name, or nil.
 func toolByName(tools []Tool, name string) *Tool {
 	for i := range tools {
@@ -275,8 +320,9 @@ func toolByName(tools []Tool, name string) *Tool {
 	return nil
 }
 
-// start returns the designer under test, what ends it, and what tells how much processor time it has taken.
-func (s *study) start(ctx context.Context) (suggest.Designer, func() error, func() time.Duration, error) {
+// start returns the designer under test, what ends it, finished or not, and what tells how much processor time it
+// has taken.
+func (s *study) start(ctx context.Context) (designer suggest.Designer, stop func(finished bool), spent func() time.Duration, err error) {
 	if t := toolByName(s.options.Tools, s.designer); t != nil {
 		running, err := t.start(ctx, s.asked(), s.seed)
 		if err != nil {
@@ -292,5 +338,5 @@ func (s *study) start(ctx context.Context) (suggest.Designer, func() error, func
 	if !ok {
 		return nil, nil, nil, errors.New("is unknown")
 	}
-	return designer, func() error { return nil }, func() time.Duration { now, _ := processorTime(); return now }, nil
+	return designer, func(bool) {}, func() time.Duration { now, _ := processorTime(); return now }, nil
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -61,6 +63,15 @@ func beTool(heard, behaviour string) error {
 			continue
 		case behaviour == "end":
 			return nil
+		case behaviour == "flood":
+			for {
+				if _, err := fmt.Fprintln(os.Stdout, "y"); err != nil {
+					return err
+				}
+			}
+		case behaviour == "long":
+			fmt.Fprintln(os.Stdout, strings.Repeat("y", 2*longestAnswer))
+			continue
 		case behaviour == "babble":
 			fmt.Fprintln(os.Stdout, "warning: babble")
 			continue
@@ -84,6 +95,12 @@ func beTool(heard, behaviour string) error {
 			return err
 		}
 		fmt.Fprintln(os.Stdout, string(line))
+	}
+	switch behaviour {
+	case "fails at the end":
+		return errors.New("end of input")
+	case "stays":
+		time.Sleep(time.Hour)
 	}
 	return lines.Err()
 }
@@ -166,10 +183,17 @@ func TestToolOnProblem(t *testing.T) {
 func TestToolFails(t *testing.T) {
 	for behaviour, want := range map[string]string{
 		"refuse": "not for me", "end": "ended without an answer", "babble": `"warning: babble"`, "outside": "x0", "little": "x1 is missing",
+		"flood": `"y"`, "long": "token too long",
 	} {
 		tool, _ := testTool(t, behaviour)
 		if _, err := engineTool(t, "zdt1", tool, 3, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", behaviour, err, want)
+		}
+	}
+	for _, behaviour := range []string{"fails at the end", "stays"} {
+		tool, _ := testTool(t, behaviour)
+		if _, err := engineTool(t, "zdt1", tool, 3, 1); err != nil {
+			t.Errorf("a finished study of a tool that %s: %v", behaviour, err)
 		}
 	}
 	tool := Tool{"mine", []string{filepath.Join(t.TempDir(), "none")}}
@@ -186,6 +210,32 @@ func TestToolFails(t *testing.T) {
 	} {
 		if _, err := describe(p); err == nil {
 			t.Errorf("described %+v", p)
+		}
+	}
+}
+
+// A comparison that is cancelled ends though the tool's answer does not come, and another process holds its output.
+func TestToolIsCancelled(t *testing.T) {
+	p, _ := problems.ByName("zdt1")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	time.AfterFunc(100*time.Millisecond, cancel)
+	tool := Tool{"mine", []string{"sh", "-c", "sleep 5 2> /dev/null & wait"}}
+	_, err := Run(ctx, synthetic(p), Options{Designers: []string{"mine"}, Tools: []Tool{tool}, Seeds: 1, Budget: 3, Initial: 2})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestToolNames(t *testing.T) {
+	tools := []Tool{{"mine", []string{"x"}}, {"mine", []string{"y"}}}
+	p, _ := problems.ByName("zdt1")
+	o := Options{Designers: []string{"random", "mine", "mine"}, Tools: tools, Seeds: 1, Budget: 3}
+	c := compareOptions("random")
+	c.Tools = tools
+	for _, err := range []error{o.Validate(synthetic(p)), c.Validate()} {
+		if err == nil || !strings.Contains(err.Error(), "must not name mine twice") {
+			t.Errorf("two tools of one name: %v", err)
 		}
 	}
 }

@@ -175,7 +175,7 @@ func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
 		return err
 	}
 	if f.against != "" && !slices.ContainsFunc(records, func(r *bench.Record) bool { return r.Method == f.against }) {
-		return command.Usagef("--against must be a method among --designer or the results, is %q", f.against)
+		return command.Usagef("--against must be a method among --designer, --tool or the results, is %q", f.against)
 	}
 	best, err := s.Best(ctx)
 	if err != nil {
