@@ -123,7 +123,7 @@ func guardWith(t *testing.T, limits limit.Limits, changes io.Writer, options ...
 	listener := bufconn.Listen(1 << 20)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := g.grpc.Serve(listener); err != nil {
+		if err := g.grpc.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			t.Error(err)
 		}
 	})
@@ -727,7 +727,7 @@ func (f *fixture) connect(s *server.Server, options ...grpc.ServerOption) (stop 
 	listener := bufconn.Listen(1 << 20)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := g.Serve(listener); err != nil {
+		if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			f.t.Error(err)
 		}
 	})

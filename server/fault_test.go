@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -40,7 +41,7 @@ func faultyServer(t *testing.T, path string, plan fault.Plan) (studies dparetov1
 	listener := bufconn.Listen(1 << 20)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := g.Serve(listener); err != nil {
+		if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			t.Error(err)
 		}
 	})

@@ -2,6 +2,7 @@ package dpareto
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -77,7 +78,7 @@ func serve(t *testing.T, script func(ctx context.Context, n int, req any) (any, 
 	dparetov1.RegisterAdminServiceServer(g, dparetov1.UnimplementedAdminServiceServer{})
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := g.Serve(listener); err != nil {
+		if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			t.Error(err)
 		}
 	})

@@ -2,6 +2,7 @@ package dpareto
 
 import (
 	"context"
+	"errors"
 	"net"
 	"path/filepath"
 	"strings"
@@ -85,7 +86,7 @@ func listen(t *testing.T, folder string, heard func(token, certificate string)) 
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := g.Serve(listener); err != nil {
+		if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			t.Error(err)
 		}
 	})
