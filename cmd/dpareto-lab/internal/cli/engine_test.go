@@ -74,7 +74,7 @@ func TestBenchEngine(t *testing.T) {
 func TestBenchEngineUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                 "--problem is required",
-		"--problem zdt1":                   "no designer",
+		"--problem zdt1":                   "--designer or --tool is required",
 		"--problem zdt1 --designer oracle": `ehvi_exact, grid, nsga2, quasi_random, random, is "oracle"`,
 		"--problem zdt1 --designer random --noise -1":         "--noise must be a finite number, at least 0, is -1",
 		"--problem svt --designer random --noise 0.1":         "--noise is for test problems",
