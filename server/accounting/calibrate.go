@@ -32,7 +32,7 @@ func (s Service) CalibrateMechanism(ctx context.Context, req *dparetov1.Calibrat
 	if err != nil {
 		return nil, fieldsOf(err)
 	}
-	// The ε is the one of the search, which may differ in its last digits and was compared with the target.
+	// ε stays the one that the search compared with the target: computed anew it may differ in its last digits.
 	if lower := answer.guarantee.EpsilonLower; lower != nil {
 		found.guarantee.EpsilonLower = new(min(*lower, found.epsilon()))
 	}

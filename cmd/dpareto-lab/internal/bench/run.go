@@ -190,7 +190,7 @@ func (s *study) run(ctx context.Context) error {
 	return err
 }
 
-// spend has a designer spend the budget, whose processor time so far spent returns.
+// spend has a designer spend the budget. spent returns the processor time that the designer has taken so far.
 func (s *study) spend(ctx context.Context, designer suggest.Designer, spent func() time.Duration) error {
 	evaluate := s.problem.Start()
 	s.after = []state{{}}

@@ -30,7 +30,7 @@ import (
 // value that is not finite is null. The tool is told neither standard errors nor which objectives can be computed,
 // and of runs with checkpoints the ends. When its input ends, it ends, or is killed soon after.
 type Tool struct {
-	// Name is that of the method.
+	// Name is the method's name, in tables and records.
 	Name string
 	// Command is the program with its arguments.
 	Command []string
@@ -124,6 +124,9 @@ const toolGrace = 2 * time.Second
 // longestAnswer is the largest number of bytes of a line from a tool.
 const longestAnswer = 1 << 20
 
+// longestSeconds is the longest time that a suggestion may say it took: eleven days.
+const longestSeconds = 1e6
+
 // start starts a tool on a problem. It fails if the problem has what tools are not told of, or the program
 // cannot be started.
 func (t *Tool) start(ctx context.Context, p *suggest.Problem, seed uint64) (*runningTool, error) {
@@ -186,6 +189,9 @@ func (r *runningTool) ask(line any) (toolAnswer, error) {
 	}
 	if answer.Error != "" {
 		return answer, errors.New(answer.Error)
+	}
+	if !(answer.Seconds >= 0 && answer.Seconds <= longestSeconds) {
+		return answer, fmt.Errorf("answer of the tool: seconds must be in [0, %g], is %g", longestSeconds, answer.Seconds)
 	}
 	r.spent += time.Duration(answer.Seconds * float64(time.Second))
 	return answer, nil
@@ -320,8 +326,7 @@ func toolByName(tools []Tool, name string) *Tool {
 	return nil
 }
 
-// start returns the designer under test, what ends it, finished or not, and what tells how much processor time it
-// has taken.
+// start returns the designer under test. stop ends it, and spent returns the processor time that it has taken so far.
 func (s *study) start(ctx context.Context) (designer suggest.Designer, stop func(finished bool), spent func() time.Duration, err error) {
 	if t := toolByName(s.options.Tools, s.designer); t != nil {
 		running, err := t.start(ctx, s.asked(), s.seed)

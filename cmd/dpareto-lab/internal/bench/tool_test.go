@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,6 +82,9 @@ func beTool(heard, behaviour string) error {
 		case behaviour == "little":
 			fmt.Fprintln(os.Stdout, `{"configuration": {"x0": 0.5}}`)
 			continue
+		case behaviour == "backwards":
+			fmt.Fprintln(os.Stdout, `{"configuration": {"x0": 0.5, "x1": 0.5}, "seconds": -1}`)
+			continue
 		}
 		answer := toolAnswer{Configuration: make(map[string]float64), Seconds: 0.25}
 		for _, p := range first.Problem.Parameters {
@@ -100,7 +104,9 @@ func beTool(heard, behaviour string) error {
 	case "fails at the end":
 		return errors.New("end of input")
 	case "stays":
-		time.Sleep(time.Hour)
+		interrupted := make(chan os.Signal, 1)
+		signal.Notify(interrupted, os.Interrupt)
+		<-interrupted
 	}
 	return lines.Err()
 }
@@ -183,7 +189,7 @@ func TestToolOnProblem(t *testing.T) {
 func TestToolFails(t *testing.T) {
 	for behaviour, want := range map[string]string{
 		"refuse": "not for me", "end": "ended without an answer", "babble": `"warning: babble"`, "outside": "x0", "little": "x1 is missing",
-		"flood": `"y"`, "long": "token too long",
+		"flood": `"y"`, "long": "token too long", "backwards": "seconds must be in [0, 1e+06], is -1",
 	} {
 		tool, _ := testTool(t, behaviour)
 		if _, err := engineTool(t, "zdt1", tool, 3, 1); err == nil || !strings.Contains(err.Error(), want) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/bench"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/surface"
@@ -14,24 +13,22 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
-// surfaceFlags are the flags that choose a surface.
-type surfaceFlags struct {
+// dpFlags are the flags of dpareto-lab bench dp.
+type dpFlags struct {
 	bench.Variant
+	bench.CompareOptions
 
-	name   string
-	tables string
-}
-
-func (f *surfaceFlags) add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.name, "surface", "", "surface to search")
-	flags.StringVar(&f.tables, "tables", "", "folder of the tables, see dpareto-lab bench dp-table")
-	flags.BoolVar(&f.Noiseless, "noiseless", false, "leave out the noise of a run")
-	flags.BoolVar(&f.Smooth, "smooth", false, "make ε smooth: steps that need not be whole, and an interpolated accountant")
-	flags.BoolVar(&f.Reported, "reported", false, "let designers model ε as they do the error, instead of computing it")
+	name    string
+	tables  string
+	at      []int
+	epochs  []int
+	results string
+	against string
+	format  benchFormat
 }
 
 // open reads the table of the surface, says how well the model predicts it, and returns the surface.
-func (f *surfaceFlags) open(ctx context.Context, env *command.Env) (*bench.Surface, error) {
+func (f *dpFlags) open(ctx context.Context, env *command.Env) (*bench.Surface, error) {
 	chosen, err := surface.ByName(f.name)
 	if err != nil {
 		return nil, command.Usage(err)
@@ -58,18 +55,6 @@ func (f *surfaceFlags) open(ctx context.Context, env *command.Env) (*bench.Surfa
 		"(root mean square; noise of a run %.3f, standard deviation %.3f), the error by %.4f on average\n",
 		chosen.Name, len(table.Runs), v.Configurations, v.Residual, v.Noise, v.Spread, v.Error)
 	return s, nil
-}
-
-// dpFlags are the flags of dpareto-lab bench dp.
-type dpFlags struct {
-	surfaceFlags
-	bench.CompareOptions
-
-	at      []int
-	epochs  []int
-	results string
-	against string
-	format  benchFormat
 }
 
 func dpCommand(env *command.Env) *cobra.Command {
@@ -116,7 +101,11 @@ Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	f.add(flags)
+	flags.StringVar(&f.name, "surface", "", "surface to search")
+	flags.StringVar(&f.tables, "tables", "", "folder of the tables, see dpareto-lab bench dp-table")
+	flags.BoolVar(&f.Noiseless, "noiseless", false, "leave out the noise of a run")
+	flags.BoolVar(&f.Smooth, "smooth", false, "make ε smooth: steps that need not be whole, and an interpolated accountant")
+	flags.BoolVar(&f.Reported, "reported", false, "let designers model ε as they do the error, instead of computing it")
 	flags.StringSliceVar(&f.Methods, "designer", nil, "designers to compare, with commas between them")
 	addTools(flags, &f.Tools)
 	flags.IntVar(&f.Seeds, "seeds", 10, "number of seeds: 1, 2, and so on")
