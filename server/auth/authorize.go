@@ -14,6 +14,8 @@ type DeniedError struct {
 	Resource string
 	// Role is the role needed.
 	Role Role
+	// OrMetrics says that the right to read metrics suffices.
+	OrMetrics bool
 }
 
 // Error implements error.
@@ -21,6 +23,8 @@ func (e *DeniedError) Error() string {
 	switch {
 	case e.Role == None:
 		return "this method cannot be called"
+	case e.OrMetrics:
+		return fmt.Sprintf("requires a credential with metrics, or the role %s on the whole server", e.Role)
 	case e.Resource == "":
 		return fmt.Sprintf("requires the role %s on the whole server", e.Role)
 	default:

@@ -42,6 +42,9 @@ type Credential struct {
 	Role Role `json:"role,omitempty"`
 	// Grants are roles on some studies.
 	Grants []Grant `json:"grants,omitempty"`
+	// Metrics lets the caller read the server's metrics, as an admin of the whole server can. They count
+	// the calls about all studies, so no role on studies includes them.
+	Metrics bool `json:"metrics,omitempty"`
 	// CreateTime is informational.
 	CreateTime *time.Time `json:"create_time,omitempty"`
 	// ExpireTime is when the credential expires. Default: never.
@@ -121,8 +124,8 @@ func (c *Credential) validate() error {
 		return errors.New("id and name must not hold control characters")
 	case proofs != 1:
 		return errors.New("must have one of token_sha256, certificate_subject and certificate_san")
-	case c.Role == None && len(c.Grants) == 0:
-		return errors.New("must have a role or grants")
+	case c.Role == None && len(c.Grants) == 0 && !c.Metrics:
+		return errors.New("must have a role, grants or metrics")
 	}
 	if c.TokenHash != "" {
 		if sum, err := hex.DecodeString(c.TokenHash); err != nil || len(sum) != len(hash("")) {
@@ -142,7 +145,7 @@ func (c *Credential) validate() error {
 
 // principal returns the principal that the credential stands for.
 func (c *Credential) principal() Principal {
-	p := Principal{Name: c.Name, Credential: c.ID, Role: c.Role, Grants: c.Grants}
+	p := Principal{Name: c.Name, Credential: c.ID, Role: c.Role, Grants: c.Grants, Metrics: c.Metrics}
 	if c.ExpireTime != nil {
 		p.expires = *c.ExpireTime
 	}

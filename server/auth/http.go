@@ -39,6 +39,20 @@ func (a *Authenticator) Permit(r *http.Request, role Role) error {
 	return nil
 }
 
+// PermitMetrics returns nil if the sender of an HTTP request may read the server's metrics, otherwise
+// the errors of Permit. Metrics count calls about all studies, and so tell how many trials a study with
+// random stopping has: a role that reads studies does not suffice.
+func (a *Authenticator) PermitMetrics(r *http.Request) error {
+	p, err := a.AuthenticateRequest(r)
+	if err != nil {
+		return err
+	}
+	if !p.Metrics && p.Role < Admin {
+		return &DeniedError{Role: Admin, OrMetrics: true}
+	}
+	return nil
+}
+
 // PassOnCertificates returns a handler for a gateway that calls a gRPC server in this process and
 // forwards the Authorization header. A request authenticated by its client certificate gets a header
 // with a ticket. An unauthenticated request loses its body, which the gateway would otherwise read

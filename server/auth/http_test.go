@@ -55,6 +55,27 @@ func TestPermit(t *testing.T) {
 	}
 }
 
+// Metrics count the calls about every study: no role but admin on the whole server reads them without
+// the right to.
+func TestPermitMetrics(t *testing.T) {
+	f, tokens := open(t, Credential{Name: "admin", Role: Admin}, Credential{Name: "prometheus", Metrics: true},
+		Credential{Name: "both", Grants: []Grant{{"a-*", Worker}}, Metrics: true}, Credential{Name: "worker", Role: Worker},
+		Credential{Name: "viewer", Role: Viewer}, Credential{Name: "owner", Grants: []Grant{{"*", Admin}}})
+	for i, allowed := range []bool{true, true, true, false, false, false} {
+		err := f.PermitMetrics(request(f, tokens[i], ""))
+		if _, denied := errors.AsType[*DeniedError](err); denied == allowed || allowed && err != nil {
+			t.Errorf("credential %d: %v", i, err)
+		}
+	}
+	if err := f.PermitMetrics(request(f, "", "")); !errors.Is(err, ErrMissing) {
+		t.Errorf("nobody: %v", err)
+	}
+	reader, err := f.AuthenticateRequest(request(f, tokens[1], ""))
+	if err != nil || reader.Highest() != None {
+		t.Errorf("a credential for metrics alone: %+v, %v", reader, err)
+	}
+}
+
 // What a gateway passes on identifies the owner of the certificate, and nobody else.
 func TestPassOnCertificates(t *testing.T) {
 	f, tokens := open(t, Credential{Name: "ann", Role: Admin}, Credential{ID: "c", Name: "col", Role: Viewer, CertificateSubject: "CN=col"})

@@ -82,6 +82,8 @@ type Principal struct {
 	Role Role
 	// Grants are roles on some studies only.
 	Grants []Grant
+	// Metrics lets the principal read the server's metrics, whatever its role.
+	Metrics bool
 
 	expires time.Time // zero: never
 }

@@ -1847,8 +1847,9 @@ func (x *Slot) GetCount() int64 {
 // ReleaseBest, once the study is completed, is the only way to its results. It hands out all
 // of its trials, or shows nothing. Study.publication says what this guarantees.
 //
-// Workers, who see the trials that they run, and the operators of the server, who see its
-// logs, metrics and exports, are trusted. How long the study took is not protected.
+// Workers, who see the trials that they run, are trusted. So are admins of the whole server, its
+// operators, and everyone who reads its metrics, logs, traces, exports or backups. How long the study
+// took is not protected.
 //
 // When the study is created, the server draws a list of configurations from the parameters'
 // distributions. Every candidate is an independent uniform draw from this list, with replacement.

@@ -63,7 +63,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 		},
 		Assumptions: privateAssumptions(compiled),
 		NotCovered: []string{
-			"when results arrive, how long runs and responses take, and which runs fail, stop responding or are infeasible",
+			"when results arrive, how long runs and responses take, how busy the server is, and which runs fail, stop responding or are infeasible",
 			"names, labels, notes and descriptions, whose authors may have seen raw values",
 			"other studies and releases on the same records: what all of them cost together is the sum in test_ledger and train_ledger, as far as it was charged there",
 			"copies: a study that continues from a backup or an export, beside the original or in its place, spends again what the original has spent since, and no ledger is charged for it",

@@ -45,6 +45,7 @@ func needAuthFile(path string) error {
 func createTokenCommand(env *command.Env) *cobra.Command {
 	var path, name, role string
 	var studies []string
+	var metrics bool
 	var expires time.Duration
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -55,16 +56,21 @@ The role viewer reads; worker also asks for trials and reports; admin does every
 --study the role holds for the studies whose ids match one of the patterns, where "*" matches
 any characters; without it, for the whole server.
 
+With --metrics the token also reads /metrics, which no role but admin on the whole server
+includes: metrics count the calls about all studies, also where the number of trials is
+secret. Such a token needs no role.
+
 To replace a token, create another of the same name, hand it out, and revoke the old one
 by its id.`,
 		Example: `  dpareto token create --name adult-workers --role worker --study 'adult-*' --auth-file auth.yaml
-  dpareto token create --name ci --role viewer --expires 720h --auth-file auth.yaml`,
+  dpareto token create --name ci --role viewer --expires 720h --auth-file auth.yaml
+  dpareto token create --name prometheus --metrics --auth-file auth.yaml`,
 		Args: command.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := needAuthFile(path); err != nil {
 				return err
 			}
-			c, err := newCredential(name, role, studies, expires, time.Now())
+			c, err := newCredential(name, role, studies, metrics, expires, time.Now())
 			if err != nil {
 				return command.Usage(err)
 			}
@@ -75,19 +81,21 @@ by its id.`,
 	flags.StringVar(&name, "name", "", "who the token is for, in logs; several tokens may share a name")
 	flags.StringVar(&role, "role", "", strings.Join(auth.Roles(), ", "))
 	flags.StringArrayVar(&studies, "study", nil, "pattern of the ids of the studies that the token is for; can be given several times; default everything")
+	flags.BoolVar(&metrics, "metrics", false, "the token reads the server's metrics; then the role is optional")
 	flags.DurationVar(&expires, "expires", 0, "time after which the token is not valid any more; default never")
 	addAuthFileFlag(cmd, &path)
 	return cmd
 }
 
 // newCredential returns what the arguments describe.
-func newCredential(name, role string, studies []string, expires time.Duration, now time.Time) (auth.Credential, error) {
+func newCredential(name, role string, studies []string, metrics bool, expires time.Duration, now time.Time) (auth.Credential, error) {
 	var r auth.Role
-	if err := r.UnmarshalText([]byte(role)); err != nil || r == auth.None {
+	isOptional := metrics && len(studies) == 0
+	if err := r.UnmarshalText([]byte(role)); (role != "" || !isOptional) && (err != nil || r == auth.None) {
 		return auth.Credential{}, fmt.Errorf("role: must be one of %s, is %q", strings.Join(auth.Roles(), ", "), role)
 	}
 	now = now.UTC().Truncate(time.Second)
-	c := auth.Credential{Name: name, CreateTime: &now}
+	c := auth.Credential{Name: name, Metrics: metrics, CreateTime: &now}
 	if len(studies) == 0 {
 		c.Role = r
 	}
@@ -157,6 +165,9 @@ func credentialTable(credentials []*auth.Credential, now time.Time) *output.Tabl
 		}
 		for _, g := range c.Grants {
 			rights = append(rights, g.Role.String()+" of "+g.Studies)
+		}
+		if c.Metrics {
+			rights = append(rights, "metrics")
 		}
 		table.Rows = append(table.Rows, []any{c.ID, c.Name, proof, strings.Join(rights, ", "), expiry(c, now)})
 	}

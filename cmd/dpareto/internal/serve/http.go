@@ -250,18 +250,23 @@ func (p *httpPort) close() error {
 // httpMux returns what the HTTP port serves: the API, which lets pages of allowed origins call it, and
 // besides it what changes for requests of its own pages alone.
 func httpMux(api, page http.Handler, f httpFlags, o httpOptions) http.Handler {
-	guarded := func(role auth.Role, handler http.Handler) http.Handler {
+	guarded := func(permit func(*http.Request) error, handler http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if code, err := o.permit(r, role); err != nil {
+			if code, err := refusal(permit(r)); err != nil {
 				http.Error(w, err.Error(), code)
 				return
 			}
 			handler.ServeHTTP(w, r)
 		})
 	}
+	permitMetrics, permitProfiles := fromThisMachine, fromThisMachine
+	if o.auth != nil {
+		permitMetrics = o.auth.PermitMetrics
+		permitProfiles = func(r *http.Request) error { return o.auth.Permit(r, auth.Admin) }
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/", page)
-	mux.Handle("GET /metrics", guarded(auth.Viewer, o.metrics.Handler()))
+	mux.Handle("GET /metrics", guarded(permitMetrics, o.metrics.Handler()))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeLine(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := o.server.Ready(); err != nil {
@@ -271,11 +276,11 @@ func httpMux(api, page http.Handler, f httpFlags, o httpOptions) http.Handler {
 		writeLine(w, http.StatusOK, "ready")
 	})
 	if f.pprof {
-		mux.Handle("/debug/pprof/", guarded(auth.Admin, http.HandlerFunc(pprof.Index)))
-		mux.Handle("/debug/pprof/cmdline", guarded(auth.Admin, http.HandlerFunc(pprof.Cmdline)))
-		mux.Handle("/debug/pprof/profile", guarded(auth.Admin, http.HandlerFunc(pprof.Profile)))
-		mux.Handle("/debug/pprof/symbol", guarded(auth.Admin, http.HandlerFunc(pprof.Symbol)))
-		mux.Handle("/debug/pprof/trace", guarded(auth.Admin, http.HandlerFunc(pprof.Trace)))
+		mux.Handle("/debug/pprof/", guarded(permitProfiles, http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/cmdline", guarded(permitProfiles, http.HandlerFunc(pprof.Cmdline)))
+		mux.Handle("/debug/pprof/profile", guarded(permitProfiles, http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/symbol", guarded(permitProfiles, http.HandlerFunc(pprof.Symbol)))
+		mux.Handle("/debug/pprof/trace", guarded(permitProfiles, http.HandlerFunc(pprof.Trace)))
 	}
 	all := http.NewServeMux()
 	all.Handle("/v1/", api)
@@ -284,14 +289,9 @@ func httpMux(api, page http.Handler, f httpFlags, o httpOptions) http.Handler {
 	return all
 }
 
-// permit returns an error, and its HTTP status, for a request beside the API that is not
-// allowed.
-func (o *httpOptions) permit(r *http.Request, role auth.Role) (int, error) {
-	if o.auth == nil {
-		return http.StatusForbidden, fromThisMachine(r)
-	}
-	err := o.auth.Permit(r, role)
-	if _, denied := errors.AsType[*auth.DeniedError](err); denied {
+// refusal returns the HTTP status of an error of a request beside the API.
+func refusal(err error) (int, error) {
+	if _, denied := errors.AsType[*auth.DeniedError](err); denied || errors.Is(err, errElsewhere) {
 		return http.StatusForbidden, err
 	}
 	return http.StatusUnauthorized, err
@@ -305,6 +305,9 @@ func writeLine(w http.ResponseWriter, code int, line string) {
 	_, _ = fmt.Fprintln(w, line) // the client may have gone
 }
 
+// errElsewhere refuses a request from another machine.
+var errElsewhere = errors.New("only for this machine")
+
 // fromThisMachine refuses requests from other machines, also through a proxy on this one.
 func fromThisMachine(r *http.Request) error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -312,7 +315,7 @@ func fromThisMachine(r *http.Request) error {
 		return len(r.Header[header]) > 0
 	})
 	if err != nil || isPassedOn || !net.ParseIP(host).IsLoopback() {
-		return errors.New("only for this machine")
+		return errElsewhere
 	}
 	return nil
 }

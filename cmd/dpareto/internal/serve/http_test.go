@@ -131,6 +131,7 @@ func TestHTTPOverTLS(t *testing.T) {
 	if code != command.ExitOK {
 		t.Fatal(stderr)
 	}
+	scraper, _ := clitest.Must(t, "", "token", "create", "--auth-file", file, "--name", "prometheus", "--metrics")
 	_, url, _ := startWeb(t, append(flags, "--auth-file", file, "--tls-client-ca", ca)...)
 	if !strings.HasPrefix(url, "https://") {
 		t.Fatalf("URL %q", url)
@@ -158,7 +159,10 @@ func TestHTTPOverTLS(t *testing.T) {
 		{"nothing", nil, "", http.MethodGet, "/v1/studies", http.StatusUnauthorized},
 		{"a certificate", certificate("agent-7"), "", http.MethodGet, "/studies", http.StatusOK},
 		{"nothing", nil, "", http.MethodGet, "/studies", http.StatusSeeOther},
-		{"a certificate", certificate("agent-7"), "", http.MethodGet, "/metrics", http.StatusOK},
+		{"a viewer's certificate", certificate("agent-7"), "", http.MethodGet, "/metrics", http.StatusForbidden},
+		{"an admin's token", nil, token, http.MethodGet, "/metrics", http.StatusOK},
+		{"a token for metrics", nil, scraper, http.MethodGet, "/metrics", http.StatusOK},
+		{"a token for metrics", nil, scraper, http.MethodGet, "/v1/studies", http.StatusForbidden},
 		{"nothing", nil, "", http.MethodGet, "/metrics", http.StatusUnauthorized},
 		{"nothing", nil, "", http.MethodGet, "/healthz", http.StatusOK},
 	} {

@@ -195,19 +195,21 @@ func TestTokenCommands(t *testing.T) {
 	if _, _, code := clitest.Invoke(t, "", "token", "create", "--name", "bob", "--role", "viewer", "--auth-file", file); code != command.ExitOK {
 		t.Fatal(code)
 	}
+	clitest.Must(t, "", "token", "create", "--name", "prometheus", "--metrics", "--auth-file", file)
+	clitest.Must(t, "", "token", "create", "--name", "dan", "--metrics", "--role", "worker", "--study", "c", "--auth-file", file)
 	stdout, _, code := clitest.Invoke(t, "", "token", "list", "--auth-file", file)
-	if code != command.ExitOK || !strings.Contains(stdout, "worker of a-*, worker of b") || !strings.Contains(stdout, "never") || strings.Contains(stdout, token) {
+	if code != command.ExitOK || !strings.Contains(stdout, "worker of c, metrics") || !strings.Contains(stdout, "worker of a-*, worker of b") || !strings.Contains(stdout, "never") || strings.Contains(stdout, token) {
 		t.Errorf("exit code %d, output %q", code, stdout)
 	}
 	stdout, _, code = clitest.Invoke(t, "", "token", "list", "--auth-file", file, "--output", "json")
 	var listed []auth.Credential
-	if err := json.Unmarshal([]byte(stdout), &listed); err != nil || len(listed) != 2 || listed[0].TokenHash != "" || code != command.ExitOK {
+	if err := json.Unmarshal([]byte(stdout), &listed); err != nil || len(listed) != 4 || listed[0].TokenHash != "" || code != command.ExitOK {
 		t.Errorf("%s: %v", stdout, err)
 	}
 	if _, stderr, code := clitest.Invoke(t, "", "token", "revoke", "ann", "--auth-file", file); code != command.ExitOK || !strings.Contains(stderr, "credentials=1") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
-	if left, err := auth.Read(file); err != nil || len(left) != 1 || left[0].Name != "bob" {
+	if left, err := auth.Read(file); err != nil || len(left) != 3 || left[0].Name != "bob" {
 		t.Errorf("%v, %v", left, err)
 	}
 	for _, tt := range []struct {
@@ -217,6 +219,9 @@ func TestTokenCommands(t *testing.T) {
 	}{
 		{"revoke ann", "no credential has", command.ExitFailure},
 		{"create --name x --role king", `must be one of viewer, worker, admin, is "king"`, command.ExitUsage},
+		{"create --name x", "role: must be one of", command.ExitUsage},
+		{"create --name x --metrics --role king", "role: must be one of", command.ExitUsage},
+		{"create --name x --metrics --study a", "role: must be one of", command.ExitUsage},
 		{"create --role viewer", "name must have", command.ExitUsage},
 		{"create --name x --role viewer --study A/b", "studies", command.ExitUsage},
 		{"create --name x --role viewer --expires -1h", "positive", command.ExitUsage},
