@@ -83,6 +83,17 @@ func guard(t *testing.T, limits limit.Limits, options ...grpc.ServerOption) *gua
 // guardWith is guard with an audit log elsewhere than in audit, unless that is nil.
 func guardWith(t *testing.T, limits limit.Limits, changes io.Writer, options ...grpc.ServerOption) *guarded {
 	t.Helper()
+	return guardAs(t, func(o *server.Options) {
+		o.Limits = limits
+		if changes != nil {
+			o.Audit = audit.New(changes, o.Logger)
+		}
+	}, options...)
+}
+
+// guardAs is guard with other options of the server.
+func guardAs(t *testing.T, configure func(*server.Options), options ...grpc.ServerOption) *guarded {
+	t.Helper()
 	g := &guarded{
 		fixture: &fixture{t: t, clock: clocktest.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))},
 		file:    filepath.Join(t.TempDir(), "auth.yaml"), tokens: make(map[string]string),
@@ -112,13 +123,12 @@ func guardWith(t *testing.T, limits limit.Limits, changes io.Writer, options ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changes == nil {
-		changes = &g.audit
-	}
-	g.server = server.New(server.Options{
+	o := server.Options{
 		Store: records, Version: "test", Clock: g.clock, Logger: logger,
-		Auth: known, Limits: limits, Audit: audit.New(changes, logger),
-	})
+		Auth: known, Audit: audit.New(&g.audit, logger),
+	}
+	configure(&o)
+	g.server = server.New(o)
 	g.grpc = g.server.GRPC(options...)
 	listener := bufconn.Listen(1 << 20)
 	var serving sync.WaitGroup
