@@ -314,7 +314,7 @@ func TestInvalidFiles(t *testing.T) {
 	sum := strings.Repeat("ab", 32)
 	for content, want := range map[string]string{
 		"credentials: [{id: a, name: x, token_sha256: " + sum + ", role: king}]":                                                          `role "king"`,
-		"credentials: [{id: a, name: x, token_sha256: " + sum + "}]":                                                                      "role or grants",
+		"credentials: [{id: a, name: x, token_sha256: " + sum + "}]":                                                                      "role, grants or metrics",
 		"credentials: [{id: a, name: x, token_sha256: 12, role: admin}]":                                                                  "token_sha256",
 		"credentials: [{id: a, name: x, role: admin}]":                                                                                    "one of token_sha256",
 		"credentials: [{id: a, name: x, role: admin, certificate_san: 'dns:a', certificate_subject: CN=a}]":                               "one of token_sha256",

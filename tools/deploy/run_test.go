@@ -117,10 +117,10 @@ func checkMetrics(t *testing.T, client *http.Client, url, host, token string) {
 	}
 }
 
-// token makes a token for a role.
-func token(t *testing.T, authFile, role string) string {
+// metricsToken makes a token that reads metrics and does nothing else.
+func metricsToken(t *testing.T, authFile string) string {
 	t.Helper()
-	return strings.TrimSpace(runProgram(t, nil, "token", "create", "--name", role, "--role", role, "--auth-file", authFile))
+	return strings.TrimSpace(runProgram(t, nil, "token", "create", "--name", "prometheus", "--metrics", "--auth-file", authFile))
 }
 
 // commands returns the block of commands in docs/operations.md with a line.
@@ -151,7 +151,7 @@ func shell(t *testing.T, folder, text string) {
 func TestServerOfPods(t *testing.T) {
 	folder := t.TempDir()
 	shell(t, folder, strings.Replace(commands(t, "openssl req -x509"), "DNS:localhost", "DNS:dpareto", 1))
-	viewer := token(t, filepath.Join(folder, "auth.yaml"), "viewer")
+	scraper := metricsToken(t, filepath.Join(folder, "auth.yaml"))
 	settings := regexp.MustCompile(`/etc/dpareto/(auth|tls)/`).ReplaceAllString(string(read(t, "deploy", "kubernetes", "base", "settings.yaml")), folder+"/")
 	settings = strings.NewReplacer(":8321", ":0", ":8322", ":0").Replace(settings)
 	_, port := serve(t, []string{"DPARETO_STORE=" + filepath.Join(folder, "dpareto.db"), "DPARETO_CREATE=true"},
@@ -175,7 +175,7 @@ func TestServerOfPods(t *testing.T) {
 	roots.AppendCertsFromPEM(authority)
 	prometheus := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "dpareto"}}}
 	defer prometheus.CloseIdleConnections()
-	checkMetrics(t, prometheus, "https://127.0.0.1:"+port+"/metrics", "10.1.2.3:8322", viewer)
+	checkMetrics(t, prometheus, "https://127.0.0.1:"+port+"/metrics", "10.1.2.3:8322", scraper)
 }
 
 // composed returns the environment of a service, that of the image included, with some changes.
@@ -290,11 +290,11 @@ func TestCompose(t *testing.T) {
 	if target := job.StaticConfigs[0].Targets[0]; target != "server:8322" || job.JobName != "dpareto" {
 		t.Errorf("job %s asks %s", job.JobName, target)
 	}
-	viewer, err := os.ReadFile(filepath.Join(secrets, filepath.Base(job.Authorization.File)))
+	scraper, err := os.ReadFile(filepath.Join(secrets, filepath.Base(job.Authorization.File)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkMetrics(t, http.DefaultClient, "http://127.0.0.1:"+page+"/metrics", "server:8322", strings.TrimSpace(string(viewer)))
+	checkMetrics(t, http.DefaultClient, "http://127.0.0.1:"+page+"/metrics", "server:8322", strings.TrimSpace(string(scraper)))
 }
 
 // A task of the Slurm array that gets SIGTERM gives its trials back. There is no Slurm here: bash runs the

@@ -120,7 +120,7 @@ func TestHTTPAuthentication(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "auth.yaml")
 	add := func(name string, role auth.Role, studies string) string {
 		t.Helper()
-		c := auth.Credential{Name: name, Role: role}
+		c := auth.Credential{Name: name, Role: role, Metrics: role == auth.None}
 		if studies != "" {
 			c = auth.Credential{Name: name, Grants: []auth.Grant{{Studies: studies, Role: role}}}
 		}
@@ -134,6 +134,7 @@ func TestHTTPAuthentication(t *testing.T) {
 		return token
 	}
 	admin, viewer, limited := add("ann", auth.Admin, ""), add("bob", auth.Viewer, ""), add("eve", auth.Worker, "a")
+	worker, scraper := add("wim", auth.Worker, ""), add("prometheus", auth.None, "")
 	callers, err := auth.Open(file, auth.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,9 @@ func TestHTTPAuthentication(t *testing.T) {
 		{"this machine", "[::1]:1234", "", nil, ok, ok},
 		{"another one", "192.0.2.1:1234", "", nil, denied, denied},
 		{"an administrator", "192.0.2.1:1234", admin, callers, ok, ok},
-		{"a viewer", "192.0.2.1:1234", viewer, callers, ok, denied},
+		{"a token for metrics", "192.0.2.1:1234", scraper, callers, ok, denied},
+		{"a viewer", "192.0.2.1:1234", viewer, callers, denied, denied},
+		{"a worker", "192.0.2.1:1234", worker, callers, denied, denied},
 		{"a worker on one study", "192.0.2.1:1234", limited, callers, denied, denied},
 		{"no token, this machine", "127.0.0.1:1234", "", callers, unknown, unknown},
 		{"a wrong token", "127.0.0.1:1234", viewer + "x", callers, unknown, unknown},
