@@ -118,12 +118,12 @@ func benchServer(ctx context.Context, env *command.Env, f serverFlags) (err erro
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 		if err := m.startServer(ctx, filepath.Join(folder, "bench.db")); err != nil {
-			return err
+			return interrupted(ctx, env, err, kept{})
 		}
 		defer func() { err = errors.Join(err, m.host.Stop()) }()
 	}
 	if err := m.measureAll(ctx); err != nil {
-		return err
+		return interrupted(ctx, env, err, kept{})
 	}
 	table := load.Table(m.done)
 	if f.format == output.Text {
