@@ -2,8 +2,8 @@ package fastestimation
 
 import (
 	"context"
-	"errors"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
