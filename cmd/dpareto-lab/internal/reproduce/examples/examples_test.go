@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/clients/go/trainer/outputperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
@@ -80,14 +79,17 @@ func TestSparseVector(t *testing.T) {
 // ε of the logistic regression is what the published code computes, to the digits that are known.
 func TestPublishedEpsilon(t *testing.T) {
 	parts := &dataset.Parts{Train: dataset.Generated(30956, 1), Test: dataset.Generated(10, 2)}
-	made, err := outputperturbation.New(parts, outputperturbation.Options{Projection: outputperturbation.PublishedProjection})
+	r, err := newRegression(parts, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &regression{trainer: made}
 	for _, c := range publishedEpsilons {
-		if got, err := r.epsilon(c.gamma, c.sigma); err != nil || math.Abs(got/c.epsilon-1) > 1e-7 {
+		if got, err := epsilon(r.published, c.gamma, c.sigma); err != nil || math.Abs(got/c.epsilon-1) > 1e-7 {
 			t.Errorf("ε(%g, %g) = %.12g, published %.12g (%v)", c.gamma, c.sigma, got, c.epsilon, err)
+		}
+		// The sensitivity is half of the published one: with half the noise ε is the published one.
+		if got, err := epsilon(r.trainer, c.gamma, c.sigma/2); err != nil || math.Abs(got/c.epsilon-1) > 1e-7 {
+			t.Errorf("ε(%g, %g) = %.12g by 2/(γn), want %.12g (%v)", c.gamma, c.sigma/2, got, c.epsilon, err)
 		}
 	}
 }
