@@ -285,6 +285,10 @@ func (b *serverBench) nameOf(what string, repetition int) string {
 // compareFit prints how much slower the slow calls are beside a fit, as the median over the
 // repetitions.
 func (b *serverBench) compareFit(suggestions int64) {
+	if slices.ContainsFunc(b.done, func(m *load.Measurement) bool { return m.Load.Pairs() == 0 }) {
+		b.Sayf("a measurement has no pair: there is nothing to compare; give a longer --duration\n")
+		return
+	}
 	ratio := func(of func(*load.Load) load.Latencies) float64 {
 		var ratios []float64
 		for pair := range slices.Chunk(b.done, 2) {

@@ -7,6 +7,9 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
+// storeFlag is the flag of a file that keeps what an experiment has run.
+const storeFlag = "--store"
+
 // kept says what a command has kept when it is interrupted.
 type kept struct {
 	flag    string // that names the place where it keeps what is done; empty if there is none

@@ -24,7 +24,7 @@ prints may be released. --store keeps what was run: the same command goes on whe
   dpareto-lab reproduce private-front --seeds 10 --store ways.jsonl --plot figures`,
 		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.run(cmd.Context(), env, &e, e.DataDir, kept{"--store", e.Store, "ways.jsonl"})
+			return f.run(cmd.Context(), env, &e, e.DataDir, kept{storeFlag, e.Store, "ways.jsonl"})
 		},
 	}
 	flags := cmd.Flags()
