@@ -120,6 +120,11 @@ func (l *Lists) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 			if err := study.CheckRevision("after_revision", after, record.GetStudy()); err != nil {
 				return err
 			}
+			if q.Position == "" {
+				if err := tx.CheckChanges(id); err != nil {
+					return err
+				}
+			}
 			return listChanges(ctx, tx, id, q, after, belongs, resp)
 		case isNewestFirst(req.GetOrderBy()):
 			return listNewest(ctx, tx, id, q, record.GetNextTrialNumber(), belongs, resp)
