@@ -88,4 +88,17 @@ const (
 	WarnLooseBound WarningCode = "LOOSE_BOUND"
 	// WarnVacuous says that Epsilon is infinite: the statement says nothing.
 	WarnVacuous WarningCode = "VACUOUS"
+	// WarnContradiction says that a lower bound was found above Epsilon: one of the two is wrong, which is a fault
+	// of this package. EpsilonLower is 0 then.
+	WarnContradiction WarningCode = "BOUNDS_CONTRADICT"
 )
+
+// withLower returns g with a lower bound on its ε, or with a warning if the bound contradicts it.
+func (g Guarantee) withLower(lower float64) Guarantee {
+	if lower <= g.Epsilon {
+		g.EpsilonLower = lower
+		return g
+	}
+	g.EpsilonLower = 0
+	return g.warn(WarnContradiction, fmt.Sprintf("an attack shows epsilon %.17g, above the bound %.17g: one of them is wrong, rely on neither", lower, g.Epsilon))
+}
