@@ -2,6 +2,7 @@ package privacy
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -93,10 +94,14 @@ const (
 	WarnContradiction WarningCode = "BOUNDS_CONTRADICT"
 )
 
+// boundsRounding is the relative difference up to which two bounds count as equal: where ε is known exactly, both
+// are it but for rounding.
+const boundsRounding = 1e-12
+
 // withLower returns g with a lower bound on its ε, or with a warning if the bound contradicts it.
 func (g Guarantee) withLower(lower float64) Guarantee {
-	if lower <= g.Epsilon {
-		g.EpsilonLower = lower
+	if lower <= g.Epsilon*(1+boundsRounding) {
+		g.EpsilonLower = math.Min(lower, g.Epsilon)
 		return g
 	}
 	g.EpsilonLower = 0
