@@ -166,7 +166,6 @@ func (p *lossPart) cover(c float64) bool {
 	return true
 }
 
-
 // bound is the best Rényi bound of ε for some δ and number of runs. Its order
 // minus 1 is close to the saddle point of the integral for δ(ε).
 type bound struct {
