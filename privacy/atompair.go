@@ -5,14 +5,14 @@ import "math"
 // atomPair is a pair with finitely many losses. What of a [discretePair] is infinite is held
 // apart: [lossSum] takes it off δ, so that all methods have finite losses only.
 type atomPair struct {
-	losses   []float64 // from the largest to the smallest
-	upper    []float64 // positive masses of the upper distribution
-	infinite float64   // its mass at +Inf
+	losses       []float64 // from the largest to the smallest
+	upper        []float64 // positive masses of the upper distribution
+	infiniteMass float64   // its mass at +Inf
 }
 
 // newAtomPair returns the pair with all masses enlarged by what rounding may have cost.
 func newAtomPair(d discretePair) atomPair {
-	p := atomPair{infinite: d.upper[0] * (1 + locationMargin)}
+	p := atomPair{infiniteMass: d.upper[0] * (1 + locationMargin)}
 	for i, mass := range d.upper[1:] {
 		if mass > 0 {
 			p.losses = append(p.losses, d.losses[1+i])
@@ -72,19 +72,21 @@ func (p atomPair) nodes(tilt, _, _ float64) (n *lossNodes, ok bool) {
 	return n, true
 }
 
-// discretise works as for mixturePair.
-func (p atomPair) discretise(step, bottom, _ float64, w *Work) (g grid, ok bool) {
-	low := math.Max(math.Min(0, p.losses[len(p.losses)-1]), bottom)
-	lowest, last := math.Floor(low/step), math.Ceil(math.Max(p.largest(), low)/step)
-	first := math.Min(lowest, 0)
-	last = math.Max(last, 0)
-	if !(last-first < 2*maxGrid) || math.Abs(first) > math.MaxInt32 {
+// truncate returns p: its finite losses are bounded.
+func (p atomPair) truncate(float64) (lossPair, bool) { return p, false }
+
+func (p atomPair) beyondOf(lossPair) lossPair { panic("privacy: losses with atoms have no contour") }
+
+func (p atomPair) infinite() float64 { return p.infiniteMass }
+
+func (p atomPair) discretise(step, bottom, side float64, w *Work) (g grid, ok bool) {
+	g, ok = atomGrid(math.Max(math.Min(0, p.losses[len(p.losses)-1]), bottom), p.largest(), step)
+	if !ok {
 		return grid{}, false
 	}
-	w.add(int(last-first) + len(p.losses))
-	g = grid{first: int(first), mass: make([]float64, int(last-first)+2)} // see boundedPair
+	w.add(len(g.mass) + len(p.losses))
 	for i, l := range p.losses {
-		g.add(l, p.upper[i], step, int(lowest))
+		g.add(l, p.upper[i], side)
 	}
 	return g, true
 }

@@ -83,43 +83,53 @@ func (p boundedPair) nodes(tilt, _, _ float64) (n *lossNodes, ok bool) {
 	return n, true
 }
 
-// discretise works as for mixturePair. A loss on a grid point is not shared.
-func (p boundedPair) discretise(step, bottom, _ float64, w *Work) (g grid, ok bool) {
-	low := math.Max(-p.loss, bottom)
-	first, last := math.Floor(low/step), math.Ceil(math.Max(p.loss, low)/step)
-	first, last = math.Min(first, 0), math.Max(last, 0)
+// truncate returns p: its losses are bounded.
+func (p boundedPair) truncate(float64) (lossPair, bool) { return p, false }
+
+func (p boundedPair) beyondOf(lossPair) lossPair { panic("privacy: losses with atoms have no contour") }
+
+func (p boundedPair) infinite() float64 { return 0 }
+
+func (p boundedPair) discretise(step, bottom, side float64, w *Work) (g grid, ok bool) {
+	if p.laplace {
+		g, ok = discretise(laplaceDensity{p}, step, math.Max(bottom, -p.loss), side, w)
+	} else {
+		g, ok = atomGrid(math.Max(bottom, -p.loss), p.loss, step)
+	}
+	if !ok {
+		return grid{}, false
+	}
+	g.add(p.loss, p.up, side)
+	g.add(-p.loss, p.up*math.Exp(-p.loss), side)
+	if !p.laplace {
+		g.add(0, math.Max(0, 1-p.up*(1+math.Exp(-p.loss))), side)
+	}
+	return g, true
+}
+
+// atomGrid returns a grid without mass with room for the losses from lowest to highest and 0.
+func atomGrid(lowest, highest, step float64) (g grid, ok bool) {
+	first, last := math.Floor(math.Min(lowest, 0)/step)-1, math.Ceil(math.Max(highest, 0)/step)+1
 	if !(last-first < 2*maxGrid) || math.Abs(first) > math.MaxInt32 {
 		return grid{}, false
 	}
-	w.add(int(last - first))
-	// One point more, since last·step may be rounded to less than the largest loss.
-	g = grid{first: int(first), mass: make([]float64, int(last-first)+2)}
-	lowest := math.Floor(low / step) // all below moves up to it
-	at := func(i float64) *float64 { return &g.mass[int(i-first)] }
-	atom := func(loss, mass float64) { g.add(loss, mass, step, int(lowest)) }
-	atom(p.loss, p.up)
-	atom(-p.loss, p.up*math.Exp(-p.loss))
-	if !p.laplace {
-		*at(0) += math.Max(0, 1-p.up*(1+math.Exp(-p.loss)))
-		return g, true
+	return grid{first: int(first), step: step, mass: make([]float64, int(last-first)+1)}, true
+}
+
+// laplaceDensity is the part of Laplace noise whose losses are not extreme.
+type laplaceDensity struct{ boundedPair }
+
+func (p laplaceDensity) center() float64 { return 0 }
+
+func (p laplaceDensity) extent() (lowest, highest float64) { return -p.loss, p.loss }
+
+func (p laplaceDensity) mass(from, to float64) (upper, lower float64) {
+	from, to = math.Max(from, -p.loss), math.Min(to, p.loss)
+	if !(to > from) {
+		return 0, 0
 	}
-	if lowest*step > -p.loss {
-		*at(lowest) += 0.5 * (math.Exp(0.5*(lowest*step-p.loss)) - math.Exp(-p.loss))
-	}
-	for i := lowest; i*step < p.loss; i++ {
-		w.add(4)
-		from, to := math.Max(i*step, -p.loss), math.Min((i+1)*step, p.loss)
-		if !(to > from) {
-			continue
-		}
-		density := 0.5 * math.Exp(0.5*(from-p.loss))
-		upper := density * math.Expm1(0.5*(to-from))
-		lower := density * math.Exp(i*step-from) * -math.Expm1(0.5*(from-to)) // times e^{i·step}
-		right := math.Min(math.Max((upper-lower)/-math.Expm1(-step), 0), upper)
-		*at(i) += upper - right
-		*at(i + 1) += right
-	}
-	return g, true
+	half := 0.5 * (to - from)
+	return 0.5 * math.Exp(0.5*(from-p.loss)) * math.Expm1(half), 0.5 * math.Exp(-0.5*(p.loss+from)) * -math.Expm1(-half)
 }
 
 // add appends a node.

@@ -73,7 +73,7 @@ func newAccess(part Part) (*access, error) {
 
 // newDominator returns the dominator for a pair. A mechanism without one is an *UnsupportedError.
 func newDominator(part Part, slack float64) (*dominator, error) {
-	curve, err := newLossCurve(Exact{}, part.Mechanism, []lossMethod{(*lossSum).invert, pessimistic})
+	curve, err := newLossCurve(Exact{}, part.Mechanism, exactMethods)
 	if err != nil {
 		return nil, err
 	}

@@ -8,15 +8,20 @@ import (
 
 // Exact is the tightest accountant: the (ε, δ) curve of the composed dominating
 // pairs of a mechanism, by inversion of their characteristic function, which is
-// precise to 1e-9. Where that fails, for few steps with little noise, it falls
-// back on [PLD].
+// precise to 1e-9. Where losses are of very different sizes, as for small sampling
+// probabilities, it is precise to 1e-5 of log δ; for few steps with little noise
+// it falls back on the grid of [PLD].
 //
-// Epsilon is the least for the pairs. EpsilonLower bounds the ε of data sets that exist, lower
-// by 1e-9 of it (by half a percent and 1e-5 after the fallback).
+// Epsilon is the least for the pairs, plus bounds of all numerical errors, for every δ > 0. If nothing else
+// resolves δ, it is Chernoff's bound, and the accountant of the guarantee is [Chernoff]. EpsilonLower bounds the ε
+// of data sets that exist from below, with the same errors taken off; a grid loses about ten times as much as above.
 type Exact struct {
 	// UpperOnly leaves EpsilonLower out, which may take longer than ε.
 	UpperOnly bool
 }
+
+// Chernoff is the accountant of guarantees of [Exact] and [PLD] that are only Chernoff's bound of the sum of losses.
+const Chernoff = "chernoff"
 
 // Name returns "exact".
 func (Exact) Name() string { return "exact" }
@@ -25,7 +30,7 @@ func (Exact) Name() string { return "exact" }
 // [RandomizedResponse], any other [PureMechanism] by the worst one of its ε, or a Composition
 // of them. The losses of pure mechanisms have atoms and are composed as by [PLD].
 func (a Exact) Curve(m Mechanism) (Curve, error) {
-	return newBoundCurve(a, m, []lossMethod{(*lossSum).invert, pessimistic}, a.UpperOnly)
+	return newBoundCurve(a, m, exactMethods, a.UpperOnly)
 }
 
 // PLD is the accountant by discretised privacy loss distributions: losses are
@@ -41,25 +46,29 @@ func (PLD) Name() string { return "pld" }
 
 // Curve accounts the mechanisms that Exact does.
 func (a PLD) Curve(m Mechanism) (Curve, error) {
-	return newBoundCurve(a, m, []lossMethod{pessimistic}, a.UpperOnly)
+	return newBoundCurve(a, m, gridMethods, a.UpperOnly)
 }
 
-// lossMethod finds ε for the sum of losses on a line close to the saddle, from above
-// for side = +1 and from below for side = −1.
-type lossMethod func(s *lossSum, l line, b bound, runs, side float64) (epsilon float64, ok bool)
+// lossMethod finds ε for a sum of losses.
+type lossMethod struct {
+	// negligible is −log of what may be left out, relative to δ.
+	negligible float64
+	// anyScale says that find is as precise if ε is far below its bound.
+	anyScale bool
+	// find returns ε, given its bound, from above for side = +1 and from below for side = −1.
+	find func(s *lossSum, b bound, runs, negligible, side float64) (epsilon float64, ok bool)
+}
 
-// pessimistic is the method of PLD. From below, it estimates the excess by a second grid and
-// subtracts three times that, and a few thousandths more because the position of ε between two
-// grid points matters, too.
-func pessimistic(s *lossSum, l line, b bound, runs, side float64) (epsilon float64, ok bool) {
-	if side > 0 {
-		return s.convolve(l, b, runs, 1, 1, false)
+// The methods of Exact: a contour, contours for losses of very different sizes, which leave out more, and a grid.
+var (
+	exactMethods = []lossMethod{
+		{27, true, (*lossSum).invert},
+		{18, true, (*lossSum).invertApart},
+		{13, true, (*lossSum).invertApart},
+		{spill, false, mesh{meshError, 1 << 17}.find},
 	}
-	fine, ok := s.convolve(l, b, runs, 3, 2, true)
-	coarse, ok2 := s.convolve(l, b, runs, 6, 1, true)
-	excess := math.Max(coarse-fine, 9*meshError*fine)
-	return fine - excess - 3e-3*fine - 1e-5, ok && ok2
-}
+	gridMethods = []lossMethod{{spill, false, mesh{meshError, maxGrid}.find}}
+)
 
 // lossCurve is the Curve of Exact and PLD.
 type lossCurve struct {
@@ -73,10 +82,7 @@ type lossCurve struct {
 func (c *lossCurve) countIn(w *Work) {
 	for _, d := range []directions{c.upper, c.lower} {
 		for _, sum := range d {
-			sum.work = w
-			for i := range sum.parts {
-				sum.parts[i].work = w
-			}
+			sum.countIn(w)
 		}
 	}
 }
@@ -172,8 +178,11 @@ func (c *lossCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	g.Epsilon = epsilon
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	lower := 0.0
-	for _, sum := range c.lower {
+lower := 0.0
+	for i, sum := range c.lower {
+		if i > 0 && sum.isBelow(lower, runs, logDelta, c.lower[0].saddle) {
+			continue
+		}
 		if epsilon, ok := sum.epsilon(c.methods, runs, logDelta, -1); ok {
 			lower = math.Max(lower, epsilon)
 		}
@@ -183,7 +192,8 @@ func (c *lossCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	case math.IsInf(g.Epsilon, 1):
 		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
 	case !precise:
-		g = g.warn(WarnLooseBound, "the losses could not be composed numerically: epsilon is their Rényi bound")
+		g.Accountant = Chernoff
+		g = g.warn(WarnLooseBound, "the losses could not be composed numerically: epsilon is Chernoff's bound")
 	}
 	return g, nil
 }
@@ -194,7 +204,10 @@ func (c *lossCurve) above(runs, logDelta float64) (epsilon float64, precise bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	precise = true
-	for _, sum := range c.upper {
+	for i, sum := range c.upper {
+		if i > 0 && sum.isBelow(epsilon, runs, logDelta, c.upper[0].saddle) {
+			continue
+		}
 		e, ok := sum.epsilon(c.methods, runs, logDelta, 1)
 		epsilon = math.Max(epsilon, e)
 		precise = precise && ok
@@ -207,81 +220,104 @@ func (c *lossCurve) above(runs, logDelta float64) (epsilon float64, precise bool
 
 // epsilon returns the least ε >= 0 with δ(ε) <= e^logDelta, from above (side = +1)
 // or below (side = −1), by the first method that works. If none does it returns
-// the Rényi bound and false.
+// Chernoff's bound, or 0, and false.
 func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (epsilon float64, ok bool) {
+	margin := closedMargin * (1 - logDelta)
+	closed := logDelta - side*margin
 	if mu, normal := s.gaussian(runs); normal {
-		return gaussianEpsilon(mu, logDelta), true
+		return gaussianEpsilon(mu, closed), true
 	}
-	if infinite := runs * s.infinite(); infinite > 0 {
-		rest := math.Exp(logDelta) - infinite
-		if !(rest > 0) {
-			return math.Inf(1), false
-		}
-		logDelta = math.Log(rest)
-	}
-	if len(s.parts) == 1 && runs*s.parts[0].count == 1 {
-		if epsilon, ok = s.parts[0].pair.single(logDelta); ok {
-			return epsilon, true
+	if len(s.parts) == 1 && runs*s.parts[0].count == 1 && s.infinite() == 0 {
+		if epsilon, ok = s.parts[0].pair.single(closed); ok {
+			return epsilon * (1 + side*margin), true
 		}
 	}
 	var variation float64 // adds up at most
 	for _, p := range s.parts {
 		variation += runs * p.count * p.pair.variation()
 	}
-	if math.Log(variation) <= logDelta {
+	if math.Log(variation+runs*s.infinite()) <= closed {
 		return 0, true
 	}
-	least := s.unsampled(runs, logDelta) // of the upper bounds
+	least := math.Inf(1) // of the upper bounds
+	if s.infinite() == 0 {
+		least = s.unsampled(runs, closed)
+	}
+	for _, m := range methods {
+		epsilon, chernoff, ok := s.by(m, runs, logDelta, side)
+		least = math.Min(least, chernoff)
+		if ok && side < 0 {
+			return math.Max(0, epsilon), true
+		}
+		if ok {
+			return math.Min(least, math.Max(0, epsilon)), true
+		}
+	}
+	if side < 0 {
+		return 0, false
+	}
+	return least, false
+}
+
+// isBelow reports whether the largest loss, or Chernoff's bound for a tilt, is at most epsilon. For adding a
+// record it often is, by the tilt for removing one.
+func (s *lossSum) isBelow(epsilon, runs, logDelta float64, index int) bool {
+	if !(epsilon > 0) {
+		return false
+	}
+	if s.infinite() == 0 && runs*s.largest()*(1+closedMargin) <= epsilon {
+		return true
+	}
+	c := tiltAt(index)
+	bound := runs*s.cumulant(index)/c + Improved.surcharge(1+c, logDelta)
+	return s.infinite() == 0 && bound+quadratureMargin*(math.Abs(bound)+1/c) <= epsilon
+}
+
+// closedMargin covers the rounding errors of closed forms, in log δ and relative to ε, over 1 − log δ.
+const closedMargin = 1e-14
+
+// by returns ε by a method, and Chernoff's bound of it.
+func (s *lossSum) by(m lossMethod, runs, logDelta, side float64) (epsilon, chernoff float64, ok bool) {
+	whole := s
+	s = s.truncate(runs, logDelta-m.negligible)
+	if side > 0 {
+		share := math.Exp(math.Log(runs*s.infinite()) - logDelta)
+		if !(share < 1) {
+			return 0, math.Inf(1), false
+		}
+		logDelta += math.Log1p(-share)
+	}
 	b, ok := s.renyi(runs, logDelta)
 	if !ok {
-		return least, false
+		return 0, math.Inf(1), false
 	}
-	renyi := b
-	least = math.Min(least, b.epsilon)
+	whole.saddle = b.index
+	best := b
+	margin := quadratureMargin * (math.Abs(b.epsilon) + 1/tiltAt(b.index))
+	if b.epsilon+margin <= 0 {
+		return 0, 0, true
+	}
+	chernoff = b.epsilon + margin
 	for range 3 {
-		if b.epsilon <= 0 {
-			return 0, true
-		}
-		l := s.chooseLine(b, runs)
-		ok = false
-		for len(methods) > 0 {
-			if epsilon, ok = methods[0](s, l, b, runs, side); ok {
-				break
-			}
-			methods = methods[1:]
-		}
-		if !ok {
-			if side < 0 {
-				return 0, false
-			}
-			return least, false
+		if epsilon, ok = m.find(s, b, runs, m.negligible, side); !ok {
+			return 0, chernoff, false
 		}
 		// The line was chosen for the bound, and so was the step of a grid, which a
 		// contour does not have. Once more if that is far off.
-		room := 1 / tiltAt(l.index)
-		contour := len(methods) > 1
-		if b.epsilon-epsilon < 9*room && (contour || b.epsilon < 8*math.Abs(epsilon)) {
+		room := 1 / tiltAt(b.index)
+		if b.epsilon-epsilon < 9*room && (m.anyScale || b.epsilon < 8*math.Abs(epsilon)) {
 			break
 		}
-		least = math.Min(least, math.Max(0, epsilon))
 		b.epsilon = epsilon + math.Min(room, math.Abs(epsilon))
 	}
-	if side > 0 && epsilon > 0.9*renyi.epsilon {
-		least = math.Min(least, s.refine(renyi, runs))
+	if side > 0 && epsilon > 0.9*chernoff {
+		chernoff = math.Min(chernoff, math.Max(0, s.refine(best, runs)+margin))
 	}
-	return math.Min(least, math.Max(0, epsilon)), true
+	return epsilon, chernoff, true
 }
 
-// infinite bounds the probability of an infinite loss in one run of all parts.
-func (s *lossSum) infinite() float64 {
-	sum := 0.0
-	for _, p := range s.parts {
-		if pair, ok := p.pair.(atomPair); ok {
-			sum += p.count * pair.infinite
-		}
-	}
-	return sum
-}
+// quadratureMargin covers the errors of a quadrature of E[e^{cL}], in its logarithm for all runs over the one of δ.
+const quadratureMargin = 1e-10
 
 // unsampled returns ε without the gain by sampling, which is finite unless it
 // exceeds the range of floats.

@@ -1,14 +1,69 @@
 package privacy
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // lossSum is the loss of independent runs, each of one of its parts. Tilts are
 // taken from a geometric grid, so that different δ and numbers of runs share what
 // was computed for them. It is not safe for concurrent use.
 type lossSum struct {
-	parts []lossPart
-	known map[int]float64 // log E[e^{cL}] by index of the tilt
-	work  *Work
+	parts     []lossPart
+	known     map[int]float64 // log E[e^{cL}] by index of the tilt
+	truncated map[int]*lossSum
+	saddle    int // index of the tilt of the latest bound
+	work      *Work
+}
+
+// truncate returns the sum with the largest losses of each run made infinite, of which there is one in a number
+// of runs with a probability of at most e^logTail. Similar values share a sum.
+func (s *lossSum) truncate(runs, logTail float64) *lossSum {
+	var count float64
+	for _, p := range s.parts {
+		count += p.count
+	}
+	const share = 8
+	index := int(math.Floor((logTail - math.Log(runs*count)) / share))
+	t, ok := s.truncated[index]
+	if ok {
+		return t
+	}
+	t = &lossSum{work: s.work}
+	changed := false
+	for _, p := range s.parts {
+		pair, ok := p.pair.truncate(float64(index) * share)
+		changed = changed || ok
+		t.parts = append(t.parts, lossPart{pair: pair, count: p.count, work: s.work})
+	}
+	if !changed {
+		return s
+	}
+	if s.truncated == nil {
+		s.truncated = make(map[int]*lossSum)
+	}
+	s.truncated[index] = t
+	return t
+}
+
+func (s *lossSum) countIn(w *Work) {
+	s.work = w
+	for i := range s.parts {
+		s.parts[i].work = w
+	}
+	for _, t := range s.truncated {
+		t.countIn(w)
+	}
+}
+
+// infinite bounds the probability of an infinite loss in one run of all parts.
+func (s *lossSum) infinite() float64 {
+	sum := 0.0
+	for _, p := range s.parts {
+		sum += p.count * p.pair.infinite()
+	}
+	return sum
 }
 
 type lossPart struct {
@@ -96,7 +151,8 @@ func (p *lossPart) cover(c float64) bool {
 	if p.beyond > 0 && c >= p.beyond {
 		return false
 	}
-	nodes, ok := p.pair.nodes(math.Max(8, 1.5*c), math.Inf(1), 0)
+	tilt := math.Max(8, 1.5*c)
+	nodes, ok := p.pair.nodes(tilt, math.Inf(1), 0)
 	p.work.add(nodes.size() * nodeWork)
 	if !ok {
 		nodes, ok = p.pair.nodes(c, math.Inf(1), 0)
@@ -123,9 +179,13 @@ type bound struct {
 func (s *lossSum) renyi(runs, logDelta float64) (b bound, ok bool) {
 	const lowest = -50 * tiltGrid // tilts from 2⁻⁵⁰ to 2⁵⁰
 	limit := 50 * tiltGrid
-	if largest := runs * s.largest(); !math.IsInf(largest, 1) {
+	if largest := s.largest(); !math.IsInf(largest, 1) {
 		// Further up, e^{cL} loses digits, and the bound is the largest loss.
-		limit = min(limit, max(0, int(tiltGrid*math.Log2(1e12/largest))))
+		digits := 1e8
+		if _, atoms := s.atom(); atoms {
+			digits = 1e12 / runs
+		}
+		limit = min(limit, max(0, int(tiltGrid*math.Log2(digits/largest))))
 	}
 	at := func(index int) float64 {
 		c := tiltAt(index)
@@ -206,6 +266,7 @@ const (
 type line struct {
 	index       int
 	left, right float64 // extent around the ε of a bound
+	negligible  float64 // −log of what is left out, relative to δ
 }
 
 func (l line) width() float64 { return math.Max(l.left, l.right) }
@@ -213,14 +274,14 @@ func (l line) width() float64 { return math.Max(l.left, l.right) }
 // chooseLine returns a line close to the saddle with a small width. Left of the
 // saddle rare large losses matter less. Going there by a share x of the tilt c
 // costs a factor e^{(xc)²·K”/2}, about δ^{−x²}, of accuracy.
-func (s *lossSum) chooseLine(b bound, runs float64) line {
-	best := s.lineAt(b.index, b, runs)
-	for shift := 2; shift <= tiltGrid; shift += 2 {
+func (s *lossSum) chooseLine(b bound, runs, negligible float64) line {
+	best := s.lineAt(b.index, b, runs, negligible)
+	for shift := 4; shift <= tiltGrid; shift += 4 {
 		x := 1 - tiltAt(-shift)
 		if x*x*-b.logDelta > 9 {
 			break
 		}
-		if l := s.lineAt(b.index-shift, b, runs); l.width() < 0.9*best.width() {
+		if l := s.lineAt(b.index-shift, b, runs, negligible); l.width() < 0.9*best.width() {
 			best = l
 		}
 	}
@@ -228,14 +289,13 @@ func (s *lossSum) chooseLine(b bound, runs float64) line {
 }
 
 // lineAt measures by how much to go left and right of b.epsilon until
-// e^{c(x−ε)}·δ(x) is below 1e-11 of δ(ε), for the tilt c of the given index.
-func (s *lossSum) lineAt(index int, b bound, runs float64) line {
-	const excess = 30
+// e^{c(x−ε)}·δ(x) is below e^{−negligible} of δ(ε), for the tilt c of the given index.
+func (s *lossSum) lineAt(index int, b bound, runs, negligible float64) line {
 	c, k := tiltAt(index), s.cumulant(index)
 	// Markov's inequality: δ(x) <= P[L > x] <= E[e^{aL}]·e^{−ax} for every a >= 0.
-	room := excess + runs*k - c*b.epsilon - b.logDelta
+	room := negligible + 3 + runs*k - c*b.epsilon - b.logDelta
 	// Both bounds, convex functions of the distance d over d, fall and then rise.
-	l := line{index: index, right: math.Inf(1)}
+	l := line{index: index, right: math.Inf(1), negligible: negligible}
 	for at := index + 1; at <= index+8*tiltGrid; at = further(at, index) {
 		d := tiltAt(at) - c
 		w := (runs*(s.cumulant(at)-k) - d*b.epsilon + room) / d
@@ -275,47 +335,141 @@ func further(at, from int) int {
 // die down soon: then the losses have too few continuous contributions, as for
 // few runs, for this method.
 func (s *lossSum) newContour(l line, b bound, runs float64) (*contour, bool) {
+	for _, p := range s.parts {
+		if _, ok := p.pair.(densityPair); !ok {
+			return nil, false // an integrand with atoms does not die down
+		}
+	}
 	if !(l.width() > 0) || math.IsInf(l.width(), 1) {
 		return nil, false
 	}
 	c, step := tiltAt(l.index), 2*math.Pi/l.width()
-	at := s.cumulantAt(c)
-	ct := &contour{c: c, k: runs * at.k, step: step}
-	tiny := 1e-16 * math.Exp(b.logDelta-ct.k+c*b.epsilon) * math.Pi / step
-	turns := make([]turner, len(s.parts))
-	// A normal distribution would take half as many points to begin with.
+	ct := &contour{c: c, k: runs * s.cumulant(l.index), step: step}
+	// The sum is about e^{share}·π/step, and what is left out of it beyond y at most e^{−decay}/(step·y).
+	share := b.logDelta - ct.k + c*b.epsilon
+	last, ok := s.decay(c, runs, step*mostPoints, func(y float64) float64 {
+		return l.negligible + 4 - share - math.Log(math.Pi*y)
+	})
+	if !ok {
+		return nil, false
+	}
+	count := int(last/step) + 2
 	points := fewestPoints
-	decay := math.Sqrt(-2 * math.Log(tiny*c*(c+1)) / (runs * at.k2))
-	for points < mostPoints && float64(points)*step < 2*decay {
+	for points < count {
 		points *= 2
 	}
-	for ; points <= mostPoints; points *= 2 {
-		s.work.add(8 * points)
-		for i := range s.parts {
-			if !turns[i].cover(&s.parts[i], c, runs, step*float64(points)) {
-				return nil, false
-			}
+	s.work.add(8 * points)
+	logAbs, phase := make([]float64, points), make([]float64, points)
+	for i := range s.parts {
+		var turns turner
+		if !turns.cover(&s.parts[i], c, runs, step*float64(points)) {
+			return nil, false
 		}
-		if ct.integrand(turns, points, runs, tiny) {
-			return ct, true
-		}
+		turns.add(logAbs, phase, runs, step)
 	}
-	return nil, false
+	ct.integrand(logAbs, phase, count)
+	return ct, true
 }
 
-// integrand computes the contour at up to the given number of points. It reports whether the
-// second half of them is below tiny, as it must be.
-func (ct *contour) integrand(turns []turner, points int, runs, tiny float64) bool {
-	logAbs, phase := make([]float64, points), make([]float64, points)
-	for i := range turns {
-		turns[i].add(logAbs, phase, runs, ct.step)
-	}
-	ct.re, ct.im = logAbs, phase
-	last := 0
-	for i := 0; i <= 2*last+8; i++ {
-		if i == points {
-			return false
+// decay returns a y <= most from which on |E[e^{(c+iy)L}]/E[e^{cL}]| of all runs is at most e^{−level(y)}, for a
+// level that falls.
+func (s *lossSum) decay(c, runs, most float64, level func(y float64) float64) (y float64, ok bool) {
+	var normal float64
+	var layers []layer
+	for i := range s.parts {
+		p := &s.parts[i]
+		if rate, ok := p.pair.normal(); ok {
+			normal += runs * p.count * rate
+			continue
 		}
+		if !p.cover(c) {
+			return 0, false
+		}
+		layers = append(layers, p.nodes.layers(c, runs*p.count)...)
+	}
+	s.work.add(8 * len(layers))
+	reached := func(y float64) bool {
+		sum := normal * y * y
+		for _, l := range layers {
+			sum += l.weight * spreadLoss(l.half*y)
+		}
+		return sum >= level(y)
+	}
+	if !reached(most) {
+		return 0, false
+	}
+	lo, hi := 0.0, most
+	for !(lo > 0.95*hi) && hi > most/mostPoints {
+		mid := 0.5 * (lo + hi)
+		if reached(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi, true
+}
+
+// layer is a share of a distribution of losses that is uniform on an interval, and half of its length.
+type layer struct{ weight, half float64 }
+
+// layers bounds the tilted distribution of the losses of a number of runs from below by uniform distributions, on
+// intervals around its mode within which the density is at least as high. Densities between nodes are allowed to be
+// lower by a fifth. E[e^{iyL}] of a distribution is at most 1 minus the weights of its layers times spreadLoss(half·y),
+// and its power for a number of runs at most the exponential function of minus that, times the runs.
+func (n *lossNodes) layers(c, runs float64) []layer {
+	const least = 0.8
+	k := n.cumulant(c)
+	order := make([]int, len(n.loss))
+	density := make([]float64, len(n.loss))
+	for i := range order {
+		order[i] = i
+		density[i] = least * runs * math.Exp(n.logMass[i]+c*n.loss[i]-k) / n.width[i]
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(n.loss[i], n.loss[j]) })
+	mode := 0
+	for i, at := range order {
+		if density[at] > density[order[mode]] {
+			mode = i
+		}
+	}
+	for i := mode - 1; i >= 0; i-- {
+		density[order[i]] = math.Min(density[order[i]], density[order[i+1]])
+	}
+	for i := mode + 1; i < len(order); i++ {
+		density[order[i]] = math.Min(density[order[i]], density[order[i-1]])
+	}
+	var layers []layer
+	level := 0.0
+	for i, j := 0, len(order)-1; i < j; {
+		next := math.Min(density[order[i]], density[order[j]])
+		if next > level {
+			length := n.loss[order[j]] - n.loss[order[i]]
+			layers = append(layers, layer{(next - level) * length, 0.5 * length})
+			level = next
+		}
+		if density[order[i]] < density[order[j]] {
+			i++
+		} else {
+			j--
+		}
+	}
+	return layers
+}
+
+// spreadLoss returns a rising function of v that is at most 1 − |sin v|/v.
+func spreadLoss(v float64) float64 {
+	const turn = 2.2
+	if v > turn {
+		return math.Max(spreadLoss(turn), 1-1/v)
+	}
+	return v * v / 6 * (1 - v*v/20)
+}
+
+// integrand computes the first count points of the contour, given e^{K(t)−K(c)}. It overwrites that.
+func (ct *contour) integrand(logAbs, phase []float64, count int) {
+	ct.re, ct.im = logAbs[:count], phase[:count]
+	for i := range ct.re {
 		y := float64(i) * ct.step
 		// 1/(t(t+1))
 		c := ct.c
@@ -324,16 +478,11 @@ func (ct *contour) integrand(turns []turner, points int, runs, tiny float64) boo
 		abs := math.Exp(logAbs[i]) / den
 		sin, cos := math.Sincos(phase[i])
 		ct.re[i], ct.im[i] = abs*(cos*dRe-sin*dIm), abs*(cos*dIm+sin*dRe)
-		if math.Hypot(ct.re[i], ct.im[i]) > tiny {
-			last = i
-		}
 	}
-	ct.re, ct.im = ct.re[:2*last+9], ct.im[:2*last+9]
-	return true
 }
 
-// logDelta returns log δ(ε) and its derivative in ε.
-func (ct *contour) logDelta(epsilon float64) (value, slope float64) {
+// delta returns the logarithm of the contour's part of δ(ε), and its derivative.
+func (ct *contour) delta(epsilon float64) (log, slope float64) {
 	turn := -ct.step * epsilon
 	dSin, dCos := math.Sincos(turn)
 	sin, cos := 0.0, 1.0
@@ -343,9 +492,29 @@ func (ct *contour) logDelta(epsilon float64) (value, slope float64) {
 		sum += ct.re[i]*cos - ct.im[i]*sin
 		moment += float64(i) * (ct.re[i]*sin + ct.im[i]*cos)
 	}
+	if !(sum > 0) { // far out it is noise
+		return math.Inf(-1), -ct.c
+	}
 	// d/dε multiplies the integrand by −t = −c − iy.
 	slope = -ct.c + ct.step*moment/sum
 	return ct.k - ct.c*epsilon + math.Log(sum*ct.step/math.Pi), slope
+}
+
+// contours are parts of δ(ε).
+type contours []*contour
+
+// logDelta returns log δ(ε) and its derivative in ε.
+func (cts contours) logDelta(epsilon float64) (value, slope float64) {
+	value, slope = cts[0].delta(epsilon)
+	for _, ct := range cts[1:] {
+		v, s := ct.delta(epsilon)
+		sum := logAddExp(value, v)
+		if sum > math.Inf(-1) {
+			slope = slope*math.Exp(value-sum) + s*math.Exp(v-sum)
+		}
+		value = sum
+	}
+	return value, slope
 }
 
 // roundingMargin covers the rounding and quadrature errors of an inversion,
@@ -355,43 +524,65 @@ const roundingMargin = 1e-9
 // invert returns the ε with δ(ε) = e^logDelta for the given number of runs, moved
 // up (side = +1) or down (side = −1) by the rounding margin. ok is false when the
 // contour is too long or loses too many digits.
-func (s *lossSum) invert(l line, b bound, runs, side float64) (epsilon float64, ok bool) {
-	for _, p := range s.parts {
-		if !math.IsInf(p.pair.largest(), 1) {
-			return 0, false // an integrand with atoms does not die down
-		}
-	}
+func (s *lossSum) invert(b bound, runs, negligible, side float64) (epsilon float64, ok bool) {
+	l := s.chooseLine(b, runs, negligible)
 	ct, ok := s.newContour(l, b, runs)
 	if !ok {
 		return 0, false
 	}
-	// The bound is an upper end of a bracket. Far out there the sum is noise.
-	const sums = 16 // of the contour, about
-	s.work.add(sums * len(ct.re))
-	reach, hi := 1/ct.c, b.epsilon
+	return contours{ct}.solve(b, b.epsilon, l.left, negligible, side)
+}
+
+// invertApart is invert for losses of which few are large, so that no tilt is good for all of them: what rare large
+// losses add to δ(ε) is integrated on a line of its own, with small tilts.
+func (s *lossSum) invertApart(b bound, runs, negligible, side float64) (epsilon float64, ok bool) {
+	small := s.truncate(runs, math.Min(-2, b.logDelta+rareShare))
+	if small == s {
+		return s.invert(b, runs, negligible, side)
+	}
+	near, ok := small.renyi(runs, b.logDelta)
+	if !ok {
+		return 0, false
+	}
+	l := small.chooseLine(near, runs, negligible)
+	ct, ok := small.newContour(l, near, runs)
+	if !ok {
+		return 0, false
+	}
+	rare, ok := s.rareContour(small, near, runs, negligible)
+	if !ok {
+		return 0, false
+	}
+	return contours{ct, rare}.solve(near, b.epsilon, l.left+b.epsilon-near.epsilon, negligible, side)
+}
+
+// solve returns the ε with δ(ε) = e^b.logDelta below most, which is near b.epsilon and not further than left below most.
+func (cts contours) solve(b bound, most, left, negligible, side float64) (epsilon float64, ok bool) {
+	margin := roundingMargin + 8*math.Exp(-negligible)
+	reach, hi := 1/cts[0].c, most
 	lo := b.epsilon - reach
 	for {
-		if value, _ := ct.logDelta(lo); value >= b.logDelta {
+		if value, _ := cts.logDelta(lo); value >= b.logDelta {
 			break
 		}
-		if hi = lo; reach > l.left {
+		if hi = lo; most-lo > left {
 			return 0, false
 		}
 		reach *= 2
-		lo = b.epsilon - reach
+		lo -= reach
 	}
 	epsilon = lo
 	for range 200 {
-		value, slope := ct.logDelta(epsilon)
+		value, slope := cts.logDelta(epsilon)
 		if value >= b.logDelta {
 			lo = epsilon
-		} else { // or not a number
+		} else {
 			hi = epsilon
 		}
 		next := epsilon - (value-b.logDelta)/slope
 		// Close to the root the value is noise; after one more step so is the error.
-		if math.Abs(next-epsilon) <= 1e-14*math.Abs(next) || math.Abs(value-b.logDelta) < 1e-3*roundingMargin {
-			return next + side*roundingMargin*(math.Abs(next)-1/slope), ct.precise(value, next)
+		if math.Abs(next-epsilon) <= 1e-14*math.Abs(next) || math.Abs(value-b.logDelta) < 1e-3*margin {
+			return next + side*(roundingMargin*math.Abs(next)-margin/slope), cts.noise(next) < margin*math.Exp(b.logDelta)
 		}
 		if !(next > lo && next < hi) {
 			next = 0.5 * (lo + hi)
@@ -401,11 +592,98 @@ func (s *lossSum) invert(l line, b bound, runs, side float64) (epsilon float64, 
 	return 0, false
 }
 
-// precise reports whether δ(ε) = e^logDelta stands out of the rounding errors of
-// its sum.
-func (ct *contour) precise(logDelta, epsilon float64) bool {
-	share := math.Exp(logDelta-ct.k+ct.c*epsilon) * math.Pi / (ct.step * ct.re[0])
-	return share > 1e-16*float64(len(ct.re))/roundingMargin
+// noise returns the rounding errors of δ(ε).
+func (cts contours) noise(epsilon float64) float64 {
+	sum := 0.0
+	for _, ct := range cts {
+		sum += 1e-16 * float64(len(ct.re)) * ct.re[0] * ct.step / math.Pi * math.Exp(ct.k-ct.c*epsilon)
+	}
+	return sum
+}
+
+// rareTilt returns the index of a tilt for sums with a rare large loss, at most the one for small losses.
+func (s *lossSum) rareTilt(near bound) int {
+	largest := 0.0
+	for _, p := range s.parts {
+		if l := p.pair.largest(); !math.IsInf(l, 1) { // others are not truncated
+			largest += p.count * l
+		}
+	}
+	return min(near.index, int(tiltGrid*math.Log2(rareTilt/largest)))
+}
+
+// rareContour returns the contour of what losses that are in s and not in small add to δ(ε). With the characteristic
+// functions v of small losses and r of large ones of one run that is (v + r)^n − v^n.
+func (s *lossSum) rareContour(small *lossSum, near bound, runs, negligible float64) (*contour, bool) {
+	index := s.rareTilt(near)
+	c := tiltAt(index)
+	l := s.lineAt(index, bound{index, near.epsilon, near.logDelta}, runs, negligible)
+	// Left of the window there is no more than all of it, e^rareShare times δ.
+	l.left = (negligible + rareShare + 3) / c
+	step := 2 * math.Pi / l.width()
+	if !(l.width() > 0) || math.IsInf(l.width(), 1) {
+		return nil, false
+	}
+	total := 0.0 // log of the quotient of (v + r)^n and v^n at c
+	for i := range s.parts {
+		all, common := s.parts[i].cumulants(c).k, small.parts[i].cumulants(c).k
+		total += runs * s.parts[i].count * (all - common)
+	}
+	ct := &contour{c: c, k: runs * small.cumulant(index), step: step}
+	share := near.logDelta - ct.k - math.Log(math.Expm1(total)) + c*near.epsilon
+	last, ok := small.decay(c, runs, step*mostPoints, func(y float64) float64 {
+		return negligible + 4 - share - math.Log(math.Pi*y)
+	})
+	if !ok {
+		return nil, false
+	}
+	count := int(last/step) + 2
+	points := fewestPoints
+	for points < count {
+		points *= 2
+	}
+	s.work.add(16 * points)
+	logAbs, phase := make([]float64, points), make([]float64, points)
+	excess := make([]complex128, points) // log of the quotient
+	for i := range s.parts {
+		times := runs * s.parts[i].count
+		var turns turner
+		if !turns.cover(&small.parts[i], c, runs, step*float64(points)) {
+			return nil, false
+		}
+		abs, turn := make([]float64, points), make([]float64, points)
+		turns.add(abs, turn, runs, step)
+		for j := range excess {
+			logAbs[j] += abs[j]
+			phase[j] += turn[j]
+		}
+		if _, normal := s.parts[i].pair.normal(); normal {
+			continue
+		}
+		large, ok := s.parts[i].pair.beyondOf(small.parts[i].pair).nodes(c, math.Inf(-1), phaseOnPanel/(step*float64(points)))
+		if !ok {
+			return nil, false
+		}
+		s.work.add(large.size() * nodeWork)
+		k := small.parts[i].cumulants(c).k
+		weight := make([]float64, len(large.loss))
+		for j, l := range large.loss {
+			weight[j] = math.Exp(large.logMass[j] + c*l - k)
+		}
+		re, im := transform(large.loss, weight, points, step)
+		for j := range excess {
+			sin, cos := math.Sincos(-turn[j] / times)
+			shrink := math.Exp(-abs[j] / times)
+			r := complex(re[j], im[j]) * complex(shrink*cos, shrink*sin)
+			excess[j] += complex(times, 0) * complex(0.5*math.Log1p(2*real(r)+real(r)*real(r)+imag(r)*imag(r)), math.Atan2(imag(r), 1+real(r)))
+		}
+	}
+	ct.integrand(logAbs, phase, count)
+	for j := range ct.re {
+		v := complex(ct.re[j], ct.im[j]) * expm1(excess[j])
+		ct.re[j], ct.im[j] = real(v), imag(v)
+	}
+	return ct, true
 }
 
 // pairRenyi is the Rényi divergence of a dominating pair.

@@ -138,7 +138,7 @@ type runProfiles struct {
 // newRunProfiles takes the profiles from Exact, each order of the data sets by itself, where it
 // is precise, and otherwise from Tightest.
 func newRunProfiles(base Mechanism, runs int64) (runProfiles, error) {
-	c, err := newLossCurve(Exact{}, base, []lossMethod{(*lossSum).invert, pessimistic})
+	c, err := newLossCurve(Exact{}, base, exactMethods)
 	if err == nil && !boundedByPure(base) {
 		p := runProfiles{curve: c, runs: runs, exact: c}
 		for _, sum := range c.upper {

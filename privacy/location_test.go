@@ -287,7 +287,7 @@ func TestLocationIsNearlyAttained(t *testing.T) {
 			for cut := -6.0; cut < 3; cut += 0.25 { // T is below, of N(μ, 1) against N(0, 1)
 				for from := math.Max(cut, 0); from < 8; from += 0.1 { // S is above
 					share := func(mean float64) float64 {
-						top, s := normalInterval(math.Inf(-1), cut-mean), normalInterval(from-mean, math.Inf(1))
+						top, s := normalInterval(math.Inf(-1), cut-mean, math.Inf(1)), normalInterval(from-mean, math.Inf(1), math.Inf(1))
 						return generating(law, 1-top-s, 1-top)
 					}
 					best = math.Max(best, share(mu)-math.Exp(epsilon)*share(0))

@@ -1,6 +1,9 @@
 package privacy
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A dominating pair (Zhu, Dong and Wang, "Optimal accounting of differential
 // privacy via characteristic function", 2022) of a mechanism is two
@@ -36,13 +39,22 @@ type lossPair interface {
 	// single returns the least ε >= 0 with δ(ε) <= e^logDelta for one run, where there
 	// is a closed form of it.
 	single(logDelta float64) (epsilon float64, ok bool)
+	// truncate returns the pair with its largest losses made infinite, which have a probability
+	// of at most e^logTail, so that the moment generating function of what remains grows slowly; or the pair
+	// and false where that is not needed.
+	truncate(logTail float64) (p lossPair, ok bool)
+	// beyondOf returns the losses that are infinite in small, a truncated pair, and not in this one.
+	beyondOf(small lossPair) lossPair
+	// infinite returns the probability of an infinite loss, which the quadrature and the grids leave out.
+	infinite() float64
 	// nodes returns a quadrature for tilts from 0 to tilt. Panels on which the
 	// logarithm of e^{tilt·L} times the density exceeds floor span a range of losses
 	// of at most panel. ok is false when that would take too many nodes; n holds those so far.
 	nodes(tilt, floor, panel float64) (n *lossNodes, ok bool)
-	// discretise rounds the losses to a grid pessimistically: the discrete pair
-	// dominates. ok is false when that takes too many points.
-	discretise(step, bottom, reach float64, w *Work) (g grid, ok bool)
+	// discretise rounds losses to a grid. For side = +1 the discrete pair dominates this one, and
+	// for side = −1 it is dominated by it. Losses below bottom, which hardly matter, need not be precise.
+	// ok is false when that takes too many points.
+	discretise(step, bottom, side float64, w *Work) (g grid, ok bool)
 }
 
 // mixturePair is a pair made of Q = N(0, z²) and P = N(1, z²). With t =
@@ -51,6 +63,7 @@ type lossPair interface {
 type mixturePair struct {
 	q, z     float64 // 0 < q <= 1, z > 0
 	branches []branch
+	end      float64 // losses at x > end > 1/2 are infinite; 0 if there are none
 }
 
 // branch is the part of a pair that lives on x > from.
@@ -62,7 +75,7 @@ type branch struct {
 
 // gaussianPair is N(0, 1) against N(mu, 1).
 func gaussianPair(mu float64) mixturePair {
-	return mixturePair{1, 1 / mu, []branch{{math.Inf(-1), 1, 1, 0}}}
+	return mixturePair{q: 1, z: 1 / mu, branches: []branch{{math.Inf(-1), 1, 1, 0}}}
 }
 
 // fixedSizePair dominates the Gaussian with noise multiplier z on fixed-size
@@ -83,7 +96,7 @@ func fixedSizePair(q, z float64) mixturePair {
 	if q == 1 {
 		return gaussianPair(1 / z)
 	}
-	return mixturePair{q, z, []branch{{0.5, 1, q, 0}, {0.5, -1, 0, q}}}
+	return mixturePair{q: q, z: z, branches: []branch{{0.5, 1, q, 0}, {0.5, -1, 0, q}}}
 }
 
 // poissonPairs are the pairs of the Gaussian with noise multiplier z on Poisson
@@ -94,8 +107,8 @@ func poissonPairs(q, z float64) []lossPair {
 		return []lossPair{gaussianPair(1 / z)}
 	}
 	return []lossPair{
-		mixturePair{q, z, []branch{{math.Inf(-1), 1, q, 0}}},
-		mixturePair{q, z, []branch{{math.Inf(-1), -1, 0, q}}},
+		mixturePair{q: q, z: z, branches: []branch{{math.Inf(-1), 1, q, 0}}},
+		mixturePair{q: q, z: z, branches: []branch{{math.Inf(-1), -1, 0, q}}},
 	}
 }
 
@@ -118,6 +131,8 @@ type lossNodes struct {
 	loss, logMass []float64
 	mass, lower   []float64 // of the upper distribution and of the lower one
 	second        []float64 // e^{−loss} − 1 + loss where the loss is small, else 0
+	width         []float64 // range of losses that a node of a continuous density stands for
+	beyond, drift float64   // of what was truncated: its mass, and by how much that exceeds its lower mass
 	spans         []panelSpan
 	ellipses      [][]ellipse // around each span, as far as they were needed
 }
@@ -135,14 +150,70 @@ func (p mixturePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
 			return n, false
 		}
 	}
+	n.beyond, n.drift = p.beyond()
 	return n, true
 }
+
+// truncate uses that Φ(−g) is at most e^{−g²/2}/2, for both components of the mixture.
+func (p mixturePair) truncate(logTail float64) (lossPair, bool) {
+	if p.q == 1 || p.branches[0].sign < 0 || !(logTail < 0) {
+		return p, false // a closed form, or bounded losses
+	}
+	p.end = p.z * math.Sqrt(-2*logTail)
+	if rest := logTail - math.Log(p.q); rest < 0 {
+		p.end = math.Max(p.end, 1+p.z*math.Sqrt(-2*rest))
+	}
+	p.end = math.Max(p.end, 1)
+	return p, true
+}
+
+func (p mixturePair) beyondOf(small lossPair) lossPair {
+	b := p.branches[0]
+	b.from = math.Inf(1)
+	if end := small.(mixturePair).end; end > 0 {
+		b.from = end
+	}
+	return mixturePair{q: p.q, z: p.z, branches: []branch{b}, end: p.end}
+}
+
+func (p mixturePair) infinite() float64 {
+	upper, _ := p.beyond()
+	return upper
+}
+
+// beyond returns the mass of the infinite losses under the upper distribution, and by how much it
+// exceeds the one under the lower distribution.
+func (p mixturePair) beyond() (upper, drift float64) {
+	if p.end == 0 {
+		return 0, 0
+	}
+	b := p.branches[0] // the only one with large losses
+	q, shifted := 0.5*math.Erfc(p.end/p.z/math.Sqrt2), 0.5*math.Erfc((p.end-1)/p.z/math.Sqrt2)
+	return (1-b.upper)*q + b.upper*shifted, (b.upper - b.lower) * (shifted - q)
+}
+
+// panelGrowth is by how much the logarithm of e^{tilt·L} times the density may change on a panel of 16 points: the
+// error is then below 1e-15 of the highest value.
+const panelGrowth = 16
+
+// negligibleDensity is −log of a density, relative to the highest one, that does not matter.
+const negligibleDensity = 60
 
 // leastNoise is the noise below which quadratures, of about 1/z² panels, are not tried.
 const leastNoise = 1e-4
 
 // nodeWork is the number of operations that a node of a quadrature takes.
 const nodeWork = 8
+
+// usualNodes is the number of nodes for which there is room at the start.
+const usualNodes = 1 << 9
+
+// grow makes room for more nodes.
+func (n *lossNodes) grow(count int) {
+	n.loss, n.logMass = slices.Grow(n.loss, count), slices.Grow(n.logMass, count)
+	n.mass, n.lower = slices.Grow(n.mass, count), slices.Grow(n.lower, count)
+	n.second, n.width = slices.Grow(n.second, count), slices.Grow(n.width, count)
+}
 
 // size returns the number of nodes so far, 0 for nil.
 func (n *lossNodes) size() int {
@@ -167,24 +238,55 @@ func (p mixturePair) cliff() float64 {
 	return math.Max(1, 2*p.z*p.z*-math.Log(p.q))
 }
 
-func (p mixturePair) largest() float64 { return math.Inf(1) }
+func (p mixturePair) largest() float64 {
+	switch {
+	case p.end > 0:
+		return p.logMixture((p.end - 0.5) / (p.z * p.z))
+	case p.branches[0].sign < 0:
+		return -math.Log1p(-p.q)
+	default:
+		return math.Inf(1)
+	}
+}
 
 func (p mixturePair) unsampled() (mu, epsilon float64) { return 1 / p.z, 0 }
 
 func (p mixturePair) variation() float64 { return p.q * math.Erf(1/(2*math.Sqrt2*p.z)) }
 
-// single: δ(ε) of (1−q)Q + qP against Q is q times δ(log(1 + (e^ε − 1)/q)) of P against Q. The
-// opposite direction, adding a record, has no closed form of ε.
+// single: δ(ε) of (1−q)Q + qP against Q is q times δ(log(1 + (e^ε − 1)/q)) of P against Q. In the
+// opposite direction it is a·δ(ε + log(q/a)) with a = 1 − (1−q)·e^ε.
 func (p mixturePair) single(logDelta float64) (epsilon float64, ok bool) {
-	if len(p.branches) == 1 && p.branches[0].sign < 0 {
-		return 0, false
-	}
 	logQ := math.Log(p.q)
 	if logDelta >= logQ {
 		return 0, true
 	}
-	whole := gaussianEpsilon(1/p.z, logDelta-logQ)
-	return math.Max(0, p.logMixture(whole)), true
+	if p.branches[0].sign > 0 {
+		whole := gaussianEpsilon(1/p.z, logDelta-logQ)
+		return math.Max(0, p.logMixture(whole)), true
+	}
+	// With a = q·e^{−w}, δ falls in w. The upper end of the bracket is above the root.
+	at := func(w float64) float64 { return math.Log1p(-p.q*math.Exp(-w)) - math.Log1p(-p.q) }
+	hi := bisect(0, logQ-logDelta, func(w float64) bool {
+		profile, _ := gaussianProfile(1/p.z, w+at(w))
+		return logQ-w+profile > logDelta
+	})
+	return at(hi), true
+}
+
+// bisect returns the upper end of the last interval within [lo, hi] at whose lower end isLow holds and at
+// whose upper end it does not.
+func bisect(lo, hi float64, isLow func(x float64) bool) float64 {
+	for {
+		mid := lo + 0.5*(hi-lo)
+		if !(mid > lo && mid < hi) || hi-lo <= 1e-15*hi {
+			return hi
+		}
+		if isLow(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
 }
 
 // logDensity returns the logarithm of the upper density of branch b at x times
@@ -202,6 +304,15 @@ func (p mixturePair) logDensity(b branch, x, tilt float64) (logDensity, loss flo
 
 // interval returns where the integrands of branch b matter.
 func (p mixturePair) interval(b branch, tilt float64) (lo, hi float64) {
+	lo, hi = p.untruncated(b, tilt)
+	if p.end > 0 && b.sign > 0 {
+		hi = math.Min(hi, p.end)
+	}
+	return lo, hi
+}
+
+// untruncated is interval without the end of the losses, if that is further away.
+func (p mixturePair) untruncated(b branch, tilt float64) (lo, hi float64) {
 	slope := tilt * b.sign // power of the mixture in the integrand
 	if b.upper > 0 {
 		slope++
@@ -236,7 +347,7 @@ func (p mixturePair) interval(b branch, tilt float64) (lo, hi float64) {
 		hi = math.Max(hi, right+reach*p.z)
 	}
 	for { // there may be a shoulder; beyond maxNodes the interval is of no use
-		if v, _ := p.logDensity(b, hi, tilt); !(v >= top-depth) || hi-lo > maxNodes*p.z || hi+p.z == hi {
+		if v, _ := p.logDensity(b, hi, tilt); !(v >= top-depth) || hi-lo > maxNodes*p.z || hi+p.z == hi || p.end > 0 && hi > p.end {
 			return lo, hi
 		}
 		hi += p.z
@@ -256,20 +367,32 @@ func (p mixturePair) width(x float64) float64 {
 func (p mixturePair) panels(n *lossNodes, b branch, floor, panel float64) (ok bool) {
 	lo, hi := p.interval(b, n.tilt)
 	logDensity := func(x, tilt float64) (float64, float64) { return p.logDensity(b, x, tilt) }
+	n.grow(usualNodes)
 	first := len(n.spans)
-	ok = n.panels(lo, hi, floor, panel, p.z, logDensity, p.width)
+	ok = n.panels(lo, hi, floor, panel, p.z, logDensity, p.slope, p.width)
 	for i := range n.spans[first:] {
 		n.spans[first+i].sign = b.sign
 	}
 	return ok
 }
 
+// slope returns the absolute derivative of the loss at x.
+func (p mixturePair) slope(x float64) float64 {
+	return 1 / (p.z * p.z * (1 + (1-p.q)/p.q*math.Exp((0.5-x)/(p.z*p.z))))
+}
+
 // panels appends a composite Gauss-Legendre rule on [lo, hi] for a density with the
 // constant 1/(z√2π), on panels of at most the given width.
 func (n *lossNodes) panels(
-	lo, hi, floor, panel, z float64, logDensity func(x, tilt float64) (logDensity, loss float64), width func(x float64) float64,
+	lo, hi, floor, panel, z float64, logDensity func(x, tilt float64) (logDensity, loss float64), slope, width func(x float64) float64,
 ) (ok bool) {
 	logNorm := math.Log(z) + logSqrt2Pi
+	const scan = 64
+	top := math.Inf(-1)
+	for i := range scan + 1 {
+		v, _ := logDensity(lo+(hi-lo)*float64(i)/scan, n.tilt)
+		top = math.Max(top, v)
+	}
 	density, loss := logDensity(lo, n.tilt)
 	for lo < hi {
 		if len(n.loss) > maxNodes {
@@ -280,7 +403,9 @@ func (n *lossNodes) panels(
 		for {
 			end = math.Min(hi, lo+width)
 			endDensity, endLoss = logDensity(end, n.tilt)
-			if !(math.Abs(endLoss-loss) > panel) || math.Max(density, endDensity)-logNorm < floor {
+			highest := math.Max(density, endDensity)
+			if !(math.Abs(endLoss-loss) > panel && highest-logNorm >= floor) &&
+				!(math.Abs(endDensity-density) > panelGrowth && highest >= top-negligibleDensity) {
 				break
 			}
 			width *= 0.5
@@ -298,6 +423,7 @@ func (n *lossNodes) panels(
 				v, l := logDensity(x, 0)
 				logMass := v - logNorm + math.Log(half*weight16[i])
 				n.add(l, logMass)
+				n.width = append(n.width, half*weight16[i]*slope(x))
 			}
 		}
 		lo, density, loss = end, endDensity, endLoss
@@ -309,7 +435,7 @@ func (n *lossNodes) panels(
 //
 // With E[e^{−L} − 1] = 0, E[e^{cL}] − 1 is the sum of mass·(e^{cl} − 1 +
 // c(e^{−l} − 1)), whose terms are not negative and of second order in l: small
-// losses do not cancel.
+// losses do not cancel. What was truncated is missing in both, and taken off.
 func (n *lossNodes) cumulants(c float64) cumulants {
 	var m, m1, m2 float64
 	for i, l := range n.loss {
@@ -327,6 +453,8 @@ func (n *lossNodes) cumulants(c float64) cumulants {
 	if math.IsInf(m, 1) || math.IsInf(m2, 1) {
 		return n.largeCumulants(c)
 	}
+	m -= c*n.drift + n.beyond
+	m1 -= n.drift
 	k1 := m1 / (1 + m)
 	return cumulants{math.Log1p(m), m2/(1+m) - k1*k1}
 }
@@ -345,6 +473,7 @@ func (n *lossNodes) cumulant(c float64) float64 {
 	if math.IsInf(m, 1) {
 		return n.largeCumulants(c).k
 	}
+	m -= c*n.drift + n.beyond
 	return math.Log1p(m)
 }
 

@@ -282,20 +282,19 @@ func (p runProfiles) quicklyDown(least float64) (forward, backward []profilePoin
 // gridPoints returns points of the profile of a number of runs, from one pessimistic grid. ok is false for
 // sums that have a closed form, and where the grid fails.
 func (s *lossSum) gridPoints(runs, logDelta float64) (points []profilePoint, ok bool) {
-	const coarser = 4 // which costs less than 1e-3 of ε
 	if _, normal := s.gaussian(runs); normal || s.infinite() > 0 || len(s.parts) == 1 && runs*s.parts[0].count == 1 {
 		return nil, false
 	}
+	s = s.truncate(runs, logDelta-spill)
 	b, ok := s.renyi(runs, logDelta)
 	if !ok || !(b.epsilon > 0) {
 		return nil, false
 	}
-	l := s.chooseLine(b, runs)
-	l.left = math.Max(l.left, b.epsilon) // down to a loss of 0
-	g, ok := s.compose(l, b, runs, coarser, 1, false)
+	g, ok := s.compose(b, runs, mesh{3e-4, maxGrid}, 0, 1)
 	if !ok {
 		return nil, false
 	}
+	g.infinite += runs * s.infinite()
 	return g.points(math.Exp(logDelta)), true
 }
 
@@ -305,11 +304,11 @@ func (g composedGrid) points(delta float64) []profilePoint {
 	var points []profilePoint
 	shrink := math.Exp(-g.step)
 	above, lower := 0.0, 0.0 // mass above a loss l, and Σ mass·e^{l − loss} over it
-	for i := g.size - 1; i >= 0 && g.first+i >= 0; i-- {
-		at := float64(g.first+i) * g.step
+	for i := g.size - 1; i >= 0 && g.at(i) >= 0; i-- {
+		at := g.at(i) + g.rounding
 		if d := math.Min(1, g.infinite+above-lower); d >= delta {
 			r := math.Sqrt(-math.Log(d))
-			if n := len(points); n == 0 || points[n-1].r-r >= furthest/(2*profileNodes) || g.first+i == 0 {
+			if n := len(points); n == 0 || points[n-1].r-r >= furthest/(2*profileNodes) || g.at(i) < g.step {
 				points = append(points, profilePoint{r, at, d})
 			}
 		}

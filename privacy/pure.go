@@ -68,7 +68,7 @@ func (a Pure) Curve(m Mechanism) (Curve, error) {
 		worst = worst.add([]lossPair{purePair(epsilon)}, count)
 	}
 	if a.Rule == Optimal && !uniform {
-		c.worst = &lossCurve{methods: []lossMethod{pessimistic}, upper: worst}
+		c.worst = &lossCurve{methods: gridMethods, upper: worst}
 	}
 	return c, nil
 }

@@ -189,7 +189,7 @@ func (m PoissonSelection) RenyiCurve() RenyiCurve { return m.renyiCurve(profileO
 // profileOf returns the curve from which δ̂ of a valid base is taken.
 func profileOf(base Mechanism) Curve {
 	// Many values are needed, from above alone.
-	if c, err := newLossCurve(Exact{}, base, []lossMethod{(*lossSum).invert, coarse}); err == nil {
+	if c, err := newLossCurve(Exact{}, base, append(exactMethods[:1:1], coarse)); err == nil {
 		c.lower = nil
 		return c
 	}
@@ -200,11 +200,8 @@ func profileOf(base Mechanism) Curve {
 	return c
 }
 
-// coarse is the method of PLD with a step eight times as large, whose excess is
-// about 1e-3.
-func coarse(s *lossSum, l line, b bound, runs, _ float64) (epsilon float64, ok bool) {
-	return s.convolve(l, b, runs, 8, 1, false)
-}
+// coarse is a grid whose excess is about 1e-3.
+var coarse = lossMethod{spill, false, mesh{1e-3, maxGrid}.find}
 
 // renyiCurve takes δ̂ from profile.
 func (m PoissonSelection) renyiCurve(profile Curve) RenyiCurve {

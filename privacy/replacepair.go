@@ -34,6 +34,8 @@ import "math"
 type replacePair struct {
 	q, s    float64 // 0 < q < 1, s > 0
 	mixture mixturePair
+	start   float64 // losses at x < start are left out, unless it is 0
+	end     float64 // losses at x > end > 0 are infinite; 0 if there are none
 }
 
 // newReplacePair returns the pair for 0 < q <= 1.
@@ -41,7 +43,7 @@ func newReplacePair(q, s float64) lossPair {
 	if q == 1 {
 		return gaussianPair(2 / s)
 	}
-	return replacePair{q, s, mixturePair{q: q, z: s}}
+	return replacePair{q: q, s: s, mixture: mixturePair{q: q, z: s}}
 }
 
 func (p replacePair) normal() (rate float64, ok bool) { return 0, false }
@@ -49,7 +51,37 @@ func (p replacePair) normal() (rate float64, ok bool) { return 0, false }
 // cliff is where E[e^{cL}], at least q^{c+1}·e^{c(c+1)/2s²}, becomes large.
 func (p replacePair) cliff() float64 { return p.mixture.cliff() }
 
-func (p replacePair) largest() float64 { return math.Inf(1) }
+func (p replacePair) largest() float64 {
+	if p.end > 0 {
+		return p.loss(p.end)
+	}
+	return math.Inf(1)
+}
+
+// truncate works as for mixturePair.
+func (p replacePair) truncate(logTail float64) (lossPair, bool) {
+	if !(logTail < 0) {
+		return p, false
+	}
+	p.end = p.s * math.Sqrt(-2*logTail)
+	if rest := logTail - math.Log(p.q); rest < 0 {
+		p.end = math.Max(p.end, 1+p.s*math.Sqrt(-2*rest))
+	}
+	return p, true
+}
+
+func (p replacePair) beyondOf(small lossPair) lossPair {
+	p.start = small.(replacePair).end
+	return p
+}
+
+func (p replacePair) infinite() float64 {
+	if p.end == 0 {
+		return 0
+	}
+	upper, _ := p.mass(p.loss(p.end), math.Inf(1))
+	return upper
+}
 
 func (p replacePair) unsampled() (mu, epsilon float64) { return 2 / p.s, 0 }
 
@@ -93,22 +125,45 @@ func (p replacePair) logDensity(x, tilt float64) (logDensity, loss float64) {
 	return -0.5*(x/p.s)*(x/p.s) + p.mixture.logMixture((x-0.5)/(p.s*p.s)) + tilt*loss, loss
 }
 
-// single: there is no closed form.
-func (p replacePair) single(float64) (epsilon float64, ok bool) { return 0, false }
+// single solves δ(ε) = P[L > ε] − e^ε·Q[L > ε], which falls. It fails where δ is not in the range of floats.
+func (p replacePair) single(logDelta float64) (epsilon float64, ok bool) {
+	if logDelta < -700 {
+		return 0, false
+	}
+	delta := math.Exp(logDelta)
+	return bisect(0, gaussianEpsilon(2/p.s, logDelta), func(epsilon float64) bool {
+		x := p.position(epsilon)
+		// (1−q)(1 − e^ε)·P[N > x] + q·(P[N > x − 1] − e^ε·P[N > x + 1]), N normal
+		above := func(x float64) float64 { return 0.5 * math.Erfc(x/p.s/math.Sqrt2) }
+		return p.q*(above(x-1)-math.Exp(epsilon)*above(x+1))-(1-p.q)*math.Expm1(epsilon)*above(x) > delta
+	}), true
+}
 
 func (p replacePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
 	if p.s < leastNoise {
 		return nil, false
 	}
 	n = &lossNodes{tilt: tilt}
+	n.grow(usualNodes)
 	// The integrands also vary at the scale of the mirrored zero.
 	width := func(x float64) float64 { return math.Min(p.mixture.width(x), p.mixture.width(-x)) }
-	ok = n.panels(-1-reach*p.s, p.end(tilt), floor, panel, p.s, p.logDensity, width)
+	slope := func(x float64) float64 { return p.mixture.slope(x) + p.mixture.slope(-x) }
+	hi := p.last(tilt)
+	if p.end > 0 {
+		hi = math.Min(hi, p.end)
+		upper, lower := p.mass(p.loss(p.end), math.Inf(1))
+		n.beyond, n.drift = upper, upper-lower
+	}
+	lo := -1 - reach*p.s
+	if p.start > 0 {
+		lo = p.start
+	}
+	ok = n.panels(lo, hi, floor, panel, p.s, p.logDensity, slope, width)
 	return n, ok
 }
 
-// end returns a point beyond which the integrands do not matter.
-func (p replacePair) end(tilt float64) float64 {
+// last returns a point beyond which the integrands do not matter.
+func (p replacePair) last(tilt float64) float64 {
 	// The derivative of logDensity is (slope(x) − x)/s², slope(x) <= 1 + 2·tilt.
 	share := func(x float64) float64 { return 1 / (1 + (1-p.q)/p.q*math.Exp((0.5-x)/(p.s*p.s))) }
 	top := math.Inf(-1)
@@ -140,21 +195,26 @@ func (p replacePair) end(tilt float64) float64 {
 	return math.Max(1+reach*p.s, last(0, 1+2*tilt+2*reach*p.s))
 }
 
-func (p replacePair) discretise(step, bottom, reach float64, w *Work) (g grid, ok bool) {
-	highest := p.loss(1 + reach*p.s)
-	first := math.Floor(math.Max(-highest, bottom) / step)
-	last := math.Ceil(math.Max(highest, bottom) / step)
-	if !(last-first < 2*maxGrid) || math.Abs(first) > math.MaxInt32 {
-		return grid{}, false
+func (p replacePair) discretise(step, bottom, side float64, w *Work) (g grid, ok bool) {
+	return discretise(p, step, bottom, side, w)
+}
+
+// center returns the loss at 0.
+func (p replacePair) center() float64 { return 0 }
+
+func (p replacePair) extent() (lowest, highest float64) {
+	furthest := p.end
+	if furthest == 0 {
+		furthest = 1 + largestDeviation*p.s
 	}
-	g = grid{first: int(first), mass: make([]float64, int(last-first)+1)}
-	g.connect(int(first), int(last), step, w, p.mass)
-	return g, true
+	return -p.loss(furthest), p.loss(furthest)
 }
 
 // mass returns the mass of both distributions with loss in (from, to].
 func (p replacePair) mass(from, to float64) (upper, lower float64) {
 	lo, hi := p.position(from), p.position(to)
-	rest := (1 - p.q) * normalInterval(lo/p.s, hi/p.s)
-	return rest + p.q*normalInterval((lo-1)/p.s, (hi-1)/p.s), rest + p.q*normalInterval((lo+1)/p.s, (hi+1)/p.s)
+	width := (hi - lo) / p.s
+	rest := (1 - p.q) * normalInterval(lo/p.s, hi/p.s, width)
+	upper = rest + p.q*normalInterval((lo-1)/p.s, (hi-1)/p.s, width)
+	return upper, rest + p.q*normalInterval((lo+1)/p.s, (hi+1)/p.s, width)
 }

@@ -68,7 +68,7 @@ func TestSubsetOfAll(t *testing.T) {
 	tuned := all.lossPairs()[0].(atomPair)
 	final := SubsetSampled{Composition{finalRun}, 32561, 32561}.lossPairs()[0].(atomPair)
 	got = epsilonOf(t, PLD{}, Composition{{all, 1}, finalRun}, 1, 1e-6).Epsilon
-	delta := tuned.infinite + final.infinite
+	delta := tuned.infiniteMass + final.infiniteMass
 	for i, l := range tuned.losses {
 		for k, m := range final.losses {
 			delta += tuned.upper[i] * final.upper[k] * math.Max(0, -math.Expm1(got-l-m))

@@ -24,13 +24,13 @@ type turner struct {
 	rest         float64   // the same of the losses that are left out
 }
 
-// phase is by how much e^{iyL} may turn on a panel of 16 points.
-const phase = 16
+// phaseOnPanel is by how much e^{iyL} may turn on a panel of 16 points.
+const phaseOnPanel = 16
 
 // cover prepares the turner of p for |y| <= yMax. It reports false if that takes
 // too many nodes.
 func (r *turner) cover(p *lossPart, c, runs, yMax float64) bool {
-	if r.count > 0 && r.widest*yMax <= phase {
+	if r.count > 0 && r.widest*yMax <= phaseOnPanel {
 		return true
 	}
 	*r = turner{count: p.count, tilt: c}
@@ -39,7 +39,7 @@ func (r *turner) cover(p *lossPart, c, runs, yMax float64) bool {
 		return true
 	}
 	k := p.cumulants(c).k
-	n, ok := p.pair.nodes(c, k-25-math.Log(runs*p.count), phase/yMax)
+	n, ok := p.pair.nodes(c, k-25-math.Log(runs*p.count), phaseOnPanel/yMax)
 	p.work.add(2 * n.size() * nodeWork)
 	if !ok {
 		return false
@@ -49,6 +49,7 @@ func (r *turner) cover(p *lossPart, c, runs, yMax float64) bool {
 	buffer := make([]float64, 3*size)
 	r.loss, r.weight, r.drift = buffer[:0:size], buffer[size:size:2*size], buffer[2*size:2*size]
 	total := math.Exp(k)
+	r.rest = -n.drift / total
 	for j, l := range n.loss {
 		weight := math.Exp(n.logMass[j] + c*l - k)
 		drift := (n.lower[j] - n.mass[j]) / total
@@ -95,15 +96,14 @@ func (r *turner) add(logAbs, phase []float64, runs, step float64) {
 	yMax := step * float64(points)
 	var moments [turnMoments + 1]float64 // Σ weight·(l·yMax)^p/p!
 	moments[1] = r.rest * yMax
-	grid := make([]float64, 4*points)
-	perLoss := float64(len(grid)) * step / (2 * math.Pi)
+	var large, largeWeight []float64
 	gridded := 0.0
 	for j, l := range r.loss {
 		w, v := r.weight[j], l*yMax
 		moments[1] += r.drift[j] * yMax
 		if math.Abs(v) > 2 {
 			gridded += w
-			spread(grid, l*perLoss, w)
+			large, largeWeight = append(large, l), append(largeWeight, w)
 			continue
 		}
 		moments[1] += w * v
@@ -113,9 +113,9 @@ func (r *turner) add(logAbs, phase []float64, runs, step float64) {
 			moments[p] += w
 		}
 	}
-	var spectrum []complex128
+	var largeRe, largeIm []float64
 	if gridded > 0 {
-		spectrum = fourier.NewFFT(len(grid)).Coefficients(nil, grid)
+		largeRe, largeIm = transform(large, largeWeight, points, step)
 	}
 	for i := range logAbs {
 		x := float64(i) / float64(points)
@@ -126,13 +126,29 @@ func (r *turner) add(logAbs, phase []float64, runs, step float64) {
 		}
 		re, im = -x*x*re, x*im
 		if gridded > 0 {
-			undo := math.Sqrt(spreadRate/math.Pi) * math.Exp(x*x*math.Pi*math.Pi/(16*spreadRate))
-			re += undo*real(spectrum[i]) - gridded
-			im -= undo * imag(spectrum[i])
+			re += largeRe[i] - gridded
+			im += largeIm[i]
 		}
 		logAbs[i] += times * 0.5 * math.Log1p(2*re+re*re+im*im)
 		phase[i] += times * math.Atan2(im, 1+re)
 	}
+}
+
+// transform returns Σ weight·e^{iy·loss} at y = 0, step, 2·step, ... for a number of points that is a power of two.
+func transform(loss, weight []float64, points int, step float64) (re, im []float64) {
+	grid := make([]float64, 4*points)
+	perLoss := float64(len(grid)) * step / (2 * math.Pi)
+	for j, l := range loss {
+		spread(grid, l*perLoss, weight[j])
+	}
+	spectrum := fourier.NewFFT(len(grid)).Coefficients(nil, grid)
+	re, im = make([]float64, points), make([]float64, points)
+	for i := range re {
+		x := float64(i) / float64(points)
+		undo := math.Sqrt(spreadRate/math.Pi) * math.Exp(x*x*math.Pi*math.Pi/(16*spreadRate))
+		re[i], im[i] = undo*real(spectrum[i]), -undo*imag(spectrum[i])
+	}
+	return re, im
 }
 
 // inverse holds 1/p.

@@ -1,0 +1,5 @@
+//go:build !long
+
+package privacy
+
+const boundsPoints = 60

@@ -1,0 +1,53 @@
+package privacy
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestBoundsAreOrdered: for random mechanisms, ε is finite or says that it is vacuous, at least its lower bound, and
+// does not rise with δ and noise nor fall with the sampling probability and the number of steps, but for what the
+// methods may be in error.
+func TestBoundsAreOrdered(t *testing.T) {
+	rng := rand.New(rand.NewPCG(39, 1))
+	for range boundsPoints {
+		q := math.Exp(-20 * rng.Float64())
+		sigma := 0.2 * math.Exp(5*rng.Float64())
+		steps := int64(math.Exp(16 * rng.Float64()))
+		delta := 0.5 * math.Exp(-690*rng.Float64()*rng.Float64()*rng.Float64())
+		factor := 1 + 2*rng.Float64()
+		for _, family := range []func(q, sigma float64) Mechanism{
+			func(q, sigma float64) Mechanism {
+				return PoissonGaussian{SamplingProbability: q, NoiseMultiplier: sigma, Neighbours: AddRemove}
+			},
+			func(q, sigma float64) Mechanism {
+				return PoissonGaussian{SamplingProbability: q, NoiseMultiplier: sigma, Neighbours: ReplaceOne}
+			},
+			func(q, sigma float64) Mechanism {
+				const records = 1 << 40
+				return FixedSizeGaussian{records, max(1, int64(q*records)), sigma}
+			},
+		} {
+			m := family(q, sigma)
+			g := epsilonOf(t, Exact{}, m, steps, delta)
+			if math.IsNaN(g.Epsilon) || g.Epsilon < 0 || !(g.EpsilonLower <= g.Epsilon) || math.IsInf(g.Epsilon, 1) && len(g.Warnings) == 0 {
+				t.Errorf("%+v, %d steps, delta %g: %+v", m, steps, delta, g)
+			}
+			more := func(what string, m Mechanism, steps int64, delta float64) {
+				h := epsilonOf(t, Exact{UpperOnly: true}, m, steps, delta)
+				// What proves that g is too large is a lower bound.
+				if h.Epsilon < g.EpsilonLower*(1-1e-12) {
+					t.Errorf("%+v, %d steps, delta %g: epsilon %g, %s %g", m, steps, delta, g.Epsilon, what, h.Epsilon)
+				}
+				if precise := math.Max(g.Epsilon-g.EpsilonLower, 1e-4*g.Epsilon); h.Epsilon < g.Epsilon-precise-1e-300 {
+					t.Errorf("%+v, %d steps, delta %g: epsilon %g from %g, %s %g", m, steps, delta, g.Epsilon, g.EpsilonLower, what, h.Epsilon)
+				}
+			}
+			more("at a smaller delta", m, steps, delta/factor)
+			more("with less noise", family(q, sigma/factor), steps, delta)
+			more("at a higher rate", family(math.Min(1, q*factor), sigma), steps, delta)
+			more("with more steps", m, steps+1+int64(float64(steps)*(factor-1)), delta)
+		}
+	}
+}
