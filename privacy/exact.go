@@ -178,7 +178,7 @@ func (c *lossCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	g.Epsilon = epsilon
 	c.mu.Lock()
 	defer c.mu.Unlock()
-lower := 0.0
+	lower := 0.0
 	for i, sum := range c.lower {
 		if i > 0 && sum.isBelow(lower, runs, logDelta, c.lower[0].saddle) {
 			continue
