@@ -75,8 +75,6 @@ func (p atomPair) nodes(tilt, _, _ float64) (n *lossNodes, ok bool) {
 // truncate returns p: its finite losses are bounded.
 func (p atomPair) truncate(float64) (lossPair, bool) { return p, false }
 
-func (p atomPair) beyondOf(lossPair) lossPair { panic("privacy: losses with atoms have no contour") }
-
 func (p atomPair) infinite() float64 { return p.infiniteMass }
 
 func (p atomPair) discretise(step, bottom, side float64, w *Work) (g grid, ok bool) {

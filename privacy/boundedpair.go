@@ -86,8 +86,6 @@ func (p boundedPair) nodes(tilt, _, _ float64) (n *lossNodes, ok bool) {
 // truncate returns p: its losses are bounded.
 func (p boundedPair) truncate(float64) (lossPair, bool) { return p, false }
 
-func (p boundedPair) beyondOf(lossPair) lossPair { panic("privacy: losses with atoms have no contour") }
-
 func (p boundedPair) infinite() float64 { return 0 }
 
 func (p boundedPair) discretise(step, bottom, side float64, w *Work) (g grid, ok bool) {

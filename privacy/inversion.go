@@ -657,10 +657,11 @@ func (s *lossSum) rareContour(small *lossSum, near bound, runs, negligible float
 			logAbs[j] += abs[j]
 			phase[j] += turn[j]
 		}
-		if _, normal := s.parts[i].pair.normal(); normal {
+		rare, ok := s.parts[i].pair.(rarePair)
+		if _, normal := s.parts[i].pair.normal(); normal || !ok {
 			continue
 		}
-		large, ok := s.parts[i].pair.beyondOf(small.parts[i].pair).nodes(c, math.Inf(-1), phaseOnPanel/(step*float64(points)))
+		large, ok := rare.beyondOf(small.parts[i].pair).nodes(c, math.Inf(-1), phaseOnPanel/(step*float64(points)))
 		if !ok {
 			return nil, false
 		}

@@ -43,8 +43,6 @@ type lossPair interface {
 	// of at most e^logTail, so that the moment generating function of what remains grows slowly; or the pair
 	// and false where that is not needed.
 	truncate(logTail float64) (p lossPair, ok bool)
-	// beyondOf returns the losses that are infinite in small, a truncated pair, and not in this one.
-	beyondOf(small lossPair) lossPair
 	// infinite returns the probability of an infinite loss, which the quadrature and the grids leave out.
 	infinite() float64
 	// nodes returns a quadrature for tilts from 0 to tilt. Panels on which the
@@ -55,6 +53,12 @@ type lossPair interface {
 	// for side = −1 it is dominated by it. Losses below bottom, which hardly matter, need not be precise.
 	// ok is false when that takes too many points.
 	discretise(step, bottom, side float64, w *Work) (g grid, ok bool)
+}
+
+// rarePair is a lossPair of which few losses may be large.
+type rarePair interface {
+	// beyondOf returns the losses that are infinite in small, a truncated pair, and not in this one.
+	beyondOf(small lossPair) lossPair
 }
 
 // mixturePair is a pair made of Q = N(0, z²) and P = N(1, z²). With t =
