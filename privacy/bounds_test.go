@@ -3,7 +3,9 @@ package privacy
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 )
 
 // TestBoundsAreOrdered: for random mechanisms, ε is finite or says that it is vacuous, at least its lower bound, and
@@ -48,6 +50,44 @@ func TestBoundsAreOrdered(t *testing.T) {
 			more("with less noise", family(q, sigma/factor), steps, delta)
 			more("at a higher rate", family(math.Min(1, q*factor), sigma), steps, delta)
 			more("with more steps", m, steps+1+int64(float64(steps)*(factor-1)), delta)
+		}
+	}
+}
+
+// BenchmarkRandomPoints takes 230 random settings of each mechanism once, and reports the mean and the 99th percentile
+// of the time of one ε: go test -run '^$' -bench RandomPoints -benchtime 1x -cpu 1 ./privacy.
+func BenchmarkRandomPoints(b *testing.B) {
+	for _, upperOnly := range []bool{false, true} {
+		for i, name := range []string{"fixed-size", "poisson", "replace-one"} {
+			if upperOnly {
+				name += "/upper"
+			}
+			b.Run(name, func(b *testing.B) {
+				for b.Loop() {
+					rng := rand.New(rand.NewPCG(7, 7))
+					var milliseconds []float64
+					for range 230 {
+						q, sigma := math.Pow(10, -4.5*rng.Float64()), 0.5*math.Pow(16, rng.Float64())
+						steps, delta := int64(math.Pow(10, 5*rng.Float64())), math.Pow(10, -3-9*rng.Float64())
+						const records = 1e9
+						m := [...]Mechanism{
+							FixedSizeGaussian{records, int64(q * records), sigma},
+							PoissonGaussian{q, sigma, AddRemove, false},
+							PoissonGaussian{q, sigma, ReplaceOne, false},
+						}[i]
+						start := time.Now()
+						epsilonOf(b, Tightest{UpperOnly: upperOnly}, m, steps, delta)
+						milliseconds = append(milliseconds, 1e3*time.Since(start).Seconds())
+					}
+					slices.Sort(milliseconds)
+					mean := 0.0
+					for _, x := range milliseconds {
+						mean += x / float64(len(milliseconds))
+					}
+					b.ReportMetric(mean, "ms-mean")
+					b.ReportMetric(milliseconds[len(milliseconds)*99/100], "ms-p99")
+				}
+			})
 		}
 	}
 }
