@@ -87,7 +87,8 @@ func (c *fixedSizeRenyi) quadrature(order float64) float64 {
 	k := rho * (order - 1) // log(1 + m)
 	logM := k + math.Log(-math.Expm1(-k))
 	// An error e of m raises log(1 + m) by at most e/(1 + m).
-	share := pair.quadratureError(c.part.nodes, order-1, logM) * -math.Expm1(-k)
+	nodes, _ := c.part.cover(order - 1)
+	share := pair.quadratureError(nodes, order-1, logM) * -math.Expm1(-k)
 	return (rho + share/(order-1)) * (1 + quadratureRounding)
 }
 

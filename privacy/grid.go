@@ -725,23 +725,24 @@ func (s *lossSum) step(c, epsilon, runs, share float64) (step float64, ok bool) 
 
 // rounding returns the mean of d(h − d) over tilted losses, over 2·E[e^{cL}].
 func (p *lossPart) rounding(c, step float64) (sum float64, ok bool) {
-	if !p.cover(c) {
+	nodes, ok := p.cover(c)
+	if !ok {
 		return 0, false
 	}
 	center := 0.0
 	if d, ok := p.pair.(densityPair); ok {
 		center = d.center()
 	}
-	k := p.nodes.cumulant(c)
-	for i, l := range p.nodes.loss {
+	k := nodes.cumulant(c)
+	for i, l := range nodes.loss {
 		d := math.Abs(l - center)
 		e := step * step / 6
 		if d < step {
 			e = d * (step - d)
 		}
-		sum += math.Exp(p.nodes.logMass[i]+c*l-k) * 0.5 * e
+		sum += math.Exp(nodes.logMass[i]+c*l-k) * 0.5 * e
 	}
-	p.work.add(len(p.nodes.loss))
+	p.work.add(len(nodes.loss))
 	return sum, true
 }
 

@@ -67,11 +67,10 @@ func (s *lossSum) infinite() float64 {
 }
 
 type lossPart struct {
-	pair   lossPair
-	count  float64
-	nodes  *lossNodes // covers the tilts asked for so far
-	beyond float64    // a tilt that no quadrature can cover, or 0
-	work   *Work
+	pair  lossPair
+	count float64
+	nodes map[int]*lossNodes // see cover; nil where there are too many
+	work  *Work
 }
 
 // cumulants are log E[e^{cL}] at some tilt c and its first two derivatives.
@@ -123,11 +122,12 @@ func (p *lossPart) cumulants(c float64) cumulants {
 	if rate, ok := p.pair.normal(); ok {
 		return cumulants{rate * c * (c + 1), 2 * rate}
 	}
-	if !p.cover(c) {
+	nodes, ok := p.cover(c)
+	if !ok {
 		return cumulants{math.Inf(1), math.Inf(1)}
 	}
-	p.work.add(len(p.nodes.loss))
-	return p.nodes.cumulants(c)
+	p.work.add(len(nodes.loss))
+	return nodes.cumulants(c)
 }
 
 // cumulant returns log E[e^{cL}] alone.
@@ -135,35 +135,31 @@ func (p *lossPart) cumulant(c float64) float64 {
 	if rate, ok := p.pair.normal(); ok {
 		return rate * c * (c + 1)
 	}
-	if !p.cover(c) {
+	nodes, ok := p.cover(c)
+	if !ok {
 		return math.Inf(1)
 	}
-	p.work.add(len(p.nodes.loss))
-	return p.nodes.cumulant(c)
+	p.work.add(len(nodes.loss))
+	return nodes.cumulant(c)
 }
 
-// cover extends the quadrature to the tilt c; it reports false where that would
-// take too many nodes.
-func (p *lossPart) cover(c float64) bool {
-	if p.nodes != nil && p.nodes.tilt >= c {
-		return true
+// cover returns a quadrature for the tilt c; it reports false where that would take too many nodes. Tilts between
+// powers of two share one, so that results do not depend on the order of calls.
+func (p *lossPart) cover(c float64) (*lossNodes, bool) {
+	level := max(3, int(math.Ceil(math.Log2(c))))
+	if nodes, ok := p.nodes[level]; ok {
+		return nodes, nodes != nil
 	}
-	if p.beyond > 0 && c >= p.beyond {
-		return false
-	}
-	tilt := math.Max(8, 1.5*c)
-	nodes, ok := p.pair.nodes(tilt, math.Inf(1), 0)
+	nodes, ok := p.pair.nodes(math.Exp2(float64(level)), math.Inf(1), 0)
 	p.work.add(nodes.size() * nodeWork)
 	if !ok {
-		nodes, ok = p.pair.nodes(c, math.Inf(1), 0)
-		p.work.add(nodes.size() * nodeWork)
+		nodes = nil
 	}
-	if !ok {
-		p.beyond = c
-		return false
+	if p.nodes == nil {
+		p.nodes = make(map[int]*lossNodes)
 	}
-	p.nodes = nodes
-	return true
+	p.nodes[level] = nodes
+	return nodes, ok
 }
 
 // bound is the best Rényi bound of ε for some δ and number of runs. Its order
@@ -382,10 +378,11 @@ func (s *lossSum) decay(c, runs, most float64, level func(y float64) float64) (y
 			normal += runs * p.count * rate
 			continue
 		}
-		if !p.cover(c) {
+		nodes, ok := p.cover(c)
+		if !ok {
 			return 0, false
 		}
-		layers = append(layers, p.nodes.layers(c, runs*p.count)...)
+		layers = append(layers, nodes.layers(c, runs*p.count)...)
 	}
 	s.work.add(8 * len(layers))
 	reached := func(y float64) bool {

@@ -196,6 +196,33 @@ func (p mixturePair) beyond() (upper, drift float64) {
 	return (1-b.upper)*q + b.upper*shifted, (b.upper - b.lower) * (shifted - q)
 }
 
+// highestOf returns the largest value of a function with few peaks, whose flanks are wide, on an interval.
+func highestOf(f func(x float64) float64, lo, hi float64) float64 {
+	const scan = 32
+	width := (hi - lo) / scan
+	var values [scan + 1]float64
+	for i := range values {
+		values[i] = f(lo + width*float64(i))
+	}
+	top := math.Inf(-1)
+	for i, v := range values {
+		if i > 0 && values[i-1] > v || i < scan && values[i+1] > v {
+			continue
+		}
+		a, b := lo+width*float64(max(0, i-1)), lo+width*float64(min(scan, i+1))
+		for range 60 {
+			first, second := a+(b-a)/3, b-(b-a)/3
+			if f(first) < f(second) {
+				a = first
+			} else {
+				b = second
+			}
+		}
+		top = math.Max(top, math.Max(v, f(a)))
+	}
+	return top
+}
+
 // panelGrowth is by how much the logarithm of e^{tilt·L} times the density may change on a panel of 16 points: the
 // error is then below 1e-15 of the highest value.
 const panelGrowth = 16
@@ -391,12 +418,10 @@ func (n *lossNodes) panels(
 	lo, hi, floor, panel, z float64, logDensity func(x, tilt float64) (logDensity, loss float64), slope, width func(x float64) float64,
 ) (ok bool) {
 	logNorm := math.Log(z) + logSqrt2Pi
-	const scan = 64
-	top := math.Inf(-1)
-	for i := range scan + 1 {
-		v, _ := logDensity(lo+(hi-lo)*float64(i)/scan, n.tilt)
-		top = math.Max(top, v)
-	}
+	top := highestOf(func(x float64) float64 {
+		v, _ := logDensity(x, n.tilt)
+		return v
+	}, lo, hi)
 	density, loss := logDensity(lo, n.tilt)
 	for lo < hi {
 		if len(n.loss) > maxNodes {
