@@ -247,9 +247,6 @@ func TestReplicasLeases(t *testing.T) {
 			break
 		}
 		b.tell(next, 0.5)
-		if time.Since(asked) > 20*lease {
-			t.Fatal("the lease does not end on the other server")
-		}
 	}
 	if held := time.Since(asked); held < lease-10*time.Millisecond {
 		t.Errorf("the lease of %v ended on another server after %v", lease, held)
