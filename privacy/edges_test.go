@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEdges: at small δ and small sampling probabilities ε is an upper bound, within 1e-3 for δ > 1e-200, and
-// its lower bound is one, within 3 %. The reference values are of contour integrals in 40 to 60 digits, with two settings each
+// TestEdges: at small δ and small sampling probabilities ε is an upper bound, and its lower bound is one. By Exact
+// they are within 1e-3 and 1 % for δ > 1e-200 and ε > 1e-5, and by PLD within 1 % and 15 %. The reference values are of contour integrals in 40 to 60 digits, with two settings each
 // (testdata/edges.py).
 func TestEdges(t *testing.T) {
 	f, err := os.Open("testdata/edges.csv")
@@ -39,13 +39,20 @@ func TestEdges(t *testing.T) {
 			m = PoissonGaussian{SamplingProbability: number(1), NoiseMultiplier: number(4), Neighbours: AddRemove}
 		}
 		for _, a := range []Accountant{Exact{}, PLD{}} {
+			above, below := 1e-3, 1e-2
+			switch {
+			case delta < 1e-200 || want < 1e-5:
+				above, below = 0.1, 1
+			case a.Name() == "pld":
+				above, below = 1e-2, 0.15
+			}
 			g := epsilonOf(t, a, m, steps, delta)
-			if g.Epsilon < want*(1-1e-11) || g.Epsilon > want*(1+1e-3) && delta > 1e-200 || g.Epsilon > 1.1*want {
-				t.Errorf("%s, %v: epsilon %.9g, want %.9g: %.2g of it above", a.Name(), row[:7], g.Epsilon, want, g.Epsilon/want-1)
+			if excess := g.Epsilon/want - 1; !(excess > -1e-11 && excess < above) {
+				t.Errorf("%s, %v: epsilon %.9g, want %.9g: %.2g of it above", a.Name(), row[:7], g.Epsilon, want, excess)
 			}
 			// The pair of fixed-size lots may not be attained.
-			if g.EpsilonLower > want*(1+1e-11) || row[0] != "fixed_size" && delta > 1e-200 && g.EpsilonLower < want*(1-3e-2) {
-				t.Errorf("%s, %v: lower bound %.9g, want %.9g: %.2g of it below", a.Name(), row[:7], g.EpsilonLower, want, 1-g.EpsilonLower/want)
+			if missing := 1 - g.EpsilonLower/want; !(missing > -1e-11 && (missing < below || row[0] == "fixed_size")) {
+				t.Errorf("%s, %v: lower bound %.9g, want %.9g: %.2g of it below", a.Name(), row[:7], g.EpsilonLower, want, missing)
 			}
 		}
 	}

@@ -65,7 +65,7 @@ var (
 		{27, true, (*lossSum).invert},
 		{18, true, (*lossSum).invertApart},
 		{13, true, (*lossSum).invertApart},
-		{spill, false, mesh{meshError, 1 << 17}.find},
+		{spill, false, mesh{meshError, 1 << 18}.find},
 	}
 	gridMethods = []lossMethod{{spill, false, mesh{meshError, maxGrid}.find}}
 )

@@ -598,6 +598,25 @@ func (cts contours) noise(epsilon float64) float64 {
 	return sum
 }
 
+// rareRatio returns what losses that are not in small contribute to E[e^{cL}], over that of small. A difference of both
+// would lose all digits.
+func (p *lossPart) rareRatio(small *lossPart, c float64) (ratio float64, ok bool) {
+	rare, ok := p.pair.(rarePair)
+	if _, normal := p.pair.normal(); normal || !ok {
+		return 0, true
+	}
+	n, ok := rare.beyondOf(small.pair).nodes(c, math.Inf(1), 0)
+	p.work.add(n.size() * nodeWork)
+	if !ok {
+		return 0, false
+	}
+	k := small.cumulant(c)
+	for i, l := range n.loss {
+		ratio += math.Exp(n.logMass[i] + c*l - k)
+	}
+	return ratio, true
+}
+
 // rareTilt returns the index of a tilt for sums with a rare large loss, at most the one for small losses.
 func (s *lossSum) rareTilt(near bound) int {
 	largest := 0.0
@@ -623,8 +642,14 @@ func (s *lossSum) rareContour(small *lossSum, near bound, runs, negligible float
 	}
 	total := 0.0 // log of the quotient of (v + r)^n and v^n at c
 	for i := range s.parts {
-		all, common := s.parts[i].cumulants(c).k, small.parts[i].cumulants(c).k
-		total += runs * s.parts[i].count * (all - common)
+		ratio, ok := s.parts[i].rareRatio(&small.parts[i], c)
+		if !ok {
+			return nil, false
+		}
+		total += runs * s.parts[i].count * math.Log1p(ratio)
+	}
+	if !(total > 0) {
+		return nil, false
 	}
 	ct := &contour{c: c, k: runs * small.cumulant(index), step: step}
 	share := near.logDelta - ct.k - math.Log(math.Expm1(total)) + c*near.epsilon

@@ -279,42 +279,47 @@ func (p runProfiles) quicklyDown(least float64) (forward, backward []profilePoin
 	return known[0], known[len(known)-1], nil
 }
 
-// gridPoints returns points of the profile of a number of runs, from one pessimistic grid. ok is false for
-// sums that have a closed form, and where the grid fails.
+// gridPoints returns points of the profile of a number of runs from δ on, in rising order of ε, from two pessimistic
+// grids: what tilts for a small δ leaves no digits of one near 1. ok is false for sums that have a closed form, and where
+// a grid fails.
 func (s *lossSum) gridPoints(runs, logDelta float64) (points []profilePoint, ok bool) {
 	if _, normal := s.gaussian(runs); normal || s.infinite() > 0 || len(s.parts) == 1 && runs*s.parts[0].count == 1 {
 		return nil, false
 	}
-	s = s.truncate(runs, logDelta-spill)
-	b, ok := s.renyi(runs, logDelta)
-	if !ok || !(b.epsilon > 0) {
-		return nil, false
+	spacing := math.Sqrt(-logDelta) / (2 * profileNodes)
+	for _, from := range [...]float64{logDelta, logDelta / 3} {
+		t := s.truncate(runs, from-spill)
+		b, ok := t.renyi(runs, from)
+		if !ok || !(b.epsilon > 0) {
+			return nil, false
+		}
+		g, ok := t.compose(b, runs, mesh{3e-4, maxGrid}, 0, 1)
+		if !ok {
+			return nil, false
+		}
+		g.infinite += runs * t.infinite()
+		points = slices.DeleteFunc(points, func(p profilePoint) bool { return p.delta >= math.Exp(from) })
+		points = g.appendPoints(points, math.Exp(from), spacing)
 	}
-	g, ok := s.compose(b, runs, mesh{3e-4, maxGrid}, 0, 1)
-	if !ok {
-		return nil, false
-	}
-	g.infinite += runs * s.infinite()
-	return g.points(math.Exp(logDelta)), true
+	slices.Reverse(points)
+	return points, true
 }
 
-// points returns points of the profile from δ on, in rising order of ε.
-func (g composedGrid) points(delta float64) []profilePoint {
-	furthest := math.Sqrt(-math.Log(delta))
-	var points []profilePoint
+// appendPoints appends points of the profile from δ on, in falling order of ε.
+func (g composedGrid) appendPoints(points []profilePoint, delta, spacing float64) []profilePoint {
 	shrink := math.Exp(-g.step)
 	above, lower := 0.0, 0.0 // mass above a loss l, and Σ mass·e^{l − loss} over it
 	for i := g.size - 1; i >= 0 && g.at(i) >= 0; i-- {
 		at := g.at(i) + g.rounding
-		if d := math.Min(1, g.infinite+above-lower); d >= delta {
+		n := len(points)
+		if d := math.Min(1, g.infinite+above-lower); d >= delta && (n == 0 || at < points[n-1].epsilon && d >= points[n-1].delta) {
 			r := math.Sqrt(-math.Log(d))
-			if n := len(points); n == 0 || points[n-1].r-r >= furthest/(2*profileNodes) || g.at(i) < g.step {
+			if n == 0 || points[n-1].r-r >= spacing || g.at(i) < g.step {
 				points = append(points, profilePoint{r, at, d})
 			}
 		}
 		m := g.mass(i)
 		above, lower = above+m, shrink*(lower+m)
 	}
-	slices.Reverse(points)
 	return points
 }
