@@ -43,6 +43,9 @@ func discretise(p densityPair, step, bottom, side float64, w *Work) (g grid, ok 
 	return g, true
 }
 
+// leastMass is a mass below which floats lose digits.
+const leastMass = 1e-290
+
 // at returns the loss of a grid point.
 func (g *grid) at(index int) float64 { return g.offset + float64(index)*g.step }
 
@@ -59,10 +62,9 @@ func (g *grid) connect(p densityPair, w *Work) {
 		index := g.first + i
 		upper, lower := p.mass(edge, g.at(index))
 		edge = g.at(index)
-		right := upper // all below the first point moves up to it
-		if i > 0 {
-			right = (upper - math.Exp(g.at(index-1))*lower) / -math.Expm1(-g.step)
-			right = math.Min(math.Max(right, 0), upper)
+		right := upper // all below the first point moves up to it, and what is not in the range of floats
+		if below := math.Exp(g.at(index - 1)); i > 0 && lower > leastMass && !math.IsInf(below, 1) {
+			right = math.Min(math.Max((upper-below*lower)/-math.Expm1(-g.step), 0), upper)
 			g.mass[i-1] += upper - right
 		}
 		g.mass[i] += right
@@ -79,7 +81,7 @@ func (g *grid) connect(p densityPair, w *Work) {
 // next grid point is always found. The cell in the middle is what remains.
 func (g *grid) merge(p densityPair, lowest, highest float64, w *Work) {
 	center := p.center()
-	if upper, lower := p.mass(center-0.5*g.step, center+g.step); upper > 0 && lower > 0 {
+	if upper, lower := p.mass(center-0.5*g.step, center+g.step); upper > leastMass && lower > leastMass {
 		g.offset = math.Log(upper / lower)
 	}
 	outside := 0.0
@@ -108,7 +110,7 @@ func (g *grid) merge(p densityPair, lowest, highest float64, w *Work) {
 		}
 	}
 	upper, lower := p.mass(left, right)
-	if !(upper > 0) {
+	if !(upper > leastMass && lower > leastMass) {
 		return
 	}
 	excess := math.Log(upper/lower) - g.at(0)
@@ -137,7 +139,7 @@ func (g *grid) cut(p densityPair, edge float64, index int, side float64) (to, ma
 			from, to = to, from
 		}
 		upper, lower := p.mass(from, to)
-		if !(upper > 0) {
+		if !(upper > leastMass && lower > leastMass) {
 			return math.NaN(), 0
 		}
 		return math.Log(upper/lower) - target, upper
@@ -750,6 +752,9 @@ func (p *lossPart) rounding(c, step float64) (sum float64, ok bool) {
 func (g *grid) logMoment(c float64) float64 {
 	top := math.Inf(-1)
 	for i, m := range g.mass {
+		if math.IsNaN(m) {
+			return m
+		}
 		if m > 0 {
 			top = math.Max(top, math.Log(m)+c*g.at(g.first+i))
 		}

@@ -131,6 +131,9 @@ func (p replacePair) single(logDelta float64) (epsilon float64, ok bool) {
 		return 0, false
 	}
 	delta := math.Exp(logDelta)
+	if p.variation() <= delta {
+		return 0, true
+	}
 	return bisect(0, gaussianEpsilon(2/p.s, logDelta), func(epsilon float64) bool {
 		x := p.position(epsilon)
 		// (1−q)(1 − e^ε)·P[N > x] + q·(P[N > x − 1] − e^ε·P[N > x + 1]), N normal
