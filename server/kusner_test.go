@@ -149,6 +149,27 @@ func TestKusnerValue(t *testing.T) {
 	}
 }
 
+// However large the noise is, a value that is published is one that the metric can have.
+func TestKusnerValueIsClipped(t *testing.T) {
+	f := start(t)
+	study, _ := f.looked("s", 1e9, 0.3)
+	ends := make(map[float64]bool)
+	for range 60 {
+		r, err := f.byKusner(study, 0.25, &dparetov1.KusnerMethod{Algorithm: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := r.GetPoints()[0].GetValues()["error"]
+		if !(v >= 0 && v <= 1) {
+			t.Errorf("an error of %g is published", v)
+		}
+		ends[v] = true
+	}
+	if !ends[0] || !ends[1] {
+		t.Error("no value was clipped")
+	}
+}
+
 func TestKusnerErrors(t *testing.T) {
 	f := start(t)
 	study, ledger := f.looked("s", 10, 0.3)

@@ -470,6 +470,20 @@ func TestReleaseOfRandomStopping(t *testing.T) {
 	}
 }
 
+// The least of many noisy errors is below 0, and published as 0.
+func TestReleaseOfNoisyScoresIsClipped(t *testing.T) {
+	f := start(t)
+	study := f.withTrials("search", noisySpec(), 10)
+	f.runAll(study, func(*dparetov1.Trial) float64 { return 0 })
+	release, err := f.releaseBest(study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := release.GetPoints()[0].GetValues()["error"]; v != 0 || !(release.GetPoints()[0].GetStandardDeviations()["error"] > 0) {
+		t.Errorf("an error of %g is published", v)
+	}
+}
+
 // Nothing is released where no trial succeeded, and that is an answer.
 func TestReleaseOfNothing(t *testing.T) {
 	f := start(t)

@@ -545,6 +545,23 @@ func TestReleaseFront(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument, "delta: must exceed")
 }
 
+// Values of a front are errors that there can be, however large the noise is.
+func TestReleasedFrontIsClipped(t *testing.T) {
+	f := start(t)
+	study := f.fixed(f.newLedger("l", 1e6), 0.9, 0.02, 0.01, 0, 0.98, 1)
+	for range 10 {
+		resp, err := f.releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: 0.02, Delta: 1e-7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range resp.GetRelease().GetPoints() {
+			if v := p.GetValues()["error"]; !(v >= 0 && v <= 1) {
+				t.Errorf("an error of %g is published", v)
+			}
+		}
+	}
+}
+
 // With a checkpoint parameter every state that was measured is a candidate, and a value.
 func TestReleaseOfStates(t *testing.T) {
 	f := start(t)

@@ -304,6 +304,7 @@ func (c control) average(values []float64) Mean {
 		residuals[r] = value - k*(c.draws[r]-c.mean)
 	}
 	mean := plainMean(residuals)
+	mean.Value = possible(mean.Value) // residuals of large noise can be negative
 	mean.Deviation = plainMean(values).Deviation
 	return mean
 }

@@ -233,6 +233,39 @@ func TestCurve(t *testing.T) {
 	}
 }
 
+// No estimate is a loss that no model has, however far a tangent is followed.
+func TestEstimatesArePossible(t *testing.T) {
+	p := smallProblem(t)
+	for _, method := range []Method{MethodHermite, MethodLine} {
+		e, err := New(t.Context(), p, Options{Method: method, Lower: 0.05, Upper: 50, At: 0.1, Draws: 4, Seed: 5, Anchors: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		curve, err := e.Curve(t.Context(), Anchors(0.05, 50, 30))
+		if err != nil {
+			t.Fatal(err)
+		}
+		clamped := false
+		for _, estimate := range curve {
+			for _, m := range []Metric{TrainLoss, TrainError, HeldOutLoss, HeldOutError} {
+				values := []float64{m.Of(estimate).Value}
+				for _, u := range estimate.Draws {
+					values = append(values, m.Single(u))
+				}
+				for _, v := range values {
+					if !(v >= 0) || (m == TrainError || m == HeldOutError) && v > 1 {
+						t.Errorf("method %v, ε = %v: %v is %v", method, estimate.Epsilon, m, v)
+					}
+					clamped = clamped || v == 0 && m == TrainLoss
+				}
+			}
+		}
+		if method == MethodLine && !clamped {
+			t.Error("no line falls to 0: the test shows nothing")
+		}
+	}
+}
+
 func TestEstimatorErrors(t *testing.T) {
 	p := smallProblem(t)
 	for name, o := range map[string]Options{

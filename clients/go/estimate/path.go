@@ -16,9 +16,13 @@ type Path interface {
 	// Model returns the weights at ε, one per feature.
 	Model(ctx context.Context, epsilon float64) ([]float64, error)
 	// Utility returns the utility of the model at ε. Losses may be more accurate than the
-	// estimated model; error rates are measured on Model.
+	// estimated model, and are at least 0; error rates are measured on Model.
 	Utility(ctx context.Context, epsilon float64) (Utility, error)
 }
+
+// possible returns the nearest mean loss that a model can have to an estimate: a tangent or a cubic
+// may fall below 0, no [linear.Loss] does. NaN stays.
+func possible(loss float64) float64 { return max(loss, 0) }
 
 // RangeError says that an ε is outside of the range of a path: it does not extrapolate.
 type RangeError struct {
@@ -96,7 +100,8 @@ type line struct {
 
 // Line trains one model and returns the lines in ε through its losses (equation 9 of
 // the paper) and its weights (equation 18, with the factor ε′ − ε that is missing
-// there). They extrapolate without bound, but are useful only within a few percent of ε.
+// there). They extrapolate without bound, a loss down to 0, but are useful only within a few
+// percent of ε.
 // A line ends at the discontinuity of privacy.Chaudhuri, with a *DiscontinuityError.
 func (p Problem) Line(ctx context.Context, u []float64, epsilon float64) (Path, error) {
 	s, err := p.Solve(ctx, u, epsilon, nil)
@@ -127,8 +132,8 @@ func (l *line) Utility(ctx context.Context, epsilon float64) (Utility, error) {
 		return Utility{}, err
 	}
 	u := l.problem.Evaluate(theta)
-	u.Train.Loss = l.utility.Train.Loss + l.derivatives.Loss*(epsilon-l.solution.Epsilon)
-	u.HeldOut.Loss = l.utility.HeldOut.Loss + l.derivatives.HeldOut*(epsilon-l.solution.Epsilon)
+	u.Train.Loss = possible(l.utility.Train.Loss + l.derivatives.Loss*(epsilon-l.solution.Epsilon))
+	u.HeldOut.Loss = possible(l.utility.HeldOut.Loss + l.derivatives.HeldOut*(epsilon-l.solution.Epsilon))
 	return u, nil
 }
 
@@ -244,7 +249,7 @@ func (h *hermite) Utility(ctx context.Context, epsilon float64) (Utility, error)
 		return Utility{}, err
 	}
 	u := h.problem.Evaluate(theta)
-	u.Train.Loss = h.train.At(math.Log(epsilon))
-	u.HeldOut.Loss = h.heldOut.At(math.Log(epsilon))
+	u.Train.Loss = possible(h.train.At(math.Log(epsilon)))
+	u.HeldOut.Loss = possible(h.heldOut.At(math.Log(epsilon)))
 	return u, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +23,7 @@ type Env struct {
 	Console *console.Console // on standard error
 	Logger  *slog.Logger     // set before a command runs
 
+	line      []string // of Main: the program's name and the arguments
 	logLevel  slog.Level
 	logFormat string
 }
@@ -35,6 +38,7 @@ func (e *Env) Sayf(format string, args ...any) {
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, newRoot func(*Env) *cobra.Command) int {
 	env := &Env{Stdin: stdin, Stdout: stdout, Console: console.New(stderr)}
 	root := Root(env, newRoot)
+	env.line = append([]string{root.Name()}, args...)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	code := ExitCode(err)
@@ -43,6 +47,20 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	return code
 }
+
+// CommandLine returns the command that Main was given, with more arguments, as a shell reads it.
+func (e *Env) CommandLine(more ...string) string {
+	words := slices.Concat(e.line, more)
+	for i, word := range words {
+		if !plainWord.MatchString(word) {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// plainWord matches what a shell takes as it is.
+var plainWord = regexp.MustCompile(`^[\pL\pN_@%+=:,./-]+$`)
 
 // Root returns the root command of a program, with what every program has: streams, the
 // flags of the log, and values of flags from the environment.

@@ -56,7 +56,7 @@ func openLedger(ctx context.Context, client dparetov1.ReleaseServiceClient, l *d
 	if err != nil && !isNew {
 		return err
 	}
-	_, err = client.CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: strings.TrimPrefix(l.GetName(), "ledgers/"), Ledger: l})
+	_, err = client.CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: strings.TrimPrefix(l.GetName(), ledgerPrefix), Ledger: l})
 	if err == nil && isNew {
 		logger.Info("created a ledger", "ledger", l.GetName(), "epsilon", l.GetEpsilon(), "delta", l.GetDelta(),
 			"adjacency", enum.Name(l.GetAdjacency()), "records", l.GetRecords())

@@ -18,8 +18,9 @@ const (
 	// Fields of a file beside the fields of the study.
 	idField      = "study_id"
 	ledgersField = "ledgers"
-	// namePrefix precedes the id in the name of a study.
-	namePrefix = "studies/"
+	// Prefixes of the names of studies and ledgers, which a file may leave out.
+	studyPrefix  = "studies/"
+	ledgerPrefix = "ledgers/"
 )
 
 // File is the content of a file.
@@ -75,10 +76,34 @@ func Parse(content []byte) (*File, error) {
 	}
 	file.Ledgers = ledgers.GetLedgers()
 	if file.ID == "" {
-		file.ID = strings.TrimPrefix(file.Study.GetName(), namePrefix)
+		file.ID = file.Study.GetName()
 	}
+	file.ID = strings.TrimPrefix(file.ID, studyPrefix)
 	file.Study.Name = ""
+	file.completeNames()
 	return file, nil
+}
+
+// completeNames gives names of studies and ledgers without their prefix the prefix: like arguments of
+// commands, files may name either way.
+func (f *File) completeNames() {
+	if s := f.Study.GetSpec(); s != nil {
+		s.TestLedger, s.TrainLedger = prefixed(ledgerPrefix, s.GetTestLedger()), prefixed(ledgerPrefix, s.GetTrainLedger())
+		for i, prior := range s.GetPriorStudies() {
+			s.PriorStudies[i] = prefixed(studyPrefix, prior)
+		}
+	}
+	for _, l := range f.Ledgers {
+		l.Name = prefixed(ledgerPrefix, l.GetName())
+	}
+}
+
+// prefixed returns a resource name with its prefix. An empty name stays.
+func prefixed(prefix, name string) string {
+	if name == "" || strings.HasPrefix(name, prefix) {
+		return name
+	}
+	return prefix + name
 }
 
 // Decode reads a message from JSON as commands print it, or from protobuf's own. It takes a parameter's

@@ -1,6 +1,8 @@
 package studyfile_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,6 +179,33 @@ func TestParseErrors(t *testing.T) {
 				t.Errorf("the error has more than one line or odd spaces: %q", err)
 			}
 		})
+	}
+}
+
+// Names of studies and ledgers are taken with and without their prefix, as arguments of commands are.
+func TestNames(t *testing.T) {
+	parse := func(study, ledger string) *studyfile.File {
+		t.Helper()
+		file, err := studyfile.Parse([]byte(fmt.Sprintf(`
+study_id: %[1]ss
+spec:
+  test_ledger: %[2]speople
+  train_ledger: %[2]sothers
+  prior_studies: [%[1]sone, %[1]stwo]
+ledgers: [{name: %[2]speople, records: 10}]
+`, study, ledger)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	long, short := parse("studies/", "ledgers/"), parse("", "")
+	if diff := cmp.Diff(long, short, protocmp.Transform()); diff != "" {
+		t.Errorf("short names (-long +short):\n%s", diff)
+	}
+	if s := short.Study.GetSpec(); short.ID != "s" || s.GetTestLedger() != "ledgers/people" || s.GetTrainLedger() != "ledgers/others" ||
+		!slices.Equal(s.GetPriorStudies(), []string{"studies/one", "studies/two"}) || short.Ledgers[0].GetName() != "ledgers/people" {
+		t.Errorf("%v", short)
 	}
 }
 

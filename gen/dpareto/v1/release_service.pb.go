@@ -437,9 +437,10 @@ type ReleasedPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The configuration by parameter id.
 	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Published values by metric id: computed metrics, and values with noise.
+	// Published values by metric id: computed metrics, and values with noise. The latter are of metrics in
+	// [0, 1], and are clipped to it, which costs nothing.
 	Values map[string]float64 `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// Standard deviations of the published values by metric id, if known.
+	// Standard deviations of the published values by metric id, if known; of noise, before clipping.
 	StandardDeviations map[string]float64 `protobuf:"bytes,3,rep,name=standard_deviations,json=standardDeviations,proto3" json:"standard_deviations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Of a curve of random_stopping, the run that the point is a state of, from 1 to the portfolio's
 	// number of runs; 0 for other releases.

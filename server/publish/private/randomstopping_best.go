@@ -173,8 +173,9 @@ func releasedPoints(compiled *spec.Study, first *contender, deviation float64) [
 	for i, run := range first.runs {
 		for _, m := range states(run) {
 			point := releasedPoint(compiled, run, m)
-			if deviation > 0 {
+			if deviation > 0 { // then the value was in [0, 1] before the noise
 				point.StandardDeviations = map[string]float64{metric: deviation}
+				point.Values[metric] = min(max(point.GetValues()[metric], 0), 1)
 			}
 			if compiled.ReleasesCurve() {
 				point.Run = int32(i + 1)

@@ -301,11 +301,11 @@ func (s *Releases) kusnerValue(f *fixedResults, d *draft, want bestRequest, epsi
 	d.reason = d.release.GetMechanism()
 	if d.release.GetNoiseStandardDeviation() > largeNoise {
 		d.release.Warnings = append(d.release.Warnings, &dparetov1.Warning{
-			Code: warnLargeNoise, Message: fmt.Sprintf("the noise has a standard deviation of %.3g, and the value lies between 0 and 1", d.release.GetNoiseStandardDeviation()),
+			Code: warnLargeNoise, Message: fmt.Sprintf("the noise has a standard deviation of %.3g, and the value lies between 0 and 1, to which it is clipped", d.release.GetNoiseStandardDeviation()),
 		})
 	}
 	d.release.Points = []*dparetov1.ReleasedPoint{{
-		Values:             map[string]float64{want.metric: s.entropy.Laplace(best, scale)},
+		Values:             map[string]float64{want.metric: clipped(s.entropy.Laplace(best, scale))},
 		StandardDeviations: map[string]float64{want.metric: d.release.GetNoiseStandardDeviation()},
 	}}
 	return nil

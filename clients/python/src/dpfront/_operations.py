@@ -222,7 +222,7 @@ def create_study(
         spec=spec if isinstance(spec, study_pb2.StudySpec) else specs.study_spec(spec),
     )
     request = study_service_pb2.CreateStudyRequest(
-        study_id=id, study=study, validate_only=validate_only
+        study_id=convert.study_id(id), study=study, validate_only=validate_only
     )
     try:
         answer: study_service_pb2.CreateStudyResponse = yield from call(

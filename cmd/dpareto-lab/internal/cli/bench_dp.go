@@ -161,14 +161,14 @@ func benchDP(ctx context.Context, env *command.Env, f dpFlags) error {
 	})
 	progress.Finish()
 	if err != nil {
-		return err
+		return interrupted(ctx, env, err, kept{"--results", f.results, "results.jsonl"})
 	}
 	if f.against != "" && !slices.ContainsFunc(records, func(r *bench.Record) bool { return r.Method == f.against }) {
 		return command.Usagef("--against must be a method among --designer, --tool or the results, is %q", f.against)
 	}
 	best, err := s.Best(ctx)
 	if err != nil {
-		return err
+		return interrupted(ctx, env, err, kept{"--results", f.results, "results.jsonl"})
 	}
 	env.Sayf("%s: the best front known has the hypervolume %.5g\n", f.name, best)
 	budgets := append(slices.Clone(f.at), f.Budget)

@@ -77,7 +77,7 @@ func makeTable(ctx context.Context, env *command.Env, f tableFlags) error {
 	}
 	err = surface.Make(ctx, s, f.MakeOptions)
 	progress.Finish()
-	return err
+	return interrupted(ctx, env, err, kept{"--tables", f.Folder, ""})
 }
 
 // remaining returns an estimate of the time that the rest of equal pieces of work takes.

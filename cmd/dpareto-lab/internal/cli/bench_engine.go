@@ -188,7 +188,7 @@ func benchEngine(ctx context.Context, env *command.Env, f engineFlags) error {
 	result, err := bench.Run(ctx, problem, f.Options)
 	progress.Finish()
 	if err != nil {
-		return err
+		return interrupted(ctx, env, err, kept{})
 	}
 	for _, line := range result.Remarks() {
 		env.Sayf("%s\n", line)

@@ -118,12 +118,12 @@ func benchServer(ctx context.Context, env *command.Env, f serverFlags) (err erro
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 		if err := m.startServer(ctx, filepath.Join(folder, "bench.db")); err != nil {
-			return err
+			return interrupted(ctx, env, err, kept{})
 		}
 		defer func() { err = errors.Join(err, m.host.Stop()) }()
 	}
 	if err := m.measureAll(ctx); err != nil {
-		return err
+		return interrupted(ctx, env, err, kept{})
 	}
 	table := load.Table(m.done)
 	if f.format == output.Text {
@@ -285,6 +285,10 @@ func (b *serverBench) nameOf(what string, repetition int) string {
 // compareFit prints how much slower the slow calls are beside a fit, as the median over the
 // repetitions.
 func (b *serverBench) compareFit(suggestions int64) {
+	if slices.ContainsFunc(b.done, func(m *load.Measurement) bool { return m.Load.Pairs() == 0 }) {
+		b.Sayf("a measurement has no pair: there is nothing to compare; give a longer --duration\n")
+		return
+	}
 	ratio := func(of func(*load.Load) load.Latencies) float64 {
 		var ratios []float64
 		for pair := range slices.Chunk(b.done, 2) {

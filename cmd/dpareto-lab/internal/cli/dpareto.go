@@ -76,11 +76,15 @@ command goes on where it was stopped, and "dpareto serve --store FILE" shows the
 				}
 				took, err := e.EstimateMNIST(cmd.Context())
 				if err != nil {
-					return err
+					return interrupted(cmd.Context(), env, err, kept{storeFlag, e.Store, ""})
 				}
 				env.Logger.Warn("all of the protocol on MNIST is run", "processor_hours", fmt.Sprintf("%.0f", took.Round(time.Hour).Hours()))
 			}
-			return f.run(cmd.Context(), env, whole, e.DataDir)
+			var k kept // Figures 1 to 4 are computed again
+			if len(e.Parts) > 0 {
+				k = kept{storeFlag, e.Store, "dpareto.db"}
+			}
+			return f.run(cmd.Context(), env, whole, e.DataDir, k)
 		},
 	}
 	flags := cmd.Flags()

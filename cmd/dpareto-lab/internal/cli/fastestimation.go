@@ -26,7 +26,7 @@ minutes; with the 5,000 features of Gisette, many hours.`,
 		Example: `  dpareto-lab reproduce fast-estimation --plot figures
   dpareto-lab reproduce fast-estimation --dataset adult --loss lr --rows 1000 --draws 3 --output csv`,
 		Args: command.Args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, &e, e.DataDir) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, &e, e.DataDir, kept{}) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false

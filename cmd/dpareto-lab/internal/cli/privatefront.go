@@ -23,7 +23,9 @@ prints may be released. --store keeps what was run: the same command goes on whe
 		Example: `  dpareto-lab reproduce private-front --quick
   dpareto-lab reproduce private-front --seeds 10 --store ways.jsonl --plot figures`,
 		Args: command.Args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, &e, e.DataDir) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), env, &e, e.DataDir, kept{storeFlag, e.Store, "ways.jsonl"})
+		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false

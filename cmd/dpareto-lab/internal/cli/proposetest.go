@@ -25,7 +25,7 @@ a minute of processor time.`,
   dpareto-lab reproduce propose-test --adult
   dpareto-lab reproduce propose-test --runs 100 --output csv`,
 		Args: command.Args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, &e, e.DataDir) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, &e, e.DataDir, kept{}) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false

@@ -25,9 +25,9 @@ func (f *reproduceFlags) add(cmd *cobra.Command) {
 	command.OutputFlag(cmd, &f.format)
 }
 
-// run runs an experiment, draws its figures if there is a path for them, and prints its
+// run runs an experiment, draws its figures as they come if there is a path for them, and prints its
 // tables and how long it took. What could not be run without data is named, and no error.
-func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.Experiment, dataDir string) error {
+func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.Experiment, dataDir string, k kept) error {
 	if err := command.CheckDataDir(dataDir); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.
 	start := time.Now()
 	var bar *console.Progress
 	before := 0
-	result, err := e.Run(ctx, func(done, total int) {
+	watch := reproduce.Watch{Progress: func(done, total int) {
 		switch {
 		case bar == nil:
 			bar = env.Console.Start(e.Name(), int64(total), "runs")
@@ -51,31 +51,26 @@ func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.
 		}
 		before = total
 		bar.Set(int64(done), "")
-	})
+	}}
+	if f.picture != "" {
+		path := f.picture
+		if filepath.Ext(path) == "" {
+			path = filepath.Join(path, e.Name()) // a folder of several experiments
+		}
+		watch.Draw = reproduce.NewDrawer(path, func(file string) { env.Logger.Info("drew a figure", "file", file) }).Draw
+	}
+	result, err := e.Run(ctx, watch)
 	bar.Finish()
 	if line, ok := reproduce.Missing(e.Name(), err); ok {
 		result, err = &reproduce.Result{Report: output.Report{Title: e.Name()}, Missing: []string{line}}, nil
 	}
 	if err != nil {
-		return err
+		return interrupted(ctx, env, err, k)
 	}
 	for _, line := range result.Missing {
 		env.Logger.Warn(line)
 	}
 	result.Report.Notes = append(result.Report.Notes, result.Missing...)
-	if f.picture != "" && len(result.Figures) > 0 {
-		path := f.picture
-		if filepath.Ext(path) == "" {
-			path = filepath.Join(path, e.Name()) // a folder of several experiments
-		}
-		files, err := result.Draw(path)
-		if err != nil {
-			return err
-		}
-		for _, file := range files {
-			env.Logger.Info("drew a figure", "file", file)
-		}
-	}
 	if err := result.Report.Write(env.Stdout, f.format); err != nil {
 		return err
 	}

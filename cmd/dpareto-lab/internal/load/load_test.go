@@ -112,3 +112,15 @@ func TestQuantile(t *testing.T) {
 		t.Errorf("the quantile of nothing is %d", got)
 	}
 }
+
+// A measurement in which no trial was completed has no latencies, not latencies of 0.
+func TestTableOfNothing(t *testing.T) {
+	table := load.Table([]*load.Measurement{{Name: "alone", Load: &load.Load{Elapsed: time.Second}}})
+	for i, name := range table.Columns {
+		if strings.HasSuffix(name, "_ms") || strings.HasSuffix(name, "_per_pair") {
+			if cell := table.Rows[0][i]; cell != nil {
+				t.Errorf("%s is %v", name, cell)
+			}
+		}
+	}
+}

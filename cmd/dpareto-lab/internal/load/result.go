@@ -46,6 +46,14 @@ func (l Latencies) Quantile(q float64) time.Duration {
 	return l[max(0, int(math.Ceil(q*float64(len(l))))-1)]
 }
 
+// cell returns a quantile in milliseconds as a cell of a table, without a value if there are no latencies.
+func (l Latencies) cell(q float64) any {
+	if len(l) == 0 {
+		return nil
+	}
+	return milliseconds(l.Quantile(q))
+}
+
 // Measurement is one measurement of a server.
 type Measurement struct {
 	Options
@@ -75,11 +83,10 @@ func Table(measurements []*Measurement) *output.Table {
 		pairs := float64(m.Load.Pairs())
 		row := []any{
 			m.Name, int64(m.Workers), int64(m.Studies), m.Load.Elapsed.Seconds(), int64(m.Load.Pairs()), pairs / m.Load.Elapsed.Seconds(),
-			milliseconds(m.Load.Suggest.Quantile(0.5)), milliseconds(m.Load.Suggest.Quantile(0.99)),
-			milliseconds(m.Load.Complete.Quantile(0.5)), milliseconds(m.Load.Complete.Quantile(0.99)),
-			milliseconds(m.Load.Pair.Quantile(0.5)), milliseconds(m.Load.Pair.Quantile(0.99)), milliseconds(m.Load.Pair.Quantile(1)),
+			m.Load.Suggest.cell(0.5), m.Load.Suggest.cell(0.99), m.Load.Complete.cell(0.5), m.Load.Complete.cell(0.99),
+			m.Load.Pair.cell(0.5), m.Load.Pair.cell(0.99), m.Load.Pair.cell(1),
 		}
-		client := microseconds(m.Load.Processor) / pairs
+		client := ratio(microseconds(m.Load.Processor), pairs)
 		if m.Began == nil || m.Ended == nil {
 			row = append(row, nil, nil, nil, nil, client, nil, nil, nil, nil)
 		} else {

@@ -3,7 +3,7 @@ package reproduce
 import "context"
 
 // Join returns the experiment of a name that runs several others, each of which draws figures of its
-// own names. One whose data are missing is named in the result, and the others run. progress starts again for each.
+// own names. One whose data are missing is named in the result, and the others run. Progress starts again for each.
 func Join(name, title string, all ...Experiment) Experiment { return &joined{name, title, all} }
 
 type joined struct {
@@ -25,11 +25,11 @@ func (j *joined) Validate() error {
 }
 
 // Run implements Experiment.
-func (j *joined) Run(ctx context.Context, progress func(done, total int)) (*Result, error) {
+func (j *joined) Run(ctx context.Context, watch Watch) (*Result, error) {
 	whole := new(Result)
 	whole.Report.Title = j.title
 	for _, e := range j.all {
-		r, err := e.Run(ctx, progress)
+		r, err := e.Run(ctx, watch)
 		if line, ok := Missing(e.Name(), err); ok {
 			whole.Missing = append(whole.Missing, line)
 			continue
@@ -38,7 +38,6 @@ func (j *joined) Run(ctx context.Context, progress func(done, total int)) (*Resu
 			return nil, err
 		}
 		whole.Missing = append(whole.Missing, r.Missing...)
-		whole.Figures = append(whole.Figures, r.Figures...)
 		whole.Report.Notes = append(append(whole.Report.Notes, r.Report.Title+"."), r.Report.Notes...)
 		whole.Report.Sections = append(whole.Report.Sections, r.Report.Sections...)
 	}

@@ -37,11 +37,13 @@ func TestDraw(t *testing.T) {
 		if err := reproduce.CheckPath(tt.path); err != nil {
 			t.Errorf("%s: %v", tt.path, err)
 		}
-		result := reproduce.Result{Figures: tt.figures}
-		got, err := result.Draw(filepath.Join(folder, filepath.FromSlash(tt.path)))
-		if err != nil {
-			t.Fatal(err)
+		drawer := reproduce.NewDrawer(filepath.Join(folder, filepath.FromSlash(tt.path)), nil)
+		for _, f := range tt.figures {
+			if err := drawer.Draw(f); err != nil {
+				t.Fatal(err)
+			}
 		}
+		got := drawer.Files()
 		for i, path := range got {
 			if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 				t.Errorf("%s: %v", path, err)
@@ -59,8 +61,7 @@ func TestDraw(t *testing.T) {
 	if err := reproduce.CheckPath("picture.pdf"); err == nil {
 		t.Error("a PDF is taken for a format")
 	}
-	broken := reproduce.Result{Figures: one}
-	if _, err := broken.Draw(filepath.Join(t.TempDir(), "missing", "picture.svg")); err == nil {
+	if err := reproduce.NewDrawer(filepath.Join(t.TempDir(), "missing", "picture.svg"), nil).Draw(one[0]); err == nil {
 		t.Error("a figure was drawn into a folder that does not exist")
 	}
 }

@@ -215,7 +215,7 @@ func (f *flags) describeMethod() string {
 		return fmt.Sprintf("exact: trained at every ε for each of %d draws of the noise; standard errors (se) are of the mean over the noise, "+
 			"deviations (sd) of one model", f.draws)
 	case estimate.MethodLine:
-		return fmt.Sprintf("tangents in ε through one training for each of %d draws of the noise, which may be wrong by more than the loss itself; "+
+		return fmt.Sprintf("tangents in ε through one training for each of %d draws of the noise, which may be wrong by more than the loss itself and end at a loss of 0; "+
 			"standard errors (se) are of the mean over the noise alone", f.draws)
 	default:
 		return fmt.Sprintf("interpolated between %d exact trainings for each of %d draws of the noise; standard errors (se) are of the mean "+

@@ -145,7 +145,11 @@ func (f *flags) figure(p problem, curve []estimate.Estimate) *plot.Curves {
 				deviation = 0
 			}
 			s.X, s.Y = append(s.X, e.Epsilon), append(s.Y, mean.Value)
-			s.Lower, s.Upper = append(s.Lower, mean.Value-deviation), append(s.Upper, mean.Value+deviation)
+			lower, upper := max(mean.Value-deviation, 0), mean.Value+deviation
+			if m == estimate.HeldOutError {
+				upper = min(upper, 1)
+			}
+			s.Lower, s.Upper = append(s.Lower, lower), append(s.Upper, upper)
 		}
 		c.Curves = append(c.Curves, s)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -72,16 +73,25 @@ func specOf(ctx context.Context, call *remote.Call, name string) (*dparetov1.Stu
 	return study.GetSpec(), err
 }
 
-// printRelease prints a release with its guarantee.
-func printRelease(out *command.Printer, r *dparetov1.Release, spec *dparetov1.StudySpec) error {
-	if err := out.Heading(view.ReleaseHeading(r, spec)); err != nil {
-		return err
-	}
-	table := view.Release(r)
+// printRelease prints a release with its guarantee. People see a row for each run, unless they want all
+// points; programs always get all.
+func printRelease(out *command.Printer, r *dparetov1.Release, spec *dparetov1.StudySpec, all bool) error {
+	heading, table := view.ReleaseHeading(r, spec), view.Release(r)
 	if out.Format == output.CSV {
 		table = view.ReleaseCSV(r)
+	} else if runs := view.ReleaseByRun(r, spec); !all && len(runs.Rows) < len(table.Rows) {
+		table = runs
+		heading = append(heading, fmt.Sprintf("one row for each run, from its first point to its last: %d rows for %d points; --all shows each point", len(runs.Rows), len(r.GetPoints())))
+	}
+	if err := out.Heading(heading); err != nil {
+		return err
 	}
 	return view.Print(out, table, r)
+}
+
+// addAll adds the flag of tables that have a row for each run.
+func addAll(cmd *cobra.Command, all *bool) {
+	cmd.Flags().BoolVar(all, "all", false, "show every point in the table, and not one row for each run")
 }
 
 func bestCommand(env *command.Env) *cobra.Command {
@@ -139,7 +149,7 @@ is for less than the whole range.`,
 		if err != nil {
 			return &remote.CallError{Action: "release the best of " + req.GetName(), Err: err}
 		}
-		return printRelease(call.Out, resp.GetRelease(), spec)
+		return printRelease(call.Out, resp.GetRelease(), spec, true)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&req.Metric, "metric", "error", "reported objective by which the best configuration is chosen")
@@ -165,13 +175,18 @@ var kusnerMethods = map[string]int32{"kusner-1": 1, "kusner-3": 3}
 
 func frontCommand(env *command.Env) *cobra.Command {
 	req := new(dparetov1.ReleaseFrontRequest)
+	var all bool
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "front STUDY",
 		Short: "Release a front: configurations with their values",
 		Long: `Releases a front. In a study of a fixed design every value gets Gaussian noise, calibrated so
 that all values together have the guarantee, whether they end up on the front or not; a model
 of the noisy values then decides which configurations are on the front, and estimates their
-values. The noise grows with the number N of configurations: √N / (records · μ).`,
+values. The noise grows with the number N of configurations: √N / (records · μ).
+
+In a study with a checkpoint parameter the states of a run are points of their own. The table
+has one row for each run, from its first point on the front to its last, or with --all one for
+each point. JSON and CSV have all points.`,
 		Example: "  dpareto release front adult --epsilon 1 --delta 1e-7",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
@@ -185,11 +200,12 @@ values. The noise grows with the number N of configurations: √N / (records · 
 		if err != nil {
 			return &remote.CallError{Action: "release the front of " + req.GetName(), Err: err}
 		}
-		return printRelease(call.Out, resp.GetRelease(), spec)
+		return printRelease(call.Out, resp.GetRelease(), spec, all)
 	})
 	flags := cmd.Flags()
 	flags.Float64Var(&req.Epsilon, "epsilon", 0, "ε of the release; required for studies of a fixed design, refused for others")
 	flags.Float64Var(&req.Delta, "delta", 0, "δ of the release, with --epsilon")
+	addAll(cmd, &all)
 	addRequestID(cmd, &req.RequestId)
 	return cmd
 }
@@ -220,7 +236,7 @@ accuracy on m records, one of which is replaced.`,
 		if err != nil {
 			return &remote.CallError{Action: "select with " + req.GetLedger(), Err: err}
 		}
-		return printRelease(call.Out, resp.GetRelease(), nil)
+		return printRelease(call.Out, resp.GetRelease(), nil, true)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&file, "utilities", "", "file with a utility per line (required)")
@@ -257,23 +273,35 @@ func readNumbers(env *command.Env, path string) (numbers []float64, err error) {
 }
 
 func getCommand(env *command.Env) *cobra.Command {
-	return remote.Command(env, &cobra.Command{
+	var all bool
+	cmd := remote.Command(env, &cobra.Command{
 		Use:     "get RELEASE",
 		Short:   "Show a release",
-		Long:    "Shows a release by its name.",
-		Example: "  dpareto release get studies/adult/releases/1",
+		Long:    "Shows a release by its name. The name of a study's release may begin with the id of the study.",
+		Example: "  dpareto release get adult/releases/1\n  dpareto release get ledgers/adult-test/releases/1",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
-		spec, err := specOf(ctx, call, call.Args[0])
+		name := parentName(call, call.Args[0])
+		spec, err := specOf(ctx, call, name)
 		if err != nil {
 			return err
 		}
-		resp, err := call.Releases.GetRelease(ctx, &dparetov1.GetReleaseRequest{Name: call.Args[0]})
+		resp, err := call.Releases.GetRelease(ctx, &dparetov1.GetReleaseRequest{Name: name})
 		if err != nil {
-			return &remote.CallError{Action: "read " + call.Args[0], Err: err}
+			return &remote.CallError{Action: "read " + name, Err: err}
 		}
-		return printRelease(call.Out, resp.GetRelease(), spec)
+		return printRelease(call.Out, resp.GetRelease(), spec, all)
 	})
+	addAll(cmd, &all)
+	return cmd
+}
+
+// parentName returns a name that begins with a ledger or a study, which may lack "studies/".
+func parentName(call *remote.Call, arg string) string {
+	if strings.HasPrefix(arg, "ledgers/") {
+		return arg
+	}
+	return call.Handle(arg).Name()
 }
 
 func listCommand(env *command.Env) *cobra.Command {
@@ -285,10 +313,7 @@ ledger.`,
 		Example: "  dpareto release list adult\n  dpareto release list ledgers/adult-test",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
-		parent := call.Args[0]
-		if !strings.HasPrefix(parent, "ledgers/") {
-			parent = call.Handle(parent).Name()
-		}
+		parent := parentName(call, call.Args[0])
 		all, err := remote.Pages(func(token string) ([]*dparetov1.Release, string, error) {
 			resp, err := call.Releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: parent, PageToken: token})
 			return resp.GetReleases(), resp.GetNextPageToken(), err

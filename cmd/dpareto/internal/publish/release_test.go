@@ -87,6 +87,10 @@ func TestReleasing(t *testing.T) {
 		t.Errorf("ledger %v, %v", ledger, err)
 	}
 
+	if clitest.Succeed(t, "release get svt/releases/1") != stdout {
+		t.Error("the short name of a release names another one")
+	}
+
 	// An export takes the releases along; the charges stay.
 	exported := clitest.Succeed(t, "export --study svt")
 	clitest.Succeed(t, "study delete svt")

@@ -100,6 +100,32 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// People see one row for each run of a front, whose cells go from its first state to its last.
+func TestReleaseByRun(t *testing.T) {
+	point := func(epochs int64, rate, epsilon, failure float64) *dparetov1.ReleasedPoint {
+		return &dparetov1.ReleasedPoint{
+			Values: map[string]float64{"epsilon": epsilon, "error": failure}, StandardDeviations: map[string]float64{"error": 0.01},
+			Parameters: map[string]*dparetov1.Value{
+				"epochs": {Kind: &dparetov1.Value_IntValue{IntValue: epochs}}, "rate": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: rate}},
+			},
+		}
+	}
+	r := &dparetov1.Release{Points: []*dparetov1.ReleasedPoint{point(3, 0.1, 0.5, 0.2), point(1, 0.1, 0.25, 0.3), point(2, 0.2, 1, 0.1), point(2, 0.1, 0.375, 0.25)}}
+	spec := &dparetov1.StudySpec{CheckpointParameter: "epochs"}
+	if diff := cmp.Diff(&output.Table{
+		Columns: []string{"epsilon", "error", "error_deviation", "epochs", "rate"},
+		Rows: [][]any{
+			{"0.2500 to 0.5000", "0.3000 to 0.2000", 0.01, "1 to 3", 0.1},
+			{output.Bound(1), 0.1, 0.01, int64(2), 0.2},
+		},
+	}, ReleaseByRun(r, spec)); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Release(r), ReleaseByRun(r, new(dparetov1.StudySpec))); diff != "" {
+		t.Errorf("without a checkpoint parameter (-want +got):\n%s", diff)
+	}
+}
+
 // The table of a released curve says which points are on its front, and which run they are states of.
 func TestReleasedCurve(t *testing.T) {
 	point := func(run int32, epsilon, failure float64, epochs int64, front bool) *dparetov1.ReleasedPoint {

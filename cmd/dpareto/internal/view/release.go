@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -111,6 +112,46 @@ func Release(r *dparetov1.Release) *output.Table {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// ReleaseByRun returns the table of Release with one row for each run: points of a front that differ in the
+// checkpoint parameter only are states of one. Cells of several points have the first and the last value. Curves,
+// whose rows are marked, keep all their rows.
+func ReleaseByRun(r *dparetov1.Release, spec *dparetov1.StudySpec) *output.Table {
+	t, checkpoint := Release(r), spec.GetCheckpointParameter()
+	if checkpoint == "" || isCurve(r) {
+		return t
+	}
+	step := func(i int) int64 { return r.GetPoints()[i].GetParameters()[checkpoint].GetIntValue() }
+	var order []string
+	runs := make(map[string][]int) // points by the other parameters
+	for i, p := range r.GetPoints() {
+		var key []any
+		for _, id := range slices.Sorted(maps.Keys(p.GetParameters())) {
+			if id != checkpoint {
+				key = append(key, id, Value(p.GetParameters()[id]))
+			}
+		}
+		run := fmt.Sprintf("%q", key)
+		if runs[run] == nil {
+			order = append(order, run)
+		}
+		runs[run] = append(runs[run], i)
+	}
+	merged := &output.Table{Columns: t.Columns}
+	for _, run := range order {
+		points := runs[run]
+		slices.SortStableFunc(points, func(a, b int) int { return cmp.Compare(step(a), step(b)) })
+		first, last := t.Rows[points[0]], t.Rows[points[len(points)-1]]
+		row := slices.Clone(first)
+		for j := range row {
+			if from, to := output.Cell(first[j]), output.Cell(last[j]); from != to {
+				row[j] = from + " to " + to
+			}
+		}
+		merged.Rows = append(merged.Rows, row)
+	}
+	return merged
 }
 
 // yesNo is a bool as a cell.

@@ -31,11 +31,12 @@ func TestExperiment(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := 0
-	result, err := e.Run(t.Context(), func(done, total int) {
+	file := filepath.Join(t.TempDir(), "figure.svg")
+	result, err := e.Run(t.Context(), reproduce.Watch{Draw: reproduce.NewDrawer(file, nil).Draw, Progress: func(done, total int) {
 		if runs++; done != runs || total != 16 {
 			t.Errorf("progress %d of %d", done, total)
 		}
-	})
+	}})
 	if err != nil || runs != 16 {
 		t.Fatal(runs, err)
 	}
@@ -74,14 +75,10 @@ func TestExperiment(t *testing.T) {
 		}
 	}
 
-	file := filepath.Join(t.TempDir(), "figure.svg")
-	if _, err := result.Draw(file); err != nil {
-		t.Fatal(err)
-	}
 	if svg, err := os.ReadFile(file); err != nil || !strings.Contains(string(svg), "1000 records") {
 		t.Errorf("no picture of the likelihoods, %v", err)
 	}
-	again, err := small().Run(t.Context(), func(int, int) {})
+	again, err := small().Run(t.Context(), reproduce.Watch{})
 	if err != nil || !reflect.DeepEqual(again.Report, result.Report) {
 		t.Errorf("the same seed gives another result, %v", err)
 	}
@@ -94,7 +91,7 @@ func TestKernelMachines(t *testing.T) {
 	if err := e.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	result, err := e.Run(t.Context(), func(int, int) {})
+	result, err := e.Run(t.Context(), reproduce.Watch{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +144,7 @@ func TestForest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := r.run(t.Context(), parts, func(int, int) {})
+	result, err := r.run(t.Context(), parts, reproduce.Watch{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,13 +161,13 @@ func TestForest(t *testing.T) {
 func TestWithoutData(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
-	with, err := small().Run(t.Context(), func(int, int) {})
+	with, err := small().Run(t.Context(), reproduce.Watch{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := small()
 	e.Generated, e.DataDir = false, t.TempDir()
-	result, err := e.Run(t.Context(), func(int, int) {})
+	result, err := e.Run(t.Context(), reproduce.Watch{})
 	if err != nil || len(result.Missing) != 1 || !strings.HasPrefix(result.Missing[0], "all that is trained on adult was not run") {
 		t.Fatal(result, err)
 	}
@@ -218,12 +215,12 @@ func TestExperimentErrors(t *testing.T) {
 	}
 	e = small()
 	e.Records = dataset.AdultRows
-	if _, err := e.Run(t.Context(), func(int, int) {}); err == nil || !strings.Contains(err.Error(), "too few") {
+	if _, err := e.Run(t.Context(), reproduce.Watch{}); err == nil || !strings.Contains(err.Error(), "too few") {
 		t.Errorf("more records than there are: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := small().Run(ctx, func(int, int) {}); !errors.Is(err, context.Canceled) {
+	if _, err := small().Run(ctx, reproduce.Watch{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want cancelled", err)
 	}
 }

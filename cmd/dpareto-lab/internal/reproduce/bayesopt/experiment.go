@@ -105,7 +105,7 @@ func (e *Experiment) begin(ctx context.Context) (*results, error) {
 }
 
 // Run implements reproduce.Experiment. Without data it reports what depends on no record.
-func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*reproduce.Result, error) {
+func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (*reproduce.Result, error) {
 	if e.Dataset == "" {
 		e.Dataset = dataset.NameAdult
 	}
@@ -117,17 +117,17 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 		Split: dataset.SplitShuffled, TrainRows: e.TrainRows, Seed: e.Seed, Generated: e.Generated,
 	}, dataset.Source{DataDir: e.DataDir})
 	if line, ok := reproduce.Missing("all that is trained on "+e.Dataset, err); ok {
-		progress(1, 1)
+		watch.Report(1, 1)
 		return r.reportWithoutData(line)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.run(ctx, parts, progress)
+	return r.run(ctx, parts, watch)
 }
 
 // run trains on the data, and reports on all of the experiment.
-func (r *results) run(ctx context.Context, parts *dataset.Parts, progress func(done, total int)) (*reproduce.Result, error) {
+func (r *results) run(ctx context.Context, parts *dataset.Parts, watch reproduce.Watch) (*reproduce.Result, error) {
 	e := r.experiment
 	if parts.Train.Classes != 2 {
 		return nil, fmt.Errorf("dataset %s has %d classes, and the machines tell two apart", e.Dataset, parts.Train.Classes)
@@ -145,13 +145,16 @@ func (r *results) run(ctx context.Context, parts *dataset.Parts, progress func(d
 		parts.Test = parts.Test.Select(parts.Test.Name, rows)
 	}
 	var err error
-	if r.machines, err = e.train(ctx, parts, r.places, progress); err != nil {
+	if r.machines, err = e.train(ctx, parts, r.places, watch.Report); err != nil {
 		return nil, err
 	}
 	for i, size := range e.Sizes {
 		if err := r.estimate(rand.New(rand.NewPCG(e.Seed, uint64(i))), size); err != nil {
 			return nil, err
 		}
+	}
+	if err := watch.Show(reproduce.Figure{Name: "figure1", Picture: r.draw()}); err != nil {
+		return nil, err
 	}
 	r.utilities = accuracies(r.machines.right, sample(rand.New(rand.NewPCG(e.Seed, 1000)), parts.Test.Rows, e.Records))
 	return r.report(ctx)

@@ -80,7 +80,6 @@ func (r *results) report(ctx context.Context) (*reproduce.Result, error) {
 			},
 			Sections: []output.Section{r.correlations(), comparison, loop, noises},
 		},
-		Figures: []reproduce.Figure{{Name: "figure1", Picture: r.draw()}},
 	}, nil
 }
 

@@ -9,45 +9,51 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/clients/go/trainer/outputperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
-func run(t *testing.T, e *Experiment) (*reproduce.Result, string) {
+func run(t *testing.T, e *Experiment) (figures []reproduce.Figure, text string) {
 	t.Helper()
 	if err := e.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	last, all := 0, -1
-	result, err := e.Run(t.Context(), func(done, total int) {
-		if done != last+1 || done > total {
-			t.Errorf("progress %d of %d after %d", done, total, last)
-		}
-		last, all = done, total
-	})
+	watch := reproduce.Watch{
+		Progress: func(done, total int) {
+			if done != last+1 || done > total {
+				t.Errorf("progress %d of %d after %d", done, total, last)
+			}
+			last, all = done, total
+		},
+		Draw: func(f reproduce.Figure) error {
+			figures = append(figures, f)
+			return nil
+		},
+	}
+	result, err := e.Run(t.Context(), watch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last != all {
 		t.Errorf("ended at %d of %d", last, all)
 	}
-	var text bytes.Buffer
-	if err := result.Report.Write(&text, output.CSV); err != nil {
+	var out bytes.Buffer
+	if err := result.Report.Write(&out, output.CSV); err != nil {
 		t.Fatal(err)
 	}
-	return result, text.String()
+	return figures, out.String()
 }
 
 // Figures 2 and 4 need no data. Their errors agree with the published mechanism's, and the
 // same seed gives the same report.
 func TestSparseVector(t *testing.T) {
-	result, text := run(t, &Experiment{Figures: []int{4, 2}, Quick: true, Seed: 1})
-	if len(result.Figures) != 2 || result.Figures[0].Name != "figure2" || result.Figures[1].Name != "figure4" {
-		t.Errorf("figures %+v", result.Figures)
+	figures, text := run(t, &Experiment{Figures: []int{4, 2}, Quick: true, Seed: 1})
+	if len(figures) != 2 || figures[0].Name != "figure2" || figures[1].Name != "figure4" {
+		t.Errorf("figures %+v", figures)
 	}
-	for _, f := range result.Figures {
+	for _, f := range figures {
 		if err := f.Picture.Save(t.TempDir() + "/" + f.Name + ".svg"); err != nil {
 			t.Error(err)
 		}
@@ -73,14 +79,17 @@ func TestSparseVector(t *testing.T) {
 // ε of the logistic regression is what the published code computes, to the digits that are known.
 func TestPublishedEpsilon(t *testing.T) {
 	parts := &dataset.Parts{Train: dataset.Generated(30956, 1), Test: dataset.Generated(10, 2)}
-	made, err := outputperturbation.New(parts, outputperturbation.Options{Projection: outputperturbation.PublishedProjection})
+	r, err := newRegression(parts, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &regression{trainer: made}
 	for _, c := range publishedEpsilons {
-		if got, err := r.epsilon(c.gamma, c.sigma); err != nil || math.Abs(got/c.epsilon-1) > 1e-7 {
+		if got, err := epsilon(r.published, c.gamma, c.sigma); err != nil || math.Abs(got/c.epsilon-1) > 1e-7 {
 			t.Errorf("ε(%g, %g) = %.12g, published %.12g (%v)", c.gamma, c.sigma, got, c.epsilon, err)
+		}
+		// The sensitivity is half of the published one: with half the noise ε is the published one.
+		if got, err := epsilon(r.trainer, c.gamma, c.sigma/2); err != nil || math.Abs(got/c.epsilon-1) > 1e-7 {
+			t.Errorf("ε(%g, %g) = %.12g by 2/(γn), want %.12g (%v)", c.gamma, c.sigma/2, got, c.epsilon, err)
 		}
 	}
 }
@@ -126,7 +135,7 @@ func TestValidate(t *testing.T) {
 // on the report's front unless it is dominated.
 func TestSearch(t *testing.T) {
 	e := &Experiment{Figures: []int{2}, Runs: 5, Side: 13, Seed: 2}
-	l, err := e.sparseVector(t.Context(), &progress{report: func(int, int) {}})
+	l, err := e.sparseVector(t.Context(), new(progress))
 	if err != nil {
 		t.Fatal(err)
 	}

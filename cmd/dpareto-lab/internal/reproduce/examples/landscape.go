@@ -35,6 +35,7 @@ type landscape struct {
 	name       string
 	errorLabel string
 	frontName  string
+	subtitle   []string     // of figures
 	published  string       // what the paper says of the search
 	space      *space.Space // of x and y
 	objectives []suggest.Objective

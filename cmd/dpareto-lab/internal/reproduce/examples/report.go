@@ -66,8 +66,8 @@ func points(all []observation) []plot.Point {
 // frontRows is the number of points of a front that are listed, at most.
 const frontRows = 24
 
-// addOracles adds the figure of the oracles: Figure 1 or 2.
-func (l *landscape) addOracles(result *reproduce.Result, figure int) {
+// addOracles adds the tables of the oracles, and returns their figure: Figure 1 or 2.
+func (l *landscape) addOracles(result *reproduce.Result, figure int) reproduce.Figure {
 	t := &output.Table{Columns: []string{columnEpsilon, columnError, columnStandardError, l.space.Parameters[0].Name, l.space.Parameters[1].Name}}
 	step := max(1, (len(l.front)+frontRows-1)/frontRows)
 	for i, o := range l.front {
@@ -83,10 +83,10 @@ func (l *landscape) addOracles(result *reproduce.Result, figure int) {
 		Notes: []string{fmt.Sprintf("%d of the %d configurations of the front.", len(t.Rows), len(l.front))},
 	})
 	x, y := l.objectiveAxes()
-	result.Figures = append(result.Figures, reproduce.Figure{
+	return reproduce.Figure{
 		Name: fmt.Sprintf("figure%d", figure),
 		Picture: &plot.Panels{
-			Title: "The oracles and their front: " + l.name, Columns: 2,
+			Title: "The oracles and their front: " + l.name, Subtitle: l.subtitle, Columns: 2,
 			Panels: []plot.Panel{
 				l.heatMap("Privacy", logEpsilon, log10(l.values(epsilonOf))),
 				l.heatMap("Utility", l.errorLabel, l.values(errorOf)),
@@ -94,11 +94,11 @@ func (l *landscape) addOracles(result *reproduce.Result, figure int) {
 				l.heatMap("Configurations of the front", l.errorLabel, l.values(errorOf), marks("on the front", plot.Rings, l.front)),
 			},
 		},
-	})
+	}
 }
 
-// addSearch adds the figure of the model and its next step: Figure 3 or 4.
-func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) {
+// addSearch adds the tables of the model and its next step, and returns their figure: Figure 3 or 4.
+func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) reproduce.Figure {
 	title := fmt.Sprintf("Figure %d: ", figure)
 	before := nonDominated(s.points)
 	after := nonDominated(append(append([]observation(nil), s.points...), s.next))
@@ -136,10 +136,10 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) {
 	}
 	sampled := marks("initial points", plot.Dots, s.points)
 	epsilon, errors := l.objectiveAxes()
-	result.Figures = append(result.Figures, reproduce.Figure{
+	return reproduce.Figure{
 		Name: fmt.Sprintf("figure%d", figure),
 		Picture: &plot.Panels{
-			Title: "The model and the next configuration: " + l.name, Columns: 2,
+			Title: "The model and the next configuration: " + l.name, Subtitle: l.subtitle, Columns: 2,
 			Panels: []plot.Panel{
 				l.heatMap("Posterior median of ε", logEpsilon, log10(predicted[0]), sampled),
 				l.heatMap("Posterior median of the error", l.errorLabel, predicted[1], sampled),
@@ -151,5 +151,5 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) {
 				l.heatMap("HVPoI", "HVPoI", surface, marks("maximum", plot.Star, []observation{s.next})),
 			},
 		},
-	})
+	}
 }

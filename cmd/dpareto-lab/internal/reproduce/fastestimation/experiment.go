@@ -151,7 +151,7 @@ func checkNames(kind string, given, known []string) error {
 // curve is a point for each target: of one draw, or means over draws.
 type curve []point
 
-// mean returns the means over draws, in their order.
+// mean returns the means over draws, in their order. There is at least one, and all are whole.
 func mean(draws []curve) curve {
 	sum := make(curve, len(targets))
 	n := float64(len(draws))
@@ -275,8 +275,8 @@ func hermite(k int) estimator {
 }
 
 // Run implements reproduce.Experiment.
-func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*reproduce.Result, error) {
-	r := &run{Experiment: e, progress: progress}
+func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (*reproduce.Result, error) {
+	r := &run{Experiment: e, watch: watch}
 	var opened []*records
 	missing := make(map[*source]error)
 	var lines []string
@@ -300,17 +300,21 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 	}
 	if r.total == 0 {
 		r.total = 1
-		progress(1, 1)
+		watch.Report(1, 1)
 	}
 	measured := make(map[*source][]*outcome)
+	var all []*outcome // that are measured
 	for _, records := range opened {
 		for _, l := range e.losses() {
 			o, err := r.measure(ctx, records, l)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", records.name, l.name, err)
 			}
-			measured[records.source] = append(measured[records.source], o)
+			measured[records.source], all = append(measured[records.source], o), append(all, o)
 		}
+	}
+	if err := watch.Show(figures(e, all)...); err != nil {
+		return nil, err
 	}
 	var outcomes []*outcome
 	for _, s := range sources {
@@ -322,7 +326,7 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 		}
 	}
 	for _, o := range outcomes {
-		if err := e.bound(o); err != nil {
+		if err := e.bound(ctx, o); err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", o.source.name, o.loss.name, err)
 		}
 	}
@@ -355,7 +359,7 @@ func (e *Experiment) work(s *source) int {
 // run is an experiment on its way.
 type run struct {
 	*Experiment
-	progress    func(done, total int)
+	watch       reproduce.Watch
 	lock        sync.Mutex
 	done, total int
 }
@@ -372,7 +376,7 @@ func (r *run) each(ctx context.Context, n int, do func(ctx context.Context, i in
 			r.lock.Lock()
 			defer r.lock.Unlock()
 			r.done++
-			r.progress(r.done, r.total)
+			r.watch.Report(r.done, r.total)
 			return nil
 		})
 	}
@@ -448,7 +452,7 @@ func (r *run) measureTraining(ctx context.Context, p *problem, t *training) (*tr
 }
 
 // bound computes the bounds of an outcome, from the numbers of records and features alone.
-func (e *Experiment) bound(o *outcome) error {
+func (e *Experiment) bound(ctx context.Context, o *outcome) error {
 	sizes, main := o.source.rows(e)
 	p, err := o.source.outline(o.loss.loss, sizes[main])
 	if err != nil {
@@ -459,7 +463,7 @@ func (e *Experiment) bound(o *outcome) error {
 		if t.solver != exact {
 			continue
 		}
-		bounds, err := e.bounds(p, t)
+		bounds, err := e.bounds(ctx, p, t)
 		if errors.Is(err, estimate.ErrNotSmooth) {
 			return nil
 		}
@@ -473,9 +477,12 @@ func (e *Experiment) bound(o *outcome) error {
 
 // bounds returns, for each measuring point, the mean over the targets and the draws of
 // what is proved of the line's error. The error is estimate.ErrNotSmooth for a loss of which nothing is.
-func (e *Experiment) bounds(p *problem, t *training) ([]float64, error) {
+func (e *Experiment) bounds(ctx context.Context, p *problem, t *training) ([]float64, error) {
 	bounds := make([]float64, len(measuring))
 	for draw := range e.Draws {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		u := t.unit(p, e.Seed, draw, -1)
 		for i, m := range measuring {
 			for _, to := range targets {
@@ -497,5 +504,8 @@ func (r *run) truth(ctx context.Context, p *problem, t *training, first int, slo
 		draws[i], err = t.path(ctx, p, r.Seed, first+i, sloped)
 		return err
 	})
-	return mean(draws), err
+	if err != nil { // some draws are missing
+		return nil, err
+	}
+	return mean(draws), nil
 }

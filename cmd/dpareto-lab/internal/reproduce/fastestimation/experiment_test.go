@@ -3,6 +3,7 @@ package fastestimation
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -69,25 +70,39 @@ func small(t *testing.T) *Experiment {
 
 func mustRun(t *testing.T, e *Experiment) *reproduce.Result {
 	t.Helper()
+	result, _ := mustDraw(t, e)
+	return result
+}
+
+// mustDraw also returns the figures.
+func mustDraw(t *testing.T, e *Experiment) (result *reproduce.Result, figures []reproduce.Figure) {
+	t.Helper()
 	if err := e.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	last := 0
-	result, err := e.Run(t.Context(), func(done, total int) {
-		if done != last+1 || done > total {
-			t.Errorf("%d of %d runs after %d", done, total, last)
-		}
-		if last = done; done == total {
-			last = -1 // no more
-		}
-	})
+	watch := reproduce.Watch{
+		Progress: func(done, total int) {
+			if done != last+1 || done > total {
+				t.Errorf("%d of %d runs after %d", done, total, last)
+			}
+			if last = done; done == total {
+				last = -1 // no more
+			}
+		},
+		Draw: func(f reproduce.Figure) error {
+			figures = append(figures, f)
+			return nil
+		},
+	}
+	result, err := e.Run(t.Context(), watch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last != -1 {
 		t.Errorf("the progress ended at %d", last)
 	}
-	return result
+	return result, figures
 }
 
 func printed(t *testing.T, r *reproduce.Result, format output.Format) string {
@@ -133,7 +148,7 @@ func section(t *testing.T, r *reproduce.Result, name string) map[string]map[stri
 }
 
 func TestRun(t *testing.T) {
-	r := mustRun(t, small(t))
+	r, pictures := mustDraw(t, small(t))
 
 	// Shape.
 	rows := make(map[string]int)
@@ -148,7 +163,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 	var figures []string
-	for _, f := range r.Figures {
+	for _, f := range pictures {
 		figures = append(figures, f.Name)
 	}
 	wantFigures := []string{
@@ -227,19 +242,44 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 }
 
+// Wherever an experiment is interrupted, it ends with the context's error, not with means of the draws that
+// there are.
+func TestInterrupted(t *testing.T) {
+	e := &Experiment{Datasets: []string{"adult"}, Losses: []string{"lr"}, Rows: 100, Draws: 3, Seed: 1, DataDir: dataDir(t)}
+	total := 0
+	for last := 1; total == 0 || last < total; last += 1 + last/3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		result, err := e.Run(ctx, reproduce.Watch{
+			Progress: func(done, all int) {
+				if total = all; done >= last {
+					cancel()
+				}
+			},
+			Draw: func(f reproduce.Figure) error {
+				t.Errorf("after %d of %d runs %s is drawn", last, total, f.Name)
+				return nil
+			},
+		})
+		cancel()
+		if result != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("after %d of %d runs: %v, %v", last, total, result, err)
+		}
+	}
+}
+
 func TestRunErrors(t *testing.T) {
 	e := small(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.Run(ctx, func(int, int) {}); err == nil {
+	if _, err := e.Run(ctx, reproduce.Watch{}); err == nil {
 		t.Error("a cancelled run ended well")
 	}
 	e.Rows, e.Datasets = 400, []string{"kddcup99"} // 800 of 600
-	if _, err := e.Run(t.Context(), func(int, int) {}); err == nil || !strings.Contains(err.Error(), "600") {
+	if _, err := e.Run(t.Context(), reproduce.Watch{}); err == nil || !strings.Contains(err.Error(), "600") {
 		t.Errorf("too few records: %v", err)
 	}
 	e.Rows = 290 // 580 and 73 to test with
-	if _, err := e.Run(t.Context(), func(int, int) {}); err == nil || !strings.Contains(err.Error(), "too few records to train on 580 and test with 73") {
+	if _, err := e.Run(t.Context(), reproduce.Watch{}); err == nil || !strings.Contains(err.Error(), "too few records to train on 580 and test with 73") {
 		t.Errorf("too few records to test with: %v", err)
 	}
 }
@@ -414,7 +454,7 @@ func TestRunForest(t *testing.T) {
 // Without files a dataset is named, and its rows say so.
 func TestRunWithoutFiles(t *testing.T) {
 	e := &Experiment{Datasets: []string{"gisette", "covertype"}, Losses: LossNames(), Rows: 100, Draws: 1, DataDir: t.TempDir()}
-	r := mustRun(t, e)
+	r, figures := mustDraw(t, e)
 	out := printed(t, r, output.CSV)
 	for _, want := range []string{"gisette,lr,not run: no files,", "gisette,svm,published,,0.00571", "covertype,svm,not run: no files,"} {
 		if !strings.Contains(out, want) {
@@ -425,8 +465,8 @@ func TestRunWithoutFiles(t *testing.T) {
 		!strings.Contains(notes, "no file covtype.data.gz") {
 		t.Errorf("notes %s", notes)
 	}
-	if len(r.Figures) != 0 {
-		t.Errorf("%d figures of nothing", len(r.Figures))
+	if len(figures) != 0 {
+		t.Errorf("%d figures of nothing", len(figures))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
-// result makes tables and figures of the outcomes.
+// result makes tables of the outcomes.
 func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
 	measured := slices.DeleteFunc(slices.Clone(outcomes), func(o *outcome) bool { return o.missing != nil })
 	r := &reproduce.Result{Report: output.Report{
@@ -28,7 +28,6 @@ func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
 		lossSection(measured), heldOutSection(measured), boundSection(e, outcomes), guaranteeSection(outcomes),
 	}
 	r.Report.Sections = slices.DeleteFunc(sections, func(s output.Section) bool { return len(s.Table.Rows) == 0 })
-	r.Figures = figures(e, measured)
 	return r
 }
 

@@ -230,14 +230,14 @@ func (e *Experiment) needed() []series {
 
 // Run implements reproduce.Experiment. Where data cannot be had, the studies on them are left out and the report
 // says so.
-func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_ *reproduce.Result, err error) {
+func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (_ *reproduce.Result, err error) {
 	client, stop, err := e.serve(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	r := newRunner(e.DataDir)
-	r.client, r.workers, r.progress = client, e.Workers, progress
+	r.client, r.workers, r.progress = client, e.Workers, watch.Report
 	if r.workers == 0 {
 		r.workers = runtime.GOMAXPROCS(0)
 	}
@@ -249,15 +249,54 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	for i := range available {
 		r.total += int(available[i].needed())
 	}
-	outcomes, err := r.run(ctx, available)
-	if err != nil {
+	made := &builder{of: e, waiting: slices.Clone(available), found: make(results), sections: make(map[string][]output.Section), watch: watch}
+	if err := made.build(); err != nil { // what needs no study
 		return nil, err
 	}
-	found := make(results)
-	for i := range available {
-		found[available[i].studyID()] = outcomes[i]
+	r.finished = made.add
+	if _, err := r.run(ctx, available); err != nil {
+		return nil, err
 	}
-	return e.result(found, missing), nil
+	return e.result(made.sections, missing), nil
+}
+
+// builder builds each figure and table as soon as its studies have run.
+type builder struct {
+	of       *Experiment
+	waiting  []series // that have not run
+	found    results
+	sections map[string][]output.Section // of what is built, by the names of the parts
+	watch    reproduce.Watch
+}
+
+// add adds the outcomes of a study that has run.
+func (b *builder) add(s *series, outcomes []outcome) error {
+	b.found[s.studyID()] = outcomes
+	b.waiting = slices.DeleteFunc(b.waiting, func(other series) bool { return other.studyID() == s.studyID() })
+	return b.build()
+}
+
+// build builds what waits for no study.
+func (b *builder) build() error {
+	for _, one := range allParts() {
+		_, isBuilt := b.sections[one.name]
+		if isBuilt || !slices.Contains(b.of.Parts, one.name) || b.isWaiting(one.series(b.of)) {
+			continue
+		}
+		sections, figures := one.build(b.of, b.found)
+		b.sections[one.name] = sections
+		if err := b.watch.Show(figures...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isWaiting reports whether one of the studies has not run.
+func (b *builder) isWaiting(all []series) bool {
+	return slices.ContainsFunc(all, func(s series) bool {
+		return slices.ContainsFunc(b.waiting, func(other series) bool { return other.studyID() == s.studyID() })
+	})
 }
 
 // available returns the studies whose data can be had, and a line on every dataset that cannot. It fills
@@ -289,8 +328,8 @@ func (r *runner) available(ctx context.Context, all []series) (available []serie
 	return available, missing, nil
 }
 
-// result makes the report and the figures.
-func (e *Experiment) result(found results, missing []string) *reproduce.Result {
+// result makes the report of the sections of all parts.
+func (e *Experiment) result(sections map[string][]output.Section, missing []string) *reproduce.Result {
 	r := &reproduce.Result{Missing: missing, Report: output.Report{
 		Title: "Automatic discovery of privacy-utility Pareto fronts (Avent et al. 2020), section 4",
 		Notes: []string{
@@ -303,11 +342,7 @@ func (e *Experiment) result(found results, missing []string) *reproduce.Result {
 		r.Report.Notes = append(r.Report.Notes, "--quick: a small part of the protocol, to see that it works. These numbers are not the paper's experiment.")
 	}
 	for _, p := range allParts() {
-		if slices.Contains(e.Parts, p.name) {
-			sections, figures := p.build(e, found)
-			r.Report.Sections = append(r.Report.Sections, sections...)
-			r.Figures = append(r.Figures, figures...)
-		}
+		r.Report.Sections = append(r.Report.Sections, sections[p.name]...)
 	}
 	return r
 }

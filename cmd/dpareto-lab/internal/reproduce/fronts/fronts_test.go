@@ -2,6 +2,7 @@ package fronts
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
@@ -108,21 +110,20 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		first, calls := -1, 0
-		result, err := e.Run(t.Context(), func(done, total int) {
+		drawer := reproduce.NewDrawer(t.TempDir(), nil)
+		watch := reproduce.Watch{Draw: drawer.Draw, Progress: func(done, total int) {
 			if calls++; first < 0 {
 				first = done
 			}
 			if done > total {
 				t.Errorf("%d of %d done", done, total)
 			}
-		})
+		}}
+		result, err := e.Run(t.Context(), watch)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files, err := result.Draw(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := drawer.Files()
 		for _, file := range files { // what costs nothing is in every picture of fronts
 			if svg, err := os.ReadFile(file); err != nil || !strings.Contains(string(svg), "majority, ε = 0") {
 				t.Errorf("%s shows no majority class, %v", file, err)
@@ -148,6 +149,41 @@ func TestRun(t *testing.T) {
 	}
 	if callsAgain*4 > calls {
 		t.Errorf("%d steps with a full store, %d before", callsAgain, calls)
+	}
+}
+
+// An experiment that is interrupted has drawn the figures whose studies had run, and goes on with its store.
+func TestInterrupted(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "store.db")
+	e := &Experiment{Parts: []string{"fig6", "fig7"}, Store: store, Seeds: 1, Workers: 1, generated: true}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var drawn []string
+	result, err := e.Run(ctx, reproduce.Watch{Draw: func(f reproduce.Figure) error {
+		drawn = append(drawn, f.Name)
+		cancel()
+		return nil
+	}})
+	if result != nil || err == nil || len(drawn) != 1 {
+		t.Fatalf("drawn %q, %v, %v", drawn, result, err)
+	}
+	first, names := -1, []string(nil)
+	if _, err := e.Run(t.Context(), reproduce.Watch{
+		Progress: func(done, _ int) {
+			if first < 0 {
+				first = done
+			}
+		},
+		Draw: func(f reproduce.Figure) error {
+			names = append(names, f.Name)
+			return nil
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	if want := []string{"figure6", "figure7"}; first < 1 || !slices.Equal(names, want) {
+		t.Errorf("it goes on after %d trials, and draws %q", first, names)
 	}
 }
 

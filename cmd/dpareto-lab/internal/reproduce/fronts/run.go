@@ -59,7 +59,10 @@ type runner struct {
 	workers  int                     // studies at a time
 	levels   map[string][]plot.Level // see Experiment.levels; filled by available
 
-	mu       sync.Mutex // guards what follows
+	// finished is called with the outcomes of every study that has run, from one goroutine at a time; may be nil.
+	finished func(s *series, outcomes []outcome) error
+
+	mu       sync.Mutex // guards what follows, and calls of finished
 	trainers map[string]trainer.Trainer
 	done     int
 	total    int
@@ -84,7 +87,12 @@ func (r *runner) run(ctx context.Context, all []series) ([][]outcome, error) {
 			if outcomes[i], err = r.study(ctx, &all[i]); err != nil {
 				return fmt.Errorf("study %s: %w", all[i].studyID(), err)
 			}
-			return nil
+			if r.finished == nil {
+				return nil
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.finished(&all[i], outcomes[i])
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -140,7 +140,7 @@ type point struct {
 }
 
 // Run implements reproduce.Experiment.
-func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_ *reproduce.Result, err error) {
+func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (_ *reproduce.Result, err error) {
 	e = e.prepared()
 	known, err := openRecords(e.Store)
 	if err != nil {
@@ -149,8 +149,8 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	defer func() { err = errors.Join(err, known.close()) }()
 	ways := e.ways()
 	total := len(ways) * e.Seeds
-	var mu sync.Mutex // guards done, and the order of calls of progress
-	done := 0
+	var mu sync.Mutex // guards what follows, and the order of the calls of watch
+	done, isDrawn := 0, false
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(e.Workers)
 	if e.Workers == 0 {
@@ -165,8 +165,12 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 				mu.Lock()
 				defer mu.Unlock()
 				done++
-				progress(done, total)
-				return nil
+				watch.Report(done, total)
+				if isDrawn || !e.isDrawable(ways, known) {
+					return nil
+				}
+				isDrawn = true
+				return watch.Show(reproduce.Figure{Name: name, Picture: picture(e.collect(ways, known))})
 			})
 		}
 	}
@@ -174,6 +178,11 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 		return nil, err
 	}
 	return e.result(ways, known), nil
+}
+
+// isDrawable reports whether the outcomes of the first seed, which the picture shows, are known.
+func (e *Experiment) isDrawable(ways []way, known *records) bool {
+	return !slices.ContainsFunc(ways, func(w way) bool { return known.get(e.key(&w, 1)) == nil })
 }
 
 // ensure runs the study of a way and a seed unless its outcome is known.

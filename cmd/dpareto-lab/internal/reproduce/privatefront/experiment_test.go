@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
@@ -29,14 +30,25 @@ func run(t *testing.T, e *Experiment) string {
 		t.Fatal(err)
 	}
 	last, all := 0, 0
-	result, err := e.Run(t.Context(), func(done, total int) {
-		if done <= last || done > total {
-			t.Errorf("progress %d of %d after %d", done, total, last)
-		}
-		last, all = done, total
-	})
+	drawn := 0
+	watch := reproduce.Watch{
+		Progress: func(done, total int) {
+			if done <= last || done > total {
+				t.Errorf("progress %d of %d after %d", done, total, last)
+			}
+			last, all = done, total
+		},
+		Draw: func(reproduce.Figure) error {
+			drawn++
+			return nil
+		},
+	}
+	result, err := e.Run(t.Context(), watch)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if drawn != 1 {
+		t.Errorf("the picture is drawn %d times", drawn)
 	}
 	if last != all {
 		t.Errorf("ended at %d of %d", last, all)

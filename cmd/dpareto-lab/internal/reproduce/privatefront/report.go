@@ -82,7 +82,7 @@ func (e *Experiment) collect(ways []way, known *records) []series {
 	return all
 }
 
-// result makes tables and a figure of the outcomes.
+// result makes tables of the outcomes.
 func (e *Experiment) result(ways []way, known *records) *reproduce.Result {
 	all := e.collect(ways, known)
 	r := &reproduce.Result{
@@ -95,7 +95,6 @@ func (e *Experiment) result(ways []way, known *records) *reproduce.Result {
 			},
 			Sections: []output.Section{e.compared(all), filters(all), studiesOf(all), points(all)},
 		},
-		Figures: []reproduce.Figure{{Name: name, Picture: picture(all)}},
 	}
 	if e.Quick {
 		r.Report.Notes = append(r.Report.Notes, "--quick: small studies, to see that it works.")

@@ -72,7 +72,7 @@ func (e *Experiment) Validate() error {
 }
 
 // Run implements reproduce.Experiment.
-func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*reproduce.Result, error) {
+func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (*reproduce.Result, error) {
 	total := len(ratios)*len(noises) + len(noises) + len(comparisons)
 	if e.Adult {
 		total += e.trainings()
@@ -80,7 +80,7 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 	done := 0
 	step := func() error {
 		done++
-		progress(done, total)
+		watch.Report(done, total)
 		return ctx.Err()
 	}
 	var r results
@@ -105,6 +105,9 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 		if err := step(); err != nil {
 			return nil, err
 		}
+	}
+	if err := watch.Show(r.figures()...); err != nil {
+		return nil, err
 	}
 	for i, c := range comparisons {
 		row, err := e.compare(uint64(2000+i), c)

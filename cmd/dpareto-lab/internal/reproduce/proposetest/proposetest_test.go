@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	"github.com/dpareto/dpareto/privacy/proposetest"
@@ -52,12 +53,20 @@ func column(t *testing.T, sections []output.Section, section, name string) []flo
 func TestExperiment(t *testing.T) {
 	e := &Experiment{Runs: 60, Seed: 2}
 	last := 0
-	result, err := e.Run(t.Context(), func(done, total int) {
-		if done != last+1 || done > total {
-			t.Errorf("progress %d of %d after %d", done, total, last)
-		}
-		last = done
-	})
+	var figures []reproduce.Figure
+	watch := reproduce.Watch{
+		Progress: func(done, total int) {
+			if done != last+1 || done > total {
+				t.Errorf("progress %d of %d after %d", done, total, last)
+			}
+			last = done
+		},
+		Draw: func(f reproduce.Figure) error {
+			figures = append(figures, f)
+			return nil
+		},
+	}
+	result, err := e.Run(t.Context(), watch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,24 +99,29 @@ func TestExperiment(t *testing.T) {
 		t.Errorf("7 rounds cost %g, as a guarantee %g", claimed[0], least[0])
 	}
 
-	for _, panel := range result.Figures[0].Picture.(*plot.Panels).Panels {
+	for _, panel := range figures[0].Picture.(*plot.Panels).Panels {
 		curves := panel.(*plot.Curves).Curves
 		worst := curves[len(curves)-1]
 		if last := worst.Y[len(worst.Y)-1]; math.Abs(last-1) > 1e-12 || len(worst.Y) != 200 {
 			t.Errorf("the worst case is drawn for %d rounds, up to u = %g", len(worst.Y)-1, last)
 		}
 	}
-	files, err := result.Draw(filepath.Join(t.TempDir(), "figures"))
-	if err != nil || len(files) != 3 {
-		t.Fatal(files, err)
+	drawer := reproduce.NewDrawer(filepath.Join(t.TempDir(), "figures"), nil)
+	for _, f := range figures {
+		if err := drawer.Draw(f); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for _, file := range files {
+	if len(figures) != 3 {
+		t.Errorf("%d figures, want 3", len(figures))
+	}
+	for _, file := range drawer.Files() {
 		if svg, err := os.ReadFile(file); err != nil || !strings.Contains(string(svg), "kε0 = 1000") {
 			t.Errorf("%s is no picture of the searches, %v", file, err)
 		}
 	}
 
-	again, err := (&Experiment{Runs: 60, Seed: 2}).Run(t.Context(), func(int, int) {})
+	again, err := (&Experiment{Runs: 60, Seed: 2}).Run(t.Context(), reproduce.Watch{})
 	if err != nil || !reflect.DeepEqual(again.Report, result.Report) {
 		t.Errorf("the same seed gives another result, %v", err)
 	}
@@ -146,7 +160,7 @@ func TestWays(t *testing.T) {
 
 func TestExperimentStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := (&Experiment{Runs: 2, Seed: 1}).Run(ctx, func(int, int) { cancel() })
+	_, err := (&Experiment{Runs: 2, Seed: 1}).Run(ctx, reproduce.Watch{Progress: func(int, int) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want cancelled", err)
 	}
@@ -160,7 +174,7 @@ func TestExperimentStops(t *testing.T) {
 func TestExperimentAdult(t *testing.T) {
 	e := &Experiment{Runs: 100, Seed: 1, Adult: true, Generated: true, Parts: 20, Side: 2}
 	steps, last := 0, 0
-	result, err := e.Run(t.Context(), func(_, total int) { steps++; last = total })
+	result, err := e.Run(t.Context(), reproduce.Watch{Progress: func(_, total int) { steps++; last = total }})
 	if err != nil || steps != last {
 		t.Fatal(steps, last, err)
 	}
