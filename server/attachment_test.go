@@ -229,6 +229,33 @@ func TestAttributesCountAsBytes(t *testing.T) {
 	wantCode(t, err, codes.ResourceExhausted, "max-study-bytes")
 }
 
+// Artifacts hold no passwords and nothing that a browser runs; keys and ids are visible.
+func TestHiddenInAttachments(t *testing.T) {
+	f := start(t)
+	trial := f.one(f.create("svt", svtSpec()), "w")
+	for uri, want := range map[string]bool{
+		"s3://models/7.pt": true, "file:///a b/7.pt": true, "out/7.pt": true, `C:\models\7.pt`: true, "models:/svt/7": true,
+		"https://h/a?x=1@2:3": true, "abfss://container@account.dfs.core.windows.net/7.pt": true, "scp://me@h/7.pt": true,
+		"https://h/~me:x@y": true, "mailto:a@b": true,
+		"https://me:pw@h/7.pt": false, "https://token@h/7.pt": false, "HTTP://me@h": false, `https:\\me:pw@h`: false,
+		"ftp://me:pw@h/7.pt": false, "postgres://me:@h/d": false, "s3://key:secret@bucket/x": false,
+		"javascript:alert(1)": false, "JavaScript://h/%0aalert(1)": false, "data:text/html,x": false, "vbscript:x": false,
+		"s3://a\nb": false, "s3://a\u200bb": false, "s3://a\x1b[2J": false,
+	} {
+		err := f.attach(trial.GetName(), nil, &dparetov1.Artifact{Id: "a", Uri: uri})
+		if want && err != nil || !want && !slices.Equal(violated(err), []string{"trial.artifacts[0].uri"}) {
+			t.Errorf("%q: %v", uri, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "pw") {
+			t.Errorf("the error has the password: %v", err)
+		}
+	}
+	if err := f.attach(trial.GetName(), nil, &dparetov1.Artifact{Id: "a\u200b", Uri: "x"}); !slices.Equal(violated(err), []string{"trial.artifacts[1].id"}) {
+		t.Errorf("id: %v", err)
+	}
+	wantCode(t, f.attach(trial.GetName(), attributes(t, map[string]any{"a\nb": 1.0})), codes.InvalidArgument, "visible")
+}
+
 // Studies that publish results under a guarantee keep no attributes, which could tell results.
 func TestPublicationsKeepNoAttachments(t *testing.T) {
 	for name, spec := range map[string]*dparetov1.StudySpec{"private": privateSpec(4, 3), "stopping": searchSpec(5, 1)} {

@@ -159,7 +159,7 @@ func (s *Server) newServices() services {
 		pool:     processors,
 		studies:  studies,
 		engine:   engine,
-		lists:    list.New(studies, o.Store),
+		lists:    list.New(studies, o.Store, processors),
 		fronts:   fronts,
 		analyses: analysis.New(analysis.Options{Fronts: fronts, Engine: engine, Pool: processors}),
 		ledgers:  ledger.New(studies, o.Store, o.Clock.Now),

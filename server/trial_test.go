@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -946,4 +947,16 @@ func TestNewAttemptStartsAfresh(t *testing.T) {
 		Outcome: &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: &dparetov1.UseLastMeasurement{}},
 	})
 	wantCode(t, err, codes.FailedPrecondition, "no measurement")
+}
+
+// A worker id that could be taken for another's, or control a terminal, is refused.
+func TestHiddenWorkerIDs(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	for _, id := range []string{"", " w", "w\n", "w\u200b", "\u202ew", "w\x1b[2J", strings.Repeat("w", 201)} {
+		_, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: id})
+		if !slices.Equal(violated(err), []string{"worker_id"}) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
 }

@@ -37,6 +37,13 @@ func (a *Analyses) AnalyzeContour(ctx context.Context, req *dparetov1.AnalyzeCon
 	if err != nil {
 		return nil, err
 	}
+	return front.Kept(ctx, r, req, func(ctx context.Context) (*dparetov1.AnalyzeContourResponse, error) {
+		return a.contour(ctx, r, req, axes, points)
+	})
+}
+
+// contour computes an objective over two parameters.
+func (a *Analyses) contour(ctx context.Context, r *front.Results, req *dparetov1.AnalyzeContourRequest, axes axes, points int) (*dparetov1.AnalyzeContourResponse, error) {
 	p, err := newPlace(ctx, r, req.GetParameters())
 	if err != nil {
 		return nil, err

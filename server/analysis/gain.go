@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/front"
@@ -46,29 +48,51 @@ func (a *Analyses) ForecastGain(ctx context.Context, req *dparetov1.ForecastGain
 	if err != nil {
 		return nil, err
 	}
+	f, err := front.Kept(ctx, r, req, func(ctx context.Context) (*forecast, error) {
+		return a.forecast(ctx, r, id, runs)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if f.proposal == nil {
+		return f.resp, nil
+	}
+	resp := proto.CloneOf(f.resp)
+	resp.Warnings = forecastWarnings(r.Study, f.proposal, runs) // the state can change with time
+	return resp, nil
+}
+
+// forecast is what further runs are likely to gain, without warnings about them.
+type forecast struct {
+	resp     *dparetov1.ForecastGainResponse
+	proposal *engine.Proposal // nil without a model
+}
+
+// forecast computes what further runs are likely to gain.
+func (a *Analyses) forecast(ctx context.Context, r *front.Results, study string, runs int) (*forecast, error) {
 	resp := &dparetov1.ForecastGainResponse{Revision: r.Study.GetRevision(), CostUnit: costUnit(r.Study.GetSpec())}
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {
 		resp.Warnings = append(resp.Warnings, front.NoModel())
-		return resp, nil
+		return &forecast{resp: resp}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	proposal, err := engine.Propose(ctx, a.engine, id, r.Study.GetUid(), runs)
+	proposal, err := engine.Propose(ctx, a.engine, study, r.Study.GetUid(), runs)
 	if err != nil {
 		return nil, err
 	}
-	var forecast analysis.Forecast
+	var gains analysis.Forecast
 	err = a.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
-		forecast, err = analysis.ForecastGain(ctx, fitted.Model, runsOf(r, proposal.Pending), runsOf(r, proposal.Next), r.Study.GetSeed())
+		gains, err = analysis.ForecastGain(ctx, fitted.Model, runsOf(r, proposal.Pending), runsOf(r, proposal.Next), r.Study.GetSeed())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	resp.Hypervolume = forecast.Hypervolume
-	for k, g := range forecast.Gains {
+	resp.Hypervolume = gains.Hypervolume
+	for k, g := range gains.Gains {
 		resp.Points = append(resp.Points, &dparetov1.GainPoint{
 			Runs:        int32(k + 1),
 			Gain:        &dparetov1.IntervalEstimate{Value: g.Mean, Lower: g.Lower, Upper: g.Upper},
@@ -76,8 +100,7 @@ func (a *Analyses) ForecastGain(ctx context.Context, req *dparetov1.ForecastGain
 			Probability: g.Probability,
 		})
 	}
-	resp.Warnings = forecastWarnings(r.Study, proposal, runs)
-	return resp, nil
+	return &forecast{resp, proposal}, nil
 }
 
 // costUnit returns the unit of a study's cost.

@@ -24,7 +24,7 @@ func (a *Analyses) AnalyzeImportance(ctx context.Context, req *dparetov1.Analyze
 	if err != nil {
 		return nil, err
 	}
-	return front.Kept(ctx, r, func(ctx context.Context) (*dparetov1.AnalyzeImportanceResponse, error) {
+	return front.Kept(ctx, r, req, func(ctx context.Context) (*dparetov1.AnalyzeImportanceResponse, error) {
 		return a.importance(ctx, r)
 	})
 }

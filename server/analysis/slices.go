@@ -35,6 +35,13 @@ func (a *Analyses) AnalyzeSlices(ctx context.Context, req *dparetov1.AnalyzeSlic
 	if err != nil {
 		return nil, err
 	}
+	return front.Kept(ctx, r, req, func(ctx context.Context) (*dparetov1.AnalyzeSlicesResponse, error) {
+		return a.slices(ctx, r, req, points)
+	})
+}
+
+// slices computes the slices of all objectives along all parameters.
+func (a *Analyses) slices(ctx context.Context, r *front.Results, req *dparetov1.AnalyzeSlicesRequest, points int) (*dparetov1.AnalyzeSlicesResponse, error) {
 	p, err := newPlace(ctx, r, req.GetParameters())
 	if err != nil {
 		return nil, err

@@ -28,6 +28,13 @@ func (a *Analyses) CrossValidate(ctx context.Context, req *dparetov1.CrossValida
 	if err != nil {
 		return nil, err
 	}
+	return front.Kept(ctx, r, req, func(ctx context.Context) (*dparetov1.CrossValidateResponse, error) {
+		return a.validation(ctx, r)
+	})
+}
+
+// validation computes how well the model predicts what it has not seen.
+func (a *Analyses) validation(ctx context.Context, r *front.Results) (*dparetov1.CrossValidateResponse, error) {
 	resp := &dparetov1.CrossValidateResponse{Revision: r.Study.GetRevision()}
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {

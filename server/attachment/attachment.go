@@ -9,6 +9,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -59,6 +60,8 @@ func checkAttributes(field string, attributes map[string]*structpb.Value, fields
 		element := fmt.Sprintf("%s[%.63q]", field, key)
 		if n := len(key); n < 1 || n > maxKey {
 			fields.Addf(element, "must have a key of 1 to %d bytes, has %d", maxKey, n)
+		} else if reason := invalid.Hidden(key); reason != "" {
+			fields.Addf(element, "the key %s", reason)
 		}
 		if reason := unstorable(attributes[key], maxDepth); reason != "" {
 			fields.Addf(element, "%s", reason)
@@ -122,18 +125,41 @@ func checkArtifacts(field string, artifacts []*dparetov1.Artifact, fields *inval
 	seen := make(map[string]bool)
 	for i, a := range artifacts {
 		element := fmt.Sprintf("%s[%d]", field, i)
-		if n := len(a.GetId()); n < 1 || n > maxKey {
-			fields.Addf(element+".id", "must have 1 to %d bytes, has %d", maxKey, n)
-		}
+		fields.CheckID(element+".id", a.GetId(), maxKey)
 		if seen[a.GetId()] {
 			fields.Addf(element+".id", "%.63q is also the id of another artifact", a.GetId())
 		}
 		seen[a.GetId()] = true
-		if n := len(a.GetUri()); n < 1 || n > maxURI {
-			fields.Addf(element+".uri", "must have 1 to %d bytes, has %d", maxURI, n)
-		}
+		checkURI(element+".uri", a.GetUri(), fields)
 		if sum := a.GetSha256(); sum != "" && !digest.MatchString(sum) {
 			fields.Addf(element+".sha256", "must be 64 lower-case hexadecimal digits, is %.100q", sum)
+		}
+	}
+}
+
+// authority matches the scheme of a URI and what precedes an @ in its authority.
+var authority = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):[/\\]{2,}([^/\\?#]*)@`)
+
+// script matches a URI that a browser runs or shows as a page of its own.
+var script = regexp.MustCompile(`(?i)^(javascript|vbscript|data):`)
+
+// checkURI adds a violation by where an artifact is. Viewers of the study see it, so it must not hold a
+// password. A user's name alone can be part of the place, as in abfss://container@account.
+func checkURI(field, uri string, fields *invalid.Fields) {
+	if n := len(uri); n < 1 || n > maxURI {
+		fields.Addf(field, "must have 1 to %d bytes, has %d", maxURI, n)
+		return
+	}
+	if reason := invalid.Hidden(uri); reason != "" {
+		fields.Addf(field, "%s", reason)
+	}
+	if script.MatchString(uri) {
+		fields.Addf(field, "must say where the artifact is: javascript, vbscript and data are not allowed")
+	}
+	if parts := authority.FindStringSubmatch(uri); parts != nil {
+		isWeb := strings.EqualFold(parts[1], "http") || strings.EqualFold(parts[1], "https")
+		if isWeb || strings.Contains(parts[2], ":") {
+			fields.Addf(field, "must not hold a password or, with http and https, a user") // not the value
 		}
 	}
 }

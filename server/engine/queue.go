@@ -49,9 +49,7 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 	if n := req.GetCount(); n < 0 || n > study.MaxSuggestions {
 		fields.Addf("count", "must be in [0, %d], is %d", study.MaxSuggestions, n)
 	}
-	if n := len(req.GetWorkerId()); n < 1 || n > study.MaxWorkerID {
-		fields.Addf("worker_id", "must have 1 to %d bytes, has %d", study.MaxWorkerID, n)
-	}
+	fields.CheckID("worker_id", req.GetWorkerId(), study.MaxWorkerID)
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}

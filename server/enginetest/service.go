@@ -113,7 +113,7 @@ func newService(t testing.TB, records *store.Store, o Options) *Service {
 	s.Studies = study.New(study.Options{
 		Store: records, Logger: logger, Clock: o.Clock, Background: s.Background, Pool: s.Pool, Policies: o.Policies, Ledgers: o.Ledgers,
 	})
-	s.Lists = list.New(s.Studies, records)
+	s.Lists = list.New(s.Studies, records, s.Pool)
 	s.Engine = engine.New(engine.Options{
 		Studies: s.Studies, Store: records, Logger: logger, Now: clock.Steady(o.Clock), Background: s.Background,
 		Metrics: s.Metrics, Pool: s.Pool, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test", Designer: o.Designer,

@@ -2,7 +2,10 @@ package front
 
 import (
 	"context"
+	"slices"
 	"sync"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/failure"
@@ -26,6 +29,16 @@ type flight[T any] struct {
 	done     chan struct{} // closed when value and err are set, which then never change
 	value    T
 	err      error
+}
+
+// failed reports whether the computation has ended with an error. Another may succeed.
+func (f *flight[T]) failed() bool {
+	select {
+	case <-f.done:
+		return f.err != nil
+	default:
+		return false
+	}
 }
 
 // get returns the result of compute for a revision. All callers share it and must not modify it. The
@@ -52,7 +65,7 @@ func (l *latest[T]) get(ctx context.Context, background *background.Group, revis
 func (l *latest[T]) join(call context.Context, background *background.Group, revision int64, compute func(context.Context) (T, error)) (*flight[T], error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flight != nil && l.flight.revision == revision {
+	if l.flight != nil && l.flight.revision == revision && !l.flight.failed() {
 		l.flight.waiting++
 		return l.flight, nil
 	}
@@ -74,7 +87,7 @@ func (l *latest[T]) join(call context.Context, background *background.Group, rev
 		cancel()
 		return nil, store.ErrClosed
 	}
-	if l.flight == nil || l.flight.revision < revision {
+	if l.flight == nil || l.flight.revision < revision || l.flight.failed() {
 		l.flight = f
 	}
 	return f, nil
@@ -104,10 +117,44 @@ func (l *latest[T]) forget() {
 	l.flight = nil
 }
 
-// Kept returns what compute returns for results, computed once for each revision of the study. Each
-// kind of results that is kept needs its own type T. All callers share the result and must not
-// modify it.
-func Kept[T any](ctx context.Context, r *Results, compute func(context.Context) (*T, error)) (*T, error) {
-	l := study.Derived(r.cached, func() *latest[*T] { return new(latest[*T]) })
-	return l.get(ctx, r.fronts.background, r.Study.GetRevision(), compute)
+// maxKept is how many requests of one kind have their results kept for a study.
+const maxKept = 4
+
+// kept caches the results of the latest requests of one kind to a study.
+type kept[T any] struct {
+	mu       sync.Mutex
+	requests []keptRequest[T] // the most recently used last
+}
+
+type keptRequest[T any] struct {
+	request string
+	result  *latest[*T]
+}
+
+// of returns the results of a request, and drops those of the least recently used one.
+func (k *kept[T]) of(request string) *latest[*T] {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	used := keptRequest[T]{request, new(latest[*T])}
+	if i := slices.IndexFunc(k.requests, func(r keptRequest[T]) bool { return r.request == request }); i >= 0 {
+		used = k.requests[i]
+		k.requests = slices.Delete(k.requests, i, i+1)
+	}
+	k.requests = append(k.requests, used)
+	if len(k.requests) > maxKept {
+		k.requests = slices.Delete(k.requests, 0, 1)
+	}
+	return used.result
+}
+
+// Kept returns what compute returns for a request about results, computed once for each revision of the
+// study. The latest few requests are remembered, and each kind of results needs its own type T. All
+// callers share the result and must not modify it.
+func Kept[T any](ctx context.Context, r *Results, request proto.Message, compute func(context.Context) (*T, error)) (*T, error) {
+	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	k := study.Derived(r.cached, func() *kept[T] { return new(kept[T]) })
+	return k.of(string(encoded)).get(ctx, r.fronts.background, r.Study.GetRevision(), compute)
 }

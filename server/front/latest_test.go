@@ -55,6 +55,19 @@ func TestLatestIsShared(t *testing.T) {
 	}
 }
 
+// An error is not kept: the next caller may have more luck.
+func TestLatestForgetsErrors(t *testing.T) {
+	group := newGroup(t)
+	var l latest[int]
+	failure := errors.New("failure")
+	for _, want := range []error{failure, nil, nil} {
+		v, err := l.get(t.Context(), group, 1, func(context.Context) (int, error) { return 42, want })
+		if !errors.Is(err, want) || err == nil && v != 42 {
+			t.Errorf("got %v, %v, want %v", v, err, want)
+		}
+	}
+}
+
 // A computation is cancelled when its last caller gives up, and begins anew for the next one.
 func TestLatestIsCancelled(t *testing.T) {
 	group := newGroup(t)

@@ -41,6 +41,13 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 		return nil, err
 	}
 	query.Seed = r.Study.GetSeed()
+	return Kept(ctx, r, req, func(ctx context.Context) (*dparetov1.QueryFrontResponse, error) {
+		return r.query(ctx, query, req.GetMeasuredOnly())
+	})
+}
+
+// query answers a query.
+func (r *Results) query(ctx context.Context, query frontquery.Query, measuredOnly bool) (*dparetov1.QueryFrontResponse, error) {
 	resp := &dparetov1.QueryFrontResponse{
 		Optimize: r.Compiled.Objectives()[query.Optimize],
 		Revision: r.Study.GetRevision(),
@@ -64,9 +71,9 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 	if err != nil {
 		return nil, err
 	}
-	return resp, f.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
+	return resp, r.fronts.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
 		best, ok := query.Measured(fitted.Model)
-		if !req.GetMeasuredOnly() {
+		if !measuredOnly {
 			predicted, found, err := query.Search(ctx, fitted.Model)
 			if err != nil {
 				return err

@@ -40,6 +40,7 @@ type Data struct {
 	Configurations []Configuration  // in the order of their first measurement
 	byPoint        map[string]int   // index of a configuration by study.PointKey
 	completed      int64            // number of trials completed so far, in any state
+	succeeded      int64            // number of trials that have succeeded
 	seeded         bool             // whether a run was seeded
 }
 
@@ -128,6 +129,7 @@ func (f *Fronts) results(ctx context.Context, id string, finalOnly bool) (*Resul
 			return errOtherSpec
 		}
 		r.Compiled, r.revision, r.completed = cached.Compiled, r.Study.GetRevision(), completed
+		r.succeeded = r.Study.GetTrialCounts().GetSucceeded()
 		if fits.results == nil {
 			return r.readAll(ctx, tx)
 		}
@@ -210,6 +212,9 @@ func (d *Data) changes(ctx context.Context, tx *store.ReadTx, before *Data) (add
 		}
 		return ok, ctx.Err()
 	})
+	if before.succeeded+int64(len(added)) != d.succeeded {
+		ok = false // the index has lost a change
+	}
 	return added, ok, err
 }
 

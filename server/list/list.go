@@ -7,10 +7,12 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/filter"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/page"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
@@ -20,10 +22,26 @@ import (
 type Lists struct {
 	studies *study.Studies
 	store   *store.Store
+	pool    *pool.Pool
 }
 
-// New returns the lists of studies.
-func New(studies *study.Studies, db *store.Store) *Lists { return &Lists{studies, db} }
+// New returns the lists of studies. Lists that take long share the pool.
+func New(studies *study.Studies, db *store.Store, processors *pool.Pool) *Lists {
+	return &Lists{studies, db, processors}
+}
+
+// chunk is how many trials a list reads between two pauses. No transaction is open at a pause: it would
+// keep a file from growing, and so hold up workers.
+const chunk = 256
+
+// run calls fn, which makes a page of a list. Pages that take long wait behind the computations for
+// workers, and few are made at once.
+func (l *Lists) run(ctx context.Context, size int32, filter, order string, fn func(context.Context) error) error {
+	if page.IsQuick(size, filter, order) {
+		return fn(ctx)
+	}
+	return l.pool.Run(ctx, pool.Analysis, fn)
+}
 
 // restriction compiles the filter and order_by of a list request.
 func restriction[T any](source, by string, fields filter.Fields[T]) (filter.Filter[T], filter.Order[T], error) {
@@ -48,12 +66,23 @@ func (l *Lists) ListStudies(ctx context.Context, req *dparetov1.ListStudiesReque
 	if err != nil {
 		return nil, err
 	}
+	resp := new(dparetov1.ListStudiesResponse)
+	err = l.run(ctx, req.GetPageSize(), req.GetFilter(), req.GetOrderBy(), func(ctx context.Context) error {
+		return l.pageOfStudies(ctx, q, belongs, order, resp)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// pageOfStudies sets a page of the studies that belong to a list.
+func (l *Lists) pageOfStudies(ctx context.Context, q *page.Query, belongs filter.Filter[*dparetov1.Study], order filter.Order[*dparetov1.Study], resp *dparetov1.ListStudiesResponse) error {
 	// Studies that the caller may not read leave no trace, not even a page token.
 	readable := func(study *dparetov1.Study) bool {
 		return auth.CanRead(ctx, strings.TrimPrefix(study.GetName(), resource.StudyName("")))
 	}
-	resp := new(dparetov1.ListStudiesResponse)
-	err = l.store.View(ctx, func(tx *store.ReadTx) error {
+	return l.store.View(ctx, func(tx *store.ReadTx) error {
 		if len(order) > 0 {
 			all := page.Sorted[*dparetov1.Study]{Query: q}
 			err := tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
@@ -78,10 +107,6 @@ func (l *Lists) ListStudies(ctx context.Context, req *dparetov1.ListStudiesReque
 		resp.Studies, resp.NextPageToken = studies.Resources, studies.Next
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
 }
 
 // ListTrials implements StudyService.
@@ -102,51 +127,117 @@ func (l *Lists) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 		return nil, invalid.Field("order_by", "must be empty with after_revision: changes are listed by revision")
 	}
 	resp := new(dparetov1.ListTrialsResponse)
-	err = l.store.View(ctx, func(tx *store.ReadTx) error {
+	sorted := req.GetOrderBy()
+	if isNewestFirst(sorted) {
+		sorted = ""
+	}
+	err = l.run(ctx, req.GetPageSize(), req.GetFilter(), sorted, func(ctx context.Context) error {
+		return l.pageOfTrials(ctx, id, q, req, resp)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// pageOfTrials sets a page of the trials of a study.
+func (l *Lists) pageOfTrials(ctx context.Context, id string, q *page.Query, req *dparetov1.ListTrialsRequest, resp *dparetov1.ListTrialsResponse) error {
+	var (
+		after   = req.GetAfterRevision()
+		uid     string
+		belongs filter.Filter[*dparetov1.Trial]
+		order   filter.Order[*dparetov1.Trial]
+		done    bool
+	)
+	err := l.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := study.FindStudy(tx, id)
 		if err != nil {
 			return err
 		}
-		belongs, order, err := restriction(req.GetFilter(), req.GetOrderBy(), trialFields(record.GetStudy().GetSpec()))
+		belongs, order, err = restriction(req.GetFilter(), req.GetOrderBy(), trialFields(record.GetStudy().GetSpec()))
 		if err != nil {
 			return err
 		}
 		if q.Position == "" {
 			q.Revision = record.GetStudy().GetRevision()
 		}
-		resp.Revision = q.Revision
+		resp.Revision, uid = q.Revision, record.GetStudy().GetUid()
 		switch {
 		case after > 0:
+			done = true
 			if err := study.CheckRevision("after_revision", after, record.GetStudy()); err != nil {
 				return err
 			}
+			if q.Position == "" {
+				if err := tx.CheckChanges(id); err != nil {
+					return err
+				}
+			}
 			return listChanges(ctx, tx, id, q, after, belongs, resp)
 		case isNewestFirst(req.GetOrderBy()):
+			done = true
 			return listNewest(ctx, tx, id, q, record.GetNextTrialNumber(), belongs, resp)
-		case len(order) > 0:
-			all := page.Sorted[*dparetov1.Trial]{Query: q}
-			err = tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) {
-				if trial := t.GetTrial(); belongs(trial) {
-					all.Add(order.Key(trial)+page.NumberKey(trial.GetNumber()), trial)
-				}
-				return true, ctx.Err()
-			})
-			resp.Trials, resp.NextPageToken = all.Page()
-			return err
 		default:
-			trials := page.Page[*dparetov1.Trial]{Query: q}
-			err = tx.Trials(id, q.Number(), func(t *storev1.TrialRecord) (bool, error) {
-				trial := t.GetTrial()
-				return trials.Add(page.NumberKey(trial.GetNumber()), belongs(trial), trial), ctx.Err()
-			})
-			resp.Trials, resp.NextPageToken = trials.Resources, trials.Next
-			return err
+			return nil
 		}
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || done {
+		return err
 	}
-	return resp, nil
+	if len(order) > 0 {
+		all := page.Sorted[*dparetov1.Trial]{Query: q}
+		err = l.scan(ctx, id, uid, 0, func(trial *dparetov1.Trial) bool {
+			if belongs(trial) {
+				all.Add(order.Key(trial)+page.NumberKey(trial.GetNumber()), trial)
+			}
+			return true
+		})
+		resp.Trials, resp.NextPageToken = all.Page()
+		return err
+	}
+	trials := page.Page[*dparetov1.Trial]{Query: q}
+	err = l.scan(ctx, id, uid, q.Number(), func(trial *dparetov1.Trial) bool {
+		return trials.Add(page.NumberKey(trial.GetNumber()), belongs(trial), trial)
+	})
+	resp.Trials, resp.NextPageToken = trials.Resources, trials.Next
+	return err
+}
+
+// scan calls fn for the trials of a study with numbers above after, until it returns false, and pauses
+// now and then. A trial that changes meanwhile comes in its state before or after, so it may be later than
+// the list's revision; nothing between is left out.
+func (l *Lists) scan(ctx context.Context, id, uid string, after int64, fn func(*dparetov1.Trial) bool) error {
+	for more := true; more; {
+		more = false
+		err := l.store.View(ctx, func(tx *store.ReadTx) error {
+			record, err := study.FindStudy(tx, id)
+			if err == nil && record.GetStudy().GetUid() != uid {
+				err = resource.StudyNotFound(id)
+			}
+			if err != nil {
+				return err
+			}
+			read := 0
+			return tx.Trials(id, after, func(t *storev1.TrialRecord) (bool, error) {
+				if read == chunk {
+					more = true
+					return false, nil
+				}
+				read++
+				after = t.GetTrial().GetNumber()
+				return fn(t.GetTrial()), ctx.Err()
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if more {
+			if err := pause.Check(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // listChanges sets a page of the trials that changed after a revision, and of the names of deleted

@@ -37,6 +37,12 @@ func pageSize(requested int32) (int, error) {
 	}
 }
 
+// IsQuick reports whether a page takes little time: it has at most the default size, and the list no
+// filter and no order.
+func IsQuick(size int32, filter, order string) bool {
+	return size <= defaultPageSize && filter == "" && order == ""
+}
+
 // Query is what the pages of a list have in common.
 type Query struct {
 	digest   [8]byte
@@ -108,24 +114,30 @@ func (p *Page[T]) Add(position string, belongs bool, resource T) bool {
 	return true
 }
 
-// Sorted collects the resources of a page that is not in stored order.
+// Sorted collects the resources of a page that is not in stored order. It keeps little more than the
+// page.
 type Sorted[T proto.Message] struct {
 	*Query
 	items []item[T]
+	bytes int    // of the items
+	bound string // position of the first item of the next page, if there are that many; "" otherwise
 }
 
 type item[T any] struct {
 	position string
 	resource T
+	bytes    int
 }
 
 // Add adds a resource that belongs to the list.
 func (s *Sorted[T]) Add(position string, resource T) {
-	if position <= s.Position {
-		return // on an earlier page
+	if position <= s.Position || s.bound != "" && position >= s.bound {
+		return // on another page
 	}
-	s.items = append(s.items, item[T]{position, resource})
-	if len(s.items) > 2*s.size+1 {
+	added := item[T]{position, resource, proto.Size(resource)}
+	s.items = append(s.items, added)
+	s.bytes += added.bytes
+	if len(s.items) > 2*s.size+1 || s.bytes > 2*maxBytes+added.bytes {
 		s.cut()
 	}
 }
@@ -133,22 +145,26 @@ func (s *Sorted[T]) Add(position string, resource T) {
 // cut drops everything beyond the page except the first resource of the next.
 func (s *Sorted[T]) cut() {
 	slices.SortFunc(s.items, func(a, b item[T]) int { return cmp.Compare(a.position, b.position) })
-	if len(s.items) > s.size+1 {
-		clear(s.items[s.size+1:])
-		s.items = s.items[:s.size+1]
+	n := 0
+	for s.bytes = 0; n < len(s.items) && n < s.size && s.bytes <= maxBytes; n++ {
+		s.bytes += s.items[n].bytes
+	}
+	if n < len(s.items) {
+		s.bound = s.items[n].position
+		s.bytes += s.items[n].bytes
+		clear(s.items[n+1:])
+		s.items = s.items[:n+1]
 	}
 }
 
 // Page returns the resources on the page, and the token of the next page.
 func (s *Sorted[T]) Page() (resources []T, next string) {
 	s.cut()
-	bytes := 0
 	for i, item := range s.items {
-		if i == s.size || bytes > maxBytes {
+		if item.position == s.bound {
 			return resources, s.token(s.items[i-1].position)
 		}
 		resources = append(resources, item.resource)
-		bytes += proto.Size(item.resource)
 	}
 	return resources, ""
 }

@@ -54,7 +54,7 @@ func checkScopes(ctx context.Context, tx *ReadTx, faultf func(string, ...any)) e
 	return scopesFrom(tx.r, "", "", func(scope Scope) (bool, error) {
 		unknown := make(map[kind]int)
 		err := tx.r.Scan(string(scope)+separator, "", func(key string, _ []byte) (bool, error) {
-			if _, k, _ := split(key); !slices.Contains(kinds, k) {
+			if _, k, _ := split(key); !slices.Contains(kinds[:], k) {
 				unknown[k]++
 			}
 			return true, ctx.Err()

@@ -11,7 +11,8 @@ var (
 	// ErrUnwritable matches the error of an Update whose commit failed, an *UnwritableError. Nothing
 	// of the Update is left, unless its Unknown is set. Reads still work.
 	ErrUnwritable = errors.New("store: cannot be written")
-	// ErrUnavailable matches the error of a View whose database cannot be reached.
+	// ErrUnavailable matches the error of a View whose database cannot be reached, and of an Update that
+	// has not begun because of that.
 	ErrUnavailable = errors.New("store: the database cannot be reached")
 	// ErrCorrupt matches every error about damage. If the damaged record is known, the error is a
 	// *DamageError.

@@ -39,7 +39,7 @@ func (t *ReadTx) Importing(study string) (bool, error) {
 
 // Imports calls fn for every marked study, until it returns an error.
 func (t *ReadTx) Imports(fn func(study string) error) error {
-	return scopesFrom(t.r, string(StudyScope("")), "", func(scope Scope) (bool, error) {
+	return wholeScopes(t.r, string(StudyScope("")), "", func(scope Scope) (bool, error) {
 		marked, err := t.r.Get(keyOf(scope, importKind))
 		if err != nil || marked == nil {
 			return err == nil, err

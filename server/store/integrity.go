@@ -51,30 +51,43 @@ func fingerprint(key string, sealed []byte) uint64 {
 	return h.Sum64()
 }
 
-// total sums up records: their number, the sum of their fingerprints modulo 2^64, and the bytes of
-// their keys and sealed values. It does not depend on their order, so a write changes it by the
-// difference between two records.
+// total sums up records: their number, the sum of their fingerprints modulo 2^64, the bytes of their
+// keys and sealed values, and their number by kind. It does not depend on their order, so a write
+// changes it by the difference between two records.
 type total struct {
 	records int64
 	sum     uint64
 	bytes   int64
+	kinds   [len(kinds)]int64 // in the order of kinds
 }
 
-func (t *total) add(key string, sealed []byte) {
-	t.records++
-	t.sum += fingerprint(key, sealed)
-	t.bytes += int64(len(key) + len(sealed))
+func (t *total) add(key string, sealed []byte) { t.change(key, sealed, 1) }
+
+func (t *total) remove(key string, sealed []byte) { t.change(key, sealed, -1) }
+
+// change adds a record n times, which may be negative.
+func (t *total) change(key string, sealed []byte, n int64) {
+	t.records += n
+	t.sum += uint64(n) * fingerprint(key, sealed)
+	t.bytes += n * int64(len(key)+len(sealed))
+	_, k, _ := split(key)
+	if i := slices.Index(kinds[:], k); i >= 0 {
+		t.kinds[i] += n
+	}
 }
 
-func (t *total) remove(key string, sealed []byte) {
-	t.records--
-	t.sum -= fingerprint(key, sealed)
-	t.bytes -= int64(len(key) + len(sealed))
-}
+// count returns the number of records of a kind.
+func (t total) count(k kind) int64 { return t.kinds[slices.Index(kinds[:], k)] }
 
-// plus returns the sum of two totals.
-func (t total) plus(o total) total {
-	return total{t.records + o.records, t.sum + o.sum, t.bytes + o.bytes}
+// scoped is a Reader that has the totals of scopes.
+type scoped interface {
+	Reader
+	// total returns the total of a scope, in the state of the transaction.
+	total(scope Scope) (total, error)
+	// beneath returns the reader of sealed values, without a limit to scopes.
+	beneath() Reader
+	// flushed reports whether the stored totals are those of the transaction's state.
+	flushed() bool
 }
 
 // sealedReader unseals the values that it reads from a KV.
@@ -100,27 +113,59 @@ func (s sealedReader) Scan(prefix, from string, fn func(string, []byte) (bool, e
 	})
 }
 
-// total returns the stored total of a scope.
+// total implements scoped.
 func (s sealedReader) total(scope Scope) (total, error) {
+	key := totalPrefix + string(scope)
 	record := new(storev1.TotalRecord)
-	err := get(s, totalPrefix+string(scope), record)
-	if errors.Is(err, ErrNotFound) {
-		return total{}, nil
+	value, err := s.Get(key)
+	if err == nil && value != nil {
+		err = unmarshal(key, value, record)
 	}
-	return total{record.GetRecords(), record.GetSum(), record.GetBytes()}, err
+	if err != nil || value == nil {
+		return total{}, err
+	}
+	stored := total{records: record.GetRecords(), sum: record.GetSum(), bytes: record.GetBytes()}
+	if copy(stored.kinds[:], record.GetKinds()) > 0 {
+		return stored, nil
+	}
+	// An earlier version wrote it, without kinds.
+	found, faults := s.sum(scope)
+	if len(faults) > 0 {
+		return total{}, errors.Join(faults...)
+	}
+	stored.kinds = found.kinds
+	return stored, found.differs(scope, stored)
 }
+
+// differs returns the damage of a scope with the total t that should have another.
+func (t total) differs(scope Scope, want total) error {
+	switch {
+	case t == want:
+		return nil
+	case t.records != want.records:
+		return &DamageError{string(scope), fmt.Sprintf("has %d records instead of %d", t.records, want.records)}
+	default:
+		return &DamageError{string(scope), "has a record that is not the latest"}
+	}
+}
+
+// beneath implements scoped.
+func (s sealedReader) beneath() Reader { return s.r }
+
+// flushed implements scoped.
+func (s sealedReader) flushed() bool { return true }
 
 // sealedWriter seals values within an Update and maintains the totals of its scopes.
 type sealedWriter struct {
 	sealedReader
-	w       ReadWriter
-	scopes  Scopes
-	changes map[Scope]*total
-	err     error // of the first failed write
+	w      ReadWriter
+	scopes Scopes
+	totals map[Scope]*total // of the scopes with writes
+	err    error            // of the first failed write
 }
 
 func newSealedWriter(w ReadWriter, scopes Scopes) *sealedWriter {
-	return &sealedWriter{sealedReader: sealedReader{w}, w: w, scopes: scopes, changes: make(map[Scope]*total)}
+	return &sealedWriter{sealedReader: sealedReader{w}, w: w, scopes: scopes, totals: make(map[Scope]*total)}
 }
 
 // errOutside says that an Update touches a key outside its scopes.
@@ -166,40 +211,75 @@ func (s *sealedWriter) set(key string, sealed []byte) {
 	if err == nil && before != nil {
 		_, err = unseal(key, before) // a damaged value would spoil the total
 	}
+	var sum *total
+	if err == nil {
+		scope, _, _ := split(key)
+		sum, err = s.changing(scope)
+	}
 	if err != nil {
 		if s.err == nil {
 			s.err = err
 		}
 		return
 	}
-	scope, _, _ := split(key)
-	change := s.changes[scope]
-	if change == nil {
-		change = new(total)
-		s.changes[scope] = change
-	}
 	if before != nil {
-		change.remove(key, before)
+		sum.remove(key, before)
 	}
 	if sealed == nil {
 		s.w.Delete(key)
 		return
 	}
-	change.add(key, sealed)
+	sum.add(key, sealed)
 	s.w.Put(key, sealed)
 }
+
+// changing returns the total of a scope that is about to change.
+func (s *sealedWriter) changing(scope Scope) (*total, error) {
+	if t := s.totals[scope]; t != nil {
+		return t, nil
+	}
+	t, err := s.sealedReader.total(scope)
+	if err == nil {
+		s.totals[scope] = &t
+	}
+	return &t, err
+}
+
+// total implements scoped.
+func (s *sealedWriter) total(scope Scope) (total, error) {
+	if err := s.inside(string(scope) + separator); err != nil {
+		return total{}, err
+	}
+	return s.anyTotal(scope)
+}
+
+// anyTotal returns the total of any scope.
+func (s *sealedWriter) anyTotal(scope Scope) (total, error) {
+	if t := s.totals[scope]; t != nil {
+		return *t, nil
+	}
+	return s.sealedReader.total(scope)
+}
+
+// flushed implements scoped.
+func (s *sealedWriter) flushed() bool { return len(s.totals) == 0 }
+
+// unprotectedReader reads all scopes within an Update.
+type unprotectedReader struct {
+	sealedReader
+	of *sealedWriter
+}
+
+func (r unprotectedReader) total(scope Scope) (total, error) { return r.of.anyTotal(scope) }
+func (r unprotectedReader) flushed() bool                    { return r.of.flushed() }
 
 // flush writes the totals of the changed scopes.
 func (s *sealedWriter) flush() error {
 	if s.err != nil {
 		return s.err
 	}
-	for scope, change := range s.changes {
-		kept, err := s.total(scope)
-		if err != nil {
-			return err
-		}
-		if err := putTotal(s.w, scope, kept.plus(*change)); err != nil {
+	for scope, t := range s.totals {
+		if err := putTotal(s.w, scope, *t); err != nil {
 			return err
 		}
 	}
@@ -216,7 +296,7 @@ func putTotal(w ReadWriter, scope Scope, t total) error {
 	if t.records <= 0 {
 		return damaged(key, "would count %d records", t.records)
 	}
-	value, err := proto.Marshal(&storev1.TotalRecord{Records: t.records, Sum: t.sum, Bytes: t.bytes})
+	value, err := proto.Marshal(&storev1.TotalRecord{Records: t.records, Sum: t.sum, Bytes: t.bytes, Kinds: t.kinds[:]})
 	if err != nil {
 		return err
 	}
@@ -224,15 +304,9 @@ func putTotal(w ReadWriter, scope Scope, t total) error {
 	return nil
 }
 
-// verify compares the records of a scope with its stored total plus a change. Its faults match
-// ErrCorrupt.
-func (s sealedReader) verify(scope Scope, change total) (records int64, faults []error) {
-	kept, err := s.total(scope)
-	if err != nil {
-		return 0, []error{err}
-	}
-	var found total
-	err = s.r.Scan(string(scope)+separator, "", func(key string, sealed []byte) (bool, error) {
+// sum adds up the records of a scope. The faults match ErrCorrupt, but for those of the KV.
+func (s sealedReader) sum(scope Scope) (found total, faults []error) {
+	err := s.r.Scan(string(scope)+separator, "", func(key string, sealed []byte) (bool, error) {
 		found.add(key, sealed)
 		_, err := unseal(key, sealed)
 		if err == nil {
@@ -250,14 +324,7 @@ func (s sealedReader) verify(scope Scope, change total) (records int64, faults [
 	if err != nil {
 		faults = append(faults, err)
 	}
-	switch want := kept.plus(change); {
-	case err != nil || len(faults) > 0 || found == want:
-	case found.records != want.records:
-		faults = append(faults, &DamageError{string(scope), fmt.Sprintf("has %d records instead of %d", found.records, want.records)})
-	default:
-		faults = append(faults, &DamageError{string(scope), "has a record that is not the latest"})
-	}
-	return found.records, faults
+	return found, faults
 }
 
 // maxFaults bounds the faults reported for a scope: one bad page can cause thousands.
@@ -266,38 +333,23 @@ const maxFaults = 100
 // Verify compares the records of a scope with its total. It returns their number and the faults,
 // which match ErrCorrupt.
 func (t *ReadTx) Verify(scope Scope) (records int64, faults []error) {
-	switch r := t.r.(type) {
-	case sealedReader:
-		return r.verify(scope, total{})
-	case *sealedWriter:
-		if err := r.inside(string(scope) + separator); err != nil {
-			return 0, []error{err}
-		}
-		var change total
-		if c := r.changes[scope]; c != nil {
-			change = *c
-		}
-		return r.verify(scope, change)
-	default:
-		panic("store: a transaction over no store")
+	want, err := t.r.total(scope)
+	if err != nil {
+		return 0, []error{err}
 	}
+	found, faults := sealedReader{t.r.beneath()}.sum(scope)
+	if len(faults) == 0 {
+		if err := found.differs(scope, want); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return found.records, faults
 }
 
 // Size returns how many bytes the records of a scope take, in the state of the transaction.
 func (t *ReadTx) Size(scope Scope) (int64, error) {
-	switch r := t.r.(type) {
-	case sealedReader:
-		kept, err := r.total(scope)
-		return kept.bytes, err
-	case *sealedWriter:
-		kept, err := r.total(scope)
-		if change := r.changes[scope]; change != nil {
-			kept = kept.plus(*change)
-		}
-		return kept.bytes, err
-	default:
-		panic("store: a transaction over no store")
-	}
+	kept, err := t.r.total(scope)
+	return kept.bytes, err
 }
 
 // CheckWhole returns an error that matches ErrCorrupt if a record of the scope is damaged, lost or
@@ -310,14 +362,7 @@ func (t *ReadTx) CheckWhole(scope Scope) error {
 // Scopes calls fn for every scope above after that has a total, in ascending order, until fn returns
 // false or an error. Every scope with records has a total.
 func (t *ReadTx) Scopes(after Scope, fn func(Scope) (bool, error)) error {
-	var r Reader
-	switch t := t.r.(type) {
-	case sealedReader:
-		r = t.r
-	case *sealedWriter:
-		r = t.w
-	}
-	return r.Scan(totalPrefix, totalPrefix+string(after), func(key string, _ []byte) (bool, error) {
+	return t.r.beneath().Scan(totalPrefix, totalPrefix+string(after), func(key string, _ []byte) (bool, error) {
 		if scope := Scope(key[len(totalPrefix):]); scope > after {
 			return fn(scope)
 		}

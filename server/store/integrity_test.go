@@ -145,6 +145,140 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// A read that would give less because records are lost fails: lists in whole and in part, and single
+// records. So it is for totals of earlier versions, which have no numbers of kinds.
+func TestLostRecords(t *testing.T) {
+	none := func(*storev1.TrialRecord) (bool, error) { return true, nil }
+	first := func(*storev1.TrialRecord) (bool, error) { return false, nil }
+	trials := func(after int64, fn func(*storev1.TrialRecord) (bool, error)) func(*store.ReadTx) error {
+		return func(tx *store.ReadTx) error { return tx.Trials("a", after, fn) }
+	}
+	single := func(tx *store.ReadTx) error { _, err := tx.Trial("a", 2); return err }
+	open2 := func(tx *store.ReadTx) error {
+		return tx.OpenTrials("a", func(int64, *storev1.OpenTrialRecord) (bool, error) { return true, nil })
+	}
+	changes := func(tx *store.ReadTx) error {
+		return tx.Changes("a", 0, func(int64, *storev1.RevisionRecord) (bool, error) { return true, nil })
+	}
+	later := func(tx *store.ReadTx) error { return tx.CheckChanges("a") }
+	deleted := func(tx *store.ReadTx) error { return tx.DeletedTrials("a", none) }
+	studies := func(tx *store.ReadTx) error {
+		return tx.Studies("", func(*storev1.StudyRecord) (bool, error) { return true, nil })
+	}
+	releases := func(after int64) func(tx *store.ReadTx) error {
+		return func(tx *store.ReadTx) error {
+			return tx.Releases("studies/a", after, func(int64, *storev1.ReleaseRecord) (bool, error) { return true, nil })
+		}
+	}
+	number := func(kind string, n byte) string {
+		return "studies/a\x00" + kind + "/\x00\x00\x00\x00\x00\x00\x00" + string(n)
+	}
+	for name, test := range map[string]struct {
+		key   string
+		reads map[string]func(*store.ReadTx) error
+	}{
+		"trial": {number("trial", 2), map[string]func(*store.ReadTx) error{
+			"all": trials(0, none), "rest": trials(1, none), "single": single,
+			"part": trials(0, func(r *storev1.TrialRecord) (bool, error) { return r.GetTrial().GetNumber() < 4, nil }),
+		}},
+		"first trial": {number("trial", 1), map[string]func(*store.ReadTx) error{"all": trials(0, none), "part": trials(0, first)}},
+		"last trial":  {number("trial", 5), map[string]func(*store.ReadTx) error{"all": trials(0, none), "rest": trials(4, none)}},
+		"open":        {number("unfinished", 2), map[string]func(*store.ReadTx) error{"all": open2}},
+		"change":      {number("revision", 3), map[string]func(*store.ReadTx) error{"all": changes, "rest": later}},
+		"deleted":     {number("deleted", 3), map[string]func(*store.ReadTx) error{"all": deleted, "trials": trials(2, first)}},
+		"study": {"studies/a\x00study/", map[string]func(*store.ReadTx) error{
+			"all": studies, "find": func(tx *store.ReadTx) error { return tx.FindStudy("a") },
+			"single": func(tx *store.ReadTx) error { _, err := tx.Study("a"); return err },
+		}},
+		"total": {"\x00studies/a", map[string]func(*store.ReadTx) error{"studies": studies, "all": trials(0, none)}},
+		"release": {number("release", 2), map[string]func(*store.ReadTx) error{
+			"all": releases(0), "rest": releases(1), "last": func(tx *store.ReadTx) error { _, err := tx.LastRelease("studies/a"); return err },
+		}},
+	} {
+		for _, earlier := range []bool{false, true} {
+			s, kv := open(t)
+			update(t, s, func(tx *store.Tx) error {
+				err := tx.PutStudy("a", study("a", 6, &dparetov1.TrialCounts{Queued: 1, Succeeded: 3}))
+				for n, state := range []dparetov1.TrialState{succeeded, queued, succeeded, succeeded, succeeded} {
+					err = errors.Join(err, tx.PutTrial("a", trial(int64(n)+1, state)))
+				}
+				for n := range int64(2) {
+					err = errors.Join(err, tx.PutRelease("studies/a", n+1, &storev1.ReleaseRecord{Release: &dparetov1.Release{Name: "x"}}))
+				}
+				return err
+			})
+			update(t, s, func(tx *store.Tx) error {
+				record, err := tx.Trial("a", 3)
+				record.GetTrial().Revision = 100
+				return errors.Join(err, tx.DeleteTrial("a", record))
+			})
+			if earlier {
+				beneath(t, kv, func(w store.ReadWriter) { store.ForgetKinds(t, w, store.StudyScope("a")) })
+			}
+			for read, fn := range test.reads {
+				if err := s.View(t.Context(), fn); err != nil {
+					t.Fatalf("%s, %s, before: %v", name, read, err)
+				}
+			}
+			beneath(t, kv, func(w store.ReadWriter) { w.Delete(test.key) })
+			for read, fn := range test.reads {
+				if err := s.View(t.Context(), fn); !errors.Is(err, store.ErrCorrupt) {
+					t.Errorf("%s, %s, total without kinds %v: %v", name, read, earlier, err)
+				}
+			}
+		}
+	}
+}
+
+// A total of an earlier version gets its numbers of kinds with the next write.
+func TestTotalOfEarlierVersion(t *testing.T) {
+	s, kv := open(t)
+	update(t, s, func(tx *store.Tx) error { return tx.PutTrial("a", trial(1, succeeded)) })
+	beneath(t, kv, func(w store.ReadWriter) { store.ForgetKinds(t, w, store.StudyScope("a")) })
+	update(t, s, func(tx *store.Tx) error { return tx.PutTrial("a", trial(2, queued)) })
+	if err := verify(t, s); err != nil {
+		t.Fatal(err)
+	}
+	beneath(t, kv, func(w store.ReadWriter) {
+		if !store.HasKinds(t, w, store.StudyScope("a")) {
+			t.Error("the total has no kinds")
+		}
+	})
+}
+
+// Numbers that an import left out are no damage, and do not hide any.
+func TestNumbersLeftOut(t *testing.T) {
+	s, kv := open(t)
+	update(t, s, func(tx *store.Tx) error {
+		var err error
+		for _, n := range []int64{2, 3, 7, 40, 41} {
+			err = errors.Join(err, tx.PutTrial("a", trial(n, succeeded)))
+		}
+		return err
+	})
+	list := func(after int64, most int) (n int, err error) {
+		err = s.View(t.Context(), func(tx *store.ReadTx) error {
+			n = 0
+			return tx.Trials("a", after, func(*storev1.TrialRecord) (bool, error) { n++; return n < most, nil })
+		})
+		return n, err
+	}
+	for after, want := range map[int64]int{0: 5, 1: 5, 2: 4, 3: 3, 7: 2, 39: 2, 40: 1, 41: 0, 100: 0} {
+		if n, err := list(after, 10); n != want || err != nil {
+			t.Errorf("after %d: %d, %v", after, n, err)
+		}
+	}
+	if n, err := list(0, 2); n != 2 || err != nil {
+		t.Errorf("in part: %d, %v", n, err)
+	}
+	beneath(t, kv, func(w store.ReadWriter) { w.Delete("studies/a\x00trial/\x00\x00\x00\x00\x00\x00\x00\x07") })
+	for _, after := range []int64{0, 3, 7, 41} {
+		if n, err := list(after, 3); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("after %d with damage: %d, %v", after, n, err)
+		}
+	}
+}
+
 // A damaged record is not replaced: the total would be wrong for ever.
 func TestWriteOverDamage(t *testing.T) {
 	s, kv := open(t)

@@ -8,7 +8,7 @@ import (
 )
 
 // ledgerReader is the part of a ReadTx that reads ledgers and releases.
-type ledgerReader struct{ r Reader }
+type ledgerReader struct{ r scoped }
 
 // Ledger returns a ledger by its id, or ErrNotFound.
 func (t ledgerReader) Ledger(ledger string) (*storev1.LedgerRecord, error) {
@@ -19,7 +19,7 @@ func (t ledgerReader) Ledger(ledger string) (*storev1.LedgerRecord, error) {
 // Ledgers calls fn for every ledger whose id is above after, in ascending order, until fn
 // returns false or an error.
 func (t ledgerReader) Ledgers(after string, fn func(*storev1.LedgerRecord) (bool, error)) error {
-	return scopesFrom(t.r, string(LedgerScope("")), scopeAfter(LedgerScope, after), func(scope Scope) (bool, error) {
+	return wholeScopes(t.r, string(LedgerScope("")), scopeAfter(LedgerScope, after), func(scope Scope) (bool, error) {
 		record := new(storev1.LedgerRecord)
 		switch err := get(t.r, keyOf(scope, ledgerKind), record); {
 		case errors.Is(err, ErrNotFound):
@@ -62,7 +62,7 @@ func (t ledgerReader) Releases(parent string, after int64, fn func(int64, *store
 
 // LastRelease returns the highest number of a parent's releases, 0 if it has none.
 func (t ledgerReader) LastRelease(parent string) (last int64, err error) {
-	err = scan(t.r, Scope(parent), releaseKind, "", func(key string, _ []byte) (bool, error) {
+	err = numberedKeys(t.r, Scope(parent), releaseKind, 0, func(key string, _ []byte) (bool, error) {
 		last, err = numberOf(key)
 		return true, err
 	})

@@ -18,6 +18,17 @@ func (t *ReadTx) Changes(study string, after int64, fn func(revision int64, chan
 	return records(t.r, StudyScope(study), revisionKind, after+1, numbers(fn))
 }
 
+// CheckChanges returns an error that matches ErrCorrupt if the index that Changes reads has lost an
+// entry. Changes itself notices that only if it reads the whole index.
+func (t *ReadTx) CheckChanges(study string) error {
+	want, err := t.r.total(StudyScope(study))
+	if err != nil {
+		return err
+	}
+	_, err = countKeys(t.r, StudyScope(study), revisionKind, want, "", "")
+	return err
+}
+
 // DeletedTrials calls fn for every deleted trial of a study, in ascending order of number, until fn
 // returns false or an error. Their privacy cost remains.
 func (t *ReadTx) DeletedTrials(study string, fn func(*storev1.TrialRecord) (bool, error)) error {

@@ -73,8 +73,8 @@ var numberedKinds = []kind{trialKind, openKind, deletedKind, revisionKind, charg
 // a measurement, or the number of an attempt.
 var partKinds = []kind{measurementKind, attemptKind}
 
-// kinds lists all kinds.
-var kinds = []kind{
+// kinds lists all kinds. Totals are stored in this order: add new kinds at the end.
+var kinds = [...]kind{
 	formatKind, studyKind, trialKind, measurementKind, openKind, attemptKind, deletedKind, revisionKind, importKind, requestKind,
 	ledgerKind, chargeKind, releaseKind, repeatKind, endedKind, workerKind,
 }

@@ -114,11 +114,11 @@ func (s *Store) Update(ctx context.Context, scopes Scopes, fn func(*Tx) error) e
 // ReadTx reads records from a snapshot. The caller owns the records.
 type ReadTx struct {
 	ledgerReader
-	r     Reader
+	r     scoped
 	timed Timed // nil if the store is not shared
 }
 
-func newReadTx(r Reader, timed Timed) ReadTx { return ReadTx{ledgerReader{r}, r, timed} }
+func newReadTx(r scoped, timed Timed) ReadTx { return ReadTx{ledgerReader{r}, r, timed} }
 
 // Tx reads and writes records.
 type Tx struct {
@@ -131,7 +131,7 @@ type Tx struct {
 // the Update commits.
 func (t *Tx) Unprotected() *ReadTx {
 	if w, ok := t.r.(*sealedWriter); ok {
-		tx := newReadTx(w.sealedReader, t.timed)
+		tx := newReadTx(unprotectedReader{w.sealedReader, w}, t.timed)
 		return &tx
 	}
 	return &t.ReadTx
@@ -145,9 +145,10 @@ func (t *ReadTx) Study(study string) (*storev1.StudyRecord, error) {
 
 // FindStudy returns ErrNotFound if the study does not exist.
 func (t *ReadTx) FindStudy(study string) error {
-	value, err := t.r.Get(keyOf(StudyScope(study), studyKind))
+	key := keyOf(StudyScope(study), studyKind)
+	value, err := t.r.Get(key)
 	if value == nil && err == nil {
-		err = ErrNotFound
+		err = missing(t.r, key)
 	}
 	return err
 }
@@ -155,7 +156,7 @@ func (t *ReadTx) FindStudy(study string) error {
 // Studies calls fn for every study whose id is above after, in ascending order,
 // until fn returns false or an error.
 func (t *ReadTx) Studies(after string, fn func(*storev1.StudyRecord) (bool, error)) error {
-	return scopesFrom(t.r, string(StudyScope("")), scopeAfter(StudyScope, after), func(scope Scope) (bool, error) {
+	return wholeScopes(t.r, string(StudyScope("")), scopeAfter(StudyScope, after), func(scope Scope) (bool, error) {
 		record := new(storev1.StudyRecord)
 		switch err := get(t.r, keyOf(scope, studyKind), record); {
 		case errors.Is(err, ErrNotFound): // responses to requests outlive a study
@@ -325,28 +326,25 @@ func AddToCounts(counts *dparetov1.TrialCounts, state dparetov1.TrialState, n in
 	}
 }
 
-func get(r Reader, key string, record proto.Message) error {
+func get(r scoped, key string, record proto.Message) error {
 	value, err := r.Get(key)
 	if err != nil {
 		return err
 	}
 	if value == nil {
-		return ErrNotFound
+		return missing(r, key)
 	}
 	return unmarshal(key, value, record)
 }
 
 // records calls fn for every numbered record of a kind in a scope, starting at number from, in
-// ascending order, until fn returns false or an error.
+// ascending order, until fn returns false or an error. Its error matches ErrCorrupt if a record is
+// lost (see numberedKeys).
 func records[M any, P interface {
 	*M
 	proto.Message
-}](r Reader, scope Scope, k kind, from int64, fn func(key string, record P) (bool, error)) error {
-	start := ""
-	if from > 0 {
-		start = numbered(scope, k, from)
-	}
-	return r.Scan(keyOf(scope, k), start, func(key string, value []byte) (bool, error) {
+}](r scoped, scope Scope, k kind, from int64, fn func(key string, record P) (bool, error)) error {
+	return numberedKeys(r, scope, k, from, func(key string, value []byte) (bool, error) {
 		record := P(new(M))
 		if err := unmarshal(key, value, record); err != nil {
 			return false, err

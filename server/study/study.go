@@ -257,6 +257,8 @@ func ValidateLabels(field string, labels map[string]string, fields *invalid.Fiel
 	for key, value := range labels {
 		if len(key) < 1 || len(key) > maxLabelKey || len(value) > MaxLabelValue {
 			fields.Addf(field, "key %.63q must have 1 to %d bytes and a value of at most %d", key, maxLabelKey, MaxLabelValue)
+		} else if reason := invalid.Hidden(key); reason != "" {
+			fields.Addf(field, "key %.63q %s", key, reason)
 		}
 	}
 }

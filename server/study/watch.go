@@ -164,6 +164,9 @@ func (r *changeReader) next(ctx context.Context, s *Studies) (changes []*dpareto
 		}
 		if !r.begun {
 			r.begun = true
+			if err := tx.CheckChanges(r.id); err != nil {
+				return err
+			}
 			if r.after == 0 {
 				r.ignored = study.GetRevision()
 			}

@@ -2,6 +2,7 @@ package output_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"math"
@@ -71,7 +72,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// Texts of others neither steer the terminal nor look like rows; as data they are as they are.
+// Texts of others neither steer the terminal nor, for people, look like rows.
 func TestTableShowsControlCharacters(t *testing.T) {
 	table := &output.Table{Columns: []string{"note"}, Rows: [][]any{{"a\x1b[2J\nb\u202e ε"}}}
 	var text, data bytes.Buffer
@@ -81,7 +82,7 @@ func TestTableShowsControlCharacters(t *testing.T) {
 	if want := "note\na\\x1b[2J\\nb\\u202e ε\n"; text.String() != want {
 		t.Errorf("text %q, want %q", &text, want)
 	}
-	if want := "note\n\"a\x1b[2J\nb\u202e ε\"\n"; data.String() != want {
+	if want := "note\n\"a\\x1b[2J\nb\u202e ε\"\n"; data.String() != want {
 		t.Errorf("CSV %q, want %q", &data, want)
 	}
 }
@@ -89,5 +90,28 @@ func TestTableShowsControlCharacters(t *testing.T) {
 func TestFullDelta(t *testing.T) {
 	if got := output.Full(output.Delta(3.0711587e-5)); got != "3.0711587e-5" {
 		t.Errorf("in full: %s", got)
+	}
+}
+
+// Nothing that terminals obey is printed as it is, in any format, and JSON loses nothing.
+func TestHiddenText(t *testing.T) {
+	const hostile = "a\x1b[2J\u009b2J\x7f\r\u202eb\U000e0041"
+	table := &output.Table{Columns: []string{"name"}, Rows: [][]any{{hostile}, {"two\r\nlines\tof \"text\", 😀"}}}
+	for format, want := range map[output.Format]string{
+		output.CSV:  "name\na\\x1b[2J\\u009b2J\\x7f\\r\u202eb\U000e0041\n\"two\nlines\tof \"\"text\"\", 😀\"\n",
+		output.JSON: "[\n  {\n    \"name\": \"a\\u001b[2J\\u009b2J\\u007f\\r\\u202eb\\udb40\\udc41\"\n  },\n  {\n    \"name\": \"two\\r\\nlines\\tof \\\"text\\\", 😀\"\n  }\n]\n",
+	} {
+		var out strings.Builder
+		if err := table.Write(&out, format); err != nil || out.String() != want {
+			t.Errorf("%v: %+q, %v", format, out.String(), err)
+		}
+	}
+	var back string
+	encoded, err := output.Encode(hostile)
+	if err == nil {
+		err = json.Unmarshal(encoded, &back)
+	}
+	if err != nil || back != hostile {
+		t.Errorf("%s is read as %+q, %v", encoded, back, err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Report is the outcome of an experiment: tables, and what their numbers mean.
@@ -154,13 +156,28 @@ func EncodeObject(columns []string, row []any) (json.RawMessage, error) {
 	return out.Bytes(), nil
 }
 
-// Encode returns a value as JSON in one line, with "<", ">" and "&" as they are.
+// Encode returns a value as JSON in one line, with "<", ">" and "&" as they are, and invisible characters
+// escaped: terminals obey some that JSON allows.
 func Encode(value any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(value)
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+	encoded := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+	if !bytes.ContainsFunc(encoded, isHidden) {
+		return encoded, err
+	}
+	var escaped []byte
+	for _, r := range string(encoded) { // such characters are within strings only
+		if !isHidden(r) {
+			escaped = utf8.AppendRune(escaped, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, unit)
+		}
+	}
+	return escaped, err
 }
 
 // number returns the value of a cell that is a floating-point number.

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -78,7 +79,8 @@ func (t *Table) WriteText(w io.Writer) error {
 	return err
 }
 
-// WriteCSV prints the table as CSV with a header and numbers in full.
+// WriteCSV prints the table as CSV with a header and numbers in full. Control characters are escaped as in
+// Go, but for tabs and newlines: terminals obey them.
 func (t *Table) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(t.Columns); err != nil {
@@ -87,7 +89,7 @@ func (t *Table) WriteCSV(w io.Writer) error {
 	line := make([]string, len(t.Columns))
 	for _, row := range t.Rows {
 		for i, cell := range row {
-			line[i] = Full(cell)
+			line[i] = escape(strings.ReplaceAll(Full(cell), "\r\n", "\n"), isControl) // readers of CSV do the same
 		}
 		if err := out.Write(line); err != nil {
 			return err
@@ -121,10 +123,17 @@ func (t *Table) objects() ([]json.RawMessage, error) {
 
 // WriteJSON prints a value as indented JSON.
 func WriteJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
+	encoded, err := Encode(value)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, encoded, "", "  "); err != nil {
+		return err
+	}
+	out.WriteByte('\n')
+	_, err = out.WriteTo(w)
+	return err
 }
 
 func isNumber(cell any) bool {
@@ -158,13 +167,16 @@ func Cell(cell any) string {
 
 // visible returns a text with its control characters escaped as in Go. Names, notes and
 // reasons come from other users, and could otherwise control the terminal or fake rows.
-func visible(s string) string {
-	if !strings.ContainsFunc(s, isHidden) {
+func visible(s string) string { return escape(s, isHidden) }
+
+// escape returns a text with some characters escaped as in Go.
+func escape(s string, is func(rune) bool) string {
+	if !strings.ContainsFunc(s, is) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if isHidden(r) {
+		if is(r) {
 			quoted := strconv.QuoteRuneToASCII(r)
 			b.WriteString(quoted[1 : len(quoted)-1])
 		} else {
@@ -177,6 +189,9 @@ func visible(s string) string {
 // isHidden reports whether a character is invisible: a control character, or a format
 // character such as the ones that reverse the direction of text.
 func isHidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }
+
+// isControl reports whether a terminal obeys a character that a cell of a CSV file does not need.
+func isControl(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
 
 // Full returns a cell without loss.
 func Full(cell any) string {

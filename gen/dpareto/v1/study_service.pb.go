@@ -1054,7 +1054,8 @@ type SuggestTrialsRequest struct {
 	// Number of trials wanted. Range [0, 1000]; 0 means 1.
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// Required. Identifier of the worker, unique among the workers of the study and
-	// stable over its restarts. At most 200 bytes. It belongs to the principal that first used it
+	// stable over its restarts. At most 200 bytes: visible characters of any language, and spaces within.
+	// It belongs to the principal that first used it
 	// in the study: others get PERMISSION_DENIED.
 	WorkerId string `protobuf:"bytes,3,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	// Whether trials that the worker already holds are handed out again first, with a new lease.

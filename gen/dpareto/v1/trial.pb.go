@@ -599,10 +599,11 @@ func (x *TrainingSubset) GetOf() int64 {
 // A file that belongs to a trial and is kept elsewhere.
 type Artifact struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Its name among the trial's artifacts: 1 to 63 bytes.
+	// Required. Its name among the trial's artifacts: 1 to 63 bytes, visible characters and spaces within.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Required. Where it is, for example s3://models/study/7.pt: at most 2,000 bytes. The server never
-	// opens it.
+	// Required. Where it is, for example s3://models/study/7.pt: at most 2,000 bytes of visible
+	// characters, without a password; with http and https also without a user. javascript, vbscript and data
+	// are not allowed. The server never opens it.
 	Uri string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
 	// SHA-256 of its content, as 64 lower-case hexadecimal digits. Optional.
 	Sha256        string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`

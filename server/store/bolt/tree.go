@@ -130,6 +130,9 @@ func (t tree) Scan(prefix, from string, fn func(string, []byte) (bool, error)) e
 	next := func() ([]byte, []byte) { return cursor.Seek([]byte(max(prefix, from))) }
 	for last := ""; ; {
 		key, value, err := move(next)
+		if err == nil && last == "" && key != nil && string(key) < max(prefix, from) {
+			return fmt.Errorf("%w: the key %q is where %q should be", store.ErrCorrupt, key, max(prefix, from))
+		}
 		if err != nil || key == nil || !strings.HasPrefix(string(key), prefix) {
 			return err
 		}

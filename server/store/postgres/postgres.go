@@ -15,8 +15,13 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// patience bounds a transaction that writes, and a statement of one that reads.
-const patience = time.Minute
+const (
+	// patience bounds a transaction that writes.
+	patience = time.Minute
+	// answerTime is how long a call waits for a connection, for its turn to write, or for the answer to a
+	// statement that reads. A database that is paused takes connections and answers nothing.
+	answerTime = 10 * time.Second
+)
 
 // DB is a store.KV in a PostgreSQL database.
 type DB struct {
@@ -40,7 +45,8 @@ type DB struct {
 	close   sync.Once
 	stats   struct{ updates, commits, failures, conflicts, retries atomic.Int64 }
 
-	commitSQL string // "commit", except in tests
+	commitSQL string        // "commit", except in tests
+	answer    time.Duration // answerTime, except in tests
 }
 
 var (
@@ -135,7 +141,7 @@ func connect(ctx context.Context, url string, o Options, writes bool) (*DB, erro
 	c := config.ConnConfig
 	d := &DB{
 		name:   fmt.Sprintf("database %s on %s", c.Database, c.Host),
-		queues: make(map[string][]*update), failed: make(chan struct{}), commitSQL: "commit",
+		queues: make(map[string][]*update), failed: make(chan struct{}), commitSQL: "commit", answer: answerTime,
 		clock: dbClock{began: time.Now()}, announcer: newAnnouncer(), locks: locks{mu: make(chan struct{}, 1)},
 	}
 	if writes && c.ValidateConnect == nil {
@@ -236,7 +242,9 @@ func (d *DB) View(ctx context.Context, fn func(store.Reader) error) (err error) 
 	d.work.Add(1)
 	d.mu.Unlock()
 	defer d.work.Done()
-	conn, err := d.pool.Acquire(ctx)
+	acquiring, cancel := context.WithTimeout(ctx, d.answer)
+	defer cancel()
+	conn, err := d.pool.Acquire(acquiring)
 	if err != nil {
 		return d.unreachable(ctx, err)
 	}

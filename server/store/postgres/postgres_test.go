@@ -449,6 +449,49 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// A call that the database keeps waiting is answered long before its deadline, and has done nothing.
+func TestDatabaseKeepsWaiting(t *testing.T) {
+	url := pgtest.URL(t)
+	d, impatient := openAt(t, url), openAt(t, url)
+	impatient.answer = time.Nanosecond
+	held, release := make(chan struct{}), make(chan struct{})
+	var first sync.WaitGroup
+	first.Go(func() {
+		err := d.Update(context.Background(), store.In("a"), func(tx store.ReadWriter) error {
+			select {
+			case <-held: // the function is called again
+			default:
+				close(held)
+			}
+			<-release
+			tx.Put("a\x00key", []byte("first"))
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-held // the scope stays locked
+	err := put(impatient, "a", "a\x00key", "second")
+	if !errors.Is(err, store.ErrUnavailable) || status.Code(failure.Status(err)) != codes.Unavailable {
+		t.Errorf("an update: %v", err)
+	}
+	if err := impatient.View(t.Context(), func(store.Reader) error { return nil }); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a view: %v", err)
+	}
+	close(release)
+	first.Wait()
+	if err := impatient.Close(); err != nil { // waits for the update
+		t.Error(err)
+	}
+	if got := storetest.Dump(t, d)["a\x00key"]; got != "first" {
+		t.Errorf("the value is %q", got)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Of updates that share a transaction, one that the database refuses loses its own writes only.
 func TestRefusedAlone(t *testing.T) {
 	url := pgtest.URL(t)

@@ -40,7 +40,7 @@ func (r *reader) statement(fn func(ctx context.Context) error) error {
 		}
 		parent = context.WithoutCancel(r.caller)
 	}
-	ctx, cancel := context.WithTimeout(parent, patience)
+	ctx, cancel := context.WithTimeout(parent, r.db.answer)
 	defer cancel()
 	r.err = fn(ctx)
 	if r.err != nil && r.caller != nil {

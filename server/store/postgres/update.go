@@ -61,15 +61,21 @@ func (d *DB) Update(ctx context.Context, scopes store.Scopes, fn func(store.Read
 	if err := d.enqueue(scopes, u); err != nil { //nolint:contextcheck // a transaction serves many calls
 		return err
 	}
+	late := time.NewTimer(d.answer)
+	defer late.Stop()
+	var err error
 	select {
 	case err := <-u.done:
 		return err
+	case <-late.C:
+		err = fmt.Errorf("%w: %s: it has not answered for %v", store.ErrUnavailable, d.name, d.answer)
 	case <-ctx.Done():
-		if u.state.CompareAndSwap(waiting, cancelled) {
-			return ctx.Err()
-		}
-		return <-u.done
+		err = ctx.Err()
 	}
+	if u.state.CompareAndSwap(waiting, cancelled) {
+		return err // fn is never called
+	}
+	return <-u.done
 }
 
 // enqueue adds an update to those that wait for the same scopes.

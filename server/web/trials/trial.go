@@ -178,10 +178,10 @@ func attributeText(v *structpb.Value) string {
 }
 
 // webLink returns a URI that a browser may open as a page, "" for any other: a link such as
-// javascript:... would run a script.
+// javascript:... would run a script, and one with a password would send it.
 func webLink(uri string) string {
 	u, err := url.Parse(uri)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
 		return ""
 	}
 	return u.String()

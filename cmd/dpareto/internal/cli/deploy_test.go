@@ -123,6 +123,21 @@ func TestSystemdUnit(t *testing.T) {
 	}
 }
 
+// Wherever the server is deployed, its memory has the same limit, and it collects garbage before.
+func TestDeployedMemory(t *testing.T) {
+	for name, want := range map[string][]string{
+		"systemd/dpareto.service":     {"\nEnvironment=GOMEMLIMIT=900MiB\n", "\nMemoryMax=1G\n"},
+		"compose/compose.yaml":        {"\n      GOMEMLIMIT: 900MiB\n", "\n    mem_limit: 1g\n"},
+		"kubernetes/base/server.yaml": {"{name: GOMEMLIMIT, value: 900MiB}", "limits: {memory: 1Gi}"},
+	} {
+		for _, line := range want {
+			if !strings.Contains(deployed(t, name), line) {
+				t.Errorf("%s lacks %q", name, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
 // What the units start gives metrics, where Prometheus looks for them.
 func TestDeployedMetrics(t *testing.T) {
 	if !strings.Contains(deployed(t, "systemd/server.yaml"), "http-listen: 127.0.0.1:8322\n") {

@@ -82,7 +82,9 @@ type TotalRecord struct {
 	// Sum of their fingerprints modulo 2^64.
 	Sum uint64 `protobuf:"fixed64,2,opt,name=sum,proto3" json:"sum,omitempty"`
 	// Bytes of their keys and values.
-	Bytes         int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Bytes int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Number of records of each kind, in the order of the store's list of kinds.
+	Kinds         []int64 `protobuf:"varint,4,rep,packed,name=kinds,proto3" json:"kinds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -136,6 +138,13 @@ func (x *TotalRecord) GetBytes() int64 {
 		return x.Bytes
 	}
 	return 0
+}
+
+func (x *TotalRecord) GetKinds() []int64 {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
 }
 
 // A study.
@@ -1388,11 +1397,12 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\vStoreRecord\x12\x16\n" +
-	"\x06format\x18\x01 \x01(\x05R\x06format\"O\n" +
+	"\x06format\x18\x01 \x01(\x05R\x06format\"e\n" +
 	"\vTotalRecord\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x10\n" +
 	"\x03sum\x18\x02 \x01(\x06R\x03sum\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\x9b\x03\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x14\n" +
+	"\x05kinds\x18\x04 \x03(\x03R\x05kinds\"\x9b\x03\n" +
 	"\vStudyRecord\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
