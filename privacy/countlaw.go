@@ -12,8 +12,8 @@ import (
 type countLaw interface {
 	// mean returns E[K] = φ′(1).
 	mean() float64
-	// at returns φ′ and φ″ at 1 − v, 0 <= v <= 1.
-	at(v float64) (value, slope float64)
+	// at returns φ′ and φ″ at z = 1 − v, 0 <= z <= 1.
+	at(s split) (value, slope float64)
 }
 
 // negativeBinomial is the truncated negative binomial distribution of [RepeatedSelection]:
@@ -22,9 +22,13 @@ type negativeBinomial struct{ eta, gamma float64 }
 
 func (l negativeBinomial) mean() float64 { return meanRuns(l.eta, math.Log(l.gamma)) }
 
-func (l negativeBinomial) at(v float64) (value, slope float64) {
-	rest := l.gamma + (1-l.gamma)*v
-	value = l.mean() * math.Pow(l.gamma/rest, l.eta+1)
+func (l negativeBinomial) at(s split) (value, slope float64) {
+	rest := l.gamma + (1-l.gamma)*s.v
+	logRatio := math.Log(rest) - math.Log(l.gamma)
+	if s.v < l.gamma {
+		logRatio = math.Log1p((1 - l.gamma) * s.v / l.gamma)
+	}
+	value = l.mean() * math.Exp(-(l.eta+1)*logRatio)
 	return value, value * (l.eta + 1) * (1 - l.gamma) / rest
 }
 
@@ -37,9 +41,9 @@ type poissonCount float64
 
 func (l poissonCount) mean() float64 { return float64(l) }
 
-func (l poissonCount) at(v float64) (value, slope float64) {
+func (l poissonCount) at(s split) (value, slope float64) {
 	m := float64(l)
-	value = m * math.Exp(-m*v)
+	value = m * math.Exp(-m*s.v)
 	return value, m * value
 }
 
@@ -52,12 +56,21 @@ type binomialCount struct {
 
 func (l binomialCount) mean() float64 { return float64(l.n) * l.p }
 
-func (l binomialCount) at(v float64) (value, slope float64) {
+func (l binomialCount) at(s split) (value, slope float64) {
 	n := float64(l.n)
-	base := 1 - l.p*v
-	value = n * l.p * math.Pow(base, n-1)
+	logBase := math.Log1p(-l.p * s.v)
+	if l.p*s.v > 0.5 {
+		logBase = math.Log(1 - l.p + l.p*s.z)
+	}
+	power := func(k float64) float64 {
+		if k == 0 {
+			return 1
+		}
+		return math.Exp(k * logBase)
+	}
+	value = n * l.p * power(n-1)
 	if l.n > 1 {
-		slope = n * (n - 1) * l.p * l.p * math.Pow(base, n-2)
+		slope = n * (n - 1) * l.p * l.p * power(n-2)
 	}
 	return value, slope
 }
@@ -103,7 +116,7 @@ func newCappedNegativeBinomial(l negativeBinomial, most int64) cappedNegativeBin
 }
 
 func (l cappedNegativeBinomial) mean() float64 {
-	value, _ := l.at(0)
+	value, _ := l.at(split{1, 0})
 	return value
 }
 
@@ -117,10 +130,10 @@ const (
 // at uses that k times the probability of k is, with j = k − 1, proportional to a probability of the negative
 // binomial distribution of shape η + 1. The sum of these up to j = most − 1 is a regularised incomplete beta
 // function.
-func (l cappedNegativeBinomial) at(v float64) (value, slope float64) {
-	rest := math.Min(1, l.gamma+(1-l.gamma)*v)
+func (l cappedNegativeBinomial) at(s split) (value, slope float64) {
+	rest := math.Min(1, l.gamma+(1-l.gamma)*s.v)
 	if !(l.eta <= mostBetaEta && -(l.eta+2)*math.Log(rest) <= mostBetaLog) {
-		return l.sum(1 - v)
+		return l.sum(s.z)
 	}
 	sum := func(shape float64, terms int64) float64 { // of Γ(j+shape)/(j!·Γ(shape))·(1 − rest)^j, j < terms
 		return math.Exp(-shape*math.Log(rest)-l.logTotal) * mathext.RegIncBeta(shape, float64(terms), rest)

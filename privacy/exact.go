@@ -172,12 +172,13 @@ func (c *lossCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	g.Epsilon = epsilon
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	lower := 0.0
 	for _, sum := range c.lower {
 		if epsilon, ok := sum.epsilon(c.methods, runs, logDelta, -1); ok {
-			g.EpsilonLower = math.Max(g.EpsilonLower, epsilon)
+			lower = math.Max(lower, epsilon)
 		}
 	}
-	g.EpsilonLower = math.Min(g.EpsilonLower, g.Epsilon)
+	g = g.withLower(lower)
 	switch {
 	case math.IsInf(g.Epsilon, 1):
 		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")

@@ -2,6 +2,7 @@ package privacy
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -88,4 +89,21 @@ const (
 	WarnLooseBound WarningCode = "LOOSE_BOUND"
 	// WarnVacuous says that Epsilon is infinite: the statement says nothing.
 	WarnVacuous WarningCode = "VACUOUS"
+	// WarnContradiction says that a lower bound was found above Epsilon: one of the two is wrong, which is a fault
+	// of this package. EpsilonLower is 0 then.
+	WarnContradiction WarningCode = "BOUNDS_CONTRADICT"
 )
+
+// boundsRounding is the relative difference up to which two bounds count as equal: where ε is known exactly, both
+// are it but for rounding.
+const boundsRounding = 1e-12
+
+// withLower returns g with a lower bound on its ε, or with a warning if the bound contradicts it.
+func (g Guarantee) withLower(lower float64) Guarantee {
+	if lower <= g.Epsilon*(1+boundsRounding) {
+		g.EpsilonLower = math.Min(lower, g.Epsilon)
+		return g
+	}
+	g.EpsilonLower = 0
+	return g.warn(WarnContradiction, fmt.Sprintf("an attack shows epsilon %.17g, above the bound %.17g: one of them is wrong, rely on neither", lower, g.Epsilon))
+}

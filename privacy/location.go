@@ -97,7 +97,7 @@ func (c *locationCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	}
 	g.Epsilon *= float64(steps)
 	if c.profiles.exact != nil && !c.upperOnly { // the first of the steps shows as much
-		g.EpsilonLower = math.Min(g.Epsilon, c.attack(c.profiles.exact.lower, delta))
+		g = g.withLower(c.attack(c.profiles.exact.lower, delta))
 	}
 	if math.IsInf(g.Epsilon, 1) {
 		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
@@ -222,7 +222,7 @@ func lowerHull(points []profilePoint) []profilePoint {
 		if n := len(hull); n > 0 && p.delta >= hull[n-1].delta { // δ does not rise
 			continue
 		}
-		for n := len(hull); n > 1 && fallBetween(hull[n-2], hull[n-1]) <= fallBetween(hull[n-1], p); n-- {
+		for n := len(hull); n > 1 && fallTo(hull[n-2], hull[n-1]) <= fallFrom(hull[n-1], p); n-- {
 			hull = hull[:n-1]
 		}
 		hull = append(hull, p)
@@ -230,18 +230,47 @@ func lowerHull(points []profilePoint) []profilePoint {
 	return hull
 }
 
-// fallBetween returns by how much δ falls from a to b per unit of e^ε.
-func fallBetween(a, b profilePoint) float64 {
-	return math.Exp(-a.epsilon) * (a.delta - b.delta) / math.Expm1(b.epsilon-a.epsilon)
+// fallBetween returns by how much δ falls from a to b per unit of e^ε, 0 where that is below the range of floats.
+func fallBetween(a, b profilePoint) float64 { return math.Exp(-a.epsilon) * fallFrom(a, b) }
+
+// fallFrom returns fallBetween times e^ε of a.
+func fallFrom(a, b profilePoint) float64 {
+	return (a.delta - b.delta) / math.Expm1(b.epsilon-a.epsilon)
+}
+
+// fallTo returns fallBetween times e^ε of b.
+func fallTo(a, b profilePoint) float64 { return (a.delta - b.delta) / -math.Expm1(a.epsilon-b.epsilon) }
+
+// split is a probability z and its complement v = 1 − z. The smaller one keeps its precision.
+type split struct{ z, v float64 }
+
+// splitRounding covers the rounding errors of a complement.
+const splitRounding = 4e-15
+
+// mostRest and leastRest bound the complement of a probability.
+func mostRest(x float64) float64  { return math.Min(1, 1-x+splitRounding) }
+func leastRest(x float64) float64 { return math.Max(0, 1-x-splitRounding) }
+
+// between returns the split at a share of the way from s to other.
+func (s split) between(other split, share float64) split {
+	return split{(1-share)*s.z + share*other.z, (1-share)*s.v + share*other.v}
+}
+
+// below returns by how much z is below the one of other.
+func (s split) below(other split) float64 {
+	if other.z < 0.5 {
+		return other.z - s.z
+	}
+	return s.v - other.v
 }
 
 // discretePair is a pair of distributions on finitely many losses, by the losses from the
 // largest to the smallest. Index 0 stands for the loss +Inf, which only the upper one has.
 type discretePair struct {
-	losses     []float64
-	upper      []float64 // masses of the upper distribution
-	upperBelow []float64 // mass of the upper one with smaller losses: 1 − u
-	lowerBelow []float64 // the same of the lower one
+	losses []float64
+	upper  []float64 // masses of the upper distribution
+	u      []split   // of the upper one: losses at least as large, not below what that is
+	beta   []split   // of the lower one: β(u), not above it
 }
 
 // newDiscretePair returns the pair whose profile is linear in e^ε between the points, forward
@@ -251,23 +280,25 @@ func newDiscretePair(forward, backward []profilePoint) discretePair {
 	forward, backward = lowerHull(forward), lowerHull(backward)
 	f, b := joinAtZero(forward, backward)
 	infinite := f[len(f)-1].delta
-	d := discretePair{[]float64{math.Inf(1)}, []float64{infinite}, []float64{1 - infinite}, []float64{1}}
+	d := discretePair{[]float64{math.Inf(1)}, []float64{infinite}, []split{{infinite, leastRest(infinite)}}, []split{{0, 1}}}
 	// Losses above 0. The lower distribution has the mass fall beyond a point, the upper one
 	// δ + e^ε·fall.
-	fall := 0.0
+	beyond := 0.0 // e^ε·fall of the next point
 	for i := len(f) - 1; i > 0; i-- {
-		before := fallBetween(f[i-1], f[i])
-		d.add(f[i].epsilon, math.Exp(f[i].epsilon)*(before-fall), 1-f[i].delta-math.Exp(f[i].epsilon)*before, 1-before)
-		fall = before
+		here, fall := fallTo(f[i-1], f[i]), fallBetween(f[i-1], f[i])
+		u := math.Min(1, f[i].delta+here)
+		d.add(f[i].epsilon, here-beyond, split{u, leastRest(u)}, split{fall, mostRest(fall)})
+		beyond = fallFrom(f[i-1], f[i])
 	}
-	// Losses below 0, where the upper one has the mass fall below.
+	// Losses below 0, where the upper one has the mass next below, and the lower one δ + e^ε·next.
+	above := math.Max(0, 1-d.u[len(d.u)-1].z)
 	for i := range b {
-		next := 0.0
+		next, below := 0.0, b[i].delta
 		if i+1 < len(b) {
-			next = fallBetween(b[i], b[i+1])
+			next, below = fallBetween(b[i], b[i+1]), math.Min(1, below+fallFrom(b[i], b[i+1]))
 		}
-		above := d.upperBelow[len(d.upperBelow)-1]
-		d.add(-b[i].epsilon, math.Max(0, above-next), next, b[i].delta+math.Exp(b[i].epsilon)*next)
+		d.add(-b[i].epsilon, math.Max(0, above-next), split{mostRest(next), next}, split{leastRest(below), below})
+		above = next
 	}
 	return d
 }
@@ -299,11 +330,11 @@ func (p profilePoint) deltaAtZero() float64 {
 	return 1
 }
 
-func (d *discretePair) add(loss, upper, upperBelow, lowerBelow float64) {
+func (d *discretePair) add(loss, upper float64, u, beta split) {
 	d.losses = append(d.losses, loss)
 	d.upper = append(d.upper, upper)
-	d.upperBelow = append(d.upperBelow, math.Max(0, upperBelow))
-	d.lowerBelow = append(d.lowerBelow, math.Max(0, lowerBelow))
+	d.u = append(d.u, u)
+	d.beta = append(d.beta, beta)
 }
 
 // locationBound is the bound of Location on δ(ε).
@@ -336,17 +367,23 @@ func selectionLines(d discretePair, law countLaw) []selectionLine {
 		less   = 1 - countRounding
 	)
 	finite := true
-	at := func(v float64) (value, slope float64) {
-		value, slope = law.at(v)
+	at := func(s split) (value, slope float64) {
+		value, slope = law.at(s)
 		finite = finite && value <= math.MaxFloat64 && slope <= math.MaxFloat64
 		return value, slope
 	}
-	a0, _ := at(d.upperBelow[0])
-	b0, s0 := at(d.lowerBelow[0])
-	lines := []selectionLine{{a0 * more, b0 * less}}
+	below := func(a, b float64) selectionLine { // a float64 below leastLine may have lost its precision
+		if b < leastLine {
+			b = 0
+		}
+		return selectionLine{a * more, b}
+	}
+	a0, _ := at(d.u[0])
+	b0, s0 := at(d.beta[0])
+	lines := []selectionLine{below(a0, b0*less)}
 	for i := 1; i < len(d.losses) && finite; i++ {
-		u0, u1 := d.upperBelow[i-1], d.upperBelow[i]
-		v0, v1 := d.lowerBelow[i-1], d.lowerBelow[i]
+		u0, u1 := d.u[i-1], d.u[i]
+		v0, v1 := d.beta[i-1], d.beta[i]
 		aEnd, _ := at(u1)
 		bEnd, _ := at(v1)
 		pieces := math.Ceil(finest * math.Max(math.Log(aEnd/a0), math.Log(bEnd/b0)))
@@ -354,17 +391,17 @@ func selectionLines(d discretePair, law countLaw) []selectionLine {
 			pieces = most
 		}
 		pieces = math.Max(pieces, 1)
+		width := v0.below(v1) / pieces
 		for k := 1.0; k <= pieces; k++ {
 			share := k / pieces
-			a1, _ := at(u0 + share*(u1-u0))
-			b1, s1 := at(v0 + share*(v1-v0))
-			width := (v0 - v1) / pieces // of β
+			a1, _ := at(u0.between(u1, share))
+			b1, s1 := at(v0.between(v1, share))
 			cross := 0.5
 			if rise := width * (s1 - s0); rise > 0 {
 				cross = math.Min(1, math.Max(0, (b0-b1+width*s1)/rise))
 			}
 			tangent := math.Min((b0+cross*width*s0)*less, b1*less-(1-cross)*width*s1*more)
-			lines = append(lines, selectionLine{(a0 + cross*(a1-a0)) * more, tangent}, selectionLine{a1 * more, b1 * less})
+			lines = append(lines, below(a0+cross*(a1-a0), tangent), below(a1, b1*less))
 			a0, b0, s0 = a1, b1, s1
 		}
 	}
@@ -373,6 +410,9 @@ func selectionLines(d discretePair, law countLaw) []selectionLine {
 	}
 	return lines
 }
+
+// leastLine is the least positive b of a line.
+const leastLine = 0x1p-1000
 
 // upperHull returns the lines on the upper envelope for x >= 0, in rising order of b and a.
 func upperHull(lines []selectionLine) []selectionLine {
@@ -388,7 +428,7 @@ func upperHull(lines []selectionLine) []selectionLine {
 		for len(hull) > 1 {
 			n := len(hull)
 			q, o := hull[n-1], hull[n-2]
-			if (q.a-o.a)*(p.b-q.b) > (p.a-q.a)*(q.b-o.b) {
+			if (q.a-o.a)/(q.b-o.b) > (p.a-q.a)/(p.b-q.b) { // products would be below the range of floats
 				break
 			}
 			hull = hull[:n-1]
@@ -400,14 +440,15 @@ func upperHull(lines []selectionLine) []selectionLine {
 
 // largestGain returns G(x).
 func (l *locationBound) largestGain(x float64) float64 {
-	if math.IsInf(x, 1) {
-		return 0
-	}
 	i := sort.Search(len(l.hull)-1, func(i int) bool { // the values rise to the largest and then fall
 		p, q := l.hull[i], l.hull[i+1]
 		return q.a-p.a <= x*(q.b-p.b)
 	})
-	return math.Max(0, l.hull[i].a-x*l.hull[i].b)
+	line := l.hull[i]
+	if line.b == 0 { // x may be infinite
+		return line.a
+	}
+	return math.Max(0, line.a-x*line.b)
 }
 
 // delta returns the bound on δ(ε).

@@ -85,6 +85,9 @@ func testLaws(rng *rand.Rand) map[string]countLaw {
 	}
 }
 
+// at is the split of z.
+func at(z float64) split { return split{z, 1 - z} }
+
 // generating returns φ(b) − φ(a) of a law by quadrature of φ′.
 func generating(law countLaw, a, b float64) float64 {
 	const parts = 8
@@ -93,8 +96,8 @@ func generating(law countLaw, a, b float64) float64 {
 		lo, hi := a+(b-a)*float64(i)/parts, a+(b-a)*float64(i+1)/parts
 		mid, half := 0.5*(lo+hi), 0.5*(hi-lo)
 		for k, g := range gauss16 {
-			low, _ := law.at(1 - (mid - half*g))
-			high, _ := law.at(1 - (mid + half*g))
+			low, _ := law.at(at(mid - half*g))
+			high, _ := law.at(at(mid + half*g))
 			sum += half * weight16[k] * (low + high)
 		}
 	}
@@ -235,8 +238,8 @@ func TestUnsoundLocationIsCaught(t *testing.T) {
 		"u in the place of β(u)": func(p, q []float64, law countLaw) func(float64) float64 {
 			l := newLocationBound(profileOfOutputs(p, q), profileOfOutputs(q, p), law)
 			var lines []selectionLine
-			for _, below := range l.pair.upperBelow {
-				value, _ := law.at(below)
+			for _, u := range l.pair.u {
+				value, _ := law.at(u)
 				lines = append(lines, selectionLine{value, value})
 			}
 			l.hull = upperHull(lines)

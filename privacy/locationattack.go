@@ -33,7 +33,7 @@ func (a Location) Attack(m Mechanism, delta float64) (float64, error) {
 }
 
 // attack returns the ε of the attack on pairs, 0 if it finds none. All pairs must be attained by the
-// same data sets, in either order, or by none.
+// same data sets, in either order, or by none. The result is finite.
 func (c *locationCurve) attack(pairs directions, delta float64) float64 {
 	if len(pairs) == 0 || delta == 0 {
 		return 0
@@ -56,12 +56,14 @@ func (c *locationCurve) attack(pairs directions, delta float64) float64 {
 	return epsilon * (1 - locationMargin)
 }
 
-// Precision of attacks. Twice as many nodes raise ε by less than 1e-3 of it.
+// Precision of attacks. For means up to some 30, twice as many nodes raise ε by less than 1e-3 of it.
 const (
 	attackNodes  = 32   // values of δ that a profile is known at first
 	attackRounds = 2    // of refinement around the best attack, each to a quarter of the distance
 	attackTail   = 0.01 // share of δ/E[K] that the largest losses may have
 	attackParts  = 4    // of an interval on which φ′ is integrated
+
+	attackLargest = 700 // ε of a profile, whose e^ε is a float64
 )
 
 // boundedProfile is a profile known from both sides at some δ = e^{−r²}.
@@ -105,7 +107,7 @@ func (p *boundedProfile) add(r float64) {
 		return
 	}
 	high, ok := p.at(-r*r, 1)
-	if !ok || high > muLargestEpsilon {
+	if !ok || !(high <= attackLargest) {
 		return
 	}
 	point := boundedPoint{r, math.Exp(-r * r), low * (1 - locationMargin), high * (1 + locationMargin)}
@@ -121,12 +123,20 @@ func (p *boundedProfile) refine(r, width float64) {
 	}
 }
 
-// testPoint is a test of two distributions: a set, possibly random, that has the probabilities p and
-// q under them.
+// testPoint is a test of two distributions: a set, possibly random, that has the probabilities p.z and
+// q.z under them, or what is harder to tell from rounding complements.
 type testPoint struct {
-	p, q float64
+	p, q split
 	r    float64         // where the profile gave it
 	from *boundedProfile // nil if it needs no profile
+}
+
+// swapped returns the test of the distributions in the other order.
+func (t testPoint) swapped() testPoint { return testPoint{t.q, t.p, t.r, t.from} }
+
+// complement returns the test of the complement. Rounding may take from the set what q has, and add what p has.
+func (t testPoint) complement() testPoint {
+	return testPoint{split{mostRest(t.p.z), t.p.z}, split{leastRest(t.q.z), t.q.z}, t.r, t.from}
 }
 
 // tests returns tests that exist if the profile of two distributions P and Q lies between the bounds. The
@@ -137,9 +147,7 @@ type testPoint struct {
 // most as fast beyond, and before at least as fast as the chord from low to high. In between, g is
 // above the chords of the neighbouring pairs of points.
 func (p *boundedProfile) tests() []testPoint {
-	fall := func(fromDelta, from, toDelta, to float64) float64 { // of g per unit of x
-		return (fromDelta - toDelta) / (math.Exp(to) - math.Exp(from))
-	}
+	rise := func(from, to float64) float64 { return math.Exp(from) * math.Expm1(to-from) } // of x
 	points := p.points
 	var tests []testPoint
 	for i := 1; i+2 < len(points); i++ {
@@ -147,22 +155,22 @@ func (p *boundedProfile) tests() []testPoint {
 		if !(a.high < b.low && b.high < c.low && c.high < d.low) {
 			continue
 		}
-		v := fall(b.delta, b.high, c.delta, c.low)
-		most := fall(a.delta, a.high, b.delta, b.low)
-		least := fall(c.delta, c.low, d.delta, d.high)
-		before := fall(b.delta, b.low, c.delta, c.high)
+		v := (b.delta - c.delta) / rise(b.high, c.low)
+		most := (a.delta - b.delta) / rise(a.high, b.low)
+		least := (c.delta - d.delta) / rise(c.low, d.high)
+		before := (b.delta - c.delta) / rise(b.low, c.high)
 		if !(least <= v && v <= most && least < most) {
 			continue
 		}
-		// g >= b.delta − most·(x − xb) and g >= c.delta + least·(xc − x), equal at the crossing.
-		xb, xc := math.Exp(b.low), math.Exp(c.low)
-		cross := (b.delta + most*xb - c.delta - least*xc) / (most - least)
-		cross = math.Min(xc, math.Max(xb, cross))
-		inside := math.Max(b.delta-most*(cross-xb), c.delta+least*(xc-cross)) + v*cross
-		left := b.delta + v*xb - math.Max(0, v-before)*xb
-		u := math.Min(inside, left)
+		// g >= b.delta − most·(x − xb) and g >= c.delta + least·(xc − x), equal at the crossing. Left of it
+		// the second with v·x is below its value there, and right of it the first.
+		between := rise(b.low, c.low)
+		cross := math.Min(between, math.Max(0, (b.delta-c.delta-least*between)/(most-least))) // beyond xb
+		inside := math.Min(b.delta*(1-splitRounding)-most*cross, c.delta+least*(between-cross)) + v*(math.Exp(b.low)+cross)
+		left := b.delta + math.Min(v, before)*math.Exp(b.low)
+		u := math.Min(inside, left) * (1 - splitRounding)
 		if u > v && u < 1 {
-			tests = append(tests, testPoint{u, v, 0.5 * (b.r + c.r), p})
+			tests = append(tests, testPoint{split{u, mostRest(u)}, split{v, leastRest(v)}, 0.5 * (b.r + c.r), p})
 		}
 	}
 	return tests
@@ -222,12 +230,12 @@ func (a selectionAttack) better(best selectionSets, t, s testPoint) selectionSet
 
 // sets returns the sets that may be S, and those that may be T.
 func (a selectionAttack) sets() (tests, tops []testPoint) {
-	tests, tops = a.forward.tests(), []testPoint{{}}
+	tests, tops = a.forward.tests(), []testPoint{{p: split{0, 1}, q: split{0, 1}}}
 	for _, t := range a.backward.tests() {
-		tops = append(tops, testPoint{t.q, t.p, t.r, t.from})
+		tops = append(tops, t.swapped())
 	}
 	for _, t := range tests {
-		tops = append(tops, testPoint{1 - t.p, 1 - t.q, t.r, t.from})
+		tops = append(tops, t.complement())
 	}
 	return tests, tops
 }
@@ -239,39 +247,47 @@ func (a selectionAttack) sets() (tests, tops []testPoint) {
 // tell are then the two tests S and not-T, so that all of it is in reach of tests of the pair, and
 // a function of its outputs with coins has the distributions of the three (Blackwell).
 func (a selectionAttack) with(t, s testPoint) float64 {
-	rest := testPoint{p: 1 - t.p - s.p, q: 1 - t.q - s.q}
-	if rest.p < 0 || rest.q < 0 || s.p*rest.q < rest.p*s.q || rest.p*t.q < t.p*rest.q {
+	restP, restQ := t.p.v-s.p.z, t.q.v-s.q.z
+	if restP < 0 || restQ < 0 || s.p.z*restQ < restP*s.q.z || restP*t.q.z < t.p.z*restQ {
 		return math.Inf(-1)
 	}
-	first := lowerShare(a.law, t.p, t.p+s.p)
-	second := upperShare(a.law, t.q, t.q+s.q)
+	first := lowerShare(a.law, t.p, s.p.z) * (1 - countRounding)
+	second := upperShare(a.law, t.q, s.q.z) * (1 + countRounding)
 	if !(first > a.delta) {
 		return math.Inf(-1)
 	}
-	return math.Log((first - a.delta) / second)
+	return math.Log((first - a.delta) / math.Max(leastShare, second))
 }
 
-// lowerShare bounds φ(1 − a) − φ(1 − b) from below: φ′ is convex, so that its integral is at least what
-// the midpoint rule gives.
-func lowerShare(law countLaw, a, b float64) float64 {
-	width := (b - a) / attackParts
+// leastShare is above what is lost of a share by underflow.
+const leastShare = 0x1p-1000
+
+// lowerShare bounds φ(z) − φ(z − width) from below, where z is the complement of start: φ′ is convex, so that
+// its integral is at least what the midpoint rule gives. The width may be far below the precision of start.
+func lowerShare(law countLaw, start split, width float64) float64 {
 	sum := 0.0
 	for i := range attackParts {
-		value, _ := law.at(a + (float64(i)+0.5)*width)
+		value, _ := law.at(start.further(width*(float64(i)+0.5)/attackParts, 1))
 		sum += value
 	}
-	return sum * width
+	return sum * width / attackParts
 }
 
-// upperShare bounds φ(1 − a) − φ(1 − b) from above by the trapezoidal rule.
-func upperShare(law countLaw, a, b float64) float64 {
-	width := (b - a) / attackParts
-	first, _ := law.at(a)
-	last, _ := law.at(b)
-	sum := 0.5 * (first + last)
-	for i := 1; i < attackParts; i++ {
-		value, _ := law.at(a + float64(i)*width)
+// upperShare bounds it from above by the trapezoidal rule.
+func upperShare(law countLaw, start split, width float64) float64 {
+	sum := 0.0
+	for i := range attackParts + 1 {
+		value, _ := law.at(start.further(width*float64(i)/attackParts, -1))
+		if i == 0 || i == attackParts {
+			value *= 0.5
+		}
 		sum += value
 	}
-	return sum * width
+	return sum * width / attackParts
+}
+
+// further returns the split at the complement of z + width, too small for side = +1 and too large for side = −1.
+func (s split) further(width, side float64) split {
+	v := math.Min(1, (s.z+width)*(1+side*splitRounding))
+	return split{math.Min(1, math.Max(0, s.v-width-side*splitRounding*s.v)), v}
 }

@@ -102,8 +102,8 @@ func TestAttackIsAttained(t *testing.T) {
 		}
 		for _, test := range tests {
 			// The most powerful test is x > τ with Φ(−τ) = q.
-			if power := gaussianPower(mu, test.q); test.p > power*(1+1e-9) {
-				t.Errorf("μ = %g: a test with q = %g has p = %g, the largest is %g", mu, test.q, test.p, power)
+			if power := gaussianPower(mu, test.q.z); test.p.z > power*(1+1e-9) {
+				t.Errorf("μ = %g: a test with q = %g has p = %g, the largest is %g", mu, test.q.z, test.p.z, power)
 			}
 		}
 		for name, law := range testLaws(rng) {
@@ -221,12 +221,12 @@ func TestSelectionOfOne(t *testing.T) {
 type countTable []float64
 
 func (c countTable) mean() float64 {
-	value, _ := c.at(0)
+	value, _ := c.at(at(1))
 	return value
 }
 
-func (c countTable) at(v float64) (value, slope float64) {
-	z := 1 - v
+func (c countTable) at(s split) (value, slope float64) {
+	z := s.z
 	for i, probability := range slices.Backward(c) { // Horner's rule for Σ k·c_k·z^{k−1}, and its derivative
 		slope = slope*z + value
 		value = value*z + float64(i+1)*probability
@@ -273,8 +273,8 @@ func TestCappedMatchesItsTerms(t *testing.T) {
 			overflows++
 		}
 		const tiny = 1e-250
-		value, slope := newCappedNegativeBinomial(law, most).at(v)
-		wantValue, wantSlope := given(law, most).at(v)
+		value, slope := newCappedNegativeBinomial(law, most).at(split{1 - v, v})
+		wantValue, wantSlope := given(law, most).at(split{1 - v, v})
 		if math.Abs(value-wantValue) > countRounding*wantValue+tiny || math.Abs(slope-wantSlope) > countRounding*wantSlope+tiny ||
 			math.IsNaN(value+slope) || most == 1 && slope != 0 {
 			t.Errorf("%+v, at most %d, at %g: %.12g and %.12g, want %.12g and %.12g", law, most, v, value, slope, wantValue, wantSlope)
@@ -323,9 +323,9 @@ type brokenLaw struct{ value, slope float64 }
 
 func (brokenLaw) mean() float64 { return 4 }
 
-func (l brokenLaw) at(v float64) (value, slope float64) {
-	if v < 0.5 {
-		return binomialCount{4, 1}.at(v)
+func (l brokenLaw) at(s split) (value, slope float64) {
+	if s.v < 0.5 {
+		return binomialCount{4, 1}.at(s)
 	}
 	return l.value, l.slope
 }
@@ -348,7 +348,7 @@ func TestLocationOfNoNumber(t *testing.T) {
 func atMost(law negativeBinomial, most int64) countTable {
 	conditional := given(law, most)
 	// P(K = 1) = φ′(0).
-	first, _ := law.at(1)
+	first, _ := law.at(at(0))
 	c, sum := make(countTable, most), 0.0
 	for i := range c {
 		c[i] = conditional[i] / conditional[0] * first

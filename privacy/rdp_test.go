@@ -15,6 +15,11 @@ func epsilonOf(t testing.TB, a Accountant, m Mechanism, steps int64, delta float
 	if err != nil {
 		t.Fatalf("%s, %+v, %d steps, delta %g: %v", a.Name(), m, steps, delta, err)
 	}
+	for _, w := range g.Warnings {
+		if w.Code == WarnContradiction {
+			t.Errorf("%s, %+v, %d steps, delta %g: %s", a.Name(), m, steps, delta, w.Message)
+		}
+	}
 	return g
 }
 

@@ -27,8 +27,8 @@ func quadratureNodes() (at, weight []float64) {
 func independentLocation(mu, delta float64, law countLaw) float64 {
 	var lines [][2]float64
 	for tau := -8.0; tau < 8+mu; tau += 0.01 {
-		a, _ := law.at(1 - normalAbove(tau-mu))
-		b, _ := law.at(1 - normalAbove(tau))
+		a, _ := law.at(at(normalAbove(tau - mu)))
+		b, _ := law.at(at(normalAbove(tau)))
 		lines = append(lines, [2]float64{a, b})
 	}
 	gain := func(x float64) float64 { // the lines are sorted: the best one is found from both ends
@@ -175,8 +175,8 @@ func (l lattice) location(law countLaw) func(epsilon float64) float64 {
 		upper += mass
 		lower += mass * math.Exp(-float64(k)*latticeStep)
 		if k%25 == 0 {
-			a, _ := law.at(math.Max(0, 1-upper))
-			b, _ := law.at(math.Max(0, 1-lower))
+			a, _ := law.at(at(math.Min(1, upper)))
+			b, _ := law.at(at(math.Min(1, lower)))
 			lines = append(lines, [2]float64{a, b})
 		}
 	}

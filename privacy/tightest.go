@@ -165,6 +165,5 @@ func (c *tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 			best, found = g, true
 		}
 	}
-	best.EpsilonLower = min(lower, best.Epsilon)
-	return best, nil
+	return best.withLower(lower), nil
 }

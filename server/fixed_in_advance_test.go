@@ -95,6 +95,29 @@ func TestPeekAndExtend(t *testing.T) {
 	if err != nil || len(later.GetWarnings()) != 1 || later.GetWarnings()[0].GetCode() != "EARLIER_RESULTS" || !strings.Contains(later.GetWarnings()[0].GetMessage(), "2 other studies of ledgers/l, such as studies/larger") {
 		t.Errorf("a later study: %v, %v", later, err)
 	}
+	// The ledger remembers studies that were deleted, over a restart, and knows one that comes back.
+	deleteStudies := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	says := func(id, want string) {
+		t.Helper()
+		got, err := release(id, 0.3000)
+		if err != nil || len(got.GetWarnings()) != 1 || got.GetWarnings()[0].GetCode() != "EARLIER_RESULTS" || !strings.Contains(got.GetWarnings()[0].GetMessage(), want) {
+			t.Errorf("%s: %v, %v", id, got.GetWarnings(), err)
+		}
+	}
+	deleteStudies("studies/larger", "studies/smaller", "studies/later")
+	f.restart()
+	says("afterwards", "3 other studies of ledgers/l, such as studies/smaller (deleted, of the same design), had trials")
+	if _, err := f.importRecords(records); err != nil {
+		t.Fatal(err)
+	}
+	says("again", "4 other studies of ledgers/l, such as studies/afterwards, had trials")
 	records[0].GetStudy().GetStudy().DesignChange = new(dparetov1.DesignChange)
 	if _, err := start(t).importRecords(records); !slices.Contains(violated(err), "record.study.study.design_change") {
 		t.Errorf("an import of an empty change: %v", err)
@@ -559,7 +582,7 @@ func TestPeekElsewhere(t *testing.T) {
 	f.finish(waiting)
 	release(waiting, "1 other studies of ledgers/l, such as studies/open")
 
-	// A trial that was deleted was seen, too.
+	// A study and a trial that were deleted were seen, too.
 	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: waiting}); err != nil {
 		t.Fatal(err)
 	}
@@ -568,5 +591,5 @@ func TestPeekElsewhere(t *testing.T) {
 	}
 	later := create("later")
 	f.finish(later)
-	release(later, "1 other studies of ledgers/l, such as studies/open")
+	release(later, "2 other studies of ledgers/l, such as studies/open")
 }

@@ -33,8 +33,9 @@ func (s Service) CalibrateMechanism(ctx context.Context, req *dparetov1.Calibrat
 		return nil, fieldsOf(err)
 	}
 	// ε stays the one that the search compared with the target: computed anew it may differ in its last digits.
-	if lower := answer.guarantee.EpsilonLower; lower != nil {
-		found.guarantee.EpsilonLower = new(min(*lower, found.epsilon()))
+	// A lower bound within this difference is left out.
+	if lower := answer.guarantee.EpsilonLower; lower != nil && *lower <= found.epsilon() {
+		found.guarantee.EpsilonLower = lower
 	}
 	value := &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: found.x}}
 	if c.integer {

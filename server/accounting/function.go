@@ -3,6 +3,7 @@ package accounting
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"sync"
@@ -282,6 +283,9 @@ func Message(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparetov1.Priv
 		message.EpsilonLower = &g.EpsilonLower
 	}
 	for _, w := range g.Warnings {
+		if w.Code == privacy.WarnContradiction {
+			slog.Error("bounds on epsilon contradict each other: please report it", "accountant", g.Accountant, "steps", g.Steps, "delta", g.Delta, "fault", w.Message)
+		}
 		message.Warnings = append(message.Warnings, &dparetov1.Warning{Code: string(w.Code), Message: w.Message})
 	}
 	return message

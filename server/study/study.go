@@ -299,13 +299,23 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 		return nil, err
 	}
 	defer free()
+	ledger, err := s.testLedger(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	var uid string
-	err = s.Update(ctx, r, store.StudyScope(id), []store.Scope{store.StoreScope}, func(tx *store.Tx) error {
+	err = s.Update(ctx, r, store.StudyScope(id), []store.Scope{store.StoreScope, ledger}, func(tx *store.Tx) error {
 		record, err := FindStudy(&tx.ReadTx, id)
 		if err != nil {
 			return err
 		}
 		if err := checkEtag(req.GetEtag(), record.GetStudy().GetEtag()); err != nil {
+			return err
+		}
+		if testLedgerScope(record.GetStudy().GetSpec()) != ledger {
+			return status.Errorf(codes.Aborted, "%s has changed during the call, try again", resource.StudyName(id))
+		}
+		if err := remember(tx, id, record); err != nil {
 			return err
 		}
 		uid = record.GetStudy().GetUid()
@@ -321,6 +331,19 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 	s.cache.forget(uid)
 	s.DropRemains(ctx, id)
 	return resp, nil
+}
+
+// testLedger returns the scope of the ledger that remembers a study, "" if none does or there is no study.
+func (s *Studies) testLedger(ctx context.Context, id string) (scope store.Scope, err error) {
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := tx.Study(id)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil // the request may have been answered
+		}
+		scope = testLedgerScope(record.GetStudy().GetSpec())
+		return err
+	})
+	return scope, err
 }
 
 // FindStudy returns a study's record, or NOT_FOUND.

@@ -221,7 +221,9 @@ func (Algorithm) EnumDescriptor() ([]byte, []int) {
 type TrainFilter int32
 
 const (
-	// The default.
+	// The default: of the two, the one that admits more runs of a typical configuration, chosen by the spec alone
+	// when the study is created. The accountant of publication.train says which: ACCOUNTANT_GDP for the Gaussian
+	// filter, ACCOUNTANT_RDP for the Rényi filter.
 	TrainFilter_TRAIN_FILTER_UNSPECIFIED TrainFilter = 0
 	// Gaussian differential privacy: every hand-out of a trial costs the μ² of a Gaussian mechanism
 	// that dominates it but for a tiny part of δ (Smith and Thakurta, "Fully adaptive composition for

@@ -68,6 +68,10 @@ func costUnit(terms *storev1.PrivateModeRecord) string {
 
 // chooseFilter fixes the filter of the training budget and its order. Of the two filters, where the
 // spec leaves the choice, it takes the one that admits more runs of the configuration of median cost.
+//
+// Either filter keeps the declared ε and δ whatever it admits, so that any choice made before the first run does, if
+// it depends on the spec alone: this one compares costs of configurations drawn with a fixed seed. A choice by results,
+// or for each run the filter that charges less, would need another proof.
 func chooseFilter(ctx context.Context, at func(field string) string, compiled *spec.Study, terms *storev1.PrivateModeRecord, draws []space.Point) error {
 	mode := compiled.Spec.GetPrivateMode()
 	median := func(order float64) (space.Point, float64) {

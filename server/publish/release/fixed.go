@@ -1,6 +1,7 @@
 package release
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/spending"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
@@ -47,8 +49,8 @@ type fixedResults struct {
 	*front.Results
 	records      int64 // number of records in the test ledger
 	unsuccessful int64 // number of trials that did not succeed
-	// earlier are the names of other studies with the same ledger that had trials before this one had
-	// any. Their exact results may have decided the design, which may change until then.
+	// earlier are the names of other studies with the same ledger, deleted ones included, that had trials
+	// before this one had any. Their exact results may have decided the design, which may change until then.
 	earlier []string
 	seeded  int64 // number of trials with seeded runs
 }
@@ -84,35 +86,51 @@ func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, 
 	return f, err
 }
 
-// findEarlier finds the earlier studies. Nothing is left of those that were deleted.
+// findEarlier finds the earlier studies, those that the ledger remembers after the others.
 func (f *fixedResults) findEarlier(ctx context.Context, tx *store.ReadTx) error {
-	began, err := firstTrial(tx, strings.TrimPrefix(f.Study.GetName(), resource.StudyName("")))
+	began, err := study.FirstTrial(tx, strings.TrimPrefix(f.Study.GetName(), resource.StudyName("")))
 	if err != nil {
 		return err
 	}
-	return tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
+	seen := map[string]bool{f.Study.GetUid(): true}
+	err = tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
 		other := record.GetStudy()
-		if other.GetUid() == f.Study.GetUid() || other.GetSpec().GetTestLedger() != f.Study.GetSpec().GetTestLedger() || spec.IsPublication(other.GetSpec()) {
+		if seen[other.GetUid()] || other.GetSpec().GetTestLedger() != f.Study.GetSpec().GetTestLedger() || spec.IsPublication(other.GetSpec()) {
 			return true, ctx.Err()
 		}
-		first, err := firstTrial(tx, strings.TrimPrefix(other.GetName(), resource.StudyName("")))
+		first, err := study.FirstTrial(tx, strings.TrimPrefix(other.GetName(), resource.StudyName("")))
 		if !first.IsZero() && first.Before(began) {
+			seen[other.GetUid()] = true
 			f.earlier = append(f.earlier, other.GetName())
 		}
 		return true, err
 	})
-}
-
-// firstTrial returns when the first trial of a study was created, deleted or not, or 0 if it had none.
-func firstTrial(tx *store.ReadTx, id string) (first time.Time, err error) {
-	see := func(t *storev1.TrialRecord) (bool, error) {
-		if created := t.GetTrial().GetCreateTime().AsTime(); first.IsZero() || created.Before(first) {
-			first = created
-		}
-		return false, nil // they are in order
+	if err != nil {
+		return err
 	}
-	err = errors.Join(tx.Trials(id, 0, see), tx.DeletedTrials(id, see))
-	return first, err
+	id, err := resource.ParseLedgerName(ledger.TestField, f.Study.GetSpec().GetTestLedger())
+	if err != nil {
+		return err
+	}
+	record, err := ledger.Find(tx, id)
+	if err != nil {
+		return err
+	}
+	design, err := specchange.DesignDigest(f.Study.GetSpec())
+	if err != nil {
+		return err
+	}
+	for _, past := range record.GetPast() {
+		if seen[past.GetUid()] || !past.GetFirstTrial().AsTime().Before(began) {
+			continue
+		}
+		also := "another"
+		if bytes.Equal(past.GetDesignDigest(), design) {
+			also = "the same"
+		}
+		f.earlier = append(f.earlier, fmt.Sprintf("%s (deleted, of %s design)", past.GetStudy(), also))
+	}
+	return nil
 }
 
 // checkDesign refuses a study whose candidates may depend on results.

@@ -3,6 +3,7 @@ package privacy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -90,6 +91,9 @@ func randomStopping(ctx context.Context, out *command.Printer, r *mechanism.Repe
 	}
 	// Mechanisms that Location cannot account have no known attack.
 	if attack, err := (privacy.Location{}).Attack(part.Mechanism, plan.Total.GetDelta()); err == nil {
+		if epsilon := plan.Total.GetEpsilon(); !(attack <= epsilon) {
+			return fmt.Errorf("an attack shows epsilon %g, above the bound %g: one of them is wrong, please report it", attack, epsilon)
+		}
 		plan.Attack = attack
 	}
 	return plan.Report().Write(out, out.Format)

@@ -32,6 +32,9 @@ func (p SearchPrices) Report(format output.Format) *output.Report {
 	ways.Notes = append(ways.Notes,
 		"epsilon_lower: an attack shows that no bound can be lower.",
 		"adaptive says whether configurations may depend on earlier results. Where they may not, all are fixed, or drawn independently of the data.")
+	if filter := p.defaultFilter(); filter != "" {
+		ways.Notes = append(ways.Notes, fmt.Sprintf("filters: private_mode takes the one that admits most runs, unless train_filter names another: here %q.", filter))
+	}
 	if p.Request.GetTestRecords() > 0 {
 		ways.Notes = append(ways.Notes, fmt.Sprintf("test_epsilon protects the %d test records, under replace-one adjacency and for the same δ; epsilon protects the training records. "+
 			"A person must be in one of the two sets only.", p.Request.GetTestRecords()))
@@ -39,6 +42,17 @@ func (p SearchPrices) Report(format output.Format) *output.Report {
 		ways.Notes = append(ways.Notes, "protected are the records that one run protects. Not covered: records that scores are computed from. --test-records and --test-noise account them.")
 	}
 	return &output.Report{Title: title, Sections: []output.Section{ways}}
+}
+
+// defaultFilter returns the adaptive way that costs least, "" if there is none.
+func (p SearchPrices) defaultFilter() (name string) {
+	least := math.Inf(1)
+	for _, w := range p.Response.GetWays() {
+		if epsilon := w.GetTraining().GetEpsilon(); w.GetAdaptive() && epsilon < least {
+			name, least = w.GetWay(), epsilon
+		}
+	}
+	return name
 }
 
 // table has a row for every way.

@@ -1221,7 +1221,10 @@ func (x *RequestRecord) GetTime() *timestamppb.Timestamp {
 type LedgerRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The ledger without what follows from its charges: spent, charges and remaining_epsilon.
-	Ledger        *v1.Ledger `protobuf:"bytes,1,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	Ledger *v1.Ledger `protobuf:"bytes,1,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	// Deleted studies that named the ledger as test_ledger and had trials: their results may have decided
+	// the design of later studies. The hundred with the earliest trials.
+	Past          []*PastStudy `protobuf:"bytes,2,rep,name=past,proto3" json:"past,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1263,6 +1266,86 @@ func (x *LedgerRecord) GetLedger() *v1.Ledger {
 	return nil
 }
 
+func (x *LedgerRecord) GetPast() []*PastStudy {
+	if x != nil {
+		return x.Past
+	}
+	return nil
+}
+
+// What a ledger remembers of a deleted study.
+type PastStudy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the study.
+	Study string `protobuf:"bytes,1,opt,name=study,proto3" json:"study,omitempty"`
+	// Its identifier, which is never reused.
+	Uid string `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
+	// When its first trial was created.
+	FirstTrial *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=first_trial,json=firstTrial,proto3" json:"first_trial,omitempty"`
+	// SHA-256 of its design.
+	DesignDigest  []byte `protobuf:"bytes,4,opt,name=design_digest,json=designDigest,proto3" json:"design_digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PastStudy) Reset() {
+	*x = PastStudy{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PastStudy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PastStudy) ProtoMessage() {}
+
+func (x *PastStudy) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PastStudy.ProtoReflect.Descriptor instead.
+func (*PastStudy) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *PastStudy) GetStudy() string {
+	if x != nil {
+		return x.Study
+	}
+	return ""
+}
+
+func (x *PastStudy) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *PastStudy) GetFirstTrial() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FirstTrial
+	}
+	return nil
+}
+
+func (x *PastStudy) GetDesignDigest() []byte {
+	if x != nil {
+		return x.DesignDigest
+	}
+	return nil
+}
+
 // An entry of a ledger. It is never changed or removed.
 type ChargeRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1274,7 +1357,7 @@ type ChargeRecord struct {
 
 func (x *ChargeRecord) Reset() {
 	*x = ChargeRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1369,7 @@ func (x *ChargeRecord) String() string {
 func (*ChargeRecord) ProtoMessage() {}
 
 func (x *ChargeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1382,7 @@ func (x *ChargeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChargeRecord.ProtoReflect.Descriptor instead.
 func (*ChargeRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ChargeRecord) GetCharge() *v1.Charge {
@@ -1328,7 +1411,7 @@ type ReleaseRecord struct {
 
 func (x *ReleaseRecord) Reset() {
 	*x = ReleaseRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[16]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1423,7 @@ func (x *ReleaseRecord) String() string {
 func (*ReleaseRecord) ProtoMessage() {}
 
 func (x *ReleaseRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[16]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1436,7 @@ func (x *ReleaseRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRecord.ProtoReflect.Descriptor instead.
 func (*ReleaseRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{16}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReleaseRecord) GetRelease() *v1.Release {
@@ -1491,9 +1574,16 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\x12\x1a\n" +
 	"\bresponse\x18\x03 \x01(\fR\bresponse\x12\x18\n" +
 	"\apartial\x18\x04 \x01(\bR\apartial\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\":\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"k\n" +
 	"\fLedgerRecord\x12*\n" +
-	"\x06ledger\x18\x01 \x01(\v2\x12.dpareto.v1.LedgerR\x06ledger\":\n" +
+	"\x06ledger\x18\x01 \x01(\v2\x12.dpareto.v1.LedgerR\x06ledger\x12/\n" +
+	"\x04past\x18\x02 \x03(\v2\x1b.dpareto.store.v1.PastStudyR\x04past\"\x95\x01\n" +
+	"\tPastStudy\x12\x14\n" +
+	"\x05study\x18\x01 \x01(\tR\x05study\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\x12;\n" +
+	"\vfirst_trial\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"firstTrial\x12#\n" +
+	"\rdesign_digest\x18\x04 \x01(\fR\fdesignDigest\":\n" +
 	"\fChargeRecord\x12*\n" +
 	"\x06charge\x18\x01 \x01(\v2\x12.dpareto.v1.ChargeR\x06charge\"\xbf\x01\n" +
 	"\rReleaseRecord\x12-\n" +
@@ -1517,7 +1607,7 @@ func file_dpareto_store_v1_record_proto_rawDescGZIP() []byte {
 	return file_dpareto_store_v1_record_proto_rawDescData
 }
 
-var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*StoreRecord)(nil),           // 0: dpareto.store.v1.StoreRecord
 	(*TotalRecord)(nil),           // 1: dpareto.store.v1.TotalRecord
@@ -1534,41 +1624,44 @@ var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*RevisionRecord)(nil),        // 12: dpareto.store.v1.RevisionRecord
 	(*RequestRecord)(nil),         // 13: dpareto.store.v1.RequestRecord
 	(*LedgerRecord)(nil),          // 14: dpareto.store.v1.LedgerRecord
-	(*ChargeRecord)(nil),          // 15: dpareto.store.v1.ChargeRecord
-	(*ReleaseRecord)(nil),         // 16: dpareto.store.v1.ReleaseRecord
-	(*v1.Study)(nil),              // 17: dpareto.v1.Study
-	(*v1.Trial)(nil),              // 18: dpareto.v1.Trial
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(v1.TrialState)(0),            // 20: dpareto.v1.TrialState
-	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
-	(*v1.Ledger)(nil),             // 22: dpareto.v1.Ledger
-	(*v1.Charge)(nil),             // 23: dpareto.v1.Charge
-	(*v1.Release)(nil),            // 24: dpareto.v1.Release
+	(*PastStudy)(nil),             // 15: dpareto.store.v1.PastStudy
+	(*ChargeRecord)(nil),          // 16: dpareto.store.v1.ChargeRecord
+	(*ReleaseRecord)(nil),         // 17: dpareto.store.v1.ReleaseRecord
+	(*v1.Study)(nil),              // 18: dpareto.v1.Study
+	(*v1.Trial)(nil),              // 19: dpareto.v1.Trial
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(v1.TrialState)(0),            // 21: dpareto.v1.TrialState
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*v1.Ledger)(nil),             // 23: dpareto.v1.Ledger
+	(*v1.Charge)(nil),             // 24: dpareto.v1.Charge
+	(*v1.Release)(nil),            // 25: dpareto.v1.Release
 }
 var file_dpareto_store_v1_record_proto_depIdxs = []int32{
-	17, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
+	18, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
 	5,  // 1: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
 	4,  // 2: dpareto.store.v1.StudyRecord.private_mode:type_name -> dpareto.store.v1.PrivateModeRecord
 	3,  // 3: dpareto.store.v1.StudyRecord.random_stopping:type_name -> dpareto.store.v1.RandomStopping
 	6,  // 4: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
-	18, // 5: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
-	19, // 6: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
+	19, // 5: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
+	20, // 6: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
 	8,  // 7: dpareto.store.v1.TrialRecord.private_mode:type_name -> dpareto.store.v1.PrivateTrialRecord
 	11, // 8: dpareto.store.v1.TrialRecord.lease_end:type_name -> dpareto.store.v1.LeaseEnd
 	9,  // 9: dpareto.store.v1.PrivateTrialRecord.charges:type_name -> dpareto.store.v1.TrainingCharge
-	20, // 10: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
+	21, // 10: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
 	11, // 11: dpareto.store.v1.OpenTrialRecord.lease_end:type_name -> dpareto.store.v1.LeaseEnd
-	21, // 12: dpareto.store.v1.LeaseEnd.elapsed:type_name -> google.protobuf.Duration
-	21, // 13: dpareto.store.v1.LeaseEnd.length:type_name -> google.protobuf.Duration
-	19, // 14: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
-	22, // 15: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
-	23, // 16: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
-	24, // 17: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	22, // 12: dpareto.store.v1.LeaseEnd.elapsed:type_name -> google.protobuf.Duration
+	22, // 13: dpareto.store.v1.LeaseEnd.length:type_name -> google.protobuf.Duration
+	20, // 14: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
+	23, // 15: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
+	15, // 16: dpareto.store.v1.LedgerRecord.past:type_name -> dpareto.store.v1.PastStudy
+	20, // 17: dpareto.store.v1.PastStudy.first_trial:type_name -> google.protobuf.Timestamp
+	24, // 18: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
+	25, // 19: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_store_v1_record_proto_init() }
@@ -1587,7 +1680,7 @@ func file_dpareto_store_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_store_v1_record_proto_rawDesc), len(file_dpareto_store_v1_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
