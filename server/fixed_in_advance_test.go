@@ -477,7 +477,10 @@ func TestPublicationsAreFixedInAdvance(t *testing.T) {
 			}
 			resp, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: spec}})
 			if spec.GetRandomStopping() != nil { // priced after its creation
-				if reason := resp.GetStudy().GetStateReason(); !strings.Contains(reason, "the budget of ledgers/search does not pay for the study") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if reason := f.settled(study).GetStateReason(); !strings.Contains(reason, "the budget of ledgers/search does not pay for the study") {
 					t.Errorf("created: %v, %v", resp, err)
 				}
 				if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {

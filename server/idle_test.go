@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/limit"
@@ -97,31 +98,47 @@ func TestIdleConnection(t *testing.T) {
 	}
 }
 
-// A health check whose request never comes ends, and there are not many of them.
+// beginCheck begins a health check whose request does not come.
+func (g *guarded) beginCheck(ctx context.Context) grpc.ClientStream {
+	g.t.Helper()
+	stream, err := g.conn.NewStream(ctx, &grpc.StreamDesc{}, healthv1.Health_Check_FullMethodName)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return stream
+}
+
+// There are not many health checks whose requests never come.
 func TestUnfinishedHealthChecks(t *testing.T) {
-	g := guard(t, limit.Limits{IdleTime: 100 * time.Millisecond, StreamsPerPrincipal: 2})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	begin := func() grpc.ClientStream {
-		t.Helper()
-		stream, err := g.conn.NewStream(ctx, &grpc.StreamDesc{}, healthv1.Health_Check_FullMethodName)
-		if err != nil {
+	g := guard(t, limit.Limits{StreamsPerPrincipal: 2})
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 2 {
+		g.beginCheck(ctx)
+	}
+	wantCode(t, g.beginCheck(ctx).RecvMsg(new(healthv1.HealthCheckResponse)), codes.ResourceExhausted, "already has 2 concurrent health checks")
+	cancel()
+	for { // until the server has noticed
+		_, err := healthv1.NewHealthClient(g.conn).Check(t.Context(), new(healthv1.HealthCheckRequest))
+		if err == nil {
+			break
+		}
+		if status.Code(err) != codes.ResourceExhausted {
 			t.Fatal(err)
 		}
-		return stream
 	}
-	first, second, third := begin(), begin(), begin()
-	wantCode(t, third.RecvMsg(new(healthv1.HealthCheckResponse)), codes.ResourceExhausted, "already has 2 concurrent health checks")
-	for _, stream := range []grpc.ClientStream{first, second} {
-		if err := stream.RecvMsg(new(healthv1.HealthCheckResponse)); err == nil {
-			t.Error("a check without a request has an answer")
+}
+
+// A health check whose request never comes ends, and leaves its place to others.
+func TestHealthChecksEnd(t *testing.T) {
+	g := guard(t, limit.Limits{IdleTime: 100 * time.Millisecond, StreamsPerPrincipal: 1})
+	for ended := 0; ended < 2; {
+		err := g.beginCheck(t.Context()).RecvMsg(new(healthv1.HealthCheckResponse))
+		if err == nil {
+			t.Fatal("a check without a request has an answer")
 		}
-	}
-	if ctx.Err() != nil {
-		t.Error("the server waits for requests")
-	}
-	if _, err := healthv1.NewHealthClient(g.conn).Check(t.Context(), new(healthv1.HealthCheckRequest)); err != nil {
-		t.Error(err)
+		if status.Code(err) != codes.ResourceExhausted { // else the server has not noticed the end of the one before
+			ended++
+		}
 	}
 }
 

@@ -718,22 +718,14 @@ func TestMetricsOfRandomStopping(t *testing.T) {
 	}
 }
 
-// slow gives a spec the cost of DP-SGD, of which a list takes seconds.
-func slow(s *dparetov1.StudySpec, listed int32) *dparetov1.StudySpec {
-	s.Metrics[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
-		Sampling: dparetov1.Sampling_SAMPLING_FIXED_SIZE, DatasetSize: "32561", BatchSize: "256", NoiseMultiplier: "sigma + 1.0", Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "10"},
-	}}
-	s.RandomStopping.Listed = listed
-	return s
-}
-
 // Creation answers at once, and the study hands out nothing until its list is priced, also after a restart
 // in between. The ledger is charged once, before the first trial.
 func TestPreparationOfRandomStopping(t *testing.T) {
 	t.Parallel()
 	f := start(t)
+	f.hold("search")
 	releases := dparetov1.NewReleaseServiceClient(f.conn)
-	s := slow(searchSpec(4, 1), 600)
+	s := searchSpec(4, 1)
 	f.openLedgers(t.Context(), s)
 	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
 	if err != nil {
@@ -747,6 +739,7 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 		}
 		return resp.GetLedger().GetCharges()
 	}
+	<-f.gate.reached
 	shown := f.study(study)
 	if shown.GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING || shown.GetPreparation().GetTotal() == 0 || shown.GetPublication() != nil || charges() != 0 {
 		t.Fatalf("after the creation: %v, %d charges", shown, charges())
@@ -761,15 +754,10 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 		t.Errorf("released: %v", err)
 	}
 	exported := f.export(study)
+	f.gate = nil
 	f.restart()
 	releases = dparetov1.NewReleaseServiceClient(f.conn)
-	began := time.Now()
-	for shown = f.study(study); shown.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING; shown = f.study(study) {
-		if time.Since(began) > 5*time.Minute {
-			t.Fatalf("still at %v", shown.GetPreparation())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	shown = f.settled(study)
 	if shown.GetState() != dparetov1.StudyState_STUDY_STATE_ACTIVE || shown.GetPreparation() != nil || !(shown.GetPublication().GetTrain().GetEpsilon() > 0) || charges() != 1 {
 		t.Errorf("prepared: %v, %d charges", shown, charges())
 	}
@@ -785,7 +773,8 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 func TestImportDuringPreparation(t *testing.T) {
 	t.Parallel()
 	f := start(t)
-	s := slow(searchSpec(4, 1), 400)
+	f.hold("search")
+	s := searchSpec(4, 1)
 	f.openLedgers(t.Context(), s)
 	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
 	if err != nil {
@@ -798,20 +787,21 @@ func TestImportDuringPreparation(t *testing.T) {
 	for i := range listed {
 		listed[i] = dearest
 	}
-	if f.study(name).GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
-		t.Fatal("the study is prepared already")
-	}
+	<-f.gate.reached // the first list is priced
 	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
 		t.Fatal(err)
 	}
-	cost := func(f *fixture) float64 {
+	bring := func(f *fixture) {
 		if _, err := f.importRecords(records); err != nil {
 			t.Fatal(err)
 		}
-		return f.prepared("search", s).GetPublication().GetTrain().GetEpsilon()
 	}
+	bring(f)
+	close(f.gate.opened)
 	other := start(t)
 	other.openLedgers(t.Context(), s)
+	bring(other)
+	cost := func(f *fixture) float64 { return f.settled(name).GetPublication().GetTrain().GetEpsilon() }
 	if got, want := cost(f), cost(other); got != want || want == 0 {
 		t.Errorf("ε = %g, without another preparation %g", got, want)
 	}

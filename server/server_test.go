@@ -46,6 +46,7 @@ type fixture struct {
 
 	shared    bool                  // one of several servers on a store
 	unlocked  bool                  // on one whose locks everybody gets at once
+	gate      *gate                 // nil for none
 	configure func(*server.Options) // nil for nothing
 	dial      []grpc.DialOption
 }
@@ -75,11 +76,11 @@ func (f *fixture) serve() {
 	db := opentest.Open(f.t, f.path)
 	// Every function of an update runs twice: it must be able to bear that.
 	kv := fault.Twice(db)
-	if f.shared {
-		kv = db // whose clock counts
-	}
-	if f.unlocked {
-		kv = unlocked{db, db.(store.Shared)}
+	switch {
+	case f.shared: // the clock of the database counts
+		kv = replica{db.(store.Shared), db, f.gate, f.unlocked}
+	case f.gate != nil:
+		kv = gated{kv, f.gate}
 	}
 	records, err := store.New(context.Background(), kv)
 	if err != nil {
@@ -123,6 +124,54 @@ func (f *fixture) serve() {
 			f.t.Error(err)
 		}
 	})
+}
+
+// gate holds what a server writes to a study outside of calls: the end of a preparation.
+type gate struct {
+	scope   store.Scope
+	once    sync.Once
+	reached chan struct{} // closed when something waits
+	opened  chan struct{} // to be closed by the test
+}
+
+func newGate(study string) *gate {
+	return &gate{scope: store.StudyScope(study), reached: make(chan struct{}), opened: make(chan struct{})}
+}
+
+// pass waits at the gate, if there is one, until it is open or ctx ends.
+func (g *gate) pass(ctx context.Context, scopes store.Scopes) error {
+	if g == nil || grpc.ServerTransportStreamFromContext(ctx) != nil || !slices.Contains(scopes, g.scope) {
+		return nil
+	}
+	g.once.Do(func() { close(g.reached) })
+	select {
+	case <-g.opened:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// gated is a store in a file with a gate.
+type gated struct {
+	fault.FileKV
+
+	gate *gate
+}
+
+// Update implements store.KV.
+func (g gated) Update(ctx context.Context, scopes store.Scopes, fn func(store.ReadWriter) error) error {
+	if err := g.gate.pass(ctx, scopes); err != nil {
+		return err
+	}
+	return g.FileKV.Update(ctx, scopes, fn)
+}
+
+// hold restarts the server with a gate before a study.
+func (f *fixture) hold(study string) {
+	f.t.Helper()
+	f.gate = newGate(study)
+	f.restart()
 }
 
 func (f *fixture) restart() {
@@ -210,8 +259,8 @@ func (f *fixture) create(id string, spec *dparetov1.StudySpec) string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	for state := resp.GetStudy().GetState(); state == dparetov1.StudyState_STUDY_STATE_PREPARING; state = f.study(resp.GetStudy().GetName()).GetState() {
-		time.Sleep(time.Millisecond)
+	if resp.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
+		f.settled(resp.GetStudy().GetName())
 	}
 	return resp.GetStudy().GetName()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -25,7 +26,7 @@ type memory struct {
 	mu      sync.Mutex
 	trials  map[string]*remembered // by resource name
 	notes   map[string]string      // of acknowledged CreateTrial calls: the trial's name by its note
-	counts  map[string]int         // of acknowledged calls, by what they did
+	counts  *tally                 // of acknowledged calls
 	faults  []string
 	reports int // faults found, also those that are not kept
 }
@@ -51,8 +52,61 @@ type hold struct {
 	measured map[int64]float64 // what was acknowledged, by step
 }
 
+// tally counts acknowledged calls, by what they did. Tests that kill servers go by it and not by time, so that every
+// life of a server shows as much on a slow machine.
+type tally struct {
+	mu    sync.Mutex
+	calls map[string]int
+	grown chan struct{} // closed and replaced at every call
+}
+
+func newTally() *tally { return &tally{calls: make(map[string]int), grown: make(chan struct{})} }
+
+// add counts a call.
+func (c *tally) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[what]++
+	close(c.grown)
+	c.grown = make(chan struct{})
+}
+
+// read returns the counts, and a channel that is closed when they have grown.
+func (c *tally) read() (calls map[string]int, grown <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.calls), c.grown
+}
+
+// await waits until each of some calls was made so many times more. It fails the test if a server ends by itself.
+func (c *tally) await(t *testing.T, more int, servers []*server, calls ...string) {
+	t.Helper()
+	before, _ := c.read()
+	for {
+		now, grown := c.read()
+		if !slices.ContainsFunc(calls, func(what string) bool { return now[what] < before[what]+more }) {
+			break
+		}
+		select {
+		case <-grown:
+		case <-time.After(patience):
+			t.Fatalf("no call is acknowledged any more after %v", now)
+		}
+	}
+	for _, srv := range servers {
+		select {
+		case <-srv.ended:
+			t.Fatal("a server has ended by itself")
+		default:
+		}
+	}
+}
+
+// kinds are the calls without which a test shows too little.
+var kinds = []string{"suggest", "measure", "renew", "create", "complete", "release", "infeasible", "fail", "retryable"}
+
 func newMemory(lease time.Duration) *memory {
-	return &memory{lease: lease, trials: make(map[string]*remembered), notes: make(map[string]string), counts: make(map[string]int)}
+	return &memory{lease: lease, trials: make(map[string]*remembered), notes: make(map[string]string), counts: newTally()}
 }
 
 // faultf notes that a promise was broken.
@@ -75,7 +129,7 @@ func (m *memory) trial(name string) *remembered {
 func (m *memory) handedOut(worker string, trial *dparetov1.Trial, asked, answered time.Time) *hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counts["suggest"]++
+	m.counts.add("suggest")
 	r := m.trial(trial.GetName())
 	if r.parameters == nil {
 		r.parameters = trial.GetParameters()
@@ -92,7 +146,7 @@ func (m *memory) handedOut(worker string, trial *dparetov1.Trial, asked, answere
 func (m *memory) alive(h *hold, sent time.Time, what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counts[what]++
+	m.counts.add(what)
 	if sent.After(h.renewed) {
 		h.renewed = sent
 	}
@@ -125,7 +179,7 @@ func (m *memory) measured(h *hold, step int64, value float64) {
 func (m *memory) ended(trial *dparetov1.Trial, what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counts[what]++
+	m.counts.add(what)
 	r := m.trial(trial.GetName())
 	switch {
 	case trial.GetEndTime() == nil: // it is queued again
@@ -141,7 +195,7 @@ func (m *memory) ended(trial *dparetov1.Trial, what string) {
 func (m *memory) refused(name string, h *hold, answered time.Time, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counts["refused"]++
+	m.counts.add("refused")
 	if !h.gone.IsZero() || !answered.Add(clockMargin).Before(h.renewed.Add(m.lease)) {
 		return
 	}
@@ -159,7 +213,7 @@ func (m *memory) refused(name string, h *hold, answered time.Time, why error) {
 func (m *memory) created(trial *dparetov1.Trial) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.counts["create"]++
+	m.counts.add("create")
 	m.notes[trial.GetNote()] = trial.GetName()
 	m.trial(trial.GetName()).parameters = trial.GetParameters()
 }

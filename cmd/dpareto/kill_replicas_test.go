@@ -78,18 +78,10 @@ func (r *replicaSet) dial(options ...dpareto.Option) (*dpareto.Client, error) {
 		grpc.WithResolvers(all), grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`)))...)
 }
 
-// wait waits for a random time, of this mean. It fails the test if a server ends meanwhile.
-func (r *replicaSet) wait(mean time.Duration) {
+// wait waits for a random number of completed trials, of this mean. It fails the test if a server ends meanwhile.
+func (r *replicaSet) wait(mean int) {
 	r.t.Helper()
-	timer := time.NewTimer(time.Duration(r.random.Int64N(int64(2 * mean))))
-	<-timer.C
-	for _, srv := range r.servers {
-		select {
-		case <-srv.ended:
-			r.t.Fatal("a server has ended by itself")
-		default:
-		}
-	}
+	r.crowd.memory.counts.await(r.t, 1+r.random.IntN(2*mean), r.servers, "complete")
 }
 
 // kill kills a server, and starts it again.
@@ -103,6 +95,7 @@ func (r *replicaSet) kill() {
 // finish ends the work, and compares what was said with what is stored.
 func (r *replicaSet) finish() (trials int) {
 	r.t.Helper()
+	r.crowd.memory.counts.await(r.t, 1, r.servers, kinds...)
 	r.cancel()
 	r.crowd.working.Wait()
 	client, err := r.dial()
@@ -143,7 +136,7 @@ func TestReplicasKilled(t *testing.T) {
 	r := startReplicas(t, pgtest.URL(t), 3, 16)
 	var servers, databases []time.Time
 	for n := range *killRounds {
-		r.wait(time.Second)
+		r.wait(100)
 		if n%5 == 4 {
 			databases = append(databases, pgtest.Crash(t))
 			continue
@@ -151,11 +144,11 @@ func TestReplicasKilled(t *testing.T) {
 		servers = append(servers, time.Now())
 		r.kill()
 	}
-	r.wait(time.Second)
+	r.wait(100)
 	trials := r.finish()
 	r.report("kills of a server", servers)
 	r.report("kills of the database", databases)
-	t.Logf("%d trials, acknowledged calls: %v", trials, r.crowd.memory.counts)
+	t.Logf("%d trials, acknowledged calls: %v", trials, r.crowd.memory.counts.calls)
 }
 
 // The standby of a database is promoted under load: with synchronous replication nothing is lost.
@@ -168,11 +161,11 @@ func TestReplicasPromoted(t *testing.T) {
 	r := startReplicas(t, pair.URL(), 3, 16)
 	var moments []time.Time
 	for range *promotions {
-		r.wait(2 * time.Second)
+		r.wait(200)
 		moments = append(moments, pair.Promote())
 	}
-	r.wait(2 * time.Second)
+	r.wait(200)
 	trials := r.finish()
 	r.report("promotions", moments)
-	t.Logf("%d trials, acknowledged calls: %v", trials, r.crowd.memory.counts)
+	t.Logf("%d trials, acknowledged calls: %v", trials, r.crowd.memory.counts.calls)
 }

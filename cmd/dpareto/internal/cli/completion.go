@@ -23,8 +23,8 @@ import (
 	"github.com/dpareto/dpareto/server/auth"
 )
 
-// completionPatience is how long the shell waits for a server.
-const completionPatience = time.Second
+// completionPatience is how long the shell waits for a server. Tests change it.
+var completionPatience = time.Second
 
 // completion proposes the words that an argument or a flag can be, given the arguments before it.
 type completion func(cmd *cobra.Command, args []string) []string

@@ -159,16 +159,14 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, listener net.
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	ahead := &unread{open: make(map[net.Conn]bool)}
 	p.web = &http.Server{
 		Handler:           hurry(allowHosts(httpMux(api, page, f, o), listener.Addr(), o.auth != nil, f.hosts)),
 		TLSConfig:         o.tls.Clone(), // which HTTP/2 changes
 		ReadHeaderTimeout: headerPatience,
 		IdleTimeout:       o.limits.IdleTime,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         ahead.note,
 	}
-	p.web.RegisterOnShutdown(ahead.close)
+	closeUnread(p.web)
 	env.Logger.Info("serving HTTP", "address", listener.Addr().String(), "pprof", f.pprof)
 	listener = o.door.Listen("http", listener)
 	if o.tls != nil {
@@ -189,6 +187,13 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, listener net.
 type unread struct {
 	mu   sync.Mutex
 	open map[net.Conn]bool
+}
+
+// closeUnread has a server close such connections when it shuts down.
+func closeUnread(server *http.Server) {
+	ahead := &unread{open: make(map[net.Conn]bool)}
+	server.ConnState = ahead.note
+	server.RegisterOnShutdown(ahead.close)
 }
 
 // note keeps track of a connection.

@@ -496,15 +496,8 @@ func TestStopWithAnOpenPage(t *testing.T) {
 	if code, _ := get(t, url+"/healthz", ""); code != http.StatusOK { // the server has accepted ahead, which came before
 		t.Fatalf("HTTP status %d", code)
 	}
-	began := time.Now()
 	if _, code := stop(); code != command.ExitOK {
 		t.Errorf("exit code %d", code)
-	}
-	// Without care it takes 5 s: net/http waits so long for a connection without a request.
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("the server stopped after %v", took)
-	} else {
-		t.Logf("the server stopped after %v", took)
 	}
 	if rest, err := io.ReadAll(events); err != nil || !strings.Contains(string(rest), "error") {
 		t.Errorf("the stream ended with %q, %v", rest, err)

@@ -1,16 +1,22 @@
 package serve
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -194,4 +200,52 @@ func TestHTTPAuthentication(t *testing.T) {
 		o.server.Close()
 		o.server.Close()
 	}
+}
+
+// pipes is a listener of connections within the process.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.close()
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return new(net.UnixAddr) }
+
+// A server does not wait for connections that a browser has opened ahead of requests. Without care it takes five
+// seconds of the bubble's clock.
+func TestCloseUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		listener.close = sync.OnceFunc(func() { close(listener.closed) })
+		web := new(http.Server)
+		closeUnread(web)
+		go web.Serve(listener)
+		client, server := net.Pipe()
+		listener.conns <- server
+		synctest.Wait()
+		began := time.Now()
+		if err := web.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took >= time.Second {
+			t.Errorf("the server stopped after %v", took)
+		}
+		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the connection: %v", err)
+		}
+	})
 }

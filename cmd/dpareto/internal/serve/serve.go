@@ -325,6 +325,9 @@ func setProcessors() {
 	}
 }
 
+// pause is [time.Sleep]. Tests replace it.
+var pause = time.Sleep
+
 // answer answers calls until ctx is done, and then stops the server and its HTTP port.
 func (f *settings) answer(ctx context.Context, logger *slog.Logger, srv *server.Server, security *tls.Config, listener net.Listener, web *httpPort) error {
 	var options []grpc.ServerOption
@@ -338,7 +341,7 @@ func (f *settings) answer(ctx context.Context, logger *slog.Logger, srv *server.
 		defer close(stopped)
 		logger.Info("stopping")
 		srv.Drain()
-		time.Sleep(f.shutdownDelay) // for load balancers to notice
+		pause(f.shutdownDelay) // for load balancers to notice
 		var both sync.WaitGroup
 		both.Go(func() {
 			if err := web.stop(ctx, f.shutdownGrace); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/certs/certstest"
@@ -331,28 +332,32 @@ func TestServeHelp(t *testing.T) {
 
 // A server that stops first says so, and goes on answering calls until the delay has passed.
 func TestShutdownDelay(t *testing.T) {
-	const delay = 3 * time.Second
-	address, stop := clitest.StartServer(t, "--listen", "127.0.0.1:0", "--shutdown-delay", delay.String())
-	begun := time.Now()
+	delays, passed := make(chan time.Duration), make(chan struct{})
+	t.Cleanup(serve.SetPause(func(d time.Duration) {
+		delays <- d
+		<-passed
+	}))
+	address, stop := clitest.StartServer(t, "--listen", "127.0.0.1:0", "--shutdown-delay", "3s")
 	stopped := make(chan int, 1)
 	go func() {
 		_, code := stop()
 		stopped <- code
 	}()
-	for {
-		stdout, stderr, _ := clitest.Invoke(t, "", "health", "--server", address)
-		if strings.Contains(stdout+stderr, "NOT_SERVING") {
-			break
-		}
-		if len(stopped) > 0 {
-			t.Fatalf("within the delay health was %q, error %q", stdout, stderr)
-		}
+	if d := <-delays; d != 3*time.Second {
+		t.Errorf("the delay is %v", d)
+	}
+	if stdout, stderr, _ := clitest.Invoke(t, "", "health", "--server", address); !strings.Contains(stdout+stderr, "NOT_SERVING") {
+		t.Errorf("within the delay health was %q, error %q", stdout, stderr)
 	}
 	if _, stderr, code := clitest.Invoke(t, "", "study", "list", "--server", address); code != command.ExitOK {
 		t.Errorf("a call within the delay: exit code %d, error %q", code, stderr)
 	}
-	if code := <-stopped; code != command.ExitOK || time.Since(begun) < delay {
-		t.Errorf("exit code %d after %s", code, time.Since(begun))
+	if len(stopped) > 0 {
+		t.Error("the server has stopped within the delay")
+	}
+	close(passed)
+	if code := <-stopped; code != command.ExitOK {
+		t.Errorf("exit code %d", code)
 	}
 }
 

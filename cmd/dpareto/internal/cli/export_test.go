@@ -1,0 +1,4 @@
+package cli
+
+// CompletionPatience is how long the shell waits for a server.
+var CompletionPatience = &completionPatience
