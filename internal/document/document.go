@@ -54,7 +54,7 @@ func Parse(content []byte) (*Document, error) {
 		return nil, plain(err)
 	}
 	if err := decoder.Decode(&more); err == nil && !isEmpty(&more) {
-		return nil, fmt.Errorf("line %d: a second document begins, want one", more.Line)
+		return nil, linef(more.Line, "a second document begins, want one")
 	} else if err != nil && !errors.Is(err, io.EOF) {
 		return nil, plain(err)
 	}
@@ -80,16 +80,32 @@ func isEmpty(document *yaml.Node) bool {
 	return len(document.Content) == 0 || document.Content[0].ShortTag() == tagNull && document.Content[0].Value == ""
 }
 
+// LineError is an error in a line, from 1, of a document.
+type LineError struct {
+	Line int
+	Err  error
+}
+
+// Error implements error.
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns the error without the line.
+func (e *LineError) Unwrap() error { return e.Err }
+
+func linef(line int, format string, args ...any) error {
+	return &LineError{line, fmt.Errorf(format, args...)}
+}
+
 // CheckUTF8 returns an error that names the first line that is not UTF-8.
 func CheckUTF8(content []byte) error {
 	number := 0
 	for line := range bytes.Lines(content) {
 		number++
 		if !utf8.Valid(line) {
-			return fmt.Errorf("line %d: is not UTF-8: save the file as UTF-8", number)
+			return linef(number, "is not UTF-8: save the file as UTF-8")
 		}
 		if bytes.IndexByte(line, 0) >= 0 {
-			return fmt.Errorf("line %d: has a NUL character: save the file as UTF-8", number)
+			return linef(number, "has a NUL character: save the file as UTF-8")
 		}
 	}
 	return nil
@@ -139,7 +155,7 @@ func (r *reader) value(path string, node *yaml.Node) (any, error) {
 	r.depth++
 	defer func() { r.depth-- }()
 	if r.values++; r.values > maxValues || r.depth > maxDepth {
-		return nil, fmt.Errorf("line %d: the document has more than %d values, or more than %d in each other, counting aliases", node.Line, maxValues, maxDepth)
+		return nil, linef(node.Line, "the document has more than %d values, or more than %d in each other, counting aliases", maxValues, maxDepth)
 	}
 	if _, ok := r.lines[path]; !ok {
 		r.lines[path] = node.Line
@@ -175,7 +191,7 @@ func scalar(path string, node *yaml.Node) (any, error) {
 	case tagNull:
 		return nil, nil
 	default:
-		return nil, fmt.Errorf("line %d: %s: the tag %s is unknown", node.Line, path, tag)
+		return nil, linef(node.Line, "%s: the tag %s is unknown", path, tag)
 	}
 }
 
@@ -211,7 +227,7 @@ func (r *reader) mapping(path string, node *yaml.Node) (any, error) {
 		}
 		line := node.Content[i].Line
 		if tag := tagOf(key); key.Kind != yaml.ScalarNode || tag == tagBool || tag == tagNull {
-			return nil, fmt.Errorf("line %d: %s: a key must be a string, is %q (quote it)", line, below(path, key.Value), key.Value)
+			return nil, linef(line, "%s: a key must be a string, is %q (quote it)", below(path, key.Value), key.Value)
 		}
 		at := below(path, key.Value)
 		if first, ok := lines[key.Value]; ok {
@@ -230,7 +246,7 @@ func (r *reader) mapping(path string, node *yaml.Node) (any, error) {
 
 // repeated returns the error of a second entry of the same name.
 func repeated(line int, path string, first int) error {
-	return fmt.Errorf("line %d: %s: is given twice, first in line %d", line, path, first)
+	return linef(line, "%s: is given twice, first in line %d", path, first)
 }
 
 // merge adds the entries of a mapping, or of a list of mappings, that are not there.
@@ -246,7 +262,7 @@ func (r *reader) merge(path string, node *yaml.Node, to map[string]any) error {
 	for _, element := range list {
 		entries, ok := element.(map[string]any)
 		if !ok {
-			return fmt.Errorf("line %d: %s: must be a mapping or a list of mappings", node.Line, below(path, "<<"))
+			return linef(node.Line, "%s: must be a mapping or a list of mappings", below(path, "<<"))
 		}
 		for key, value := range entries {
 			if _, ok := to[key]; !ok {

@@ -12,16 +12,53 @@ import (
 func ParseJSON(content []byte) (any, error) { return readJSON(content, make(map[string]int)) }
 
 func readJSON(content []byte, lines map[string]int) (any, error) {
-	r := jsonReader{content: content, decoder: json.NewDecoder(bytes.NewReader(content)), lines: lines, line: 1}
-	r.decoder.UseNumber()
+	r := newJSONReader(content, lines)
 	value, err := r.value("")
 	if err != nil {
 		return nil, err
 	}
 	if _, err := r.decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("line %d: more follows the first value", r.at())
+		return nil, linef(r.at(), "more follows the first value")
 	}
 	return value, nil
+}
+
+// ParseObjects reads JSON objects that follow each other, or stand in lists, and the lines where they
+// begin.
+func ParseObjects(content []byte) (objects []map[string]any, lines []int, err error) {
+	r := newJSONReader(content, make(map[string]int))
+	for r.decoder.More() {
+		clear(r.lines)
+		value, err := r.value("")
+		if err != nil {
+			return nil, nil, err
+		}
+		list, ok := value.([]any)
+		if !ok {
+			list = []any{value}
+		}
+		for i, element := range list {
+			line := r.lines[""]
+			if ok {
+				line = r.lines[fmt.Sprintf("[%d]", i)]
+			}
+			object, ok := element.(map[string]any)
+			if !ok {
+				return nil, nil, linef(line, "must be a JSON object, is %v", element)
+			}
+			objects, lines = append(objects, object), append(lines, line)
+		}
+	}
+	if _, err := r.decoder.Token(); !errors.Is(err, io.EOF) { // a bracket that closes nothing
+		return nil, nil, linef(r.at(), "%w", err)
+	}
+	return objects, lines, nil
+}
+
+func newJSONReader(content []byte, lines map[string]int) *jsonReader {
+	r := &jsonReader{content: content, decoder: json.NewDecoder(bytes.NewReader(content)), lines: lines, line: 1}
+	r.decoder.UseNumber()
+	return r
 }
 
 // jsonReader reads JSON by its tokens, since encoding/json keeps the last of two equal names in silence.
@@ -48,7 +85,7 @@ func (r *jsonReader) token() (json.Token, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return nil, fmt.Errorf("line %d: %w", line, err)
+		return nil, linef(line, "%w", err)
 	}
 	return token, nil
 }
@@ -71,7 +108,7 @@ func (r *jsonReader) value(path string) (any, error) {
 			}
 			key, ok := name.(string)
 			if !ok {
-				return nil, fmt.Errorf("line %d: %s: a name must be a string", r.at(), path)
+				return nil, linef(r.at(), "%s: a name must be a string", path)
 			}
 			at := below(path, key)
 			if first, ok := lines[key]; ok {
