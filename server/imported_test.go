@@ -27,7 +27,9 @@ func TestImportedOutcomes(t *testing.T) {
 		change func(*dparetov1.Trial)
 		want   dparetov1.TrialState
 	}{
-		{"curve", func(trial *dparetov1.Trial) { trial.Measurements, trial.FinalMeasurement = curve, measurement(8, 0.2, 0.1) }, dparetov1.TrialState_TRIAL_STATE_SUCCEEDED},
+		{"curve", func(trial *dparetov1.Trial) {
+			trial.Measurements, trial.FinalMeasurement = curve, measurement(8, 0.2, 0.1)
+		}, dparetov1.TrialState_TRIAL_STATE_SUCCEEDED},
 		{"infeasible", func(trial *dparetov1.Trial) {
 			trial.State, trial.StateReason = dparetov1.TrialState_TRIAL_STATE_INFEASIBLE, "diverged"
 		}, dparetov1.TrialState_TRIAL_STATE_INFEASIBLE},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -20,6 +21,9 @@ const (
 	columnSeconds      = "seconds"      // that the run took
 	columnNote         = "note"
 	columnMeasurements = "measurements" // a list of objects, in JSON
+
+	// columnOrigin is in exports alone.
+	columnOrigin = "origin"
 )
 
 var trialColumns = []string{columnTrial, columnStep, columnState, columnReason, columnSeconds, columnNote, columnMeasurements}
@@ -43,7 +47,7 @@ type tool struct {
 
 var tools = []tool{
 	{
-		name: "dpareto", signature: []string{"trial", "state", "origin"}, ignore: []string{"origin", "attempts", "worker", "note"},
+		name: "dpareto", signature: []string{columnTrial, columnState, columnOrigin}, ignore: []string{columnOrigin, "attempts", "worker", columnNote},
 		computes: true,
 	},
 	{
@@ -170,7 +174,13 @@ func (c *columns) find(name string) (field, error) {
 	if index, ok := strings.CutPrefix(name, "Unnamed: "); ok && strings.Trim(index, "0123456789") == "" {
 		return field{}, nil // the index of a data frame, as pandas calls it
 	}
-	return field{}, fmt.Errorf("%q is neither a parameter nor a metric of the study: give it an id of the study (--map %q=ID), or leave it out (--ignore %q)", name, name, name)
+	argument := name // as a shell takes it
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.:", r)
+	}) {
+		argument = "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	return field{}, fmt.Errorf("%q is neither a parameter nor a metric of the study: give it an id of the study (--map %s=ID), or leave it out (--ignore %s)", name, argument, argument)
 }
 
 // own returns what a name of the study, or a column of trials, stands for.

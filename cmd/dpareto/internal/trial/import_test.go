@@ -52,7 +52,7 @@ func (s *server) study() string {
 	return id
 }
 
-// imports imports a file, which must succeed, and returns the log.
+// imports runs the import of a file, which must succeed, and returns the log.
 func (s *server) imports(study, content string, flags ...string) string {
 	s.t.Helper()
 	_, log := clitest.Must(s.t, content, append([]string{"trial", "import", study, "-", "--server", s.address}, flags...)...)
@@ -173,7 +173,7 @@ func TestImportErrors(t *testing.T) {
 	const header = "epochs,rate,width,python,error\n"
 	const good = "2,0.5,0.1,3.9,0.25\n"
 	for content, want := range map[string]string{
-		"":                                                                 "standard input:1: no header",
+		"":                                                                 "standard input: no header: the file is empty",
 		"epochs,rate,rate,error,k\n":                                       `standard input:1: column "rate" occurs twice, as columns 2 and 3`,
 		"error,epochs,error\n":                                             `standard input:1: column "error" occurs twice, as columns 1 and 3`,
 		"\n\nepochs,x\n1,2\n":                                              `standard input:3: "x" is neither a parameter nor a metric of the study: give it an id`,

@@ -291,12 +291,13 @@ func (c *columns) settle(trial *dparetov1.Trial) {
 
 // measurement returns what a line says was measured.
 func (c *columns) measurement(r Result) (*dparetov1.Measurement, error) {
-	m := &dparetov1.Measurement{Metrics: make(map[string]*dparetov1.MetricValue)}
+	metrics := make(map[string]*dparetov1.MetricValue)
+	m := &dparetov1.Measurement{Metrics: metrics}
 	metric := func(id string) *dparetov1.MetricValue {
-		if m.Metrics[id] == nil {
-			m.Metrics[id] = new(dparetov1.MetricValue)
+		if metrics[id] == nil {
+			metrics[id] = new(dparetov1.MetricValue)
 		}
-		return m.Metrics[id]
+		return metrics[id]
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		f, value := c.fields[name], r.Values[name]
@@ -326,7 +327,7 @@ func (c *columns) measurement(r Result) (*dparetov1.Measurement, error) {
 			return nil, fmt.Errorf("%s: %w", f.id, err)
 		}
 	}
-	for id, v := range m.GetMetrics() {
+	for id, v := range metrics {
 		if len(v.GetRuns()) > 0 {
 			v.Value = nil // the server derives it
 		} else if v.Value == nil {
@@ -373,7 +374,7 @@ func (c *columns) curve(trial *dparetov1.Trial, value any) error {
 	if own := trial.GetMeasurements(); len(before) > 0 && len(own[len(own)-1].GetMetrics()) == 0 {
 		trial.Measurements = own[:len(own)-1]
 	}
-	trial.Measurements = append(before, trial.GetMeasurements()...)
+	trial.Measurements = slices.Concat(before, trial.GetMeasurements())
 	return nil
 }
 
@@ -507,7 +508,7 @@ func (c *columns) renamed(values map[string]any) (map[string]any, error) {
 	out := maps.Clone(values)
 	for _, name := range []string{
 		"computed_metrics", "computedMetrics", "provenance", "warnings", "lease", "past_attempts", "pastAttempts",
-		"create_time", "createTime", "start_time", "startTime", "end_time", "endTime", "origin",
+		"create_time", "createTime", "start_time", "startTime", "end_time", "endTime", columnOrigin,
 	} {
 		delete(out, name)
 	}

@@ -109,7 +109,9 @@ func readCSV(content []byte) (*table, error) {
 		return n + skipped
 	}
 	var err error
-	if t.names, err = reader.Read(); err != nil {
+	if t.names, err = reader.Read(); errors.Is(err, io.EOF) {
+		return nil, errors.New("no header: the file is empty")
+	} else if err != nil {
 		return nil, lineError(1+skipped, "no header: %w", syntax(err))
 	}
 	t.header = line()

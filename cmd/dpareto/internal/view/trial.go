@@ -266,8 +266,9 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 const (
 	// TrialPrefix stands before the name of a column of trials where an id of the study has that name.
 	TrialPrefix = "trial."
-	// RunsColumn and StandardErrorColumn come after the id of a metric and a point.
-	RunsColumn          = "runs"
+	// RunsColumn comes after the id of a metric and a point: the values of its runs.
+	RunsColumn = "runs"
+	// StandardErrorColumn comes after the id of a metric and a point: the standard error of its value.
 	StandardErrorColumn = "standard_error"
 )
 
