@@ -89,7 +89,7 @@ class Connection:
         """Returns the metadata of every call. A token file is read each time."""
         token = self.token
         if self.token_file is not None:
-            token = Path(self.token_file).read_text().strip()
+            token = Path(self.token_file).read_text(encoding="utf-8-sig").strip()
             if token and not _is_token(token):
                 # gRPC's error would be obscure.
                 raise ValueError(f"token_file {self.token_file}: does not hold one token")

@@ -19,6 +19,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/text"
 )
 
 // ExportCommand returns the command export.
@@ -125,7 +126,7 @@ func importStudies(ctx context.Context, call *remote.Call, path string) (err err
 		return &remote.CallError{Action: importAction, Err: err}
 	}
 	i := &studyImport{logger: call.Env.Logger, client: call.Client, source: command.SourceName(path)}
-	lines := bufio.NewReaderSize(in, 1<<20)
+	lines := bufio.NewReaderSize(text.NewReader(in), 1<<20)
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/document"
 )
 
 // contexts are the servers that a user has named, as they are in the file.
@@ -46,7 +47,7 @@ func readContexts() (*contexts, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := yaml.UnmarshalStrict(content, all); err != nil {
+	if err := document.UnmarshalTexts(content, all); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return all, nil

@@ -251,6 +251,15 @@ func settings(t *testing.T, args ...string) map[string]any {
 	return all
 }
 
+// Settings are texts as they are written, with or without a byte order mark.
+func TestConfigurationIsKept(t *testing.T) {
+	for _, text := range []string{"3.10", "007", "1e3", "2026-11-28", "0x10"} {
+		if got := settings(t, "--config", clitest.WriteFile(t, "server.yaml", "\ufeffstore: "+text+"\n")); got["store"] != text {
+			t.Errorf("store: %s is %v", text, got["store"])
+		}
+	}
+}
+
 // A setting comes from the flag, else from the environment, else from the file.
 func TestConfigurationPrecedence(t *testing.T) {
 	path := clitest.WriteFile(t, "server.yaml", "listen: 127.0.0.1:1\nstore: file.db\nmax-calls: 1000000\nshutdown-grace: 7s\nlog-level: warn\n")
@@ -295,6 +304,9 @@ func TestConfigurationErrors(t *testing.T) {
 		"listen: 0.0.0.0:1":           "--insecure-listen",
 		"a: 1\nb: 2":                  `unknown key "b"`,
 		"tls-cert: /nonexistent/cert": "tls-cert and tls-key",
+		"max-calls: 1\nlisten: {}":    "line 2: listen: must be a text",
+		"store: a\n\nstore: b":        "line 3: store: is given twice, first in line 1",
+		"store: caf\xe9":              "line 1: is not UTF-8",
 	} {
 		_, stderr, code := clitest.Invoke(t, "", "serve", "--check-config", "--config", clitest.WriteFile(t, "server.yaml", content))
 		if code == command.ExitOK || !strings.Contains(stderr, want) {

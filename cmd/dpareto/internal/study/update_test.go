@@ -101,6 +101,7 @@ func TestUpdateStudy(t *testing.T) {
 	c.refuse(command.ExitUsage, "unknown field", "study", "update", "s", "--set", "spec.budged.max_trials=1")
 	c.refuse(command.ExitUsage, "must be FIELD=VALUE", "study", "update", "s", "--set", "description")
 	c.refuse(command.ExitUsage, "nothing to change", "study", "update", "s")
+	c.refuse(command.ExitUsage, "--set description: is given twice", "study", "update", "s", "--set", "description=x", "--set", "description=y")
 	c.refuse(command.ExitUsage, "not both", "study", "update", "s", "-", "--set", "description=x")
 
 	c.run("", "study", "pause", "s")
@@ -189,4 +190,20 @@ func TestWatchStudy(t *testing.T) {
 	}
 	c.refuse(command.ExitUsage, "table, json", "study", "watch", "s", "--output", "csv")
 	c.refuse(command.ExitNotFound, "NotFound", "study", "watch", "s")
+}
+
+// Values of --set are kept as they are written, like those of a file.
+func TestSettingsAreKept(t *testing.T) {
+	c := startChanges(t)
+	out := c.run("", "study", "update", "s", "--set", "description=3.10", "--set", "labels={py: 007}", "--output", "json")
+	var study struct {
+		Description string            `json:"description"`
+		Labels      map[string]string `json:"labels"`
+	}
+	if err := json.Unmarshal([]byte(out), &study); err != nil {
+		t.Fatal(err)
+	}
+	if study.Description != "3.10" || study.Labels["py"] != "007" {
+		t.Errorf("study %+v", study)
+	}
 }
