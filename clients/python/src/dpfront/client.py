@@ -727,12 +727,12 @@ class Study(StudyBase):
         """Asks for several trials at once, chosen to complement each other: at least one, and
         at most ``count``. Other arguments are as for `ask`.
         """
-        condition = ops.condition(self._message, fixed, at_most) if fixed or at_most else None
+        condition = ops.condition(self._message, fixed, at_most)
         messages = self._run(
             ops.ask(
                 self._policy,
                 self.name,
-                worker_id or self._client.worker_id,
+                self._client.worker_id if worker_id is None else worker_id,
                 worker_id is not None,
                 count,
                 condition,
@@ -1163,9 +1163,7 @@ class Study(StudyBase):
             ResourceExhausted: It no longer fits into the ledger.
         """
         return self._run(
-            ops.release_best(
-                self._policy, self.name, metric, at_most, epsilon or 0, kusner, request_id
-            )
+            ops.release_best(self._policy, self.name, metric, at_most, epsilon, kusner, request_id)
         )
 
     def release_front(
@@ -1181,9 +1179,7 @@ class Study(StudyBase):
         (epsilon, delta), charged to the study's test_ledger. ``request_id`` and errors are as
         for `release_best`. ``release.points`` are the points.
         """
-        return self._run(
-            ops.release_front(self._policy, self.name, epsilon or 0, delta or 0, request_id)
-        )
+        return self._run(ops.release_front(self._policy, self.name, epsilon, delta, request_id))
 
     def releases(self) -> list[r.Release]:
         """Lists the releases of the study, oldest first."""
