@@ -149,7 +149,27 @@ def test_a_convention_is_required(client: Client) -> None:
 
 def test_warnings_come_with_the_number(client: Client) -> None:
     large = opacus(dataset_size=1000, batch_size=10, noise_multiplier=1.0, epochs=1, delta=0.5)
-    assert {w.code for w in client.epsilon(large).warnings} == {"LARGE_DELTA"}
+    said = r"delta 0\.5 is not below 1/n = 0\.001 \(n = 1000 records\)"
+    with pytest.warns(UserWarning, match=said):
+        assert {w.code for w in client.epsilon(large).warnings} == {"LARGE_DELTA"}
+    with pytest.warns(UserWarning, match=said):
+        client.tradeoff(large)
+    with pytest.warns(UserWarning, match=said):
+        parameters, metrics = [dpfront.Float("x", 0, 1)], [dpfront.epsilon(large)]
+        dpfront.Study.create(client, "large-delta", parameters, metrics, algorithm="random")
+    with pytest.warns(UserWarning, match=r"delta 0\.5 is not below 1/n = 0\.01 \(n = 100 records\)"):
+        client.create_ledger("large-delta", records=100, epsilon=1, delta=0.5)
+
+
+def test_epsilons_that_no_run_has(client: Client) -> None:
+    study = make_study(client)
+    for bound in (0, -1, math.nan, -math.inf):
+        with pytest.raises(dpfront.InvalidArgument, match="epsilon.*must be positive and finite"):
+            study.recommend(epsilon=bound)
+        with pytest.raises(dpfront.InvalidArgument, match="epsilon.*must be positive and finite"):
+            study.ask(at_most={"epsilon": bound})
+    with pytest.raises(ValueError, match="budget: must be positive"):
+        client.price_search(Privacy(Gaussian(1, 1.0), 1e-5, "add_remove"), runs=4, budget=0)
 
 
 def test_tradeoff(client: Client) -> None:

@@ -106,12 +106,11 @@ func bestOf(compiled *spec.Study, req *dparetov1.ReleaseBestRequest) (bestReques
 	computed := computedMetrics(compiled.Spec)
 	for _, id := range slices.Sorted(maps.Keys(b.atMost)) {
 		field, bound := fmt.Sprintf("at_most[%q]", id), b.atMost[id]
-		switch {
-		case !slices.Contains(computed, id):
+		if !slices.Contains(computed, id) {
 			fields.Addf(field, "is not a computed metric of the study (computed: %v); a bound on a measured metric would depend on the data", computed)
-		case math.IsNaN(bound) || math.IsInf(bound, 0):
-			fields.Addf(field, "must be finite, is %g", bound)
+			continue
 		}
+		compiled.CheckBound(&fields, field, id, bound)
 	}
 	if e := req.GetEpsilon(); spec.IsPublication(compiled.Spec) && e != 0 {
 		fields.Addf("epsilon", "must be unset: the study has already paid for everything it publishes, is %g", e)

@@ -416,5 +416,8 @@ def expression(value: Any, what: str) -> str:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return repr(_whole(what, value, _INT64))
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        return repr(number(what, value))
+        plain = number(what, value)
+        if not math.isfinite(plain):
+            raise ValueError(f"{what}: {plain} is not finite")
+        return repr(plain)
     raise TypeError(f"{what}: {shown(value)} is not a number or an expression")

@@ -13,6 +13,7 @@ import os
 import random
 import socket
 import time
+import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -190,6 +191,12 @@ def call(policy: Policy, action: str, service: str, method: str, request: Any) -
             return answer
 
 
+def warn_large_delta(found: Iterable[privacy_pb2.Warning]) -> None:
+    """Says on screen that a δ allows the publication of a record."""
+    for text in dict.fromkeys(w.message for w in found if w.code == "LARGE_DELTA"):
+        warnings.warn(text, stacklevel=2)
+
+
 def pages(
     policy: Policy, action: str, service: str, method: str, request: Any
 ) -> Operation[list[Any]]:
@@ -238,6 +245,7 @@ def create_study(
                 error.message += f'; study = client.study("{id}") loads it, {hint}'
                 error.args = (error.action, error.code, error.message, error.violations)
         raise
+    warn_large_delta(answer.study.warnings)
     return answer.study
 
 
@@ -835,6 +843,7 @@ def epsilon(
     answer = yield from compute_epsilon(
         policy, specs.privacy_spec(privacy), convert.to_values(params), lengths
     )
+    warn_large_delta(w for x in answer.guarantees for w in x.warnings)
     return [read.guarantee(x) for x in answer.guarantees]
 
 
@@ -853,6 +862,7 @@ def tradeoff(
     answer: privacy_service_pb2.ComputeTradeoffResponse = yield from call(
         policy, "compute a trade-off curve", "privacy", "ComputeTradeoff", request
     )
+    warn_large_delta(answer.guarantee.warnings)
     return read.tradeoff(answer)
 
 
@@ -948,6 +958,9 @@ def price_search(
     test_epsilon: float | None,
     numbers: Mapping[str, Any],
 ) -> Operation[r.SearchPrices]:
+    for name, value in numbers.items():  # zero would stand for the default
+        if isinstance(value, (int, float)) and value == 0:
+            raise ValueError(f"{name}: must be positive, is {value}")
     request = convert.fill(
         privacy_service_pb2.PriceSearchRequest(),
         privacy=specs.privacy_spec(privacy),
@@ -973,6 +986,7 @@ def price_search(
     answer: privacy_service_pb2.PriceSearchResponse = yield from call(
         policy, "price a search", "privacy", "PriceSearch", request
     )
+    warn_large_delta(w for x in answer.ways for w in (*x.training.warnings, *x.test.warnings))
     return read.search_prices(answer)
 
 
@@ -996,6 +1010,7 @@ def calibrate(
     answer: privacy_service_pb2.CalibrateMechanismResponse = yield from call(
         policy, f"calibrate {solve_for}", "privacy", "CalibrateMechanism", request
     )
+    warn_large_delta(answer.guarantee.warnings)
     return read.calibration(answer)
 
 
@@ -1008,6 +1023,7 @@ def privacy_ledger(
     answer: privacy_service_pb2.GetPrivacyLedgerResponse = yield from call(
         policy, f"read the privacy ledger of {study}", "privacy", "GetPrivacyLedger", request
     )
+    warn_large_delta(answer.composed.warnings)
     return read.privacy_ledger(answer)
 
 
@@ -1056,6 +1072,7 @@ def create_ledger(
     answer: release_service_pb2.CreateLedgerResponse = yield from call(
         policy, f"create ledger {id}", "releases", "CreateLedger", request
     )
+    warn_large_delta(answer.ledger.spent.warnings)
     return read.ledger_info(answer.ledger)
 
 
