@@ -20,6 +20,8 @@ type Env struct {
 	Stdout  io.Writer
 	Console *console.Console // on standard error
 	Logger  *slog.Logger     // set before a command runs
+	// Interactive reports whether a user at a terminal can be asked.
+	Interactive bool
 
 	logLevel  slog.Level
 	logFormat string
@@ -34,6 +36,7 @@ func (e *Env) Sayf(format string, args ...any) {
 // is, and returns the exit code. newRoot returns the program's root command.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, newRoot func(*Env) *cobra.Command) int {
 	env := &Env{Stdin: stdin, Stdout: stdout, Console: console.New(stderr)}
+	env.Interactive = isTerminal(stdin) && env.Console.IsTerminal()
 	root := Root(env, newRoot)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
