@@ -59,10 +59,48 @@ func (t *Table) WriteText(w io.Writer) error {
 		}
 	}
 	var out strings.Builder
+	for k, columns := range blocks(width, widthOf(w)) {
+		if k > 0 {
+			out.WriteString("\n")
+		}
+		writeBlock(&out, cells, columns, width, right)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// widthOf returns the width of the terminal behind a writer, 0 for none.
+func widthOf(w io.Writer) int {
+	if sized, ok := w.(interface{ Width() int }); ok {
+		return sized.Width()
+	}
+	return 0
+}
+
+// blocks divides columns of given widths among tables that fit into a total. All have the first column.
+func blocks(width []int, total int) [][]int {
+	var all [][]int
+	used := 0
+	for i, w := range width {
+		if len(all) == 0 || total > 0 && used+2+w > total && len(all[len(all)-1]) > min(i, 1) {
+			all, used = append(all, nil), 0
+			if i > 0 {
+				all[len(all)-1], used = []int{0}, width[0]
+			}
+		}
+		all[len(all)-1] = append(all[len(all)-1], i)
+		used += 2 + w
+	}
+	return all
+}
+
+// writeBlock prints some columns of a table.
+func writeBlock(out *strings.Builder, cells [][]string, columns, width []int, right []bool) {
 	for _, line := range cells {
 		var b strings.Builder
-		for i, cell := range line {
-			if i > 0 {
+		for k, i := range columns {
+			cell := line[i]
+			if k > 0 {
 				b.WriteString("  ")
 			}
 			padding := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
@@ -74,8 +112,6 @@ func (t *Table) WriteText(w io.Writer) error {
 		}
 		out.WriteString(strings.TrimRight(b.String(), " ") + "\n")
 	}
-	_, err := io.WriteString(w, out.String())
-	return err
 }
 
 // WriteCSV prints the table as CSV with a header and numbers in full.

@@ -89,7 +89,7 @@ func listLedgersCommand(env *command.Env) *cobra.Command {
 		Use:     "list",
 		Short:   "List ledgers",
 		Example: "  dpareto ledger list --output csv",
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 	}, func(ctx context.Context, call *remote.Call) error {
 		all, err := ListLedgers(ctx, call.Client)
 		if err != nil {

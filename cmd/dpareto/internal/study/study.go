@@ -147,7 +147,7 @@ uid, display_name, description, labels.KEY, state, algorithm, trainer, create_ti
 update_time, revision and trial_counts.STATE.`,
 		Example: `  dpareto study list --output csv
   dpareto study list --filter 'state = ACTIVE AND labels.team = "vision"' --order-by 'update_time desc'`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 	}, func(ctx context.Context, call *remote.Call) error {
 		studies, err := remote.Collect(call.FindStudies(ctx, query))
 		if err != nil {
