@@ -20,13 +20,14 @@ const (
 	topicKey = "dpareto_help_topic"
 )
 
-// InTopic has the page of a topic explain flags, which every command that has them then names.
-func InTopic(topic string, flags *pflag.FlagSet) {
+// InTopic has the page of a topic explain flags. The help of commands that have them names the page and
+// an example.
+func InTopic(topic, example string, flags *pflag.FlagSet) {
 	flags.VisitAll(func(flag *pflag.Flag) {
 		if flag.Annotations == nil {
 			flag.Annotations = make(map[string][]string)
 		}
-		flag.Annotations[topicKey] = []string{topic}
+		flag.Annotations[topicKey] = []string{topic, example}
 	})
 }
 
@@ -54,19 +55,20 @@ func fitHelp(root *cobra.Command, width int) {
 	).Replace(root.UsageTemplate()))
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		var topics []string
+		var topics [][]string
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 			if topic := flag.Annotations[topicKey]; topic != nil {
 				flag.Hidden = true
-				if !slices.Contains(topics, topic[0]) {
-					topics = append(topics, topic[0])
+				if !slices.ContainsFunc(topics, func(known []string) bool { return known[0] == topic[0] }) {
+					topics = append(topics, topic)
 				}
 			}
 		})
 		cmd.Long = wrap(cmd.Long, width)
 		show(cmd, args)
 		for _, topic := range topics {
-			cmd.Printf("\nFlags of the %s: see \"%s help %s\".\n", topic, root.Name(), topic)
+			text := fmt.Sprintf("Flags of the %s, such as %s: see \"%s help %s\".", topic[0], topic[1], root.Name(), topic[0])
+			cmd.Printf("\n%s\n", wrap(text, width))
 		}
 	})
 }

@@ -31,7 +31,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 		check.Flags().StringToString("max", nil, "bounds")
 		connection := pflag.NewFlagSet("", pflag.ContinueOnError)
 		connection.String("address", "", "where the server is")
-		command.InTopic("connection", connection)
+		command.InTopic("connection", "--address", connection)
 		check.Flags().AddFlagSet(connection)
 		return command.Group("program", "A program", "A program.", check,
 			command.Group("study", "Studies", "", make("create", ""), make("list", "")), command.Group("trial", "Trials", "", make("create", "")))
@@ -46,12 +46,12 @@ func TestHelpFitsIntoTheWidth(t *testing.T) {
 			t.Errorf("more than 80 characters: %s", line)
 		}
 	}
-	for _, want := range []string{"up to its end.", "\n  - an item", "\n    an item", "\n    code stays  as it is", `Flags of the connection: see "program help connection".`} {
+	for _, want := range []string{"up to its end.", "\n  - an item", "\n    an item", "\n    code stays  as it is", `Flags of the connection, such as --address: see "program help connection".`} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is missing in\n%s", want, help)
 		}
 	}
-	if strings.Contains(help, "--address") {
+	if strings.Contains(help, "--address string") {
 		t.Errorf("a flag of a topic is listed:\n%s", help)
 	}
 }

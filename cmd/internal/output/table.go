@@ -79,17 +79,18 @@ func widthOf(w io.Writer) int {
 
 // blocks divides columns of given widths among tables that fit into a total. All have the first column.
 func blocks(width []int, total int) [][]int {
-	var all [][]int
-	used := 0
-	for i, w := range width {
-		if len(all) == 0 || total > 0 && used+2+w > total && len(all[len(all)-1]) > min(i, 1) {
-			all, used = append(all, nil), 0
-			if i > 0 {
-				all[len(all)-1], used = []int{0}, width[0]
-			}
+	if len(width) == 0 {
+		return nil
+	}
+	const gap = 2
+	all, used := [][]int{{0}}, width[0]
+	for i := 1; i < len(width); i++ {
+		last := len(all) - 1
+		if total > 0 && used+gap+width[i] > total && len(all[last]) > 1 {
+			all, used = append(all, []int{0}), width[0]
+			last++
 		}
-		all[len(all)-1] = append(all[len(all)-1], i)
-		used += 2 + w
+		all[last], used = append(all[last], i), used+gap+width[i]
 	}
 	return all
 }

@@ -38,7 +38,7 @@ func (c *flags) add(set *pflag.FlagSet) {
 	own.StringVar(&c.context, contextFlag, "", "the context to use; default the one of \"dpareto context use\", unless --"+serverFlag+" is given")
 	set.AddFlagSet(own)
 	own.VisitAll(func(flag *pflag.Flag) { command.FromEnvironment(set, flag.Name) })
-	command.InTopic(connectionTopic, own)
+	command.InTopic(connectionTopic, "--"+serverFlag+" (env DPARETO_SERVER)", own)
 }
 
 // connectionTopic is the page of the help on the flags of the connection.
