@@ -77,6 +77,8 @@ class Call:
     method: str
     request: Message
     timeout: float
+    action: str
+    """What it does, for people."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def call(policy: Policy, action: str, service: str, method: str, request: Any) -
     warned = False
     while True:
         try:
-            answer = yield Call(service, method, request, timeout)
+            answer = yield Call(service, method, request, timeout, action)
         except Failure as failure:
             waited = time.monotonic() - begin
             patience = policy.patience
@@ -191,7 +193,7 @@ def call(policy: Policy, action: str, service: str, method: str, request: Any) -
             return answer
 
 
-def warn_large_delta(found: Iterable[privacy_pb2.Warning]) -> None:
+def warn_large_delta(found: Iterable[Any]) -> None:
     """Says on screen that a δ allows the publication of a record."""
     for text in dict.fromkeys(w.message for w in found if w.code == "LARGE_DELTA"):
         warnings.warn(text, stacklevel=2)

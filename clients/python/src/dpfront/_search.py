@@ -19,6 +19,7 @@ from dpfront import _operations as ops
 from dpfront import errors
 from dpfront import results as r
 from dpfront._trial import Outcome, describe, outcome
+from dpfront._working import is_watched
 
 if TYPE_CHECKING:
     from dpfront.aio import AsyncStudy, AsyncTrial
@@ -110,10 +111,8 @@ class SearchBase:
             waiting = info.trial_counts["queued"]
             total = info.max_trials - sum(info.trial_counts.values()) + waiting
         shown = self.progress
-        if sys.stderr is None:  # in programs without a console
-            shown = False
-        elif shown is None:
-            shown = sys.stderr.isatty() or "ipykernel" in sys.modules  # a notebook
+        if shown is None or sys.stderr is None:
+            shown = is_watched()
         self.bar = tqdm(total=total, unit="trial", disable=not shown)
         return self.bar
 

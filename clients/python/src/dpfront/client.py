@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -24,6 +24,7 @@ from dpfront._connection import TLS, connect, failure
 from dpfront._search import Search, Stopped
 from dpfront._study import Parameters, StudyBase, listed, trials_dataframe
 from dpfront._trial import Outcome, Values
+from dpfront._working import working
 from dpfront.trial import Trial
 from dpfront.v1 import (
     admin_service_pb2_grpc,
@@ -215,9 +216,11 @@ class Client:
                     continue
                 method = getattr(getattr(self.stubs, step.service), step.method)
                 try:
-                    answer = method(
-                        step.request, timeout=step.timeout, metadata=self._connection.metadata()
-                    )
+                    # A search shows its own bar.
+                    with working(step.action) if stopping is None else nullcontext():
+                        answer = method(
+                            step.request, timeout=step.timeout, metadata=self._connection.metadata()
+                        )
                 except (grpc.RpcError, ValueError) as error:  # ValueError: of a closed channel
                     if self._closed.is_set():
                         raise self._closed_error() from None
