@@ -120,7 +120,8 @@ def test_outcomes_of_the_objective(study: Study) -> None:
             raise MemoryError("too late")
         return 0.25
 
-    study.optimize(objective, n_trials=7, catch=(MemoryError,))
+    with pytest.warns(UserWarning, match="/trials/2: error is nan: the trial ends as infeasible"):
+        study.optimize(objective, n_trials=7, catch=(MemoryError,))
     trials = [(t.state, t.metrics.get("error"), t.state_reason) for t in study.trials()]
     assert trials == [
         ("infeasible", None, "too wide"),

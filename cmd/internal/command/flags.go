@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -39,6 +40,9 @@ func ReadEnvironment(flags *pflag.FlagSet) error {
 		}
 		if value := os.Getenv(variable[0]); value != "" {
 			if err := flags.Set(flag.Name, value); err != nil {
+				if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+					err = badValue(flag.Value.Type(), value, bad.Unwrap())
+				}
 				failed = Usagef("environment variable %s: %w", variable[0], err)
 			}
 			flag.Annotations[foundKey] = variable

@@ -105,6 +105,8 @@ def connect(
     environ: Mapping[str, str] = os.environ,
 ) -> Connection:
     """Returns the connection for the arguments of a client and the environment."""
+    if not isinstance(address, (str, type(None))):
+        raise TypeError(f"address: {address!r} is not a text")
     address = address or environ.get("DPARETO_SERVER") or DEFAULT_ADDRESS
     local = is_local(address)
     if tls is None:

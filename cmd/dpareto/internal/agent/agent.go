@@ -78,7 +78,7 @@ study and user on the host has.`,
 		Example: `  dpareto agent --study svt
   dpareto agent --study adult --workers 4 --data-dir ~/data
   dpareto agent --study adult --seed 1`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("seed") {
 				f.seed = &seed

@@ -93,7 +93,11 @@ func TestReleasing(t *testing.T) {
 
 	// An export takes the releases along; the charges stay.
 	exported := clitest.Succeed(t, "export --study svt")
-	clitest.Succeed(t, "study delete svt")
+	want := "studies/svt has 2 releases, which are deleted with it; what it was charged to ledgers/queries stays"
+	if _, stderr := clitest.Fail(t, command.ExitUsage, "study delete svt"); !strings.Contains(stderr, want) || !strings.Contains(stderr, "--yes: required") {
+		t.Errorf("said %q, want %q", stderr, want)
+	}
+	clitest.Succeed(t, "study delete svt --yes")
 	if _, stderr, code := clitest.Invoke(t, exported, "import", "-"); code != command.ExitOK {
 		t.Fatal(stderr)
 	}

@@ -259,7 +259,7 @@ func listContextsCommand(env *command.Env) *cobra.Command {
 		Use:     "list",
 		Short:   "List the contexts",
 		Example: "  dpareto context list --output json",
-		Args:    command.Args(cobra.NoArgs),
+		Args:    command.Args(command.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			all, err := readContexts()
 			if err != nil {

@@ -81,12 +81,12 @@ from the file --config, whose keys are the names of flags.`,
 		Example: `  dpareto serve
   dpareto serve --listen 127.0.0.1:0 --store studies.db --create
   dpareto serve --listen 0.0.0.0:8321 --auth-file auth.yaml --tls-cert tls.crt --tls-key tls.key`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 	}
 	cmd.DisableFlagsInUseLine = true
 	var groups flagGroups
 	f.add(&groups)
-	groups.addTo(cmd)
+	groups.addTo(cmd, env.HelpWidth())
 	command.SupervisedFlag(cmd, &f.supervised)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.config != "" {

@@ -123,7 +123,7 @@ func TestTokensOverTLS(t *testing.T) {
 	if _, stderr, code := call(limited, "study", "get", "svt"); code != command.ExitDenied || !strings.Contains(stderr, "PermissionDenied") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
-	if _, stderr, code := call(limited, "study", "delete", "svt"); code != command.ExitDenied || !strings.Contains(stderr, "PermissionDenied") {
+	if _, stderr, code := call(limited, "study", "delete", "svt", "--yes"); code != command.ExitDenied || !strings.Contains(stderr, "PermissionDenied") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 

@@ -136,7 +136,7 @@ func TestUpdateTrial(t *testing.T) {
 	if out := c.run("", "trial", "update", "s", "2", "--unlabel", "gpu"); strings.Contains(out, "gpu") || !strings.Contains(out, "odd one") {
 		t.Errorf("updated: %s", out)
 	}
-	c.run("", "trial", "delete", "s", "1")
+	c.run("", "trial", "delete", "s", "1", "--yes")
 	lines := strings.Split(c.run("", "trial", "list", "s", "--after-revision", strconv.FormatInt(before.Revision, 10), "--output", "csv"), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[1], "2,succeeded,") || !strings.Contains(lines[1], "odd one") || !strings.HasPrefix(lines[2], "1,deleted,") {
 		t.Errorf("changes %q", lines)
@@ -173,7 +173,7 @@ func TestWatchStudy(t *testing.T) {
 		}
 	}
 	objects, _ := c.watchStudy("--after-revision", "4", "--output", "json")
-	c.run("", "trial", "delete", "s", "2")
+	c.run("", "trial", "delete", "s", "2", "--yes")
 	if got := line(); !strings.HasSuffix(got, "revision 5  trial 2 deleted") {
 		t.Errorf("%q", got)
 	}
@@ -184,7 +184,7 @@ func TestWatchStudy(t *testing.T) {
 	if text := objects(); json.Unmarshal([]byte(text), &change) != nil || change.Revision != 5 || change.Deleted != "studies/s/trials/2" {
 		t.Errorf("object %s", text)
 	}
-	c.run("", "study", "delete", "s")
+	c.run("", "study", "delete", "s", "--yes")
 	if stderr, code := end(); code != command.ExitNotFound || !strings.Contains(stderr, "NotFound") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
