@@ -64,7 +64,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	stdout, _, _ := clitest.Invoke(t, "", "agent", "--help")
-	for _, want := range []string{"dp-sgd", "sparse-vector", "split_seed", "Examples:", "(env DPARETO_SERVER)"} {
+	for _, want := range []string{"dp-sgd", "sparse-vector", "study init --help", "Examples:", "(env DPARETO_SERVER)"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the help of agent lacks %q", want)
 		}
