@@ -265,6 +265,17 @@ func TestContexts(t *testing.T) {
 	if _, stderr := clitest.Fail(t, command.ExitUsage, "study list --context opne"); !strings.Contains(stderr, "must be one of locked, open") {
 		t.Errorf("error %q", stderr)
 	}
+	clitest.Succeed(t, "context add odd --server "+open+" --plaintext")
+	if content, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(content), `"true"`, "perhaps")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr := clitest.Fail(t, command.ExitFailure, "study list --context odd"); !strings.Contains(stderr, `context odd: plaintext: must be true or false, is "perhaps"`) {
+		t.Errorf("error %q", stderr)
+	}
+	clitest.Succeed(t, "context remove odd")
 	clitest.Succeed(t, "context remove locked")
 	clitest.Fail(t, command.ExitUsage, "context use locked")
 	clitest.Fail(t, command.ExitUsage, "context add other")

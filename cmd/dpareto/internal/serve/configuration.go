@@ -90,7 +90,7 @@ func ReadConfiguration(flags *pflag.FlagSet, path string) error {
 			continue
 		}
 		for _, value := range values {
-			if err := flags.Set(name, value); err != nil {
+			if err := command.SetFlag(flags, name, value); err != nil {
 				unknown = append(unknown, fmt.Errorf("%s: %w", name, err))
 			}
 		}
