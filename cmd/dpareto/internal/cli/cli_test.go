@@ -19,6 +19,9 @@ func TestUsage(t *testing.T) {
 		{"study bogus", `unknown command "bogus" for "dpareto study"`},
 		{"stduy list", `unknown command "stduy" for "dpareto"; did you mean study?; see dpareto --help`},
 		{"study lst", `did you mean get or list?`},
+		{"check studies.db", `unknown command or argument "studies.db" for "dpareto check"; did you mean --store studies.db?`},
+		{"create study.yaml", `did you mean dpareto ledger create or dpareto study create or`},
+		{"study recommend svt", `did you mean dpareto recommend?`},
 		{"zebra", `unknown command "zebra" for "dpareto"; see`},
 		{"study list --oputut json", "unknown flag: --oputut; did you mean --output?"},
 		{"serve --supervise", "unknown flag: --supervise\n"}, // --supervised is hidden
