@@ -64,7 +64,7 @@ func TestMistyped(t *testing.T) {
 		"create":                `did you mean program study create or program trial create?`,
 		"chekc":                 `did you mean check?`,
 		"check --stroe x":       `did you mean --store?`,
-		"check --adress x":      `did you mean --address?`,
+		"check --addresx x":     `did you mean --address?`,
 		"check --epsilon x":     `--epsilon: must be a number, is "x"`,
 		"check --epsilon 1e999": `--epsilon: is out of range: 1e999`,
 		"check --trials 1.5":    `--trials: must be a whole number, is "1.5"`,
