@@ -26,7 +26,7 @@ const (
 const warnNoneOnTheWay = "NO_VALUES_ON_THE_WAY"
 
 // warnLargeDelta warns of a δ that would allow the publication of a record.
-const warnLargeDelta = "LARGE_DELTA"
+const warnLargeDelta = "LARGE_TEST_DELTA"
 
 // privateCompiler checks private_mode.
 type privateCompiler struct {

@@ -177,11 +177,12 @@ func badValue(kind, value string, err error) error {
 	if errors.Is(err, strconv.ErrRange) {
 		return fmt.Errorf("is out of range: %s", value)
 	}
+	const whole = "a whole number"
 	takes := map[string]string{
 		"bool": "true or false", "float64": "a number", "float64Slice": "numbers with commas between them",
-		"int": "a whole number", "int32": "a whole number", "int64": "a whole number",
+		"int": whole, "int32": whole, "int64": whole,
 		"intSlice": "whole numbers with commas between them", "int64Slice": "whole numbers with commas between them",
-		"uint": "a whole number of at least 0", "uint64": "a whole number of at least 0",
+		"uint": whole + " of at least 0", "uint64": whole + " of at least 0",
 		"duration": "a duration, such as 90s or 1h30m", "stringToString": "NAME=VALUE",
 		"": "debug, info, warn or error", // of the log, the only flag of pflag.TextVar
 	}

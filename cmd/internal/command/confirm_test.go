@@ -41,7 +41,7 @@ func TestConfirm(t *testing.T) {
 // An interrupt ends the question.
 func TestConfirmIsInterrupted(t *testing.T) {
 	in, out := io.Pipe()
-	defer out.Close() //nolint:errcheck // it never fails
+	defer out.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	env := &command.Env{Stdin: in, Console: console.New(io.Discard), Interactive: true}

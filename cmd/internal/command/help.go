@@ -1,8 +1,10 @@
 package command
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -49,10 +51,6 @@ func (e *Env) HelpWidth() int { return cmp.Or(e.Width(), helpWidth) }
 
 // fitHelp makes the help of all commands fit into a width. Flags of a topic are left to its page.
 func fitHelp(root *cobra.Command, width int) {
-	wrapped := fmt.Sprintf(".FlagUsagesWrapped %d", width)
-	root.SetUsageTemplate(strings.NewReplacer(
-		".LocalFlags.FlagUsages", "(.LocalFlags"+wrapped+")", ".InheritedFlags.FlagUsages", "(.InheritedFlags"+wrapped+")",
-	).Replace(root.UsageTemplate()))
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		var topics [][]string
@@ -64,17 +62,20 @@ func fitHelp(root *cobra.Command, width int) {
 				}
 			}
 		})
-		cmd.Long = wrap(cmd.Long, width)
+		var text bytes.Buffer
+		out := cmd.OutOrStdout()
+		cmd.SetOut(&text)
 		show(cmd, args)
+		cmd.SetOut(out)
 		for _, topic := range topics {
-			text := fmt.Sprintf("Flags of the %s, such as %s: see \"%s help %s\".", topic[0], topic[1], root.Name(), topic[0])
-			cmd.Printf("\n%s\n", wrap(text, width))
+			fmt.Fprintf(&text, "\nFlags of the %s, such as %s: see \"%s help %s\".\n", topic[0], topic[1], root.Name(), topic[0])
 		}
+		_, _ = io.WriteString(out, wrap(text.String(), width)) // there is no other place to report a failure
 	})
 }
 
-// wrap fits a text into a width. Paragraphs are filled; indented lines stay apart, and continue further
-// to the right.
+// wrap fits a text into a width. Paragraphs are filled; indented lines stay apart, and continue below their
+// last column. Command lines stay as they are.
 func wrap(text string, width int) string {
 	var out, paragraph []string
 	flush := func() {
@@ -83,41 +84,46 @@ func wrap(text string, width int) string {
 			paragraph = nil
 		}
 	}
-	for _, line := range strings.Split(text, "\n") {
-		indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	for line := range strings.SplitSeq(text, "\n") {
+		content := strings.TrimLeft(line, " ")
 		switch {
-		case line == "":
-			flush()
-			out = append(out, "")
-		case indent != "":
-			flush()
-			if utf8.RuneCountInString(line) <= width {
-				out = append(out, line)
-			} else {
-				out = append(out, fill(line[len(indent):], indent, width)...)
-			}
-		default:
+		case content == line && line != "":
 			paragraph = append(paragraph, line)
+			continue
+		case utf8.RuneCountInString(line) <= width, strings.HasPrefix(content, "dpareto"):
+			flush()
+			out = append(out, line)
+			continue
 		}
+		flush()
+		start := len(line) - len(content)
+		column := start + 2
+		if gap := strings.Index(content, "   "); gap >= 0 { // between a flag and what it does
+			column = start + gap + len(content[gap:]) - len(strings.TrimLeft(content[gap:], " "))
+		}
+		out = append(out, fill(line, strings.Repeat(" ", column), width)...)
 	}
 	flush()
 	return strings.Join(out, "\n")
 }
 
-// fill breaks a text into lines of at most a width, all indented, and all but the first a little more.
+// fill breaks a text into lines of a width, all but the first indented. It keeps the names of environment
+// variables beside what says that they are some.
 func fill(text, indent string, width int) []string {
+	const env, kept = "(env ", "(env\u00a0"
+	words := strings.Split(strings.ReplaceAll(text, env, kept), " ") // two spaces stay two
 	var lines []string
-	line, before := indent, ""
-	for _, word := range strings.Split(text, " ") { // two spaces stay two
-		if before != "" && utf8.RuneCountInString(line+" "+word) > width {
-			lines = append(lines, strings.TrimRight(line, " "))
-			line, before = indent, ""
-			if indent != "" {
-				line += "  "
-			}
+	line := words[0]
+	for _, word := range words[1:] {
+		next := line + " " + word
+		if utf8.RuneCountInString(next) > width && strings.TrimSpace(line) != "" {
+			lines, next = append(lines, strings.TrimRight(line, " ")), indent+word
 		}
-		line += before + word
-		before = " "
+		line = next
 	}
-	return append(lines, line)
+	lines = append(lines, line)
+	for i := range lines {
+		lines[i] = strings.ReplaceAll(lines[i], kept, env)
+	}
+	return lines
 }

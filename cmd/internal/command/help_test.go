@@ -18,11 +18,11 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	var out, log bytes.Buffer
 	code = command.Main(t.Context(), args, strings.NewReader(""), &out, &log, func(*command.Env) *cobra.Command {
 		nothing := func(*cobra.Command, []string) error { return nil }
-		make := func(name, long string) *cobra.Command {
+		leaf := func(name, long string) *cobra.Command {
 			return &cobra.Command{Use: name, Short: name, Long: long, Args: command.Args(command.NoArgs), RunE: nothing}
 		}
 		long := strings.Repeat("A paragraph is filled ", 10) + "up\nto its end.\n\n  - " + strings.Repeat("an item ", 20) + "\n\n    code stays  as it is"
-		check := make("check", long)
+		check := leaf("check", long)
 		check.Flags().String("store", "", strings.Repeat("a file that is explained at length ", 4))
 		check.Flags().Float64("epsilon", 0, "a number")
 		check.Flags().Int("trials", 0, "a whole number")
@@ -34,7 +34,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 		command.InTopic("connection", "--address", connection)
 		check.Flags().AddFlagSet(connection)
 		return command.Group("program", "A program", "A program.", check,
-			command.Group("study", "Studies", "", make("create", ""), make("list", "")), command.Group("trial", "Trials", "", make("create", "")))
+			command.Group("study", "Studies", "", leaf("create", ""), leaf("list", "")), command.Group("trial", "Trials", "", leaf("create", "")))
 	})
 	return out.String(), log.String(), code
 }
@@ -64,7 +64,7 @@ func TestMistyped(t *testing.T) {
 		"create":                `did you mean program study create or program trial create?`,
 		"chekc":                 `did you mean check?`,
 		"check --stroe x":       `did you mean --store?`,
-		"check --addres x":      `did you mean --address?`,
+		"check --addresx x":     `did you mean --address?`,
 		"check --epsilon x":     `--epsilon: must be a number, is "x"`,
 		"check --epsilon 1e999": `--epsilon: is out of range: 1e999`,
 		"check --trials 1.5":    `--trials: must be a whole number, is "1.5"`,

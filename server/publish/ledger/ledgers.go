@@ -40,7 +40,7 @@ func New(studies *study.Studies, db *store.Store, now func() time.Time) *Ledgers
 }
 
 // warnLargeDelta warns of a δ that would allow the publication of a record.
-const warnLargeDelta = "LARGE_DELTA"
+const warnLargeDelta = "LARGE_TEST_DELTA"
 
 // CreateLedger implements ReleaseService.
 func (l *Ledgers) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerRequest) (*dparetov1.CreateLedgerResponse, error) {

@@ -960,9 +960,8 @@ def price_search(
     test_epsilon: float | None,
     numbers: Mapping[str, Any],
 ) -> Operation[r.SearchPrices]:
-    for name, value in numbers.items():  # zero would stand for the default
-        if isinstance(value, (int, float)) and value == 0:
-            raise ValueError(f"{name}: must be positive, is {value}")
+    if numbers["budget"] == 0:  # which would stand for none
+        raise ValueError("budget: must be positive, is 0")
     request = convert.fill(
         privacy_service_pb2.PriceSearchRequest(),
         privacy=specs.privacy_spec(privacy),
@@ -1074,7 +1073,6 @@ def create_ledger(
     answer: release_service_pb2.CreateLedgerResponse = yield from call(
         policy, f"create ledger {id}", "releases", "CreateLedger", request
     )
-    warn_large_delta(answer.ledger.spent.warnings)
     return read.ledger_info(answer.ledger)
 
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
@@ -48,6 +49,36 @@ func TestOutputFlags(t *testing.T) {
 	})
 	if len(without) > 0 {
 		t.Errorf("these commands do not exist: %v", without)
+	}
+}
+
+// What is wrong with the value of a flag is told with the flag and the value, without the words of Go's parsers.
+func TestValuesOfFlags(t *testing.T) {
+	refused := 0
+	leaves(root(), func(path string, cmd *cobra.Command) {
+		var names []string
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+		for _, name := range names {
+			for _, value := range []string{"?x", "1e999", "99999999999999999999"} {
+				err := cmd.ParseFlags([]string{"--" + name + "=" + value})
+				if err == nil {
+					continue
+				}
+				refused++
+				said := cmd.FlagErrorFunc()(cmd, err).Error()
+				if !strings.HasPrefix(said, "--"+name+": ") || !strings.Contains(said, value) {
+					t.Errorf("dpareto %s --%s=%s: %q", path, name, value, said)
+				}
+				for _, internal := range []string{"strconv", "parsing", "invalid syntax", "invalid argument", "time: invalid", "slog"} {
+					if strings.Contains(said, internal) {
+						t.Errorf("dpareto %s --%s=%s: %q", path, name, value, said)
+					}
+				}
+			}
+		}
+	})
+	if refused < 100 {
+		t.Errorf("%d values were refused", refused)
 	}
 }
 
@@ -241,6 +272,17 @@ func TestContexts(t *testing.T) {
 	if _, stderr := clitest.Fail(t, command.ExitUsage, "study list --context opne"); !strings.Contains(stderr, "must be one of locked, open") {
 		t.Errorf("error %q", stderr)
 	}
+	clitest.Succeed(t, "context add odd --server "+open+" --plaintext")
+	if content, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(content), `"true"`, "perhaps")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr := clitest.Fail(t, command.ExitFailure, "study list --context odd"); !strings.Contains(stderr, `context odd: plaintext: must be true or false, is "perhaps"`) {
+		t.Errorf("error %q", stderr)
+	}
+	clitest.Succeed(t, "context remove odd")
 	clitest.Succeed(t, "context remove locked")
 	clitest.Fail(t, command.ExitUsage, "context use locked")
 	clitest.Fail(t, command.ExitUsage, "context add other")

@@ -134,7 +134,7 @@ func (c *flags) applyContext(set *pflag.FlagSet) error {
 		if set.Lookup(flag) == nil {
 			return fmt.Errorf("context %s: there is no flag --%s", name, flag)
 		}
-		if err := set.Set(flag, value); err != nil {
+		if err := command.SetFlag(set, flag, value); err != nil {
 			return fmt.Errorf("context %s: %s: %w", name, flag, err)
 		}
 	}

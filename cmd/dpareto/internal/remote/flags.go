@@ -51,11 +51,8 @@ func ConnectionTopic() *cobra.Command {
 	c.add(set)
 	return &cobra.Command{Use: connectionTopic, Short: "Flags that say how to reach a server", Long: `Every command that calls a server takes these flags. "dpareto context add" keeps them under a name.
 
-` + set.FlagUsagesWrapped(topicWidth)}
+` + set.FlagUsages()}
 }
-
-// topicWidth is the width of the list of flags.
-const topicWidth = 80
 
 // Names of flags.
 const (

@@ -137,10 +137,19 @@ func (e *UnreachableError) Error() string {
 	case strings.Contains(message, "handshake failed"):
 		return fmt.Sprintf("no secure connection with the server at %s: %s", e.Address, message)
 	case strings.Contains(message, "connection error"), strings.Contains(message, "name resolver"):
-		return fmt.Sprintf("no server at %s (%s); start one with dpareto serve, or name another with --server or --context", e.Address, message)
+		return fmt.Sprintf("no server at %s (%s); start one with dpareto serve, or name another with --server or --context", e.Address, cause(message))
 	default: // its own answer
 		return fmt.Sprintf("the server at %s is not available: %s", e.Address, message)
 	}
+}
+
+// cause returns what the operating system says of a connection, without the layers of the program above it.
+func cause(message string) string {
+	_, quoted, ok := strings.Cut(message, "Error while dialing: ")
+	if !ok {
+		return message
+	}
+	return strings.TrimSuffix(quoted, `"`)
 }
 
 // Unwrap returns what the attempt to connect gave.

@@ -36,8 +36,8 @@ func (g *flagGroups) of(topic string) *pflag.FlagSet {
 }
 
 // addTo gives a command the flags, each with its environment variable, and a help that
-// shows them by topic, in a width.
-func (g *flagGroups) addTo(cmd *cobra.Command, width int) {
+// shows them by topic.
+func (g *flagGroups) addTo(cmd *cobra.Command) {
 	for _, topic := range g.names {
 		g.sets[topic].SortFlags = false
 		cmd.Flags().AddFlagSet(g.sets[topic])
@@ -50,9 +50,9 @@ func (g *flagGroups) addTo(cmd *cobra.Command, width int) {
 			fmt.Fprintf(&text, "\nExamples:\n%s\n", cmd.Example)
 		}
 		for _, topic := range g.names {
-			fmt.Fprintf(&text, "\n%s:\n%s", topic, g.sets[topic].FlagUsagesWrapped(width))
+			fmt.Fprintf(&text, "\n%s:\n%s", topic, g.sets[topic].FlagUsages())
 		}
-		fmt.Fprintf(&text, "\nGeneral:\n%s", cmd.InheritedFlags().FlagUsagesWrapped(width))
+		fmt.Fprintf(&text, "\nGeneral:\n%s", cmd.InheritedFlags().FlagUsages())
 		_, err := io.WriteString(cmd.OutOrStderr(), text.String())
 		return err
 	})
@@ -90,7 +90,7 @@ func ReadConfiguration(flags *pflag.FlagSet, path string) error {
 			continue
 		}
 		for _, value := range values {
-			if err := flags.Set(name, value); err != nil {
+			if err := command.SetFlag(flags, name, value); err != nil {
 				unknown = append(unknown, fmt.Errorf("%s: %w", name, err))
 			}
 		}

@@ -86,7 +86,7 @@ from the file --config, whose keys are the names of flags.`,
 	cmd.DisableFlagsInUseLine = true
 	var groups flagGroups
 	f.add(&groups)
-	groups.addTo(cmd, env.HelpWidth())
+	groups.addTo(cmd)
 	command.SupervisedFlag(cmd, &f.supervised)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.config != "" {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +178,24 @@ func TestClientSecurityUsage(t *testing.T) {
 	}
 }
 
+// A token can go to a file of its own, which only its owner can read.
+func TestTokenFile(t *testing.T) {
+	folder := t.TempDir()
+	auth, file := filepath.Join(folder, "auth.yaml"), filepath.Join(folder, "token")
+	create := []string{"token", "create", "--name", "ci", "--role", "viewer", "--auth-file", auth, "--file", file}
+	if stdout, _ := clitest.Must(t, "", create...); stdout != "" {
+		t.Errorf("printed %q", stdout)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" || info.Size() < 32 {
+		t.Errorf("%v, %v", info, err)
+	}
+	clitest.WantFailure(t, "file exists", create...) // and makes no other token
+	if list, _ := clitest.Must(t, "", "token", "list", "--auth-file", auth, "-o", "csv"); strings.Count(list, "\n") != 2 {
+		t.Error(list)
+	}
+}
+
 func TestTokenCommands(t *testing.T) {
 	file, token := clitest.NewToken(t, "--name", "ann", "--role", "worker", "--study", "a-*", "--study", "b", "--expires", "720h")
 	if !strings.HasPrefix(token, "dpareto_") || strings.Contains(token, "\n") {
@@ -293,14 +312,14 @@ func TestConfigurationErrors(t *testing.T) {
 		"config: x":                   `unknown key "config"`,
 		"supervised: true":            `unknown key "supervised"`,
 		"create: true":                "use --create",
-		"max-calls: many":             "max-calls",
+		"max-calls: many":             `max-calls: must be a whole number, is "many"`,
 		"max-calls: [1, 2]":           "max-calls: must be one value",
 		"max-calls: {a: 1}":           "max-calls: must be a text",
 		"listen: null":                "listen: must be a text",
 		"listen: a\nlisten: b":        "listen",
 		"- listen":                    "must be a mapping of flags to values",
 		"listen: [":                   "yaml",
-		"shutdown-grace: 7":           "shutdown-grace",
+		"shutdown-grace: 7":           `shutdown-grace: must be a duration, such as 90s or 1h30m, is "7"`,
 		"listen: 0.0.0.0:1":           "--insecure-listen",
 		"a: 1\nb: 2":                  `unknown key "b"`,
 		"tls-cert: /nonexistent/cert": "tls-cert and tls-key",

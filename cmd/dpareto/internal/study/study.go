@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
@@ -173,7 +175,7 @@ there. On a terminal it asks for the id of the study; elsewhere --yes is require
 	}, func(ctx context.Context, call *remote.Call) error {
 		study := call.Handle(call.Args[0])
 		lost, err := lostWith(ctx, call, study)
-		if err != nil {
+		if err != nil && status.Code(err) != codes.PermissionDenied { // which the deletion will be told, and the audit log
 			return &remote.CallError{Action: "delete " + study.Name(), Err: err}
 		}
 		if lost != "" {
