@@ -135,6 +135,10 @@ func TestImportHabits(t *testing.T) {
 			"1,1,0.125,2026-11-28 10:00:00.1,2026-11-28 10:00:01.2,0 days 00:00:01.1,7.0,4,3.10,10.0,0.3,,u,COMPLETE\n" +
 			"2,2,,2026-11-28 10:00:00.1,,,7.0,4,3.10,10.0,0.3,,u,RUNNING\n" +
 			"3,3,0.5,2026-11-28 10:00:00.1,2026-11-28 10:00:01.2,0 days 00:00:01.1,,3,007,1.0,0.3,2,u,TrialState.COMPLETE\n",
+		"Optuna, chosen columns": "number,values_0,params_depth,params_epochs,params_python,params_rate,params_width,user_attrs_note\n" +
+			"0,0.25,,2,3.9,0.5,0.1,1\n1,0.125,7.0,4,3.10,10.0,0.3,\n3,0.5,,3,007,1.0,0.3,2\n",
+		"Optuna, parameters and values": "values_error,params_depth,params_epochs,params_python,params_rate,params_width,values_note,state\n" +
+			"0.25,,2,3.9,0.5,0.1,1,COMPLETE\n0.125,7.0,4,3.10,10.0,0.3,,COMPLETE\n0.5,,3,007,1.0,0.3,2,COMPLETE\n",
 		"Ax": "trial_index,arm_name,trial_status,generation_node,error,note,epochs,rate,width,python,depth\n" +
 			"0,0_0,COMPLETED,Sobol,0.25,1,2,0.5,0.1,3.9,\n1,1_0,COMPLETED,Sobol,0.125,,4,10,0.3,3.10,7\n2,2_0,ABANDONED,MBM,,,4,10,0.3,3.10,7\n3,3_0,COMPLETED,MBM,0.5,2,3,1,0.3,007,\n",
 		"Vizier": `[{"name":"projects/p/locations/l/studies/1/trials/1","id":"1","state":"SUCCEEDED","parameters":[{"parameterId":"epochs","value":2.0},{"parameterId":"rate","value":0.5},
@@ -149,7 +153,7 @@ func TestImportHabits(t *testing.T) {
 			s.t = t
 			study := s.study()
 			var flags []string
-			if name == "Optuna" {
+			if strings.Contains(content, "values_0") {
 				flags = []string{"--map", "values_0=error"}
 			}
 			s.imports(study, content, flags...)
@@ -208,6 +212,11 @@ func TestImportErrors(t *testing.T) {
 		"epochs,error,state\n1,2,DONE\n":                                   "standard input:2: state: must be one of",
 		"epochs,error,step,trial\n3,2,1,a\n3,2,1,a\n":                      "standard input:3: step: must be above 1, the step of trial a before, is 1",
 		"epochs,error,step,trial\n3,2,1,a\n2,2,2,a\n":                      "standard input:3: trial a has other parameters in line 2",
+		"epochs,error,step\n3,2,2\n3,2,1\n":                                "standard input:3: step: must be above 2, the step in line 2, is 1: order",
+		"epochs,error,step\n3,2,1\n3,2,1\n3,2,2\n3,2,2\n":                  "standard input:5: step: must be above 2, the step in line 4, is 2: order",
+		"epochs,error,step\n3,2,1\n2,2,1\n3,2,\n":                          "standard input:4: step: must be set in all lines of a curve, or in none: line 2 is of the same one",
+		`{"epochs":{"a":1}}`:                                               "standard input:1: parameter epochs: must be one value, is a list or an object",
+		`{"python":[3.10]}`:                                                "standard input:1: parameter python: must be one value, is a list or an object",
 	} {
 		clitest.Must(t, "", "trial", "list", study, "--server", s.address)
 		_, log, code := clitest.Invoke(t, content, "trial", "import", study, "-", "--server", s.address)
@@ -260,6 +269,11 @@ func TestImportCurves(t *testing.T) {
 		t.Errorf("trials %v", want)
 	}
 	study := s.study()
+	s.imports(study, "epochs,rate,width,python,error,step\n4,1,0.1,3.9,0.5,1\n4,2,0.1,3.9,0.75,1\n4,1,0.1,3.9,0.25,2\n4,2,0.1,3.9,0.5,2\n")
+	if trials := s.list(study); len(trials) != 2 || len(trials[0]["measurements"].([]any)) != 1 || len(trials[1]["measurements"].([]any)) != 1 {
+		t.Errorf("curves whose lines alternate: %v", trials)
+	}
+	study = s.study()
 	s.imports(study, "epochs,rate,width,python,error,state,state_reason,trial.note\n4,1,0.1,3.9,,infeasible,too big,seen\n4,2,0.1,3.9,,FAIL,,\n4,2,0.1,3.9,,RUNNING,,\n")
 	trials := s.list(study)
 	if len(trials) != 2 || trials[0]["state"] != "infeasible" || trials[0]["state_reason"] != "too big" || trials[0]["note"] != "seen" || trials[1]["state"] != "failed" {
