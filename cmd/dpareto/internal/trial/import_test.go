@@ -1,15 +1,23 @@
 package trial_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/trial"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // runsStudy has a parameter of each kind, one of them conditional, categories that look like numbers, and
@@ -358,5 +366,51 @@ spec:
 		if diff := cmp.Diff(want, s.list(id)); diff != "" || len(want) != 2 {
 			t.Errorf("%s (-want +got):\n%s\n%s", format, diff, exported)
 		}
+	}
+}
+
+// An import that ends on the way says how to go on, and the same import then adds what is missing.
+func TestInterruptedImport(t *testing.T) {
+	s := newServer(t)
+	study := s.study()
+	creations := 0
+	client, err := dpareto.Dial(s.address, dpareto.WithDialOptions(grpc.WithUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if create, ok := req.(*dparetov1.CreateTrialRequest); ok && !create.GetValidateOnly() {
+				if creations++; creations == 3 {
+					return status.Error(codes.PermissionDenied, "no more")
+				}
+			}
+			return invoke(ctx, method, req, reply, cc, opts...)
+		})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	results := make([]trial.Result, 4)
+	for i := range results { // the first three are equal
+		results[i] = trial.Result{Line: i + 2, Values: map[string]any{"epochs": "2", "rate": "1", "width": "0.1", "python": "3.10", "depth": fmt.Sprint(1 + i/3), "error": "0.5"}}
+	}
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	run := func() error {
+		return trial.Import(t.Context(), client, logger, client.Study(study), "f.csv", results)
+	}
+	if err := run(); err == nil || !strings.HasPrefix(err.Error(), "f.csv:4: PermissionDenied") || !strings.Contains(log.String(), `repeat the command for the other trials" trials=2 of=4`) {
+		t.Errorf("error %v, log %s", err, log.String())
+	}
+	if got := s.list(study); len(got) != 2 {
+		t.Errorf("%d trials after the failure, want 2", len(got))
+	}
+	for range 2 {
+		if err := run(); err != nil {
+			t.Error(err)
+		}
+		if got := s.list(study); len(got) != 4 {
+			t.Errorf("%d trials after repeating, want 4", len(got))
+		}
+	}
+	if creations != 5 {
+		t.Errorf("%d requests, want 2 + 1 that failed + 2", creations)
 	}
 }
