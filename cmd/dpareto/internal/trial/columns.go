@@ -37,7 +37,7 @@ type Mapping struct {
 // tool is a program whose exports are known.
 type tool struct {
 	name      string
-	signature []string          // columns that its exports have
+	signature []string          // columns that its exports have, or with * the beginning of one
 	rename    map[string]string // columns of trials by their names there
 	ignore    []string
 	prefixes  []string // before ids of parameters and metrics
@@ -51,7 +51,7 @@ var tools = []tool{
 		computes: true,
 	},
 	{
-		name: "Optuna", signature: []string{"number", "datetime_start", "state"}, rename: map[string]string{"number": columnTrial},
+		name: "Optuna", signature: []string{"params_*"}, rename: map[string]string{"number": columnTrial},
 		ignore:   []string{"datetime_start", "datetime_complete", "duration"},
 		prefixes: []string{"params_", "values_", "user_attrs_"}, ignored: []string{"user_attrs_", "system_attrs_"},
 	},
@@ -92,10 +92,14 @@ type columns struct {
 // newColumns returns the columns of a file that has these names, among others.
 func newColumns(spec *dparetov1.StudySpec, mapping Mapping, names []string) *columns {
 	c := &columns{spec: spec, mapping: mapping, fields: make(map[string]field), owners: make(map[field]string), used: make(map[string]bool)}
+	lacks := func(name string) bool {
+		if prefix, ok := strings.CutSuffix(name, "*"); ok {
+			return !slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, prefix) && !c.isID(name) })
+		}
+		return !slices.Contains(names, name) && !slices.Contains(names, view.TrialPrefix+name)
+	}
 	for i := range tools {
-		if !slices.ContainsFunc(tools[i].signature, func(name string) bool {
-			return !slices.Contains(names, name) && !slices.Contains(names, view.TrialPrefix+name)
-		}) {
+		if !slices.ContainsFunc(tools[i].signature, lacks) {
 			c.tool = &tools[i]
 			break
 		}

@@ -132,9 +132,9 @@ func importTable(ctx context.Context, client *dpareto.Client, logger *slog.Logge
 			one.trial.ReplicateOf = names[one.of]
 			resp, err := client.Studies.CreateTrial(ctx, request(one))
 			if err != nil {
-				return &remote.CallError{
-					Action: fmt.Sprintf("%s:%d: %d of %d trials were imported; repeat the command for the others", source, one.line, created, len(trials)), Err: err,
-				}
+				// Logged, since the error may become that no server can be reached.
+				logger.Warn("the import was interrupted: repeat the command for the other trials", "trials", created, "of", len(trials))
+				return &remote.CallError{Action: fmt.Sprintf("%s:%d", source, one.line), Err: err}
 			}
 			name = resp.GetTrial().GetName()
 			created++

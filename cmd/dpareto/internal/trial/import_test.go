@@ -1,15 +1,23 @@
 package trial_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/trial"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // runsStudy has a parameter of each kind, one of them conditional, categories that look like numbers, and
@@ -135,6 +143,10 @@ func TestImportHabits(t *testing.T) {
 			"1,1,0.125,2026-11-28 10:00:00.1,2026-11-28 10:00:01.2,0 days 00:00:01.1,7.0,4,3.10,10.0,0.3,,u,COMPLETE\n" +
 			"2,2,,2026-11-28 10:00:00.1,,,7.0,4,3.10,10.0,0.3,,u,RUNNING\n" +
 			"3,3,0.5,2026-11-28 10:00:00.1,2026-11-28 10:00:01.2,0 days 00:00:01.1,,3,007,1.0,0.3,2,u,TrialState.COMPLETE\n",
+		"Optuna, chosen columns": "number,values_0,params_depth,params_epochs,params_python,params_rate,params_width,user_attrs_note\n" +
+			"0,0.25,,2,3.9,0.5,0.1,1\n1,0.125,7.0,4,3.10,10.0,0.3,\n3,0.5,,3,007,1.0,0.3,2\n",
+		"Optuna, parameters and values": "values_error,params_depth,params_epochs,params_python,params_rate,params_width,values_note,state\n" +
+			"0.25,,2,3.9,0.5,0.1,1,COMPLETE\n0.125,7.0,4,3.10,10.0,0.3,,COMPLETE\n0.5,,3,007,1.0,0.3,2,COMPLETE\n",
 		"Ax": "trial_index,arm_name,trial_status,generation_node,error,note,epochs,rate,width,python,depth\n" +
 			"0,0_0,COMPLETED,Sobol,0.25,1,2,0.5,0.1,3.9,\n1,1_0,COMPLETED,Sobol,0.125,,4,10,0.3,3.10,7\n2,2_0,ABANDONED,MBM,,,4,10,0.3,3.10,7\n3,3_0,COMPLETED,MBM,0.5,2,3,1,0.3,007,\n",
 		"Vizier": `[{"name":"projects/p/locations/l/studies/1/trials/1","id":"1","state":"SUCCEEDED","parameters":[{"parameterId":"epochs","value":2.0},{"parameterId":"rate","value":0.5},
@@ -149,7 +161,7 @@ func TestImportHabits(t *testing.T) {
 			s.t = t
 			study := s.study()
 			var flags []string
-			if name == "Optuna" {
+			if strings.Contains(content, "values_0") {
 				flags = []string{"--map", "values_0=error"}
 			}
 			s.imports(study, content, flags...)
@@ -208,6 +220,11 @@ func TestImportErrors(t *testing.T) {
 		"epochs,error,state\n1,2,DONE\n":                                   "standard input:2: state: must be one of",
 		"epochs,error,step,trial\n3,2,1,a\n3,2,1,a\n":                      "standard input:3: step: must be above 1, the step of trial a before, is 1",
 		"epochs,error,step,trial\n3,2,1,a\n2,2,2,a\n":                      "standard input:3: trial a has other parameters in line 2",
+		"epochs,error,step\n3,2,2\n3,2,1\n":                                "standard input:3: step: must be above 2, the step in line 2, is 1: order",
+		"epochs,error,step\n3,2,1\n3,2,1\n3,2,2\n3,2,2\n":                  "standard input:5: step: must be above 2, the step in line 4, is 2: order",
+		"epochs,error,step\n3,2,1\n2,2,1\n3,2,\n":                          "standard input:4: step: must be set in all lines of a curve, or in none: line 2 is of the same one",
+		`{"epochs":{"a":1}}`:                                               "standard input:1: parameter epochs: must be one value, is a list or an object",
+		`{"python":[3.10]}`:                                                "standard input:1: parameter python: must be one value, is a list or an object",
 	} {
 		clitest.Must(t, "", "trial", "list", study, "--server", s.address)
 		_, log, code := clitest.Invoke(t, content, "trial", "import", study, "-", "--server", s.address)
@@ -260,6 +277,11 @@ func TestImportCurves(t *testing.T) {
 		t.Errorf("trials %v", want)
 	}
 	study := s.study()
+	s.imports(study, "epochs,rate,width,python,error,step\n4,1,0.1,3.9,0.5,1\n4,2,0.1,3.9,0.75,1\n4,1,0.1,3.9,0.25,2\n4,2,0.1,3.9,0.5,2\n")
+	if trials := s.list(study); len(trials) != 2 || len(trials[0]["measurements"].([]any)) != 1 || len(trials[1]["measurements"].([]any)) != 1 {
+		t.Errorf("curves whose lines alternate: %v", trials)
+	}
+	study = s.study()
 	s.imports(study, "epochs,rate,width,python,error,state,state_reason,trial.note\n4,1,0.1,3.9,,infeasible,too big,seen\n4,2,0.1,3.9,,FAIL,,\n4,2,0.1,3.9,,RUNNING,,\n")
 	trials := s.list(study)
 	if len(trials) != 2 || trials[0]["state"] != "infeasible" || trials[0]["state_reason"] != "too big" || trials[0]["note"] != "seen" || trials[1]["state"] != "failed" {
@@ -344,5 +366,51 @@ spec:
 		if diff := cmp.Diff(want, s.list(id)); diff != "" || len(want) != 2 {
 			t.Errorf("%s (-want +got):\n%s\n%s", format, diff, exported)
 		}
+	}
+}
+
+// An import that ends on the way says how to go on, and the same import then adds what is missing.
+func TestInterruptedImport(t *testing.T) {
+	s := newServer(t)
+	study := s.study()
+	creations := 0
+	client, err := dpareto.Dial(s.address, dpareto.WithDialOptions(grpc.WithUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if create, ok := req.(*dparetov1.CreateTrialRequest); ok && !create.GetValidateOnly() {
+				if creations++; creations == 3 {
+					return status.Error(codes.PermissionDenied, "no more")
+				}
+			}
+			return invoke(ctx, method, req, reply, cc, opts...)
+		})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	results := make([]trial.Result, 4)
+	for i := range results { // the first three are equal
+		results[i] = trial.Result{Line: i + 2, Values: map[string]any{"epochs": "2", "rate": "1", "width": "0.1", "python": "3.10", "depth": fmt.Sprint(1 + i/3), "error": "0.5"}}
+	}
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	run := func() error {
+		return trial.Import(t.Context(), client, logger, client.Study(study), "f.csv", results)
+	}
+	if err := run(); err == nil || !strings.HasPrefix(err.Error(), "f.csv:4: PermissionDenied") || !strings.Contains(log.String(), `repeat the command for the other trials" trials=2 of=4`) {
+		t.Errorf("error %v, log %s", err, log.String())
+	}
+	if got := s.list(study); len(got) != 2 {
+		t.Errorf("%d trials after the failure, want 2", len(got))
+	}
+	for range 2 {
+		if err := run(); err != nil {
+			t.Error(err)
+		}
+		if got := s.list(study); len(got) != 4 {
+			t.Errorf("%d trials after repeating, want 4", len(got))
+		}
+	}
+	if creations != 5 {
+		t.Errorf("%d requests, want 2 + 1 that failed + 2", creations)
 	}
 }

@@ -148,44 +148,46 @@ func wholeNumber(value any) (int64, error) {
 }
 
 // curves returns the lines of each trial. The lines of a curve have ascending steps and the same trial
-// or, without that column, the same configuration one after another.
+// or, without that column, the same configuration, perhaps between the lines of others. There the next run
+// of a configuration begins where the steps fall; what could be a curve in another order is refused.
 func (c *columns) curves(results []Result) (groups [][]Result, err error) {
-	byTrial := make(map[string]int)
-	previous := ""
-	last := int64(0)
+	of := make(map[string]int) // last groups of trials and configurations
 	for _, r := range results {
 		step, hasStep, err := c.step(r)
 		if err != nil {
 			return nil, lineError(r.Line, "%w", err)
 		}
-		if !hasStep {
-			groups, previous = append(groups, []Result{r}), ""
+		name, _ := textOf(c.value(r, columnTrial))
+		key := c.configuration(r)
+		if name != "" {
+			key = "trial " + name
+		}
+		i, ok := of[key]
+		if !ok || name != "" && !hasStep {
+			of[key] = len(groups)
+			groups = append(groups, []Result{r})
 			continue
 		}
-		if name, _ := textOf(c.value(r, columnTrial)); name != "" {
-			i, ok := byTrial[name]
-			if !ok {
-				byTrial[name] = len(groups)
-				groups = append(groups, []Result{r})
-				continue
-			}
-			before, _, _ := c.step(groups[i][len(groups[i])-1]) // read above
-			if step <= before {
-				return nil, lineError(r.Line, "step: must be above %d, the step of trial %s before, is %d", before, name, step)
-			}
-			if c.configuration(r) != c.configuration(groups[i][0]) {
-				return nil, lineError(r.Line, "trial %s has other parameters in line %d", name, groups[i][0].Line)
+		first, last := groups[i][0], groups[i][len(groups[i])-1]
+		begin, begins, _ := c.step(first) // read above
+		before, _, _ := c.step(last)
+		switch {
+		case hasStep != begins:
+			return nil, lineError(r.Line, "step: must be set in all lines of a curve, or in none: line %d is of the same one", last.Line)
+		case hasStep && step > before:
+			if c.configuration(r) != c.configuration(first) {
+				return nil, lineError(r.Line, "trial %s has other parameters in line %d", name, first.Line)
 			}
 			groups[i] = append(groups[i], r)
-			continue
-		}
-		configuration := c.configuration(r)
-		if i := len(groups) - 1; i >= 0 && configuration == previous && step > last {
-			groups[i] = append(groups[i], r)
-		} else {
+		case name != "":
+			return nil, lineError(r.Line, "step: must be above %d, the step of trial %s before, is %d", before, name, step)
+		case hasStep && step != begin && (step == before || len(groups[i]) == 1):
+			return nil, lineError(r.Line, "step: must be above %d, the step in line %d, is %d: order the lines of a curve by step, and tell runs of the same parameters apart by a column trial",
+				before, last.Line, step)
+		default:
+			of[key] = len(groups)
 			groups = append(groups, []Result{r})
 		}
-		previous, last = configuration, step
 	}
 	return groups, nil
 }

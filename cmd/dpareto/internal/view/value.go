@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,6 +30,10 @@ func NamedValue(spec *dparetov1.StudySpec, id, written string) (*dparetov1.Value
 // ParameterValue returns a value in the kind that a parameter has. Integers may end in ".0": so programs
 // write those of a column in which values are missing.
 func ParameterValue(p *dparetov1.ParameterSpec, value any) (*dparetov1.Value, error) {
+	switch value.(type) {
+	case []any, map[string]any:
+		return nil, errors.New("must be one value, is a list or an object")
+	}
 	written := strings.TrimSpace(fmt.Sprint(value))
 	switch p.GetDomain().(type) {
 	case *dparetov1.ParameterSpec_IntegerDomain:
