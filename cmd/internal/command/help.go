@@ -75,7 +75,7 @@ func fitHelp(root *cobra.Command, width int) {
 }
 
 // wrap fits a text into a width. Paragraphs are filled; indented lines stay apart, and continue below their
-// last column. Command lines stay as they are.
+// last column. Command lines continue as a shell reads them.
 func wrap(text string, width int) string {
 	var out, paragraph []string
 	flush := func() {
@@ -90,9 +90,13 @@ func wrap(text string, width int) string {
 		case content == line && line != "":
 			paragraph = append(paragraph, line)
 			continue
-		case utf8.RuneCountInString(line) <= width, strings.HasPrefix(content, "dpareto"):
+		case utf8.RuneCountInString(line) <= width:
 			flush()
 			out = append(out, line)
+			continue
+		case strings.HasPrefix(content, "dpareto"):
+			flush()
+			out = append(out, breakCommand(line, width)...)
 			continue
 		}
 		flush()
@@ -105,6 +109,22 @@ func wrap(text string, width int) string {
 	}
 	flush()
 	return strings.Join(out, "\n")
+}
+
+// breakCommand breaks a command line before flags.
+func breakCommand(command string, width int) []string {
+	const end, before = ` \`, " --"
+	parts := strings.Split(command, before)
+	line := parts[0]
+	var lines []string
+	for _, part := range parts[1:] {
+		next := line + before + part
+		if utf8.RuneCountInString(next+end) > width {
+			lines, next = append(lines, line+end), "     "+before+part
+		}
+		line = next
+	}
+	return append(lines, line)
 }
 
 // fill breaks a text into lines of a width, all but the first indented. It keeps the names of environment

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -80,6 +81,17 @@ func TestValuesOfFlags(t *testing.T) {
 	if refused < 100 {
 		t.Errorf("%d values were refused", refused)
 	}
+}
+
+// All help fits into 80 columns, except for words that are longer.
+func TestHelpFits(t *testing.T) {
+	leaves(root(), func(path string, _ *cobra.Command) {
+		for line := range strings.Lines(clitest.Succeed(t, path+" --help")) {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 && len(strings.Fields(line)) > 2 {
+				t.Errorf("dpareto %s --help: %s", path, line)
+			}
+		}
+	})
 }
 
 // The help has the commands in groups, and every command of dpareto's own is in one.
