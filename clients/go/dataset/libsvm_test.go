@@ -35,7 +35,7 @@ func TestReadLIBSVM(t *testing.T) {
 	}
 }
 
-// Published files and those of other systems are read as they are.
+// Published files are read unchanged, and so are files with the line ends and marks of other systems.
 func TestReadLIBSVMHabits(t *testing.T) {
 	const plain = "1 21:1 63:.5\n0 1:2\n"
 	want, err := ReadLIBSVM(strings.NewReader(plain), "f", 63)

@@ -192,7 +192,7 @@ func TestWatchStudy(t *testing.T) {
 	c.refuse(command.ExitNotFound, "NotFound", "study", "watch", "s")
 }
 
-// Values of --set are kept as they are written, like those of a file.
+// Values of --set keep their text, like values in a file.
 func TestSettingsAreKept(t *testing.T) {
 	c := startChanges(t)
 	out := c.run("", "study", "update", "s", "--set", "description=3.10", "--set", "labels={py: 007}", "--output", "json")

@@ -28,7 +28,7 @@ const (
 
 var trialColumns = []string{columnTrial, columnStep, columnState, columnReason, columnSeconds, columnNote, columnMeasurements}
 
-// Mapping says what names in a file mean that are not those of the study.
+// Mapping renames columns of a file to names of the study.
 type Mapping struct {
 	Rename map[string]string // to ids of the study, or columns of trials
 	Ignore []string

@@ -37,7 +37,7 @@ var ends = map[string]dparetov1.TrialState{
 	"failed":     dparetov1.TrialState_TRIAL_STATE_FAILED, "fail": dparetov1.TrialState_TRIAL_STATE_FAILED,
 }
 
-// unfinished are the words for trials that have no outcome, or not that of a whole run.
+// unfinished are the words for trials without an outcome, or with the outcome of a part of a run.
 var unfinished = []string{
 	"queued", "active", "stopping", "requested", // dpareto, Vizier
 	"running", "waiting", "pruned", // Optuna

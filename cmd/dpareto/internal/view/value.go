@@ -27,8 +27,8 @@ func NamedValue(spec *dparetov1.StudySpec, id, written string) (*dparetov1.Value
 	return nil, fmt.Errorf("the study has no parameter %q; it has %s", id, strings.Join(ids, ", "))
 }
 
-// ParameterValue returns a value in the kind that a parameter has. Integers may end in ".0": so programs
-// write those of a column in which values are missing.
+// ParameterValue returns a value in the kind that a parameter has. Integers may end in ".0", as some
+// programs write the integers of a column with missing values.
 func ParameterValue(p *dparetov1.ParameterSpec, value any) (*dparetov1.Value, error) {
 	switch value.(type) {
 	case []any, map[string]any:

@@ -20,7 +20,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def chart(what: Chart, ax: Any = None) -> Any:
-    """Returns the axes, those of the first panel if there are several."""
+    """Returns the axes of the picture, or of its first panel."""
     count = len(what.panels)
     if ax is not None:
         if count > 1:
