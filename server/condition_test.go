@@ -122,12 +122,14 @@ func TestConditionsOutOfReach(t *testing.T) {
 	}
 	for field, conditions := range map[string][]*dparetov1.SuggestionCondition{
 		"conditions:": {condition(1, 0), condition(2, 0)},
-		`conditions[0].fixed_parameters["cutoff"]`:   {condition(31, 0)},
-		`conditions[0].fixed_parameters["lot_size"]`: {{FixedParameters: map[string]*dparetov1.Value{"lot_size": nil}}},
-		`conditions[0].at_most["error"]`:             {{AtMost: map[string]float64{"error": 0.1}}},
-		`conditions[0].at_most["cutoff"]`:            {{AtMost: map[string]float64{"cutoff": 1}}},
-		`conditions[0].at_most["epsilon"]`:           {{AtMost: map[string]float64{"epsilon": math.NaN()}}},
-		`conditions[0].at_most:`:                     {{FixedParameters: sparse(4, 15), AtMost: map[string]float64{"epsilon": 0.9}}},
+		`conditions[0].fixed_parameters["cutoff"]`:                             {condition(31, 0)},
+		`conditions[0].fixed_parameters["lot_size"]`:                           {{FixedParameters: map[string]*dparetov1.Value{"lot_size": nil}}},
+		`conditions[0].at_most["error"]`:                                       {{AtMost: map[string]float64{"error": 0.1}}},
+		`conditions[0].at_most["cutoff"]`:                                      {{AtMost: map[string]float64{"cutoff": 1}}},
+		`conditions[0].at_most["epsilon"]`:                                     {{AtMost: map[string]float64{"epsilon": math.NaN()}}},
+		`conditions[0].at_most["epsilon"]: must be positive and finite, is 0`:  {{AtMost: map[string]float64{"epsilon": 0}}},
+		`conditions[0].at_most["epsilon"]: must be positive and finite, is -1`: {{AtMost: map[string]float64{"epsilon": -1}}},
+		`conditions[0].at_most:`:                                               {{FixedParameters: sparse(4, 15), AtMost: map[string]float64{"epsilon": 0.9}}},
 	} {
 		_, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{
 			Parent: study, WorkerId: "w", Conditions: conditions,

@@ -131,9 +131,11 @@ func TestQueryFront(t *testing.T) {
 			"bounds":            {},
 			`bounds["cutoff"]`:  {Bounds: map[string]float64{"cutoff": 1}},
 			`bounds["epsilon"]`: {Bounds: map[string]float64{"epsilon": math.Inf(1)}},
-			"confidence":        {Bounds: atMost, Confidence: 1},
-			"optimize":          {Bounds: atMost, Optimize: "cutoff"},
-			"studies/{study}":   {Name: "svt"},
+			`bounds["epsilon"]: must be positive and finite, is 0`:  {Bounds: map[string]float64{"epsilon": 0}},
+			`bounds["epsilon"]: must be positive and finite, is -1`: {Bounds: map[string]float64{"epsilon": -1}},
+			"confidence":      {Bounds: atMost, Confidence: 1},
+			"optimize":        {Bounds: atMost, Optimize: "cutoff"},
+			"studies/{study}": {Name: "svt"},
 		} {
 			if req.GetName() == "" {
 				req.Name = study

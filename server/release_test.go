@@ -438,11 +438,13 @@ func TestReleaseRefused(t *testing.T) {
 	wantCode(t, err, codes.FailedPrecondition, "study.spec.test_ledger: ledgers/l has 1000 records, but study.spec.metrics[2].reported.sample_size is 999")
 
 	for field, req := range map[string]*dparetov1.ReleaseBestRequest{
-		"metric":             {Metric: "epsilon", Epsilon: 1},
-		"epsilon":            {Metric: "error"},
-		`at_most["error"]`:   {Metric: "error", Epsilon: 1, AtMost: map[string]float64{"error": 1}},
-		`at_most["epsilon"]`: {Metric: "error", Epsilon: 1, AtMost: map[string]float64{"epsilon": math.Inf(1)}},
+		"metric":                  {Metric: "epsilon", Epsilon: 1},
+		"epsilon":                 {Metric: "error"},
+		`at_most["error"]`:        {Metric: "error", Epsilon: 1, AtMost: map[string]float64{"error": 1}},
+		`at_most["epsilon"]`:      {Metric: "error", Epsilon: 1, AtMost: map[string]float64{"epsilon": math.Inf(1)}},
+		`at_most["epsilon"] is 0`: {Metric: "error", Epsilon: 1, AtMost: map[string]float64{"epsilon": 0}},
 	} {
+		field, _, _ = strings.Cut(field, " is ")
 		req.Name = model
 		_, err := f.releases().ReleaseBest(t.Context(), req)
 		if diff := cmp.Diff([]string{field}, violated(err)); diff != "" {

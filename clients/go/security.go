@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/dpareto/dpareto/internal/text"
 )
 
 // security holds the credentials of a client, and which servers it trusts.
@@ -36,12 +38,16 @@ func WithToken(token string) Option {
 
 // WithTokenFile sends the bearer token in a file with every call. The file is read for
 // every call, so that the token can be replaced while the client is in use; white space
-// around the token is ignored.
+// around the token is ignored, and so is a byte order mark.
 func WithTokenFile(path string) Option {
 	return optionFunc(func(c *config) {
 		c.security.token = func() (string, error) {
 			content, err := os.ReadFile(path)
-			return strings.TrimSpace(string(content)), err
+			if err != nil {
+				return "", err
+			}
+			token, err := text.Decode(content) // editors may have put a byte order mark first
+			return strings.TrimSpace(string(token)), err
 		}
 	})
 }

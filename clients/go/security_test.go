@@ -101,7 +101,7 @@ func TestCredentialsFromFiles(t *testing.T) {
 	cert, key := authority.Server()
 	mine, mineKey := authority.Client("agent-7", time.Now().Add(time.Hour))
 	paths := certstest.Write(t, folder, map[string][]byte{
-		"tls.crt": cert, "tls.key": key, "ca.crt": authority.PEM, "client.crt": mine, "client.key": mineKey, "token": []byte(" first\n"),
+		"tls.crt": cert, "tls.key": key, "ca.crt": authority.PEM, "client.crt": mine, "client.key": mineKey, "token": []byte("\ufeff first\n"),
 	})
 	var token, certificate string
 	address := listen(t, folder, func(t, c string) { token, certificate = t, c })

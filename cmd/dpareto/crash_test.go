@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -153,6 +156,7 @@ func TestAgentKilledMidEpoch(t *testing.T) {
 	if len(lost) != 2 {
 		t.Fatalf("%d trials are with the agent that was killed, want 2", len(lost))
 	}
+	outlastTest(t, srv.address)
 	for number, trial := range finishStudy(t, srv.address, study, trials) {
 		before, wasLost := lost[number]
 		switch {
@@ -164,6 +168,23 @@ func TestAgentKilledMidEpoch(t *testing.T) {
 		}
 	}
 	srv.signal(syscall.SIGTERM)
+}
+
+// outlastTest gives the study adult leases that outlast the test. Those that were granted before end as they would have.
+func outlastTest(t *testing.T, address string) {
+	t.Helper()
+	client, err := dpareto.Dial(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_, err = client.Studies.UpdateStudy(t.Context(), &dparetov1.UpdateStudyRequest{
+		Study:      &dparetov1.Study{Name: "studies/adult", Spec: &dparetov1.StudySpec{Lease: &dparetov1.LeasePolicy{Duration: durationpb.New(time.Hour)}}},
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"spec.lease"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // An agent that is asked to stop in the middle of an epoch gives its trials back at once:

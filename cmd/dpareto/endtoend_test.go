@@ -99,7 +99,7 @@ func TestEndToEnd(t *testing.T) {
 	if err := studyfile.Decode([]byte(copied.stdout), study); err != nil || study.GetName() != "studies/copied" {
 		t.Errorf("copy: %v\n%s%s", err, copied.stdout, copied.stderr)
 	}
-	must(t, append(at, "study", "delete", "copied")...)
+	must(t, append(at, "study", "delete", "copied", "--yes")...)
 
 	r = runProgram(t, "", append(at, "agent", "--study", "svt", "--workers", "2", "--seed", "3")...)
 	if r.code != 0 || strings.Count(r.stderr, "outcome=succeeded") != trials || r.stdout != "" {

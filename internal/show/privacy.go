@@ -1,6 +1,7 @@
 package show
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,4 +130,13 @@ func AccountantText(m *dparetov1.PrivacyGuarantee) string {
 		name += ", " + conversion + " conversion"
 	}
 	return name
+}
+
+// LargeDelta returns a warning for a δ that is not below 1/n, which would allow the publication of a
+// record, and otherwise "". It takes a number of records of 0 for an unknown one.
+func LargeDelta(delta float64, records int64) string {
+	if records < 1 || delta < 1/float64(records) {
+		return ""
+	}
+	return fmt.Sprintf("delta %g is not below 1/n = %.3g (n = %d records): publishing one record would be allowed", delta, 1/float64(records), records)
 }

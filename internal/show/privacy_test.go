@@ -20,3 +20,20 @@ func TestAttacker(t *testing.T) {
 		}
 	}
 }
+
+func TestLargeDelta(t *testing.T) {
+	for _, tt := range []struct {
+		delta   float64
+		records int64
+		want    string
+	}{
+		{0.5, 426, "delta 0.5 is not below 1/n = 0.00235 (n = 426 records): publishing one record would be allowed"},
+		{1e-3, 1000, "delta 0.001 is not below 1/n = 0.001 (n = 1000 records): publishing one record would be allowed"},
+		{9e-4, 1000, ""},
+		{0.5, 0, ""}, // an unknown number
+	} {
+		if got := LargeDelta(tt.delta, tt.records); got != tt.want {
+			t.Errorf("delta %g of %d records: %q, want %q", tt.delta, tt.records, got, tt.want)
+		}
+	}
+}

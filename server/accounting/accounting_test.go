@@ -291,6 +291,9 @@ func TestWarnings(t *testing.T) {
 	} {
 		var got []string
 		for _, w := range compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, tc.text)}).GetGuarantees()[0].GetWarnings() {
+			if want := "delta 0.001 is not below 1/n = 0.001 (n = 1000 records)"; w.GetCode() == warnLargeDelta && !strings.HasPrefix(w.GetMessage(), want) {
+				t.Errorf("%s: %q, want %q", name, w.GetMessage(), want)
+			}
 			if got = append(got, w.GetCode()); w.GetMessage() == "" {
 				t.Errorf("%s: warning %v without a message", name, w)
 			}

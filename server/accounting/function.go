@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -259,11 +260,8 @@ func (b *boundedCurve) Epsilon(steps int64, delta float64) (privacy.Guarantee, e
 // message converts the guarantee of a release.
 func (f *Function) message(g privacy.Guarantee, r release) *dparetov1.PrivacyGuarantee {
 	message := Message(g, f.spec.GetAdjacency())
-	if n := r.datasetSize; n > 0 && g.Delta >= 1/float64(n) {
-		message.Warnings = append(message.Warnings, &dparetov1.Warning{
-			Code:    warnLargeDelta,
-			Message: fmt.Sprintf("delta %g is not below 1/dataset_size = %.3g: publishing one record would be allowed", g.Delta, 1/float64(n)),
-		})
+	if text := show.LargeDelta(g.Delta, r.datasetSize); text != "" {
+		message.Warnings = append(message.Warnings, &dparetov1.Warning{Code: warnLargeDelta, Message: text})
 	}
 	return message
 }

@@ -333,6 +333,21 @@ func TestInvalidFiles(t *testing.T) {
 	}
 }
 
+// Names, ids and hashes are texts, also where YAML would read numbers; a byte order mark is no text.
+func TestTextsOfTheFile(t *testing.T) {
+	digits := strings.Repeat("12", 31) + "e1"
+	all, err := parse("f", []byte("\ufeffcredentials: [{id: 007, name: 3.10, token_sha256: "+digits+", role: admin}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := all[0]; c.ID != "007" || c.Name != "3.10" || c.TokenHash != digits {
+		t.Errorf("read %+v", c)
+	}
+	if _, err := parse("f", []byte("credentials: []\ncredentials: []")); err == nil || !strings.Contains(err.Error(), "line 2: credentials: is given twice") {
+		t.Errorf("a repeated key: %v", err)
+	}
+}
+
 // Two changes at once do not lose one: the second fails.
 func TestChangeExcludesOthers(t *testing.T) {
 	f, _ := open(t, Credential{Name: "ann", Role: Admin})

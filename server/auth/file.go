@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/dpareto/dpareto/internal/document"
 	"github.com/dpareto/dpareto/server/filemode"
 )
 
@@ -74,7 +75,7 @@ func parse(path string, content []byte) ([]*Credential, error) {
 		return nil, fmt.Errorf("%s: has %d bytes, must have at most %d", path, len(content), maxFile)
 	}
 	var f file
-	if err := yaml.UnmarshalStrict(content, &f); err != nil {
+	if err := document.UnmarshalTexts(content, &f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	seen := make(map[string]bool)

@@ -131,7 +131,7 @@ type keptRequest[T any] struct {
 	result  *latest[*T]
 }
 
-// of returns the results of a request, and drops those of the least recently used one.
+// of returns the results of a request, and drops the results of the least recently used one.
 func (k *kept[T]) of(request string) *latest[*T] {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -106,13 +106,12 @@ func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (frontquery
 		fields.Addf("bounds", "must hold at least one bound")
 	}
 	for _, id := range slices.Sorted(maps.Keys(req.GetBounds())) {
-		field, bound := fmt.Sprintf("bounds[%q]", id), req.GetBounds()[id]
-		switch {
-		case !slices.Contains(objectives, id):
+		field := fmt.Sprintf("bounds[%q]", id)
+		if !slices.Contains(objectives, id) {
 			fields.Addf(field, "is not an objective of the study (objectives: %v)", objectives)
-		case math.IsNaN(bound) || math.IsInf(bound, 0):
-			fields.Addf(field, "must be finite, is %g", bound)
+			continue
 		}
+		compiled.CheckBound(&fields, field, id, req.GetBounds()[id])
 	}
 	for j, id := range objectives {
 		bound, ok := req.GetBounds()[id]

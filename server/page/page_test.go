@@ -10,7 +10,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// The pages of a sorted list are those of all resources sorted at once, and while they are collected
+// The pages of a sorted list equal the pages of all resources sorted at once. While they are collected,
 // little more than a page is kept, whether resources are small or large.
 func TestSorted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 7))

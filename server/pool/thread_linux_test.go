@@ -33,11 +33,10 @@ func TestRunOnThread(t *testing.T) {
 		onThread(func() { thread = unix.Gettid() })
 	}
 	folder := "/proc/self/task/" + strconv.Itoa(thread)
-	for range 1000 {
+	for { // as long as go test lets it
 		if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Errorf("thread %d goes on", thread)
 }

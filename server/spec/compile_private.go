@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
 )
@@ -23,6 +24,9 @@ const (
 
 // warnNoneOnTheWay warns that a study keeps no measurement before the end of a run.
 const warnNoneOnTheWay = "NO_VALUES_ON_THE_WAY"
+
+// warnLargeDelta warns of a δ that would allow the publication of a record.
+const warnLargeDelta = "LARGE_TEST_DELTA"
 
 // privateCompiler checks private_mode.
 type privateCompiler struct {
@@ -202,6 +206,11 @@ func (c *privateCompiler) price(slots []privacy.Slot) {
 // warn warns if the final values use up max_values, so that no checkpoint can be kept.
 func (c *privateCompiler) warn() {
 	study := c.study
+	if mode := study.Spec.GetPrivateMode(); mode != nil {
+		if text := show.LargeDelta(mode.GetDelta(), mode.GetTestSetSize()); text != "" {
+			study.Warnings = append(study.Warnings, &dparetov1.Warning{Code: warnLargeDelta, Message: "private_mode: " + text})
+		}
+	}
 	if study.isPrivate() && study.Checkpoints() && study.MaxValues() == study.finalValues() {
 		study.Warnings = append(study.Warnings, &dparetov1.Warning{
 			Code: warnNoneOnTheWay,

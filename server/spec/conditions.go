@@ -36,9 +36,8 @@ func (c *conditions) Condition(path string, asked *dparetov1.SuggestionCondition
 			fields.Addf(field, "is not a metric of the study")
 		case c.metrics.all[i].computed == nil:
 			fields.Addf(field, "must be a computed metric: others are known only after the run")
-		case math.IsNaN(bound) || math.IsInf(bound, 0):
-			fields.Addf(field, "must be finite, is %g", bound)
 		default:
+			c.metrics.CheckBound(&fields, field, id, bound)
 			condition.AtMost = append(condition.AtMost, c.limit(i, bound))
 		}
 	}
@@ -54,6 +53,16 @@ func (c *conditions) Condition(path string, asked *dparetov1.SuggestionCondition
 		}
 	}
 	return condition, nil
+}
+
+// CheckBound adds a violation if a bound on a metric of the study is not finite, or, of an ε, not positive: no run
+// has such an ε.
+func (m *metrics) CheckBound(fields *invalid.Fields, field, id string, bound float64) {
+	if m.all[m.index(id)].spec.GetComputed().GetPrivacy() != nil {
+		fields.CheckPositive(field, bound)
+	} else if math.IsNaN(bound) || math.IsInf(bound, 0) {
+		fields.Addf(field, "must be finite, is %g", bound)
+	}
 }
 
 // fix converts the fixed parameters of a condition.

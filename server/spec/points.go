@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -174,13 +175,38 @@ func native(p *space.Parameter, x float64) any {
 	}
 }
 
-// inDomain converts a value of a parameter, or returns a message that says why it cannot.
+// inDomain converts a value of a parameter, or returns a message that says why it cannot. The last digit
+// of a number may have been lost in a program or a file: see nearest.
 func inDomain(p *space.Parameter, value *dparetov1.Value) (x float64, message string) {
 	x, message = coordinate(p, value)
+	if message == "" {
+		x = nearest(p, x)
+	}
 	if message == "" && !p.Contains(x) {
 		message = fmt.Sprintf("%v is not in the parameter's domain", plain(value))
 	}
 	return x, message
+}
+
+// nearest returns the value of the domain that a number of a double or discrete parameter misses by one
+// unit in the last place, or the number.
+func nearest(p *space.Parameter, x float64) float64 {
+	var values []float64
+	switch p.Kind {
+	case space.Double:
+		if x < p.Min || x > p.Max {
+			values = []float64{p.Min, p.Max}
+		}
+	case space.Discrete:
+		values = p.Values
+	case space.Integer, space.Categorical:
+	}
+	for _, v := range values {
+		if math.Nextafter(x, v) == v {
+			return v
+		}
+	}
+	return x
 }
 
 // coordinate is inDomain for any value of the parameter's type.

@@ -163,6 +163,9 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 	case attempts == 0 && state == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED, runs, reached)
 		return nil
+	case attempts == 0 && trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED: // it ran elsewhere, nobody knows how far
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED, runs, last)
+		return nil
 	case attempts == 0: // it was never handed out
 		return nil
 	case state == dparetov1.TrialState_TRIAL_STATE_ACTIVE || state == dparetov1.TrialState_TRIAL_STATE_STOPPING:

@@ -95,16 +95,13 @@ func TestResumeBeforePreparationEnds(t *testing.T) {
 	if _, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "s", Study: &dparetov1.Study{Spec: enginetest.SimpleSpec()}}); err != nil {
 		t.Fatal(err)
 	}
-	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+	for ; ; time.Sleep(time.Millisecond) { // until something prepares the study, as long as go test lets it
 		resp, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if resp.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_ACTIVE {
 			break
-		}
-		if time.Since(began) > 30*time.Second {
-			t.Fatalf("nothing prepares the study: %v", resp)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -90,15 +91,21 @@ func (t Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialReque
 	err = t.Change(ctx, id, r, func(c *Change) error {
 		record, err := c.createRequested(requested)
 		resp.Trial = record.GetTrial()
+		if err == nil && req.GetValidateOnly() {
+			return errOnlyValidated
+		}
 		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errOnlyValidated) {
 		return nil, err
 	}
 	return resp, nil
 }
 
-// createRequested creates a trial for a user, complete if the user gives a result.
+// errOnlyValidated gives a change up that was only to be checked.
+var errOnlyValidated = errors.New("validate_only")
+
+// createRequested creates a trial for a user, complete if the user gives an outcome.
 func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialRecord, error) {
 	kept := &dparetov1.Trial{
 		Labels: requested.GetLabels(), Note: requested.GetNote(), ReplicateOf: requested.GetReplicateOf(),
@@ -115,7 +122,10 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 		return nil, err
 	}
 	origin := dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED
-	isReplicate, isImport := requested.GetReplicateOf() != "", requested.GetFinalMeasurement() != nil
+	isReplicate, isImport := requested.GetReplicateOf() != "", isImport(requested)
+	if err := c.checkOutcome(requested); err != nil {
+		return nil, err
+	}
 	switch {
 	case isImport:
 		origin = dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED
@@ -126,8 +136,11 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 			return nil, status.Errorf(codes.FailedPrecondition, "%s: %s", resource.StudyName(c.ID), reason)
 		}
 	}
-	step := requested.GetFinalMeasurement().GetStep()
-	if err := c.first(metricsAt(c.Compiled, point, 0), metricsAt(c.Compiled, point, step)); err != nil {
+	slow := []func(context.Context) error{metricsAt(c.Compiled, point, 0)}
+	for _, m := range slices.Concat(requested.GetMeasurements(), []*dparetov1.Measurement{requested.GetFinalMeasurement()}) {
+		slow = append(slow, metricsAt(c.Compiled, point, m.GetStep()))
+	}
+	if err := c.first(slow...); err != nil {
 		return nil, err
 	}
 	return c.Create(point, origin, func(record *storev1.TrialRecord) error {
@@ -136,9 +149,75 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 		if !isImport {
 			return nil
 		}
-		trial.Replicates = c.Compiled.RunsOf(requested.GetFinalMeasurement(), trial.GetReplicates())
-		return (&trialChange{c, record}).succeed(Report{Path: "trial.final_measurement", Measurement: requested.GetFinalMeasurement(), Final: true})
+		return (&trialChange{c, record}).importOutcome(requested)
 	})
+}
+
+// isImport reports whether a requested trial has been run elsewhere.
+func isImport(requested *dparetov1.Trial) bool {
+	return requested.GetFinalMeasurement() != nil || isWithoutResult(requested)
+}
+
+// isWithoutResult reports whether a requested trial ended without a final measurement.
+func isWithoutResult(requested *dparetov1.Trial) bool {
+	return requested.GetState() == dparetov1.TrialState_TRIAL_STATE_INFEASIBLE || requested.GetState() == dparetov1.TrialState_TRIAL_STATE_FAILED
+}
+
+// checkOutcome checks what does not depend on the configuration in the outcome of a requested trial.
+func (c *Change) checkOutcome(requested *dparetov1.Trial) error {
+	var fields invalid.Fields
+	measurements := requested.GetMeasurements()
+	switch {
+	case isWithoutResult(requested) && requested.GetFinalMeasurement() != nil:
+		fields.Addf("trial.final_measurement", "must not be set in the state %s", requested.GetState())
+	case isWithoutResult(requested):
+		CheckReason("trial.state_reason", requested.GetStateReason(), true, &fields)
+	case requested.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && requested.GetFinalMeasurement() == nil:
+		fields.Addf("trial.final_measurement", "must be set in the state %s", requested.GetState())
+	case len(measurements) > 0 && requested.GetFinalMeasurement() == nil:
+		fields.Addf("trial.measurements", "must be empty in a trial without an outcome")
+	}
+	if len(measurements) > MaxMeasurements {
+		fields.Addf("trial.measurements", "must hold at most %d measurements, holds %d", MaxMeasurements, len(measurements))
+	}
+	for i := range measurements {
+		if i > 0 && measurements[i].GetStep() <= measurements[i-1].GetStep() {
+			fields.Addf(fmt.Sprintf("trial.measurements[%d].step", i), "must be above %d, the step before, is %d", measurements[i-1].GetStep(), measurements[i].GetStep())
+		}
+	}
+	if err := fields.Err(); err != nil {
+		return err
+	}
+	if spec.IsPublication(c.Compiled.Spec) && (isWithoutResult(requested) || len(measurements) > 0) {
+		return status.Errorf(codes.FailedPrecondition, "%s has private_mode or random_stopping: it takes outcomes only from trials that it handed out", resource.StudyName(c.ID))
+	}
+	return nil
+}
+
+// importOutcome completes a new trial with the outcome that a user gives.
+func (c *trialChange) importOutcome(requested *dparetov1.Trial) error {
+	trial := c.record.GetTrial()
+	measurements, final := requested.GetMeasurements(), requested.GetFinalMeasurement()
+	switch {
+	case final != nil:
+		trial.Replicates = c.Compiled.RunsOf(final, trial.GetReplicates())
+	case len(measurements) > 0:
+		trial.Replicates = c.Compiled.RunsOf(measurements[0], trial.GetReplicates())
+	}
+	for i, m := range measurements {
+		kept, err := c.keep(Report{Path: fmt.Sprintf("trial.measurements[%d]", i), Measurement: m})
+		if err != nil {
+			return err
+		}
+		kept.Measurement.ReportTime = timestamppb.New(c.Now)
+		trial.Measurements = append(trial.Measurements, kept.Measurement)
+		trial.Warnings = spec.AddWarnings(trial.GetWarnings(), kept.Warnings...)
+	}
+	if final != nil {
+		return c.succeed(Report{Path: "trial.final_measurement", Measurement: final, Final: true})
+	}
+	c.finish(requested.GetState(), c.Policy.Reason(requested.GetStateReason()))
+	return nil
 }
 
 // requestedPoint returns the configuration of a trial that a user requests. A replicate has its

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dpareto/dpareto/internal/text"
 )
 
 // CSVOptions says how ReadCSV makes examples from a user's file.
@@ -16,8 +18,8 @@ import (
 // from the file, since the privacy of training does not cover choices that depend on the
 // examples.
 //
-// A column is given by its name in the header or, if no name matches, by its number from
-// 1. Other columns are ignored.
+// A column is given by its name in the header, which no other may have, or, if no name matches, by its
+// number from 1. Other columns are ignored.
 type CSVOptions struct {
 	// Comma separates fields. Zero means ','.
 	Comma rune
@@ -108,7 +110,7 @@ func LoadCSV(path string, options CSVOptions) (*Dataset, error) {
 
 // ReadCSV reads examples from a table in the format of RFC 4180, one a line: fields
 // separated by commas, perhaps in double quotes; blanks around them are ignored, and so
-// are blank lines. The options say what the columns mean. The input may be compressed
+// are blank lines and a byte order mark. Lines may end as on any system. The options say what the columns mean. The input may be compressed
 // with gzip. The file name serves as the dataset's name and in errors.
 //
 // Malformed input, which includes unknown labels and categories, gives a *SyntaxError.
@@ -134,7 +136,7 @@ func ReadCSV(r io.Reader, file string, options CSVOptions) (*Dataset, error) {
 			return nil, records.err
 		}
 		for _, name := range records.fields {
-			header = append(header, strings.TrimSpace(strings.TrimPrefix(name, "\ufeff"))) // a byte order mark
+			header = append(header, strings.TrimSpace(name))
 		}
 	}
 	e := &csvEncoder{options: &options, builder: newBuilder(0, 0, options.Dense), values: make([]float32, options.dim())}
@@ -172,6 +174,9 @@ func (e *csvEncoder) resolve(header []string, width int) error {
 	used := make(map[int]string)
 	column := func(name string) (int, error) {
 		i := slices.Index(header, name)
+		if i >= 0 && slices.Contains(header[i+1:], name) {
+			return 0, fmt.Errorf("column %q occurs twice in the header", name)
+		}
 		if i < 0 {
 			number, err := strconv.Atoi(name)
 			if err != nil || number < 1 || number > width {
@@ -248,21 +253,21 @@ func (e *csvEncoder) encode(r *records) error {
 // number encodes the i-th numeric column.
 func (e *csvEncoder) number(r *records, i int) error {
 	c, column := e.options.Numeric[i], e.columns[i]
-	text := strings.TrimSpace(r.fields[column])
-	if slices.Contains(e.options.Missing, text) {
+	cell := strings.TrimSpace(r.fields[column])
+	if slices.Contains(e.options.Missing, cell) {
 		return nil
 	}
 	if c.Min == 0 && c.Max == 0 {
-		v, err := parseFinite(text, "number")
+		v, err := parseFinite(cell, "number")
 		if err != nil {
 			return r.fail(column, "%s", err)
 		}
 		e.values[i] = v
 		return nil
 	}
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		return r.fail(column, "number %q is not a finite number", text)
+	x, ok := text.Number(cell, 64)
+	if !ok {
+		return r.fail(column, "number %q is not a finite number", cell)
 	}
 	e.values[i] = float32((min(max(x, c.Min), c.Max) - c.Min) / (c.Max - c.Min))
 	return nil

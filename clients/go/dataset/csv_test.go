@@ -92,6 +92,32 @@ func TestReadCSVNumbers(t *testing.T) {
 	}
 }
 
+// Tables of spreadsheets and of old programs are read as they are.
+func TestReadCSVHabits(t *testing.T) {
+	want, err := ReadCSV(strings.NewReader(loansTable), "loans", loans())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.TrimPrefix(loansTable, "\ufeff")
+	quoted := strings.Replace(plain, "age, id", "\"age\", id", 1)
+	for name, text := range map[string]string{
+		"no mark": plain, "quoted header": quoted, "mark and quoted header": "\ufeff" + quoted,
+		"CR LF": strings.ReplaceAll(loansTable, "\n", "\r\n"), "CR": strings.ReplaceAll(loansTable, "\n", "\r"),
+		"repeated names that nobody uses": strings.NewReplacer("default\n", "default,x,x,\n", "no\n", "no,,,\n", "yes\n", "yes,,,\n").Replace(loansTable),
+	} {
+		got, err := ReadCSV(strings.NewReader(text), "loans", loans())
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	for _, name := range []string{"age", "home", "default"} {
+		text := strings.Replace(plain, " id", name, 1)
+		if _, err := ReadCSV(strings.NewReader(text), "f", loans()); err == nil || err.Error() != fmt.Sprintf("f: column %q occurs twice in the header", name) {
+			t.Errorf("%s twice: %v", name, err)
+		}
+	}
+}
+
 func TestReadCSVErrors(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", `f:1:1: no header`},
@@ -101,6 +127,10 @@ func TestReadCSVErrors(t *testing.T) {
 		{"age,home,score,default\n1,rent,1e60,no\n", `f:2:8: number "1e60" is not a finite number`},
 		{"age,home,score,default\n\n1,\"tent\",1,no\n", `f:3:3: category "tent" of column home is unknown`},
 		{"age,home,score,default\n1,rent,1\n", `f:2:1: 3 fields, want 4`},
+		{"age,home,score,default\n0x1p-1,rent,1,no\n", `f:2:1: number "0x1p-1" is not a finite number`},
+		{"age,home,score,default\n1,rent,0_1,no\n", `f:2:8: number "0_1" is not a finite number`},
+		{"age,home,score,default\n0_1,rent,1,no\n", `f:2:1: number "0_1" is not a finite number`},
+		{"age,home,score,default\n\"1,000\",rent,1,no\n", `f:2:1: number "1,000" is not a finite number`},
 		{"age,home,score,default\n1,re\"nt,1,no\n", `f:2:5: bare " in non-quoted-field`},
 	} {
 		_, err := ReadCSV(strings.NewReader(tt.text), "f", loans())

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/dpareto/dpareto/internal/text"
 )
 
 // SyntaxError says where a data file is malformed.
@@ -70,7 +72,7 @@ func scanLines(r io.Reader, file string, do func(number int, line []byte) error)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	scanner := bufio.NewScanner(r)
+	scanner := bufio.NewScanner(text.NewLineReader(text.NewReader(r), false))
 	scanner.Buffer(nil, maxLine)
 	number := 1
 	for ; scanner.Scan(); number++ {

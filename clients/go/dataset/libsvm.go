@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dpareto/dpareto/internal/text"
 )
 
 // LoadLIBSVM reads the file at path as ReadLIBSVM does. The dataset is named
@@ -20,8 +22,8 @@ func LoadLIBSVM(path string, dim int) (*Dataset, error) {
 //	label index:value … index:value
 //
 // Indices count from 1, increase within a line and become 0-based; labels and
-// values are finite decimal numbers; blank lines and what follows a # are
-// ignored. The input may be compressed with gzip, which is recognised by its
+// values are finite decimal numbers; blank lines, blanks after a colon and what follows
+// a # are ignored, and so is a byte order mark. Lines may end as on any system. The input may be compressed with gzip, which is recognised by its
 // first bytes. The file name serves as the dataset's name and in errors.
 //
 // The dimension dim is the number of features; an index above it is an error. It
@@ -69,16 +71,19 @@ func (p *libsvmParser) parse(line string) (label float32, ok bool, err error) {
 	line, _, _ = strings.Cut(line, "#")
 	first := true
 	for at := 0; ; {
-		for at < len(line) && (line[at] == ' ' || line[at] == '\t' || line[at] == '\r') {
+		for at < len(line) && strings.IndexByte(blank, line[at]) >= 0 {
 			at++
 		}
 		if at == len(line) {
 			return label, !first, nil
 		}
 		token := line[at:]
-		if end := strings.IndexAny(token, " \t\r"); end >= 0 {
-			token = token[:end]
+		end := endOfToken(token, 0)
+		if !first && token[end-1] == ':' { // published files have blanks after some colons
+			blanks := len(token[end:]) - len(strings.TrimLeft(token[end:], blank))
+			end = endOfToken(token, end+blanks)
 		}
+		token = token[:end]
 		p.column = at + 1
 		if first {
 			label, err = parseFinite(token, "label")
@@ -91,6 +96,17 @@ func (p *libsvmParser) parse(line string) (label float32, ok bool, err error) {
 		}
 		at += len(token)
 	}
+}
+
+// blank are the characters between tokens.
+const blank = " \t\r"
+
+// endOfToken returns where the token ends in which a line has the given position.
+func endOfToken(line string, at int) int {
+	if end := strings.IndexAny(line[at:], blank); end >= 0 {
+		return at + end
+	}
+	return len(line)
 }
 
 // feature parses index:value and appends it.
@@ -110,9 +126,13 @@ func (p *libsvmParser) feature(token string) error {
 	if n := len(p.indices); n > 0 && int64(p.indices[n-1]) >= index {
 		return fmt.Errorf("index %d does not increase after %d", index+1, p.indices[n-1]+1)
 	}
-	value, err := parseFinite(right, "value")
+	number := strings.TrimLeft(right, blank)
+	value, err := parseFinite(number, "value")
 	if err != nil {
 		p.column += len(left) + 1
+		if number != "" {
+			p.column += len(right) - len(number)
+		}
 		return err
 	}
 	p.indices = append(p.indices, int32(index))
@@ -128,8 +148,8 @@ func parseFinite(s, what string) (float32, error) {
 	case "1":
 		return 1, nil
 	}
-	v, err := strconv.ParseFloat(s, 32)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || strings.ContainsAny(s, "xX_") {
+	v, ok := text.Number(s, 32)
+	if !ok {
 		return 0, fmt.Errorf("%s %q is not a finite number", what, s)
 	}
 	return float32(v), nil

@@ -35,6 +35,29 @@ func TestReadLIBSVM(t *testing.T) {
 	}
 }
 
+// Published files are read unchanged, and so are files with the line ends and marks of other systems.
+func TestReadLIBSVMHabits(t *testing.T) {
+	const plain = "1 21:1 63:.5\n0 1:2\n"
+	want, err := ReadLIBSVM(strings.NewReader(plain), "f", 63)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"blank after a colon":  "1 21:1.00 63: .50\n0 1:\t 2\n",
+		"byte order mark":      "\ufeff" + plain,
+		"CR LF":                strings.ReplaceAll(plain, "\n", "\r\n"),
+		"CR":                   strings.ReplaceAll(plain, "\n", "\r"),
+		"CR, \" in a comment":  "1 21:1 63:.5 # \" \r0 1:2\r",
+		"no end of the last":   strings.TrimSuffix(plain, "\n"),
+		"mark and blank lines": "\ufeff\r\n\r\n" + plain + "\n\n",
+	} {
+		got, err := ReadLIBSVM(strings.NewReader(text), "f", 63)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
 func TestReadLIBSVMForcedDimension(t *testing.T) {
 	d, err := ReadLIBSVM(strings.NewReader("1 3:1\n"), "file", 10)
 	if err != nil {
@@ -67,6 +90,12 @@ func TestReadLIBSVMErrors(t *testing.T) {
 		{"no value", "1 12:\n", `f:1:3: index 12 is above the dimension 4`},
 		{"empty value", "1 2:\n", `f:1:5: value "" is not a finite number`},
 		{"infinite value", "1 2:1e99\n", `f:1:5: value "1e99" is not a finite number`},
+		{"empty value before a blank", "1 2: \n", `f:1:5: value "" is not a finite number`},
+		{"next feature for a value", "1 2: 3:1\n", `f:1:6: value "3:1" is not a finite number`},
+		{"blank before the colon", "1 2 :1\n", `f:1:3: feature "2" is not of the form index:value`},
+		{"hexadecimal", "1 2:0x1p-1\n", `f:1:5: value "0x1p-1" is not a finite number`},
+		{"underscore", "0_1 2:1\n", `f:1:1: label "0_1" is not a finite number`},
+		{"decimal comma", "1 2:0,5\n", `f:1:5: value "0,5" is not a finite number`},
 		{"two colons", "1 2:1:1\n", `f:1:5: value "1:1" is not a finite number`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/dpareto/dpareto/internal/text"
 )
 
 // records reads lines of separated fields, perhaps compressed, and knows their positions.
@@ -22,7 +24,7 @@ func newRecords(r io.Reader, file string, comma rune) (*records, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	reader := csv.NewReader(r)
+	reader := csv.NewReader(text.NewLineReader(text.NewReader(r), true))
 	reader.Comma = comma
 	reader.FieldsPerRecord = -1 // counted here, for an error with both numbers
 	reader.ReuseRecord = true

@@ -82,7 +82,8 @@ type MetricDeclaration struct {
 	Unit  string // such as "ratio"
 	// Objective marks the metric to minimise. Others are only recorded.
 	Objective bool
-	// Transform and Reference, the anti-ideal value, of an objective.
+	// Transform and Reference, the anti-ideal value, of an objective. A Reference of 0 follows from the
+	// results.
 	Transform Transform
 	Reference float64
 	// SampleSize is the number of examples behind an objective that is a fraction of

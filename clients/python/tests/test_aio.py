@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import dpfront
-from dpfront import AsyncClient, AsyncStudy, AsyncTrial, Client, Study, Trial, TrialInfo
+from dpfront import AsyncClient, AsyncStudy, AsyncTrial, Client, Study, Trial, TrialInfo, _search
 
-from .conftest import METRICS, PARAMETERS, Server
+from .conftest import METRICS, PARAMETERS, Clock, Server
 
 NOTHING: dict[str, float] = {}
 Body = Callable[[AsyncClient], Awaitable[None]]
@@ -166,13 +166,28 @@ def test_errors_and_mistakes(shared_server: Server) -> None:
     run(shared_server, body)
 
 
-def test_when_a_search_ends(shared_server: Server) -> None:
+def test_when_a_search_ends(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(_search, "time", clock)
+    ask_until = AsyncStudy._ask_until
+
     async def body(client: AsyncClient) -> None:
         study = await make(client, "aio-ends", max_trials=4, max_parallel_trials=1)
         seen: list[tuple[int, str]] = []
+        gave_up = asyncio.Event()
+
+        async def ask(self: AsyncStudy, *arguments: Any) -> AsyncTrial:
+            try:
+                return await ask_until(self, *arguments)
+            except TimeoutError:
+                gave_up.set()
+                raise
+
+        monkeypatch.setattr(AsyncStudy, "_ask_until", ask)
 
         async def objective(trial: AsyncTrial) -> float:
-            await asyncio.sleep(0.2)
+            await gave_up.wait()
+            clock.now = 1.0
             return 0.5
 
         async def remember(of: AsyncStudy, trial: TrialInfo) -> None:

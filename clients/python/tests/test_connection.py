@@ -95,7 +95,7 @@ def test_tokens(binary: str, tmp_path: Path) -> None:
     admin = create_token(binary, auth, "admin")
     viewer = create_token(binary, auth, "viewer")
     file = tmp_path / "token"
-    file.write_text(f" {viewer}\n")
+    file.write_text(f" {viewer}\n", encoding="utf-8-sig")
     with (
         Server(binary, tmp_path / "dpareto.db", "--auth-file", str(auth)) as server,
         Client(server.address, token=admin) as operator,

@@ -18,11 +18,22 @@ from typing import Any
 import pytest
 
 import dpfront
-from dpfront import Client, Maximize, Mean, Minimize, Runs, Study, Tracked, Trial, TrialInfo
+from dpfront import (
+    Client,
+    Maximize,
+    Mean,
+    Minimize,
+    Runs,
+    Study,
+    Tracked,
+    Trial,
+    TrialInfo,
+    _search,
+)
 from dpfront._search import Search
 from dpfront.v1 import study_service_pb2
 
-from .conftest import METRICS, PARAMETERS, Server, make_study
+from .conftest import METRICS, PARAMETERS, Clock, Server, make_study
 
 NOTHING: dict[str, float] = {}
 
@@ -67,7 +78,14 @@ def test_a_paused_study_says_what_it_waits_for(
     study: Study, caplog: pytest.LogCaptureFixture
 ) -> None:
     study.pause()
-    assert study.optimize(lambda trial: 0.5, timeout=0.2) == 0
+    ran: list[int] = []
+    thread = threading.Thread(target=lambda: ran.append(study.optimize(lambda trial: 0.5)))
+    thread.start()
+    while not caplog.messages:
+        time.sleep(0.01)
+    study.stop()
+    thread.join()
+    assert ran == [0]
     assert caplog.messages == [f"studies/{study.id} is paused: waiting for study.resume()"]
 
 
@@ -102,7 +120,8 @@ def test_outcomes_of_the_objective(study: Study) -> None:
             raise MemoryError("too late")
         return 0.25
 
-    study.optimize(objective, n_trials=7, catch=(MemoryError,))
+    with pytest.warns(UserWarning, match="/trials/2: error is nan: the trial ends as infeasible"):
+        study.optimize(objective, n_trials=7, catch=(MemoryError,))
     trials = [(t.state, t.metrics.get("error"), t.state_reason) for t in study.trials()]
     assert trials == [
         ("infeasible", None, "too wide"),
@@ -367,12 +386,26 @@ def test_a_handler_of_sigterm_stays(study: Study) -> None:
     assert previous is signal.SIG_DFL  # as it was before the first search
 
 
-def test_a_time_limit(client: Client) -> None:
+def test_a_time_limit(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make_study(client, max_parallel_trials=1)
+    clock = Clock()
+    monkeypatch.setattr(_search, "time", clock)
+    gave_up = threading.Event()
+    ask_until = Study._ask_until
+
+    def ask(self: Study, *arguments: Any) -> Trial:
+        try:
+            return ask_until(self, *arguments)
+        except TimeoutError:
+            gave_up.set()
+            raise
+
+    monkeypatch.setattr(Study, "_ask_until", ask)
     ended = []
 
     def objective(trial: Trial) -> float:
-        time.sleep(0.4)
+        gave_up.wait()
+        clock.now = 1.0
         ended.append(trial.number)
         return 0.5
 

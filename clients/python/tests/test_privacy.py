@@ -11,6 +11,8 @@ from dpfront import Client, opacus, paper, plot
 from dpfront.privacy import Convention, Gaussian, Laplace, Privacy
 from dpfront.results import Guarantee
 
+from .conftest import make_study
+
 
 def test_closed_forms(client: Client) -> None:
     laplace = client.epsilon(Privacy(Laplace(1.0, "scale"), 0, "add_remove"), scale=4.0)
@@ -149,7 +151,27 @@ def test_a_convention_is_required(client: Client) -> None:
 
 def test_warnings_come_with_the_number(client: Client) -> None:
     large = opacus(dataset_size=1000, batch_size=10, noise_multiplier=1.0, epochs=1, delta=0.5)
-    assert {w.code for w in client.epsilon(large).warnings} == {"LARGE_DELTA"}
+    said = r"delta 0\.5 is not below 1/n = 0\.001 \(n = 1000 records\)"
+    with pytest.warns(UserWarning, match=said):
+        assert {w.code for w in client.epsilon(large).warnings} == {"LARGE_DELTA"}
+    with pytest.warns(UserWarning, match=said):
+        client.tradeoff(large)
+    parameters, metrics = [dpfront.Float("x", 0, 1)], [dpfront.epsilon(large)]
+    with pytest.warns(UserWarning, match=said):
+        dpfront.Study.create(client, "large-delta", parameters, metrics, algorithm="random")
+    spent = client.create_ledger("large-delta", records=100, epsilon=1, delta=0.5).spent
+    assert [w.code for w in spent.warnings] == ["LARGE_TEST_DELTA"]
+
+
+def test_epsilons_that_no_run_has(client: Client) -> None:
+    study = make_study(client)
+    for bound in (0, -1, math.nan):
+        with pytest.raises(dpfront.InvalidArgument, match=r"epsilon.*must be positive"):
+            study.recommend(epsilon=bound)
+        with pytest.raises(dpfront.InvalidArgument, match=r"epsilon.*must be positive"):
+            study.ask(at_most={"epsilon": bound})
+    with pytest.raises(ValueError, match="budget: must be positive"):
+        client.price_search(Privacy(Gaussian(1, 1.0), 1e-5, "add_remove"), runs=4, budget=0)
 
 
 def test_tradeoff(client: Client) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import Counter
 from concurrent import futures
 from typing import Any
@@ -177,9 +176,8 @@ def test_ctrl_c_does_not_wait_for_a_server_that_is_away(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ops, "LAST_PATIENCE", 0.2)
-    with Client(server.address, patience=60) as client:
+    with Client(server.address, patience=3600) as client:
         study = make_study(client)
-        begin = time.monotonic()
 
         def interrupted() -> None:
             with study.trial():
@@ -188,7 +186,6 @@ def test_ctrl_c_does_not_wait_for_a_server_that_is_away(
 
         with pytest.raises(KeyboardInterrupt):
             interrupted()
-        assert time.monotonic() - begin < 30
 
 
 def test_calls_that_race_with_close(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

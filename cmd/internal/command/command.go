@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,8 @@ type Env struct {
 	Stdout  io.Writer
 	Console *console.Console // on standard error
 	Logger  *slog.Logger     // set before a command runs
+	// Interactive reports whether a user at a terminal can be asked.
+	Interactive bool
 
 	line      []string // of Main: the program's name and the arguments
 	logLevel  slog.Level
@@ -37,6 +40,7 @@ func (e *Env) Sayf(format string, args ...any) {
 // is, and returns the exit code. newRoot returns the program's root command.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, newRoot func(*Env) *cobra.Command) int {
 	env := &Env{Stdin: stdin, Stdout: stdout, Console: console.New(stderr)}
+	env.Interactive = isTerminal(stdin) && env.Console.IsTerminal()
 	root := Root(env, newRoot)
 	env.line = append([]string{root.Name()}, args...)
 	root.SetArgs(args)
@@ -82,6 +86,7 @@ func Root(e *Env, newRoot func(*Env) *cobra.Command) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	e.addLogFlags(root.PersistentFlags())
 	root.AddCommand(versionCommand(e, root.Name()))
+	fitHelp(root, e.HelpWidth())
 	return root
 }
 
@@ -97,13 +102,46 @@ func Group(name, summary, text string, subcommands ...*cobra.Command) *cobra.Com
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return Usagef("unknown command %q for %q%s; see %s --help", args[0], cmd.CommandPath(),
-					didYouMean("", cmd.SuggestionsFor(args[0])), cmd.CommandPath())
+					didYouMean("", suggestions(cmd, args[0])), cmd.CommandPath())
 			}
 			return cmd.Help()
 		},
 	}
 	cmd.AddCommand(subcommands...)
 	return cmd
+}
+
+// suggestions returns subcommands of a command that are like a name, and otherwise commands anywhere with
+// just that name.
+func suggestions(cmd *cobra.Command, name string) []string {
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		return near
+	}
+	var paths []string
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.Name() == name && c.Runnable() && !c.Hidden {
+			paths = append(paths, c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(cmd.Root())
+	return paths
+}
+
+// NoArgs refuses arguments, and says which flag takes the name of a store.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	for _, name := range []string{"store", "from", "to", "study"} {
+		if flag := cmd.Flags().Lookup(name); flag != nil {
+			return fmt.Errorf("unknown command or argument %q for %q; did you mean --%s %s?", args[0], cmd.CommandPath(), name, args[0])
+		}
+	}
+	return fmt.Errorf("unknown command or argument %q for %q", args[0], cmd.CommandPath())
 }
 
 // suggestionDistance is the number of edits within which an unknown word is taken for a known one.
@@ -120,6 +158,9 @@ func didYouMean(prefix string, names []string) string {
 // flagError is the usage error of flags that could not be read. An unknown flag comes with the known
 // ones that are like it: cobra compares the names of commands, so the flags are made such.
 func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return Usagef("--%s: %w", bad.GetFlag().Name, badValue(bad.GetFlag().Value.Type(), bad.GetValue(), bad.Unwrap()))
+	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return Usage(err)
@@ -129,6 +170,26 @@ func flagError(cmd *cobra.Command, err error) error {
 		known.AddCommand(&cobra.Command{Use: flag.Name, Hidden: flag.Hidden, Run: func(*cobra.Command, []string) {}})
 	})
 	return Usagef("%w%s", err, didYouMean("--", known.SuggestionsFor(unknown.GetSpecifiedName())))
+}
+
+// badValue is what is wrong with the value of a flag of a type, in place of the words of Go's parsers.
+func badValue(kind, value string, err error) error {
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("is out of range: %s", value)
+	}
+	const whole = "a whole number"
+	takes := map[string]string{
+		"bool": "true or false", "float64": "a number", "float64Slice": "numbers with commas between them",
+		"int": whole, "int32": whole, "int64": whole,
+		"intSlice": "whole numbers with commas between them", "int64Slice": "whole numbers with commas between them",
+		"uint": whole + " of at least 0", "uint64": whole + " of at least 0",
+		"duration": "a duration, such as 90s or 1h30m", "stringToString": "NAME=VALUE",
+		"": "debug, info, warn or error", // of the log, the only flag of pflag.TextVar
+	}
+	if what, ok := takes[kind]; ok {
+		return fmt.Errorf("must be %s, is %q", what, value)
+	}
+	return fmt.Errorf("%w, is %q", err, value)
 }
 
 // Args makes the errors of a check of arguments usage errors.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -38,13 +39,22 @@ func ReadEnvironment(flags *pflag.FlagSet) error {
 			return
 		}
 		if value := os.Getenv(variable[0]); value != "" {
-			if err := flags.Set(flag.Name, value); err != nil {
+			if err := SetFlag(flags, flag.Name, value); err != nil {
 				failed = Usagef("environment variable %s: %w", variable[0], err)
 			}
 			flag.Annotations[foundKey] = variable
 		}
 	})
 	return failed
+}
+
+// SetFlag sets a flag to a value that does not come from the arguments. The error says what the value must be.
+func SetFlag(flags *pflag.FlagSet, name, value string) error {
+	err := flags.Set(name, value)
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return badValue(bad.GetFlag().Value.Type(), value, bad.Unwrap())
+	}
+	return err
 }
 
 // IsArgument reports whether a flag is among the arguments: its value is neither the default nor from the

@@ -14,10 +14,14 @@ type Printer struct {
 	io.Writer
 
 	Format output.Format
+	width  int
 }
 
+// Width returns the width of the terminal that shows what is printed, 0 if none does.
+func (p *Printer) Width() int { return p.width }
+
 // NewPrinter returns a printer to standard output.
-func NewPrinter(env *Env) *Printer { return &Printer{Writer: env.Stdout} }
+func NewPrinter(env *Env) *Printer { return &Printer{Writer: env.Stdout, width: env.Width()} }
 
 // AddFlag adds the flag of the format.
 func (p *Printer) AddFlag(cmd *cobra.Command) { OutputFlag(cmd, &p.Format) }

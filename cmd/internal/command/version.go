@@ -59,7 +59,7 @@ func versionCommand(env *Env, program string) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of the program",
 		Example: fmt.Sprintf("  %s version --output json", program),
-		Args:    Args(cobra.NoArgs),
+		Args:    Args(NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if out.Format == output.Text {
 				_, err := fmt.Fprintf(out, "%s %s %s %s/%s\n", program, Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -115,3 +115,28 @@ func TestHiddenText(t *testing.T) {
 		t.Errorf("%s is read as %+q, %v", encoded, back, err)
 	}
 }
+
+// sized is a terminal of a width.
+type sized struct {
+	strings.Builder
+	width int
+}
+
+// Width returns the width.
+func (s *sized) Width() int { return s.width }
+
+// A table that is wider than the terminal is divided, and every part has the first column.
+func TestTablesFitIntoTheTerminal(t *testing.T) {
+	table := &output.Table{Columns: []string{"trial", "error", "epsilon", "rate"}, Rows: [][]any{{int64(1), 0.5, 2.25, 0.125}, {int64(12), 0.25, 4.5, 0.5}}}
+	for width, want := range map[int]string{
+		0:  "trial   error  epsilon    rate\n    1  0.5000    2.250  0.1250\n   12  0.2500    4.500  0.5000\n",
+		80: "trial   error  epsilon    rate\n    1  0.5000    2.250  0.1250\n   12  0.2500    4.500  0.5000\n",
+		23: "trial   error  epsilon\n    1  0.5000    2.250\n   12  0.2500    4.500\n\ntrial    rate\n    1  0.1250\n   12  0.5000\n",
+		3:  "trial   error\n    1  0.5000\n   12  0.2500\n\ntrial  epsilon\n    1    2.250\n   12    4.500\n\ntrial    rate\n    1  0.1250\n   12  0.5000\n",
+	} {
+		out := &sized{width: width}
+		if err := table.WriteText(out); err != nil || out.String() != want {
+			t.Errorf("width %d: %v\n%s", width, err, out)
+		}
+	}
+}

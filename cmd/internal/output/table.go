@@ -60,10 +60,49 @@ func (t *Table) WriteText(w io.Writer) error {
 		}
 	}
 	var out strings.Builder
+	for k, columns := range blocks(width, widthOf(w)) {
+		if k > 0 {
+			out.WriteString("\n")
+		}
+		writeBlock(&out, cells, columns, width, right)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// widthOf returns the width of the terminal behind a writer, 0 for none.
+func widthOf(w io.Writer) int {
+	if sized, ok := w.(interface{ Width() int }); ok {
+		return sized.Width()
+	}
+	return 0
+}
+
+// blocks divides columns of given widths among tables that fit into a total. All have the first column.
+func blocks(width []int, total int) [][]int {
+	if len(width) == 0 {
+		return nil
+	}
+	const gap = 2
+	all, used := [][]int{{0}}, width[0]
+	for i := 1; i < len(width); i++ {
+		last := len(all) - 1
+		if total > 0 && used+gap+width[i] > total && len(all[last]) > 1 {
+			all, used = append(all, []int{0}), width[0]
+			last++
+		}
+		all[last], used = append(all[last], i), used+gap+width[i]
+	}
+	return all
+}
+
+// writeBlock prints some columns of a table.
+func writeBlock(out *strings.Builder, cells [][]string, columns, width []int, right []bool) {
 	for _, line := range cells {
 		var b strings.Builder
-		for i, cell := range line {
-			if i > 0 {
+		for k, i := range columns {
+			cell := line[i]
+			if k > 0 {
 				b.WriteString("  ")
 			}
 			padding := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
@@ -75,8 +114,6 @@ func (t *Table) WriteText(w io.Writer) error {
 		}
 		out.WriteString(strings.TrimRight(b.String(), " ") + "\n")
 	}
-	_, err := io.WriteString(w, out.String())
-	return err
 }
 
 // WriteCSV prints the table as CSV with a header and numbers in full. Control characters are escaped as in

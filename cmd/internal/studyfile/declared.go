@@ -135,7 +135,9 @@ func (w *writer) metric(m trainer.MetricDeclaration) {
 		w.linef(3, "role: OBJECTIVE")
 		w.linef(3, "goal: MINIMIZE")
 		w.linef(3, "transform: %s", m.Transform)
-		w.linef(3, "reference_value: %s", number(m.Reference))
+		if m.Reference != 0 { // otherwise it follows from the results
+			w.linef(3, "reference_value: %s", number(m.Reference))
+		}
 	} else {
 		w.linef(3, "role: TRACKED")
 	}

@@ -11,13 +11,21 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/dpareto/dpareto/internal/document"
 )
 
 // normaliser brings a tree of JSON values into protobuf's JSON mapping of a message, in
 // place, and collects what does not fit.
-type normaliser struct{ faults []error }
+type normaliser struct {
+	line   func(path string) int // of a value, 0 if it is unknown
+	faults []error
+}
 
 func (n *normaliser) addf(path, format string, args ...any) {
+	if line := n.line(path); line > 0 {
+		path = fmt.Sprintf("line %d: %s", line, path)
+	}
 	n.faults = append(n.faults, fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...)))
 }
 
@@ -25,6 +33,7 @@ func (n *normaliser) addf(path, format string, args ...any) {
 func (n *normaliser) message(path string, fields map[string]any, descriptor protoreflect.MessageDescriptor) {
 	n.shorthand(path, descriptor, fields)
 	chosen := make(map[protoreflect.OneofDescriptor]string)
+	given := make(map[protoreflect.FieldDescriptor]string)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
 		field := findField(descriptor, name)
@@ -32,7 +41,12 @@ func (n *normaliser) message(path string, fields map[string]any, descriptor prot
 		case field == nil:
 			n.addf(at, "unknown field, want one of %s", strings.Join(fieldNames(descriptor), ", "))
 			continue
-		case fields[name] == nil: // null means unset
+		case given[field] != "":
+			n.addf(at, "is given twice, also as %s", given[field])
+			continue
+		}
+		given[field] = name
+		if fields[name] == nil { // null means unset
 			continue
 		}
 		if oneof := field.ContainingOneof(); oneof != nil {
@@ -105,8 +119,32 @@ func (n *normaliser) single(path string, value any, field protoreflect.FieldDesc
 		}
 		n.message(path, fields, field.Message())
 		return fields
+	default:
+		value = n.numbers(path, value)
 	}
 	n.leaf(path, value, field)
+	return value
+}
+
+// numbers returns a value with its numbers in JSON's notation.
+func (n *normaliser) numbers(path string, value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		number, err := document.Number(v)
+		if err != nil {
+			n.addf(path, "%s, is %s", err, v)
+			return json.Number("0") // one fault is enough
+		}
+		return number
+	case map[string]any:
+		for key := range v {
+			v[key] = n.numbers(fmt.Sprintf("%s[%q]", path, key), v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = n.numbers(indexed(path, i), v[i])
+		}
+	}
 	return value
 }
 
@@ -118,8 +156,10 @@ func valueOf(written any, message protoreflect.MessageDescriptor) (fields map[st
 		case string:
 			return map[string]any{textField: v}, true
 		case json.Number:
-			if _, err := v.Int64(); err == nil {
-				return map[string]any{wholeField: v}, true
+			if number, err := document.Number(v); err == nil {
+				if _, err := number.Int64(); err == nil {
+					return map[string]any{wholeField: v}, true
+				}
 			}
 			return map[string]any{numberField: v}, true
 		}
@@ -186,10 +226,12 @@ func (n *normaliser) leaf(path string, value any, field protoreflect.FieldDescri
 
 // quoteHint is the hint where a string is required.
 func quoteHint(value any) string {
-	if _, ok := value.(bool); ok {
-		return " (quote it)" // YAML takes on, off, yes and no for booleans
+	switch value.(type) {
+	case bool, nil:
+		return " (quote it)"
+	default:
+		return ""
 	}
-	return ""
 }
 
 // indexed returns the path of an element of a list.

@@ -45,7 +45,7 @@ func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescr
 	kinds := make(map[string]string)
 	for _, p := range parameters {
 		if parameter, ok := p.(map[string]any); ok {
-			if id, ok := parameter["id"].(string); ok {
+			if id, ok := stringOf(parameter["id"]); ok {
 				kinds[id] = valueField(parameter)
 			}
 		}
@@ -54,7 +54,7 @@ func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescr
 		if parameter, ok := p.(map[string]any); ok {
 			n.when(indexed(path+".parameters", i), parameter, kinds)
 			if condition, ok := parameter["condition"].(map[string]any); ok {
-				parent, _ := condition["parent"].(string)
+				parent, _ := stringOf(condition["parent"])
 				if values, ok := condition["values"].([]any); ok {
 					for k := range values {
 						values[k] = typed(values[k], kinds[parent])
@@ -89,6 +89,18 @@ func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescr
 	}
 }
 
+// stringOf returns the text of a scalar where a text belongs.
+func stringOf(written any) (text string, ok bool) {
+	switch v := written.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	default:
+		return "", false
+	}
+}
+
 // typeAll gives numbers the types of their parameters.
 func typeAll(values map[string]any, kinds map[string]string) {
 	for id := range values {
@@ -96,9 +108,10 @@ func typeAll(values map[string]any, kinds map[string]string) {
 	}
 }
 
-// typed returns a number as the Value of a parameter with a kind of values, and all else as it is.
+// typed returns a number as the Value of a parameter with a kind of values, and all else as it is. The
+// category 3.10 is a text.
 func typed(written any, kind string) any {
-	if _, ok := written.(json.Number); ok && kind != "" && kind != textField {
+	if _, ok := written.(json.Number); ok && kind != "" {
 		return map[string]any{kind: written}
 	}
 	return written

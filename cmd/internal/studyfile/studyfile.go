@@ -1,7 +1,6 @@
 package studyfile
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,9 +8,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"sigs.k8s.io/yaml"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/document"
 )
 
 const (
@@ -37,25 +36,29 @@ type File struct {
 // Parse reads a YAML or JSON file. It refuses unknown and repeated fields, and names all
 // wrong fields in its error.
 func Parse(content []byte) (*File, error) {
-	converted, err := yaml.YAMLToJSONStrict(content)
+	parsed, err := document.Parse(content)
 	if err != nil {
-		return nil, errors.New(oneLine(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")))
+		return nil, errors.New(oneLine(err.Error()))
 	}
-	decoder := json.NewDecoder(bytes.NewReader(converted))
-	decoder.UseNumber() // a seed has more digits than a float64
-	var tree any
-	if err := decoder.Decode(&tree); err != nil {
-		return nil, err
-	}
-	fields, ok := tree.(map[string]any)
+	fields, ok := parsed.Root.(map[string]any)
 	if !ok {
 		return nil, errors.New("the file holds no study: it must be a mapping with the fields study_id and spec")
 	}
+	return read(fields, parsed.Line)
+}
 
+// FromTree is Parse for the tree of a document.Document, which it changes.
+func FromTree(fields map[string]any) (*File, error) {
+	return read(fields, func(string) int { return 0 })
+}
+
+// read returns the study in a tree. line returns the line of a path, 0 if it is unknown.
+func read(fields map[string]any, line func(path string) int) (*File, error) {
+	n := normaliser{line: line}
 	file := &File{Study: new(dparetov1.Study)}
 	if id, ok := fields[idField]; ok {
-		if file.ID, ok = id.(string); !ok {
-			return nil, fmt.Errorf("%s: must be a string, is %v", idField, id)
+		if file.ID, ok = stringOf(id); !ok && id != nil {
+			n.addf(idField, "must be a string, is %s%s", describe(id), quoteHint(id))
 		}
 		delete(fields, idField)
 	}
@@ -65,7 +68,6 @@ func Parse(content []byte) (*File, error) {
 		delete(fields, ledgersField)
 	}
 	var ledgers dparetov1.ListLedgersResponse
-	var n normaliser
 	n.message("", fields, file.Study.ProtoReflect().Descriptor())
 	n.message("", beside, ledgers.ProtoReflect().Descriptor())
 	if err := errors.Join(n.faults...); err != nil {
@@ -109,13 +111,15 @@ func prefixed(prefix, name string) string {
 // Decode reads a message from JSON as commands print it, or from protobuf's own. It takes a parameter's
 // value without a point for an integer, even where a study would say otherwise.
 func Decode(content []byte, to proto.Message) error {
-	decoder := json.NewDecoder(bytes.NewReader(content))
-	decoder.UseNumber()
-	var fields map[string]any
-	if err := decoder.Decode(&fields); err != nil {
+	value, err := document.ParseJSON(content)
+	if err != nil {
 		return err
 	}
-	var n normaliser
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return fmt.Errorf("must be an object, is %s", describe(value))
+	}
+	n := normaliser{line: func(string) int { return 0 }}
 	n.message("", fields, to.ProtoReflect().Descriptor())
 	if err := errors.Join(n.faults...); err != nil {
 		return err

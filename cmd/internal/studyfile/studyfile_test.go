@@ -148,7 +148,7 @@ func TestParseErrors(t *testing.T) {
 		{"scalar", "adult", "the file holds no study"},
 		{"syntax", "study_id: a\nspec:\n  parameters: [\n", "line 3: "},
 		{"tab", "spec:\n\tparameters: []\n", "line 2: found character that cannot start any token"},
-		{"repeated key", "study_id: a\nstudy_id: b\n", `line 2: key "study_id" already set in map`},
+		{"repeated key", "study_id: a\nstudy_id: b\n", "line 2: study_id: is given twice, first in line 1"},
 		{"id", "study_id: [1]", "study_id: must be a string"},
 		{"unknown field", "spec: {metrics: [{id: a, rol: TRACKED}]}", "spec.metrics[0].rol: unknown field, want one of id, role,"},
 		{"unknown top field", "specs: {}", "specs: unknown field, want one of name, uid,"},
@@ -166,9 +166,9 @@ func TestParseErrors(t *testing.T) {
 			"two domains", "spec: {parameters: [{double_domain: {}, integer_domain: {}}]}",
 			"spec.parameters[0].integer_domain: is set beside double_domain, want one of them",
 		},
-		{"same field twice", "display_name: a\ndisplayName: b", "duplicate field"},
+		{"same field twice", "display_name: a\ndisplayName: b", "line 1: display_name: is given twice, also as displayName"},
 		{"negative seed", "spec: {seed: -1}", "spec.seed: must be a whole number in the range of uint64, is -1"},
-		{"several", "labels: 3\nspec: {sed: 1}", "labels: must be a mapping, is 3; spec.sed: unknown field"},
+		{"several", "labels: 3\nspec: {sed: 1}", "labels: must be a mapping, is 3; line 2: spec.sed: unknown field"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := studyfile.Parse([]byte(tt.content))

@@ -29,7 +29,7 @@ const (
 	LedgerOutcome_LEDGER_OUTCOME_UNSPECIFIED LedgerOutcome = 0
 	// Its trial succeeded.
 	LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED LedgerOutcome = 1
-	// A user imported the result.
+	// A user imported the trial, which had run elsewhere.
 	LedgerOutcome_LEDGER_OUTCOME_IMPORTED LedgerOutcome = 2
 	// Its configuration cannot work.
 	LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE LedgerOutcome = 3

@@ -1282,11 +1282,17 @@ type CreateTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Required. The trial: its parameters, a final measurement if it has already been run, and its
-	// replicate_of, labels, note, attributes and artifacts, if any.
+	// Required. The trial: its parameters, and its replicate_of, labels, note, attributes and
+	// artifacts, if any. A trial that has already been run also has a final measurement, or the state
+	// INFEASIBLE or FAILED with a state_reason, and its intermediate measurements, if any, in ascending
+	// step order. A number one unit in the last place outside of its domain, or beside a value of a
+	// discrete one, becomes the bound or the value.
 	Trial *Trial `protobuf:"bytes,2,opt,name=trial,proto3" json:"trial,omitempty"`
 	// Identifier of the request (see StudyService).
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Only check the request: answer with the trial that would be created, or the error, and change
+	// nothing.
+	ValidateOnly  bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1340,6 +1346,13 @@ func (x *CreateTrialRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *CreateTrialRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
 }
 
 // Response of CreateTrial.
@@ -2728,12 +2741,13 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\vstudy_state\x18\x03 \x01(\x0e2\x16.dpareto.v1.StudyStateR\n" +
 	"studyState\x12:\n" +
 	"\vretry_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfter\"t\n" +
+	"retryAfter\"\x99\x01\n" +
 	"\x12CreateTrialRequest\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12'\n" +
 	"\x05trial\x18\x02 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\">\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12#\n" +
+	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\">\n" +
 	"\x13CreateTrialResponse\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\"%\n" +
 	"\x0fGetTrialRequest\x12\x12\n" +

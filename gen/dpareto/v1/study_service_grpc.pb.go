@@ -103,8 +103,8 @@ type StudyServiceClient interface {
 	// Hands trials to a worker: first those it already holds, then queued ones, then new
 	// suggestions.
 	SuggestTrials(ctx context.Context, in *SuggestTrialsRequest, opts ...grpc.CallOption) (*SuggestTrialsResponse, error)
-	// Creates a trial that the caller chooses: queued for the next worker, or, with a final
-	// measurement, completed.
+	// Creates a trial that the caller chooses: queued for the next worker, or, with an outcome,
+	// complete.
 	CreateTrial(ctx context.Context, in *CreateTrialRequest, opts ...grpc.CallOption) (*CreateTrialResponse, error)
 	// Returns a trial, with its past attempts.
 	GetTrial(ctx context.Context, in *GetTrialRequest, opts ...grpc.CallOption) (*GetTrialResponse, error)
@@ -402,8 +402,8 @@ type StudyServiceServer interface {
 	// Hands trials to a worker: first those it already holds, then queued ones, then new
 	// suggestions.
 	SuggestTrials(context.Context, *SuggestTrialsRequest) (*SuggestTrialsResponse, error)
-	// Creates a trial that the caller chooses: queued for the next worker, or, with a final
-	// measurement, completed.
+	// Creates a trial that the caller chooses: queued for the next worker, or, with an outcome,
+	// complete.
 	CreateTrial(context.Context, *CreateTrialRequest) (*CreateTrialResponse, error)
 	// Returns a trial, with its past attempts.
 	GetTrial(context.Context, *GetTrialRequest) (*GetTrialResponse, error)

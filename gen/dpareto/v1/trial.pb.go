@@ -229,10 +229,10 @@ type Trial struct {
 	Number int64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
 	// Output only. Changes with every change of the trial.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Output only. State of the trial.
+	// Output only, except in CreateTrial. State of the trial.
 	State TrialState `protobuf:"varint,4,opt,name=state,proto3,enum=dpareto.v1.TrialState" json:"state,omitempty"`
-	// Output only. Why the trial is in its state: the reason given with an infeasible
-	// or failed outcome, a release, or an expired lease.
+	// Output only, except in CreateTrial. Why the trial is in its state: the reason given with an
+	// infeasible or failed outcome, a release, or an expired lease.
 	StateReason string `protobuf:"bytes,5,opt,name=state_reason,json=stateReason,proto3" json:"state_reason,omitempty"`
 	// Output only. Why the trial exists.
 	Origin TrialOrigin `protobuf:"varint,6,opt,name=origin,proto3,enum=dpareto.v1.TrialOrigin" json:"origin,omitempty"`
@@ -246,8 +246,8 @@ type Trial struct {
 	// Output only. The computed metrics of the configuration, by id: known before the
 	// run.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,9,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Output only. Intermediate measurements, in ascending step order, at most 2,000: of the
-	// attempt that runs, or, of a complete trial, of the attempt that completed it.
+	// Output only, except in CreateTrial. Intermediate measurements, in ascending step order, at most
+	// 2,000: of the attempt that runs, or, of a complete trial, of the attempt that completed it.
 	Measurements []*Measurement `protobuf:"bytes,10,rep,name=measurements,proto3" json:"measurements,omitempty"`
 	// Output only, except in CreateTrial. The measurement of the completed trial.
 	FinalMeasurement *Measurement `protobuf:"bytes,11,opt,name=final_measurement,json=finalMeasurement,proto3" json:"final_measurement,omitempty"`

@@ -17,6 +17,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/page"
@@ -37,6 +38,9 @@ type Ledgers struct {
 func New(studies *study.Studies, db *store.Store, now func() time.Time) *Ledgers {
 	return &Ledgers{studies, db, now}
 }
+
+// warnLargeDelta warns of a δ that would allow the publication of a record.
+const warnLargeDelta = "LARGE_TEST_DELTA"
 
 // CreateLedger implements ReleaseService.
 func (l *Ledgers) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerRequest) (*dparetov1.CreateLedgerResponse, error) {
@@ -149,6 +153,9 @@ func presentLedger(tx *store.ReadTx, id string, record *storev1.LedgerRecord) (*
 		Accountant:  dparetov1.Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION,
 		Steps:       spent.Steps,
 		Assumptions: spent.Assumptions,
+	}
+	if text := show.LargeDelta(l.GetDelta(), l.GetRecords()); text != "" {
+		l.Spent.Warnings = append(l.Spent.Warnings, &dparetov1.Warning{Code: warnLargeDelta, Message: text})
 	}
 	for _, charged := range a.Charges { // what was spent holds as each charge does
 		if slices.Contains(charged.GetAssumptions(), privacy.PublicSizeAssumption) {

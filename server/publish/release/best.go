@@ -106,12 +106,11 @@ func bestOf(compiled *spec.Study, req *dparetov1.ReleaseBestRequest) (bestReques
 	computed := computedMetrics(compiled.Spec)
 	for _, id := range slices.Sorted(maps.Keys(b.atMost)) {
 		field, bound := fmt.Sprintf("at_most[%q]", id), b.atMost[id]
-		switch {
-		case !slices.Contains(computed, id):
+		if !slices.Contains(computed, id) {
 			fields.Addf(field, "is not a computed metric of the study (computed: %v); a bound on a measured metric would depend on the data", computed)
-		case math.IsNaN(bound) || math.IsInf(bound, 0):
-			fields.Addf(field, "must be finite, is %g", bound)
+			continue
 		}
+		compiled.CheckBound(&fields, field, id, bound)
 	}
 	if e := req.GetEpsilon(); spec.IsPublication(compiled.Spec) && e != 0 {
 		fields.Addf("epsilon", "must be unset: the study has already paid for everything it publishes, is %g", e)
@@ -333,6 +332,6 @@ const normalQuantile95 = 1.6448536269514722
 // unfixed returns the error of a study whose trials may depend on results.
 func unfixed(study, why string) error {
 	return status.Errorf(codes.FailedPrecondition, "%s: %s, so no choice among its trials has a guarantee for the test records. "+
-		"What can be published: a study with private_mode; a completed study with a random, quasi-random or grid design and a fixed number of trials; "+
+		"What can be published: a study with private_mode or random_stopping; a completed study with a random, quasi-random or grid design and a fixed number of trials; "+
 		"a choice among candidates fixed beforehand (SelectPrivately)", study, why)
 }

@@ -13,6 +13,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
@@ -320,8 +321,8 @@ func (f *fixedResults) draft(ctx context.Context, spending *spending.Spending, g
 			warn(warnNotApplied, "the constraint on %s is not applied: it is measured, and may depend on the test records", c.Name)
 		}
 	}
-	if d := guarantee.GetDelta(); d >= 1/float64(f.records) {
-		warn(warnLargeLedgerDelta, "delta %g is not below 1/records = %.3g: publishing one record would be allowed", d, 1/float64(f.records))
+	if text := show.LargeDelta(guarantee.GetDelta(), f.records); text != "" {
+		warn(warnLargeLedgerDelta, "%s", text)
 	}
 	// The cost of the runs to the training records does not depend on the draw below.
 	trained, err := spending.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: f.Study.GetName()})

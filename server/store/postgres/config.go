@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/dpareto/dpareto/internal/text"
 	"github.com/dpareto/dpareto/server/filemode"
 )
 
@@ -96,7 +97,11 @@ func readPassword(path string) (string, error) {
 		return "", err
 	}
 	content, err := os.ReadFile(path)
-	return strings.TrimRight(string(content), "\r\n"), err
+	if err != nil {
+		return "", err
+	}
+	password, err := text.Decode(content) // editors may have put a byte order mark first
+	return strings.TrimRight(string(password), "\r\n"), err
 }
 
 // mayBePlain reports whether a connection would do without TLS if the server offers none, or an attacker

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,6 +161,9 @@ func connect(ctx context.Context, url string, o Options, writes bool) (*DB, erro
 	}
 	if err := d.pool.Ping(ctx); err != nil {
 		d.pool.Close()
+		if strings.Contains(err.Error(), "server refused TLS connection") { // pgconn has no error of its own for it
+			err = fmt.Errorf("%w; the server must offer TLS, unless the URL says sslmode=disable: then the password and all data go in plain text", err)
+		}
 		return nil, fmt.Errorf("%s: %w", d.name, err)
 	}
 	return d, nil

@@ -35,7 +35,7 @@ func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration 
 	metrics := []trainer.MetricDeclaration{
 		{
 			Name: MetricError, Usage: "fraction of the " + where + " examples classified wrongly", Unit: ratio,
-			Objective: true, Transform: trainer.TransformLogit, Reference: 1, SampleSize: first.Rows, Average: true,
+			Objective: true, Transform: trainer.TransformLogit, SampleSize: first.Rows, Average: true,
 		},
 		{Name: MetricLoss, Usage: "mean loss on the " + where + " examples", Unit: lossUnit},
 	}

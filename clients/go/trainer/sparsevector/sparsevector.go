@@ -65,7 +65,7 @@ func declaration() trainer.Declaration {
 		},
 		Metrics: []trainer.MetricDeclaration{{
 			Name: MetricError, Usage: "1 − F₁ of the answers", Unit: "ratio",
-			Objective: true, Transform: trainer.TransformLogit, Reference: 1, SampleSize: positives,
+			Objective: true, Transform: trainer.TransformLogit, SampleSize: positives,
 		}},
 		Privacy: &trainer.PrivacyDeclaration{
 			Mechanism: "sparse_vector",

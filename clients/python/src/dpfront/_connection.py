@@ -89,7 +89,7 @@ class Connection:
         """Returns the metadata of every call. A token file is read each time."""
         token = self.token
         if self.token_file is not None:
-            token = Path(self.token_file).read_text().strip()
+            token = Path(self.token_file).read_text(encoding="utf-8-sig").strip()
             if token and not _is_token(token):
                 # gRPC's error would be obscure.
                 raise ValueError(f"token_file {self.token_file}: does not hold one token")
@@ -105,6 +105,8 @@ def connect(
     environ: Mapping[str, str] = os.environ,
 ) -> Connection:
     """Returns the connection for the arguments of a client and the environment."""
+    if not isinstance(address, (str, type(None))):
+        raise TypeError(f"address: {address!r} is not a text")
     address = address or environ.get("DPARETO_SERVER") or DEFAULT_ADDRESS
     local = is_local(address)
     if tls is None:

@@ -13,6 +13,7 @@ import os
 import random
 import socket
 import time
+import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -76,6 +77,8 @@ class Call:
     method: str
     request: Message
     timeout: float
+    action: str
+    """What it does, for people."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,10 @@ class Policy:
     connected: bool = False  # whether the server ever answered
 
     def __post_init__(self) -> None:
-        if self.timeout <= 0:
-            raise ValueError("timeout: is not positive")
-        if self.patience < 0:
-            raise ValueError("patience: is negative")
+        if not convert.number("timeout", self.timeout) > 0:
+            raise ValueError(f"timeout: must be positive, is {self.timeout}")
+        if not convert.number("patience", self.patience) >= 0:
+            raise ValueError(f"patience: must be at least 0, is {self.patience}")
 
 
 def impatient(policy: Policy) -> Policy:
@@ -170,7 +173,7 @@ def call(policy: Policy, action: str, service: str, method: str, request: Any) -
     warned = False
     while True:
         try:
-            answer = yield Call(service, method, request, timeout)
+            answer = yield Call(service, method, request, timeout, action)
         except Failure as failure:
             waited = time.monotonic() - begin
             patience = policy.patience
@@ -188,6 +191,12 @@ def call(policy: Policy, action: str, service: str, method: str, request: Any) -
         else:
             policy.connected = True
             return answer
+
+
+def warn_large_delta(found: Iterable[Any]) -> None:
+    """Says on screen that a δ allows the publication of a record."""
+    for text in dict.fromkeys(w.message for w in found if w.code == "LARGE_DELTA"):
+        warnings.warn(text, stacklevel=2)
 
 
 def pages(
@@ -215,14 +224,17 @@ def create_study(
     labels: Mapping[str, str] | None,
     validate_only: bool,
 ) -> Operation[study_pb2.Study]:
-    study = study_pb2.Study(
+    study = convert.fill(
+        study_pb2.Study(),
         display_name=display_name,
         description=description,
         labels=labels,
         spec=spec if isinstance(spec, study_pb2.StudySpec) else specs.study_spec(spec),
     )
     request = study_service_pb2.CreateStudyRequest(
-        study_id=convert.study_id(id), study=study, validate_only=validate_only
+        study_id=convert.study_id(convert.text("id", id)),
+        study=study,
+        validate_only=convert.flag("validate_only", validate_only),
     )
     try:
         answer: study_service_pb2.CreateStudyResponse = yield from call(
@@ -235,6 +247,7 @@ def create_study(
                 error.message += f'; study = client.study("{id}") loads it, {hint}'
                 error.args = (error.action, error.code, error.message, error.violations)
         raise
+    warn_large_delta(answer.study.warnings)
     return answer.study
 
 
@@ -248,7 +261,7 @@ def update_study(
 ) -> Operation[study_pb2.Study]:
     """Details are display_name, description and labels; None leaves one as it is."""
     details = {key: value for key, value in details.items() if value is not None}
-    study = study_pb2.Study(name=name, **details)
+    study = convert.fill(study_pb2.Study(name=name), **details)
     if parameters is not None or units is not None:
         current = yield from get_study(policy, name)
         study.spec.CopyFrom(current.spec)
@@ -298,9 +311,8 @@ def extend_study(
         spec.private_mode.prior_studies_are_public = False  # it was said of other studies
         if metrics is not None or "constant_points" in fields:
             spec.private_mode.constant_points_are_public = False  # it was said of other points
-    values = convert.to_values(prior_values, convert.kinds(study_pb2.Study(spec=spec)))
-    for key, value in values.items():
-        spec.prior_values[key].CopyFrom(value)
+    kinds = convert.kinds(study_pb2.Study(spec=spec))
+    convert.fill(spec, prior_values=convert.to_values(prior_values, kinds, "prior_values"))
     specs.set_spec_fields(spec, fields)
     return (yield from create_study(policy, id, spec, **details, validate_only=False))
 
@@ -374,7 +386,8 @@ def reaccount_study(
                 f"{', '.join(own) or 'none'}"
             )
         metric = own[0]
-    request = privacy_service_pb2.ReaccountStudyRequest(
+    request = convert.fill(
+        privacy_service_pb2.ReaccountStudyRequest(),
         name=study.name,
         metric=metric,
         privacy=specs.privacy_spec(privacy),
@@ -413,7 +426,7 @@ def resume_study(policy: Policy, name: str) -> Operation[None]:
 
 
 def list_studies(policy: Policy, filter: str, order_by: str) -> Operation[list[r.StudyInfo]]:
-    request = study_service_pb2.ListStudiesRequest(filter=filter, order_by=order_by)
+    request = convert.fill(study_service_pb2.ListStudiesRequest(), filter=filter, order_by=order_by)
     answers = yield from pages(policy, "list the studies", "studies", "ListStudies", request)
     return [read.study_info(x) for answer in answers for x in answer.studies]
 
@@ -431,15 +444,19 @@ def ask(
     timeout: float | None,
 ) -> Operation[list[trial_pb2.Trial]]:
     """Asks for at least one and at most count trials, and waits for them."""
+    if timeout is not None:
+        timeout = convert.number("timeout", timeout)
     action = f"ask for a trial of {study}"
     begin = time.monotonic()
     warned = False
     while True:
-        request = study_service_pb2.SuggestTrialsRequest(
-            parent=study, count=count, worker_id=worker_id, resume=resume
+        request = convert.fill(
+            study_service_pb2.SuggestTrialsRequest(parent=study, resume=resume),
+            count=count,
+            worker_id=worker_id,
         )
         if condition is not None:
-            request.conditions.extend([condition] * count)
+            request.conditions.extend([condition] * request.count)
         answer: study_service_pb2.SuggestTrialsResponse = yield from call(
             policy, action, "studies", "SuggestTrials", request
         )
@@ -469,16 +486,22 @@ _DONE = frozenset(
 
 def condition(
     study: study_pb2.Study, fixed: Mapping[str, Any] | None, at_most: Mapping[str, float] | None
-) -> study_service_pb2.SuggestionCondition:
-    """Returns the condition on a trial."""
-    return study_service_pb2.SuggestionCondition(
-        fixed_parameters=convert.to_values(fixed or {}, convert.kinds(study)),
-        at_most=at_most or {},
+) -> study_service_pb2.SuggestionCondition | None:
+    """Returns the condition on a trial, if there is one."""
+    if fixed is None and at_most is None:
+        return None
+    found = convert.fill(
+        study_service_pb2.SuggestionCondition(),
+        fixed_parameters=convert.to_values(
+            {} if fixed is None else fixed, convert.kinds(study), "fixed"
+        ),
+        at_most=at_most,
     )
+    return found if found.ByteSize() else None
 
 
 def get_trial(policy: Policy, study: str, number: int) -> Operation[r.TrialInfo]:
-    name = f"{study}/trials/{number}"
+    name = convert.trial_name(study, number)
     answer: study_service_pb2.GetTrialResponse = yield from call(
         policy, f"read {name}", "studies", "GetTrial", study_service_pb2.GetTrialRequest(name=name)
     )
@@ -488,8 +511,10 @@ def get_trial(policy: Policy, study: str, number: int) -> Operation[r.TrialInfo]
 def list_trials(
     policy: Policy, study: str, filter: str, order_by: str
 ) -> Operation[list[r.TrialInfo]]:
-    request = study_service_pb2.ListTrialsRequest(
-        parent=study, filter=filter, order_by=order_by, page_size=1000
+    request = convert.fill(
+        study_service_pb2.ListTrialsRequest(parent=study, page_size=1000),
+        filter=filter,
+        order_by=order_by,
     )
     answers = yield from pages(
         policy, f"list the trials of {study}", "studies", "ListTrials", request
@@ -508,21 +533,23 @@ def create_trial(
     user_attrs: Mapping[str, Any] | None = None,
     skip_if_exists: bool = False,
 ) -> Operation[r.TrialInfo]:
-    values = convert.to_values(params or {}, convert.kinds(study))
+    values = convert.to_values({} if params is None else params, convert.kinds(study))
     if skip_if_exists:
         same = convert.from_values(values)
         for known in (yield from list_trials(policy, study.name, "", "")):
             if known.params == same:
                 return known
-    trial = trial_pb2.Trial(
+    trial = convert.fill(
+        trial_pb2.Trial(),
         parameters=values,
         note=note,
-        attributes=convert.attributes(user_attrs or {}),
+        attributes=convert.attributes({} if user_attrs is None else user_attrs),
     )
     if metrics is not None:
         trial.final_measurement.CopyFrom(convert.to_measurement(metrics, seeded=seeded))
     if replicate_of is not None:
-        trial.replicate_of = f"{study.name}/trials/{replicate_of}"
+        number = convert.integer("replicate_of", replicate_of)
+        trial.replicate_of = f"{study.name}/trials/{number}"
     answer: study_service_pb2.CreateTrialResponse = yield from call(
         policy,
         f"create a trial of {study.name}",
@@ -540,7 +567,9 @@ def keep(
     artifact: trial_pb2.Artifact | None = None,
 ) -> Operation[trial_pb2.Trial]:
     """Keeps attributes and an artifact with a trial, beside those that it has."""
-    trial = trial_pb2.Trial(name=name, attributes=convert.attributes(attributes or {}))
+    trial = trial_pb2.Trial(
+        name=name, attributes=convert.attributes({} if attributes is None else attributes)
+    )
     mask = field_mask_pb2.FieldMask(paths=["attributes"])
     if artifact is not None:
         trial.artifacts.append(artifact)
@@ -563,13 +592,13 @@ def best_trials(policy: Policy, study: study_pb2.Study) -> Operation[list[r.Tria
 
 
 def stop_trial(policy: Policy, study: str, number: int, reason: str) -> Operation[None]:
-    name = f"{study}/trials/{number}"
+    name = convert.trial_name(study, number)
     request = study_service_pb2.StopTrialRequest(name=name, reason=clip(reason))
     yield from call(policy, f"stop {name}", "studies", "StopTrial", request)
 
 
 def delete_trial(policy: Policy, study: str, number: int) -> Operation[None]:
-    name = f"{study}/trials/{number}"
+    name = convert.trial_name(study, number)
     request = study_service_pb2.DeleteTrialRequest(name=name)
     yield from call(policy, f"delete {name}", "studies", "DeleteTrial", request)
 
@@ -632,6 +661,8 @@ def release(policy: Policy, trial: trial_pb2.Trial, reason: str) -> Operation[No
 
 def clip(reason: str) -> str:
     """Makes a reason valid text of limited length."""
+    if not isinstance(reason, str):
+        raise TypeError(f"reason: {convert.shown(reason)} is not a text")
     return reason.encode("utf-8", "replace").decode()[:MAX_REASON]
 
 
@@ -641,7 +672,8 @@ def clip(reason: str) -> str:
 def get_front(
     policy: Policy, study: study_pb2.Study, kind: str, final_only: bool
 ) -> Operation[r.Front]:
-    request = front_service_pb2.GetFrontRequest(
+    request = convert.fill(
+        front_service_pb2.GetFrontRequest(),
         name=study.name,
         kind=convert.enum_value(front_service_pb2.FrontKind, kind, "kind"),
         final_only=final_only,
@@ -655,7 +687,8 @@ def get_front(
 def hypervolumes(
     policy: Policy, study: str, kind: str, final_only: bool
 ) -> Operation[list[r.HypervolumePoint]]:
-    request = front_service_pb2.ListHypervolumesRequest(
+    request = convert.fill(
+        front_service_pb2.ListHypervolumesRequest(),
         name=study,
         kind=convert.enum_value(front_service_pb2.FrontKind, kind, "kind"),
         final_only=final_only,
@@ -676,9 +709,10 @@ def recommend(
 ) -> Operation[r.Recommendation]:
     if not bounds:
         raise ValueError("recommend: a bound on an objective is required, such as epsilon=1.0")
-    request = front_service_pb2.QueryFrontRequest(
+    request = convert.fill(
+        front_service_pb2.QueryFrontRequest(),
         name=study,
-        bounds=bounds,
+        bounds={key: convert.number(key, value) for key, value in bounds.items()},
         confidence=confidence,
         optimize=optimize,
         measured_only=measured_only,
@@ -696,8 +730,10 @@ def predict(
     request = front_service_pb2.PredictMetricsRequest(
         name=study.name,
         configurations=[
-            front_service_pb2.Configuration(parameters=convert.to_values(x, kinds))
-            for x in configurations
+            front_service_pb2.Configuration(
+                parameters=convert.to_values(x, kinds, f"configurations[{i}]")
+            )
+            for i, x in enumerate(convert.several("configurations", configurations))
         ],
     )
     answer: front_service_pb2.PredictMetricsResponse = yield from call(
@@ -718,9 +754,9 @@ def cross_validate(policy: Policy, study: str) -> Operation[r.Validation]:
 
 
 def expected_gain(policy: Policy, study: str, runs: int) -> Operation[r.ExpectedGain]:
-    if runs < 1:
+    request = convert.fill(analysis_service_pb2.ForecastGainRequest(name=study), runs=runs)
+    if request.runs < 1:
         raise ValueError(f"runs: must be at least 1, is {runs}")
-    request = analysis_service_pb2.ForecastGainRequest(name=study, runs=runs)
     answer: analysis_service_pb2.ForecastGainResponse = yield from call(
         policy, f"forecast the gain of runs of {study}", "analyses", "ForecastGain", request
     )
@@ -741,9 +777,10 @@ def importance(policy: Policy, study: str) -> Operation[r.Importance]:
 def slices(
     policy: Policy, study: study_pb2.Study, params: Mapping[str, Any] | None, points: int
 ) -> Operation[r.Slices]:
-    request = analysis_service_pb2.AnalyzeSlicesRequest(
+    request = convert.fill(
+        analysis_service_pb2.AnalyzeSlicesRequest(),
         name=study.name,
-        parameters=convert.to_values(params or {}, convert.kinds(study)),
+        parameters=convert.to_values({} if params is None else params, convert.kinds(study)),
         points=points,
     )
     answer: analysis_service_pb2.AnalyzeSlicesResponse = yield from call(
@@ -763,12 +800,13 @@ def contour(
 ) -> Operation[r.Contour]:
     objectives = [m for m in study.spec.metrics if m.role == metric_pb2.METRIC_ROLE_OBJECTIVE]
     measured = [m.id for m in objectives if m.HasField("reported")]
-    request = analysis_service_pb2.AnalyzeContourRequest(
+    request = convert.fill(
+        analysis_service_pb2.AnalyzeContourRequest(),
         name=study.name,
         metric=metric or (measured or [objectives[0].id])[0],
-        x_parameter=x,
-        y_parameter=y,
-        parameters=convert.to_values(params or {}, convert.kinds(study)),
+        x_parameter=convert.text("x", x),
+        y_parameter=convert.text("y", y),
+        parameters=convert.to_values({} if params is None else params, convert.kinds(study)),
         points=points,
     )
     answer: analysis_service_pb2.AnalyzeContourResponse = yield from call(
@@ -786,8 +824,11 @@ def compute_epsilon(
     parameters: Mapping[str, parameter_pb2.Value],
     lengths: Iterable[int],
 ) -> Operation[privacy_service_pb2.ComputeEpsilonResponse]:
-    request = privacy_service_pb2.ComputeEpsilonRequest(
-        privacy=privacy, parameters=parameters, lengths=lengths
+    request = convert.fill(
+        privacy_service_pb2.ComputeEpsilonRequest(),
+        privacy=privacy,
+        parameters=parameters,
+        lengths=lengths,
     )
     answer: privacy_service_pb2.ComputeEpsilonResponse = yield from call(
         policy, "compute ε", "privacy", "ComputeEpsilon", request
@@ -804,6 +845,7 @@ def epsilon(
     answer = yield from compute_epsilon(
         policy, specs.privacy_spec(privacy), convert.to_values(params), lengths
     )
+    warn_large_delta(w for x in answer.guarantees for w in x.warnings)
     return [read.guarantee(x) for x in answer.guarantees]
 
 
@@ -813,12 +855,16 @@ def tradeoff(
     params: Mapping[str, parameter_pb2.Value],
     fprs: Iterable[float],
 ) -> Operation[r.Tradeoff]:
+    rates = enumerate(convert.several("fprs", fprs))
     request = privacy_service_pb2.ComputeTradeoffRequest(
-        privacy=specs.privacy_spec(privacy), parameters=params, false_positive_rates=fprs
+        privacy=specs.privacy_spec(privacy),
+        parameters=params,
+        false_positive_rates=[convert.number(f"fprs[{i}]", x) for i, x in rates],
     )
     answer: privacy_service_pb2.ComputeTradeoffResponse = yield from call(
         policy, "compute a trade-off curve", "privacy", "ComputeTradeoff", request
     )
+    warn_large_delta(answer.guarantee.warnings)
     return read.tradeoff(answer)
 
 
@@ -852,7 +898,8 @@ def epsilon_curves(
             if not x.beyond_reference:
                 configurations[x.trial] = x.params
     else:
-        for number in trials:
+        for number in convert.several("trials", trials):
+            number = convert.integer("trials", number)
             info = yield from get_trial(policy, study.name, number)
             configurations[number] = info.params
     unit = "steps" if spec.dp_sgd.steps else "epochs"
@@ -913,10 +960,13 @@ def price_search(
     test_epsilon: float | None,
     numbers: Mapping[str, Any],
 ) -> Operation[r.SearchPrices]:
-    request = privacy_service_pb2.PriceSearchRequest(
+    if numbers["budget"] == 0:  # which would stand for none
+        raise ValueError("budget: must be positive, is 0")
+    request = convert.fill(
+        privacy_service_pb2.PriceSearchRequest(),
         privacy=specs.privacy_spec(privacy),
         parameters=convert.to_values(params),
-        **{name: value for name, value in numbers.items() if value is not None},
+        **numbers,
     )
     if distribution == "poisson":
         request.poisson.SetInParent()
@@ -928,18 +978,16 @@ def price_search(
         if distribution == "logarithmic":  # the geometric one is the server's default
             request.eta = 0.0
     else:
-        request.eta = distribution
+        request.eta = convert.number("distribution", distribution)
     if final_run is not None:
         request.final_run.CopyFrom(specs.mechanism(final_run))
     if test_noise is not None and test_epsilon is not None:
         raise ValueError("test_noise and test_epsilon: only one of them can be given")
-    if test_noise is not None:
-        request.test_noise = test_noise
-    if test_epsilon is not None:
-        request.test_epsilon = test_epsilon
+    convert.fill(request, test_noise=test_noise, test_epsilon=test_epsilon)
     answer: privacy_service_pb2.PriceSearchResponse = yield from call(
         policy, "price a search", "privacy", "PriceSearch", request
     )
+    warn_large_delta(w for x in answer.ways for w in (*x.training.warnings, *x.test.warnings))
     return read.search_prices(answer)
 
 
@@ -955,24 +1003,28 @@ def calibrate(
     request = privacy_service_pb2.CalibrateMechanismRequest(
         privacy=specs.privacy_spec(privacy),
         parameters=convert.to_values(params),
-        solve_for=solve_for,
-        min=minimum,
-        max=maximum,
-        target_epsilon=target_epsilon,
+        solve_for=convert.text("solve_for", solve_for),
+        min=convert.number("min", minimum),
+        max=convert.number("max", maximum),
+        target_epsilon=convert.number("epsilon", target_epsilon),
     )
     answer: privacy_service_pb2.CalibrateMechanismResponse = yield from call(
         policy, f"calibrate {solve_for}", "privacy", "CalibrateMechanism", request
     )
+    warn_large_delta(answer.guarantee.warnings)
     return read.calibration(answer)
 
 
 def privacy_ledger(
     policy: Policy, study: str, delta: float, metric: str
 ) -> Operation[r.PrivacyLedger]:
-    request = privacy_service_pb2.GetPrivacyLedgerRequest(name=study, delta=delta, metric=metric)
+    request = convert.fill(
+        privacy_service_pb2.GetPrivacyLedgerRequest(name=study), delta=delta, metric=metric
+    )
     answer: privacy_service_pb2.GetPrivacyLedgerResponse = yield from call(
         policy, f"read the privacy ledger of {study}", "privacy", "GetPrivacyLedger", request
     )
+    warn_large_delta(answer.composed.warnings)
     return read.privacy_ledger(answer)
 
 
@@ -1008,10 +1060,11 @@ def create_ledger(
     description: str,
 ) -> Operation[r.LedgerInfo]:
     request = release_service_pb2.CreateLedgerRequest(
-        ledger_id=id,
-        ledger=release_service_pb2.Ledger(
+        ledger_id=convert.text("id", id),
+        ledger=convert.fill(
+            release_service_pb2.Ledger(),
             description=description,
-            records=convert.integer("records", records),
+            records=records,
             epsilon=target_epsilon,
             delta=delta,
             adjacency=convert.enum_value(privacy_pb2.Adjacency, adjacency, "adjacency"),
@@ -1054,9 +1107,10 @@ def select_privately(
     method: str,
     request_id: str,
 ) -> Operation[r.Release]:
-    request = release_service_pb2.SelectPrivatelyRequest(
+    request = convert.fill(
+        release_service_pb2.SelectPrivatelyRequest(),
         ledger=ledger,
-        utilities=[convert.number("utilities", x) for x in utilities],
+        utilities=[convert.number("utilities", x) for x in convert.several("utilities", utilities)],
         sensitivity=sensitivity,
         epsilon=target_epsilon,
         method=convert.enum_value(privacy_pb2.SelectionMethod, method, "method"),
@@ -1070,9 +1124,11 @@ def select_privately(
 
 def _kusner(fields: Mapping[str, Any]) -> release_service_pb2.KusnerMethod:
     try:
-        return release_service_pb2.KusnerMethod(**fields)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"kusner: {error}") from None
+        return convert.fill(
+            release_service_pb2.KusnerMethod(), "kusner.", **convert.mapping("kusner", fields)
+        )
+    except KeyError as error:
+        raise ValueError(f"kusner: there is no field {error}") from None
 
 
 def release_best(
@@ -1080,11 +1136,12 @@ def release_best(
     study: str,
     metric: str,
     at_most: Mapping[str, float] | None,
-    target_epsilon: float,
+    target_epsilon: float | None,
     kusner: Mapping[str, Any] | None,
     request_id: str,
 ) -> Operation[r.Release]:
-    request = release_service_pb2.ReleaseBestRequest(
+    request = convert.fill(
+        release_service_pb2.ReleaseBestRequest(),
         name=study,
         metric=metric,
         at_most=at_most,
@@ -1099,10 +1156,17 @@ def release_best(
 
 
 def release_front(
-    policy: Policy, study: str, target_epsilon: float, delta: float, request_id: str
+    policy: Policy,
+    study: str,
+    target_epsilon: float | None,
+    delta: float | None,
+    request_id: str,
 ) -> Operation[r.Release]:
-    request = release_service_pb2.ReleaseFrontRequest(
-        name=study, epsilon=target_epsilon, delta=delta, request_id=request_id
+    request = convert.fill(
+        release_service_pb2.ReleaseFrontRequest(name=study),
+        epsilon=target_epsilon,
+        delta=delta,
+        request_id=request_id,
     )
     answer: release_service_pb2.ReleaseFrontResponse = yield from call(
         policy, f"release the front of {study}", "releases", "ReleaseFront", request
@@ -1111,7 +1175,7 @@ def release_front(
 
 
 def get_release(policy: Policy, name: str) -> Operation[r.Release]:
-    request = release_service_pb2.GetReleaseRequest(name=name)
+    request = release_service_pb2.GetReleaseRequest(name=convert.text("name", name))
     answer: release_service_pb2.GetReleaseResponse = yield from call(
         policy, f"read {name}", "releases", "GetRelease", request
     )

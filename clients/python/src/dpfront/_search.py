@@ -14,14 +14,20 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from dpfront import _convert as convert
 from dpfront import _operations as ops
 from dpfront import errors
 from dpfront import results as r
 from dpfront._trial import Outcome, describe, outcome
+from dpfront._working import is_watched
 
 if TYPE_CHECKING:
     from dpfront.aio import AsyncStudy, AsyncTrial
     from dpfront.client import Study, Trial
+
+
+MAX_JOBS = 1024
+"""How many trials one search runs at the same time, at most."""
 
 
 class Stopped(Exception):
@@ -61,6 +67,13 @@ class SearchBase:
         catch: type[Exception] | tuple[type[Exception], ...],
         progress: bool | None,
     ) -> None:
+        n_jobs = convert.integer("n_jobs", n_jobs)
+        if n_trials is not None:
+            n_trials = convert.integer("n_trials", n_trials)
+        if timeout is not None:
+            timeout = convert.number("timeout", timeout)
+        if n_jobs > MAX_JOBS:
+            raise ValueError(f"n_jobs: must be at most {MAX_JOBS}, is {convert.shown(n_jobs)}")
         if n_jobs == 0 or n_jobs < -1:
             raise ValueError(f"n_jobs: must be at least 1, or -1 for all cores, is {n_jobs}")
         if n_trials is not None and n_trials < 0:
@@ -68,7 +81,9 @@ class SearchBase:
         self.n_trials = n_trials
         self.jobs = n_jobs if n_jobs > 0 else os.cpu_count() or 1
         self.end = None if timeout is None else time.monotonic() + timeout
-        self.catch = catch if isinstance(catch, tuple) else (catch,)
+        self.catch = tuple(catch) if isinstance(catch, (tuple, list)) else (catch,)
+        if not all(isinstance(x, type) and issubclass(x, BaseException) for x in self.catch):
+            raise TypeError(f"catch: {convert.shown(catch)} is not a type of exception")
         self.progress = progress
         self.bar: Any = None
         self.started = self.ended = self.infeasible = 0
@@ -96,10 +111,8 @@ class SearchBase:
             waiting = info.trial_counts["queued"]
             total = info.max_trials - sum(info.trial_counts.values()) + waiting
         shown = self.progress
-        if sys.stderr is None:  # in programs without a console
-            shown = False
-        elif shown is None:
-            shown = sys.stderr.isatty() or "ipykernel" in sys.modules  # a notebook
+        if shown is None or sys.stderr is None:
+            shown = is_watched()
         self.bar = tqdm(total=total, unit="trial", disable=not shown)
         return self.bar
 
@@ -114,6 +127,15 @@ class SearchBase:
     def cut_short(self) -> errors.StudyDone | None:
         """Returns why nothing, or less than was asked for, was run, if the study was done."""
         return self.done if self.ended < (self.n_trials or 1) else None
+
+    def warn_not_finite(self, trial: str, error: errors.Infeasible) -> None:
+        """Says on screen that a result was not finite: the objective may be wrong."""
+        if isinstance(error, errors.NotFinite):
+            warnings.warn(
+                f"{trial}: {error.result}: the trial ends as infeasible, and the model avoids "
+                "similar configurations",
+                stacklevel=2,
+            )
 
     def warn(self, done: errors.StudyDone, info: r.StudyInfo) -> None:
         """Says why less was run than was asked for, and what to do."""
@@ -238,7 +260,8 @@ class Search(SearchBase):
                     raise errors.Infeasible(describe(error)) from error
                 if not trial.ended:
                     trial.tell(outcome(value, self.study._info))
-        except errors.Infeasible:
+        except errors.Infeasible as error:
+            self.warn_not_finite(trial.name, error)
             return True
         except errors.LeaseLost:
             pass  # another worker has the trial
@@ -313,7 +336,8 @@ class AsyncSearch(SearchBase):
                     raise errors.Infeasible(describe(error)) from error
                 if not trial.ended:
                     await trial.tell(outcome(value, self.study._info))
-        except errors.Infeasible:
+        except errors.Infeasible as error:
+            self.warn_not_finite(trial.name, error)
             return True
         except errors.LeaseLost:
             pass  # another worker has the trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -25,19 +25,21 @@ def float_parameter(
     name: str, low: float, high: float, step: float | None = None, log: bool = False
 ) -> s.Float | s.Discrete | None:
     """Returns the parameter of a `Suggestions.suggest_float`, None if it has only one value."""
-    low, high = float(low), float(high)
+    where = f"parameter {convert.text('parameter name', name)}"
+    low, high = convert.number(f"{where}: low", low), convert.number(f"{where}: high", high)
     if log and step is not None:
         raise ValueError(f"parameter {name}: step and log exclude each other")
     _check_ends(name, low, high, log)
     if step is None:
         return s.Float(name, low, high, log=log) if low < high else None
-    return _steps(name, low, high, float(step))
+    return _steps(name, low, high, convert.number(f"{where}: step", step))
 
 
 def int_parameter(
     name: str, low: int, high: int, step: int = 1, log: bool = False
 ) -> s.Int | s.Discrete | None:
     """Returns the parameter of a `Suggestions.suggest_int`, None if it has only one value."""
+    convert.text("parameter name", name)
     low = convert.integer(f"parameter {name}: low", low)
     high = convert.integer(f"parameter {name}: high", high)
     step = convert.integer(f"parameter {name}: step", step)
@@ -72,7 +74,11 @@ def _steps(name: str, low: float, high: float, step: float) -> s.Discrete | None
 
 def categories(name: str, choices: Sequence[Any]) -> dict[str, Any]:
     """Returns choices, which may be None, bools or numbers, by the names of their categories."""
-    if isinstance(choices, str) or not choices:
+    convert.text("parameter name", name)
+    if isinstance(choices, str) or not isinstance(choices, Iterable):
+        raise ValueError(f"parameter {name}: choices must be a list, is {choices!r}")
+    choices = list(choices)
+    if not choices:
         raise ValueError(f"parameter {name}: choices must be a list, is {choices!r}")
     names = {c if isinstance(c, str) else repr(c): c for c in choices}
     if len(names) != len(choices):

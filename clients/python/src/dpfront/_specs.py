@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -18,87 +17,111 @@ from dpfront.v1 import metric_pb2, parameter_pb2, privacy_pb2, study_pb2
 
 def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     """Returns the message of a study's spec."""
-    out = study_pb2.StudySpec(
-        parameters=[_parameter(x) for x in spec.parameters],
-        metrics=[_metric(x) for x in spec.metrics],
-        parameter_constraints=convert.several("parameter_constraints", spec.parameter_constraints),
-        checkpoint_parameter=spec.checkpoint_parameter or "",
-        replicates=convert.integer("replicates", spec.replicates),
-        seed=None if spec.seed is None else convert.integer("seed", spec.seed),
+    spec = convert.instance("spec", spec, s.StudySpec)
+    ledgers = {
+        name: convert.ledger_name(getattr(spec, name), name)
+        for name in ("test_ledger", "train_ledger")
+        if not _is_empty(getattr(spec, name))
+    }
+    out = convert.fill(
+        study_pb2.StudySpec(),
+        parameters=[_parameter(x) for x in convert.several("parameters", spec.parameters)],
+        metrics=metrics(spec.metrics),
+        parameter_constraints=spec.parameter_constraints,
+        checkpoint_parameter=spec.checkpoint_parameter,
+        replicates=spec.replicates,
+        seed=spec.seed,
         prior_studies=[
-            convert.study_name(x) for x in convert.several("prior_studies", spec.prior_studies)
+            convert.study_name(x, "prior_studies")
+            for x in convert.several("prior_studies", spec.prior_studies)
         ],
-        disable_early_stopping=not spec.early_stopping,
-        test_ledger=spec.test_ledger and convert.ledger_name(spec.test_ledger),
-        train_ledger=spec.train_ledger and convert.ledger_name(spec.train_ledger),
-        constant_points=[study_pb2.ConstantPoint(**_shallow(p)) for p in spec.constant_points],
+        disable_early_stopping=not convert.flag("early_stopping", spec.early_stopping),
+        constant_points=[
+            convert.fill(
+                study_pb2.ConstantPoint(),
+                f"constant_points[{i}].",
+                **_shallow(convert.instance(f"constant_points[{i}]", x, s.ConstantPoint)),
+            )
+            for i, x in enumerate(convert.several("constant_points", spec.constant_points))
+        ],
+        **ledgers,
     )
     out.algorithm.name = convert.enum_value(study_pb2.Algorithm, spec.algorithm, "algorithm")
-    out.algorithm.initial_trials = convert.integer("initial_trials", spec.initial_trials)
-    out.algorithm.published_acquisition = spec.published_acquisition
-    budget = study_pb2.Budget(
-        max_trials=convert.integer("max_trials", spec.max_trials),
-        max_stagnant_trials=convert.integer("max_stagnant_trials", spec.max_stagnant_trials),
-        max_parallel_trials=convert.integer("max_parallel_trials", spec.max_parallel_trials),
+    convert.fill(
+        out.algorithm,
+        initial_trials=spec.initial_trials,
+        published_acquisition=spec.published_acquisition,
     )
-    if spec.prior_values:
-        values = convert.to_values(spec.prior_values, convert.kinds(study_pb2.Study(spec=out)))
-        for key, value in values.items():
-            out.prior_values[key].CopyFrom(value)
+    kinds = convert.kinds(study_pb2.Study(spec=out))
+    convert.fill(out, prior_values=convert.to_values(spec.prior_values, kinds, "prior_values"))
+    budget = convert.fill(
+        study_pb2.Budget(),
+        max_trials=spec.max_trials,
+        max_stagnant_trials=spec.max_stagnant_trials,
+        max_parallel_trials=spec.max_parallel_trials,
+    )
     if spec.max_duration is not None:
-        budget.max_duration.FromTimedelta(_duration("max_duration", spec.max_duration))
+        budget.max_duration.FromTimedelta(
+            convert.instance("max_duration", spec.max_duration, timedelta)
+        )
     if budget != study_pb2.Budget():
         out.budget.CopyFrom(budget)
     if spec.lease is not None:
-        out.lease.duration.FromTimedelta(_duration("lease", spec.lease))
+        out.lease.duration.FromTimedelta(convert.instance("lease", spec.lease, timedelta))
     if spec.max_attempts:
-        out.lease.max_attempts = convert.integer("max_attempts", spec.max_attempts)
+        convert.fill(out.lease, max_attempts=spec.max_attempts)
     if spec.cost is not None:
         if spec.cost == spec.checkpoint_parameter:
             out.cost.checkpoint_parameter.SetInParent()
         else:
-            out.cost.metric = spec.cost
+            out.cost.metric = convert.text("cost", spec.cost)
     if spec.trainer is not None:
-        out.trainer.name = spec.trainer.name
-        out.trainer.settings.update(spec.trainer.settings)
+        trainer = _shallow(convert.instance("trainer", spec.trainer, s.Trainer))
+        convert.fill(out.trainer, "trainer.", **trainer)
     if spec.private_mode is not None:
-        fields = _shallow(spec.private_mode)
-        train_filter = fields.pop("train_filter")
-        slots = fields.pop("slots")
-        out.private_mode.CopyFrom(study_pb2.PrivateModeSpec(**fields))
-        kinds = convert.kinds(study_pb2.Study(spec=out))
-        for slot in slots:
-            out.private_mode.slots.add(
-                parameters=convert.to_values(slot.parameters, kinds),
-                count=convert.integer("count", slot.count),
-            )
-        if train_filter is not None:
-            out.private_mode.train_filter = convert.enum_value(
-                study_pb2.TrainFilter, train_filter, "train_filter"
-            )
+        _private_mode(spec.private_mode, kinds, out.private_mode)
     if spec.random_stopping is not None:
-        fields = _shallow(spec.random_stopping)
-        flags = {name: fields.pop(name) for name in _FLAGS}
-        release = fields.pop("release")
-        _one_distribution(spec.random_stopping)
-        final_run = fields.pop("final_run")
-        stopping = study_pb2.RandomStoppingSpec(**fields)
-        if release is not None:
-            stopping.release = convert.enum_value(
-                study_pb2.RandomStoppingRelease, release, "release"
-            )
-        if final_run is not None:
-            stopping.final_run.dataset_size = convert.integer(
-                "dataset_size", final_run.dataset_size
-            )
-            values = convert.to_values(final_run.values, convert.kinds(study_pb2.Study(spec=out)))
-            for key, value in values.items():
-                stopping.final_run.values[key].CopyFrom(value)
-        for name, is_set in flags.items():
-            if is_set:
-                getattr(stopping, name).SetInParent()
-        out.random_stopping.CopyFrom(stopping)
+        _random_stopping(spec.random_stopping, kinds, out.random_stopping)
     return out
+
+
+def _private_mode(
+    x: s.PrivateMode, kinds: Mapping[str, str], out: study_pb2.PrivateModeSpec
+) -> None:
+    where = "private_mode"
+    fields = _shallow(convert.instance(where, x, s.PrivateMode))
+    train_filter = fields.pop("train_filter")
+    slots = convert.several(f"{where}.slots", fields.pop("slots"))
+    convert.fill(out, f"{where}.", **fields)
+    for i, slot in enumerate(slots):
+        what = f"{where}.slots[{i}]"
+        slot = convert.instance(what, slot, s.Slot)
+        values = convert.to_values(slot.parameters, kinds, f"{what}.parameters")
+        convert.fill(out.slots.add(), f"{what}.", parameters=values, count=slot.count)
+    if train_filter is not None:
+        out.train_filter = convert.enum_value(study_pb2.TrainFilter, train_filter, "train_filter")
+
+
+def _random_stopping(
+    x: s.RandomStopping, kinds: Mapping[str, str], out: study_pb2.RandomStoppingSpec
+) -> None:
+    where = "random_stopping"
+    fields = _shallow(convert.instance(where, x, s.RandomStopping))
+    _one_distribution(x)
+    flags = {name: fields.pop(name) for name in _FLAGS}
+    release, final_run = fields.pop("release"), fields.pop("final_run")
+    convert.fill(out, f"{where}.", **fields)
+    out.SetInParent()
+    if release is not None:
+        out.release = convert.enum_value(study_pb2.RandomStoppingRelease, release, "release")
+    if final_run is not None:
+        what = f"{where}.final_run"
+        final_run = convert.instance(what, final_run, s.FinalRun)
+        values = convert.to_values(final_run.values, kinds, f"{what}.values")
+        convert.fill(out.final_run, f"{what}.", dataset_size=final_run.dataset_size, values=values)
+    for name, is_set in flags.items():
+        if convert.flag(f"{where}.{name}", is_set):
+            getattr(out, name).SetInParent()
 
 
 _FLAGS = ("poisson", "fixed")
@@ -164,11 +187,11 @@ def merge_parameters(
 ) -> None:
     """Replaces parameters of a spec by id, and appends others if allowed."""
     places = {x.id: i for i, x in enumerate(spec.parameters)}
-    for x in parameters:
+    for x in map(_parameter, convert.several("parameters", parameters)):
         if x.id in places:
-            spec.parameters[places[x.id]].CopyFrom(_parameter(x))
+            spec.parameters[places[x.id]].CopyFrom(x)
         elif new:
-            spec.parameters.append(_parameter(x))
+            spec.parameters.append(x)
         else:
             raise ValueError(
                 f"parameters: the study has no {x.id}; study.extend() adds it by a new study "
@@ -179,15 +202,20 @@ def merge_parameters(
 def set_units(spec: study_pb2.StudySpec, units: Mapping[str, str]) -> None:
     """Sets the units of metrics by id."""
     own = {m.id: m for m in spec.metrics}
-    if unknown := sorted(set(units) - set(own)):
+    if unknown := sorted(set(convert.mapping("units", units)) - set(own)):
         raise ValueError(f"units: the study has no metric {', '.join(unknown)}")
     for key, unit in units.items():
-        own[key].unit = unit
+        convert.fill(own[key], f"units[{key!r}]: ", unit=unit)
 
 
 def metrics(metrics: Iterable[s.Metric]) -> list[metric_pb2.MetricSpec]:
     """Returns the messages of metrics."""
-    return [_metric(x) for x in metrics]
+    return [
+        _metric(
+            convert.instance(f"metrics[{i}]", x, s.Minimize, s.Maximize, s.Constraint, s.Tracked)
+        )
+        for i, x in enumerate(convert.several("metrics", metrics))
+    ]
 
 
 UPDATABLE = sorted(s.UpdatableFields.__annotations__)
@@ -227,9 +255,15 @@ def _shown(spec: study_pb2.StudySpec, name: str, path: str) -> str:
     return repr(not value if name == "early_stopping" else value)
 
 
-def _duration(what: str, value: Any) -> timedelta:
-    if not isinstance(value, timedelta):
-        raise TypeError(f"{what}: {value!r} is not a timedelta")
+def _is_empty(text: str | None) -> bool:
+    return text is None or (isinstance(text, str) and not text)
+
+
+def _given(where: str, name: str, x: Any) -> Any:
+    """Returns a field that a message must have: None is no value of it."""
+    value = getattr(x, name)
+    if value is None:
+        raise TypeError(f"{where}{name}: is missing: it is None")
     return value
 
 
@@ -238,33 +272,37 @@ def _shallow(x: Any) -> dict[str, Any]:
 
 
 def _parameter(x: s.Parameter) -> parameter_pb2.ParameterSpec:
+    convert.instance("parameters", x, s.Float, s.Int, s.Discrete, s.Categorical)
+    where = f"parameter {convert.text('parameter id', x.id)}: "
     out = parameter_pb2.ParameterSpec(id=x.id)
-    if isinstance(x, s.Categorical):
-        names = convert.several(f"parameter {x.id}: categories", x.categories)
-        out.categorical_domain.categories.extend(names)
-    elif isinstance(x, (s.Float, s.Int, s.Discrete)):
-        out.scale = parameter_pb2.SCALE_LOG if x.log else parameter_pb2.SCALE_LINEAR
+    if isinstance(x, (s.Float, s.Int, s.Discrete)):
+        log = convert.flag(f"{where}log", x.log)
+        out.scale = parameter_pb2.SCALE_LOG if log else parameter_pb2.SCALE_LINEAR
     if isinstance(x, s.Float):
-        out.double_domain.min, out.double_domain.max = x.min, x.max
+        convert.fill(
+            out.double_domain, where, min=_given(where, "min", x), max=_given(where, "max", x)
+        )
     elif isinstance(x, s.Int):
-        out.integer_domain.min = convert.integer(f"parameter {x.id}: min", x.min)
-        out.integer_domain.max = convert.integer(f"parameter {x.id}: max", x.max)
+        convert.fill(
+            out.integer_domain, where, min=_given(where, "min", x), max=_given(where, "max", x)
+        )
     elif isinstance(x, s.Discrete):
-        out.discrete_domain.values.extend(x.values)
+        convert.fill(out.discrete_domain, where, values=_given(where, "values", x))
+    elif isinstance(x, s.Categorical):
+        convert.fill(out.categorical_domain, where, categories=_given(where, "categories", x))
     if isinstance(x, (s.Float, s.Int)):
-        out.grid_levels = x.grid_levels
+        convert.fill(out, where, grid_levels=x.grid_levels)
         if x.design is not None:
-            _design(x.design, out.design)
+            _design(convert.instance(f"{where}design", x.design, s.Design), where, out.design)
     if x.condition is not None:
-        if len(x.condition) != 1:
-            raise ValueError(
-                f"parameter {x.id}: condition names {len(x.condition)} parents instead of one"
-            )
-        ((parent, values),) = x.condition.items()
+        condition = convert.mapping(f"{where}condition", x.condition)
+        if len(condition) != 1:
+            raise ValueError(f"{where}condition names {len(condition)} parents instead of one")
+        ((parent, values),) = condition.items()
         if isinstance(values, str) or not isinstance(values, Iterable):
             values = [values]
         out.condition.parent = parent
-        out.condition.values.extend(convert.to_value(v, f"parameter {x.id}: when") for v in values)
+        out.condition.values.extend(convert.to_value(v, f"{where}when") for v in values)
     return out
 
 
@@ -308,53 +346,49 @@ def _from_design(message: parameter_pb2.DesignDistribution) -> s.Design:
     )
 
 
-def _design(x: s.Design, out: parameter_pb2.DesignDistribution) -> None:
-    if isinstance(x.distribution, s.Uniform):
-        out.uniform.SetInParent()
-    elif isinstance(x.distribution, s.LogUniform):
-        out.log_uniform.SetInParent()
-    elif isinstance(x.distribution, s.Normal):
-        out.normal.mean = x.distribution.mean
-        out.normal.standard_deviation = x.distribution.standard_deviation
-    else:
-        out.shifted_exponential.rate = x.distribution.rate
-        out.shifted_exponential.shift = x.distribution.shift
-    if x.accept_min is not None:
-        out.accept_min = x.accept_min
-    if x.accept_max is not None:
-        out.accept_max = x.accept_max
+_DISTRIBUTIONS: dict[type, str] = {
+    s.Uniform: "uniform",
+    s.LogUniform: "log_uniform",
+    s.Normal: "normal",
+    s.ShiftedExponential: "shifted_exponential",
+}
+
+
+def _design(x: s.Design, where: str, out: parameter_pb2.DesignDistribution) -> None:
+    distribution: Any = convert.instance(f"{where}distribution", x.distribution, *_DISTRIBUTIONS)
+    message = getattr(out, _DISTRIBUTIONS[type(distribution)])
+    message.SetInParent()
+    convert.fill(message, where, **_shallow(distribution))
+    convert.fill(out, where, accept_min=x.accept_min, accept_max=x.accept_max)
 
 
 def _metric(x: s.Metric) -> metric_pb2.MetricSpec:
-    out = metric_pb2.MetricSpec(id=x.id, unit=x.unit)
+    where = f"metric {convert.text('metric id', x.id)}: "
+    out = convert.fill(metric_pb2.MetricSpec(id=x.id), where, unit=x.unit)
     if isinstance(x, (s.Minimize, s.Maximize, s.Constraint)):
         out.transform = convert.enum_value(metric_pb2.Transform, x.transform, f"{x.id}: transform")
     if isinstance(x, (s.Minimize, s.Maximize)):
         out.role = metric_pb2.METRIC_ROLE_OBJECTIVE
         minimize = isinstance(x, s.Minimize)
         out.goal = metric_pb2.GOAL_MINIMIZE if minimize else metric_pb2.GOAL_MAXIMIZE
-        if x.reference_value is not None:
-            out.reference_value = x.reference_value
+        convert.fill(out, where, reference_value=x.reference_value)
     elif isinstance(x, s.Constraint):
         out.role = metric_pb2.METRIC_ROLE_CONSTRAINT
         out.bounds.SetInParent()
-        if x.min is not None:
-            out.bounds.min = x.min
-        if x.max is not None:
-            out.bounds.max = x.max
+        convert.fill(out.bounds, where, min=x.min, max=x.max)
     else:
         out.role = metric_pb2.METRIC_ROLE_TRACKED
     if x.computed is None:
         out.reported.SetInParent()
-        out.reported.sample_size = x.sample_size
+        convert.fill(out.reported, where, sample_size=x.sample_size)
         if x.noise is not None:
             out.reported.noise = convert.enum_value(metric_pb2.Noise, x.noise, f"{x.id}: noise")
     elif isinstance(x.computed, str):
-        out.computed.expression = x.computed
+        convert.fill(out.computed, where, expression=x.computed)
     else:
-        out.computed.privacy.CopyFrom(privacy_spec(x.computed))
+        out.computed.privacy.CopyFrom(privacy_spec(x.computed, where))
     if x.report_tolerance is not None:
-        out.computed.report_tolerance = x.report_tolerance
+        convert.fill(out.computed, where, report_tolerance=x.report_tolerance)
     return out
 
 
@@ -380,12 +414,15 @@ _MECHANISM_ENUMS: dict[str, Any] = {
 }
 
 
-def privacy_spec(x: p.Privacy | privacy_pb2.PrivacySpec) -> privacy_pb2.PrivacySpec:
+def privacy_spec(
+    x: p.Privacy | privacy_pb2.PrivacySpec, where: str = ""
+) -> privacy_pb2.PrivacySpec:
     """Returns the message of a mechanism with its guarantee."""
     if isinstance(x, privacy_pb2.PrivacySpec):
         return x
-    out = mechanism(x.mechanism)
-    out.delta = x.delta
+    if not isinstance(x, p.Privacy):
+        raise TypeError(f"{where or 'privacy: '}{convert.shown(x)} is not a Privacy")
+    out = convert.fill(mechanism(x.mechanism), where, delta=_given(where, "delta", x))
     out.adjacency = convert.enum_value(privacy_pb2.Adjacency, x.adjacency, "adjacency")
     out.accountant = convert.enum_value(privacy_pb2.Accountant, x.accountant, "accountant")
     if x.conversion is not None:
@@ -396,7 +433,7 @@ def privacy_spec(x: p.Privacy | privacy_pb2.PrivacySpec) -> privacy_pb2.PrivacyS
 def mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
     """Returns a spec with the mechanism alone. Fields have the same names as in the message."""
     if type(x) not in _MECHANISM_FIELDS:
-        raise TypeError(f"{type(x).__name__} is not a mechanism")
+        raise TypeError(f"mechanism: {type(x).__name__} is not a mechanism")
     spec = privacy_pb2.PrivacySpec()
     out: Any = getattr(spec, _MECHANISM_FIELDS[type(x)])
     out.SetInParent()
@@ -407,7 +444,7 @@ def mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
         if f.name in _MECHANISM_ENUMS:
             setattr(out, f.name, convert.enum_value(_MECHANISM_ENUMS[f.name], value, f.name))
         elif f.name not in ("base", "parts", *_FLAGS):
-            setattr(out, f.name, expression(value, f.name))
+            setattr(out, f.name, convert.expression(value, f.name))
     if isinstance(x, p.RepeatedSelection):
         _one_distribution(x)
         out.base.CopyFrom(mechanism(x.base))
@@ -415,19 +452,9 @@ def mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
             if getattr(x, name):
                 getattr(out, name).SetInParent()
     elif isinstance(x, p.Composition):
-        for part in x.parts:
+        for i, part in enumerate(convert.several("parts", x.parts)):
+            part = convert.instance(f"parts[{i}]", part, p.Part)
             out.parts.add(
-                mechanism=mechanism(part.mechanism), count=expression(part.count, "count")
+                mechanism=mechanism(part.mechanism), count=convert.expression(part.count, "count")
             )
     return spec
-
-
-def expression(value: p.Expression, what: str) -> str:
-    """Returns an expression as text: ints and floats keep their types, also from numpy."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return repr(int(value))
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        return repr(float(value))
-    raise TypeError(f"{what}: {value!r} is not a number or an expression")

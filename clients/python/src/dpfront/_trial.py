@@ -252,9 +252,10 @@ def infeasible_request(reason: str) -> study_service_pb2.CompleteTrialRequest:
 
 def failure_request(reason: str, retryable: bool) -> study_service_pb2.CompleteTrialRequest:
     """Returns the request that ends an attempt whose machinery failed."""
-    return study_service_pb2.CompleteTrialRequest(
-        failure=trial_pb2.Failure(reason=clip(reason) or "no reason was given", retryable=retryable)
+    failure = trial_pb2.Failure(
+        reason=clip(reason) or "no reason was given", retryable=convert.flag("retryable", retryable)
     )
+    return study_service_pb2.CompleteTrialRequest(failure=failure)
 
 
 def merge(metrics: Mapping[str, Values] | None, named: Mapping[str, Values]) -> dict[str, Values]:

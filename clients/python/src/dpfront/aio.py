@@ -536,11 +536,11 @@ class AsyncStudy(StudyBase):
         timeout: float | None = None,
     ) -> list[AsyncTrial]:
         """Asks for several trials at once, as `Study.ask_many` does."""
-        condition = ops.condition(self._message, fixed, at_most) if fixed or at_most else None
+        condition = ops.condition(self._message, fixed, at_most)
         operation = ops.ask(
             self._policy,
             self.name,
-            worker_id or self._client.worker_id,
+            self._client.worker_id if worker_id is None else worker_id,
             worker_id is not None,
             count,
             condition,
@@ -770,9 +770,7 @@ class AsyncStudy(StudyBase):
     ) -> r.Release:
         """Publishes the best configuration, as `Study.release_best` does."""
         return await self._run(
-            ops.release_best(
-                self._policy, self.name, metric, at_most, epsilon or 0, kusner, request_id
-            )
+            ops.release_best(self._policy, self.name, metric, at_most, epsilon, kusner, request_id)
         )
 
     async def release_front(
@@ -784,7 +782,7 @@ class AsyncStudy(StudyBase):
     ) -> r.Release:
         """Publishes the front, as `Study.release_front` does."""
         return await self._run(
-            ops.release_front(self._policy, self.name, epsilon or 0, delta or 0, request_id)
+            ops.release_front(self._policy, self.name, epsilon, delta, request_id)
         )
 
     async def releases(self) -> list[r.Release]:

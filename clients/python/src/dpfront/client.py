@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -24,6 +24,7 @@ from dpfront._connection import TLS, connect, failure
 from dpfront._search import Search, Stopped
 from dpfront._study import Parameters, StudyBase, listed, trials_dataframe
 from dpfront._trial import Outcome, Values
+from dpfront._working import working
 from dpfront.trial import Trial
 from dpfront.v1 import (
     admin_service_pb2_grpc,
@@ -215,9 +216,11 @@ class Client:
                     continue
                 method = getattr(getattr(self.stubs, step.service), step.method)
                 try:
-                    answer = method(
-                        step.request, timeout=step.timeout, metadata=self._connection.metadata()
-                    )
+                    # A search shows its own bar.
+                    with working(step.action) if stopping is None else nullcontext():
+                        answer = method(
+                            step.request, timeout=step.timeout, metadata=self._connection.metadata()
+                        )
                 except (grpc.RpcError, ValueError) as error:  # ValueError: of a closed channel
                     if self._closed.is_set():
                         raise self._closed_error() from None
@@ -727,12 +730,12 @@ class Study(StudyBase):
         """Asks for several trials at once, chosen to complement each other: at least one, and
         at most ``count``. Other arguments are as for `ask`.
         """
-        condition = ops.condition(self._message, fixed, at_most) if fixed or at_most else None
+        condition = ops.condition(self._message, fixed, at_most)
         messages = self._run(
             ops.ask(
                 self._policy,
                 self.name,
-                worker_id or self._client.worker_id,
+                self._client.worker_id if worker_id is None else worker_id,
                 worker_id is not None,
                 count,
                 condition,
@@ -1163,9 +1166,7 @@ class Study(StudyBase):
             ResourceExhausted: It no longer fits into the ledger.
         """
         return self._run(
-            ops.release_best(
-                self._policy, self.name, metric, at_most, epsilon or 0, kusner, request_id
-            )
+            ops.release_best(self._policy, self.name, metric, at_most, epsilon, kusner, request_id)
         )
 
     def release_front(
@@ -1181,9 +1182,7 @@ class Study(StudyBase):
         (epsilon, delta), charged to the study's test_ledger. ``request_id`` and errors are as
         for `release_best`. ``release.points`` are the points.
         """
-        return self._run(
-            ops.release_front(self._policy, self.name, epsilon or 0, delta or 0, request_id)
-        )
+        return self._run(ops.release_front(self._policy, self.name, epsilon, delta, request_id))
 
     def releases(self) -> list[r.Release]:
         """Lists the releases of the study, oldest first."""

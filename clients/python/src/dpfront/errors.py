@@ -225,4 +225,14 @@ class Infeasible(Exception):
 
 
 class NotFinite(Infeasible, ValueError):
-    """A result is infinite or not a number, for example because training diverged."""
+    """A result is infinite or not a number, for example because training diverged.
+
+    ``result`` names the metric and its value.
+    """
+
+    def __init__(self, result: str) -> None:
+        super().__init__(result)
+        self.result = result
+
+    def __str__(self) -> str:
+        return f"{self.result}; trial.infeasible(reason) ends such a run"

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dpfront._convert import expression
+
 __all__ = [
     "Accountant",
     "Adjacency",
@@ -268,14 +270,14 @@ def opacus(
         raise ValueError("opacus: give either epochs or steps, or the names of their parameters")
     if not poisson_sampling:
         # One exchanged record moves the sum by up to twice the clipping norm.
-        multiplier = f"double({noise_multiplier}) / 2.0"
+        multiplier = f"double({expression(noise_multiplier, 'noise_multiplier')}) / 2.0"
         mechanism = DpSgd("shuffled", dataset_size, batch_size, multiplier, epochs, steps)
         return Privacy(mechanism, delta, "replace_one", accountant, _conversion(accountant))
-    lot = f"int({batch_size})"
+    lot = f"int({expression(batch_size, 'batch_size')})"
     if drop_last:
-        loader = f"({dataset_size} / {lot})"
+        loader = f"({expression(dataset_size, 'dataset_size')} / {lot})"
         if steps is None:
-            steps = f"int({epochs}) * {loader}"
+            steps = f"int({expression(epochs, 'epochs')}) * {loader}"
         mechanism = DpSgd(
             "poisson",
             dataset_size,

@@ -25,7 +25,7 @@ run as a whole. Without data the noise of the releases is shown alone. --linear 
 		Example: `  dpareto-lab reproduce dp-bayesian-optimization --plot figure.svg
   dpareto-lab reproduce dp-bayesian-optimization --linear --train-rows 10000
   dpareto-lab reproduce dp-bayesian-optimization --generated --machines 16 --train-rows 500 --sizes 1000 --pairs 20`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, &e, e.DataDir, kept{}) },
 	}
 	flags := cmd.Flags()

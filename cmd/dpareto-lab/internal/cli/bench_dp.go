@@ -91,7 +91,7 @@ dpareto-lab bench engine.
 Surfaces: ` + strings.Join(surface.Names(), ", ") + `.`,
 		Example: `  dpareto-lab bench dp --surface adult-logistic-sgd --tables ~/dp-tables --designer default,random
   dpareto-lab bench dp --surface digits-softmax-sgd --tables ~/dp-tables --results results.jsonl --output markdown`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for i, name := range f.Methods {
 				f.Methods[i] = strings.ReplaceAll(strings.ToLower(name), "-", "_")

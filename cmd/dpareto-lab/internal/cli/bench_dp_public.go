@@ -20,7 +20,7 @@ func publicCommand(env *command.Env) *cobra.Command {
 		Long: `Writes the ends of the runs of all tables in a folder as suggest/dpsgd/public.csv: what models
 expect of the error of DP-SGD before a study has runs of its own.`,
 		Example: `  dpareto-lab bench dp-public --tables ~/dp-tables > suggest/dpsgd/public.csv`,
-		Args:    command.Args(cobra.NoArgs),
+		Args:    command.Args(command.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if folder == "" {
 				return command.Usagef("--tables is required: the folder of the tables, see dpareto-lab bench dp-table")

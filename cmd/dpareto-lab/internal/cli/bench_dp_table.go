@@ -35,7 +35,7 @@ The digits are those of scikit-learn: --data-dir names the folder of its file
 digits.csv.gz, which is sklearn/datasets/data of an installed package.`,
 		Example: `  dpareto-lab bench dp-table --surface adult-logistic-sgd --tables ~/dp-tables
   dpareto-lab bench dp-table --surface digits-softmax-sgd --tables ~/dp-tables --data-dir digits --configurations 2000`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return makeTable(cmd.Context(), env, f) },
 	}
 	flags := cmd.Flags()

@@ -92,7 +92,7 @@ what the tool says.`,
   dpareto-lab bench engine --problem noisy_branin_currin --designer dpareto --initial 6 --batch 4 --budget 86
   dpareto-lab bench engine --problem zdt1 --designer default --unknown-noise --tool "ax=python clients/python/benchmarks/peers.py ax"
   dpareto-lab bench engine --problem adult --designer dpareto --budget 80 --at 32 --remeasure 10 --output csv`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for i, name := range f.Designers {
 				f.Designers[i] = strings.ReplaceAll(strings.ToLower(name), "-", "_")

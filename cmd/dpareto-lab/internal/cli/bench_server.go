@@ -65,7 +65,7 @@ ComputeEpsilon, each for --lengths lengths of a run.`,
   dpareto-lab bench server --studies 1000 --preload 1000000
   dpareto-lab bench server --slow-fit --studies 8 --workers 16 --rate 200
   dpareto-lab bench server --accounting 16 --workers 4 --rate 100`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return benchServer(cmd.Context(), env, f) },
 	}
 	flags := cmd.Flags()
@@ -96,7 +96,7 @@ func hostCommand(env *command.Env) *cobra.Command {
 		Use:    hostName,
 		Short:  "Run the server that bench server measures",
 		Hidden: true,
-		Args:   command.Args(cobra.NoArgs),
+		Args:   command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return load.Serve(child.Supervised(cmd.Context(), env.Stdin), env.Stdout, storeFile, command.Version())
 		},

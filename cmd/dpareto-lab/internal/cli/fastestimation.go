@@ -25,7 +25,7 @@ All numbers are functions of the raw records, and none may be released. It takes
 minutes; with the 5,000 features of Gisette, many hours.`,
 		Example: `  dpareto-lab reproduce fast-estimation --plot figures
   dpareto-lab reproduce fast-estimation --dataset adult --loss lr --rows 1000 --draws 3 --output csv`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, &e, e.DataDir, kept{}) },
 	}
 	flags := cmd.Flags()

@@ -22,7 +22,7 @@ The noise is drawn from the seeds, so that the experiment can be repeated: nothi
 prints may be released. --store keeps what was run: the same command goes on where it was stopped.`,
 		Example: `  dpareto-lab reproduce private-front --quick
   dpareto-lab reproduce private-front --seeds 10 --store ways.jsonl --plot figures`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), env, &e, e.DataDir, kept{storeFlag, e.Store, "ways.jsonl"})
 		},

@@ -24,7 +24,7 @@ a minute of processor time.`,
 		Example: `  dpareto-lab reproduce propose-test --plot figures
   dpareto-lab reproduce propose-test --adult
   dpareto-lab reproduce propose-test --runs 100 --output csv`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, &e, e.DataDir, kept{}) },
 	}
 	flags := cmd.Flags()

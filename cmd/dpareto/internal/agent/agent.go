@@ -56,9 +56,10 @@ func Command(env *command.Env) *cobra.Command {
 		Long: `Asks for trials of a study, trains them, and reports what was measured, until the study
 hands out no more.
 
-The study's spec names the trainer and its settings. The built-in trainers are:
+The study's spec names the trainer and its settings. The built-in trainers are
+` + view.TrainerNames() + `.
+"dpareto study init --help" lists their settings.
 
-` + view.Trainers() + `
 While the server is away the agent goes on by itself. SIGTERM or Ctrl-C stops it: it
 gives its trials back first, within moments, and ends with exit code 0 (but see
 --fail-when-stopped). A second one ends it at once; other workers get its trials when their
@@ -78,7 +79,7 @@ study and user on the host has.`,
 		Example: `  dpareto agent --study svt
   dpareto agent --study adult --workers 4 --data-dir ~/data
   dpareto agent --study adult --seed 1`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("seed") {
 				f.seed = &seed

@@ -59,7 +59,7 @@ Or run a study of your own:
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(command.ExitCodesTopic())
+	root.AddCommand(command.ExitCodesTopic(), remote.ConnectionTopic())
 	addCompletion(root, env)
 	return root
 }

@@ -19,6 +19,9 @@ func TestUsage(t *testing.T) {
 		{"study bogus", `unknown command "bogus" for "dpareto study"`},
 		{"stduy list", `unknown command "stduy" for "dpareto"; did you mean study?; see dpareto --help`},
 		{"study lst", `did you mean get or list?`},
+		{"check studies.db", `unknown command or argument "studies.db" for "dpareto check"; did you mean --store studies.db?`},
+		{"create study.yaml", `did you mean dpareto ledger create or dpareto study create or`},
+		{"study recommend svt", `did you mean dpareto recommend?`},
 		{"zebra", `unknown command "zebra" for "dpareto"; see`},
 		{"study list --oputut json", "unknown flag: --oputut; did you mean --output?"},
 		{"serve --supervise", "unknown flag: --supervise\n"}, // --supervised is hidden
@@ -64,7 +67,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	stdout, _, _ := clitest.Invoke(t, "", "agent", "--help")
-	for _, want := range []string{"dp-sgd", "sparse-vector", "split_seed", "Examples:", "(env DPARETO_SERVER)"} {
+	for _, want := range []string{"dp-sgd", "sparse-vector", "study init --help", "Examples:", "(env DPARETO_SERVER)"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the help of agent lacks %q", want)
 		}

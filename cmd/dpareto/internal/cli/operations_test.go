@@ -1,11 +1,54 @@
 package cli_test
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
+
+// Commands that print secrets warn if these go to a file that other users can read.
+func TestSecretsInReadableFiles(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes say nothing on Windows")
+	}
+	isolateContexts(t)
+	address, _ := clitest.StartServer(t, "--listen", "127.0.0.1:0")
+	t.Setenv("DPARETO_SERVER", address)
+	clitest.Must(t, clitest.SmallStudy, "study", "create", "-")
+	credentials := filepath.Join(t.TempDir(), "auth.yaml")
+	for line, isSecret := range map[string]bool{
+		"token create --name ci --role viewer --auth-file " + credentials: true,
+		"export": true,
+		"trial suggest small --worker-id w --output json":  true,
+		"trial suggest small --worker-id w --output table": false,
+		"study list --output json":                         false,
+	} {
+		for _, mode := range []os.FileMode{0o600, 0o640, 0o644} {
+			file, err := os.OpenFile(filepath.Join(t.TempDir(), "out"), os.O_CREATE|os.O_WRONLY, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := file.Chmod(mode); err != nil {
+				t.Fatal(err)
+			}
+			var said bytes.Buffer
+			code := command.Main(t.Context(), strings.Fields(line), strings.NewReader(""), file, &said, cli.New)
+			if err := file.Close(); err != nil || code != command.ExitOK {
+				t.Fatalf("dpareto %s: exit code %d, %v: %s", line, code, err, said.String())
+			}
+			if got, want := strings.Contains(said.String(), "warning: other users can read"), isSecret && mode != 0o600; got != want {
+				t.Errorf("dpareto %s, mode %o: said %q", line, mode, said.String())
+			}
+		}
+	}
+}
 
 // Every command, flag and environment variable that docs/operations.md shows exists.
 func TestOperationsNamesWhatExists(t *testing.T) { checkDocument(t, "operations.md", 10) }

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
@@ -49,6 +51,47 @@ func TestOutputFlags(t *testing.T) {
 	if len(without) > 0 {
 		t.Errorf("these commands do not exist: %v", without)
 	}
+}
+
+// What is wrong with the value of a flag is told with the flag and the value, without the words of Go's parsers.
+func TestValuesOfFlags(t *testing.T) {
+	refused := 0
+	leaves(root(), func(path string, cmd *cobra.Command) {
+		var names []string
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) { names = append(names, flag.Name) })
+		for _, name := range names {
+			for _, value := range []string{"?x", "1e999", "99999999999999999999"} {
+				err := cmd.ParseFlags([]string{"--" + name + "=" + value})
+				if err == nil {
+					continue
+				}
+				refused++
+				said := cmd.FlagErrorFunc()(cmd, err).Error()
+				if !strings.HasPrefix(said, "--"+name+": ") || !strings.Contains(said, value) {
+					t.Errorf("dpareto %s --%s=%s: %q", path, name, value, said)
+				}
+				for _, internal := range []string{"strconv", "parsing", "invalid syntax", "invalid argument", "time: invalid", "slog"} {
+					if strings.Contains(said, internal) {
+						t.Errorf("dpareto %s --%s=%s: %q", path, name, value, said)
+					}
+				}
+			}
+		}
+	})
+	if refused < 100 {
+		t.Errorf("%d values were refused", refused)
+	}
+}
+
+// All help fits into 80 columns, except for words that are longer.
+func TestHelpFits(t *testing.T) {
+	leaves(root(), func(path string, _ *cobra.Command) {
+		for line := range strings.Lines(clitest.Succeed(t, path+" --help")) {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 && len(strings.Fields(line)) > 2 {
+				t.Errorf("dpareto %s --help: %s", path, line)
+			}
+		}
+	})
 }
 
 // The help has the commands in groups, and every command of dpareto's own is in one.
@@ -241,6 +284,17 @@ func TestContexts(t *testing.T) {
 	if _, stderr := clitest.Fail(t, command.ExitUsage, "study list --context opne"); !strings.Contains(stderr, "must be one of locked, open") {
 		t.Errorf("error %q", stderr)
 	}
+	clitest.Succeed(t, "context add odd --server "+open+" --plaintext")
+	if content, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(content), `"true"`, "perhaps")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr := clitest.Fail(t, command.ExitFailure, "study list --context odd"); !strings.Contains(stderr, `context odd: plaintext: must be true or false, is "perhaps"`) {
+		t.Errorf("error %q", stderr)
+	}
+	clitest.Succeed(t, "context remove odd")
 	clitest.Succeed(t, "context remove locked")
 	clitest.Fail(t, command.ExitUsage, "context use locked")
 	clitest.Fail(t, command.ExitUsage, "context add other")

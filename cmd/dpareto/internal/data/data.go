@@ -39,7 +39,7 @@ func listCommand(env *command.Env) *cobra.Command {
 files, licence, and folder. The state is complete, partial, or absent.`,
 		Example: `  dpareto data list
   dpareto data list --data-dir ~/data --output json`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return list(out, dataDir) },
 	}
 	command.DataDirFlag(cmd, &dataDir)

@@ -94,7 +94,7 @@ exact_hypervolume (svt), front, page_url (with --serve), and more.`,
   dpareto demo --study svt --seed 3 --output json
   dpareto demo --serve
   dpareto demo --data-dir ~/data --keep`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.isSeeded = cmd.Flags().Changed("seed")
 			return run(cmd.Context(), env, f)

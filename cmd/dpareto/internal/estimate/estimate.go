@@ -288,7 +288,7 @@ neither is what a study does with them.`,
 		Example: `  dpareto estimate curve --set train_rows=10000 --epsilons 0.05..1 --plot adult.svg
   dpareto estimate curve --set generated=true --set train_rows=3000 --epsilons 0.1,0.5,1 --draws 4
   dpareto estimate curve --dataset kddcup99 --loss huber --epsilons 0.05..1 --output csv`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return curve(cmd.Context(), env, server, f, picture, study)
 		},
@@ -376,7 +376,7 @@ the target in the range.
 ` + warning + methodHelp,
 		Example: `  dpareto estimate epsilon-for --set train_rows=10000 --metric held_out_error --target 0.2
   dpareto estimate epsilon-for --set generated=true --set train_rows=3000 --target 0.5 --epsilons 0.1..4`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("target") {
 				return command.Usage(errors.New("--target is required"))
@@ -450,7 +450,7 @@ objective perturbation is about. --exact shows how far away it is.
 ` + warning + methodHelp,
 		Example: `  dpareto estimate model --set generated=true --set train_rows=3000 --epsilon 0.2 --method line --at 0.15 --exact
   dpareto estimate model --set train_rows=10000 --epsilon 0.2 --exact --output csv`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !(epsilon > 0) || math.IsInf(epsilon, 1) {
 				return command.Usage(errors.New("--epsilon is required, a positive number"))

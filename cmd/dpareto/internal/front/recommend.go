@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -63,6 +64,9 @@ is the one that comes nearest, and the exit code is 1.`,
 func recommend(ctx context.Context, call *remote.Call, f recommendFlags) error {
 	if !f.hasEpsilon && len(f.max) == 0 && len(f.min) == 0 {
 		return command.Usagef("recommend: a bound is required: --epsilon, --max or --min")
+	}
+	if f.hasEpsilon && (!(f.epsilon > 0) || math.IsInf(f.epsilon, 1)) {
+		return command.Usagef("--epsilon: must be positive and finite, is %g", f.epsilon)
 	}
 	handle := call.Handle(f.study)
 	study, err := handle.Get(ctx)

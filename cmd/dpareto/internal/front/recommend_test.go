@@ -53,6 +53,14 @@ func TestAskingAStudy(t *testing.T) {
 		clitest.Fail(t, command.ExitUsage, "privacy ledger")
 		clitest.Fail(t, command.ExitUsage, "recommend --epsilon 1")
 		clitest.Fail(t, command.ExitUsage, "recommend --study svt --max error=much")
+		for _, bound := range []string{"0", "-1", "-0.25", "nan", "inf", "-inf"} {
+			if stdout, stderr := clitest.Fail(t, command.ExitUsage, "recommend svt --epsilon="+bound); stdout != "" || !strings.Contains(stderr, "--epsilon: must be positive") {
+				t.Errorf("--epsilon %s: %q", bound, stderr)
+			}
+			if _, stderr := clitest.Fail(t, command.ExitUsage, "recommend svt --max epsilon="+bound); !strings.Contains(stderr, `bounds["epsilon"]: must be positive`) {
+				t.Errorf("--max epsilon=%s: %q", bound, stderr)
+			}
+		}
 		if _, stderr := clitest.Fail(t, command.ExitUsage, "recommend --study svt --min error=0.1"); !strings.Contains(stderr, "--max") {
 			t.Error(stderr)
 		}

@@ -42,7 +42,7 @@ The copy is read again: its number of records and their SHA-256 must be those of
 and everything that "dpareto check" checks must agree.`,
 		Example: `  dpareto store copy --from dpareto.db --to postgres://dpareto@db.example.org/dpareto
   dpareto store copy --from postgres://dpareto@db.example.org/dpareto --to dpareto.db`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == "" || to == "" {
 				return command.Usagef("--from and --to are required: the store, and the new one")

@@ -19,6 +19,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/text"
 )
 
 // ExportCommand returns the command export.
@@ -35,7 +36,7 @@ one moment, but not all studies at the same one; for that see "dpareto backup".
 The lines hold the tokens of leases, with which anyone can report results: keep them secret.`,
 		Example: `  dpareto export > studies.jsonl
   dpareto export --study svt --study adult > two.jsonl`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 	}, func(ctx context.Context, call *remote.Call) error { return exportStudies(ctx, call, ids) })
 	cmd.Flags().StringArrayVar(&ids, "study", nil, "study to export; can be repeated; default all")
 	return cmd
@@ -55,6 +56,7 @@ func exportStudies(ctx context.Context, call *remote.Call, ids []string) error {
 			names = append(names, study.GetName())
 		}
 	}
+	call.Env.WarnIfReadable("the export", "set umask 077 before, since it holds the tokens of leases")
 	out := bufio.NewWriter(call.Env.Stdout)
 	for _, name := range names {
 		if err := exportStudy(ctx, call.Client, name, out); err != nil {
@@ -125,7 +127,7 @@ func importStudies(ctx context.Context, call *remote.Call, path string) (err err
 		return &remote.CallError{Action: importAction, Err: err}
 	}
 	i := &studyImport{logger: call.Env.Logger, client: call.Client, source: command.SourceName(path)}
-	lines := bufio.NewReaderSize(in, 1<<20)
+	lines := bufio.NewReaderSize(text.NewReader(in), 1<<20)
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {

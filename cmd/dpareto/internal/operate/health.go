@@ -23,7 +23,7 @@ func HealthCommand(env *command.Env) *cobra.Command {
 		Long: `Prints the server's answer to a health check, and fails unless it is SERVING. It needs no
 token. deploy/compose uses it as a health check.`,
 		Example: "  dpareto health",
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 	}, func(ctx context.Context, call *remote.Call) error {
 		resp, err := call.Health.Check(ctx, &healthv1.HealthCheckRequest{})
 		if status.Code(err) == codes.Unavailable {

@@ -55,7 +55,7 @@ store in a file is such a file: "dpareto serve --store FILE" can use it as it is
 database is a text that no database is needed to read, with a line for each record.`,
 		Example: `  dpareto backup --to dpareto-backup.db
   dpareto backup --store dpareto.db --to dpareto-backup.db`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
 				return command.Usagef("--to is required: the file to write")
@@ -155,7 +155,7 @@ file, too; if that is not sound the file stays and the exit code is 1. Prefer a 
 docs/durability.md says what to do before publishing anything from a salvaged store.`,
 		Example: `  dpareto restore --from dpareto-backup.db --store dpareto.db
   dpareto restore --salvage --from dpareto.db --store salvaged.db`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == "" {
 				return command.Usagef("--from is required: the backup")
@@ -264,7 +264,7 @@ pg_checksums check the database's own files. The text that is the backup of a da
 like a store.`,
 		Example: `  dpareto check --store dpareto.db
   dpareto check --store postgres://dpareto@db.example.org/dpareto`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, err := storefile.Path(path)
 			if err != nil {
@@ -338,7 +338,7 @@ store is checked before and after. The old file is kept under the same name with
 in place of an earlier one, unless --discard is given. No server may use the store. The tables in a
 PostgreSQL database are rewritten by VACUUM FULL; ordinarily its autovacuum is enough.`,
 		Example: "  dpareto compact --store dpareto.db",
-		Args:    command.Args(cobra.NoArgs),
+		Args:    command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, err := storefile.Path(path)
 			if err != nil {

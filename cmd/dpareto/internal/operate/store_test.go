@@ -64,7 +64,7 @@ func TestStoreCommands(t *testing.T) {
 	// Another server, empty.
 	address, _ = clitest.StartServer(t, "--listen", "127.0.0.1:0")
 	for _, want := range []string{"imported", "exists already"} {
-		if _, log := clitest.Must(t, exported, "import", "-", "--server", address); !strings.Contains(log, want) {
+		if _, log := clitest.Must(t, "\ufeff"+exported, "import", "-", "--server", address); !strings.Contains(log, want) {
 			t.Errorf("log %q, want %q", log, want)
 		}
 	}
@@ -82,11 +82,11 @@ func TestImportMistakes(t *testing.T) {
 	address, _ := clitest.StartServer(t, "--listen", "127.0.0.1:0")
 	clitest.Must(t, clitest.SmallStudy, "study", "create", "-", "--server", address)
 	for _, tt := range []struct{ stdin, args, want string }{
-		{"depth,speed\n1,2\n", "trial import small -", `standard input:2: "speed" is neither a parameter nor a metric`},
+		{"depth,speed\n1,2\n", "trial import small -", `standard input:1: "speed" is neither a parameter nor a metric`},
 		{"depth,rate,kind,error\n1.5,1,a,1\n", "trial import small -", `standard input:2: parameter depth: must be an integer, is "1.5"`},
 		{"depth,rate,kind,error\n1,1,a,often\n", "trial import small -", `standard input:2: metric error: must be a number, is "often"`},
-		{"depth,rate,kind,error\n1,1,a,1\n99,1,a,1\n", "trial import small -", `standard input:3: after 1 trials: InvalidArgument: trial.parameters["depth"]`},
-		{"{\"depth\": }", "trial import small -", "standard input: line 1"},
+		{"depth,rate,kind,error\n1,1,a,1\n99,1,a,1\n", "trial import small -", `standard input:3: nothing was imported: InvalidArgument: trial.parameters["depth"]`},
+		{"{\"depth\": }", "trial import small -", "standard input:1: invalid character"},
 		{"", "trial import small -", "standard input: no header"},
 		{"{}\n", "import -", "standard input:1: a trial comes before its study"},
 		{"{\"what\": 1}\n", "import -", "standard input:1"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func needAuthFile(path string) error {
 }
 
 func createTokenCommand(env *command.Env) *cobra.Command {
-	var path, name, role string
+	var path, name, role, file string
 	var studies []string
 	var metrics bool
 	var expires time.Duration
@@ -63,9 +64,9 @@ secret. Such a token needs no role.
 To replace a token, create another of the same name, hand it out, and revoke the old one
 by its id.`,
 		Example: `  dpareto token create --name adult-workers --role worker --study 'adult-*' --auth-file auth.yaml
-  dpareto token create --name ci --role viewer --expires 720h --auth-file auth.yaml
+  dpareto token create --name ci --role viewer --expires 720h --file ci.token --auth-file auth.yaml
   dpareto token create --name prometheus --metrics --auth-file auth.yaml`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := needAuthFile(path); err != nil {
 				return err
@@ -73,6 +74,9 @@ by its id.`,
 			c, err := newCredential(name, role, studies, metrics, expires, time.Now())
 			if err != nil {
 				return command.Usage(err)
+			}
+			if file != "" {
+				return createTokenFile(env, path, file, c)
 			}
 			return createToken(env, path, c)
 		},
@@ -83,6 +87,7 @@ by its id.`,
 	flags.StringArrayVar(&studies, "study", nil, "pattern of the ids of the studies that the token is for; can be given several times; default everything")
 	flags.BoolVar(&metrics, "metrics", false, "the token reads the server's metrics; then the role is optional")
 	flags.DurationVar(&expires, "expires", 0, "time after which the token is not valid any more; default never")
+	flags.StringVar(&file, "file", "", "new file for the token, which only you can read; default standard output")
 	addAuthFileFlag(cmd, &path)
 	return cmd
 }
@@ -121,8 +126,23 @@ func createToken(env *command.Env, path string, c auth.Credential) error {
 		return err
 	}
 	env.Sayf("token %s of %s; it is shown only now:\n", made.ID, made.Name)
+	env.WarnIfReadable("the token", "give --file, which makes a file of mode 0600")
 	_, err = fmt.Fprintln(env.Stdout, token)
 	return err
+}
+
+// createTokenFile is createToken to a new file that only its owner can read.
+func createTokenFile(env *command.Env, path, file string, c auth.Credential) error {
+	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil { // before the token exists
+		return err
+	}
+	toFile := *env
+	toFile.Stdout = out
+	if err := errors.Join(createToken(&toFile, path, c), out.Close()); err != nil {
+		return errors.Join(err, os.Remove(file))
+	}
+	return nil
 }
 
 func listTokensCommand(env *command.Env) *cobra.Command {
@@ -132,7 +152,7 @@ func listTokensCommand(env *command.Env) *cobra.Command {
 		Use:     "list",
 		Short:   "List the credentials of a server",
 		Example: "  dpareto token list --auth-file auth.yaml",
-		Args:    command.Args(cobra.NoArgs),
+		Args:    command.Args(command.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := needAuthFile(path); err != nil {
 				return err

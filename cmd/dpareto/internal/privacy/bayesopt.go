@@ -63,7 +63,7 @@ kernel is used, ½·|Λ|·log(1 + T/(|Λ|σ²)).`,
       --epsilon 1 --delta 1e-6 --observation-noise 0.1 --correlation 0.999 --records 16281
   dpareto privacy bayesian-optimization --algorithm 3 --epsilon 1 --records 16281 --lipschitz 0.25 \
       --penalty-min 1e-4 --penalty-max 1`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := f.report(cmd.Context(), cmd.Flags().Changed)
 			if err != nil {

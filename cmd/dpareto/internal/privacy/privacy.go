@@ -51,7 +51,7 @@ is named. ε is rounded up; JSON has all digits.` + mechanismHelp(),
       --batch-size 128 --noise-multiplier 1 --epochs 10 --delta 1e-5
   dpareto privacy epsilon --mechanism gaussian --sensitivity 1 --standard-deviation 4 --delta 1e-6
   dpareto privacy epsilon --mechanism sparse-vector --cutoff 5 --noise-scale 10 --output json`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := flags.Mechanism()
 			if err != nil {
@@ -101,7 +101,7 @@ func curveCommand(env *command.Env) *cobra.Command {
 		Example: `  dpareto privacy curve --mechanism dp-sgd --sampling fixed-size --dataset-size 40000 \
       --batch-size 128 --noise-multiplier 1 --epochs 64 --delta 1e-6 --output csv
   dpareto privacy curve --mechanism gaussian --sensitivity 1 --standard-deviation 2 --epsilons 0.5,1,2`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := flags.Mechanism()
 			if err != nil {
@@ -219,7 +219,7 @@ is the end of the range, with a warning; --min and --max set the range.` + mecha
       --batch-size 128 --epochs 10 --delta 1e-5 --epsilon 1
   dpareto privacy calibrate --mechanism dp-sgd --sampling poisson --convention opacus \
       --dataset-size 60000 --batch-size 256 --noise-multiplier 1.1 --delta 1e-5 --epsilon 3 --solve-for epochs`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("epsilon") {
 				return command.Usagef("--epsilon is required: the target")
@@ -283,7 +283,7 @@ number of times that it is applied. Adjacency, δ and accountant hold for all.` 
 		Example: `  dpareto privacy compose --delta 1e-5 --adjacency replace-one \
       --part mechanism=dp-sgd,sampling=fixed-size,dataset-size=30956,batch-size=128,noise-multiplier=1,epochs=10,count=3 \
       --part mechanism=laplace,sensitivity=1,scale=100`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(parts) == 0 {
 				return command.Usagef("--part is required at least once")

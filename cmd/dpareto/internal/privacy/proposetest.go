@@ -49,7 +49,7 @@ the same ε: see "dpareto-lab reproduce propose-test".`,
 		Example: `  dpareto privacy propose-test --budget 1 --parts 100 --round-epsilon 0.1
   dpareto privacy propose-test --cap 7 --parts 1000 --granularity 0.05 --validation-records 16281
   dpareto privacy propose-test --budget 3 --utilities utilities.csv --seed 1`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return proposeTest(out, &f, cmd.Flags().Changed)
 		},

@@ -35,7 +35,7 @@ whose noise protects the validation records.` + mechanismHelp(),
 		Example: `  dpareto privacy random-stopping --base-mu 0.25 --delta 1e-6 --mean-runs 10
   dpareto privacy random-stopping --mechanism dp-sgd --sampling fixed-size --dataset-size 32561 --batch-size 256 \
       --noise-multiplier 2 --epochs 10 --delta 1e-6 --mean-runs 32 --distribution logarithmic`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("base-mu") {
 				if cmd.Flags().Changed(mechanismColumn) {

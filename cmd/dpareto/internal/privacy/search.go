@@ -48,7 +48,7 @@ the noise on every score that gives this ε.
 		Example: `  dpareto privacy search --runs 32 --mechanism dp-sgd --sampling fixed-size --dataset-size 32561 \
       --batch-size 256 --noise-multiplier 4 --epochs 10 --delta 1e-6 --test-records 16281 --test-noise 0.005 --checkpoints 10
   dpareto privacy search --runs 64 --mechanism gaussian --sensitivity 1 --standard-deviation 8 --delta 1e-6 --budget 2`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name, err := f.fill(cmd.Flags().Changed)
 			if err != nil {

@@ -27,7 +27,7 @@ It is an upper bound for one record and one run, whatever else the attacker know
 		Example: `  dpareto privacy tradeoff --mechanism dp-sgd --sampling poisson --convention opacus \
       --dataset-size 60000 --batch-size 256 --noise-multiplier 1.1 --epochs 60 --delta 1e-5
   dpareto privacy tradeoff --mechanism laplace --sensitivity 1 --scale 2 --rates 0.001,0.01,0.1`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := flags.Mechanism()
 			if err != nil {

@@ -53,6 +53,9 @@ hide one of so many. Datasets that results are evaluated on take the adjacency r
 		if err != nil {
 			return &remote.CallError{Action: "create " + ledgerName(call.Args[0]), Err: err}
 		}
+		for _, w := range resp.GetLedger().GetSpent().GetWarnings() {
+			env.Logger.Warn(w.GetMessage(), "ledger", resp.GetLedger().GetName())
+		}
 		return view.Print(call.Out, view.Ledgers([]*dparetov1.Ledger{resp.GetLedger()}), resp.GetLedger())
 	})
 	flags := cmd.Flags()
@@ -86,7 +89,7 @@ func listLedgersCommand(env *command.Env) *cobra.Command {
 		Use:     "list",
 		Short:   "List ledgers",
 		Example: "  dpareto ledger list --output csv",
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 	}, func(ctx context.Context, call *remote.Call) error {
 		all, err := ListLedgers(ctx, call.Client)
 		if err != nil {

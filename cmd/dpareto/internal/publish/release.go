@@ -8,8 +8,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
@@ -53,13 +58,26 @@ func addRequestID(cmd *cobra.Command, id *string) {
 	cmd.Flags().StringVar(id, "request-id", "", "id by which a repetition is recognised; default: a random one, which is printed")
 }
 
-// ensureID gives a request an id if it has none, and prints it before the call: the answer
-// may never come.
-func ensureID(env *command.Env, id *string) {
+// repeatable makes the call of a request that has an id, a random one unless one was given. It prints a
+// random one after a second without an answer, and at the end, unless the request was refused: the release
+// may exist then, and be charged.
+func repeatable[Request, Response any](ctx context.Context, env *command.Env, id *string, req Request,
+	call func(context.Context, Request, ...grpc.CallOption) (Response, error),
+) (Response, error) {
+	say := func() {}
 	if *id == "" {
 		*id = "release-" + rand.Text()
-		env.Sayf("if no answer comes, repeat with --request-id %s\n", *id)
+		say = sync.OnceFunc(func() { env.Sayf("if no answer comes, or to see it again, repeat with --request-id %s\n", *id) })
 	}
+	waiting := time.AfterFunc(time.Second, say)
+	defer waiting.Stop()
+	resp, err := call(ctx, req)
+	switch status.Code(err) {
+	case codes.OK, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown:
+		say()
+	default: // a refusal: there is nothing to repeat
+	}
+	return resp, err
 }
 
 // specOf reads the spec of the study that a release is of, nil for a selection with a ledger: what the ε
@@ -144,8 +162,7 @@ is for less than the whole range.`,
 		if err != nil {
 			return err
 		}
-		ensureID(env, &req.RequestId)
-		resp, err := call.Releases.ReleaseBest(ctx, req)
+		resp, err := repeatable(ctx, env, &req.RequestId, req, call.Releases.ReleaseBest)
 		if err != nil {
 			return &remote.CallError{Action: "release the best of " + req.GetName(), Err: err}
 		}
@@ -195,8 +212,7 @@ each point. JSON and CSV have all points.`,
 		if err != nil {
 			return err
 		}
-		ensureID(env, &req.RequestId)
-		resp, err := call.Releases.ReleaseFront(ctx, req)
+		resp, err := repeatable(ctx, env, &req.RequestId, req, call.Releases.ReleaseFront)
 		if err != nil {
 			return &remote.CallError{Action: "release the front of " + req.GetName(), Err: err}
 		}
@@ -231,8 +247,7 @@ accuracy on m records, one of which is replaced.`,
 		if req.Utilities, err = readNumbers(env, file); err != nil {
 			return err
 		}
-		ensureID(env, &req.RequestId)
-		resp, err := call.Releases.SelectPrivately(ctx, req)
+		resp, err := repeatable(ctx, env, &req.RequestId, req, call.Releases.SelectPrivately)
 		if err != nil {
 			return &remote.CallError{Action: "select with " + req.GetLedger(), Err: err}
 		}

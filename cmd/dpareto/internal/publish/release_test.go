@@ -93,7 +93,11 @@ func TestReleasing(t *testing.T) {
 
 	// An export takes the releases along; the charges stay.
 	exported := clitest.Succeed(t, "export --study svt")
-	clitest.Succeed(t, "study delete svt")
+	want := "studies/svt has 2 releases, which are deleted with it; what it was charged to ledgers/queries stays"
+	if _, stderr := clitest.Fail(t, command.ExitUsage, "study delete svt"); !strings.Contains(stderr, want) || !strings.Contains(stderr, "--yes: required") {
+		t.Errorf("said %q, want %q", stderr, want)
+	}
+	clitest.Succeed(t, "study delete svt --yes")
 	if _, stderr, code := clitest.Invoke(t, exported, "import", "-"); code != command.ExitOK {
 		t.Fatal(stderr)
 	}
@@ -112,6 +116,14 @@ func TestReleasing(t *testing.T) {
 		t.Error(text)
 	}
 
+	for _, line := range []string{"release best svt --metric epsilon --epsilon 1", "release best svt --epsilon -1", "release front svt --epsilon 1 --delta 2", "release best none --epsilon 1"} {
+		if _, stderr, code := clitest.Invoke(t, "", strings.Fields(line)...); code == command.ExitOK || strings.Contains(stderr, "--request-id") {
+			t.Errorf("%s: a refusal has nothing to repeat: %s", line, stderr)
+		}
+	}
+	if _, stderr := clitest.Must(t, "", strings.Fields("ledger create large --records 100 --epsilon 1 --delta 0.5")...); !strings.Contains(stderr, "delta 0.5 is not below 1/n = 0.01 (n = 100 records)") {
+		t.Error(stderr)
+	}
 	clitest.Fail(t, command.ExitUsage, "release best")
 	clitest.Fail(t, command.ExitUsage, "release best svt --epsilon 1 --method kusner-2")
 	clitest.Fail(t, command.ExitUsage, "release best svt --epsilon 1 --at-most epsilon=much")

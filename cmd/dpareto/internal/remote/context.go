@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/document"
 )
 
 // contexts are the servers that a user has named, as they are in the file.
@@ -46,7 +47,7 @@ func readContexts() (*contexts, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if err := yaml.UnmarshalStrict(content, all); err != nil {
+	if err := document.UnmarshalTexts(content, all); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return all, nil
@@ -133,7 +134,7 @@ func (c *flags) applyContext(set *pflag.FlagSet) error {
 		if set.Lookup(flag) == nil {
 			return fmt.Errorf("context %s: there is no flag --%s", name, flag)
 		}
-		if err := set.Set(flag, value); err != nil {
+		if err := command.SetFlag(set, flag, value); err != nil {
 			return fmt.Errorf("context %s: %s: %w", name, flag, err)
 		}
 	}
@@ -258,7 +259,7 @@ func listContextsCommand(env *command.Env) *cobra.Command {
 		Use:     "list",
 		Short:   "List the contexts",
 		Example: "  dpareto context list --output json",
-		Args:    command.Args(cobra.NoArgs),
+		Args:    command.Args(command.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			all, err := readContexts()
 			if err != nil {

@@ -3,6 +3,7 @@ package remote
 import (
 	"os"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
@@ -37,6 +38,20 @@ func (c *flags) add(set *pflag.FlagSet) {
 	own.StringVar(&c.context, contextFlag, "", "the context to use; default the one of \"dpareto context use\", unless --"+serverFlag+" is given")
 	set.AddFlagSet(own)
 	own.VisitAll(func(flag *pflag.Flag) { command.FromEnvironment(set, flag.Name) })
+	command.InTopic(connectionTopic, "--"+serverFlag+" (env DPARETO_SERVER)", own)
+}
+
+// connectionTopic is the page of the help on the flags of the connection.
+const connectionTopic = "connection"
+
+// ConnectionTopic returns the page of the help on the flags that say how to reach a server.
+func ConnectionTopic() *cobra.Command {
+	var c flags
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.add(set)
+	return &cobra.Command{Use: connectionTopic, Short: "Flags that say how to reach a server", Long: `Every command that calls a server takes these flags. "dpareto context add" keeps them under a name.
+
+` + set.FlagUsages()}
 }
 
 // Names of flags.

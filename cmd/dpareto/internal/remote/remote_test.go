@@ -20,7 +20,7 @@ func TestUnreachableError(t *testing.T) {
 		`the server cannot write its store (no space is left on the device)`:                                                          "is not available: the server cannot write",
 	} {
 		err := &UnreachableError{"127.0.0.1:1", status.Error(codes.Unavailable, message)}
-		if got := err.Error(); !strings.Contains(got, want) || !strings.Contains(got, message) || !strings.Contains(got, "127.0.0.1:1") {
+		if got := err.Error(); !strings.Contains(got, want) || !strings.Contains(got, cause(message)) || strings.Contains(got, "Error while dialing") || !strings.Contains(got, "127.0.0.1:1") {
 			t.Errorf("%q, want it to contain %q", got, want)
 		}
 	}

@@ -11,11 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 const (
@@ -90,7 +92,7 @@ func (s *Server) Session(ctx context.Context, calls func(context.Context, *dpare
 		if status.Code(err) == codes.Unavailable && time.Since(start) > unreachableAfter {
 			cancel(&UnreachableError{s.flags.address, err})
 		}
-	}))
+	}), dpareto.WithDialOptions(grpc.WithChainUnaryInterceptor(showWork(s.env))))
 	if err != nil {
 		return err
 	}
@@ -100,6 +102,21 @@ func (s *Server) Session(ctx context.Context, calls func(context.Context, *dpare
 		return unreachable
 	}
 	return err
+}
+
+// showWork shows on a terminal what the server does in calls that take longer than a second.
+func showWork(env *command.Env) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		label := "waiting for the server …"
+		switch service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/"); service {
+		case dparetov1.FrontService_ServiceDesc.ServiceName, dparetov1.AnalysisService_ServiceDesc.ServiceName:
+			label = "fitting the model …"
+		case dparetov1.PrivacyService_ServiceDesc.ServiceName:
+			label = "computing ε …"
+		}
+		defer env.Working(label)()
+		return invoke(ctx, method, req, reply, conn, options...)
+	}
 }
 
 // UnreachableError says that the server could not be called: it is not there, speaks TLS
@@ -120,10 +137,19 @@ func (e *UnreachableError) Error() string {
 	case strings.Contains(message, "handshake failed"):
 		return fmt.Sprintf("no secure connection with the server at %s: %s", e.Address, message)
 	case strings.Contains(message, "connection error"), strings.Contains(message, "name resolver"):
-		return fmt.Sprintf("no server at %s (%s); start one with dpareto serve, or name another with --server or --context", e.Address, message)
+		return fmt.Sprintf("no server at %s (%s); start one with dpareto serve, or name another with --server or --context", e.Address, cause(message))
 	default: // its own answer
 		return fmt.Sprintf("the server at %s is not available: %s", e.Address, message)
 	}
+}
+
+// cause returns what the operating system says of a connection, without the layers of the program above it.
+func cause(message string) string {
+	_, quoted, ok := strings.Cut(message, "Error while dialing: ")
+	if !ok {
+		return message
+	}
+	return strings.TrimSuffix(quoted, `"`)
 }
 
 // Unwrap returns what the attempt to connect gave.

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/document"
 )
 
 // flagGroups are the flags of a command by topic, in the order of its help.
@@ -90,7 +90,7 @@ func ReadConfiguration(flags *pflag.FlagSet, path string) error {
 			continue
 		}
 		for _, value := range values {
-			if err := flags.Set(name, value); err != nil {
+			if err := command.SetFlag(flags, name, value); err != nil {
 				unknown = append(unknown, fmt.Errorf("%s: %w", name, err))
 			}
 		}
@@ -105,14 +105,12 @@ func ReadConfiguration(flags *pflag.FlagSet, path string) error {
 // parseConfiguration returns the values in a file of settings, by name: a list for a list,
 // else one.
 func parseConfiguration(content []byte) (map[string][]string, error) {
-	document, err := yaml.YAMLToJSONStrict(content)
+	parsed, err := document.Parse(content)
 	if err != nil {
 		return nil, err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(document))
-	decoder.UseNumber()
-	var raw map[string]any
-	if err := decoder.Decode(&raw); err != nil {
+	raw, ok := parsed.Root.(map[string]any)
+	if !ok && parsed.Root != nil {
 		return nil, errors.New("must be a mapping of flags to values")
 	}
 	settings := make(map[string][]string, len(raw))
@@ -127,7 +125,7 @@ func parseConfiguration(content []byte) (map[string][]string, error) {
 			case string, bool, json.Number:
 				settings[name] = append(settings[name], fmt.Sprint(v))
 			default:
-				return nil, fmt.Errorf("%s: must be a text, a number, true or false, or a list of these", name)
+				return nil, fmt.Errorf("line %d: %s: must be a text, a number, true or false, or a list of these", parsed.Line(name), name)
 			}
 		}
 	}
@@ -147,10 +145,10 @@ func writeConfiguration(out io.Writer, flags *pflag.FlagSet) error {
 		}
 		settings[flag.Name] = flag.Value.String()
 	})
-	document, err := yaml.Marshal(settings)
+	content, err := yaml.Marshal(settings)
 	if err != nil {
 		return err
 	}
-	_, err = out.Write(document)
+	_, err = out.Write(content)
 	return err
 }

@@ -81,7 +81,7 @@ from the file --config, whose keys are the names of flags.`,
 		Example: `  dpareto serve
   dpareto serve --listen 127.0.0.1:0 --store studies.db --create
   dpareto serve --listen 0.0.0.0:8321 --auth-file auth.yaml --tls-cert tls.crt --tls-key tls.key`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 	}
 	cmd.DisableFlagsInUseLine = true
 	var groups flagGroups

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -123,7 +124,7 @@ func TestTokensOverTLS(t *testing.T) {
 	if _, stderr, code := call(limited, "study", "get", "svt"); code != command.ExitDenied || !strings.Contains(stderr, "PermissionDenied") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
-	if _, stderr, code := call(limited, "study", "delete", "svt"); code != command.ExitDenied || !strings.Contains(stderr, "PermissionDenied") {
+	if _, stderr, code := call(limited, "study", "pause", "svt"); code != command.ExitDenied || !strings.Contains(stderr, "PermissionDenied") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 
@@ -174,6 +175,24 @@ func TestClientSecurityUsage(t *testing.T) {
 		if code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, error %q, want %q", args, code, stderr, want)
 		}
+	}
+}
+
+// A token can go to a file of its own, which only its owner can read.
+func TestTokenFile(t *testing.T) {
+	folder := t.TempDir()
+	auth, file := filepath.Join(folder, "auth.yaml"), filepath.Join(folder, "token")
+	create := []string{"token", "create", "--name", "ci", "--role", "viewer", "--auth-file", auth, "--file", file}
+	if stdout, _ := clitest.Must(t, "", create...); stdout != "" {
+		t.Errorf("printed %q", stdout)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" || info.Size() < 32 {
+		t.Errorf("%v, %v", info, err)
+	}
+	clitest.WantFailure(t, "file exists", create...) // and makes no other token
+	if list, _ := clitest.Must(t, "", "token", "list", "--auth-file", auth, "-o", "csv"); strings.Count(list, "\n") != 2 {
+		t.Error(list)
 	}
 }
 
@@ -251,6 +270,15 @@ func settings(t *testing.T, args ...string) map[string]any {
 	return all
 }
 
+// Settings are texts as they are written, with or without a byte order mark.
+func TestConfigurationIsKept(t *testing.T) {
+	for _, text := range []string{"3.10", "007", "1e3", "2026-11-28", "0x10"} {
+		if got := settings(t, "--config", clitest.WriteFile(t, "server.yaml", "\ufeffstore: "+text+"\n")); got["store"] != text {
+			t.Errorf("store: %s is %v", text, got["store"])
+		}
+	}
+}
+
 // A setting comes from the flag, else from the environment, else from the file.
 func TestConfigurationPrecedence(t *testing.T) {
 	path := clitest.WriteFile(t, "server.yaml", "listen: 127.0.0.1:1\nstore: file.db\nmax-calls: 1000000\nshutdown-grace: 7s\nlog-level: warn\n")
@@ -284,17 +312,20 @@ func TestConfigurationErrors(t *testing.T) {
 		"config: x":                   `unknown key "config"`,
 		"supervised: true":            `unknown key "supervised"`,
 		"create: true":                "use --create",
-		"max-calls: many":             "max-calls",
+		"max-calls: many":             `max-calls: must be a whole number, is "many"`,
 		"max-calls: [1, 2]":           "max-calls: must be one value",
 		"max-calls: {a: 1}":           "max-calls: must be a text",
 		"listen: null":                "listen: must be a text",
 		"listen: a\nlisten: b":        "listen",
 		"- listen":                    "must be a mapping of flags to values",
 		"listen: [":                   "yaml",
-		"shutdown-grace: 7":           "shutdown-grace",
+		"shutdown-grace: 7":           `shutdown-grace: must be a duration, such as 90s or 1h30m, is "7"`,
 		"listen: 0.0.0.0:1":           "--insecure-listen",
 		"a: 1\nb: 2":                  `unknown key "b"`,
 		"tls-cert: /nonexistent/cert": "tls-cert and tls-key",
+		"max-calls: 1\nlisten: {}":    "line 2: listen: must be a text",
+		"store: a\n\nstore: b":        "line 3: store: is given twice, first in line 1",
+		"store: caf\xe9":              "line 1: is not UTF-8",
 	} {
 		_, stderr, code := clitest.Invoke(t, "", "serve", "--check-config", "--config", clitest.WriteFile(t, "server.yaml", content))
 		if code == command.ExitOK || !strings.Contains(stderr, want) {
@@ -319,12 +350,13 @@ func TestServeHelp(t *testing.T) {
 			t.Errorf("the help has no topic %s", topic)
 		}
 	}
+	help := strings.Join(strings.Fields(stdout), " ") // lines are wrapped
 	flags(t).VisitAll(func(flag *pflag.Flag) {
 		if flag.Hidden || flag.Name == "help" {
 			return
 		}
 		variable := "(env DPARETO_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_")) + ")"
-		if strings.Count(stdout, " --"+flag.Name+" ") < 1 || !strings.Contains(stdout, variable) {
+		if !strings.Contains(help, " --"+flag.Name+" ") || !strings.Contains(help, variable) {
 			t.Errorf("the help lacks --%s with %s", flag.Name, variable)
 		}
 	})

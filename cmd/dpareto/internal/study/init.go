@@ -56,7 +56,7 @@ Trainers and their settings:
   dpareto study init --trainer dp-adam --set model=logistic-regression --id adult-adam --file adult-adam.yaml
   dpareto study init --trainer dp-sgd --set dataset=mnist --set model=mlp --set hidden=128,64 \
       --set lot_size=600 --set noise_multiplier=4 --id digits --file digits.yaml`,
-		Args: command.Args(cobra.NoArgs),
+		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.trainer == "" {
 				return command.Usage(errors.New("--trainer is required; dpareto study init --help lists the trainers"))

@@ -33,6 +33,11 @@ func TestStudyInit(t *testing.T) {
 	if n := len(file.Study.GetSpec().GetParameters()); n != 1 {
 		t.Errorf("%d parameters, want the noise scale alone", n)
 	}
+	for _, m := range file.Study.GetSpec().GetMetrics() { // one that is far too loose would warn at once
+		if m.GetReported() != nil && m.ReferenceValue != nil {
+			t.Errorf("%s: reference value %g, want one that follows from the results", m.GetId(), m.GetReferenceValue())
+		}
+	}
 	address, _ := clitest.StartServer(t)
 	for _, command := range []string{
 		"study create " + path + " --server " + address,

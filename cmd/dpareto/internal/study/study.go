@@ -2,9 +2,13 @@ package study
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
@@ -12,6 +16,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 )
 
 // Command returns the command study, with more commands from elsewhere.
@@ -144,7 +149,7 @@ uid, display_name, description, labels.KEY, state, algorithm, trainer, create_ti
 update_time, revision and trial_counts.STATE.`,
 		Example: `  dpareto study list --output csv
   dpareto study list --filter 'state = ACTIVE AND labels.team = "vision"' --order-by 'update_time desc'`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 	}, func(ctx context.Context, call *remote.Call) error {
 		studies, err := remote.Collect(call.FindStudies(ctx, query))
 		if err != nil {
@@ -157,8 +162,63 @@ update_time, revision and trial_counts.STATE.`,
 }
 
 func deleteCommand(env *command.Env) *cobra.Command {
-	return actionCommand(env, "delete", "deleted", "Delete a study with all its trials", "Deletes a study with all its trials, for good.",
-		func(ctx context.Context, study *dpareto.Study) error { return study.Delete(ctx) })
+	var yes bool
+	cmd := remote.Action(env, &cobra.Command{
+		Use:   "delete STUDY",
+		Short: "Delete a study with all its trials and releases",
+		Long: `Deletes a study with all its trials and releases, for good. What it was charged to ledgers stays
+there. On a terminal it asks for the id of the study; elsewhere --yes is required.
+
+"dpareto export --study STUDY" keeps a copy that can be imported again.`,
+		Example: "  dpareto study delete svt\n  dpareto study delete svt --yes",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		study := call.Handle(call.Args[0])
+		lost, err := lostWith(ctx, call, study)
+		if err != nil && status.Code(err) != codes.PermissionDenied { // which the deletion will be told, and the audit log
+			return &remote.CallError{Action: "delete " + study.Name(), Err: err}
+		}
+		if lost != "" {
+			env.Sayf("%s has %s\n", study.Name(), lost)
+		}
+		if !yes {
+			if err := env.Confirm(ctx, study.Name(), view.ID(study.Name())); err != nil {
+				return err
+			}
+		}
+		if err := study.Delete(ctx); err != nil {
+			return err
+		}
+		env.Logger.Info("deleted", "study", study.Name())
+		return nil
+	})
+	command.YesFlag(cmd, &yes)
+	return cmd
+}
+
+// lostWith says what goes with a study that was published from or charged for: "" for others.
+func lostWith(ctx context.Context, call *remote.Call, handle *dpareto.Study) (string, error) {
+	resp, err := call.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: handle.Name()})
+	if err != nil {
+		return "", err
+	}
+	releases, err := remote.Pages(func(token string) ([]*dparetov1.Release, string, error) {
+		resp, err := call.Releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: handle.Name(), PageToken: token})
+		return resp.GetReleases(), resp.GetNextPageToken(), err
+	})
+	if err != nil {
+		return "", err
+	}
+	spec := resp.GetStudy().GetSpec()
+	charged := slices.DeleteFunc([]string{spec.GetTestLedger(), spec.GetTrainLedger()}, func(name string) bool { return name == "" })
+	if spec.GetPrivateMode() == nil && spec.GetRandomStopping() == nil && len(releases) == 0 {
+		return "", nil // not charged yet
+	}
+	text := show.Count(int64(len(releases)), "release") + ", which are deleted with it"
+	if len(charged) > 0 {
+		text += "; what it was charged to " + strings.Join(charged, " and ") + " stays"
+	}
+	return text, nil
 }
 
 func pauseCommand(env *command.Env) *cobra.Command {

@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/document"
 )
 
 func updateCommand(env *command.Env) *cobra.Command {
@@ -88,8 +88,8 @@ func parseSettings(settings []string) (*dparetov1.Study, []string, error) {
 		if !ok {
 			return nil, nil, command.Usagef("--set must be FIELD=VALUE, is %q", setting)
 		}
-		var value any
-		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+		value, err := document.Parse([]byte(text))
+		if err != nil {
 			return nil, nil, command.Usagef("--set %s: %w", path, err)
 		}
 		at := tree
@@ -102,14 +102,14 @@ func parseSettings(settings []string) (*dparetov1.Study, []string, error) {
 			}
 			at = below
 		}
-		at[names[len(names)-1]] = value
+		last := names[len(names)-1]
+		if _, ok := at[last]; ok {
+			return nil, nil, command.Usagef("--set %s: is given twice", path)
+		}
+		at[last] = value.Root
 		paths = append(paths, path)
 	}
-	content, err := yaml.Marshal(tree)
-	if err != nil {
-		return nil, nil, err
-	}
-	file, err := studyfile.Parse(content)
+	file, err := studyfile.FromTree(tree)
 	if err != nil {
 		return nil, nil, command.Usagef("--set: %w", err)
 	}

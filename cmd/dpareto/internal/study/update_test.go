@@ -101,6 +101,7 @@ func TestUpdateStudy(t *testing.T) {
 	c.refuse(command.ExitUsage, "unknown field", "study", "update", "s", "--set", "spec.budged.max_trials=1")
 	c.refuse(command.ExitUsage, "must be FIELD=VALUE", "study", "update", "s", "--set", "description")
 	c.refuse(command.ExitUsage, "nothing to change", "study", "update", "s")
+	c.refuse(command.ExitUsage, "--set description: is given twice", "study", "update", "s", "--set", "description=x", "--set", "description=y")
 	c.refuse(command.ExitUsage, "not both", "study", "update", "s", "-", "--set", "description=x")
 
 	c.run("", "study", "pause", "s")
@@ -135,7 +136,7 @@ func TestUpdateTrial(t *testing.T) {
 	if out := c.run("", "trial", "update", "s", "2", "--unlabel", "gpu"); strings.Contains(out, "gpu") || !strings.Contains(out, "odd one") {
 		t.Errorf("updated: %s", out)
 	}
-	c.run("", "trial", "delete", "s", "1")
+	c.run("", "trial", "delete", "s", "1", "--yes")
 	lines := strings.Split(c.run("", "trial", "list", "s", "--after-revision", strconv.FormatInt(before.Revision, 10), "--output", "csv"), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[1], "2,succeeded,") || !strings.Contains(lines[1], "odd one") || !strings.HasPrefix(lines[2], "1,deleted,") {
 		t.Errorf("changes %q", lines)
@@ -172,7 +173,7 @@ func TestWatchStudy(t *testing.T) {
 		}
 	}
 	objects, _ := c.watchStudy("--after-revision", "4", "--output", "json")
-	c.run("", "trial", "delete", "s", "2")
+	c.run("", "trial", "delete", "s", "2", "--yes")
 	if got := line(); !strings.HasSuffix(got, "revision 5  trial 2 deleted") {
 		t.Errorf("%q", got)
 	}
@@ -183,10 +184,26 @@ func TestWatchStudy(t *testing.T) {
 	if text := objects(); json.Unmarshal([]byte(text), &change) != nil || change.Revision != 5 || change.Deleted != "studies/s/trials/2" {
 		t.Errorf("object %s", text)
 	}
-	c.run("", "study", "delete", "s")
+	c.run("", "study", "delete", "s", "--yes")
 	if stderr, code := end(); code != command.ExitNotFound || !strings.Contains(stderr, "NotFound") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 	c.refuse(command.ExitUsage, "table, json", "study", "watch", "s", "--output", "csv")
 	c.refuse(command.ExitNotFound, "NotFound", "study", "watch", "s")
+}
+
+// Values of --set keep their text, like values in a file.
+func TestSettingsAreKept(t *testing.T) {
+	c := startChanges(t)
+	out := c.run("", "study", "update", "s", "--set", "description=3.10", "--set", "labels={py: 007}", "--output", "json")
+	var study struct {
+		Description string            `json:"description"`
+		Labels      map[string]string `json:"labels"`
+	}
+	if err := json.Unmarshal([]byte(out), &study); err != nil {
+		t.Fatal(err)
+	}
+	if study.Description != "3.10" || study.Labels["py"] != "007" {
+		t.Errorf("study %+v", study)
+	}
 }

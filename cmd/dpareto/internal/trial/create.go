@@ -1,12 +1,9 @@
 package trial
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/document"
 )
 
 func createCommand(env *command.Env) *cobra.Command {
@@ -35,15 +33,22 @@ The configuration is a JSON object with a value for every parameter whose condit
 		if err != nil {
 			return err
 		}
-		trial, err := Result{Values: values}.trial(study.GetSpec())
-		if err != nil {
-			return command.Usagef("--parameters: %w", err)
-		}
-		for id := range trial.GetFinalMeasurement().GetMetrics() {
-			return command.Usagef("--parameters: %s is a metric; \"dpareto trial import\" creates trials with results", id)
+		configuration := make(map[string]*dparetov1.Value)
+		columns := newColumns(study.GetSpec(), Mapping{}, nil)
+		for name, value := range values {
+			switch p := columns.parameter(name); {
+			case p == nil && columns.metric(name) != nil:
+				return command.Usagef("--parameters: %s is a metric; \"dpareto trial import\" creates trials with results", name)
+			case p == nil:
+				return command.Usagef("--parameters: %q is neither a parameter nor a metric of the study", name)
+			default:
+				if configuration[name], err = view.ParameterValue(p, value); err != nil {
+					return command.Usagef("--parameters: parameter %s: %w", name, err)
+				}
+			}
 		}
 		resp, err := call.Studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{
-			Parent: handle.Name(), Trial: &dparetov1.Trial{Parameters: trial.GetParameters(), Note: note},
+			Parent: handle.Name(), Trial: &dparetov1.Trial{Parameters: configuration, Note: note},
 		})
 		if err != nil {
 			return &remote.CallError{Action: "create a trial of " + handle.Name(), Err: err}
@@ -57,14 +62,14 @@ The configuration is a JSON object with a value for every parameter whose condit
 
 // readObject reads one JSON object, with integers of 64 bits.
 func readObject(text string) (map[string]any, error) {
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.UseNumber()
-	var values map[string]any
-	if err := decoder.Decode(&values); err != nil {
+	objects, _, err := document.ParseObjects([]byte(text))
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("must be a JSON object such as {\"cutoff\": 3}: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+	case len(objects) == 0:
+		return nil, errors.New("must be a JSON object such as {\"cutoff\": 3}")
+	case len(objects) > 1:
 		return nil, errors.New("must be one JSON object alone")
 	}
-	return values, nil
+	return objects[0], nil
 }

@@ -41,6 +41,8 @@ func TestCreate(t *testing.T) {
 		`{"depth": 1.5, "rate": 0.1, "kind": "b"}`:             "parameter depth: must be an integer",
 		`{"depth": 1, "rate": 0.1, "kind": "b", "error": 0.5}`: "error is a metric",
 		`{"depth": 1, "rate": 0.1}`:                            "trial.parameters",
+		`{"depth": 1, "depth": 2, "rate": 0.1, "kind": "b"}`:   "depth: is given twice",
+		`{"depth": 1, "rate": "0x1p-1", "kind": "b"}`:          "parameter rate: must be a number",
 	} {
 		clitest.WantFailure(t, want, "trial", "create", "small", "--parameters", parameters, "--server", address)
 	}

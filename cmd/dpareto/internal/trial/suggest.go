@@ -12,6 +12,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -64,6 +65,9 @@ func suggest(ctx context.Context, call *remote.Call, f suggestFlags) error {
 	resp, err := call.Studies.SuggestTrials(ctx, request)
 	if err != nil {
 		return &remote.CallError{Action: "ask for trials of " + handle.Name(), Err: err}
+	}
+	if call.Out.Format == output.JSON {
+		call.Env.WarnIfReadable("the answer", "set umask 077 before, since it holds the tokens of leases")
 	}
 	if err := view.PrintAll(call.Out, view.Trials(study.GetSpec(), resp.GetTrials()), resp.GetTrials()); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -31,8 +32,8 @@ func listCommand(env *command.Env) *cobra.Command {
 		Long: `Lists the trials of a study: state, origin, configuration, and the metrics at the end of the
 run. Computed metrics, such as ε, are known before it. In a study with a checkpoint
 parameter the step is how far the run came: less than the configuration says if it was
-stopped early, and the metrics belong to that step. JSON also has the intermediate
-measurements.
+stopped early, and the metrics belong to that step. CSV also has the values of several runs,
+and JSON the intermediate measurements; "dpareto trial import" reads both.
 
 A filter has the syntax of AIP-160. Fields are number, state, state_reason, origin,
 parameters.ID, metrics.ID, labels.KEY, note, replicate_of, replicates, worker, attempt,
@@ -62,7 +63,11 @@ with trials, deleted_trials and revision. A study begins at revision 0.`,
 		if err != nil {
 			return err
 		}
-		return view.PrintAll(call.Out, view.Trials(study.GetSpec(), trials), trials)
+		table := view.Trials(study.GetSpec(), trials)
+		if call.Out.Format == output.CSV {
+			table = view.TrialsInFull(study.GetSpec(), trials)
+		}
+		return view.PrintAll(call.Out, table, trials)
 	})
 	remote.AddQueryFlags(cmd, &query)
 	cmd.Flags().Int64Var(&since, sinceFlag, 0, "list what changed after this revision of the study")

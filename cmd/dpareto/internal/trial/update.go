@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -72,12 +73,22 @@ func stopCommand(env *command.Env) *cobra.Command {
 }
 
 func deleteCommand(env *command.Env) *cobra.Command {
-	return actionCommand(env, "delete", "deleted", "Delete a trial",
+	var yes bool
+	cmd := actionCommand(env, "delete", "deleted", "Delete a trial",
 		`Deletes a trial that no worker holds. It leaves the front and the model; the privacy that its
-runs spent stays in the study's ledger.`,
+runs spent stays in the study's ledger. On a terminal it asks for the number of the trial;
+elsewhere --yes is required.`,
 		func(ctx context.Context, study *dpareto.Study, number int64) error {
+			if !yes {
+				text := strconv.FormatInt(number, 10)
+				if err := env.Confirm(ctx, study.Name()+"/trials/"+text, text); err != nil {
+					return err
+				}
+			}
 			return study.DeleteTrial(ctx, number)
 		})
+	command.YesFlag(cmd, &yes)
+	return cmd
 }
 
 // actionCommand returns a command that acts on a trial and logs that it did.

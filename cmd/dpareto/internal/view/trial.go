@@ -23,18 +23,29 @@ func EndReason(r dparetov1.EndReason) string {
 // metrics at the end of the run. A run that was stopped early ends at an earlier step than
 // its configuration says.
 func Trials(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *output.Table {
-	t := &output.Table{Columns: []string{"trial", "state", "origin"}}
+	var ids []string
 	for _, p := range spec.GetParameters() {
-		t.Columns = append(t.Columns, p.GetId())
+		ids = append(ids, p.GetId())
 	}
 	for _, m := range spec.GetMetrics() {
-		t.Columns = append(t.Columns, m.GetId())
+		ids = append(ids, m.GetId())
 	}
+	t := new(output.Table)
+	add := func(names ...string) {
+		for _, name := range names {
+			if slices.Contains(ids, name) {
+				name = TrialPrefix + name
+			}
+			t.Columns = append(t.Columns, name)
+		}
+	}
+	add("trial", "state", "origin")
+	t.Columns = append(t.Columns, ids...)
 	hasSteps := spec.GetCheckpointParameter() != ""
 	if hasSteps {
-		t.Columns = append(t.Columns, "step")
+		add("step")
 	}
-	t.Columns = append(t.Columns, "seconds", "attempts", "worker", "note")
+	add("seconds", "attempts", "worker", "note")
 	first := firstOf(trials)
 	for _, trial := range trials {
 		row := []any{trial.GetNumber(), enum.Name(trial.GetState()), origin(trial)}
@@ -249,5 +260,63 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 		add("artifact", a.GetId()+" "+a.GetUri())
 	}
 	add("note", note(spec, trial, replicateOf(trial), false))
+	return t
+}
+
+const (
+	// TrialPrefix stands before the name of a column of trials where an id of the study has that name.
+	TrialPrefix = "trial."
+	// RunsColumn comes after the id of a metric and a point: the values of its runs.
+	RunsColumn = "runs"
+	// StandardErrorColumn comes after the id of a metric and a point: the standard error of its value.
+	StandardErrorColumn = "standard_error"
+)
+
+// TrialsInFull is Trials with the columns that only programs read: the values of several runs as a list
+// of JSON, standard errors without runs, and the reasons of states, as far as there are any.
+func TrialsInFull(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *output.Table {
+	t := Trials(spec, trials)
+	add := func(name string, cell func(*dparetov1.Trial) any) {
+		cells := make([]any, len(trials))
+		for i, trial := range trials {
+			cells[i] = cell(trial)
+		}
+		if !slices.ContainsFunc(cells, func(cell any) bool { return cell != nil }) {
+			return
+		}
+		t.Columns = append(t.Columns, name)
+		for i := range t.Rows {
+			t.Rows[i] = append(t.Rows[i], cells[i])
+		}
+	}
+	for _, m := range spec.GetMetrics() {
+		add(m.GetId()+"."+RunsColumn, func(trial *dparetov1.Trial) any {
+			runs := trial.GetFinalMeasurement().GetMetrics()[m.GetId()].GetRuns()
+			if len(runs) < 2 {
+				return nil
+			}
+			list, err := json.Marshal(runs)
+			if err != nil {
+				return nil // they are finite
+			}
+			return string(list)
+		})
+		add(m.GetId()+"."+StandardErrorColumn, func(trial *dparetov1.Trial) any {
+			if v := trial.GetFinalMeasurement().GetMetrics()[m.GetId()]; len(v.GetRuns()) == 0 && v.GetStandardError() > 0 {
+				return v.GetStandardError()
+			}
+			return nil
+		})
+	}
+	reason := "state_reason"
+	if slices.Contains(t.Columns, reason) {
+		reason = TrialPrefix + reason
+	}
+	add(reason, func(trial *dparetov1.Trial) any {
+		if trial.GetStateReason() == "" {
+			return nil
+		}
+		return trial.GetStateReason()
+	})
 	return t
 }

@@ -320,3 +320,16 @@ func TestSeededNote(t *testing.T) {
 		t.Errorf("shown with the note %q", last)
 	}
 }
+
+// A setting that several trainers have is described once.
+func TestTrainers(t *testing.T) {
+	text := view.Trainers()
+	for _, setting := range []string{"dataset", "split_seed", "model", "feature_norm"} {
+		if n := strings.Count(text, "      "+setting+" (default ") + strings.Count(text, "      "+setting+": "); n != 1 {
+			t.Errorf("%s is described %d times in\n%s", setting, n, text)
+		}
+	}
+	if !strings.Contains(text, "      as above: ") {
+		t.Errorf("no trainer refers to another in\n%s", text)
+	}
+}

@@ -6,9 +6,10 @@ results of either client:
     front, trials = await study.front(), await study.trials()
     dpfront.plot.front(front, trials, backend="plotly")
 
-``backend`` is "matplotlib" (`pip install "dpfront[matplotlib]"`), which returns the axes, or an
-array of them where a picture has several, or "plotly" (`pip install "dpfront[plotly]"`), which
-returns a Figure. Every ε in a picture comes with its δ, adjacency, accountant and coverage.
+``backend`` is "matplotlib" (`pip install "dpfront[matplotlib]"`), which returns an Axes, or
+"plotly" (`pip install "dpfront[plotly]"`), which returns a Figure. Of a picture with several
+panels it is the first Axes, and ``ax.figure.axes`` has all. Every ε in a picture comes with its
+δ, adjacency, accountant and coverage.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def chart(what: Chart, ax: Any = None) -> Any:
-    """Returns the axes, in an array if there are several panels."""
+    """Returns the axes of the picture, or of its first panel."""
     count = len(what.panels)
     if ax is not None:
         if count > 1:
@@ -37,7 +37,7 @@ def chart(what: Chart, ax: Any = None) -> Any:
     for empty in grid.flat[count:]:
         empty.remove()
     _titles(figure, what.title, what.note)
-    return grid[0, 0] if count == 1 else grid
+    return grid[0, 0]
 
 
 def _titles(figure: Any, title: str, note: str) -> None:

@@ -220,14 +220,16 @@ class SuggestTrialsResponse(_message.Message):
     def __init__(self, trials: _Optional[_Iterable[_Union[_trial_pb2.Trial, _Mapping]]] = ..., end_reason: _Optional[_Union[EndReason, str]] = ..., study_state: _Optional[_Union[_study_pb2.StudyState, str]] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class CreateTrialRequest(_message.Message):
-    __slots__ = ("parent", "trial", "request_id")
+    __slots__ = ("parent", "trial", "request_id", "validate_only")
     PARENT_FIELD_NUMBER: _ClassVar[int]
     TRIAL_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
     parent: str
     trial: _trial_pb2.Trial
     request_id: str
-    def __init__(self, parent: _Optional[str] = ..., trial: _Optional[_Union[_trial_pb2.Trial, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    validate_only: bool
+    def __init__(self, parent: _Optional[str] = ..., trial: _Optional[_Union[_trial_pb2.Trial, _Mapping]] = ..., request_id: _Optional[str] = ..., validate_only: bool = ...) -> None: ...
 
 class CreateTrialResponse(_message.Message):
     __slots__ = ("trial",)

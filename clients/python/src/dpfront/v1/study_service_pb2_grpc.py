@@ -263,8 +263,8 @@ class StudyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CreateTrial(self, request, context):
-        """Creates a trial that the caller chooses: queued for the next worker, or, with a final
-        measurement, completed.
+        """Creates a trial that the caller chooses: queued for the next worker, or, with an outcome,
+        complete.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -97,8 +97,8 @@ class StudyServiceStub:
     suggestions.
     """
     CreateTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.CreateTrialRequest, _study_service_pb2.CreateTrialResponse]
-    """Creates a trial that the caller chooses: queued for the next worker, or, with a final
-    measurement, completed.
+    """Creates a trial that the caller chooses: queued for the next worker, or, with an outcome,
+    complete.
     """
     GetTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.GetTrialRequest, _study_service_pb2.GetTrialResponse]
     """Returns a trial, with its past attempts."""
@@ -198,8 +198,8 @@ class StudyServiceAsyncStub(StudyServiceStub):
     suggestions.
     """
     CreateTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.CreateTrialRequest, _study_service_pb2.CreateTrialResponse]  # type: ignore[assignment]
-    """Creates a trial that the caller chooses: queued for the next worker, or, with a final
-    measurement, completed.
+    """Creates a trial that the caller chooses: queued for the next worker, or, with an outcome,
+    complete.
     """
     GetTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.GetTrialRequest, _study_service_pb2.GetTrialResponse]  # type: ignore[assignment]
     """Returns a trial, with its past attempts."""
@@ -356,8 +356,8 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.CreateTrialRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.CreateTrialResponse, _abc.Awaitable[_study_service_pb2.CreateTrialResponse]]:
-        """Creates a trial that the caller chooses: queued for the next worker, or, with a final
-        measurement, completed.
+        """Creates a trial that the caller chooses: queued for the next worker, or, with an outcome,
+        complete.
         """
 
     @_abc_1.abstractmethod

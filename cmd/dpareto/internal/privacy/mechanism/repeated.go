@@ -57,12 +57,12 @@ func (f *Flags) Repeated() (*Repeated, error) {
 func distributionOf(v values) (stopping.Distribution, error) {
 	mean, err := strconv.ParseFloat(v[flagMeanRuns], 64)
 	if err != nil {
-		return nil, fmt.Errorf("--mean-runs: %w", err)
+		return nil, fmt.Errorf("--mean-runs: must be a number, is %q", v[flagMeanRuns])
 	}
 	whole := func(flag string) int64 {
 		n, parseErr := strconv.ParseInt(v[flag], 10, 64)
 		if parseErr != nil {
-			err = fmt.Errorf("--%s: %w", flag, parseErr)
+			err = fmt.Errorf("--%s: must be a whole number, is %q", flag, v[flag])
 		}
 		return n
 	}
@@ -77,7 +77,7 @@ func distributionOf(v values) (stopping.Distribution, error) {
 	default:
 		eta, parseErr := strconv.ParseFloat(shape(name), 64)
 		if parseErr != nil {
-			return nil, fmt.Errorf("--distribution: %w", parseErr)
+			return nil, fmt.Errorf("--distribution: must be a name or a number, is %q", name)
 		}
 		unlimited, byMeanErr := stopping.ByMean(eta, mean)
 		if byMeanErr != nil {
