@@ -229,7 +229,10 @@ func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (e
 	}
 	if len(s.parts) == 1 && runs*s.parts[0].count == 1 && s.infinite() == 0 {
 		if epsilon, ok = s.parts[0].pair.single(closed); ok {
-			return epsilon * (1 + side*margin), true
+			if epsilon > 0 {
+				epsilon = math.Nextafter(epsilon, side*math.Inf(1))
+			}
+			return epsilon, true
 		}
 	}
 	var variation float64 // adds up at most
@@ -273,7 +276,7 @@ func (s *lossSum) isBelow(epsilon, runs, logDelta float64, index int) bool {
 	return s.infinite() == 0 && bound+quadratureMargin*(math.Abs(bound)+1/c) <= epsilon
 }
 
-// closedMargin covers the rounding errors of closed forms, in log δ and relative to ε, over 1 − log δ.
+// closedMargin covers the rounding errors of closed forms in log δ, over 1 − log δ.
 const closedMargin = 1e-14
 
 // by returns ε by a method, and Chernoff's bound of it.

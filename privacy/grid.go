@@ -2,6 +2,8 @@ package privacy
 
 import (
 	"math"
+	"math/cmplx"
+	"slices"
 
 	"gonum.org/v1/gonum/dsp/fourier"
 )
@@ -481,7 +483,7 @@ func (s *lossSum) fold(
 	s.work.admit(float64(transforms) * float64(transformWork(f.size)+perPoint*f.size))
 	fft := fourier.NewFFT(f.size)
 	buffer := make([]float64, f.size)
-	product := newPowers(f.size)
+	product := newPowers(f.size, w.rare)
 	var common, large []complex128
 	rareMass := 0.0
 	for _, p := range parts {
@@ -504,7 +506,10 @@ func (s *lossSum) fold(
 		product.multiply(common, large, p.times, total, s.work)
 	}
 	s.work.add(transformWork(f.size) + perPoint*f.size/2)
-	f.noise = product.finish(w.rare)
+	f.noise = product.finish()
+	if math.IsNaN(f.noise) || math.IsInf(f.noise, 1) {
+		return fold{}, 0, false
+	}
 	f.tilted = fft.Sequence(buffer, product.values)
 	for i := range f.tilted {
 		f.tilted[i] /= float64(f.size)
@@ -562,72 +567,88 @@ func (p *splitGrid) transform(fft *fourier.FFT, buffer []float64, dst []complex1
 	return dst
 }
 
-// powers is a product of powers of characteristic functions.
+// powers is a product of powers of characteristic functions, without rare losses and with them.
 type powers struct {
 	size     int
 	rounding float64 // of each factor
 	values   []complex128
-	growth   []float64    // log of 1 plus the relative error of a value
-	excess   []complex128 // log of the quotient of the products with and without rare losses
-	error    []float64    // of excess
+	bounds   []float64    // log of what the absolute value of a value may be
+	whole    []complex128 // with rare losses
+	wholes   []float64    // as bounds
+	excess   []complex128 // log of the quotient of whole and values
+	errors   []float64    // of excess
 }
 
-func newPowers(size int) *powers {
+func newPowers(size int, rare bool) *powers {
+	count := size/2 + 1
 	p := &powers{
 		size: size, rounding: transformRounding * math.Log2(float64(size)),
-		values: make([]complex128, size/2+1), growth: make([]float64, size/2+1),
+		values: slices.Repeat([]complex128{1}, count), bounds: make([]float64, count),
 	}
-	for i := range p.values {
-		p.values[i] = 1
+	if rare {
+		p.whole, p.wholes = slices.Repeat([]complex128{1}, count), make([]float64, count)
+		p.excess, p.errors = make([]complex128, count), make([]float64, count)
 	}
 	return p
 }
 
-// multiply multiplies the product by the power of common. If large is not nil, it is what rare losses add to common, and
-// total bounds it.
+// powerRounding bounds the relative rounding error of a power, over the exponent.
+const powerRounding = 4 * math.Pi * 0x1p-52
+
+// multiply multiplies the products by powers of common, and of what it is with rare losses, of which total bounds
+// the absolute value.
 func (p *powers) multiply(common, large []complex128, times, total float64, w *Work) {
-	if large != nil && p.excess == nil {
-		p.excess, p.error = make([]complex128, len(p.values)), make([]float64, len(p.values))
-	}
 	for i, v := range common {
 		w.add(10)
 		var abs float64
 		p.values[i], abs = mulPower(p.values[i], v, times)
-		p.growth[i] += times * (math.Log1p(p.rounding/abs) + 4*0x1p-52*math.Pi)
-		if large == nil || p.values[i] == 0 {
+		p.bounds[i] += times * (math.Log(abs+p.rounding) + powerRounding)
+		if large == nil {
 			continue
 		}
+		w.add(10)
+		var wholeAbs float64
+		p.whole[i], wholeAbs = mulPower(p.whole[i], v+large[i], times)
+		p.wholes[i] += times * (math.Log(wholeAbs+p.rounding*(1+total)) + powerRounding)
 		r := large[i] / v
 		ratio := math.Hypot(real(r), imag(r))
-		if !(ratio < 0.5) { // v is small, and its power tiny
-			p.growth[i] += times * math.Log1p(total/abs)
-			p.values[i] = 0
+		if !(ratio < 0.5) {
+			p.errors[i] = math.Inf(1)
 			continue
 		}
-		log := complex(0.5*math.Log1p(2*real(r)+ratio*ratio), math.Atan2(imag(r), 1+real(r)))
-		p.excess[i] += complex(times, 0) * log
-		p.error[i] += 2 * times * (p.rounding*total + ratio*p.rounding) / abs
+		p.excess[i] += complex(times, 0) * log1p(r)
+		p.errors[i] += 2 * times * (p.rounding*total + ratio*p.rounding) / abs
 	}
 }
 
-// finish subtracts the product without rare losses, if there are any, and returns by how much the inverse
-// transform may be in error.
-func (p *powers) finish(rare bool) (noise float64) {
+// finish takes the product without rare losses off the one with them, if there are any, and returns by how much each
+// result of the inverse transform may be in error.
+func (p *powers) finish() (noise float64) {
 	for i, v := range p.values {
-		abs := math.Hypot(real(v), imag(v))
-		e := abs * (math.Expm1(p.growth[i]) + p.rounding)
-		if rare && abs > 0 {
-			excess := p.excess[i]
-			p.values[i] = v * expm1(excess)
-			within := math.Hypot(real(p.values[i]), imag(p.values[i]))
-			e = within*(math.Expm1(p.growth[i])+p.rounding) + abs*math.Exp(p.growth[i]+real(excess))*math.Expm1(p.error[i])
-		}
-		if abs == 0 || math.IsNaN(e) || math.IsInf(e, 1) {
-			e = 0x1p-500
+		most, abs := math.Exp(p.bounds[i]), math.Hypot(real(v), imag(v))
+		e := most - abs + p.rounding*abs
+		if p.whole != nil {
+			excess, size := p.excess[i], math.Hypot(real(p.excess[i]), imag(p.excess[i]))
+			if p.errors[i] < 0.1 && size < 1 { // the difference would lose digits
+				p.values[i] = v * expm1(excess)
+				e = (most-abs)*3*size + most*math.Exp(real(excess))*math.Expm1(p.errors[i])
+			} else {
+				p.values[i] = p.whole[i] - v
+				e += math.Exp(p.wholes[i]) - math.Hypot(real(p.whole[i]), imag(p.whole[i]))
+			}
+			e += p.rounding * (math.Hypot(real(p.values[i]), imag(p.values[i])))
 		}
 		noise += 2 * e / float64(p.size)
 	}
 	return noise
+}
+
+// log1p returns log(1 + z).
+func log1p(z complex128) complex128 {
+	if size := math.Hypot(real(z), imag(z)); size > 0.5 {
+		return cmplx.Log(1 + z)
+	}
+	return complex(0.5*math.Log1p(2*real(z)+real(z)*real(z)+imag(z)*imag(z)), math.Atan2(imag(z), 1+real(z)))
 }
 
 // expm1 returns e^z − 1.

@@ -3,6 +3,7 @@ package privacy
 import (
 	"cmp"
 	"math"
+	"math/cmplx"
 	"slices"
 )
 
@@ -146,7 +147,18 @@ func (p *lossPart) cumulant(c float64) float64 {
 // cover returns a quadrature for the tilt c; it reports false where that would take too many nodes. Tilts between
 // powers of two share one, so that results do not depend on the order of calls.
 func (p *lossPart) cover(c float64) (*lossNodes, bool) {
-	level := max(3, int(math.Ceil(math.Log2(c))))
+	const smallest = 3 // one quadrature serves all tilts up to 8, unless it has too many nodes
+	level := int(math.Ceil(math.Log2(c)))
+	if level < smallest {
+		if nodes, ok := p.coverLevel(smallest); ok {
+			return nodes, true
+		}
+	}
+	return p.coverLevel(level)
+}
+
+// coverLevel returns the quadrature for the tilt 2^level.
+func (p *lossPart) coverLevel(level int) (*lossNodes, bool) {
 	if nodes, ok := p.nodes[level]; ok {
 		return nodes, nodes != nil
 	}
@@ -343,8 +355,8 @@ func (s *lossSum) newContour(l line, b bound, runs float64) (*contour, bool) {
 	ct := &contour{c: c, k: runs * s.cumulant(l.index), step: step}
 	// The sum is about e^{share}·π/step, and what is left out of it beyond y at most e^{−decay}/(step·y).
 	share := b.logDelta - ct.k + c*b.epsilon
-	last, ok := s.decay(c, runs, step*mostPoints, func(y float64) float64 {
-		return l.negligible + 4 - share - math.Log(math.Pi*y)
+	last, ok := s.decay(c, runs, step*mostPoints, func(y, decay float64) bool {
+		return decay >= l.negligible+4-share-math.Log(math.Pi*y)
 	})
 	if !ok {
 		return nil, false
@@ -367,9 +379,9 @@ func (s *lossSum) newContour(l line, b bound, runs float64) (*contour, bool) {
 	return ct, true
 }
 
-// decay returns a y <= most from which on |E[e^{(c+iy)L}]/E[e^{cL}]| of all runs is at most e^{−level(y)}, for a
-// level that falls.
-func (s *lossSum) decay(c, runs, most float64, level func(y float64) float64) (y float64, ok bool) {
+// decay returns a y <= most that is enough, given that |E[e^{(c+iy)L}]/E[e^{cL}]| of all runs is at most e^{−decay} from
+// y on. What is enough for one y is for larger ones.
+func (s *lossSum) decay(c, runs, most float64, enough func(y, decay float64) bool) (y float64, ok bool) {
 	var normal float64
 	var layers []layer
 	for i := range s.parts {
@@ -390,7 +402,7 @@ func (s *lossSum) decay(c, runs, most float64, level func(y float64) float64) (y
 		for _, l := range layers {
 			sum += l.weight * spreadLoss(l.half*y)
 		}
-		return sum >= level(y)
+		return enough(y, sum)
 	}
 	if !reached(most) {
 		return 0, false
@@ -489,7 +501,7 @@ func (ct *contour) delta(epsilon float64) (log, slope float64) {
 		sum += ct.re[i]*cos - ct.im[i]*sin
 		moment += float64(i) * (ct.re[i]*sin + ct.im[i]*cos)
 	}
-	if !(sum > 0) { // far out it is noise
+	if sum <= 0 { // far out it is noise
 		return math.Inf(-1), -ct.c
 	}
 	// d/dε multiplies the integrand by −t = −c − iy.
@@ -559,8 +571,12 @@ func (cts contours) solve(b bound, most, left, negligible, side float64) (epsilo
 	reach, hi := 1/cts[0].c, most
 	lo := b.epsilon - reach
 	for {
-		if value, _ := cts.logDelta(lo); value >= b.logDelta {
+		value, _ := cts.logDelta(lo)
+		if value >= b.logDelta {
 			break
+		}
+		if math.IsNaN(value) {
+			return 0, false
 		}
 		if hi = lo; most-lo > left {
 			return 0, false
@@ -571,6 +587,9 @@ func (cts contours) solve(b bound, most, left, negligible, side float64) (epsilo
 	epsilon = lo
 	for range 200 {
 		value, slope := cts.logDelta(epsilon)
+		if math.IsNaN(value) {
+			return 0, false
+		}
 		if value >= b.logDelta {
 			lo = epsilon
 		} else {
@@ -598,25 +617,6 @@ func (cts contours) noise(epsilon float64) float64 {
 	return sum
 }
 
-// rareRatio returns what losses that are not in small contribute to E[e^{cL}], over that of small. A difference of both
-// would lose all digits.
-func (p *lossPart) rareRatio(small *lossPart, c float64) (ratio float64, ok bool) {
-	rare, ok := p.pair.(rarePair)
-	if _, normal := p.pair.normal(); normal || !ok {
-		return 0, true
-	}
-	n, ok := rare.beyondOf(small.pair).nodes(c, math.Inf(1), 0)
-	p.work.add(n.size() * nodeWork)
-	if !ok {
-		return 0, false
-	}
-	k := small.cumulant(c)
-	for i, l := range n.loss {
-		ratio += math.Exp(n.logMass[i] + c*l - k)
-	}
-	return ratio, true
-}
-
 // rareTilt returns the index of a tilt for sums with a rare large loss, at most the one for small losses.
 func (s *lossSum) rareTilt(near bound) int {
 	largest := 0.0
@@ -628,9 +628,18 @@ func (s *lossSum) rareTilt(near bound) int {
 	return min(near.index, int(tiltGrid*math.Log2(rareTilt/largest)))
 }
 
-// rareContour returns the contour of what losses that are in s and not in small add to δ(ε). With the characteristic
-// functions v of small losses and r of large ones of one run that is (v + r)^n − v^n.
+// rareContour returns the contour of what losses that are in s and not in small add to δ(ε), of sums of one part. With
+// the characteristic functions v of small losses and r of large ones of one run that is (v + r)^n − v^n.
 func (s *lossSum) rareContour(small *lossSum, near bound, runs, negligible float64) (*contour, bool) {
+	if len(s.parts) > 1 {
+		return nil, false
+	}
+	part, common := &s.parts[0], &small.parts[0]
+	rare, ok := part.pair.(rarePair)
+	if !ok {
+		return nil, false
+	}
+	times := runs * part.count
 	index := s.rareTilt(near)
 	c := tiltAt(index)
 	l := s.lineAt(index, bound{index, near.epsilon, near.logDelta}, runs, negligible)
@@ -640,21 +649,18 @@ func (s *lossSum) rareContour(small *lossSum, near bound, runs, negligible float
 	if !(l.width() > 0) || math.IsInf(l.width(), 1) {
 		return nil, false
 	}
-	total := 0.0 // log of the quotient of (v + r)^n and v^n at c
-	for i := range s.parts {
-		ratio, ok := s.parts[i].rareRatio(&small.parts[i], c)
-		if !ok {
-			return nil, false
-		}
-		total += runs * s.parts[i].count * math.Log1p(ratio)
-	}
-	if !(total > 0) {
+	k := common.cumulant(c)
+	ratio, ok := part.massOf(rare.beyondOf(common.pair), c, k) // of r and v at c
+	excess := times * math.Log1p(ratio)
+	if !ok || !(excess > 0) || excess > 100 {
 		return nil, false
 	}
-	ct := &contour{c: c, k: runs * small.cumulant(index), step: step}
-	share := near.logDelta - ct.k - math.Log(math.Expm1(total)) + c*near.epsilon
-	last, ok := small.decay(c, runs, step*mostPoints, func(y float64) float64 {
-		return negligible + 4 - share - math.Log(math.Pi*y)
+	ct := &contour{c: c, k: times * k, step: step}
+	share := near.logDelta - ct.k - math.Log(math.Expm1(excess)) + c*near.epsilon
+	// |(v + r)^n − v^n| is at most n|r|(|v| + |r|)^{n−1}.
+	last, ok := small.decay(c, runs, step*mostPoints, func(y, decay float64) bool {
+		bound := math.Log(times*ratio) + (times-1)*math.Log(math.Exp(-decay/times)+ratio)
+		return math.Log(math.Expm1(excess))-bound >= negligible+4-share-math.Log(math.Pi*y)
 	})
 	if !ok {
 		return nil, false
@@ -665,48 +671,51 @@ func (s *lossSum) rareContour(small *lossSum, near bound, runs, negligible float
 		points *= 2
 	}
 	s.work.add(16 * points)
-	logAbs, phase := make([]float64, points), make([]float64, points)
-	excess := make([]complex128, points) // log of the quotient
-	for i := range s.parts {
-		times := runs * s.parts[i].count
-		var turns turner
-		if !turns.cover(&small.parts[i], c, runs, step*float64(points)) {
-			return nil, false
-		}
-		abs, turn := make([]float64, points), make([]float64, points)
-		turns.add(abs, turn, runs, step)
-		for j := range excess {
-			logAbs[j] += abs[j]
-			phase[j] += turn[j]
-		}
-		rare, ok := s.parts[i].pair.(rarePair)
-		if _, normal := s.parts[i].pair.normal(); normal || !ok {
-			continue
-		}
-		large, ok := rare.beyondOf(small.parts[i].pair).nodes(c, math.Inf(-1), phaseOnPanel/(step*float64(points)))
-		if !ok {
-			return nil, false
-		}
-		s.work.add(large.size() * nodeWork)
-		k := small.parts[i].cumulants(c).k
-		weight := make([]float64, len(large.loss))
-		for j, l := range large.loss {
-			weight[j] = math.Exp(large.logMass[j] + c*l - k)
-		}
-		re, im := transform(large.loss, weight, points, step)
-		for j := range excess {
-			sin, cos := math.Sincos(-turn[j] / times)
-			shrink := math.Exp(-abs[j] / times)
-			r := complex(re[j], im[j]) * complex(shrink*cos, shrink*sin)
-			excess[j] += complex(times, 0) * complex(0.5*math.Log1p(2*real(r)+real(r)*real(r)+imag(r)*imag(r)), math.Atan2(imag(r), 1+real(r)))
-		}
+	var turns turner
+	if !turns.cover(common, c, runs, step*float64(points)) {
+		return nil, false
 	}
-	ct.integrand(logAbs, phase, count)
+	logAbs, phase := make([]float64, points), make([]float64, points)
+	turns.add(logAbs, phase, runs, step)
+	large, ok := rare.beyondOf(common.pair).nodes(c, math.Inf(-1), phaseOnPanel/(step*float64(points)))
+	s.work.add(large.size() * nodeWork)
+	if !ok {
+		return nil, false
+	}
+	weight := make([]float64, len(large.loss))
+	for j, l := range large.loss {
+		weight[j] = math.Exp(large.logMass[j] + c*l - k)
+	}
+	ct.re, ct.im = transform(large.loss, weight, points, step)
+	ct.re, ct.im = ct.re[:count], ct.im[:count]
 	for j := range ct.re {
-		v := complex(ct.re[j], ct.im[j]) * expm1(excess[j])
-		ct.re[j], ct.im[j] = real(v), imag(v)
+		log := complex(logAbs[j], phase[j]) // of v^n
+		v := log / complex(times, 0)
+		r := complex(ct.re[j], ct.im[j]) * cmplx.Exp(-v) // over v
+		var value complex128
+		if growth := complex(times, 0) * log1p(r); real(growth) < 1 {
+			value = cmplx.Exp(log) * expm1(growth)
+		} else {
+			value = cmplx.Exp(log+growth) - cmplx.Exp(log)
+		}
+		t := complex(c, float64(j)*step)
+		value /= t * (t + 1)
+		ct.re[j], ct.im[j] = real(value), imag(value)
 	}
 	return ct, true
+}
+
+// massOf returns what the losses of a pair contribute to E[e^{cL}], over e^k.
+func (p *lossPart) massOf(pair lossPair, c, k float64) (mass float64, ok bool) {
+	n, ok := pair.nodes(c, math.Inf(1), 0)
+	p.work.add(n.size() * nodeWork)
+	if !ok {
+		return 0, false
+	}
+	for i, l := range n.loss {
+		mass += math.Exp(n.logMass[i] + c*l - k)
+	}
+	return mass, true
 }
 
 // pairRenyi is the Rényi divergence of a dominating pair.

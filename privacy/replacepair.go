@@ -125,7 +125,7 @@ func (p replacePair) logDensity(x, tilt float64) (logDensity, loss float64) {
 	return -0.5*(x/p.s)*(x/p.s) + p.mixture.logMixture((x-0.5)/(p.s*p.s)) + tilt*loss, loss
 }
 
-// single solves δ(ε) = P[L > ε] − e^ε·Q[L > ε], which falls. It fails where δ is not in the range of floats.
+// single solves δ(ε) = P[L > ε] − e^ε·Q[L > ε], which falls. It fails where δ or e^ε is not in the range of floats.
 func (p replacePair) single(logDelta float64) (epsilon float64, ok bool) {
 	if logDelta < -700 {
 		return 0, false
@@ -134,7 +134,11 @@ func (p replacePair) single(logDelta float64) (epsilon float64, ok bool) {
 	if p.variation() <= delta {
 		return 0, true
 	}
-	return bisect(0, gaussianEpsilon(2/p.s, logDelta), func(epsilon float64) bool {
+	most := gaussianEpsilon(2/p.s, logDelta)
+	if most > 700 {
+		return 0, false // e^ε is not in the range of floats
+	}
+	return bisect(0, most, func(epsilon float64) bool {
 		x := p.position(epsilon)
 		// (1−q)(1 − e^ε)·P[N > x] + q·(P[N > x − 1] − e^ε·P[N > x + 1]), N normal
 		above := func(x float64) float64 { return 0.5 * math.Erfc(x/p.s/math.Sqrt2) }

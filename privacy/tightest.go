@@ -116,6 +116,9 @@ func boundedByPure(m Mechanism) bool {
 	return false
 }
 
+// sameEpsilon is a relative difference of two ε by rounding errors.
+const sameEpsilon = 1e-14
+
 // tightestCurve is the Curve of Tightest.
 type tightestCurve struct {
 	pure, exact Curve // nil where the mechanism has none
@@ -161,7 +164,7 @@ func (c *tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 			return Guarantee{}, err
 		}
 		lower = max(lower, g.EpsilonLower)
-		if !found || g.Epsilon < best.Epsilon {
+		if !found || g.Epsilon < best.Epsilon*(1-sameEpsilon) {
 			best, found = g, true
 		}
 	}

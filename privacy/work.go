@@ -16,7 +16,7 @@ type Work struct {
 }
 
 // pauseEvery is the number of operations between pauses.
-const pauseEvery = 1 << 18
+const pauseEvery = 1 << 16
 
 // WorkError is the error of accounting that would take more operations than its limit. Stages
 // whose size is known in advance do not begin.
