@@ -57,7 +57,9 @@ func attack(t *testing.T, client *dpareto.Client) {
 				"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: float64(i + 1)}}, "kind": {Kind: &dparetov1.Value_StringValue{StringValue: text}},
 			},
 			Note: all, Labels: map[string]string{attacks[0]: text}, Attributes: map[string]*structpb.Value{attacks[0]: structpb.NewStringValue(all)},
-			Artifacts: []*dparetov1.Artifact{{Id: attacks[0], Uri: attacks[4]}, {Id: attacks[1], Uri: "data:text/html,<script>window.__x=1</script>"}, {Id: "good", Uri: "https://elsewhere.example/"}},
+			Artifacts: []*dparetov1.Artifact{
+				{Id: attacks[0], Uri: "view-source:" + attacks[4]}, {Id: attacks[1], Uri: "s3:" + attacks[0]}, {Id: "good", Uri: "https://elsewhere.example/"},
+			},
 		}})
 		if err != nil {
 			t.Fatal(err)
