@@ -12,6 +12,8 @@ import (
 const (
 	muPrecision = 1e-4 // relative, at which it stops
 	muNodes     = 256  // the largest number of values of ε
+	// muLeastRoot is the least √log(1/δ) at which ε is looked for. Closer to δ = 1 rounding hides ε.
+	muLeastRoot = 1e-5
 	muMargin    = 1e-9 // relative, covers rounding errors
 	// muLargestEpsilon is the largest ε of the slack for which μ is looked for.
 	muLargestEpsilon = 500
@@ -106,6 +108,9 @@ func approximateMu(direction func(logDelta float64) (float64, error), slack floa
 			return needs[widest], nil
 		}
 		a, b := nodes[widest], nodes[widest+1]
+		if b.r < 2*muLeastRoot {
+			return needs[widest], nil
+		}
 		mid, err := at(0.5 * (a.r + b.r))
 		if err != nil {
 			return 0, err
