@@ -54,6 +54,26 @@ func TestBoundsAreOrdered(t *testing.T) {
 	}
 }
 
+// Runs count alike, whether a curve or a composition multiplies them.
+func TestGroupedRuns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(39, 2))
+	for range 12 {
+		n := 10 + rng.Int64N(1000)
+		for _, m := range []Mechanism{
+			FixedSizeGaussian{n, 1 + rng.Int64N(n/4+1), 0.3 + 6*rng.Float64()},
+			PoissonGaussian{0.3 * rng.Float64(), 0.3 + 6*rng.Float64(), AddRemove, false},
+			PoissonGaussian{1e-4 * rng.Float64(), 0.3 + rng.Float64(), ReplaceOne, false},
+		} {
+			few, times, delta := 1+rng.Int64N(9), 1+rng.Int64N(30), math.Pow(10, -3-12*rng.Float64())
+			want := epsilonOf(t, Exact{}, m, few*times, delta)
+			got := epsilonOf(t, Exact{}, Composition{{m, few}}, times, delta)
+			if math.Abs(got.Epsilon-want.Epsilon) > 1e-9*want.Epsilon || math.Abs(got.EpsilonLower-want.EpsilonLower) > 1e-9*want.EpsilonLower {
+				t.Errorf("%+v, %d times %d steps, delta %g: %g to %g, want %g to %g", m, times, few, delta, got.EpsilonLower, got.Epsilon, want.EpsilonLower, want.Epsilon)
+			}
+		}
+	}
+}
+
 // BenchmarkRandomPoints takes 230 random settings of each mechanism once, and reports the mean and the 99th percentile
 // of the time of one ε: go test -run '^$' -bench RandomPoints -benchtime 1x -cpu 1 ./privacy.
 func BenchmarkRandomPoints(b *testing.B) {

@@ -714,7 +714,11 @@ func (s *lossSum) ceiling(b bound, runs float64) (ceiling float64, far int) {
 // the next point below to the points around it adds d(h − d)/2 to ε, times c + 1/2; for most losses that is h²/12, and
 // for those close to the center of a coarse grid it is d·h/2.
 func (s *lossSum) step(c, epsilon, runs, share float64) (step float64, ok bool) {
-	aim := share * math.Max(math.Abs(epsilon), 1e-3/c) / (runs * (c + 0.5))
+	var count float64
+	for _, p := range s.parts {
+		count += p.count
+	}
+	aim := share * math.Max(math.Abs(epsilon), 1e-3/c) / (runs * count * (c + 0.5))
 	hi, lo := math.Inf(1), 0.0
 	for range 60 {
 		excess := 0.0
@@ -732,7 +736,7 @@ func (s *lossSum) step(c, epsilon, runs, share float64) (step float64, ok bool) 
 			if !ok {
 				return 0, false
 			}
-			excess += s.parts[i].count * e
+			excess += s.parts[i].count / count * e
 		}
 		if excess > aim {
 			hi = step

@@ -187,7 +187,11 @@ type bound struct {
 func (s *lossSum) renyi(runs, logDelta float64) (b bound, ok bool) {
 	const lowest = -50 * tiltGrid // tilts from 2⁻⁵⁰ to 2⁵⁰
 	limit := 50 * tiltGrid
-	if largest := s.largest(); !math.IsInf(largest, 1) {
+	largest := 0.0
+	for _, p := range s.parts {
+		largest = math.Max(largest, p.pair.largest())
+	}
+	if !math.IsInf(largest, 1) {
 		// Further up, e^{cL} loses digits, and the bound is the largest loss.
 		digits := 1e8
 		if _, atoms := s.atom(); atoms {
@@ -622,7 +626,7 @@ func (s *lossSum) rareTilt(near bound) int {
 	largest := 0.0
 	for _, p := range s.parts {
 		if l := p.pair.largest(); !math.IsInf(l, 1) { // others are not truncated
-			largest += p.count * l
+			largest = math.Max(largest, l)
 		}
 	}
 	return min(near.index, int(tiltGrid*math.Log2(rareTilt/largest)))
