@@ -265,12 +265,15 @@ type contour struct {
 	c, step float64
 	k       float64   // K(c)
 	re, im  []float64 // e^{K(t)−K(c)}/(t(t+1))
+	noise   float64   // bound of the rounding errors of all of them
+	turning float64   // the sum of their moduli times y
 }
 
 // Numbers of points of a contour.
 const (
-	fewestPoints = 64
-	mostPoints   = 1 << 13
+	fewestPoints   = 64
+	mostPoints     = 1 << 13
+	mostRarePoints = 1 << 16 // at a small tilt, on a wide window
 )
 
 // line is a vertical line in the plane of tilts with the part of the distribution
@@ -371,15 +374,15 @@ func (s *lossSum) newContour(l line, b bound, runs float64) (*contour, bool) {
 		points *= 2
 	}
 	s.work.add(8 * points)
-	logAbs, phase := make([]float64, points), make([]float64, points)
+	logAbs, phase, noise := make([]float64, points), make([]float64, points), make([]float64, points)
 	for i := range s.parts {
 		var turns turner
 		if !turns.cover(&s.parts[i], c, runs, step*float64(points)) {
 			return nil, false
 		}
-		turns.add(logAbs, phase, runs, step)
+		turns.add(logAbs, phase, noise, runs, step)
 	}
-	ct.integrand(logAbs, phase, count)
+	ct.integrand(logAbs, phase, noise, count)
 	return ct, true
 }
 
@@ -479,8 +482,12 @@ func spreadLoss(v float64) float64 {
 	return v * v / 6 * (1 - v*v/20)
 }
 
-// integrand computes the first count points of the contour, given e^{K(t)−K(c)}. It overwrites that.
-func (ct *contour) integrand(logAbs, phase []float64, count int) {
+// pointNoise bounds the relative rounding error of a point and of its turn, besides that of its logarithm.
+const pointNoise = (32 + 4*turnsApart) * roundoff
+
+// integrand computes the first count points of the contour, given e^{K(t)−K(c)} and a bound of the errors of its
+// logarithm. It overwrites that.
+func (ct *contour) integrand(logAbs, phase, noise []float64, count int) {
 	ct.re, ct.im = logAbs[:count], phase[:count]
 	for i := range ct.re {
 		y := float64(i) * ct.step
@@ -491,8 +498,14 @@ func (ct *contour) integrand(logAbs, phase []float64, count int) {
 		abs := math.Exp(logAbs[i]) / den
 		sin, cos := math.Sincos(phase[i])
 		ct.re[i], ct.im[i] = abs*(cos*dRe-sin*dIm), abs*(cos*dIm+sin*dRe)
+		modulus := math.Hypot(ct.re[i], ct.im[i])
+		ct.noise += modulus * (noise[i] + pointNoise)
+		ct.turning += modulus * y
 	}
 }
+
+// turnsApart is the number of points after which the turn of the next one is computed afresh.
+const turnsApart = 32
 
 // delta returns the logarithm of the contour's part of δ(ε), and its derivative.
 func (ct *contour) delta(epsilon float64) (log, slope float64) {
@@ -501,7 +514,11 @@ func (ct *contour) delta(epsilon float64) (log, slope float64) {
 	sin, cos := 0.0, 1.0
 	sum, moment := 0.5*ct.re[0], 0.0
 	for i := 1; i < len(ct.re); i++ {
-		sin, cos = sin*dCos+cos*dSin, cos*dCos-sin*dSin
+		if i%turnsApart == 0 {
+			sin, cos = math.Sincos(float64(i) * turn)
+		} else {
+			sin, cos = sin*dCos+cos*dSin, cos*dCos-sin*dSin
+		}
 		sum += ct.re[i]*cos - ct.im[i]*sin
 		moment += float64(i) * (ct.re[i]*sin + ct.im[i]*cos)
 	}
@@ -612,11 +629,12 @@ func (cts contours) solve(b bound, most, left, negligible, side float64) (epsilo
 	return 0, false
 }
 
-// noise returns the rounding errors of δ(ε).
+// noise bounds the rounding errors of δ(ε), but for those of the scale of each contour.
 func (cts contours) noise(epsilon float64) float64 {
 	sum := 0.0
 	for _, ct := range cts {
-		sum += 1e-16 * float64(len(ct.re)) * ct.re[0] * ct.step / math.Pi * math.Exp(ct.k-ct.c*epsilon)
+		errors := ct.noise + 4*roundoff*math.Abs(epsilon)*ct.turning
+		sum += errors * ct.step / math.Pi * math.Exp(ct.k-ct.c*epsilon)
 	}
 	return sum
 }
@@ -662,7 +680,7 @@ func (s *lossSum) rareContour(small *lossSum, near bound, runs, negligible float
 	ct := &contour{c: c, k: times * k, step: step}
 	share := near.logDelta - ct.k - math.Log(math.Expm1(excess)) + c*near.epsilon
 	// |(v + r)^n − v^n| is at most n|r|(|v| + |r|)^{n−1}.
-	last, ok := small.decay(c, runs, step*mostPoints, func(y, decay float64) bool {
+	last, ok := small.decay(c, runs, step*mostRarePoints, func(y, decay float64) bool {
 		bound := math.Log(times*ratio) + (times-1)*math.Log(math.Exp(-decay/times)+ratio)
 		return math.Log(math.Expm1(excess))-bound >= negligible+4-share-math.Log(math.Pi*y)
 	})
@@ -679,8 +697,8 @@ func (s *lossSum) rareContour(small *lossSum, near bound, runs, negligible float
 	if !turns.cover(common, c, runs, step*float64(points)) {
 		return nil, false
 	}
-	logAbs, phase := make([]float64, points), make([]float64, points)
-	turns.add(logAbs, phase, runs, step)
+	logAbs, phase, noise := make([]float64, points), make([]float64, points), make([]float64, points)
+	turns.add(logAbs, phase, noise, runs, step)
 	large, ok := rare.beyondOf(common.pair).nodes(c, math.Inf(-1), phaseOnPanel/(step*float64(points)))
 	s.work.add(large.size() * nodeWork)
 	if !ok {
@@ -697,14 +715,22 @@ func (s *lossSum) rareContour(small *lossSum, near bound, runs, negligible float
 		v := log / complex(times, 0)
 		r := complex(ct.re[j], ct.im[j]) * cmplx.Exp(-v) // over v
 		var value complex128
-		if growth := complex(times, 0) * log1p(r); real(growth) < 1 {
+		growth := complex(times, 0) * log1p(r)
+		if real(growth) < 1 {
 			value = cmplx.Exp(log) * expm1(growth)
 		} else {
 			value = cmplx.Exp(log+growth) - cmplx.Exp(log)
 		}
-		t := complex(c, float64(j)*step)
+		y := float64(j) * step
+		t := complex(c, y)
 		value /= t * (t + 1)
 		ct.re[j], ct.im[j] = real(value), imag(value)
+		modulus := cmplx.Abs(value)
+		ct.turning += modulus * y
+		// An error of r adds n·(v + r)^{n−1} times it.
+		ofRare := ratio * transformNoise(float64(j)/float64(points), points)
+		most := math.Exp(real(log) - real(v) + math.Max(0, real(growth)))
+		ct.noise += modulus*(noise[j]+pointNoise) + times*ofRare*most/cmplx.Abs(t*(t+1))
 	}
 	return ct, true
 }

@@ -255,7 +255,7 @@ func (n *lossNodes) size() int {
 }
 
 // maxNodes bounds the length of a quadrature.
-const maxNodes = 1 << 16
+const maxNodes = 1 << 18
 
 func (p mixturePair) normal() (rate float64, ok bool) {
 	return 0.5 / (p.z * p.z), p.q == 1

@@ -82,14 +82,16 @@ var spreadTable = func() (table [spreadReach + 1]float64) {
 }()
 
 // add adds runs·count times the logarithm of the modulus and the phase of the
-// quotient at each point.
-func (r *turner) add(logAbs, phase []float64, runs, step float64) {
+// quotient at each point, and a bound of their rounding errors to noise.
+func (r *turner) add(logAbs, phase, noise []float64, runs, step float64) {
 	times, points := runs*r.count, len(logAbs)
 	if r.normal > 0 { // rate·(t(t+1) − c(c+1))
 		for i := range logAbs {
 			y := float64(i) * step
-			logAbs[i] -= times * r.normal * y * y
-			phase[i] += times * r.normal * (2*r.tilt + 1) * y
+			abs, turn := times*r.normal*y*y, times*r.normal*(2*r.tilt+1)*y
+			logAbs[i] -= abs
+			phase[i] += turn
+			noise[i] += 16 * roundoff * (abs + math.Abs(turn))
 		}
 		return
 	}
@@ -129,10 +131,16 @@ func (r *turner) add(logAbs, phase []float64, runs, step float64) {
 			re += largeRe[i] - gridded
 			im += largeIm[i]
 		}
-		logAbs[i] += times * 0.5 * math.Log1p(2*re+re*re+im*im)
-		phase[i] += times * math.Atan2(im, 1+re)
+		abs, turn := times*0.5*math.Log1p(2*re+re*re+im*im), times*math.Atan2(im, 1+re)
+		logAbs[i] += abs
+		phase[i] += turn
+		wrong := 16*roundoff*(math.Abs(re)+math.Abs(im)) + gridded*transformNoise(x, points)
+		noise[i] += 4*roundoff*(math.Abs(abs)+math.Abs(turn)) + times*wrong/math.Hypot(1+re, im)
 	}
 }
+
+// roundoff is the largest relative error of one rounding.
+const roundoff = 0x1p-53
 
 // transform returns Σ weight·e^{iy·loss} at y = 0, step, 2·step, ... for a number of points that is a power of two.
 func transform(loss, weight []float64, points int, step float64) (re, im []float64) {
@@ -144,11 +152,20 @@ func transform(loss, weight []float64, points int, step float64) (re, im []float
 	spectrum := fourier.NewFFT(len(grid)).Coefficients(nil, grid)
 	re, im = make([]float64, points), make([]float64, points)
 	for i := range re {
-		x := float64(i) / float64(points)
-		undo := math.Sqrt(spreadRate/math.Pi) * math.Exp(x*x*math.Pi*math.Pi/(16*spreadRate))
+		undo := undoSpread(float64(i) / float64(points))
 		re[i], im[i] = undo*real(spectrum[i]), -undo*imag(spectrum[i])
 	}
 	return re, im
+}
+
+// undoSpread returns what undoes that losses are spread, at a share x of all points.
+func undoSpread(x float64) float64 {
+	return math.Sqrt(spreadRate/math.Pi) * math.Exp(x*x*math.Pi*math.Pi/(16*spreadRate))
+}
+
+// transformNoise bounds the rounding errors of transform at a share x of its points, over the sum of its weights.
+func transformNoise(x float64, points int) float64 {
+	return 16 * roundoff * math.Log2(float64(4*points)) * undoSpread(x) / undoSpread(0)
 }
 
 // inverse holds 1/p.

@@ -979,6 +979,10 @@ def rows():
             for steps in 1000, 100_000:
                 yield ADD_REMOVE, ".01", "", "", sigma, steps, delta
         yield ADD_REMOVE, ".5", "", "", "3", 10, delta
+    yield ADD_REMOVE, "2.61e-7", "", "", ".598", 237_641, "9.06e-14"
+    yield ADD_REMOVE, "1.32e-7", "", "", ".557", 392_115, "1.5e-13"
+    yield ADD_REMOVE, "3.57e-7", "", "", ".735", 2579, "2.13e-10"
+    yield REPLACE, "2.45e-7", "", "", ".56", 14_161, "1.71e-8"
     for steps in 1, 2:
         for sigma in ".3", "1":
             for delta in "1e-6", "1e-30":
