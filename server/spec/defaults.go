@@ -33,7 +33,7 @@ func WithDefaults(spec *dparetov1.StudySpec) *dparetov1.StudySpec {
 	if spec.GetAlgorithm() == nil {
 		spec.Algorithm = new(dparetov1.AlgorithmSpec)
 	}
-	if spec.Algorithm.Name == dparetov1.Algorithm_ALGORITHM_UNSPECIFIED {
+	if spec.GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_UNSPECIFIED {
 		spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
 	}
 	if features != nil {
