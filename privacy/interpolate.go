@@ -15,7 +15,8 @@ import (
 // Rom, "A class of local interpolating splines", 1974) in the logarithms of the rate and of the
 // epochs, the number of steps times the rate, and in a function of the noise, noisePosition. The derivative changes a little at one
 // epoch, where the grid changes. The nodes are values of the accountant, computed
-// the first time that they are needed.
+// the first time that they are needed. They lie closer together where ε bends more: at rates near 1,
+// and in the epochs for accountants whose ε is not smooth in them.
 // An Interpolant is safe for concurrent use.
 type Interpolant struct {
 	accountant Accountant
@@ -24,6 +25,7 @@ type Interpolant struct {
 	logLimit   float64
 	kinks      bool // ε has kinks, around which nothing is interpolated
 	poisson    bool
+	axes       [gridAxes]gridAxis
 	cells      lazyMap[gridPoint, *gridCell]
 	nodes      lazyMap[gridPoint, float64] // ε
 	curves     lazyMap[[2]int, Curve]      // by the indexes of rate and noise
@@ -41,8 +43,9 @@ func InterpolateFixedSize(a Accountant, delta, limit float64) (*Interpolant, err
 	if err != nil {
 		return nil, err
 	}
-	rdp, ok := a.(RDP)
-	p.kinks = ok && rdp.Conversion == Classic // wherever the best order, an integer, changes
+	if rdp, ok := a.(RDP); ok && rdp.Conversion == Classic { // wherever the best order, an integer, changes
+		p.kinks, p.axes[rateAxis].coarse = true, 1
+	}
 	return p, nil
 }
 
@@ -72,6 +75,10 @@ func newInterpolant(a Accountant, delta, limit float64, mechanism func(rate, noi
 	}
 	a = UpperOnly(a)
 	p := &Interpolant{accountant: a, mechanism: mechanism, delta: delta, logLimit: math.Log(limit)}
+	p.axes = [gridAxes]gridAxis{{math.Ln2, 2}, {0.35, 1}, {2 * math.Ln2, 1}}
+	if _, ok := a.(RDP); ok { // whose best order jumps
+		p.axes[passesAxis].width = math.Ln2
+	}
 	p.cells.compute, p.nodes.compute, p.curves.compute = p.cell, p.node, p.curve
 	return p, nil
 }
@@ -84,9 +91,54 @@ const (
 	gridAxes
 )
 
-// gridWidth is the distance of the nodes on each axis: the natural logarithm of the rate, noisePosition, and the
-// logarithm of the passes.
-var gridWidth = [gridAxes]float64{math.Ln2, 0.35, math.Ln2}
+// gridAxis has the places of nodes on an axis: of the natural logarithm of the rate, of noisePosition, or of the
+// logarithm of the passes. Node 0 is at 0. Nodes are width apart from fineNodes on, and coarse times as far below.
+type gridAxis struct {
+	width  float64
+	coarse int
+}
+
+// fineNodes is the first node below which those of an axis may be further apart. What is extrapolated beyond a
+// rate of 1 needs four nodes at equal distances.
+const fineNodes = -3
+
+// at returns the place of a node in units of the width, which is whole.
+func (a gridAxis) at(node int) int {
+	return node + (a.coarse-1)*min(node-fineNodes, 0)
+}
+
+// find returns the last node at or before a place, and how far beyond it the place is in units of the distance
+// to the next node.
+func (a gridAxis) find(place float64) (node int, x float64) {
+	place /= a.width
+	node = int(math.Floor(place + 1e-9)) // a pass may be rounded to a little less
+	if below := node - fineNodes; below < 0 {
+		node = fineNodes + int(math.Floor((place-fineNodes)/float64(a.coarse)+1e-9))
+	}
+	return node, a.within(node, place)
+}
+
+// within returns how far beyond a node a place is, in units of the distance to the next node.
+func (a gridAxis) within(node int, place float64) float64 {
+	first := a.at(node)
+	return (place - float64(first)) / float64(a.at(node+1)-first)
+}
+
+// weights returns the weights of the values at the node before, at node, and at the two next ones, for a place x
+// in [0, 1] between node and the next one. The slope at a node is that of the parabola through it and its neighbours.
+func (a gridAxis) weights(node int, x float64) [4]float64 {
+	own := float64(a.at(node+1) - a.at(node))
+	before, after := own/float64(a.at(node)-a.at(node-1)), own/float64(a.at(node+2)-a.at(node+1))
+	y := 1 - x
+	first, last := x*y*y, -x*x*y // of the slopes
+	p, q := first/(1+before), last/(1+after)
+	return [4]float64{
+		-p * before * before,
+		(1+2*x)*y*y + p*(before*before-1) - q,
+		x*x*(3-2*x) + p + q*(1-after*after),
+		q * after * after,
+	}
+}
 
 // steepNoise is the noise multiplier below which the axis of the noise is straight in its logarithm.
 const steepNoise = 0.5
@@ -153,16 +205,14 @@ func (p *Interpolant) Epsilon(rate, noise, steps float64) float64 {
 		var first gridPoint
 		var x [gridAxes]float64
 		for axis, v := range [gridAxes]float64{math.Log(rate), noisePosition(noise), math.Log(steps * rate)} {
-			x[axis] = v / gridWidth[axis]
-			i := math.Floor(x[axis] + 1e-9) // a pass may be rounded to a little less
-			if axis == rateAxis {
-				i = math.Min(i, -1)
+			node, within := p.axes[axis].find(v)
+			if axis == rateAxis && node == 0 {
+				node, within = -1, 1
 			}
-			x[axis] -= i
-			first[axis] = int(i) - 1
+			first[axis], x[axis] = node-1, within
 		}
 		if c := p.cells.get(first); c != nil {
-			return math.Exp(c.interpolate(x))
+			return math.Exp(p.interpolate(first, c, x))
 		}
 	}
 	return p.direct(rate, noise, steps)
@@ -198,11 +248,11 @@ func (p *Interpolant) epsilon(c Curve, steps float64) float64 {
 	return a.Epsilon + (steps-low)*(b.Epsilon-a.Epsilon)
 }
 
-// interpolate returns log ε at a point of the cell, in [0, 1] on each axis.
-func (c *gridCell) interpolate(x [gridAxes]float64) float64 {
+// interpolate returns log ε at a point of the cell with a first node, in [0, 1] on each axis.
+func (p *Interpolant) interpolate(first gridPoint, c *gridCell, x [gridAxes]float64) float64 {
 	var weights [gridAxes][4]float64
 	for axis := range weights {
-		weights[axis] = catmullRom(x[axis])
+		weights[axis] = p.axes[axis].weights(first[axis]+1, x[axis])
 	}
 	next, w := c[:], &weights[passesAxis]
 	var sum float64
@@ -215,12 +265,6 @@ func (c *gridCell) interpolate(x [gridAxes]float64) float64 {
 		sum += a * plane
 	}
 	return sum
-}
-
-// catmullRom returns the weights of the values at −1, 0, 1 and 2 at x in [0, 1].
-func catmullRom(x float64) [4]float64 {
-	y := 1 - x
-	return [4]float64{-0.5 * x * y * y, 1 + x*x*(1.5*x-2.5), 1 + y*y*(1.5*y-2.5), -0.5 * y * x * x}
 }
 
 // cell computes the cell with a first node, or returns nil if a value is missing.
@@ -242,17 +286,28 @@ func (p *Interpolant) cell(first gridPoint) *gridCell {
 	return c
 }
 
+// place returns the place of a node on an axis.
+func (p *Interpolant) place(axis, node int) float64 {
+	return float64(p.axes[axis].at(node)) * p.axes[axis].width
+}
+
+// octaves returns the number of steps at a node, as a power of two.
+func (p *Interpolant) octaves(n gridPoint) int {
+	return int(math.Round((p.place(passesAxis, n[passesAxis]) - p.place(rateAxis, n[rateAxis])) / math.Ln2))
+}
+
 // check reports whether a cell is good at some points within it.
 func (p *Interpolant) check(first gridPoint, c *gridCell) bool {
 	const tolerance = 0.01
 	for _, x := range [][gridAxes]float64{{0.5, 0.5, 0.5}, {0.2, 0.8, 0.3}, {0.8, 0.7, 0.2}, {0.3, 0.2, 0.8}, {0.7, 0.3, 0.7}, {0.5, 0.05, 0.5}, {0.5, 0.95, 0.5}} {
 		var at [gridAxes]float64
 		for axis := range at {
-			at[axis] = (float64(first[axis]+1) + x[axis]) * gridWidth[axis]
+			at[axis] = p.place(axis, first[axis]+1)
+			at[axis] += x[axis] * (p.place(axis, first[axis]+2) - at[axis])
 		}
 		rate := math.Exp(at[rateAxis])
 		want := math.Log(p.direct(rate, noiseAt(at[noiseAxis]), math.Exp(at[passesAxis])/rate))
-		if !(math.Abs(c.interpolate(x)-want) <= tolerance) {
+		if !(math.Abs(p.interpolate(first, c, x)-want) <= tolerance) {
 			return false
 		}
 	}
@@ -268,7 +323,7 @@ func (p *Interpolant) log(n gridPoint, whole bool) float64 {
 	switch {
 	case n[rateAxis] > 0:
 		axis, inwards = rateAxis, -1
-	case whole && n[passesAxis] < 0, n[passesAxis] < n[rateAxis]:
+	case whole && n[passesAxis] < 0, p.octaves(n) < 0:
 	default:
 		return math.Log(p.nodes.get(n))
 	}
@@ -284,7 +339,7 @@ func (p *Interpolant) log(n gridPoint, whole bool) float64 {
 // of the limit it is extrapolated: exact values, which nobody needs there, take much
 // longer.
 func (p *Interpolant) node(n gridPoint) float64 {
-	if noiseAt(float64(n[noiseAxis])*gridWidth[noiseAxis]) < directNoise {
+	if noiseAt(p.place(noiseAxis, n[noiseAxis])) < directNoise {
 		above, next := n, n
 		above[noiseAxis]++
 		next[noiseAxis] += 2
@@ -296,12 +351,12 @@ func (p *Interpolant) node(n gridPoint) float64 {
 	if curve == nil {
 		return 0
 	}
-	return p.epsilon(curve, math.Exp2(float64(n[passesAxis]-n[rateAxis])))
+	return p.epsilon(curve, math.Exp2(float64(p.octaves(n))))
 }
 
 // curve returns the accountant's curve, or nil if it has none.
 func (p *Interpolant) curve(at [2]int) Curve {
-	c, err := p.accountant.Curve(p.mechanism(math.Exp(float64(at[0])*gridWidth[rateAxis]), noiseAt(float64(at[1])*gridWidth[noiseAxis])))
+	c, err := p.accountant.Curve(p.mechanism(math.Exp(p.place(rateAxis, at[0])), noiseAt(p.place(noiseAxis, at[1]))))
 	if err != nil {
 		return nil
 	}

@@ -26,7 +26,8 @@ type mechanism struct {
 	// field; nil without one.
 	withLength func(variables map[string]any, length int64) (release, error)
 
-	dpSGD *dpSGD // nil for other mechanisms
+	dpSGD    *dpSGD // nil for other mechanisms
+	training *dpSGD // dpSGD, or that of a mechanism within, as Training describes; nil for none
 
 	pure     bool // has a pure guarantee
 	gaussian bool // is Gaussian noise without sampling
@@ -146,6 +147,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		sampling:        m.GetSampling(),
 		adjacency:       c.adjacency,
 		path:            path,
+		isNamed:         m.GetLearningRate() != "",
 		noiseMultiplier: c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier()),
 	}
 	switch d.sampling {
@@ -168,6 +170,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 	c.lots(d, m)
 	return &mechanism{
 		dpSGD:      d,
+		training:   d,
 		release:    func(variables map[string]any) (release, error) { return d.release(variables, nil) },
 		withLength: func(variables map[string]any, length int64) (release, error) { return d.release(variables, &length) },
 		gaussian:   d.sampling == dparetov1.Sampling_SAMPLING_SHUFFLED,
@@ -228,6 +231,7 @@ type dpSGD struct {
 	sampling                dparetov1.Sampling
 	adjacency               privacy.Adjacency
 	path, unit              string
+	isNamed                 bool // its learning rate and clipping norm are
 	noiseMultiplier, length *expression.Number
 	// datasetSize and batchSize, with a convention for Poisson sampling; or probability, with
 	// datasetSize or without.
@@ -525,7 +529,7 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 		"mean": fieldMeanRuns, "gamma": fieldMeanRuns, "tries": "binomial", "success": fieldMeanRuns, "probability": fieldMeanRuns,
 		"most": "max_runs", "most_runs": "max_runs",
 	}
-	return &mechanism{publicSize: base.publicSize, selection: true, release: func(variables map[string]any) (release, error) {
+	return &mechanism{training: base.training, publicSize: base.publicSize, selection: true, release: func(variables map[string]any) (release, error) {
 		candidate, err := base.release(variables)
 		if err != nil {
 			return release{}, err
@@ -625,6 +629,9 @@ func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *
 			compiled.gaussian = compiled.gaussian && inner.gaussian
 			compiled.pair = compiled.pair && inner.pair
 			compiled.publicSize = compiled.publicSize || inner.publicSize
+			if t := inner.training; t != nil && p.GetCount() == "" && (compiled.training == nil || t.isNamed && !compiled.training.isNamed) {
+				compiled.training = t
+			}
 		}
 	}
 	compiled.release = func(variables map[string]any) (release, error) {

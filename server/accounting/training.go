@@ -11,6 +11,9 @@ import (
 // the environment. Parameters may have any values between their bounds, integers too. A function is NaN
 // where its expression fails.
 type Training struct {
+	// IsNamed says that the mechanism names its learning rate and clipping norm.
+	IsNamed bool
+
 	// Noise is the standard deviation of the noise in the sum of a lot's gradients over the clipping
 	// norm, LotSize the (expected) number of records in a lot, and Steps the number of lots in a
 	// run, which need not be whole.
@@ -22,9 +25,10 @@ type Training struct {
 }
 
 // Training returns the DP-SGD of the mechanism, and false for another mechanism and for one without
-// the number of training records. named returns the values for expressions.
+// the number of training records. Of a composition it is the first part that names its learning rate, or else
+// the first without a count; of a repeated selection that of a run. named returns the values for expressions.
 func (f *Function) Training(named func([]float64) map[string]any) (*Training, bool) {
-	d := f.mechanism.dpSGD
+	d := f.mechanism.training
 	if d == nil || d.datasetSize == nil {
 		return nil, false
 	}
@@ -35,8 +39,9 @@ func (f *Function) Training(named func([]float64) map[string]any) (*Training, bo
 	}
 	sigma, length, n := d.noiseMultiplier.Function(named), d.length.Function(named), d.datasetSize.Function(named)
 	t := &Training{
-		Noise: func(values []float64) float64 { return scale * sigma(values) },
-		Uses:  [][]string{d.noiseMultiplier.Uses(), d.length.Uses()},
+		IsNamed: d.isNamed,
+		Noise:   func(values []float64) float64 { return scale * sigma(values) },
+		Uses:    [][]string{d.noiseMultiplier.Uses(), d.length.Uses()},
 	}
 	if d.probability != nil {
 		probability := d.probability.Function(named)

@@ -207,3 +207,61 @@ func BenchmarkStopping(b *testing.B) {
 	b.ReportMetric(1-without/with, "share-stopping")
 	b.ReportMetric(stopped/float64(b.N), "epochs-after-stop")
 }
+
+// BenchmarkFirst is the first suggestions on a server that has not seen the accounting of its study before: the
+// initial one, and the first by a model. It reports their processor time, and how many times as much that is as for
+// the same two suggestions of the next study, for which the stand-in for ε is filled.
+func BenchmarkFirst(b *testing.B) {
+	for _, a := range accountants {
+		b.Run(a.name, func(b *testing.B) {
+			var first, next [2]float64
+			for seed := uint64(1); b.Loop(); seed++ {
+				freshDelta++
+				fresh := strings.Replace(a.private, "1e-5", fmt.Sprintf("%ge-5", 1+1e-6*float64(freshDelta)), 1)
+				for _, spent := range []*[2]float64{&first, &next} {
+					seconds := firstSuggestions(b, fresh, seed)
+					for i := range spent {
+						spent[i] += seconds[i]
+					}
+				}
+			}
+			for i, name := range []string{"initial", "modelled"} {
+				b.ReportMetric(first[i]/float64(b.N), name+"-cpu-s")
+				b.ReportMetric(first[i]/next[i], name+"-x-next")
+			}
+		})
+	}
+}
+
+// firstSuggestions returns the processor seconds of the first two suggestions of a study, of which the second is by
+// a model that begins with public runs.
+func firstSuggestions(b *testing.B, private string, seed uint64) (seconds [2]float64) {
+	b.Helper()
+	s := trainingSpec(b, private, seed)
+	s.Algorithm.DpSgdFeatures = &dparetov1.DpSgdFeatures{LearningRate: "rate", ClippingNorm: "clip"}
+	s.CheckpointParameter = "epochs"
+	service := enginetest.New(b, enginetest.Options{})
+	defer service.Close()
+	if _, err := service.CreateStudy(b.Context(), &dparetov1.CreateStudyRequest{StudyId: "training", Study: &dparetov1.Study{Spec: s}}); err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for i := range seconds {
+		before := processorSeconds(b)
+		resp, err := service.SuggestTrials(b.Context(), &dparetov1.SuggestTrialsRequest{Parent: resource.StudyName("training"), WorkerId: "w"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		seconds[i] = processorSeconds(b) - before
+		trial := resp.GetTrials()[0]
+		t := trainedAs(trial, rng)
+		_, err = service.CompleteTrial(b.Context(), &dparetov1.CompleteTrialRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: t.after(t.epochs, false)},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return seconds
+}

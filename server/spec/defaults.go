@@ -22,17 +22,23 @@ const (
 	defaultReportTolerance = 1e-6
 )
 
-// WithDefaults returns a spec with the algorithm that it stands for, if it names none: the stored spec
-// says what was chosen. It returns the spec itself if it names one.
+// WithDefaults returns a spec with the algorithm and the features that it stands for, if it names none: the
+// stored spec says what was chosen. It returns the spec itself if nothing is left to choose.
 func WithDefaults(spec *dparetov1.StudySpec) *dparetov1.StudySpec {
-	if spec == nil || spec.GetAlgorithm().GetName() != dparetov1.Algorithm_ALGORITHM_UNSPECIFIED {
+	features := defaultFeatures(spec)
+	if spec == nil || features == nil && spec.GetAlgorithm().GetName() != dparetov1.Algorithm_ALGORITHM_UNSPECIFIED {
 		return spec
 	}
 	spec = proto.CloneOf(spec)
 	if spec.GetAlgorithm() == nil {
 		spec.Algorithm = new(dparetov1.AlgorithmSpec)
 	}
-	spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
+	if spec.GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_UNSPECIFIED {
+		spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
+	}
+	if features != nil {
+		spec.Algorithm.DpSgdFeatures = features
+	}
 	return spec
 }
 

@@ -1,10 +1,13 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/accounting"
@@ -36,13 +39,124 @@ func (s *Study) PublicDatasets() []string {
 	return nil
 }
 
+// defaultFeatures returns the features of a spec with what it leaves to the mechanism that names its learning
+// rate, or nil if nothing is left to that.
+func defaultFeatures(spec *dparetov1.StudySpec) *dparetov1.DpSgdFeatures {
+	declared := spec.GetAlgorithm().GetDpSgdFeatures()
+	named, ok := namedTrainer(spec)
+	if !ok || declared.GetDisabled() {
+		return nil
+	}
+	if declared == nil {
+		switch spec.GetAlgorithm().GetName() {
+		case dparetov1.Algorithm_ALGORITHM_UNSPECIFIED, dparetov1.Algorithm_ALGORITHM_DEFAULT:
+		default: // methods to compare with, which are what their authors say
+			return nil
+		}
+		if spec.GetRandomStopping() != nil { // has no model
+			return nil
+		}
+	}
+	filled := proto.CloneOf(declared)
+	if filled == nil {
+		// The records of a private study may be those of the public runs: nobody has said that they are not.
+		filled = &dparetov1.DpSgdFeatures{WithoutPublicRuns: spec.GetPrivateMode() != nil}
+	}
+	filled.LearningRate = cmp.Or(filled.GetLearningRate(), named.GetLearningRate())
+	filled.ClippingNorm = cmp.Or(filled.GetClippingNorm(), named.GetClippingNorm())
+	filled.Optimizer = cmp.Or(filled.GetOptimizer(), named.GetOptimizer())
+	if declared != nil && proto.Equal(filled, declared) {
+		return nil
+	}
+	return filled
+}
+
+// allTrainers returns the DP-SGD mechanisms of all metrics, in order.
+func allTrainers(spec *dparetov1.StudySpec) (all []trainer) {
+	for i, m := range spec.GetMetrics() {
+		all = append(all, trainers(fmt.Sprintf("metrics[%d].computed.privacy", i), m.GetComputed().GetPrivacy())...)
+	}
+	return all
+}
+
+// namedTrainer returns the first mechanism that names its learning rate and clipping norm.
+func namedTrainer(spec *dparetov1.StudySpec) (named trainer, ok bool) {
+	all := allTrainers(spec)
+	i := slices.IndexFunc(all, func(t trainer) bool { return t.GetLearningRate() != "" && t.GetClippingNorm() != "" })
+	if i < 0 {
+		return trainer{}, false
+	}
+	return all[i], true
+}
+
+// trainers checks what mechanisms say of their optimizers. No accountant needs it, so that this is the only check.
+func (c *compiler) trainers(environment *expression.Environment) {
+	for _, t := range allTrainers(c.spec) {
+		rate, norm := t.GetLearningRate(), t.GetClippingNorm()
+		if _, isKnown := dparetov1.DpSgdOptimizer_name[int32(t.GetOptimizer())]; !isKnown {
+			c.addf(t.path+".optimizer", "is unknown: %v", t.GetOptimizer())
+		}
+		switch {
+		case rate == "" && norm == "":
+			if t.GetOptimizer() != dparetov1.DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED {
+				c.addf(t.path+".optimizer", "must be unset without learning_rate and clipping_norm")
+			}
+			continue
+		case rate == "":
+			c.addf(t.path+".learning_rate", "must be set with clipping_norm")
+		case norm == "":
+			c.addf(t.path+".clipping_norm", "must be set with learning_rate")
+		}
+		if t.GetDatasetSize() == "" {
+			c.addf(t.path+".dataset_size", "must be set with learning_rate and clipping_norm")
+		}
+		for name, source := range map[string]string{"learning_rate": rate, "clipping_norm": norm} {
+			if source != "" {
+				if _, err := environment.Number(source); err != nil {
+					c.addf(t.path+"."+name, "%v", err)
+				}
+			}
+		}
+	}
+}
+
+// agree checks that features say what the mechanism says that names its learning rate, and returns the path at
+// which the spec names it.
+func (c *compiler) agree(field string, declared *dparetov1.DpSgdFeatures) (path string) {
+	named, ok := namedTrainer(c.spec)
+	if !ok {
+		return field
+	}
+	for _, x := range []struct{ name, declared, named string }{
+		{"learning_rate", declared.GetLearningRate(), named.GetLearningRate()},
+		{"clipping_norm", declared.GetClippingNorm(), named.GetClippingNorm()},
+	} {
+		if x.declared != x.named {
+			c.addf(field+"."+x.name, "must be %q as in %s, or unset, is %q", x.named, named.path, x.declared)
+		}
+	}
+	if o := named.GetOptimizer(); o != dparetov1.DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED && o != declared.GetOptimizer() {
+		c.addf(field+".optimizer", "must be %v as in %s, or unset, is %v", o, named.path, declared.GetOptimizer())
+	}
+	return named.path
+}
+
 // features compiles what models see of DP-SGD.
 func (c *compiler) features(study *Study, environment *expression.Environment) {
 	const field = "algorithm.dp_sgd_features"
+	before := c.fields.Len()
+	c.trainers(environment)
 	declared := c.spec.GetAlgorithm().GetDpSgdFeatures()
-	if declared == nil {
+	if declared == nil || c.fields.Len() != before {
 		return
 	}
+	if declared.GetDisabled() {
+		if !proto.Equal(declared, &dparetov1.DpSgdFeatures{Disabled: true}) {
+			c.addf(field, "must have no other field with disabled")
+		}
+		return
+	}
+	path := c.agree(field, declared)
 	if _, isKnown := dparetov1.DpSgdOptimizer_name[int32(declared.GetOptimizer())]; !isKnown {
 		c.addf(field+".optimizer", "is unknown: %v", declared.GetOptimizer())
 	}
@@ -56,7 +170,6 @@ func (c *compiler) features(study *Study, environment *expression.Environment) {
 			c.addf(fmt.Sprintf("%s.without_datasets[%d]", field, i), "must be one of %s, is %q", strings.Join(all, ", "), name)
 		}
 	}
-	before := c.fields.Len()
 	number := func(name, source string) (n *expression.Number) {
 		n, err := environment.Number(source)
 		if err != nil {
@@ -69,26 +182,30 @@ func (c *compiler) features(study *Study, environment *expression.Environment) {
 	compiled.clippingNorm = number("clipping_norm", declared.GetClippingNorm())
 	for i := range study.metrics.all {
 		g, ok := study.metrics.all[i].computed.(guarantee)
-		if !ok || compiled.training != nil {
+		if !ok {
 			continue
 		}
-		if t, ok := g.function.Training(study.named); ok {
+		if t, ok := g.function.Training(study.named); ok && (compiled.training == nil || t.IsNamed && !compiled.training.IsNamed) {
 			compiled.training = t
 		}
 	}
 	if compiled.training == nil {
-		c.addf(field, "needs a metric that is computed from dp_sgd with a dataset_size")
+		c.addf(path, "needs a metric that is computed from dp_sgd with a dataset_size")
 	}
 	if c.fields.Len() != before {
 		return
 	}
+	instead := ""
+	if path != field {
+		instead = ": leave learning_rate and clipping_norm out"
+	}
 	for _, name := range compiled.uses() {
 		p := &study.space.Parameters[study.points.index[name]]
 		if p.Condition != nil {
-			c.addf(field, "must not depend on parameter %q, which has a condition", name)
+			c.addf(path, "must not depend on parameter %q, which has a condition%s", name, instead)
 		}
 		if p.Kind == space.Categorical {
-			c.addf(field, "must not depend on parameter %q, which has categories", name)
+			c.addf(path, "must not depend on parameter %q, which has categories%s", name, instead)
 		}
 	}
 	study.features = compiled

@@ -76,7 +76,14 @@ def create(client: dpfront.Client, id: str, **fields: Any) -> Study:
         metrics=[
             Minimize("error", 0.5, "logit", sample_size=TEST_RECORDS),
             dpfront.epsilon(
-                dpfront.opacus(dataset_size=RECORDS, batch_size=LOT, epochs="epochs", delta=1e-6)
+                dpfront.opacus(
+                    dataset_size=RECORDS,
+                    batch_size=LOT,
+                    epochs="epochs",
+                    delta=1e-6,
+                    learning_rate="learning_rate",  # with the clipping norm fewer runs do
+                    clipping_norm="clipping_norm",
+                )
             ),
         ],
         checkpoint_parameter="epochs",

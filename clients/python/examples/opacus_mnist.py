@@ -87,7 +87,13 @@ def fit(trial: Trial, model: nn.Module, engine: Any, train_set: TensorDataset) -
 
 def create(client: dpfront.Client, id: str, records: int, **fields: Any) -> Study:
     """Creates the study."""
-    privacy = dpfront.opacus(dataset_size=records, epochs="epochs", delta=DELTA)
+    privacy = dpfront.opacus(
+        dataset_size=records,
+        epochs="epochs",
+        delta=DELTA,
+        learning_rate="learning_rate",  # with the clipping norm fewer runs do
+        clipping_norm="max_grad_norm",
+    )
     return Study.create(
         client,
         id,

@@ -61,7 +61,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--trials", type=int, default=16)
     args = parser.parse_args()
-    privacy = dpfront.opacus(dataset_size=RECORDS, batch_size=LOT, epochs="epochs", delta=1e-6)
+    privacy = dpfront.opacus(
+        dataset_size=RECORDS,
+        batch_size=LOT,
+        epochs="epochs",
+        delta=1e-6,
+        learning_rate="learning_rate",  # with the clipping norm fewer runs do
+        clipping_norm="clipping_norm",
+    )
     metrics = [
         dpfront.Minimize("error", 0.5, "logit", sample_size=TEST_RECORDS),
         dpfront.epsilon(privacy),

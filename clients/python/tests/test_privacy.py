@@ -172,6 +172,8 @@ def test_epsilons_that_no_run_has(client: Client) -> None:
             study.ask(at_most={"epsilon": bound})
     with pytest.raises(ValueError, match="budget: must be positive"):
         client.price_search(Privacy(Gaussian(1, 1.0), 1e-5, "add_remove"), runs=4, budget=0)
+    with pytest.raises(ValueError, match="max_runs: must be positive, is 0"):
+        client.price_search(Privacy(Gaussian(1, 1.0), 1e-5, "add_remove"), runs=4, max_runs=0)
 
 
 def test_tradeoff(client: Client) -> None:

@@ -158,6 +158,17 @@ def test_a_list_that_was_fixed_beforehand(client: Client) -> None:
         study.release_best("eror", epsilon=0.1)
     with pytest.raises(dpfront.InvalidArgument, match="epsilon"):
         study.release_best("error")
+    with pytest.raises(dpfront.InvalidArgument, match=r"at_most.*epsilon.*must be positive"):
+        study.release_best("error", epsilon=0.1, at_most={"epsilon": 0})
+    with pytest.raises(dpfront.InvalidArgument, match=r"epsilon.*must be positive"):
+        study.release_best("error", epsilon=-1)
+    for zero in (0, 0.0):  # which would stand for an argument that is left out
+        with pytest.raises(ValueError, match="epsilon: must be positive, is 0"):
+            study.release_best("error", epsilon=zero)
+        with pytest.raises(ValueError, match="epsilon: must be positive, is 0"):
+            study.release_front(epsilon=zero, delta=1e-7)
+        with pytest.raises(ValueError, match="delta: must be positive, is 0"):
+            study.release_front(epsilon=0.5, delta=zero)
 
 
 def test_a_study_that_looked_at_the_data_releases_nothing_but_noise(client: Client) -> None:
@@ -215,6 +226,8 @@ def test_a_private_front(client: Client) -> None:
     assert declared.not_covered
     assert (declared.values, declared.max_values) == (0, 6)
     study.optimize(lambda trial: 0.2 + 0.01 * trial["noise_multiplier"])
+    with pytest.raises(ValueError, match="epsilon: must be positive, is 0"):
+        study.release_best("error", epsilon=0)
     now = study.info().publication
     assert now is not None
     assert (now.values, now.train) == (6, declared.train)

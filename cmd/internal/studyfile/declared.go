@@ -18,6 +18,8 @@ type Declared struct {
 	Settings    map[string]string
 	Declaration trainer.Declaration
 	Trials      int // budget
+	// WithoutDatasets are the public datasets whose runs the model of the study does not begin with.
+	WithoutDatasets []string
 	// EpsilonReference and Delta are the anti-ideal ε and the δ of the privacy
 	// metric; Delta is nil for the δ of the declaration.
 	EpsilonReference float64
@@ -59,6 +61,11 @@ func (d Declared) Write() []byte {
 	}
 	w.constants(d.Declaration)
 	w.linef(0, "")
+	if len(d.WithoutDatasets) > 0 {
+		w.linef(1, "# The server knows runs on this dataset. The model does without them: they would be the answer.")
+		w.linef(1, "algorithm: {dp_sgd_features: {without_datasets: [%s]}}", strings.Join(d.WithoutDatasets, ", "))
+		w.linef(0, "")
+	}
 	w.linef(1, "budget: {max_trials: %d}", d.Trials)
 	w.linef(1, "lease: {duration: 60s}")
 	w.linef(0, "")

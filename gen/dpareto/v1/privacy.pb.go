@@ -348,6 +348,59 @@ func (Convention) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{4}
 }
 
+// What an optimizer does with a noisy gradient.
+type DpSgdOptimizer int32
+
+const (
+	// DP_SGD_OPTIMIZER_SGD.
+	DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED DpSgdOptimizer = 0
+	// A step is the learning rate times the gradient, with momentum or without.
+	DpSgdOptimizer_DP_SGD_OPTIMIZER_SGD DpSgdOptimizer = 1
+	// The gradient is divided by its size, as Adam does: R = ηT.
+	DpSgdOptimizer_DP_SGD_OPTIMIZER_NORMALIZED DpSgdOptimizer = 2
+)
+
+// Enum value maps for DpSgdOptimizer.
+var (
+	DpSgdOptimizer_name = map[int32]string{
+		0: "DP_SGD_OPTIMIZER_UNSPECIFIED",
+		1: "DP_SGD_OPTIMIZER_SGD",
+		2: "DP_SGD_OPTIMIZER_NORMALIZED",
+	}
+	DpSgdOptimizer_value = map[string]int32{
+		"DP_SGD_OPTIMIZER_UNSPECIFIED": 0,
+		"DP_SGD_OPTIMIZER_SGD":         1,
+		"DP_SGD_OPTIMIZER_NORMALIZED":  2,
+	}
+)
+
+func (x DpSgdOptimizer) Enum() *DpSgdOptimizer {
+	p := new(DpSgdOptimizer)
+	*p = x
+	return p
+}
+
+func (x DpSgdOptimizer) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DpSgdOptimizer) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_proto_enumTypes[5].Descriptor()
+}
+
+func (DpSgdOptimizer) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_proto_enumTypes[5]
+}
+
+func (x DpSgdOptimizer) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DpSgdOptimizer.Descriptor instead.
+func (DpSgdOptimizer) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
+}
+
 // How objective perturbation divides ε between the noise and the regulariser.
 type ObjectiveCalibration int32
 
@@ -389,11 +442,11 @@ func (x ObjectiveCalibration) String() string {
 }
 
 func (ObjectiveCalibration) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_privacy_proto_enumTypes[5].Descriptor()
+	return file_dpareto_v1_privacy_proto_enumTypes[6].Descriptor()
 }
 
 func (ObjectiveCalibration) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_privacy_proto_enumTypes[5]
+	return &file_dpareto_v1_privacy_proto_enumTypes[6]
 }
 
 func (x ObjectiveCalibration) Number() protoreflect.EnumNumber {
@@ -402,7 +455,7 @@ func (x ObjectiveCalibration) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ObjectiveCalibration.Descriptor instead.
 func (ObjectiveCalibration) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{6}
 }
 
 // A method of private selection.
@@ -446,11 +499,11 @@ func (x SelectionMethod) String() string {
 }
 
 func (SelectionMethod) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_privacy_proto_enumTypes[6].Descriptor()
+	return file_dpareto_v1_privacy_proto_enumTypes[7].Descriptor()
 }
 
 func (SelectionMethod) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_privacy_proto_enumTypes[6]
+	return &file_dpareto_v1_privacy_proto_enumTypes[7]
 }
 
 func (x SelectionMethod) Number() protoreflect.EnumNumber {
@@ -459,7 +512,7 @@ func (x SelectionMethod) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SelectionMethod.Descriptor instead.
 func (SelectionMethod) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
 }
 
 // A differentially private mechanism, with everything needed to compute its ε from a trial's
@@ -752,7 +805,8 @@ func (*PrivacySpec_ZeroConcentrated) isPrivacySpec_Mechanism() {}
 // DP-SGD, DP-Adam and every other method whose step releases a clipped, averaged
 // gradient with Gaussian noise (Avent et al. 2020, Algorithms 3 and 4). ε depends
 // neither on the learning rate, nor on the clipping norm, nor on what is done with
-// the noisy gradient.
+// the noisy gradient. Name them nevertheless: ALGORITHM_DEFAULT then needs fewer runs, see
+// AlgorithmSpec.dp_sgd_features.
 type DpSgdMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. How the trainer draws its lots.
@@ -782,8 +836,15 @@ type DpSgdMechanism struct {
 	// (0, 1]. Then the length is in steps. Without dataset_size, probability and steps are
 	// settings that do not depend on the number of records, which is protected as well.
 	SamplingProbability string `protobuf:"bytes,8,opt,name=sampling_probability,json=samplingProbability,proto3" json:"sampling_probability,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Expression: the learning rate, positive. Only together with clipping_norm and dataset_size.
+	LearningRate string `protobuf:"bytes,9,opt,name=learning_rate,json=learningRate,proto3" json:"learning_rate,omitempty"`
+	// Expression: the clipping norm, positive. Only together with learning_rate.
+	ClippingNorm string `protobuf:"bytes,10,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
+	// What the optimizer does with a gradient. Only together with learning_rate. Default:
+	// DP_SGD_OPTIMIZER_SGD.
+	Optimizer     DpSgdOptimizer `protobuf:"varint,11,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DpSgdMechanism) Reset() {
@@ -881,6 +942,27 @@ func (x *DpSgdMechanism) GetSamplingProbability() string {
 		return x.SamplingProbability
 	}
 	return ""
+}
+
+func (x *DpSgdMechanism) GetLearningRate() string {
+	if x != nil {
+		return x.LearningRate
+	}
+	return ""
+}
+
+func (x *DpSgdMechanism) GetClippingNorm() string {
+	if x != nil {
+		return x.ClippingNorm
+	}
+	return ""
+}
+
+func (x *DpSgdMechanism) GetOptimizer() DpSgdOptimizer {
+	if x != nil {
+		return x.Optimizer
+	}
+	return DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED
 }
 
 type isDpSgdMechanism_Length interface {
@@ -1956,7 +2038,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"conversion\x18\f \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversionB\v\n" +
-	"\tmechanism\"\xd6\x02\n" +
+	"\tmechanism\"\xda\x03\n" +
 	"\x0eDpSgdMechanism\x120\n" +
 	"\bsampling\x18\x01 \x01(\x0e2\x14.dpareto.v1.SamplingR\bsampling\x12!\n" +
 	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12\x1d\n" +
@@ -1968,7 +2050,11 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"convention\x18\a \x01(\x0e2\x16.dpareto.v1.ConventionR\n" +
 	"convention\x121\n" +
-	"\x14sampling_probability\x18\b \x01(\tR\x13samplingProbabilityB\b\n" +
+	"\x14sampling_probability\x18\b \x01(\tR\x13samplingProbability\x12#\n" +
+	"\rlearning_rate\x18\t \x01(\tR\flearningRate\x12#\n" +
+	"\rclipping_norm\x18\n" +
+	" \x01(\tR\fclippingNorm\x128\n" +
+	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizerB\b\n" +
 	"\x06length\"P\n" +
 	"\x15SparseVectorMechanism\x12\x16\n" +
 	"\x06cutoff\x18\x01 \x01(\tR\x06cutoff\x12\x1f\n" +
@@ -2073,7 +2159,11 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x16CONVENTION_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CONVENTION_ROUNDED\x10\x01\x12\x15\n" +
 	"\x11CONVENTION_OPACUS\x10\x02\x12!\n" +
-	"\x1dCONVENTION_TENSORFLOW_PRIVACY\x10\x03*\xac\x01\n" +
+	"\x1dCONVENTION_TENSORFLOW_PRIVACY\x10\x03*m\n" +
+	"\x0eDpSgdOptimizer\x12 \n" +
+	"\x1cDP_SGD_OPTIMIZER_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14DP_SGD_OPTIMIZER_SGD\x10\x01\x12\x1f\n" +
+	"\x1bDP_SGD_OPTIMIZER_NORMALIZED\x10\x02*\xac\x01\n" +
 	"\x14ObjectiveCalibration\x12%\n" +
 	"!OBJECTIVE_CALIBRATION_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eOBJECTIVE_CALIBRATION_RANK_ONE\x10\x01\x12#\n" +
@@ -2100,7 +2190,7 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_privacy_proto_rawDescData
 }
 
-var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
 var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
@@ -2108,59 +2198,61 @@ var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Conversion)(0),                        // 2: dpareto.v1.Conversion
 	(Sampling)(0),                          // 3: dpareto.v1.Sampling
 	(Convention)(0),                        // 4: dpareto.v1.Convention
-	(ObjectiveCalibration)(0),              // 5: dpareto.v1.ObjectiveCalibration
-	(SelectionMethod)(0),                   // 6: dpareto.v1.SelectionMethod
-	(*PrivacySpec)(nil),                    // 7: dpareto.v1.PrivacySpec
-	(*DpSgdMechanism)(nil),                 // 8: dpareto.v1.DpSgdMechanism
-	(*SparseVectorMechanism)(nil),          // 9: dpareto.v1.SparseVectorMechanism
-	(*GaussianMechanism)(nil),              // 10: dpareto.v1.GaussianMechanism
-	(*LaplaceMechanism)(nil),               // 11: dpareto.v1.LaplaceMechanism
-	(*OutputPerturbationMechanism)(nil),    // 12: dpareto.v1.OutputPerturbationMechanism
-	(*ObjectivePerturbationMechanism)(nil), // 13: dpareto.v1.ObjectivePerturbationMechanism
-	(*RandomizedResponseMechanism)(nil),    // 14: dpareto.v1.RandomizedResponseMechanism
-	(*SelectionMechanism)(nil),             // 15: dpareto.v1.SelectionMechanism
-	(*ZeroConcentratedMechanism)(nil),      // 16: dpareto.v1.ZeroConcentratedMechanism
-	(*RepeatedSelectionMechanism)(nil),     // 17: dpareto.v1.RepeatedSelectionMechanism
-	(*FixedNumber)(nil),                    // 18: dpareto.v1.FixedNumber
-	(*PoissonDistribution)(nil),            // 19: dpareto.v1.PoissonDistribution
-	(*CompositionMechanism)(nil),           // 20: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 21: dpareto.v1.PrivacyGuarantee
-	(*Warning)(nil),                        // 22: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 23: dpareto.v1.CompositionMechanism.Part
+	(DpSgdOptimizer)(0),                    // 5: dpareto.v1.DpSgdOptimizer
+	(ObjectiveCalibration)(0),              // 6: dpareto.v1.ObjectiveCalibration
+	(SelectionMethod)(0),                   // 7: dpareto.v1.SelectionMethod
+	(*PrivacySpec)(nil),                    // 8: dpareto.v1.PrivacySpec
+	(*DpSgdMechanism)(nil),                 // 9: dpareto.v1.DpSgdMechanism
+	(*SparseVectorMechanism)(nil),          // 10: dpareto.v1.SparseVectorMechanism
+	(*GaussianMechanism)(nil),              // 11: dpareto.v1.GaussianMechanism
+	(*LaplaceMechanism)(nil),               // 12: dpareto.v1.LaplaceMechanism
+	(*OutputPerturbationMechanism)(nil),    // 13: dpareto.v1.OutputPerturbationMechanism
+	(*ObjectivePerturbationMechanism)(nil), // 14: dpareto.v1.ObjectivePerturbationMechanism
+	(*RandomizedResponseMechanism)(nil),    // 15: dpareto.v1.RandomizedResponseMechanism
+	(*SelectionMechanism)(nil),             // 16: dpareto.v1.SelectionMechanism
+	(*ZeroConcentratedMechanism)(nil),      // 17: dpareto.v1.ZeroConcentratedMechanism
+	(*RepeatedSelectionMechanism)(nil),     // 18: dpareto.v1.RepeatedSelectionMechanism
+	(*FixedNumber)(nil),                    // 19: dpareto.v1.FixedNumber
+	(*PoissonDistribution)(nil),            // 20: dpareto.v1.PoissonDistribution
+	(*CompositionMechanism)(nil),           // 21: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 22: dpareto.v1.PrivacyGuarantee
+	(*Warning)(nil),                        // 23: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 24: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
-	8,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
-	9,  // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
-	10, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
-	11, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
-	12, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
-	13, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
-	17, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	20, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
-	14, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
-	15, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
-	16, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
+	9,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
+	10, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
+	11, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
+	12, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
+	13, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
+	14, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
+	18, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
+	21, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	15, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
+	16, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
+	17, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
 	0,  // 11: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
 	1,  // 12: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
 	2,  // 13: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
 	3,  // 14: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
 	4,  // 15: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
-	5,  // 16: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
-	6,  // 17: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
-	7,  // 18: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	19, // 19: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
-	18, // 20: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
-	23, // 21: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
-	0,  // 22: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 23: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 24: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	22, // 25: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	7,  // 26: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	5,  // 16: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
+	6,  // 17: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
+	7,  // 18: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
+	8,  // 19: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
+	20, // 20: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
+	19, // 21: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
+	24, // 22: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	0,  // 23: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 24: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 25: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
+	23, // 26: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	8,  // 27: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_proto_init() }
@@ -2197,7 +2289,7 @@ func file_dpareto_v1_privacy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
-			NumEnums:      7,
+			NumEnums:      8,
 			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -86,59 +86,6 @@ func (StudyState) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{0}
 }
 
-// What an optimizer does with a noisy gradient.
-type DpSgdOptimizer int32
-
-const (
-	// DP_SGD_OPTIMIZER_SGD.
-	DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED DpSgdOptimizer = 0
-	// A step is the learning rate times the gradient, with momentum or without.
-	DpSgdOptimizer_DP_SGD_OPTIMIZER_SGD DpSgdOptimizer = 1
-	// The gradient is divided by its size, as Adam does: R = ηT.
-	DpSgdOptimizer_DP_SGD_OPTIMIZER_NORMALIZED DpSgdOptimizer = 2
-)
-
-// Enum value maps for DpSgdOptimizer.
-var (
-	DpSgdOptimizer_name = map[int32]string{
-		0: "DP_SGD_OPTIMIZER_UNSPECIFIED",
-		1: "DP_SGD_OPTIMIZER_SGD",
-		2: "DP_SGD_OPTIMIZER_NORMALIZED",
-	}
-	DpSgdOptimizer_value = map[string]int32{
-		"DP_SGD_OPTIMIZER_UNSPECIFIED": 0,
-		"DP_SGD_OPTIMIZER_SGD":         1,
-		"DP_SGD_OPTIMIZER_NORMALIZED":  2,
-	}
-)
-
-func (x DpSgdOptimizer) Enum() *DpSgdOptimizer {
-	p := new(DpSgdOptimizer)
-	*p = x
-	return p
-}
-
-func (x DpSgdOptimizer) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (DpSgdOptimizer) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_study_proto_enumTypes[1].Descriptor()
-}
-
-func (DpSgdOptimizer) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_study_proto_enumTypes[1]
-}
-
-func (x DpSgdOptimizer) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use DpSgdOptimizer.Descriptor instead.
-func (DpSgdOptimizer) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
-}
-
 // A method that suggests configurations.
 type Algorithm int32
 
@@ -200,11 +147,11 @@ func (x Algorithm) String() string {
 }
 
 func (Algorithm) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_study_proto_enumTypes[2].Descriptor()
+	return file_dpareto_v1_study_proto_enumTypes[1].Descriptor()
 }
 
 func (Algorithm) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_study_proto_enumTypes[2]
+	return &file_dpareto_v1_study_proto_enumTypes[1]
 }
 
 func (x Algorithm) Number() protoreflect.EnumNumber {
@@ -213,7 +160,7 @@ func (x Algorithm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Algorithm.Descriptor instead.
 func (Algorithm) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
 }
 
 // How the cost of runs adds up that are chosen from the results of earlier ones. Each is a filter:
@@ -260,11 +207,11 @@ func (x TrainFilter) String() string {
 }
 
 func (TrainFilter) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_study_proto_enumTypes[3].Descriptor()
+	return file_dpareto_v1_study_proto_enumTypes[2].Descriptor()
 }
 
 func (TrainFilter) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_study_proto_enumTypes[3]
+	return &file_dpareto_v1_study_proto_enumTypes[2]
 }
 
 func (x TrainFilter) Number() protoreflect.EnumNumber {
@@ -273,7 +220,7 @@ func (x TrainFilter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TrainFilter.Descriptor instead.
 func (TrainFilter) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
 }
 
 // What ReleaseBest shows of the best candidate of a study with random_stopping.
@@ -317,11 +264,11 @@ func (x RandomStoppingRelease) String() string {
 }
 
 func (RandomStoppingRelease) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_study_proto_enumTypes[4].Descriptor()
+	return file_dpareto_v1_study_proto_enumTypes[3].Descriptor()
 }
 
 func (RandomStoppingRelease) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_study_proto_enumTypes[4]
+	return &file_dpareto_v1_study_proto_enumTypes[3]
 }
 
 func (x RandomStoppingRelease) Number() protoreflect.EnumNumber {
@@ -330,7 +277,7 @@ func (x RandomStoppingRelease) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RandomStoppingRelease.Descriptor instead.
 func (RandomStoppingRelease) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{3}
 }
 
 // A study: one question about a trade-off, with all trials made for it.
@@ -1089,8 +1036,10 @@ type AlgorithmSpec struct {
 	// the acquisition is as the paper describes it: the hypervolume in the metrics' own units, below
 	// their reference_value, over the front with the constant points.
 	PublishedAcquisition bool `protobuf:"varint,3,opt,name=published_acquisition,json=publishedAcquisition,proto3" json:"published_acquisition,omitempty"`
-	// What models see of the parameters of DP-SGD, in place of them. Default: the parameters
-	// themselves.
+	// What models see of the parameters of DP-SGD, in place of them. Default for ALGORITHM_DEFAULT, if
+	// a metric is computed from a dp_sgd that names learning_rate and clipping_norm: those of the first
+	// such metric, which the stored study names then. With private_mode, this default has
+	// without_public_runs. Otherwise models see the parameters themselves.
 	DpSgdFeatures *DpSgdFeatures `protobuf:"bytes,4,opt,name=dp_sgd_features,json=dpSgdFeatures,proto3" json:"dp_sgd_features,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1159,15 +1108,17 @@ func (x *AlgorithmSpec) GetDpSgdFeatures() *DpSgdFeatures {
 // weights go at most R = ηCT far, and the sum of all noise in each of them is ν = κσ/(m√T) times as
 // large. How well a run learns depends on (R, ν) above all, then on C, T and m: models take the
 // logarithms of these five in place of the parameters that determine them, and so learn from fewer
-// runs. σ, m and T are those of the first metric that is computed from dp_sgd with a dataset_size. Expressions
-// must not name parameters with a condition.
+// runs. σ, m and T are those of the first dp_sgd that names its learning rate, or else of the first metric that
+// is computed from dp_sgd with a dataset_size. Expressions must not name parameters with a condition.
 type DpSgdFeatures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Expression: the learning rate η, positive.
+	// Expression: the learning rate η, positive. Required unless dp_sgd names it, with which it must
+	// agree.
 	LearningRate string `protobuf:"bytes,1,opt,name=learning_rate,json=learningRate,proto3" json:"learning_rate,omitempty"`
-	// Required. Expression: the clipping norm C, positive.
+	// Expression: the clipping norm C, positive. Required unless dp_sgd names it, with which it must
+	// agree.
 	ClippingNorm string `protobuf:"bytes,2,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
-	// What the optimizer does with a gradient. Default: DP_SGD_OPTIMIZER_SGD.
+	// What the optimizer does with a gradient. Default: that of dp_sgd, or DP_SGD_OPTIMIZER_SGD.
 	Optimizer DpSgdOptimizer `protobuf:"varint,3,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
 	// Lets models begin without the runs on public data (Adult, MNIST, breast cancer, scikit-learn's digits) that
 	// the server knows. By default they are what a model of a reported objective with TRANSFORM_LOGIT expects, with
@@ -1177,8 +1128,10 @@ type DpSgdFeatures struct {
 	// The data sets of those that are left out, such as "adult": a study on one of them would begin with its
 	// answer.
 	WithoutDatasets []string `protobuf:"bytes,5,rep,name=without_datasets,json=withoutDatasets,proto3" json:"without_datasets,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Lets models see the parameters themselves. All other fields must be unset.
+	Disabled      bool `protobuf:"varint,6,opt,name=disabled,proto3" json:"disabled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DpSgdFeatures) Reset() {
@@ -1244,6 +1197,13 @@ func (x *DpSgdFeatures) GetWithoutDatasets() []string {
 		return x.WithoutDatasets
 	}
 	return nil
+}
+
+func (x *DpSgdFeatures) GetDisabled() bool {
+	if x != nil {
+		return x.Disabled
+	}
+	return false
 }
 
 // When a study stops handing out trials. Every limit that is set holds.
@@ -2550,13 +2510,14 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12%\n" +
 	"\x0einitial_trials\x18\x02 \x01(\x05R\rinitialTrials\x123\n" +
 	"\x15published_acquisition\x18\x03 \x01(\bR\x14publishedAcquisition\x12A\n" +
-	"\x0fdp_sgd_features\x18\x04 \x01(\v2\x19.dpareto.v1.DpSgdFeaturesR\rdpSgdFeatures\"\xee\x01\n" +
+	"\x0fdp_sgd_features\x18\x04 \x01(\v2\x19.dpareto.v1.DpSgdFeaturesR\rdpSgdFeatures\"\x8a\x02\n" +
 	"\rDpSgdFeatures\x12#\n" +
 	"\rlearning_rate\x18\x01 \x01(\tR\flearningRate\x12#\n" +
 	"\rclipping_norm\x18\x02 \x01(\tR\fclippingNorm\x128\n" +
 	"\toptimizer\x18\x03 \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\x12.\n" +
 	"\x13without_public_runs\x18\x04 \x01(\bR\x11withoutPublicRuns\x12)\n" +
-	"\x10without_datasets\x18\x05 \x03(\tR\x0fwithoutDatasets\"\xc5\x01\n" +
+	"\x10without_datasets\x18\x05 \x03(\tR\x0fwithoutDatasets\x12\x1a\n" +
+	"\bdisabled\x18\x06 \x01(\bR\bdisabled\"\xc5\x01\n" +
 	"\x06Budget\x12\x1d\n" +
 	"\n" +
 	"max_trials\x18\x01 \x01(\x03R\tmaxTrials\x12<\n" +
@@ -2660,11 +2621,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x12STUDY_STATE_ACTIVE\x10\x01\x12\x16\n" +
 	"\x12STUDY_STATE_PAUSED\x10\x02\x12\x19\n" +
 	"\x15STUDY_STATE_COMPLETED\x10\x03\x12\x19\n" +
-	"\x15STUDY_STATE_PREPARING\x10\x04*m\n" +
-	"\x0eDpSgdOptimizer\x12 \n" +
-	"\x1cDP_SGD_OPTIMIZER_UNSPECIFIED\x10\x00\x12\x18\n" +
-	"\x14DP_SGD_OPTIMIZER_SGD\x10\x01\x12\x1f\n" +
-	"\x1bDP_SGD_OPTIMIZER_NORMALIZED\x10\x02*\xc3\x01\n" +
+	"\x15STUDY_STATE_PREPARING\x10\x04*\xc3\x01\n" +
 	"\tAlgorithm\x12\x19\n" +
 	"\x15ALGORITHM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11ALGORITHM_DEFAULT\x10\x01\x12\x14\n" +
@@ -2699,45 +2656,45 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_study_proto_rawDescData
 }
 
-var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
 var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
-	(DpSgdOptimizer)(0),             // 1: dpareto.v1.DpSgdOptimizer
-	(Algorithm)(0),                  // 2: dpareto.v1.Algorithm
-	(TrainFilter)(0),                // 3: dpareto.v1.TrainFilter
-	(RandomStoppingRelease)(0),      // 4: dpareto.v1.RandomStoppingRelease
-	(*Study)(nil),                   // 5: dpareto.v1.Study
-	(*Preparation)(nil),             // 6: dpareto.v1.Preparation
-	(*DesignChange)(nil),            // 7: dpareto.v1.DesignChange
-	(*TrialCounts)(nil),             // 8: dpareto.v1.TrialCounts
-	(*StudySpec)(nil),               // 9: dpareto.v1.StudySpec
-	(*ConstantPoint)(nil),           // 10: dpareto.v1.ConstantPoint
-	(*AlgorithmSpec)(nil),           // 11: dpareto.v1.AlgorithmSpec
-	(*DpSgdFeatures)(nil),           // 12: dpareto.v1.DpSgdFeatures
-	(*Budget)(nil),                  // 13: dpareto.v1.Budget
-	(*LeasePolicy)(nil),             // 14: dpareto.v1.LeasePolicy
-	(*CostSpec)(nil),                // 15: dpareto.v1.CostSpec
-	(*RunsCost)(nil),                // 16: dpareto.v1.RunsCost
-	(*CheckpointParameterCost)(nil), // 17: dpareto.v1.CheckpointParameterCost
-	(*TrainerSpec)(nil),             // 18: dpareto.v1.TrainerSpec
-	(*PrivateModeSpec)(nil),         // 19: dpareto.v1.PrivateModeSpec
-	(*Slot)(nil),                    // 20: dpareto.v1.Slot
-	(*RandomStoppingSpec)(nil),      // 21: dpareto.v1.RandomStoppingSpec
-	(*FinalRunSpec)(nil),            // 22: dpareto.v1.FinalRunSpec
-	(*Publication)(nil),             // 23: dpareto.v1.Publication
-	(*PrivateModeOdometers)(nil),    // 24: dpareto.v1.PrivateModeOdometers
-	(*SlotUse)(nil),                 // 25: dpareto.v1.SlotUse
-	nil,                             // 26: dpareto.v1.Study.LabelsEntry
-	nil,                             // 27: dpareto.v1.StudySpec.PriorValuesEntry
-	nil,                             // 28: dpareto.v1.ConstantPoint.ValuesEntry
-	nil,                             // 29: dpareto.v1.TrainerSpec.SettingsEntry
-	nil,                             // 30: dpareto.v1.Slot.ParametersEntry
-	nil,                             // 31: dpareto.v1.FinalRunSpec.ValuesEntry
-	(*timestamppb.Timestamp)(nil),   // 32: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 33: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 34: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 35: dpareto.v1.MetricSpec
+	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
+	(TrainFilter)(0),                // 2: dpareto.v1.TrainFilter
+	(RandomStoppingRelease)(0),      // 3: dpareto.v1.RandomStoppingRelease
+	(*Study)(nil),                   // 4: dpareto.v1.Study
+	(*Preparation)(nil),             // 5: dpareto.v1.Preparation
+	(*DesignChange)(nil),            // 6: dpareto.v1.DesignChange
+	(*TrialCounts)(nil),             // 7: dpareto.v1.TrialCounts
+	(*StudySpec)(nil),               // 8: dpareto.v1.StudySpec
+	(*ConstantPoint)(nil),           // 9: dpareto.v1.ConstantPoint
+	(*AlgorithmSpec)(nil),           // 10: dpareto.v1.AlgorithmSpec
+	(*DpSgdFeatures)(nil),           // 11: dpareto.v1.DpSgdFeatures
+	(*Budget)(nil),                  // 12: dpareto.v1.Budget
+	(*LeasePolicy)(nil),             // 13: dpareto.v1.LeasePolicy
+	(*CostSpec)(nil),                // 14: dpareto.v1.CostSpec
+	(*RunsCost)(nil),                // 15: dpareto.v1.RunsCost
+	(*CheckpointParameterCost)(nil), // 16: dpareto.v1.CheckpointParameterCost
+	(*TrainerSpec)(nil),             // 17: dpareto.v1.TrainerSpec
+	(*PrivateModeSpec)(nil),         // 18: dpareto.v1.PrivateModeSpec
+	(*Slot)(nil),                    // 19: dpareto.v1.Slot
+	(*RandomStoppingSpec)(nil),      // 20: dpareto.v1.RandomStoppingSpec
+	(*FinalRunSpec)(nil),            // 21: dpareto.v1.FinalRunSpec
+	(*Publication)(nil),             // 22: dpareto.v1.Publication
+	(*PrivateModeOdometers)(nil),    // 23: dpareto.v1.PrivateModeOdometers
+	(*SlotUse)(nil),                 // 24: dpareto.v1.SlotUse
+	nil,                             // 25: dpareto.v1.Study.LabelsEntry
+	nil,                             // 26: dpareto.v1.StudySpec.PriorValuesEntry
+	nil,                             // 27: dpareto.v1.ConstantPoint.ValuesEntry
+	nil,                             // 28: dpareto.v1.TrainerSpec.SettingsEntry
+	nil,                             // 29: dpareto.v1.Slot.ParametersEntry
+	nil,                             // 30: dpareto.v1.FinalRunSpec.ValuesEntry
+	(*timestamppb.Timestamp)(nil),   // 31: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 32: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 33: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 34: dpareto.v1.MetricSpec
+	(DpSgdOptimizer)(0),             // 35: dpareto.v1.DpSgdOptimizer
 	(*durationpb.Duration)(nil),     // 36: google.protobuf.Duration
 	(*PoissonDistribution)(nil),     // 37: dpareto.v1.PoissonDistribution
 	(*FixedNumber)(nil),             // 38: dpareto.v1.FixedNumber
@@ -2745,53 +2702,53 @@ var file_dpareto_v1_study_proto_goTypes = []any{
 	(*Value)(nil),                   // 40: dpareto.v1.Value
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
-	26, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
-	9,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
+	25, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
+	8,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
-	8,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	32, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	32, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	33, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
-	23, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
-	7,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
-	6,  // 9: dpareto.v1.Study.preparation:type_name -> dpareto.v1.Preparation
-	32, // 10: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
-	34, // 11: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	35, // 12: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
-	11, // 13: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
-	13, // 14: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
-	14, // 15: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
-	15, // 16: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
-	18, // 17: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
-	19, // 18: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
-	21, // 19: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	27, // 20: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
-	10, // 21: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
-	28, // 22: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
-	2,  // 23: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	12, // 24: dpareto.v1.AlgorithmSpec.dp_sgd_features:type_name -> dpareto.v1.DpSgdFeatures
-	1,  // 25: dpareto.v1.DpSgdFeatures.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
+	7,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
+	31, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	31, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	32, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	22, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
+	6,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
+	5,  // 9: dpareto.v1.Study.preparation:type_name -> dpareto.v1.Preparation
+	31, // 10: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
+	33, // 11: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	34, // 12: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	10, // 13: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
+	12, // 14: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
+	13, // 15: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
+	14, // 16: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
+	17, // 17: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
+	18, // 18: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
+	20, // 19: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
+	26, // 20: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
+	9,  // 21: dpareto.v1.StudySpec.constant_points:type_name -> dpareto.v1.ConstantPoint
+	27, // 22: dpareto.v1.ConstantPoint.values:type_name -> dpareto.v1.ConstantPoint.ValuesEntry
+	1,  // 23: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
+	11, // 24: dpareto.v1.AlgorithmSpec.dp_sgd_features:type_name -> dpareto.v1.DpSgdFeatures
+	35, // 25: dpareto.v1.DpSgdFeatures.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
 	36, // 26: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
 	36, // 27: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
-	16, // 28: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
-	17, // 29: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	29, // 30: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	3,  // 31: dpareto.v1.PrivateModeSpec.train_filter:type_name -> dpareto.v1.TrainFilter
-	20, // 32: dpareto.v1.PrivateModeSpec.slots:type_name -> dpareto.v1.Slot
-	30, // 33: dpareto.v1.Slot.parameters:type_name -> dpareto.v1.Slot.ParametersEntry
+	15, // 28: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
+	16, // 29: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
+	28, // 30: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	2,  // 31: dpareto.v1.PrivateModeSpec.train_filter:type_name -> dpareto.v1.TrainFilter
+	19, // 32: dpareto.v1.PrivateModeSpec.slots:type_name -> dpareto.v1.Slot
+	29, // 33: dpareto.v1.Slot.parameters:type_name -> dpareto.v1.Slot.ParametersEntry
 	37, // 34: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
 	38, // 35: dpareto.v1.RandomStoppingSpec.fixed:type_name -> dpareto.v1.FixedNumber
-	4,  // 36: dpareto.v1.RandomStoppingSpec.release:type_name -> dpareto.v1.RandomStoppingRelease
-	22, // 37: dpareto.v1.RandomStoppingSpec.final_run:type_name -> dpareto.v1.FinalRunSpec
-	31, // 38: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
+	3,  // 36: dpareto.v1.RandomStoppingSpec.release:type_name -> dpareto.v1.RandomStoppingRelease
+	21, // 37: dpareto.v1.RandomStoppingSpec.final_run:type_name -> dpareto.v1.FinalRunSpec
+	30, // 38: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
 	39, // 39: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
 	39, // 40: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
 	39, // 41: dpareto.v1.Publication.final_run:type_name -> dpareto.v1.PrivacyGuarantee
-	24, // 42: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	23, // 42: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
 	39, // 43: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
 	39, // 44: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	25, // 45: dpareto.v1.PrivateModeOdometers.slots:type_name -> dpareto.v1.SlotUse
-	20, // 46: dpareto.v1.SlotUse.slot:type_name -> dpareto.v1.Slot
+	24, // 45: dpareto.v1.PrivateModeOdometers.slots:type_name -> dpareto.v1.SlotUse
+	19, // 46: dpareto.v1.SlotUse.slot:type_name -> dpareto.v1.Slot
 	40, // 47: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
 	40, // 48: dpareto.v1.Slot.ParametersEntry.value:type_name -> dpareto.v1.Value
 	40, // 49: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
@@ -2827,7 +2784,7 @@ func file_dpareto_v1_study_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
-			NumEnums:      5,
+			NumEnums:      4,
 			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,

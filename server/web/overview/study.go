@@ -67,6 +67,9 @@ func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
 // Guarantees says what each ε of the study means.
 func (p *studyPage) Guarantees() []string { return words.Guarantees(p.Study.GetSpec()) }
 
+// Features says what models see of DP-SGD.
+func (p *studyPage) Features() string { return show.Features(p.Study.GetSpec()) }
+
 // Labels returns the labels of the study, which lead to all studies that have them.
 func (p *studyPage) Labels() []label {
 	return labelsOf(p.Study.GetLabels(), func(key, value string) string {

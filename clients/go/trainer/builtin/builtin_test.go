@@ -83,7 +83,7 @@ func study(t *testing.T, name string, d trainer.Declaration) *dparetov1.StudySpe
 	}
 	// Enums are named without the prefixes that the contract has.
 	fields := maps.Clone(d.Privacy.Fields)
-	for field, prefix := range map[string]string{"sampling": "SAMPLING_", "convention": "CONVENTION_", "calibration": "OBJECTIVE_CALIBRATION_"} {
+	for field, prefix := range map[string]string{"sampling": "SAMPLING_", "convention": "CONVENTION_", "calibration": "OBJECTIVE_CALIBRATION_", "optimizer": "DP_SGD_OPTIMIZER_"} {
 		if value, ok := fields[field]; ok {
 			fields[field] = prefix + value
 		}

@@ -182,6 +182,11 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		"batch_size":       ParameterLotSize,
 		"noise_multiplier": ParameterNoiseMultiplier,
 		"epochs":           ParameterEpochs,
+		"learning_rate":    ParameterLearningRate,
+		"clipping_norm":    ParameterClippingNorm,
+	}
+	if t.options.Optimizer == Adam {
+		mechanism["optimizer"] = "NORMALIZED"
 	}
 	adjacency := "REPLACE_ONE"
 	if t.options.Sampling == Poisson {

@@ -279,11 +279,48 @@ def study(s: r.StudyInfo, *, state: bool = True, page: str | None = None) -> Car
         **{f"parameter {x.id}": _domain(x) for x in spec.parameters},
         **{f"metric {x.id}": _metric(x) for x in spec.metrics},
         "checkpoint parameter": s.checkpoint_parameter,
+        "features of DP-SGD": s.features,
         **{f"label {key}": value for key, value in s.labels.items()},
     }
     facts = [(key, value) for key, value in said.items() if value]
     notes = _warnings(s.warnings) if state else ["info() reads its state."]
     return Card(f"Study {s.id}", facts, notes=notes, page=page)
+
+
+_RATES = ("learning_rate", "lr")
+_NORMS = ("clipping_norm", "max_grad_norm", "l2_norm_clip", "clip")
+"""Names of parameters that are a learning rate or a clipping norm in most programs."""
+
+
+def features(spec: study_pb2.StudySpec) -> str:
+    """Returns what the engine sees of DP-SGD, or what to name for that."""
+    algorithm = spec.algorithm
+    if algorithm.HasField("dp_sgd_features"):
+        x = algorithm.dp_sgd_features
+        if x.disabled:
+            return "off"
+        normalized = x.optimizer == privacy_pb2.DP_SGD_OPTIMIZER_NORMALIZED
+        return (
+            f"on: learning rate {x.learning_rate}, clipping norm {x.clipping_norm}"
+            + (", normalized gradients" if normalized else "")
+            + (", without public runs" if x.without_public_runs else "")
+        )
+    if algorithm.name != study_pb2.ALGORITHM_DEFAULT or spec.HasField("random_stopping"):
+        return ""
+    for m in spec.metrics:
+        if m.computed.privacy.dp_sgd.dataset_size:
+            rate, norm = _only(spec, _RATES), _only(spec, _NORMS)
+            names = "learning_rate and clipping_norm"
+            if rate and norm:
+                names = f"learning_rate={rate!r} and clipping_norm={norm!r}"
+            return f"off; add {names} to the mechanism of metric {m.id} to need fewer runs"
+    return ""
+
+
+def _only(spec: study_pb2.StudySpec, names: Sequence[str]) -> str:
+    """Returns the one parameter with such a name, which always has a value; or ""."""
+    found = [x for x in spec.parameters if x.id.lower() in names]
+    return found[0].id if len(found) == 1 and not found[0].HasField("condition") else ""
 
 
 def _domain(x: parameter_pb2.ParameterSpec) -> str:

@@ -960,8 +960,9 @@ def price_search(
     test_epsilon: float | None,
     numbers: Mapping[str, Any],
 ) -> Operation[r.SearchPrices]:
-    if numbers["budget"] == 0:  # which would stand for none
-        raise ValueError("budget: must be positive, is 0")
+    for name, value in numbers.items():
+        if name not in ("runs", "portfolios"):
+            _positive(name, value)
     request = convert.fill(
         privacy_service_pb2.PriceSearchRequest(),
         privacy=specs.privacy_spec(privacy),
@@ -1131,6 +1132,12 @@ def _kusner(fields: Mapping[str, Any]) -> release_service_pb2.KusnerMethod:
         raise ValueError(f"kusner: there is no field {error}") from None
 
 
+def _positive(name: str, value: Any) -> None:
+    """Refuses zero, which would stand for an argument that was left out."""
+    if value is not None and convert.number(name, value) == 0:
+        raise ValueError(f"{name}: must be positive, is {value}")
+
+
 def release_best(
     policy: Policy,
     study: str,
@@ -1140,6 +1147,7 @@ def release_best(
     kusner: Mapping[str, Any] | None,
     request_id: str,
 ) -> Operation[r.Release]:
+    _positive("epsilon", target_epsilon)
     request = convert.fill(
         release_service_pb2.ReleaseBestRequest(),
         name=study,
@@ -1162,6 +1170,8 @@ def release_front(
     delta: float | None,
     request_id: str,
 ) -> Operation[r.Release]:
+    _positive("epsilon", target_epsilon)
+    _positive("delta", delta)
     request = convert.fill(
         release_service_pb2.ReleaseFrontRequest(name=study),
         epsilon=target_epsilon,

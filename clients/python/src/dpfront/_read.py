@@ -244,6 +244,7 @@ def study_info(message: study_pb2.Study) -> r.StudyInfo:
         reported=tuple(m.id for m in sorted(reported, key=lambda m: m.role == tracked)),
         max_trials=message.spec.budget.max_trials,
         checkpoint_parameter=message.spec.checkpoint_parameter,
+        features=display.features(message.spec),
         publication=(publication(message.publication) if message.HasField("publication") else None),
         warnings=_warnings(message.warnings),
         raw=message,

@@ -52,6 +52,8 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
         initial_trials=spec.initial_trials,
         published_acquisition=spec.published_acquisition,
     )
+    if spec.dp_sgd_features is not None:
+        _features(spec.dp_sgd_features, out.algorithm)
     kinds = convert.kinds(study_pb2.Study(spec=out))
     convert.fill(out, prior_values=convert.to_values(spec.prior_values, kinds, "prior_values"))
     budget = convert.fill(
@@ -83,6 +85,25 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     if spec.random_stopping is not None:
         _random_stopping(spec.random_stopping, kinds, out.random_stopping)
     return out
+
+
+def _features(x: s.DpSgdFeatures | bool, out: study_pb2.AlgorithmSpec) -> None:
+    where = "dp_sgd_features"
+    if not isinstance(x, s.DpSgdFeatures):
+        if not convert.flag(where, x):
+            out.dp_sgd_features.disabled = True
+        return
+    fields = _shallow(x)
+    for name in ("learning_rate", "clipping_norm"):
+        if fields[name] is not None:
+            fields[name] = convert.expression(fields[name], f"{where}.{name}")
+    optimizer = fields.pop("optimizer")
+    convert.fill(out.dp_sgd_features, f"{where}.", **fields)
+    out.dp_sgd_features.SetInParent()
+    if optimizer is not None:
+        out.dp_sgd_features.optimizer = convert.enum_value(
+            privacy_pb2.DpSgdOptimizer, optimizer, f"{where}.optimizer"
+        )
 
 
 def _private_mode(
@@ -143,6 +164,7 @@ SPEC_PATHS = {
     "algorithm": "algorithm.name",
     "initial_trials": "algorithm.initial_trials",
     "published_acquisition": "algorithm.published_acquisition",
+    "dp_sgd_features": "algorithm.dp_sgd_features",
     "max_trials": "budget.max_trials",
     "max_duration": "budget.max_duration",
     "max_stagnant_trials": "budget.max_stagnant_trials",
@@ -225,6 +247,7 @@ def update_hint(existing: study_pb2.StudySpec, asked: study_pb2.StudySpec) -> st
     """Returns what makes a spec equal another: a call of Study.update or extend, "" if none can."""
     names = {name: SPEC_PATHS.get(name, name) for name in (*UPDATABLE, "parameters")}
     changes = []
+    asked = _as_stored(asked, existing)
     after = type(existing)()
     after.CopyFrom(existing)
     for name, path in names.items():
@@ -241,6 +264,22 @@ def update_hint(existing: study_pb2.StudySpec, asked: study_pb2.StudySpec) -> st
     if new and there < {p.id for p in asked.parameters}:
         return f"study.extend(...) adds {', '.join(new)} by a new study that learns from it"
     return ""
+
+
+def _as_stored(asked: study_pb2.StudySpec, existing: study_pb2.StudySpec) -> study_pb2.StudySpec:
+    """Returns a spec with what the server takes from a mechanism that names its learning rate."""
+    if not any(x.computed.privacy.dp_sgd.learning_rate for x in asked.metrics):
+        return asked
+    stored, filled = existing.algorithm.dp_sgd_features, study_pb2.StudySpec()
+    filled.CopyFrom(asked)
+    if not asked.algorithm.HasField("dp_sgd_features"):
+        copy_field(filled, existing, "algorithm.dp_sgd_features")
+    elif not asked.algorithm.dp_sgd_features.disabled:
+        own = filled.algorithm.dp_sgd_features
+        own.learning_rate = own.learning_rate or stored.learning_rate
+        own.clipping_norm = own.clipping_norm or stored.clipping_norm
+        own.optimizer = own.optimizer or stored.optimizer
+    return filled
 
 
 def _shown(spec: study_pb2.StudySpec, name: str, path: str) -> str:
@@ -411,6 +450,7 @@ _MECHANISM_ENUMS: dict[str, Any] = {
     "convention": privacy_pb2.Convention,
     "calibration": privacy_pb2.ObjectiveCalibration,
     "method": privacy_pb2.SelectionMethod,
+    "optimizer": privacy_pb2.DpSgdOptimizer,
 }
 
 

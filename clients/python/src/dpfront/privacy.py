@@ -28,6 +28,7 @@ __all__ = [
     "Laplace",
     "Mechanism",
     "ObjectivePerturbation",
+    "Optimizer",
     "OutputPerturbation",
     "Part",
     "Privacy",
@@ -55,6 +56,10 @@ Accountant = Literal[
     "tightest", "exact", "pld", "rdp", "gdp", "pure", "pure_advanced", "pure_optimal", "location"
 ]
 """How ε is computed; "tightest" takes the one with the smallest bound."""
+Optimizer = Literal["sgd", "normalized"]
+"""What an optimizer does with a noisy gradient: a step is the learning rate times the gradient
+("sgd", with momentum or without), or the gradient is divided by its size first ("normalized",
+Adam)."""
 CountDistribution = Literal["geometric", "logarithmic", "poisson"] | float
 """Distribution of the number of runs of a search: a name, or η of the truncated negative binomial
 distribution."""
@@ -92,6 +97,14 @@ class DpSgd:
     """For Poisson sampling, the probability with which a step takes a record, in the place of
     batch_size and convention; with steps. Without dataset_size, both are settings that do not
     depend on the number of records."""
+    learning_rate: Expression | None = None
+    """ε does not depend on it. In a study it lets the engine see how far a run's weights can go
+    and how noisily, so that fewer runs do (see `dpfront.DpSgdFeatures`). Together with
+    clipping_norm, and with dataset_size."""
+    clipping_norm: Expression | None = None
+    """Largest norm of a record's gradient, together with learning_rate."""
+    optimizer: Optimizer | None = None
+    """What the optimizer does with a gradient, together with learning_rate; None is "sgd"."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +265,9 @@ def opacus(
     poisson_sampling: bool = True,
     drop_last: bool = False,
     accountant: Accountant = "tightest",
+    learning_rate: Expression | None = None,
+    clipping_norm: Expression | None = None,
+    optimizer: Optimizer | None = None,
 ) -> Privacy:
     """Returns the guarantee of a model that Opacus trains.
 
@@ -262,6 +278,10 @@ def opacus(
     ``drop_last=True``, ``dataset_size // batch_size``. Since that follows from ``dataset_size``,
     the number of records is public: a record is zeroed out rather than removed.
 
+    ``learning_rate`` and ``clipping_norm`` (``max_grad_norm`` of Opacus) change nothing in ε. A
+    study that names them needs fewer runs: ``opacus(..., learning_rate="lr",
+    clipping_norm="max_grad_norm")``, with ``optimizer="normalized"`` for Adam.
+
     With ``poisson_sampling=False`` the lots come from an ordinary shuffling loader. Opacus
     still accounts them as Poisson lots, which is not a guarantee. Here ε is the valid one, for
     one exchanged record and without amplification by sampling.
@@ -271,7 +291,17 @@ def opacus(
     if not poisson_sampling:
         # One exchanged record moves the sum by up to twice the clipping norm.
         multiplier = f"double({expression(noise_multiplier, 'noise_multiplier')}) / 2.0"
-        mechanism = DpSgd("shuffled", dataset_size, batch_size, multiplier, epochs, steps)
+        mechanism = DpSgd(
+            "shuffled",
+            dataset_size,
+            batch_size,
+            multiplier,
+            epochs,
+            steps,
+            learning_rate=learning_rate,
+            clipping_norm=clipping_norm,
+            optimizer=optimizer,
+        )
         return Privacy(mechanism, delta, "replace_one", accountant, _conversion(accountant))
     lot = f"int({expression(batch_size, 'batch_size')})"
     if drop_last:
@@ -285,10 +315,22 @@ def opacus(
             noise_multiplier,
             steps=steps,
             sampling_probability=f"1.0 / double{loader}",
+            learning_rate=learning_rate,
+            clipping_norm=clipping_norm,
+            optimizer=optimizer,
         )
     else:
         mechanism = DpSgd(
-            "poisson", dataset_size, lot, noise_multiplier, epochs, steps, convention="opacus"
+            "poisson",
+            dataset_size,
+            lot,
+            noise_multiplier,
+            epochs,
+            steps,
+            convention="opacus",
+            learning_rate=learning_rate,
+            clipping_norm=clipping_norm,
+            optimizer=optimizer,
         )
     return Privacy(mechanism, delta, "add_remove", accountant, _conversion(accountant))
 
@@ -302,17 +344,31 @@ def paper(
     steps: Expression | None = None,
     delta: float,
     accountant: Accountant = "rdp",
+    learning_rate: Expression | None = None,
+    clipping_norm: Expression | None = None,
+    optimizer: Optimizer | None = None,
 ) -> Privacy:
     """Returns the guarantee of Algorithms 3 and 4 of Avent et al. (2020).
 
     Lots have a fixed size, neighbours differ in one exchanged record, and the noise on the
     averaged gradient has standard deviation 2 L noise_multiplier / batch_size for a clipping
     norm L. By default ε comes from the published accountant, Rényi divergences with the
-    classic conversion; ``accountant="tightest"`` gives less for the same runs.
+    classic conversion; ``accountant="tightest"`` gives less for the same runs. The last three
+    arguments are as for `opacus`.
     """
     if (epochs is None) == (steps is None):
         raise ValueError("paper: give either epochs or steps, or the names of their parameters")
-    mechanism = DpSgd("fixed_size", dataset_size, batch_size, noise_multiplier, epochs, steps)
+    mechanism = DpSgd(
+        "fixed_size",
+        dataset_size,
+        batch_size,
+        noise_multiplier,
+        epochs,
+        steps,
+        learning_rate=learning_rate,
+        clipping_norm=clipping_norm,
+        optimizer=optimizer,
+    )
     conversion: Conversion | None = "classic" if accountant == "rdp" else None
     return Privacy(mechanism, delta, "replace_one", accountant, conversion)
 

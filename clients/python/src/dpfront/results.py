@@ -376,6 +376,10 @@ class StudyInfo(display.Shown):
     """Ids of the metrics that workers report: objectives and constraints, then others."""
     max_trials: int
     checkpoint_parameter: str
+    features: str
+    """What the engine sees of DP-SGD in place of the parameters: "on" with the learning rate and
+    clipping norm, or "off" with what to name. Empty for a study without DP-SGD or a model. See
+    `dpfront.DpSgdFeatures`."""
     publication: Publication | None
     """What publishing its results guarantees, with private_mode or random_stopping."""
     warnings: tuple[ResultWarning, ...]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, TypedDict
 
-from dpfront.privacy import Privacy
+from dpfront.privacy import Expression, Optimizer, Privacy
 
 __all__ = [
     "Algorithm",
@@ -18,6 +18,7 @@ __all__ = [
     "Constraint",
     "Design",
     "Discrete",
+    "DpSgdFeatures",
     "FinalRun",
     "Float",
     "Int",
@@ -275,6 +276,24 @@ class ConstantPoint:
 
 
 @dataclass(frozen=True)
+class DpSgdFeatures:
+    """What the engine sees of DP-SGD in place of the parameters: how far the weights of a run can
+    go, and how noisily. It then needs fewer runs.
+
+    A study has this by default if its `DpSgd` (or `opacus`) names learning_rate and clipping_norm.
+    """
+
+    learning_rate: Expression | None = None
+    """None takes what the mechanism names, here and below."""
+    clipping_norm: Expression | None = None
+    optimizer: Optimizer | None = None
+    without_public_runs: bool = False
+    """Lets models begin without runs on public data (Adult, MNIST, breast cancer, digits)."""
+    without_datasets: Sequence[str] = ()
+    """Data sets of those that are left out, such as "adult" in a study on Adult."""
+
+
+@dataclass(frozen=True)
 class FinalRun:
     """The run on all training records after a tuning on a secret subset."""
 
@@ -339,6 +358,9 @@ class StudySpec:
     """Takes the acquisition of "dpareto" from the code that was published with the paper: in
     transformed units, below a reference that is estimated from the front. Constant points do not
     enter it: ε = 0 has no logarithm."""
+    dp_sgd_features: DpSgdFeatures | bool | None = None
+    """What the engine sees of DP-SGD. None and True leave it to the mechanism, which decides by
+    naming its learning_rate and clipping_norm; False lets it see the parameters themselves."""
     max_trials: int = 0
     """Budget; 0 is no limit, here and below."""
     max_duration: timedelta | None = None

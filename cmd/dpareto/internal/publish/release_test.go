@@ -126,6 +126,17 @@ func TestReleasing(t *testing.T) {
 	}
 	clitest.Fail(t, command.ExitUsage, "release best")
 	clitest.Fail(t, command.ExitUsage, "release best svt --epsilon 1 --method kusner-2")
+	for flag, line := range map[string]string{
+		"epsilon": "release best svt --epsilon 0", "epsilon of a front": "release front svt --epsilon 0 --delta 1e-6", "delta": "release front svt --epsilon 1 --delta 0",
+	} {
+		name, _, _ := strings.Cut(flag, " ")
+		if _, stderr := clitest.Fail(t, command.ExitUsage, line); !strings.Contains(stderr, "--"+name+" must be positive, is 0") {
+			t.Errorf("%s: %s", line, stderr)
+		}
+	}
+	if _, stderr := clitest.Fail(t, command.ExitUsage, "release best svt --epsilon 1 --at-most epsilon=0"); !strings.Contains(stderr, `at_most["epsilon"]: must be positive`) {
+		t.Error(stderr)
+	}
 	clitest.Fail(t, command.ExitUsage, "release best svt --epsilon 1 --at-most epsilon=much")
 	clitest.Fail(t, command.ExitUsage, "release select queries --epsilon 1")
 	clitest.Fail(t, command.ExitUsage, "release select queries --utilities utilities.txt --method best")

@@ -7,14 +7,17 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	"github.com/dpareto/dpareto/suggest/dpsgd"
 )
 
 // initFlags are the flags of dpareto study init.
@@ -118,6 +121,7 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 	for _, d := range registry.Definitions() {
 		if d.Name == f.trainer {
 			study.Summary = d.Summary
+			study.WithoutDatasets = publicDatasets(d, f.settings, declaration)
 		}
 	}
 	content := study.Write()
@@ -143,6 +147,23 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 		return errors.Join(err, file.Close())
 	}
 	return file.Close()
+}
+
+// publicDatasets returns the dataset of a study if models would begin with public runs on it.
+func publicDatasets(d trainer.Definition, settings map[string]string, declaration trainer.Declaration) []string {
+	if p := declaration.Privacy; p == nil || p.Fields["learning_rate"] == "" {
+		return nil
+	}
+	name := settings[experiment.SettingDataset]
+	for _, s := range d.Settings {
+		if s.Name == experiment.SettingDataset && name == "" {
+			name = s.Default
+		}
+	}
+	if !slices.Contains(dpsgd.PublicDatasets(declaration.Privacy.Fields["optimizer"] == "NORMALIZED"), name) {
+		return nil
+	}
+	return []string{name}
 }
 
 // centre returns the configuration in the middle of the declared domains.

@@ -220,3 +220,34 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 		}
 	}
 }
+
+// A study that is written for a trainer of DP-SGD has features, which the server shows. Models begin without public
+// runs on its own dataset.
+func TestStudyInitHasFeatures(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	for id, c := range map[string]struct{ flags, want string }{
+		"sgd":     {"--trainer dp-sgd", "on: learning rate learning_rate, clipping norm clipping_norm"},
+		"adam":    {"--trainer dp-adam --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
+		"poisson": {"--trainer dp-sgd --set sampling=poisson --set dataset=mnist --set model=softmax-regression", "on: learning rate learning_rate, clipping norm clipping_norm"},
+	} {
+		path := filepath.Join(t.TempDir(), "study.yaml")
+		line := "study init " + c.flags + " --id " + id + " --file " + path
+		if _, stderr, code := clitest.Invoke(t, "", strings.Fields(line)...); code != 0 {
+			t.Fatalf("%s: exit code %d: %s", id, code, stderr)
+		}
+		stdout, stderr, code := clitest.Invoke(t, "", "study", "create", path, "--server", address)
+		if code != 0 || !regexp.MustCompile(`(?m)^features +`+regexp.QuoteMeta(c.want)+`$`).MatchString(stdout) {
+			t.Errorf("%s: exit code %d: %s\n%s", id, code, stderr, stdout)
+		}
+		stdout, _, _ = clitest.Invoke(t, "", "study", "get", id, "--server", address, "--output", "json")
+		file, err := studyfile.Parse([]byte(stdout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		features := file.Study.GetSpec().GetAlgorithm().GetDpSgdFeatures()
+		without, isPublic := map[string]string{"sgd": "adult", "poisson": "mnist"}[id]
+		if features.GetLearningRate() != "learning_rate" || isPublic && !slices.Equal(features.GetWithoutDatasets(), []string{without}) {
+			t.Errorf("%s: %v", id, features)
+		}
+	}
+}

@@ -79,6 +79,7 @@ func Study(s *dparetov1.Study) *output.Table {
 	add("trials", trialsOf(spec, s.GetTrialCounts()))
 	add("stops after", limits(spec.GetBudget()))
 	add("algorithm", algorithm(spec.GetAlgorithm()))
+	add("features", show.Features(spec))
 	if spec.GetRandomStopping() == nil {
 		add("seed", strconv.FormatUint(s.GetSeed(), 10))
 	}

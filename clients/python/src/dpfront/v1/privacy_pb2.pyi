@@ -48,6 +48,12 @@ class Convention(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CONVENTION_OPACUS: _ClassVar[Convention]
     CONVENTION_TENSORFLOW_PRIVACY: _ClassVar[Convention]
 
+class DpSgdOptimizer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DP_SGD_OPTIMIZER_UNSPECIFIED: _ClassVar[DpSgdOptimizer]
+    DP_SGD_OPTIMIZER_SGD: _ClassVar[DpSgdOptimizer]
+    DP_SGD_OPTIMIZER_NORMALIZED: _ClassVar[DpSgdOptimizer]
+
 class ObjectiveCalibration(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     OBJECTIVE_CALIBRATION_UNSPECIFIED: _ClassVar[ObjectiveCalibration]
@@ -87,6 +93,9 @@ CONVENTION_UNSPECIFIED: Convention
 CONVENTION_ROUNDED: Convention
 CONVENTION_OPACUS: Convention
 CONVENTION_TENSORFLOW_PRIVACY: Convention
+DP_SGD_OPTIMIZER_UNSPECIFIED: DpSgdOptimizer
+DP_SGD_OPTIMIZER_SGD: DpSgdOptimizer
+DP_SGD_OPTIMIZER_NORMALIZED: DpSgdOptimizer
 OBJECTIVE_CALIBRATION_UNSPECIFIED: ObjectiveCalibration
 OBJECTIVE_CALIBRATION_RANK_ONE: ObjectiveCalibration
 OBJECTIVE_CALIBRATION_CHAUDHURI: ObjectiveCalibration
@@ -131,7 +140,7 @@ class PrivacySpec(_message.Message):
     def __init__(self, dp_sgd: _Optional[_Union[DpSgdMechanism, _Mapping]] = ..., sparse_vector: _Optional[_Union[SparseVectorMechanism, _Mapping]] = ..., gaussian: _Optional[_Union[GaussianMechanism, _Mapping]] = ..., laplace: _Optional[_Union[LaplaceMechanism, _Mapping]] = ..., output_perturbation: _Optional[_Union[OutputPerturbationMechanism, _Mapping]] = ..., objective_perturbation: _Optional[_Union[ObjectivePerturbationMechanism, _Mapping]] = ..., repeated_selection: _Optional[_Union[RepeatedSelectionMechanism, _Mapping]] = ..., composition: _Optional[_Union[CompositionMechanism, _Mapping]] = ..., randomized_response: _Optional[_Union[RandomizedResponseMechanism, _Mapping]] = ..., selection: _Optional[_Union[SelectionMechanism, _Mapping]] = ..., zero_concentrated: _Optional[_Union[ZeroConcentratedMechanism, _Mapping]] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ...) -> None: ...
 
 class DpSgdMechanism(_message.Message):
-    __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "convention", "sampling_probability")
+    __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "convention", "sampling_probability", "learning_rate", "clipping_norm", "optimizer")
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
     DATASET_SIZE_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -140,6 +149,9 @@ class DpSgdMechanism(_message.Message):
     STEPS_FIELD_NUMBER: _ClassVar[int]
     CONVENTION_FIELD_NUMBER: _ClassVar[int]
     SAMPLING_PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    LEARNING_RATE_FIELD_NUMBER: _ClassVar[int]
+    CLIPPING_NORM_FIELD_NUMBER: _ClassVar[int]
+    OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
     sampling: Sampling
     dataset_size: str
     batch_size: str
@@ -148,7 +160,10 @@ class DpSgdMechanism(_message.Message):
     steps: str
     convention: Convention
     sampling_probability: str
-    def __init__(self, sampling: _Optional[_Union[Sampling, str]] = ..., dataset_size: _Optional[str] = ..., batch_size: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., steps: _Optional[str] = ..., convention: _Optional[_Union[Convention, str]] = ..., sampling_probability: _Optional[str] = ...) -> None: ...
+    learning_rate: str
+    clipping_norm: str
+    optimizer: DpSgdOptimizer
+    def __init__(self, sampling: _Optional[_Union[Sampling, str]] = ..., dataset_size: _Optional[str] = ..., batch_size: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., steps: _Optional[str] = ..., convention: _Optional[_Union[Convention, str]] = ..., sampling_probability: _Optional[str] = ..., learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[DpSgdOptimizer, str]] = ...) -> None: ...
 
 class SparseVectorMechanism(_message.Message):
     __slots__ = ("cutoff", "noise_scale")

@@ -22,12 +22,6 @@ class StudyState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STUDY_STATE_COMPLETED: _ClassVar[StudyState]
     STUDY_STATE_PREPARING: _ClassVar[StudyState]
 
-class DpSgdOptimizer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    DP_SGD_OPTIMIZER_UNSPECIFIED: _ClassVar[DpSgdOptimizer]
-    DP_SGD_OPTIMIZER_SGD: _ClassVar[DpSgdOptimizer]
-    DP_SGD_OPTIMIZER_NORMALIZED: _ClassVar[DpSgdOptimizer]
-
 class Algorithm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ALGORITHM_UNSPECIFIED: _ClassVar[Algorithm]
@@ -55,9 +49,6 @@ STUDY_STATE_ACTIVE: StudyState
 STUDY_STATE_PAUSED: StudyState
 STUDY_STATE_COMPLETED: StudyState
 STUDY_STATE_PREPARING: StudyState
-DP_SGD_OPTIMIZER_UNSPECIFIED: DpSgdOptimizer
-DP_SGD_OPTIMIZER_SGD: DpSgdOptimizer
-DP_SGD_OPTIMIZER_NORMALIZED: DpSgdOptimizer
 ALGORITHM_UNSPECIFIED: Algorithm
 ALGORITHM_DEFAULT: Algorithm
 ALGORITHM_RANDOM: Algorithm
@@ -233,18 +224,20 @@ class AlgorithmSpec(_message.Message):
     def __init__(self, name: _Optional[_Union[Algorithm, str]] = ..., initial_trials: _Optional[int] = ..., published_acquisition: bool = ..., dp_sgd_features: _Optional[_Union[DpSgdFeatures, _Mapping]] = ...) -> None: ...
 
 class DpSgdFeatures(_message.Message):
-    __slots__ = ("learning_rate", "clipping_norm", "optimizer", "without_public_runs", "without_datasets")
+    __slots__ = ("learning_rate", "clipping_norm", "optimizer", "without_public_runs", "without_datasets", "disabled")
     LEARNING_RATE_FIELD_NUMBER: _ClassVar[int]
     CLIPPING_NORM_FIELD_NUMBER: _ClassVar[int]
     OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
     WITHOUT_PUBLIC_RUNS_FIELD_NUMBER: _ClassVar[int]
     WITHOUT_DATASETS_FIELD_NUMBER: _ClassVar[int]
+    DISABLED_FIELD_NUMBER: _ClassVar[int]
     learning_rate: str
     clipping_norm: str
-    optimizer: DpSgdOptimizer
+    optimizer: _privacy_pb2.DpSgdOptimizer
     without_public_runs: bool
     without_datasets: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[DpSgdOptimizer, str]] = ..., without_public_runs: bool = ..., without_datasets: _Optional[_Iterable[str]] = ...) -> None: ...
+    disabled: bool
+    def __init__(self, learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[_privacy_pb2.DpSgdOptimizer, str]] = ..., without_public_runs: bool = ..., without_datasets: _Optional[_Iterable[str]] = ..., disabled: bool = ...) -> None: ...
 
 class Budget(_message.Message):
     __slots__ = ("max_trials", "max_duration", "max_stagnant_trials", "max_parallel_trials")
