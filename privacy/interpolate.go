@@ -24,7 +24,7 @@ type Interpolant struct {
 	delta      float64
 	logLimit   float64
 	kinks      bool // ε has kinks, around which nothing is interpolated
-	poisson    bool
+	replacing  bool // a record: at rates near 1, ε bends more than nodes tell
 	axes       [gridAxes]gridAxis
 	cells      lazyMap[gridPoint, *gridCell]
 	nodes      lazyMap[gridPoint, float64] // ε
@@ -62,7 +62,7 @@ func InterpolatePoisson(a Accountant, delta, limit float64, neighbours Adjacency
 	if err != nil {
 		return nil, err
 	}
-	p.poisson = true
+	p.replacing = neighbours == ReplaceOne
 	return p, nil
 }
 
@@ -279,7 +279,7 @@ func (p *Interpolant) cell(first gridPoint) *gridCell {
 		c[i] = v
 	}
 	// Poisson sampling of nearly everything in a few steps is not what its extrapolation says.
-	edge := p.poisson && first[rateAxis] >= -3 && first[passesAxis] < 3
+	edge := p.replacing && first[rateAxis] >= -3 && first[passesAxis] < 3
 	if (p.kinks || edge) && !p.check(first, c) {
 		return nil
 	}
