@@ -13,12 +13,14 @@ import (
 
 // Bounds of the hyperparameters that [Fit] searches, for outputs standardised
 // to mean 0 and standard deviation 1. The bounds of the noise variance apply at the
-// centre of the unit cube.
+// centre of the unit cube. Those of length scales and of the signal variance are so wide that a
+// function without noise can be linear, or not depend on an input, to a few digits: with 10 and 20 it was
+// uncertain by a hundredth of its range far from all observations.
 const (
 	MinLengthScale    = 0.05
-	MaxLengthScale    = 10
+	MaxLengthScale    = 1000
 	MinSignalVariance = 0.05
-	MaxSignalVariance = 20
+	MaxSignalVariance = 1000
 	MinNoiseVariance  = 1e-6
 	MaxNoiseVariance  = 10
 	MinNoiseSlope     = -8
