@@ -13,14 +13,14 @@ import (
 
 // Bounds of the hyperparameters that [Fit] searches, for outputs standardised
 // to mean 0 and standard deviation 1. The bounds of the noise variance apply at the
-// centre of the unit cube. Those of length scales and of the signal variance are so wide that a
-// function without noise can be linear, or not depend on an input, to a few digits: with 10 and 20 it was
-// uncertain by a hundredth of its range far from all observations.
+// centre of the unit cube. Length scales may be so long that a function without noise does not depend on
+// an input, to three digits: with at most 10 it stayed uncertain by a hundredth of its range far from all
+// observations. With 1000, or a larger signal variance, rounding errors show in derivatives.
 const (
 	MinLengthScale    = 0.05
-	MaxLengthScale    = 1000
+	MaxLengthScale    = 100
 	MinSignalVariance = 0.05
-	MaxSignalVariance = 1000
+	MaxSignalVariance = 20
 	MinNoiseVariance  = 1e-6
 	MaxNoiseVariance  = 10
 	MinNoiseSlope     = -8
