@@ -788,3 +788,32 @@ func TestFitTied(t *testing.T) {
 	again := mustFit(t, obs, Options{Tied: []int{1, 0, 0, 0}, Prior: NoPrior{}, Start: &start, Restarts: -1})
 	compare(t, again, g, randomPoints(newRand(4), 5, 4), 1e-3)
 }
+
+// Where values without noise depend on one of several inputs alone, and linearly, the others are found not to matter:
+// far from all observations the prediction is as sure as next to them.
+func TestFitIsSureOfIrrelevantInputs(t *testing.T) {
+	const d, n = 4, 16
+	rng := newRand(1)
+	var obs Observations
+	for range n {
+		x := make([]float64, d)
+		for j := range x {
+			x[j] = rng.Float64()
+		}
+		obs.X, obs.Y = append(obs.X, x), append(obs.Y, x[0])
+	}
+	gp, err := Fit(t.Context(), obs, Options{FixedNoise: new(1e-9)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for corner := range 1 << d {
+		x := make([]float64, d)
+		for j := range x {
+			x[j] = float64(corner >> j & 1)
+		}
+		mean, variance := gp.Predict(x)
+		if sd := math.Sqrt(variance); sd > 2e-3 || math.Abs(mean-x[0]) > 2e-3 {
+			t.Errorf("prediction at %v is %g ± %g, want %g", x, mean, sd, x[0])
+		}
+	}
+}

@@ -23,6 +23,7 @@ import (
 const (
 	warnNoModel        = "NO_MODEL"
 	warnLooseReference = "LOOSE_REFERENCE"
+	warnUnreached      = "UNREACHED_REFERENCE"
 )
 
 // measuredKinds are the kinds of fronts that need no model, in order.
@@ -227,6 +228,7 @@ func (r *Results) choose(kind dparetov1.FrontKind, values [][]float64, chosen []
 		p.Knee = k == knee
 	}
 	front.Hypervolumes = r.hypervolumes(front)
+	front.Warnings = append(front.Warnings, r.unreachedReferences()...)
 	front.Warnings = append(front.Warnings, r.looseReferences(costs)...)
 	front.Warnings = append(front.Warnings, r.seededWarning()...)
 	return &choice{front, r.others(kind, chosen)}
@@ -256,6 +258,56 @@ func (r *Results) constantPoints(values [][]float64, chosen []int) []placed {
 		points = append(points, placed{costs[i], point})
 	}
 	return points
+}
+
+// fewestRuns is the number of runs before a reference counts as unreached, however short the initial design.
+const fewestRuns = 3
+
+// unreachedReferences returns a warning for each stated reference that no run has reached after the
+// initial design, or one if no run has reached all of them together: the hypervolume is then 0, and the
+// front says nothing of how good the runs are.
+func (r *Results) unreachedReferences() (warnings []*dparetov1.Warning) {
+	if r.completed < int64(max(r.Compiled.InitialTrials(), fewestRuns)) || len(r.Measurements) == 0 {
+		return nil
+	}
+	reference := r.reference()
+	best := slices.Repeat([]float64{math.Inf(1)}, len(reference))
+	for i := range r.Measurements {
+		for j, v := range r.Cost(r.Measurements[i].Evaluation.Values[:len(reference)]) {
+			if v < best[j] {
+				best[j] = v
+			}
+		}
+	}
+	stated := false
+	for j := range r.problem.Objectives {
+		o := &r.problem.Objectives[j]
+		stated = stated || !o.InferReference
+		if o.InferReference || best[j] < reference[j] {
+			continue
+		}
+		value := "no run has a value"
+		if !math.IsInf(best[j], 0) {
+			value = fmt.Sprintf("the best value so far is %.4g", r.Cost(best)[j])
+		}
+		warnings = append(warnings, &dparetov1.Warning{
+			Code: warnUnreached,
+			Message: fmt.Sprintf("no run reaches the reference_value of %s, %g: %s; runs add nothing to the hypervolume until one reaches it",
+				o.Name, o.Reference, value),
+		})
+	}
+	if len(warnings) > 0 || !stated {
+		return warnings
+	}
+	together := func(v []float64) bool { return within(v, reference) }
+	if slices.ContainsFunc(r.costs(r.values(dparetov1.FrontKind_FRONT_KIND_OBSERVED)), together) {
+		return nil
+	}
+	message := "no run reaches the reference_value of every objective"
+	if len(r.problem.Constraints) > 0 {
+		message += " within the bounds of the constraints"
+	}
+	return []*dparetov1.Warning{{Code: warnUnreached, Message: message + "; runs add nothing to the hypervolume until one does"}}
 }
 
 // loose is how many times the range of a front its reference may lie from its best values without a

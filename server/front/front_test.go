@@ -226,6 +226,79 @@ func TestLooseReference(t *testing.T) {
 	}
 }
 
+// A stated reference value that no run reaches after the initial design is worth a warning, which says how far runs
+// are from it.
+func TestUnreachedReference(t *testing.T) {
+	warnings := func(t *testing.T, front *dparetov1.Front) (messages []string) {
+		for _, w := range front.GetWarnings() {
+			if w.GetCode() == "UNREACHED_REFERENCE" {
+				messages = append(messages, w.GetMessage())
+			}
+		}
+		if len(messages) > 0 && front.GetHypervolume() != 0 {
+			t.Errorf("hypervolume %g with warnings %q", front.GetHypervolume(), messages)
+		}
+		return messages
+	}
+	const tail = "; runs add nothing to the hypervolume until one "
+	for name, tt := range map[string]struct {
+		first, second *float64 // reference values
+		goal          dparetov1.Goal
+		want          []string
+	}{
+		"reached":  {first: new(1.0), second: new(1.0)},
+		"inferred": {},
+		"one unreached": {
+			first: new(0.05), second: new(1.0),
+			want: []string{"no run reaches the reference_value of error, 0.05: the best value so far is 0.1" + tail + "reaches it"},
+		},
+		"both unreached": {
+			first: new(0.1), second: new(-3.0),
+			want: []string{
+				"no run reaches the reference_value of error, 0.1: the best value so far is 0.1" + tail + "reaches it",
+				"no run reaches the reference_value of second, -3: the best value so far is 0.05" + tail + "reaches it",
+			},
+		},
+		"maximised": {
+			first: new(1.0), second: new(0.9), goal: dparetov1.Goal_GOAL_MAXIMIZE,
+			want: []string{"no run reaches the reference_value of second, 0.9: the best value so far is 0.5" + tail + "reaches it"},
+		},
+		"never together": {
+			first: new(0.11), second: new(0.2),
+			want: []string{"no run reaches the reference_value of every objective" + tail + "does"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := enginetest.With(t, enginetest.Random())
+			s.Runs(t, func(asked *dparetov1.StudySpec) {
+				asked.CheckpointParameter = ""
+				asked.Metrics = asked.GetMetrics()[1:]
+				asked.Metrics[0].ReferenceValue = tt.first
+				second := proto.CloneOf(asked.GetMetrics()[0])
+				second.Id, second.ReferenceValue = "second", tt.second
+				if tt.goal != 0 {
+					second.Goal = tt.goal
+				}
+				asked.Metrics = append(asked.Metrics, second)
+			})
+			f := frontsOf(s)
+			for i := range 16 {
+				m := enginetest.ErrorAt(0, 0.1+0.01*float64(i))
+				m.Metrics["second"] = &dparetov1.MetricValue{Value: new(0.5 - 0.03*float64(i))}
+				s.Complete(t, s.AskRun(t), m)
+				front, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := warnings(t, front.GetFront())
+				if i == 0 && got != nil || i == 15 && !slices.Equal(got, tt.want) {
+					t.Errorf("%d trials: warnings %q, want %q", i+1, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
 // Where a computed constraint has no value a configuration is on no front, although 0
 // would be within the bounds.
 func TestConstraintsWithoutValue(t *testing.T) {

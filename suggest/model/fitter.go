@@ -80,6 +80,7 @@ type fitted struct {
 	observed Observed
 	noise    float64  // variance of one typical run if that is known, else NaN
 	draw     variants // draws variants of the surrogate
+	shown    noiseShown
 }
 
 // fit fits the surrogate of metric j.
@@ -102,15 +103,23 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	obs, _ := data.surrogate()
 	base := f.bases[j].gp
 	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, base)
+	// The values from which hyperparameters are learned.
+	few := func() (*observations, surrogate.Observations, surrogate.Options, error) {
+		d, err := f.observe(j, f.sampled(len(f.runs)), false)
+		if err != nil {
+			return nil, surrogate.Observations{}, surrogate.Options{}, err
+		}
+		learned, options := d.surrogate()
+		options.Kernel, options.Base, options.BaseWeight = f.kernel(), base, f.bases[j].prior
+		return d, learned, options, nil
+	}
 	draw := func(count int, rng *rand.Rand) ([]*surrogate.GP, error) {
-		few, err := f.observe(j, f.sampled(len(f.runs)), false)
+		d, learned, options, err := few()
 		if err != nil {
 			return nil, err
 		}
-		learned, options := few.surrogate()
-		options.Kernel, options.Base, options.BaseWeight = f.kernel(), base, f.bases[j].prior
 		if noiseFree {
-			options.FixedNoise, options.NoiseSlopes = few.nugget(), false
+			options.FixedNoise, options.NoiseSlopes = d.nugget(), false
 		}
 		all, err := surrogate.Spread(learned, options, h, count, rng)
 		if err != nil {
@@ -124,11 +133,18 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		}
 		return gps, nil
 	}
+	shown := func(ctx context.Context, byRepetitions bool) (bool, error) {
+		d, learned, options, err := few()
+		if err != nil {
+			return false, err
+		}
+		return d.showNoise(ctx, learned, options, h, byRepetitions)
+	}
 	noise := data.typicalNoise(obs)
 	if noiseFree {
 		noise = 0
 	}
-	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw}, err
+	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw, shown}, err
 }
 
 // kernel returns the kernel of the surrogates of metrics.

@@ -70,6 +70,7 @@ type Model struct {
 	observed       []Observed              // by metric
 	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
 	variants       []variants              // by metric, nil for one that was not fitted to this history
+	showsNoise     []noiseShown            // by metric, nil for one that was not fitted to this history
 	plausible      [][]*surrogate.GP       // by metric, with draws of the hyperparameters, or nil; see Posterior
 	runsPerTrial   float64                 // typically
 	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
@@ -98,6 +99,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		knownNoise:     make([]float64, len(f.metrics)),
 		variants:       make([]variants, len(f.metrics)),
 		plausible:      make([][]*surrogate.GP, len(f.metrics)),
+		showsNoise:     make([]noiseShown, len(f.metrics)),
 	}
 	for j := range f.metrics {
 		if f.metrics[j].Known != nil && !o.ModelKnown {
@@ -105,6 +107,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		}
 		fit, err := f.fit(ctx, j)
 		m.gps[j], m.observed[j], m.knownNoise[j], m.variants[j] = fit.gp, fit.observed, fit.noise, fit.draw
+		m.showsNoise[j] = fit.shown
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -146,6 +149,7 @@ func New(p *suggest.Problem, h *suggest.History, surrogates []*surrogate.GP) (*M
 		observed:       make([]Observed, len(f.metrics)),
 		knownNoise:     make([]float64, len(f.metrics)),
 		variants:       make([]variants, len(f.metrics)),
+		showsNoise:     make([]noiseShown, len(f.metrics)),
 		runsPerTrial:   f.runsPerTrial(),
 	}
 	for j := range f.metrics {
@@ -203,6 +207,9 @@ func (m *Model) Likelihood(j int) float64 {
 	return m.gps[j].LogMarginalLikelihood()
 }
 
+// noiseShown reports whether the measurements of a metric show noise, see [Model.ShowsNoise].
+type noiseShown func(ctx context.Context, byRepetitions bool) (bool, error)
+
 // variants draws surrogates of a metric with other hyperparameters.
 type variants func(count int, rng *rand.Rand) ([]*surrogate.GP, error)
 
@@ -219,6 +226,16 @@ func (m *Model) Variants(j, count int, rng *rand.Rand) ([]*surrogate.GP, error) 
 // KnownNoise returns the noise variance of one typical run in metric j on the scale of its
 // surrogate, or NaN if it was learned.
 func (m *Model) KnownNoise(j int) float64 { return m.knownNoise[j] }
+
+// ShowsNoise reports whether the measurements of metric j show that they have noise: repetitions differ or, unless
+// these alone count, a surrogate with learned noise is e³ times as probable as one without, which takes a fit. It
+// is false where noise was not learned from the measurements.
+func (m *Model) ShowsNoise(ctx context.Context, j int, byRepetitions bool) (bool, error) {
+	if m.showsNoise[j] == nil || !math.IsNaN(m.knownNoise[j]) {
+		return false, nil
+	}
+	return m.showsNoise[j](ctx, byRepetitions)
+}
 
 // RunsPerTrial returns the median number of runs behind an evaluation.
 func (m *Model) RunsPerTrial() float64 { return m.runsPerTrial }

@@ -48,21 +48,39 @@ func (d *observations) withoutNoise(ctx context.Context, obs surrogate.Observati
 	if differ || agreement < noiseFreeEvidence && d.asksForNoise(noisy) {
 		return none, false, nil
 	}
-	obs = d.distinct(obs)
 	with := noisy.Hyperparameters()
+	none, odds, err := d.oddsOfNone(ctx, obs, options, with)
+	return none, agreement+max(odds, 0) > noiseFreeEvidence, err
+}
+
+// oddsOfNone fits a surrogate without noise. It returns its hyperparameters, and the logarithm of how many
+// times as probable it is as one with the given hyperparameters.
+func (d *observations) oddsOfNone(ctx context.Context, obs surrogate.Observations, options surrogate.Options, with surrogate.Hyperparameters) (none surrogate.Hyperparameters, odds float64, err error) {
+	obs = d.distinct(obs)
 	density, err := surrogate.LogPosterior(obs, options, with)
 	if err != nil {
-		return none, false, err
+		return none, 0, err
 	}
 	options.FixedNoise, options.NoiseSlopes, options.Start = d.nugget(), false, &with
 	options.Restarts = 1 // typical values
 	gp, err := surrogate.Fit(ctx, obs, options)
 	if err != nil {
-		return none, false, err
+		return none, 0, err
 	}
-	best := gp.Hyperparameters()
-	without, err := surrogate.LogPosterior(obs, options, best)
-	return best, agreement+max(without-density, 0) > noiseFreeEvidence, err
+	none = gp.Hyperparameters()
+	without, err := surrogate.LogPosterior(obs, options, none)
+	return none, without - density, err
+}
+
+// showNoise reports whether values with learned noise show that there is some, see [Model.ShowsNoise]. h are the
+// hyperparameters with noise. Repetitions that agree speak against it.
+func (d *observations) showNoise(ctx context.Context, obs surrogate.Observations, options surrogate.Options, h surrogate.Hyperparameters, byRepetitions bool) (bool, error) {
+	agreement, differ := d.repetitions()
+	if differ || byRepetitions || agreement > 0 {
+		return differ, nil
+	}
+	_, odds, err := d.oddsOfNone(ctx, obs, options, h)
+	return -odds > noiseFreeEvidence, err
 }
 
 // asksForNoise reports whether the learned noise is at least as large as its prior expects.

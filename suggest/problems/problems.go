@@ -105,6 +105,11 @@ var constructors = []struct {
 	{"dh1", func() *Problem { return DH1(2) }},
 	{"dtlz7", func() *Problem { return DTLZ7(4) }},
 	{"poloni", Poloni},
+	{"fonseca", func() *Problem { return Fonseca(4) }},
+	{"fonseca20", func() *Problem { return Fonseca(20) }},
+	{"kursawe", Kursawe},
+	{"dent", Dent},
+	{"bowls", Bowls},
 	{"constrained_branin_currin", ConstrainedBraninCurrin},
 	{"c2_dtlz2", func() *Problem { return C2DTLZ2(4, 2) }},
 	{"constr", Constr},
@@ -300,6 +305,71 @@ func Poloni() *Problem {
 	return problem("poloni", box(2, -math.Pi, math.Pi), []float64{20, 30}, 536.091, func(x space.Point) []float64 {
 		u, v := sums(x[0], x[1])
 		return []float64{1 + (a-u)*(a-u) + (b-v)*(b-v), (x[0]+3)*(x[0]+3) + (x[1]+1)*(x[1]+1)}
+	})
+}
+
+// Fonseca returns the problem of Fonseca, Fleming, "Multiobjective genetic algorithms made easy:
+// selection, sharing and mating restriction" (GALESIA 1995): over [-4,4]^dim, 1 - exp(-r²) with the
+// distances r from two points that are 2 apart on the diagonal. Far from both points the objectives
+// are 1, to the last digit in many dimensions. The reference is (1.1, 1.1). It panics if dim is less
+// than 1.
+func Fonseca(dim int) *Problem {
+	atLeast(dim, 1)
+	name := "fonseca"
+	if dim != 4 {
+		name = fmt.Sprintf("fonseca%d", dim)
+	}
+	centre := 1 / math.Sqrt(float64(dim))
+	return problem(name, box(dim, -4, 4), []float64{1.1, 1.1}, 0.552115332, func(x space.Point) []float64 {
+		a, b := 0.0, 0.0
+		for _, v := range x {
+			a += (v - centre) * (v - centre)
+			b += (v + centre) * (v + centre)
+		}
+		return []float64{-math.Expm1(-a), -math.Expm1(-b)}
+	})
+}
+
+// Kursawe returns the problem of Kursawe, "A Variant of Evolution Strategies for Vector Optimization"
+// (PPSN 1990), over [-5,5]³. Its front consists of a point and three pieces. The reference is (-14, 1).
+// The maximal hypervolume was found by a long evolutionary search.
+func Kursawe() *Problem {
+	return problem("kursawe", box(3, -5, 5), []float64{-14, 1}, 37.31553, func(x space.Point) []float64 {
+		a, b := 0.0, 0.0
+		for i, v := range x {
+			if i > 0 {
+				a -= 10 * math.Exp(-0.2*math.Hypot(x[i-1], v))
+			}
+			b += math.Pow(math.Abs(v), 0.8) + 5*math.Sin(v*v*v)
+		}
+		return []float64{a, b}
+	})
+}
+
+// Dent returns the problem of Schütze, Laumanns, Tantar, Coello Coello, Talbi, "Computing Gap Free Pareto
+// Front Approximations with Stochastic Search Algorithms", Evolutionary Computation 18(1), 2010: smooth
+// functions over [-1.5,1.5]², whose front is concave in the middle. The reference is (4.5, 4.5).
+func Dent() *Problem {
+	return problem("dent", box(2, -1.5, 1.5), []float64{4.5, 4.5}, 13.1849197577, func(x space.Point) []float64 {
+		sum, difference := x[0]+x[1], x[0]-x[1]
+		common := 0.5*(math.Sqrt(1+sum*sum)+math.Sqrt(1+difference*difference)) + 0.85*math.Exp(-difference*difference)
+		return []float64{common + 0.5*difference, common - 0.5*difference}
+	})
+}
+
+// Bowls returns the squared distances from two points of [0,1]⁵, with other weights of the coordinates in
+// each: the smoothest functions that conflict. The reference is (1, 1).
+func Bowls() *Problem {
+	centres := [2][5]float64{{0.2, 0.7, 0.35, 0.6, 0.45}, {0.75, 0.4, 0.5, 0.15, 0.8}}
+	weights := [2][5]float64{{1, 2, 0.5, 1, 0.2}, {2, 0.5, 1, 0.3, 1}}
+	return problem("bowls", box(5, 0, 1), []float64{1, 1}, 0.927811922, func(x space.Point) []float64 {
+		f := make([]float64, 2)
+		for k := range f {
+			for i, v := range x {
+				f[k] += weights[k][i] * (v - centres[k][i]) * (v - centres[k][i])
+			}
+		}
+		return f
 	})
 }
 

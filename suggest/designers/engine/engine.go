@@ -209,7 +209,10 @@ func (d designer) maximize(ctx context.Context, m *model.Model, shared *common, 
 	again := false
 	if !d.options.PlugIn && !explores {
 		var q space.Point
-		if q, again = x.replicate(c.point, pending); again {
+		if q, again, err = x.replicate(ctx, c.point, pending); err != nil {
+			return suggest.Suggestion{}, false, err
+		}
+		if again {
 			c.point = q
 		}
 	}

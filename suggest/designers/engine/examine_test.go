@@ -155,7 +155,7 @@ func TestExamineSeeking(t *testing.T) {
 	h := &suggest.History{}
 	for a := range 2 {
 		for b := range 6 {
-			h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: space.Point{float64(a), float64(b)}, Values: []float64{float64(a), float64(b), float64(6 - b)}})
+			h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: space.Point{float64(a), float64(b)}, Values: []float64{float64(a), float64(b), float64(6-b) + 0.5*math.Sin(float64(5*a+3*b*b))}})
 		}
 	}
 	e := &explorer{surface: newTestSurface(t, p, h, Options{}), options: Options{Candidates: 64}, tried: h.Tried()}

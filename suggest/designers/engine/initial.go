@@ -33,18 +33,27 @@ func InitialPoints(p *suggest.Problem) int {
 	return min(2*(varying+1), maxInitialPoints)
 }
 
-// initial returns a configuration of the initial design: of a quasi-random sequence, or, if some
-// features matter most, one that is far from the runs so far in these.
+// initial returns a configuration of the initial design: the middle of the space first, then of a quasi-random
+// sequence, or, if some features matter most, one that is far from the runs so far in these. In many dimensions
+// all quasi-random configurations are far from the middle, around which bounds are usually chosen.
 func (d designer) initial(p *suggest.Problem, h *suggest.History, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool) {
 	s, ok := quasirandom.Untried(p, tried, seed, number)
 	if !ok {
 		return s, false
+	}
+	if q := middle(p.Space); number == 1 && !tried.Contains(q) && p.Allows(q) {
+		s.Point = q
 	}
 	s.Point = d.whole(p, tried, s.Point)
 	if f := p.Features; f != nil && len(f.Spread) > 0 {
 		s.Point = d.spread(p, h, pending, tried, s.Point, seed, number)
 	}
 	return s, true
+}
+
+// middle returns the configuration at the medians of a space's design distributions.
+func middle(s *space.Space) space.Point {
+	return s.Quantile(slices.Repeat([]float64{0.5}, len(s.Parameters)))
 }
 
 // whole returns a configuration as long as a run of it can be useful, if runs are valued whole.
@@ -89,7 +98,7 @@ func (d designer) spread(p *suggest.Problem, h *suggest.History, pending []space
 		features[i] = spreadFeatures(p, q)
 	}
 	if len(known) == 0 {
-		return candidates[middle(features)]
+		return candidates[central(features)]
 	}
 	farthest, distance := 0, 0.0
 	for i, x := range features {
@@ -125,8 +134,8 @@ func nearest(points [][]float64, x []float64) float64 {
 	return least
 }
 
-// middle returns the index of the point that is nearest to the medians of the coordinates.
-func middle(points [][]float64) int {
+// central returns the index of the point that is nearest to the medians of the coordinates.
+func central(points [][]float64) int {
 	medians := make([]float64, len(points[0]))
 	for k := range medians {
 		values := make([]float64, len(points))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
+	"github.com/dpareto/dpareto/suggest/space"
 )
 
 // First runs are spread over the features that matter: the nearest two of them are farther apart than
@@ -57,5 +58,33 @@ func TestFirstRunsAreSpread(t *testing.T) {
 			}
 			h.Pending = append(h.Pending, one[0].Point)
 		}
+	}
+}
+
+// The first run of a study is in the middle of the space, unless that is not allowed or was tried. No later run is,
+// whatever became of the first.
+func TestFirstRunIsInTheMiddle(t *testing.T) {
+	p := simulated.TradeOff()
+	centre := middle(p.Space)
+	first := func(p *suggest.Problem, h *suggest.History, number int64) space.Point {
+		got, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 3, Number: number})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got[0].Point
+	}
+	if q := first(p, new(suggest.History), 1); !q.Equal(centre) {
+		t.Errorf("first run at %v, want %v", q, centre)
+	}
+	if q := first(p, new(suggest.History), 2); q.Equal(centre) {
+		t.Errorf("second run at %v, too, after a first one that left no trace", q)
+	}
+	if q := first(p, &suggest.History{Infeasible: []space.Point{centre}}, 1); q.Equal(centre) {
+		t.Errorf("first run at %v, which is infeasible", q)
+	}
+	limited := *p
+	limited.Allowed = func(q space.Point) bool { return !q.Equal(centre) }
+	if q := first(&limited, new(suggest.History), 1); q.Equal(centre) {
+		t.Errorf("first run at %v, which is not allowed", q)
 	}
 }

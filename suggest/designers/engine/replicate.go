@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -148,13 +149,40 @@ func learnsNoise(m *model.Model) bool {
 	return false
 }
 
-// replicate returns the evaluated configuration on the front that is most worth
-// another run, and whether it is worth more than the new configuration q. It never
-// is where all noise is known.
-func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point, bool) {
+// replicate returns the evaluated configuration on the front that is most worth another run, and whether
+// it is worth more than the new configuration q. It never is where all noise is known, nor while too little
+// speaks for noise in a space of few configurations.
+func (e *explorer) replicate(ctx context.Context, q space.Point, pending []space.Point) (space.Point, bool, error) {
 	if e.seeking || !learnsNoise(e.model) {
-		return nil, false
+		return nil, false, nil
 	}
+	again, ok := e.worthRepeating(q, pending)
+	if ok && e.isSmall() {
+		var err error
+		if ok, err = e.showsNoise(ctx); err != nil {
+			return nil, false, err
+		}
+	}
+	return again, ok, nil
+}
+
+// showsNoise reports whether measurements show noise in some objective. An objective without a pattern looks
+// like one with noise. Where most of a small space was tried, trying the others is cheaper than to mistake
+// the one for the other, so that only repetitions count that differ.
+func (e *explorer) showsNoise(ctx context.Context) (bool, error) {
+	mostTried := 2*float64(len(e.tried)) > e.problem.Space.Cardinality()
+	for j := range e.problem.Objectives {
+		shown, err := e.model.ShowsNoise(ctx, j, mostTried)
+		if shown || err != nil {
+			return shown, err
+		}
+	}
+	return false, nil
+}
+
+// worthRepeating returns the evaluated configuration on the front that is most worth another run, given its
+// noise as it was learned, and whether it is worth more than the new configuration q.
+func (e *explorer) worthRepeating(q space.Point, pending []space.Point) (space.Point, bool) {
 	list, trials := e.replicable(pending)
 	if len(list) == 0 {
 		return nil, false

@@ -212,6 +212,11 @@ func (e *explorer) allows(q space.Point) bool {
 	return e.problem.Space.Contains(q) == nil && e.problem.Allows(q)
 }
 
+// isSmall reports whether the space has so few configurations that all are candidates.
+func (e *explorer) isSmall() bool {
+	return e.problem.Space.Cardinality() <= float64(e.options.Candidates)
+}
+
 // candidates returns different configurations, tried ones among them: quasi-random ones and some
 // around the centres, or all if the space has few points.
 func (e *explorer) candidates(centres []space.Point, rng *rand.Rand) []space.Point {
@@ -225,7 +230,7 @@ func (e *explorer) candidates(centres []space.Point, rng *rand.Rand) []space.Poi
 			list = append(list, q)
 		}
 	}
-	if s.Cardinality() <= float64(e.options.Candidates) {
+	if e.isSmall() {
 		for q := range s.Points() {
 			consider(q)
 		}

@@ -97,7 +97,7 @@ func TestSurfaceGradient(t *testing.T) {
 			p.Constraints = []suggest.Constraint{{Name: "time", Transform: suggest.Log, Lower: math.Inf(-1), Upper: 5}}
 			for i := range h.Evaluations {
 				e := &h.Evaluations[i]
-				e.Values = append(e.Values, 1+8*e.Point[0])
+				e.Values = append(e.Values, 1+8*e.Point[0]+math.Sin(3*e.Point[0]*math.Log(e.Point[1])))
 			}
 			return p, h, Options{}
 		},
@@ -107,7 +107,7 @@ func TestSurfaceGradient(t *testing.T) {
 			p.Constraints = []suggest.Constraint{{Name: "time", Lower: math.Inf(-1), Upper: 0.5}}
 			for i := range h.Evaluations {
 				e := &h.Evaluations[i]
-				e.Values = append(e.Values, 1+8*e.Point[0])
+				e.Values = append(e.Values, 1+8*e.Point[0]+math.Sin(3*e.Point[0]*math.Log(e.Point[1])))
 			}
 			return p, h, Options{}
 		},
