@@ -112,6 +112,7 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		if noiseFree {
 			options.FixedNoise, options.NoiseSlopes = few.nugget(), false
 		}
+		options.RunNoise = h.RunVariance > 0
 		all, err := surrogate.Spread(learned, options, h, count, rng)
 		if err != nil {
 			return nil, err
@@ -125,7 +126,7 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		return gps, nil
 	}
 	noise := data.typicalNoise(obs)
-	if noiseFree {
+	if noiseFree && h.RunVariance == 0 {
 		noise = 0
 	}
 	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw}, err

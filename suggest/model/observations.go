@@ -53,17 +53,17 @@ func (d *observations) add(configuration int, x []float64, y, variance float64, 
 // space because few runs say little about a variance. A noise variance that all
 // observations share is learned as well, and takes up what the kernel cannot
 // follow. If no standard error is known all noise is learned: how it changes
-// over the space, and how long the checkpoints of a run share it.
+// over the space, how long the checkpoints of a run share it, and what of it a whole run shares.
 func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 	obs := surrogate.Observations{X: d.x, Y: d.y}
 	options := surrogate.Options{Tied: d.tied}
+	prior := d.prior()
 	switch {
 	case d.deterministic:
 		options.FixedNoise = new(float64)
 		return obs, options
 	case slices.ContainsFunc(d.variance, func(v float64) bool { return !math.IsNaN(v) }):
 		obs.NoiseVariance = smoothVariances(d.x, d.cappedVariance(), d.runs)
-		prior := d.prior()
 		prior.Noise = surrogate.Normal{Mean: -7, StdDev: 2} // a misfit only
 		isNoisy := slices.Max(obs.NoiseVariance) > 0
 		if !isNoisy || d.noiseFree {
@@ -72,7 +72,6 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		if isNoisy && !d.featured {
 			prior.Length = smoothness(d.lengthScales())
 		}
-		options.Prior = prior
 	default:
 		obs.Runs = make([]float64, len(d.runs))
 		for i, r := range d.runs {
@@ -82,15 +81,20 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 			obs.NoiseVariance = d.floor
 		}
 		options.NoiseSlopes = !d.homoscedastic
-		prior := d.prior()
 		if d.forReading {
 			prior.Noise = readingNoise
 		}
-		options.Prior = prior
 	}
 	if slices.Max(d.group) > 0 && !d.homoscedastic {
 		obs.Groups, obs.Positions = d.group, d.position
+		options.RunNoise = options.FixedNoise == nil
+		options.MaxNoise = sharedNoise * stat.PopVariance(d.y, nil)
+		prior.Slope.StdDev, prior.Decay.StdDev = sharedDeviation, sharedDeviation
+		if d.forReading {
+			prior.Run = readingRun
+		}
 	}
+	options.Prior = prior
 	return obs, options
 }
 
@@ -123,6 +127,22 @@ func smoothness(n int) surrogate.Normal {
 // deviations. With a wider one, a short history in which most runs learned nothing is all
 // noise.
 var readingNoise = surrogate.Normal{Mean: -3.5, StdDev: 1.25}
+
+// readingRun is the prior of the logarithm of the noise that a whole run shares, relative to the variance of the
+// values, in models for reading. One run does not show it, since it shifts a curve and leaves it as smooth as it was.
+var readingRun = surrogate.Normal{Mean: -5, StdDev: 1}
+
+// Noise that is free to grow along a run and towards some corner is a better model of curves that start flat and
+// then fall than any stationary function is, and explains all that was learned as luck. So where runs have
+// checkpoints, it may not.
+const (
+	// sharedDeviation is the prior standard deviation of the slopes of the noise, and of the logarithm
+	// of its decay.
+	sharedDeviation = 0.5
+
+	// sharedNoise bounds the noise, relative to the variance of the values.
+	sharedNoise = 0.3
+)
 
 // lengthScales returns the number of different length scales.
 func (d *observations) lengthScales() int {
