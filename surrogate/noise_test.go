@@ -182,10 +182,10 @@ func TestNoiseGradient(t *testing.T) {
 		"decay":            {Options{}, true, 1 + 3 + 1 + 1},
 		"fixed noise":      {Options{NoiseSlopes: true, FixedNoise: &fixed}, true, 1 + 3 + 1},
 		"no noise":         {Options{FixedNoise: new(float64)}, true, 1 + 3},
-		"runs":             {Options{NoiseSlopes: true, RunNoise: true}, true, 1 + 3 + 1 + 3 + 1 + 1},
-		"runs alone":       {Options{FixedNoise: new(float64), RunNoise: true}, true, 1 + 3 + 1},
-		"limit":            {Options{NoiseSlopes: true, RunNoise: true, MaxNoise: 0.01}, true, 1 + 3 + 1 + 3 + 1 + 1},
-		"limit of runs":    {Options{FixedNoise: &fixed, RunNoise: true, MaxNoise: 0.3}, true, 1 + 3 + 1 + 1},
+		"runs":             {Options{NoiseSlopes: true, MaxRunVariance: 10}, true, 1 + 3 + 1 + 3 + 1 + 1},
+		"runs alone":       {Options{FixedNoise: new(float64), MaxRunVariance: 10}, true, 1 + 3 + 1},
+		"limit":            {Options{NoiseSlopes: true, MaxRunVariance: 10, MaxNoise: 0.01}, true, 1 + 3 + 1 + 3 + 1 + 1},
+		"limit of runs":    {Options{FixedNoise: &fixed, MaxRunVariance: 10, MaxNoise: 0.3}, true, 1 + 3 + 1 + 1},
 		"limit of slopes":  {Options{NoiseSlopes: true, MaxNoise: 0.01}, false, 1 + 3 + 1 + 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestNoiseGradient(t *testing.T) {
 func TestNoisePosteriorValue(t *testing.T) {
 	obs := checkpoints(9, 40, 2)
 	prior := DefaultPrior(2)
-	p := newTestProblem(t, Matern52{}, prior, obs, Options{NoiseSlopes: true, RunNoise: true})
+	p := newTestProblem(t, Matern52{}, prior, obs, Options{NoiseSlopes: true, MaxRunVariance: 10})
 	theta := []float64{0.4, -1, 0.3, -2, 1.5, -0.7, 0.2, -3}
 	got, err := newLogPosterior(p).Value(theta)
 	if err != nil {
@@ -402,7 +402,7 @@ func TestFitRecoversRunNoise(t *testing.T) {
 	var mean float64
 	for s := range uint64(samples) {
 		obs := sampleRuns(s, truth, 30)
-		o := Options{Prior: NoPrior{}, RunNoise: true, Restarts: 1, Seed: s}
+		o := Options{Prior: NoPrior{}, MaxRunVariance: 10, Restarts: 1, Seed: s}
 		mean += math.Log(mustFit(t, obs, o).Hyperparameters().RunVariance/truth.RunVariance) / samples
 		o.NoiseSlopes, o.MaxNoise = true, 0.02
 		g := mustFit(t, obs, o)
@@ -411,9 +411,9 @@ func TestFitRecoversRunNoise(t *testing.T) {
 				t.Errorf("sample %d: noise %v at %v", s, noise, x)
 			}
 		}
-		o.RunNoise = false
+		o.MaxRunVariance = 0
 		if v := mustFit(t, obs, o).Hyperparameters().RunVariance; v != 0 {
-			t.Errorf("sample %d: run variance %v without Options.RunNoise", s, v)
+			t.Errorf("sample %d: run variance %v without a bound", s, v)
 		}
 	}
 	// The standard error of one sample is √(2/30) = 0.26 at least.

@@ -102,14 +102,15 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 	if o.Start != nil && o.Start.NoiseDecay > 0 {
 		p.decay = o.Start.NoiseDecay
 	}
-	if p.noiseAt >= 0 || p.fixed > 0 || o.RunNoise {
+	if p.noiseAt >= 0 || p.fixed > 0 || o.MaxRunVariance > 0 {
 		p.sharings = sharings(obs)
 	}
 	if len(p.sharings) > 0 && (p.noiseAt >= 0 || p.fixed > 0) {
 		p.decayAt = p.bound(math.Log(MinNoiseDecay), math.Log(MaxNoiseDecay))
 	}
-	if len(p.sharings) > 0 && o.RunNoise {
-		p.runAt = p.bound(math.Log(MinRunVariance), math.Log(MaxRunVariance))
+	if len(p.sharings) > 0 && o.MaxRunVariance > 0 {
+		limit := math.Log(o.MaxRunVariance) - 2*math.Log(units.scale)
+		p.runAt = p.bound(min(math.Log(MinRunVariance), limit), limit)
 	}
 	return p
 }
@@ -208,7 +209,7 @@ func (p *problem) typical() []float64 {
 		theta[p.noiseAt] = prior.Noise.Mean
 	}
 	if p.runAt >= 0 {
-		theta[p.runAt] = prior.Run.Mean
+		theta[p.runAt] = min(prior.Run.Mean, p.upper[p.runAt])
 	}
 	// The typical slopes and the logarithm of the typical decay are 0.
 	return theta
@@ -237,7 +238,7 @@ func (p *problem) random(rng *rand.Rand) []float64 {
 		theta[p.decayAt] = draw(0.2, 5)
 	}
 	if p.runAt >= 0 {
-		theta[p.runAt] = draw(1e-4, 0.1)
+		theta[p.runAt] = min(draw(1e-4, 0.1), p.upper[p.runAt])
 	}
 	return theta
 }

@@ -112,7 +112,9 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		if noiseFree {
 			options.FixedNoise, options.NoiseSlopes = few.nugget(), false
 		}
-		options.RunNoise = h.RunVariance > 0
+		if h.RunVariance > 0 {
+			options.MaxRunVariance = result.ofRuns
+		}
 		all, err := surrogate.Spread(learned, options, h, count, rng)
 		if err != nil {
 			return nil, err
@@ -434,11 +436,17 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (learned, digest, error
 	if cold {
 		options.Restarts = restarts(at)
 	}
+	if obs.Groups != nil && options.FixedNoise == nil {
+		// Checkpoints alone would let luck explain every parameter that shifts whole curves.
+		if options.MaxRunVariance, err = data.noiseOfEnds(ctx, obs, options); err != nil {
+			return learned{}, key, err
+		}
+	}
 	gp, err := surrogate.Fit(ctx, obs, options)
 	if err != nil {
 		return learned{}, key, err
 	}
-	result := learned{noisy: gp.Hyperparameters(), best: gp.Hyperparameters()}
+	result := learned{noisy: gp.Hyperparameters(), best: gp.Hyperparameters(), ofRuns: options.MaxRunVariance}
 	without, isBetter, err := data.withoutNoise(ctx, obs, options, gp)
 	if err != nil {
 		return learned{}, key, err

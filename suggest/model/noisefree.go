@@ -21,6 +21,8 @@ type learned struct {
 	best  surrogate.Hyperparameters // these, or those without noise
 	// noiseFree says that best are those without noise.
 	noiseFree bool
+	// ofRuns is the bound of the noise that whole runs share, 0 if that was not learned.
+	ofRuns float64
 }
 
 // at returns the hyperparameters for observations that may have grown since the fit, and whether they
@@ -56,7 +58,9 @@ func (d *observations) withoutNoise(ctx context.Context, obs surrogate.Observati
 		return none, false, err
 	}
 	options.FixedNoise, options.NoiseSlopes, options.Start = d.nugget(), false, &with
-	options.RunNoise = options.RunNoise && agreement < noiseFreeEvidence
+	if agreement >= noiseFreeEvidence {
+		options.MaxRunVariance = 0
+	}
 	options.Restarts = 1 // typical values
 	gp, err := surrogate.Fit(ctx, obs, options)
 	if err != nil {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"encoding/binary"
 	"hash/fnv"
 	"math"
@@ -87,7 +88,6 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 	}
 	if slices.Max(d.group) > 0 && !d.homoscedastic {
 		obs.Groups, obs.Positions = d.group, d.position
-		options.RunNoise = options.FixedNoise == nil
 		options.MaxNoise = sharedNoise * stat.PopVariance(d.y, nil)
 		prior.Slope.StdDev, prior.Decay.StdDev = sharedDeviation, sharedDeviation
 		if d.forReading {
@@ -129,7 +129,7 @@ func smoothness(n int) surrogate.Normal {
 var readingNoise = surrogate.Normal{Mean: -3.5, StdDev: 1.25}
 
 // readingRun is the prior of the logarithm of the noise that a whole run shares, relative to the variance of the
-// values, in models for reading. One run does not show it, since it shifts a curve and leaves it as smooth as it was.
+// values, in models for reading. One run does not show it: it shifts a curve, which stays as smooth as it was.
 var readingRun = surrogate.Normal{Mean: -5, StdDev: 1}
 
 // Noise that is free to grow along a run and towards some corner is a better model of curves that start flat and
@@ -241,4 +241,29 @@ func (d *observations) digest(seed uint64, before digest) digest {
 	var key digest
 	h.Sum(key[:0])
 	return key
+}
+
+// noiseOfEnds returns the noise variance of one run that is learned from the ends of runs alone, which are
+// independent of each other.
+func (d *observations) noiseOfEnds(ctx context.Context, obs surrogate.Observations, options surrogate.Options) (float64, error) {
+	var ends []int
+	last := make(map[int]int) // by group, its place in ends
+	for i, group := range d.group {
+		k, ok := last[group]
+		switch {
+		case group == 0 || !ok:
+			last[group] = len(ends)
+			ends = append(ends, i)
+		case d.position[i] > d.position[ends[k]]:
+			ends[k] = i
+		}
+	}
+	options.NoiseSlopes = false
+	gp, err := surrogate.Fit(ctx, surrogate.Observations{
+		X: pick(obs.X, ends), Y: pick(obs.Y, ends), Runs: pick(obs.Runs, ends), NoiseVariance: pick(obs.NoiseVariance, ends),
+	}, options)
+	if err != nil {
+		return 0, err
+	}
+	return gp.Hyperparameters().NoiseVariance, nil
 }
