@@ -244,7 +244,7 @@ func (d *observations) digest(seed uint64, before digest) digest {
 }
 
 // noiseOfEnds returns the noise variance of one run that is learned from the ends of runs alone, which are
-// independent of each other.
+// independent of each other, or 0 if there is nothing but ends.
 func (d *observations) noiseOfEnds(ctx context.Context, obs surrogate.Observations, options surrogate.Options) (float64, error) {
 	var ends []int
 	last := make(map[int]int) // by group, its place in ends
@@ -257,6 +257,9 @@ func (d *observations) noiseOfEnds(ctx context.Context, obs surrogate.Observatio
 		case d.position[i] > d.position[ends[k]]:
 			ends[k] = i
 		}
+	}
+	if len(ends) == len(d.group) {
+		return 0, nil
 	}
 	options.NoiseSlopes = false
 	gp, err := surrogate.Fit(ctx, surrogate.Observations{

@@ -135,20 +135,19 @@ func (f *fitter) choose() []int {
 }
 
 // sample returns the indices of the evaluations from which hyperparameters are
-// learned after n runs: of all of these runs if they are few enough, else of
-// runs evenly spaced in time. Of runs with checkpoints it takes at least two each, which
-// show what noise they share.
+// learned after n runs: of all of these runs if they are at most fitSize, else of
+// runs evenly spaced in time.
 func (f *fitter) sample(n int) []int {
 	h := f.history
-	each, checkpoint := 1, f.problem.CheckpointIndex()
-	if checkpoint >= 0 {
-		each = max(2, perRun(n, fitSize))
-	}
-	count := min(n, fitSize/each)
+	each := perRun(n, fitSize)
+	checkpoint := f.problem.CheckpointIndex()
 	var indices []int
-	for i := range count {
-		r := f.runs[(2*i+1)*n/(2*count)]
-		if checkpoint < 0 {
+	for i := range min(n, fitSize) {
+		r := f.runs[i]
+		if n > fitSize {
+			r = f.runs[(2*i+1)*n/(2*fitSize)]
+		}
+		if checkpoint < 0 || each == 1 {
 			indices = append(indices, r.last)
 			continue
 		}

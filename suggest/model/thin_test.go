@@ -41,31 +41,6 @@ func TestThinKeepsLogSpacedEpochsAndTheLast(t *testing.T) {
 	}
 }
 
-// What checkpoints of a run have in common shows only where there are two of them.
-func TestSampleHasPairsOfCheckpoints(t *testing.T) {
-	p := simulated.NoiseTraining(8)
-	h := &suggest.History{}
-	for i := range 300 {
-		epochRun(h, int64(i+1), 0.01*float64(i+1), 8)
-	}
-	f := newFitter(p, h, Options{})
-	for _, n := range []int{1, 40, 100, 128, 200, 300} {
-		counts := make(map[int64]int)
-		sampled := f.sample(n)
-		for _, i := range sampled {
-			counts[h.Evaluations[i].Run]++
-		}
-		if len(sampled) > fitSize || len(counts) != min(n, fitSize/2) {
-			t.Errorf("%d evaluations of %d of %d runs", len(sampled), len(counts), n)
-		}
-		for run, count := range counts {
-			if count < 2 || run > int64(n) {
-				t.Errorf("%d evaluations of run %d of %d", count, run, n)
-			}
-		}
-	}
-}
-
 func TestRunsAreToldApart(t *testing.T) {
 	h := &suggest.History{Evaluations: []suggest.Evaluation{{Run: 1}, {Run: 1}, {}, {}, {Run: 2}, {Run: 3}, {Run: 3}}}
 	want := []span{{0, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 6}}
