@@ -287,7 +287,7 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 	o := &f.metrics[j]
 	data := &observations{
 		deterministic: o.Known != nil, noiseFree: o.NoiseFree, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading,
-		smooth: f.options.Smooth, featured: f.problem.Features != nil, tied: f.tied,
+		fractions: o.Transform == suggest.Logit, smooth: f.options.Smooth, featured: f.problem.Features != nil, tied: f.tied,
 	}
 	data.reserve(len(configurations))
 	checkpoint := f.problem.CheckpointIndex()

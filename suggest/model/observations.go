@@ -25,6 +25,7 @@ type observations struct {
 	deterministic bool        // there is no noise
 	noiseFree     bool        // there is no noise but the known
 	homoscedastic bool        // unknown noise is the same everywhere
+	fractions     bool        // values are logits
 	forReading    bool        // see ModelOptions
 	smooth        bool        // see Options
 	featured      bool        // inputs are features
@@ -89,7 +90,10 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 	if slices.Max(d.group) > 0 && !d.homoscedastic {
 		obs.Groups, obs.Positions = d.group, d.position
 		options.MaxNoise = sharedNoise * stat.PopVariance(d.y, nil)
-		prior.Slope.StdDev, prior.Decay.StdDev = sharedDeviation, sharedDeviation
+		prior.Decay.StdDev = sharedDeviation
+		if !d.fractions {
+			prior.Slope.StdDev = sharedDeviation
+		}
 		if d.forReading {
 			prior.Run = readingRun
 		}
@@ -136,8 +140,9 @@ var readingRun = surrogate.Normal{Mean: -5, StdDev: 1}
 // then fall than any stationary function is, and explains all that was learned as luck. So where runs have
 // checkpoints, it may not.
 const (
-	// sharedDeviation is the prior standard deviation of the slopes of the noise, and of the logarithm
-	// of its decay.
+	// sharedDeviation is the prior standard deviation of the logarithm of the decay, and of the slopes, but for
+	// fractions: the noise of their logits does differ by orders of magnitude, and they fall no further than a
+	// stationary function.
 	sharedDeviation = 0.5
 
 	// sharedNoise bounds the noise, relative to the variance of the values.
@@ -219,6 +224,7 @@ func (d *observations) digest(seed uint64, before digest) digest {
 	flag(d.noiseFree)
 	flag(d.homoscedastic)
 	flag(d.forReading)
+	flag(d.fractions)
 	flag(d.smooth)
 	flag(d.featured)
 	word(uint64(len(d.tied)))
@@ -243,8 +249,11 @@ func (d *observations) digest(seed uint64, before digest) digest {
 	return key
 }
 
-// noiseOfEnds returns the noise variance of one run that is learned from the ends of runs alone, which are
-// independent of each other, or 0 if there is nothing but ends.
+// endsFactor is how many times as large as their ends show the noise of runs may be: a few ends leave it uncertain.
+const endsFactor = 2
+
+// noiseOfEnds returns the largest noise variance of one run that its ends allow, which are independent of each
+// other, or 0 if there is nothing but ends.
 func (d *observations) noiseOfEnds(ctx context.Context, obs surrogate.Observations, options surrogate.Options) (float64, error) {
 	var ends []int
 	last := make(map[int]int) // by group, its place in ends
@@ -268,5 +277,5 @@ func (d *observations) noiseOfEnds(ctx context.Context, obs surrogate.Observatio
 	if err != nil {
 		return 0, err
 	}
-	return gp.Hyperparameters().NoiseVariance, nil
+	return endsFactor * gp.Hyperparameters().NoiseVariance, nil
 }
