@@ -436,7 +436,7 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (learned, digest, error
 	if cold {
 		options.Restarts = restarts(at)
 	}
-	if obs.Groups != nil && options.FixedNoise == nil {
+	if obs.Groups != nil && options.FixedNoise == nil && f.options.ForReading {
 		// Checkpoints alone would let luck explain every parameter that shifts whole curves.
 		if options.MaxRunVariance, err = data.noiseOfEnds(ctx, obs, options); err != nil {
 			return learned{}, key, err
