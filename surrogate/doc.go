@@ -14,15 +14,16 @@
 // automatic relevance determination), of which some may be tied. The noise of R_i runs is
 // partly known and partly learned,
 //
-//	N_ii = known_i + τ²(x_i)/R_i,   τ²(x) = σ_n² exp(Σ_j b_j (x_j − ½)),
-//	N_ik = τ(x_i) τ(x_k) (R_i R_k)^−½ exp(−|p_i − p_k|/λ),
+//	N_ii = known_i + τ²(x_i)/R_i,   τ²(x) = (σ_n² + σ_r²) exp(Σ_j b_j (x_j − ½)),
+//	N_ik = τ(x_i) τ(x_k) (R_i R_k)^−½ (φ exp(−|p_i − p_k|/λ) + 1 − φ),   φ = σ_n²/(σ_n² + σ_r²),
 //
 // where N_ik is the covariance of two checkpoints of one run, at positions
 // p_i and p_k such as the logarithm of the epoch, and 0 otherwise; see
 // [Observations]. The variance is the multiplicative heteroscedasticity of
 // Harvey, "Estimating Regression Models with Multiplicative Heteroscedasticity",
 // Econometrica 44(3), 1976; the correlation is a first-order autoregressive
-// process in continuous time. Without slopes b_j and groups the noise is
+// process in continuous time, and σ_r² the variance of what a whole run has in common, which no
+// single run shows. Without slopes b_j and groups the noise is
 // homoscedastic.
 //
 // The formulas for the posterior and for the marginal likelihood with its

@@ -23,6 +23,7 @@ const (
 	MaxSignalVariance = 20
 	MinNoiseVariance  = 1e-6
 	MaxNoiseVariance  = 10
+	MinRunVariance    = 1e-6
 	MinNoiseSlope     = -8
 	MaxNoiseSlope     = 8
 	MinNoiseDecay     = 0.02
@@ -51,6 +52,17 @@ type Options struct {
 	// run in units of Y², which is then not fitted. Zero is right if the known
 	// noise variances of the observations are all the noise there is.
 	FixedNoise *float64
+
+	// MaxRunVariance, if not 0, fits Hyperparameters.RunVariance too if a group has two
+	// observations, even if FixedNoise is given. It is the largest value, in units of Y². How
+	// runs differ does not tell noise from what sets them apart, so that the bound should come from
+	// observations that are not in groups. With 0 it is 0.
+	MaxRunVariance float64
+
+	// MaxNoise, if not 0, is about the largest learned noise variance of one run at any
+	// observation, in units of Y². It keeps noise that grows over the space from
+	// explaining what is signal.
+	MaxNoise float64
 
 	// NoiseSlopes fits Hyperparameters.NoiseSlopes too, unless FixedNoise is given.
 	// Without, the noise of one run is the same everywhere.
@@ -185,6 +197,12 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 		if err := o.Start.check("Options.Start"); err != nil {
 			return nil, err
 		}
+	}
+	if err := checkVariance("Options.MaxRunVariance", o.MaxRunVariance); err != nil {
+		return nil, err
+	}
+	if !(o.MaxNoise >= 0) {
+		return nil, fmt.Errorf("surrogate: Options.MaxNoise is %v, want a number >= 0", o.MaxNoise)
 	}
 	if !(o.Tolerance >= 0) {
 		return nil, fmt.Errorf("surrogate: Options.Tolerance is %v, want a number >= 0", o.Tolerance)

@@ -30,16 +30,21 @@ type Hyperparameters struct {
 	// observations.
 	NoiseVariance float64
 
+	// RunVariance is the variance σ_r² >= 0 of noise that all observations of one
+	// group share alike, at the centre x = (½, …, ½), in units of Y². It is part of the
+	// noise of observations without a group, too.
+	RunVariance float64
+
 	// NoiseSlopes are the d slopes b_j of the logarithm of the noise variance,
 	// per unit of X: one run at x has the noise variance
 	//
-	//	τ²(x) = σ_n² exp(Σ_j b_j (x_j − ½)).
+	//	τ²(x) = (σ_n² + σ_r²) exp(Σ_j b_j (x_j − ½)).
 	//
 	// Coordinates outside [0, 1] count as 0 or 1. Nil means that all are 0.
 	NoiseSlopes []float64
 
 	// NoiseDecay is the scale λ >= 0, in units of Observations.Positions, over
-	// which the noise of observations of one group loses its correlation
+	// which noise of the variance σ_n² within one group loses its correlation
 	// e^{−|p_i − p_j|/λ}. With 0 they are independent.
 	NoiseDecay float64
 }
@@ -70,12 +75,15 @@ func (h Hyperparameters) check(name string) error {
 	if !finite(h.NoiseDecay) || h.NoiseDecay < 0 {
 		return fmt.Errorf("surrogate: %s.NoiseDecay is %v, want a finite number >= 0", name, h.NoiseDecay)
 	}
+	if err := checkVariance(name+".RunVariance", h.RunVariance); err != nil {
+		return err
+	}
 	return checkVariance(name+".NoiseVariance", h.NoiseVariance)
 }
 
 // noise returns τ²(x).
 func (h Hyperparameters) noise(x []float64) float64 {
-	return h.NoiseVariance * math.Exp(noiseExponent(h.NoiseSlopes, x))
+	return (h.NoiseVariance + h.RunVariance) * math.Exp(noiseExponent(h.NoiseSlopes, x))
 }
 
 func (h Hyperparameters) clone() Hyperparameters {

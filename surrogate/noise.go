@@ -24,7 +24,7 @@ func centred(v float64) float64 {
 // noise is the noise of n observations for given hyperparameters: observations
 // i and j have the noise covariance
 //
-//	s_i s_j e^{−|p_i − p_j|/λ} if i and j are of one group,
+//	s_i s_j (φ e^{−|p_i − p_j|/λ} + 1 − φ) if i and j are of one group,
 //
 // and s_i² + known_i on the diagonal.
 type noise struct {
@@ -33,12 +33,16 @@ type noise struct {
 	groups     []int     // n
 	positions  []float64 // n
 	decay      float64   // λ >= 0
+	fading     float64   // φ = σ_n² / (σ_n² + σ_r²), 1 without noise
 }
 
 // append returns the noise of more observations, without change to e.
 func (e noise) append(h Hyperparameters, obs Observations) noise {
 	m := len(obs.X)
-	e.decay = h.NoiseDecay
+	e.decay, e.fading = h.NoiseDecay, 1
+	if h.RunVariance > 0 {
+		e.fading = h.NoiseVariance / (h.NoiseVariance + h.RunVariance)
+	}
 	e.known = appendOr(e.known, obs.NoiseVariance, m)
 	e.groups = appendOr(e.groups, obs.Groups, m)
 	e.positions = appendOr(e.positions, obs.Positions, m)
@@ -69,14 +73,22 @@ func (e *noise) variance(i int) float64 {
 // addCovariances adds to row the noise covariances of observation i and the
 // first len(row) <= i observations.
 func (e *noise) addCovariances(row []float64, i int) {
-	if e.groups[i] == 0 || e.decay == 0 {
+	if e.groups[i] == 0 || e.decay == 0 && e.fading == 1 {
 		return
 	}
 	for j := range row {
 		if e.groups[j] == e.groups[i] {
-			row[j] += e.deviations[i] * e.deviations[j] * math.Exp(-math.Abs(e.positions[i]-e.positions[j])/e.decay)
+			row[j] += e.deviations[i] * e.deviations[j] * e.correlation(e.positions[i]-e.positions[j])
 		}
 	}
+}
+
+// correlation returns the correlation of the noise of two observations of one group at the given distance.
+func (e *noise) correlation(distance float64) float64 {
+	if e.decay == 0 {
+		return 1 - e.fading
+	}
+	return e.fading*math.Exp(-math.Abs(distance)/e.decay) + 1 - e.fading
 }
 
 // sharing is a pair of observations i > j that share the noise of one run.

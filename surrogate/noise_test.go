@@ -13,7 +13,7 @@ import (
 // noiseCovariance is the noise covariance of two observations by its definition.
 func noiseCovariance(h Hyperparameters, obs Observations, i, j int) float64 {
 	deviation := func(i int) float64 {
-		log := math.Log(h.NoiseVariance)
+		log := math.Log(h.NoiseVariance + h.RunVariance)
 		for p, b := range h.NoiseSlopes {
 			log += b * (obs.X[i][p] - 0.5)
 		}
@@ -34,7 +34,8 @@ func noiseCovariance(h Hyperparameters, obs Observations, i, j int) float64 {
 	if obs.Positions != nil {
 		distance = math.Abs(obs.Positions[i] - obs.Positions[j])
 	}
-	return deviation(i) * deviation(j) * math.Exp(-distance/h.NoiseDecay)
+	correlation := (h.NoiseVariance*math.Exp(-distance/h.NoiseDecay) + h.RunVariance) / (h.NoiseVariance + h.RunVariance)
+	return deviation(i) * deviation(j) * correlation
 }
 
 // checkpoints returns observations of which two thirds are checkpoints, up to
@@ -70,12 +71,17 @@ func TestNoiseMatchesNaive(t *testing.T) {
 	h := noisyHyperparameters(d)
 	homoscedastic := h
 	homoscedastic.NoiseSlopes = nil
+	runs, onlyRuns := h, h
+	runs.RunVariance = 0.2
+	onlyRuns.NoiseVariance, onlyRuns.RunVariance = 0, 0.2
 	for name, test := range map[string]struct {
 		h   Hyperparameters
 		obs Observations
 	}{
 		"everything":   {h, all},
 		"no slopes":    {homoscedastic, all},
+		"runs":         {runs, all},
+		"only runs":    {onlyRuns, all},
 		"no runs":      {h, Observations{X: all.X, Y: all.Y, Groups: all.Groups, Positions: all.Positions}},
 		"no positions": {h, Observations{X: all.X, Y: all.Y, Groups: all.Groups, NoiseVariance: all.NoiseVariance}},
 		"no groups":    {h, Observations{X: all.X, Y: all.Y, Positions: all.Positions, Runs: all.Runs}},
@@ -162,7 +168,8 @@ func TestExtendConcurrently(t *testing.T) {
 
 func TestNoiseGradient(t *testing.T) {
 	prior := LogNormalPrior{
-		Signal: Normal{1, 0.5}, Length: Normal{-1, 0.3}, Noise: Normal{-3, 0.7}, Slope: Normal{0.4, 0.8}, Decay: Normal{-0.2, 0.6},
+		Signal: Normal{1, 0.5}, Length: Normal{-1, 0.3}, Noise: Normal{-3, 0.7}, Run: Normal{-2, 0.9}, Slope: Normal{0.4, 0.8},
+		Decay: Normal{-0.2, 0.6},
 	}
 	fixed := 0.2
 	for name, test := range map[string]struct {
@@ -175,6 +182,11 @@ func TestNoiseGradient(t *testing.T) {
 		"decay":            {Options{}, true, 1 + 3 + 1 + 1},
 		"fixed noise":      {Options{NoiseSlopes: true, FixedNoise: &fixed}, true, 1 + 3 + 1},
 		"no noise":         {Options{FixedNoise: new(float64)}, true, 1 + 3},
+		"runs":             {Options{NoiseSlopes: true, MaxRunVariance: 10}, true, 1 + 3 + 1 + 3 + 1 + 1},
+		"runs alone":       {Options{FixedNoise: new(float64), MaxRunVariance: 10}, true, 1 + 3 + 1},
+		"limit":            {Options{NoiseSlopes: true, MaxRunVariance: 10, MaxNoise: 0.01}, true, 1 + 3 + 1 + 3 + 1 + 1},
+		"limit of runs":    {Options{FixedNoise: &fixed, MaxRunVariance: 10, MaxNoise: 0.3}, true, 1 + 3 + 1 + 1},
+		"limit of slopes":  {Options{NoiseSlopes: true, MaxNoise: 0.01}, false, 1 + 3 + 1 + 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := checkpoints(7, 45, 3)
@@ -214,17 +226,17 @@ func TestNoiseGradient(t *testing.T) {
 func TestNoisePosteriorValue(t *testing.T) {
 	obs := checkpoints(9, 40, 2)
 	prior := DefaultPrior(2)
-	p := newTestProblem(t, Matern52{}, prior, obs, Options{NoiseSlopes: true})
-	theta := []float64{0.4, -1, 0.3, -2, 1.5, -0.7, 0.2}
+	p := newTestProblem(t, Matern52{}, prior, obs, Options{NoiseSlopes: true, MaxRunVariance: 10})
+	theta := []float64{0.4, -1, 0.3, -2, 1.5, -0.7, 0.2, -3}
 	got, err := newLogPosterior(p).Value(theta)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := hyperparametersAt(t, p, theta)
 	want := mustNew(t, nil, h, obs).LogMarginalLikelihood() - meanPenalty(t, p, theta) + 40*math.Log(p.units.scale)
-	average := 0.0 // of the learned noise
+	average := 0.0 // of what slopes make of the learned noise
 	for _, x := range obs.X {
-		average += math.Exp(theta[3]+theta[4]*(x[0]-0.5)+theta[5]*(x[1]-0.5)) / 40
+		average += math.Exp(theta[4]*(x[0]-0.5)+theta[5]*(x[1]-0.5)) / 40
 	}
 	for _, term := range []struct {
 		density func(float64) (float64, float64)
@@ -233,7 +245,8 @@ func TestNoisePosteriorValue(t *testing.T) {
 		{prior.SignalVariance, theta[0]},
 		{prior.LengthScale, theta[1]},
 		{prior.LengthScale, theta[2]},
-		{prior.NoiseVariance, math.Log(average)},
+		{prior.NoiseVariance, theta[3] + math.Log(average)},
+		{prior.RunVariance, theta[7] + math.Log(average)},
 		{prior.NoiseSlope, theta[4]},
 		{prior.NoiseSlope, theta[5]},
 		{prior.NoiseDecay, theta[6]},
@@ -264,7 +277,7 @@ func sampleRuns(seed uint64, h Hyperparameters, runs int) Observations {
 		}
 	}
 	quiet := h
-	quiet.NoiseVariance = 0
+	quiet.NoiseVariance, quiet.RunVariance = 0, 0
 	f, _ := sample(seed, Matern52{}, quiet, obs.X)
 	obs.Y = f
 	n := len(f)
@@ -376,6 +389,36 @@ func TestFitNoiseFree(t *testing.T) {
 				t.Errorf("mean at %v is %v, want %v", x, mean, obs.Y[i])
 			}
 		}
+	}
+}
+
+// What whole runs share is learned from how much they differ from each other, also where every curve is smooth, and
+// the limit holds at every observation.
+func TestFitRecoversRunNoise(t *testing.T) {
+	truth := Hyperparameters{
+		SignalVariance: 2, LengthScales: []float64{0.5, 0.7}, NoiseVariance: 1e-5, RunVariance: 0.05, NoiseDecay: 1,
+	}
+	const samples = 3
+	var mean float64
+	for s := range uint64(samples) {
+		obs := sampleRuns(s, truth, 30)
+		o := Options{Prior: NoPrior{}, MaxRunVariance: 10, Restarts: 1, Seed: s}
+		mean += math.Log(mustFit(t, obs, o).Hyperparameters().RunVariance/truth.RunVariance) / samples
+		o.NoiseSlopes, o.MaxNoise = true, 0.02
+		g := mustFit(t, obs, o)
+		for _, x := range obs.X {
+			if noise := g.Noise(x); noise > 1.3*o.MaxNoise {
+				t.Errorf("sample %d: noise %v at %v", s, noise, x)
+			}
+		}
+		o.MaxRunVariance = 0
+		if v := mustFit(t, obs, o).Hyperparameters().RunVariance; v != 0 {
+			t.Errorf("sample %d: run variance %v without a bound", s, v)
+		}
+	}
+	// The standard error of one sample is √(2/30) = 0.26 at least.
+	if math.Abs(mean) > 0.5 {
+		t.Errorf("mean log(σ_r²/truth) is %v, want about 0", mean)
 	}
 }
 

@@ -173,13 +173,18 @@ func (e *noise) draw(dst []float64, jitter float64, rng *rand.Rand) {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(e.groups[a], e.groups[b]), cmp.Compare(e.positions[a], e.positions[b]))
 	})
-	var shared float64 // by the run, of variance 1
+	var fading, shared float64 // by the run, of variance 1
 	for k, i := range order {
+		continues := k > 0 && e.groups[i] > 0 && e.groups[i] == e.groups[order[k-1]]
 		correlation := 0.0
-		if k > 0 && e.groups[i] > 0 && e.groups[i] == e.groups[order[k-1]] && e.decay > 0 {
+		if continues && e.decay > 0 {
 			correlation = math.Exp(-(e.positions[i] - e.positions[order[k-1]]) / e.decay)
 		}
-		shared = correlation*shared + math.Sqrt(1-correlation*correlation)*rng.NormFloat64()
-		dst[i] = e.deviations[i]*shared + math.Sqrt(e.known[i]+jitter)*rng.NormFloat64()
+		fading = correlation*fading + math.Sqrt(1-correlation*correlation)*rng.NormFloat64()
+		if e.fading < 1 && !continues {
+			shared = rng.NormFloat64()
+		}
+		learned := e.deviations[i] * (math.Sqrt(e.fading)*fading + math.Sqrt(1-e.fading)*shared)
+		dst[i] = learned + math.Sqrt(e.known[i]+jitter)*rng.NormFloat64()
 	}
 }

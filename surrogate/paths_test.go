@@ -106,6 +106,7 @@ func TestPathsPassThroughObservations(t *testing.T) {
 func TestDrawnNoise(t *testing.T) {
 	const n, d, draws = 12, 2, 40_000
 	obs, h := checkpoints(2, n, d), noisyHyperparameters(d)
+	h.RunVariance = 0.2
 	g := mustNew(t, nil, h, obs)
 	want := mat.NewSymDense(n, nil)
 	row := make([]float64, n)

@@ -14,7 +14,7 @@ import (
 // problem is the estimation of hyperparameters in standardised units. The
 // unknowns are
 //
-//	θ = (log s_f², log ℓ_1, …, log ℓ_g, log σ_n², b_1, …, b_d, log λ),
+//	θ = (log s_f², log ℓ_1, …, log ℓ_g, log σ_n², b_1, …, b_d, log λ, log σ_r²),
 //
 // where those that are not fitted are absent, and g <= d if length scales are
 // tied.
@@ -36,8 +36,10 @@ type problem struct {
 	fixed float64 // σ_n², units of Y², if it is not fitted
 	decay float64 // λ, if it is not fitted
 
-	noiseAt, slopesAt, decayAt int       // places in θ, −1 if absent
-	lower, upper               []float64 // bounds of θ
+	limit float64 // log of Options.MaxNoise, standardised, +Inf without
+
+	noiseAt, slopesAt, decayAt, runAt int       // places in θ, −1 if absent
+	lower, upper                      []float64 // bounds of θ
 }
 
 func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisation, o Options) *problem {
@@ -55,6 +57,11 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 		noiseAt:  -1,
 		slopesAt: -1,
 		decayAt:  -1,
+		runAt:    -1,
+		limit:    math.Inf(1),
+	}
+	if o.MaxNoise > 0 {
+		p.limit = math.Log(o.MaxNoise) - 2*math.Log(units.scale)
 	}
 	p.scales, p.ties = ties(o, d)
 	p.squares = make([]float64, n*(n-1)/2*p.scales)
@@ -95,10 +102,15 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 	if o.Start != nil && o.Start.NoiseDecay > 0 {
 		p.decay = o.Start.NoiseDecay
 	}
-	if p.noiseAt >= 0 || p.fixed > 0 {
-		if p.sharings = sharings(obs); len(p.sharings) > 0 {
-			p.decayAt = p.bound(math.Log(MinNoiseDecay), math.Log(MaxNoiseDecay))
-		}
+	if p.noiseAt >= 0 || p.fixed > 0 || o.MaxRunVariance > 0 {
+		p.sharings = sharings(obs)
+	}
+	if len(p.sharings) > 0 && (p.noiseAt >= 0 || p.fixed > 0) {
+		p.decayAt = p.bound(math.Log(MinNoiseDecay), math.Log(MaxNoiseDecay))
+	}
+	if len(p.sharings) > 0 && o.MaxRunVariance > 0 {
+		limit := math.Log(o.MaxRunVariance) - 2*math.Log(units.scale)
+		p.runAt = p.bound(min(math.Log(MinRunVariance), limit), limit)
 	}
 	return p
 }
@@ -146,6 +158,9 @@ func (p *problem) logs(h Hyperparameters) []float64 {
 	if p.decayAt >= 0 && h.NoiseDecay > 0 {
 		theta[p.decayAt] = math.Log(h.NoiseDecay)
 	}
+	if p.runAt >= 0 && h.RunVariance > 0 {
+		theta[p.runAt] = math.Log(h.RunVariance) - unit
+	}
 	return theta
 }
 
@@ -176,6 +191,9 @@ func (p *problem) hyperparameters(theta []float64) (Hyperparameters, error) {
 	if p.decayAt >= 0 {
 		h.NoiseDecay = math.Exp(theta[p.decayAt])
 	}
+	if p.runAt >= 0 {
+		h.RunVariance = math.Exp(theta[p.runAt]) * unit
+	}
 	return h, nil
 }
 
@@ -189,6 +207,9 @@ func (p *problem) typical() []float64 {
 	}
 	if p.noiseAt >= 0 {
 		theta[p.noiseAt] = prior.Noise.Mean
+	}
+	if p.runAt >= 0 {
+		theta[p.runAt] = min(prior.Run.Mean, p.upper[p.runAt])
 	}
 	// The typical slopes and the logarithm of the typical decay are 0.
 	return theta
@@ -216,6 +237,9 @@ func (p *problem) random(rng *rand.Rand) []float64 {
 	if p.decayAt >= 0 {
 		theta[p.decayAt] = draw(0.2, 5)
 	}
+	if p.runAt >= 0 {
+		theta[p.runAt] = min(draw(1e-4, 0.1), p.upper[p.runAt])
+	}
 	return theta
 }
 
@@ -234,9 +258,7 @@ func (p *problem) logPrior(theta, grad []float64) float64 {
 	}
 	add(0, 1, p.prior.SignalVariance)
 	add(1, p.scales, p.prior.LengthScale)
-	if p.noiseAt >= 0 {
-		sum += p.logNoisePrior(theta, grad)
-	}
+	sum += p.logNoisePrior(theta, grad)
 	if p.slopesAt >= 0 {
 		add(p.slopesAt, p.d, p.prior.NoiseSlope)
 	}
@@ -246,34 +268,86 @@ func (p *problem) logPrior(theta, grad []float64) float64 {
 	return sum
 }
 
-// logNoisePrior is the part of logPrior that the learned noise variance has, on average
-// over the observations: where it changes over the space, its value at the centre could
-// be small and the noise explain everything near some corner.
+// excessPrecision is the precision of the logarithm of a learned noise variance beyond its limit, for
+// each observation. It leaves it 15 % or so.
+const excessPrecision = 50
+
+// logNoisePrior is the part of logPrior that the learned noise variances have. Their level
+// counts on average over the observations: where they change over the space, the one at the
+// centre could be small and the noise explain everything near some corner. The limit holds at
+// every observation.
 func (p *problem) logNoisePrior(theta, grad []float64) float64 {
-	level := theta[p.noiseAt]
-	if p.slopesAt < 0 {
-		logDensity, slope := p.prior.NoiseVariance(level)
+	if p.noiseAt < 0 && p.runAt < 0 {
+		return 0
+	}
+	var slopes, mean []float64 // of the factor of the variances, and of that times the inputs
+	average, factors := 1.0, []float64(nil)
+	if p.slopesAt >= 0 {
+		slopes, mean = theta[p.slopesAt:p.slopesAt+p.d], make([]float64, p.d)
+		average, factors = 0, make([]float64, p.n)
+		for i := range p.n {
+			row := p.centred[i*p.d : (i+1)*p.d]
+			factors[i] = math.Exp(blas64.Dot(vector(slopes), vector(row)))
+			average += factors[i] / float64(p.n)
+			blas64.Axpy(factors[i]/float64(p.n), vector(row), vector(mean))
+		}
+	}
+	var sum float64
+	level := func(at int, density func(float64) (float64, float64)) {
+		if at < 0 {
+			return
+		}
+		logDensity, slope := density(theta[at] + math.Log(average))
+		sum += logDensity
 		if grad != nil {
-			grad[p.noiseAt] -= slope
+			grad[at] -= slope
+			for j, m := range mean {
+				grad[p.slopesAt+j] -= slope * m / average
+			}
 		}
-		return logDensity
 	}
-	slopes := theta[p.slopesAt : p.slopesAt+p.d]
-	mean, moments := 0.0, make([]float64, p.d)
+	level(p.noiseAt, p.prior.NoiseVariance)
+	level(p.runAt, p.prior.RunVariance)
+	if math.IsInf(p.limit, 1) {
+		return sum
+	}
+	fading, run := p.levels(theta)
 	for i := range p.n {
-		row := p.centred[i*p.d : (i+1)*p.d]
-		noise := math.Exp(blas64.Dot(vector(slopes), vector(row))) / float64(p.n)
-		mean += noise
-		blas64.Axpy(noise, vector(row), vector(moments))
-	}
-	logDensity, slope := p.prior.NoiseVariance(level + math.Log(mean))
-	if grad != nil {
-		grad[p.noiseAt] -= slope
-		for j, m := range moments {
-			grad[p.slopesAt+j] -= slope * m / mean
+		excess := math.Log(fading+run) - p.limit
+		if factors != nil {
+			excess += math.Log(factors[i])
+		}
+		if excess <= 0 {
+			continue
+		}
+		sum -= excessPrecision * excess * excess / 2
+		if grad == nil {
+			continue
+		}
+		slope := excessPrecision * excess
+		if p.noiseAt >= 0 {
+			grad[p.noiseAt] += slope * fading / (fading + run)
+		}
+		if p.runAt >= 0 {
+			grad[p.runAt] += slope * run / (fading + run)
+		}
+		if p.slopesAt >= 0 {
+			blas64.Axpy(slope, vector(p.centred[i*p.d:(i+1)*p.d]), vector(grad[p.slopesAt:p.slopesAt+p.d]))
 		}
 	}
-	return logDensity
+	return sum
+}
+
+// levels returns σ_n² and σ_r² at θ, standardised.
+func (p *problem) levels(theta []float64) (fading, run float64) {
+	fading = p.fixed / p.units.scale / p.units.scale
+	if p.noiseAt >= 0 {
+		fading = math.Exp(theta[p.noiseAt])
+	}
+	if p.runAt >= 0 {
+		run = math.Exp(theta[p.runAt])
+	}
+	return fading, run
 }
 
 // logPosterior evaluates the negative logarithm of the marginal likelihood
@@ -283,7 +357,9 @@ type logPosterior struct {
 	theta      []float64        // the point of the last value
 	inverses   []float64        // g, 1/ℓ² at theta
 	learned    []float64        // n, learned noise variances
-	shared     []float64        // learned noise covariances of the pairs in sharings
+	fading     float64          // share of the learned noise that is σ_n²
+	shared     []float64        // noise covariances of the pairs in sharings, learned with σ_n²
+	alike      []float64        // and with σ_r²
 	mean       float64          // of the prior, standardised
 	residual   []float64        // n, y − mean
 	ones       []float64        // n, L⁻¹1
@@ -302,6 +378,7 @@ func newLogPosterior(p *problem) *logPosterior {
 		inverses:   make([]float64, p.scales),
 		learned:    make([]float64, p.n),
 		shared:     make([]float64, len(p.sharings)),
+		alike:      make([]float64, len(p.sharings)),
 		residual:   make([]float64, p.n),
 		ones:       make([]float64, p.n),
 		alpha:      make([]float64, p.n),
@@ -313,12 +390,12 @@ func newLogPosterior(p *problem) *logPosterior {
 
 // setNoise computes the learned noise at theta.
 func (f *logPosterior) setNoise() {
-	noise := f.fixed / f.units.scale / f.units.scale
-	if f.noiseAt >= 0 {
-		noise = math.Exp(f.theta[f.noiseAt])
+	fading, run := f.levels(f.theta)
+	if f.fading = 1; run > 0 {
+		f.fading = fading / (fading + run)
 	}
 	for i := range f.learned {
-		f.learned[i] = noise
+		f.learned[i] = fading + run
 		if f.slopesAt >= 0 {
 			slopes := f.theta[f.slopesAt : f.slopesAt+f.d]
 			f.learned[i] *= math.Exp(blas64.Dot(vector(slopes), vector(f.centred[i*f.d:(i+1)*f.d])))
@@ -328,7 +405,11 @@ func (f *logPosterior) setNoise() {
 		}
 	}
 	for k, s := range f.sharings {
-		f.shared[k] = math.Sqrt(f.learned[s.i]*f.learned[s.j]) * math.Exp(-s.distance/math.Exp(f.theta[f.decayAt]))
+		learned := math.Sqrt(f.learned[s.i] * f.learned[s.j])
+		f.alike[k] = (1 - f.fading) * learned
+		if f.decayAt >= 0 {
+			f.shared[k] = f.fading * learned * math.Exp(-s.distance/math.Exp(f.theta[f.decayAt]))
+		}
 	}
 }
 
@@ -359,7 +440,7 @@ func (f *logPosterior) Value(theta []float64) (float64, error) {
 			row[i] = signal + f.learned[i] + f.known[i]
 		}
 		for k, s := range f.sharings {
-			f.factor.rows[s.i][s.j] += f.shared[k]
+			f.factor.rows[s.i][s.j] += f.shared[k] + f.alike[k]
 		}
 	})
 	if err != nil {
@@ -427,14 +508,18 @@ func (f *logPosterior) Gradient(grad []float64) {
 // noiseGradient adds to grad the derivatives with respect to the noise, and
 // returns tr(MN). It needs K⁻¹ and α.
 //
-// The covariance N_ij of one run's noise has ∂N_ij/∂log σ_n² = N_ij,
-// ∂N_ij/∂b_p = N_ij (u_ip + u_jp)/2 with u = x − ½, and
-// ∂N_ij/∂log λ = N_ij |p_i − p_j|/λ.
+// The covariance N_ij of one run's noise is the sum of a part with σ_n², which is its derivative with
+// respect to log σ_n², and of one with σ_r². It has ∂N_ij/∂b_p = N_ij (u_ip + u_jp)/2 with u = x − ½,
+// and the first part F_ij has ∂F_ij/∂log λ = F_ij |p_i − p_j|/λ.
 func (f *logPosterior) noiseGradient(grad []float64) (trace float64) {
-	add := func(i, j int, weight float64) {
+	add := func(i, j int, fading, alike float64) {
+		weight := fading + alike
 		trace += 2 * weight
 		if f.noiseAt >= 0 {
-			grad[f.noiseAt] += weight
+			grad[f.noiseAt] += fading
+		}
+		if f.runAt >= 0 {
+			grad[f.runAt] += alike
 		}
 		if f.slopesAt >= 0 {
 			for p := range f.d {
@@ -445,12 +530,14 @@ func (f *logPosterior) noiseGradient(grad []float64) (trace float64) {
 	for i, learned := range f.learned {
 		m := f.factor.rows[i][i] - f.alpha[i]*f.alpha[i]
 		trace += m * f.known[i]
-		add(i, i, m*learned/2)
+		add(i, i, m*f.fading*learned/2, m*(1-f.fading)*learned/2)
 	}
 	for k, s := range f.sharings {
-		weight := (f.factor.rows[s.i][s.j] - f.alpha[s.i]*f.alpha[s.j]) * f.shared[k]
-		add(s.i, s.j, weight)
-		grad[f.decayAt] += weight * s.distance / math.Exp(f.theta[f.decayAt])
+		m := f.factor.rows[s.i][s.j] - f.alpha[s.i]*f.alpha[s.j]
+		add(s.i, s.j, m*f.shared[k], m*f.alike[k])
+		if f.decayAt >= 0 {
+			grad[f.decayAt] += m * f.shared[k] * s.distance / math.Exp(f.theta[f.decayAt])
+		}
 	}
 	return trace
 }

@@ -17,9 +17,12 @@ type Prior interface {
 	SignalVariance(v float64) (logDensity, derivative float64)
 	LengthScale(v float64) (logDensity, derivative float64)
 
-	// NoiseVariance takes the logarithm of the average of the learned noise
-	// variances of one run at the observations, which is σ_n² without slopes.
+	// NoiseVariance takes the logarithm of the average over the observations of the
+	// noise variance of one run that its checkpoints share in part, which is σ_n² without slopes.
 	NoiseVariance(v float64) (logDensity, derivative float64)
+
+	// RunVariance is NoiseVariance for what the checkpoints of a run share alike, σ_r².
+	RunVariance(v float64) (logDensity, derivative float64)
 	NoiseDecay(v float64) (logDensity, derivative float64)
 
 	// NoiseSlope takes the slope itself, which is a difference of logarithms.
@@ -39,6 +42,9 @@ func (NoPrior) LengthScale(float64) (logDensity, derivative float64) { return 0,
 // NoiseVariance returns 0, 0.
 func (NoPrior) NoiseVariance(float64) (logDensity, derivative float64) { return 0, 0 }
 
+// RunVariance returns 0, 0.
+func (NoPrior) RunVariance(float64) (logDensity, derivative float64) { return 0, 0 }
+
 // NoiseSlope returns 0, 0.
 func (NoPrior) NoiseSlope(float64) (logDensity, derivative float64) { return 0, 0 }
 
@@ -48,7 +54,7 @@ func (NoPrior) NoiseDecay(float64) (logDensity, derivative float64) { return 0, 
 // LogNormalPrior gives each hyperparameter a normal density over its
 // logarithm, and the noise slopes one over themselves.
 type LogNormalPrior struct {
-	Signal, Length, Noise, Slope, Decay Normal
+	Signal, Length, Noise, Run, Slope, Decay Normal
 }
 
 // Normal is a normal density, or the flat one if StdDev is 0.
@@ -80,6 +86,11 @@ func (p LogNormalPrior) NoiseVariance(v float64) (logDensity, derivative float64
 	return p.Noise.logDensity(v)
 }
 
+// RunVariance implements [Prior].
+func (p LogNormalPrior) RunVariance(v float64) (logDensity, derivative float64) {
+	return p.Run.logDensity(v)
+}
+
 // NoiseSlope implements [Prior].
 func (p LogNormalPrior) NoiseSlope(v float64) (logDensity, derivative float64) {
 	return p.Slope.logDensity(v)
@@ -96,6 +107,7 @@ func (p LogNormalPrior) NoiseDecay(v float64) (logDensity, derivative float64) {
 //	log ℓ_j  ~ N(√2 − 3 + ½ ln d, √3),  mode ℓ = 0.205 √d
 //	log s_f² ~ N(0, 2)
 //	log τ²   ~ N(−5, 1),                mode τ² = 0.0067, on average
+//	log σ_r² ~ N(−6, 1.5),              mode 0.0025, on average
 //	b_j      ~ N(0, 1)
 //	log λ    ~ N(0, 1)
 //
@@ -119,6 +131,7 @@ func DefaultPrior(d int) LogNormalPrior {
 		Signal: Normal{Mean: 0, StdDev: 2},
 		Length: Normal{Mean: math.Sqrt2 - 3 + math.Log(math.Max(1, float64(d)))/2, StdDev: sqrt3},
 		Noise:  Normal{Mean: -5, StdDev: 1},
+		Run:    Normal{Mean: -6, StdDev: 1.5},
 		Slope:  Normal{Mean: 0, StdDev: 1},
 		Decay:  Normal{Mean: 0, StdDev: 1},
 	}

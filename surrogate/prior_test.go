@@ -14,6 +14,7 @@ func TestLogNormalPrior(t *testing.T) {
 		Signal: Normal{Mean: 0.5, StdDev: 2},
 		Length: Normal{Mean: -1, StdDev: 0.7},
 		Noise:  Normal{Mean: -5, StdDev: 3},
+		Run:    Normal{Mean: -6, StdDev: 1.5},
 	}
 	tests := []struct {
 		name    string
@@ -23,6 +24,7 @@ func TestLogNormalPrior(t *testing.T) {
 		{"signal variance", prior.SignalVariance, distuv.Normal{Mu: 0.5, Sigma: 2}},
 		{"length scale", prior.LengthScale, distuv.Normal{Mu: -1, Sigma: 0.7}},
 		{"noise variance", prior.NoiseVariance, distuv.Normal{Mu: -5, Sigma: 3}},
+		{"run variance", prior.RunVariance, distuv.Normal{Mu: -6, Sigma: 1.5}},
 	}
 	for _, test := range tests {
 		mode, _ := test.density(test.want.Mu)

@@ -111,6 +111,9 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		}
 		learned, options := d.surrogate()
 		options.Kernel, options.Base, options.BaseWeight = f.kernel(), base, f.bases[j].prior
+		if h.RunVariance > 0 {
+			options.MaxRunVariance = result.ofRuns
+		}
 		return d, learned, options, nil
 	}
 	draw := func(count int, rng *rand.Rand) ([]*surrogate.GP, error) {
@@ -141,7 +144,7 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		return d.showNoise(ctx, learned, options, h, byRepetitions)
 	}
 	noise := data.typicalNoise(obs)
-	if noiseFree {
+	if noiseFree && h.RunVariance == 0 {
 		noise = 0
 	}
 	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw, shown}, err
@@ -300,7 +303,7 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 	o := &f.metrics[j]
 	data := &observations{
 		deterministic: o.Known != nil, noiseFree: o.NoiseFree, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading,
-		smooth: f.options.Smooth, featured: f.problem.Features != nil, tied: f.tied,
+		fractions: o.Transform == suggest.Logit, smooth: f.options.Smooth, featured: f.problem.Features != nil, tied: f.tied,
 	}
 	data.reserve(len(configurations))
 	checkpoint := f.problem.CheckpointIndex()
@@ -449,11 +452,17 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (learned, digest, error
 	if cold {
 		options.Restarts = restarts(at)
 	}
+	if obs.Groups != nil && options.FixedNoise == nil && f.options.ForReading {
+		// Checkpoints alone would let luck explain every parameter that shifts whole curves.
+		if options.MaxRunVariance, err = data.noiseOfEnds(ctx, obs, options); err != nil {
+			return learned{}, key, err
+		}
+	}
 	gp, err := surrogate.Fit(ctx, obs, options)
 	if err != nil {
 		return learned{}, key, err
 	}
-	result := learned{noisy: gp.Hyperparameters(), best: gp.Hyperparameters()}
+	result := learned{noisy: gp.Hyperparameters(), best: gp.Hyperparameters(), ofRuns: options.MaxRunVariance}
 	without, isBetter, err := data.withoutNoise(ctx, obs, options, gp)
 	if err != nil {
 		return learned{}, key, err

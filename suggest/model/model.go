@@ -41,8 +41,8 @@ type Options struct {
 	// for a search. It matters where no standard error is known, so that noise is learned.
 	// By default the prior expects little noise, so that a search goes on where a few runs
 	// do not show a difference yet. For reading the prior is wider: luck must not pass for
-	// merit. Predictions then also hold what is not known of the hyperparameters, see
-	// [Model.Posterior].
+	// merit, and the checkpoints of a run may share noise that no single run shows. Predictions
+	// then also hold what is not known of the hyperparameters, see [Model.Posterior].
 	ForReading bool
 
 	// Smooth takes the metrics to be infinitely differentiable functions, by the kernel

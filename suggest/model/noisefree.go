@@ -21,6 +21,8 @@ type learned struct {
 	best  surrogate.Hyperparameters // these, or those without noise
 	// noiseFree says that best are those without noise.
 	noiseFree bool
+	// ofRuns is the bound of the noise that whole runs share, 0 if that was not learned.
+	ofRuns float64
 }
 
 // at returns the hyperparameters for observations that may have grown since the fit, and whether they
@@ -38,7 +40,8 @@ func (l learned) at(d *observations) (surrogate.Hyperparameters, bool) {
 // the observations are free of it: repetitions gave the same, or the surrogate without noise is the
 // better one. It costs a fit only where repetitions say so, or where the values ask for less noise than
 // its prior expects: larger noise is supported by the values themselves. Fractions of records, whose noise
-// has a floor, never count as free of it.
+// has a floor, never count as free of it. Values without noise may share that of their run, unless repetitions are the
+// same.
 func (d *observations) withoutNoise(ctx context.Context, obs surrogate.Observations, options surrogate.Options, noisy *surrogate.GP) (surrogate.Hyperparameters, bool, error) {
 	var none surrogate.Hyperparameters
 	if options.FixedNoise != nil || obs.NoiseVariance != nil || d.homoscedastic {
@@ -62,6 +65,9 @@ func (d *observations) oddsOfNone(ctx context.Context, obs surrogate.Observation
 		return none, 0, err
 	}
 	options.FixedNoise, options.NoiseSlopes, options.Start = d.nugget(), false, &with
+	if agreement, _ := d.repetitions(); agreement >= noiseFreeEvidence {
+		options.MaxRunVariance = 0
+	}
 	options.Restarts = 1 // typical values
 	gp, err := surrogate.Fit(ctx, obs, options)
 	if err != nil {
@@ -83,12 +89,15 @@ func (d *observations) showNoise(ctx context.Context, obs surrogate.Observations
 	return -odds > noiseFreeEvidence, err
 }
 
-// asksForNoise reports whether the learned noise is at least as large as its prior expects.
+// asksForNoise reports whether the learned noise is at least as large as its prior expects, but for what whole
+// runs share.
 func (d *observations) asksForNoise(noisy *surrogate.GP) bool {
 	noise := 0.0
 	for _, x := range d.x {
 		noise += noisy.Noise(x) / float64(len(d.x))
 	}
+	h := noisy.Hyperparameters()
+	noise *= h.NoiseVariance / (h.NoiseVariance + h.RunVariance)
 	return noise >= d.expectedNoise()*stat.Variance(d.y, nil)
 }
 

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"encoding/binary"
 	"hash/fnv"
 	"math"
@@ -24,6 +25,7 @@ type observations struct {
 	deterministic bool        // there is no noise
 	noiseFree     bool        // there is no noise but the known
 	homoscedastic bool        // unknown noise is the same everywhere
+	fractions     bool        // values are logits
 	forReading    bool        // see ModelOptions
 	smooth        bool        // see Options
 	featured      bool        // inputs are features
@@ -53,17 +55,17 @@ func (d *observations) add(configuration int, x []float64, y, variance float64, 
 // space because few runs say little about a variance. A noise variance that all
 // observations share is learned as well, and takes up what the kernel cannot
 // follow. If no standard error is known all noise is learned: how it changes
-// over the space, and how long the checkpoints of a run share it.
+// over the space, how long the checkpoints of a run share it, and what of it a whole run shares.
 func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 	obs := surrogate.Observations{X: d.x, Y: d.y}
 	options := surrogate.Options{Tied: d.tied}
+	prior := d.prior()
 	switch {
 	case d.deterministic:
 		options.FixedNoise = new(float64)
 		return obs, options
 	case slices.ContainsFunc(d.variance, func(v float64) bool { return !math.IsNaN(v) }):
 		obs.NoiseVariance = smoothVariances(d.x, d.cappedVariance(), d.runs)
-		prior := d.prior()
 		prior.Noise = surrogate.Normal{Mean: -7, StdDev: 2} // a misfit only
 		isNoisy := slices.Max(obs.NoiseVariance) > 0
 		if !isNoisy || d.noiseFree {
@@ -72,7 +74,6 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		if isNoisy && !d.featured {
 			prior.Length = smoothness(d.lengthScales())
 		}
-		options.Prior = prior
 	default:
 		obs.Runs = make([]float64, len(d.runs))
 		for i, r := range d.runs {
@@ -82,15 +83,22 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 			obs.NoiseVariance = d.floor
 		}
 		options.NoiseSlopes = !d.homoscedastic
-		prior := d.prior()
 		if d.forReading {
 			prior.Noise = readingNoise
 		}
-		options.Prior = prior
 	}
 	if slices.Max(d.group) > 0 && !d.homoscedastic {
 		obs.Groups, obs.Positions = d.group, d.position
+		options.MaxNoise = sharedNoise * stat.PopVariance(d.y, nil)
+		prior.Decay.StdDev = sharedDeviation
+		if !d.fractions {
+			prior.Slope.StdDev = sharedDeviation
+		}
+		if d.forReading {
+			prior.Run = readingRun
+		}
 	}
+	options.Prior = prior
 	return obs, options
 }
 
@@ -123,6 +131,23 @@ func smoothness(n int) surrogate.Normal {
 // deviations. With a wider one, a short history in which most runs learned nothing is all
 // noise.
 var readingNoise = surrogate.Normal{Mean: -3.5, StdDev: 1.25}
+
+// readingRun is the prior of the logarithm of the noise that a whole run shares, relative to the variance of the
+// values, in models for reading. One run does not show it: it shifts a curve, which stays as smooth as it was.
+var readingRun = surrogate.Normal{Mean: -5, StdDev: 1}
+
+// Noise that is free to grow along a run and towards some corner is a better model of curves that start flat and
+// then fall than any stationary function is, and explains all that was learned as luck. So where runs have
+// checkpoints, it may not.
+const (
+	// sharedDeviation is the prior standard deviation of the logarithm of the decay, and of the slopes, but for
+	// fractions: the noise of their logits does differ by orders of magnitude, and they fall no further than a
+	// stationary function.
+	sharedDeviation = 0.5
+
+	// sharedNoise bounds the noise, relative to the variance of the values.
+	sharedNoise = 0.3
+)
 
 // lengthScales returns the number of different length scales.
 func (d *observations) lengthScales() int {
@@ -199,6 +224,7 @@ func (d *observations) digest(seed uint64, before digest) digest {
 	flag(d.noiseFree)
 	flag(d.homoscedastic)
 	flag(d.forReading)
+	flag(d.fractions)
 	flag(d.smooth)
 	flag(d.featured)
 	word(uint64(len(d.tied)))
@@ -221,4 +247,35 @@ func (d *observations) digest(seed uint64, before digest) digest {
 	var key digest
 	h.Sum(key[:0])
 	return key
+}
+
+// endsFactor is how many times as large as their ends show the noise of runs may be: a few ends leave it uncertain.
+const endsFactor = 2
+
+// noiseOfEnds returns the largest noise variance of one run that its ends allow, which are independent of each
+// other, or 0 if there is nothing but ends.
+func (d *observations) noiseOfEnds(ctx context.Context, obs surrogate.Observations, options surrogate.Options) (float64, error) {
+	var ends []int
+	last := make(map[int]int) // by group, its place in ends
+	for i, group := range d.group {
+		k, ok := last[group]
+		switch {
+		case group == 0 || !ok:
+			last[group] = len(ends)
+			ends = append(ends, i)
+		case d.position[i] > d.position[ends[k]]:
+			ends[k] = i
+		}
+	}
+	if len(ends) == len(d.group) {
+		return 0, nil
+	}
+	options.NoiseSlopes = false
+	gp, err := surrogate.Fit(ctx, surrogate.Observations{
+		X: pick(obs.X, ends), Y: pick(obs.Y, ends), Runs: pick(obs.Runs, ends), NoiseVariance: pick(obs.NoiseVariance, ends),
+	}, options)
+	if err != nil {
+		return 0, err
+	}
+	return endsFactor * gp.Hyperparameters().NoiseVariance, nil
 }
