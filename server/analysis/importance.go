@@ -37,6 +37,8 @@ func (a *Analyses) importance(ctx context.Context, r *front.Results) (*dparetov1
 		resp.Warnings = append(resp.Warnings, front.NoModel())
 	} else if err != nil {
 		return nil, err
+	} else {
+		resp.Warnings = append(resp.Warnings, front.Doubts(models[0])...)
 	}
 	problem := r.Compiled.Problem
 	return resp, a.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {

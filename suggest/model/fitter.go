@@ -102,13 +102,24 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	obs, _ := data.surrogate()
 	base := f.bases[j].gp
 	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, base)
-	draw := func(count int, rng *rand.Rand) ([]*surrogate.GP, error) {
+	draw := f.variants(j, h, obs, noiseFree, f.options.Homoscedastic)
+	noise := data.typicalNoise(obs)
+	if noiseFree {
+		noise = 0
+	}
+	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw}, err
+}
+
+// variants draws surrogates of the observations of metric j whose hyperparameters are about h.
+func (f *fitter) variants(j int, h surrogate.Hyperparameters, obs surrogate.Observations, noiseFree, homoscedastic bool) variants {
+	return func(count int, rng *rand.Rand) ([]*surrogate.GP, error) {
 		few, err := f.observe(j, f.sampled(len(f.runs)), false)
 		if err != nil {
 			return nil, err
 		}
+		few.homoscedastic = homoscedastic
 		learned, options := few.surrogate()
-		options.Kernel, options.Base, options.BaseWeight = f.kernel(), base, f.bases[j].prior
+		options.Kernel, options.Base, options.BaseWeight = f.kernel(), f.bases[j].gp, f.bases[j].prior
 		if noiseFree {
 			options.FixedNoise, options.NoiseSlopes = few.nugget(), false
 		}
@@ -118,17 +129,40 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		}
 		gps := make([]*surrogate.GP, count)
 		for i := range gps {
-			if gps[i], err = surrogate.NewWithBase(f.kernel(), all[i], obs, base); err != nil {
+			if gps[i], err = surrogate.NewWithBase(f.kernel(), all[i], obs, f.bases[j].gp); err != nil {
 				return nil, err
 			}
 		}
 		return gps, nil
 	}
-	noise := data.typicalNoise(obs)
-	if noiseFree {
-		noise = 0
+}
+
+// independent fits the surrogate of metric j in which every checkpoint has noise of its own, so that what the checkpoints of a
+// run have in common is signal, beginning with the hyperparameters of the usual one. Its gp is nil where no run has
+// checkpoints.
+func (f *fitter) independent(ctx context.Context, j int, start surrogate.Hyperparameters) (fitted, error) {
+	few, err := f.observe(j, f.sampled(len(f.runs)), false)
+	if err != nil || slices.Max(few.group) == 0 || slices.Max(few.group) == len(few.group) || f.options.Homoscedastic {
+		return fitted{}, err
 	}
-	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw}, err
+	few.homoscedastic = true
+	learned, options := few.surrogate()
+	options.Kernel, options.Base, options.BaseWeight = f.kernel(), f.bases[j].gp, f.bases[j].prior
+	options.Start, options.Restarts, options.Tolerance, options.Workers = &start, -1, fitTolerance, f.options.Workers
+	found, err := surrogate.Fit(ctx, learned, options)
+	if err != nil {
+		return fitted{}, err
+	}
+	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
+	if err != nil {
+		return fitted{}, err
+	}
+	data.homoscedastic = true
+	obs, _ := data.surrogate()
+	h := found.Hyperparameters()
+	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, f.bases[j].gp)
+	observed := Observed{data.configuration, data.y, data.runs}
+	return fitted{gp, observed, data.typicalNoise(obs), f.variants(j, h, obs, false, true)}, err
 }
 
 // kernel returns the kernel of the surrogates of metrics.

@@ -40,6 +40,8 @@ type Record struct {
 	// Recommended are the recommendations that held, of those given; Refused had no answer.
 	Recommended share `json:"recommended"`
 	Refused     int   `json:"refused"`
+	// Basis is what the report rests on.
+	Basis model.Basis `json:"basis"`
 	// Impossible counts values that no run can have: below 0 where the metric is positive, outside of [0, 1] for fractions.
 	Impossible int `json:"impossible"`
 }
@@ -134,6 +136,7 @@ func (s *study) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s, %d diverged, seed %d: %w", s.record.Surface, s.record.Diverged, s.record.Seed, err)
 	}
+	s.record.Basis = m.Check().Basis
 	s.front(m, h)
 	for _, i := range s.others {
 		at := checkpoints(s.pool.members[i].Point)
@@ -147,6 +150,9 @@ func (s *study) run(ctx context.Context) error {
 // interval counts an interval of the metric, which has a true value.
 func (s *study) interval(in *share, all []suggest.Prediction, truth float64) {
 	p := all[1]
+	if math.IsNaN(p.Lower) {
+		return // none is reported
+	}
 	in.count(p.Lower <= truth && truth <= p.Upper)
 	for _, v := range []float64{p.Lower, p.Median, p.Upper} {
 		if v < 0 || math.IsNaN(v) || s.surface.metric != metricLoss && v > 1 {
