@@ -31,11 +31,12 @@ func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetri
 	}
 	resp := &dparetov1.PredictMetricsResponse{Revision: r.Study.GetRevision()}
 	fitted, err := r.Fitted(ctx)
-	if errors.Is(err, model.ErrNoData) {
+	switch {
+	case errors.Is(err, model.ErrNoData):
 		resp.Warnings = append(resp.Warnings, NoModel())
-	} else if err != nil {
+	case err != nil:
 		return nil, err
-	} else {
+	default:
 		resp.Warnings = append(resp.Warnings, Doubts(fitted.Model)...)
 	}
 	return resp, f.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {

@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) ([]Record, error) {
 			return nil, err
 		}
 	}
-	pools := make(map[string]*pool)
+	pools := make(map[*training]*pool)
 	var records []Record
 	for i := range chosen {
 		s := &chosen[i]
@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) ([]Record, error) {
 					continue
 				}
 				if pools[s.training] == nil {
-					if pools[s.training], err = openPool(ctx, s.of(), o.Folder, o.DataDir); err != nil {
+					if pools[s.training], err = openPool(ctx, s.training, o.Folder, o.DataDir); err != nil {
 						return nil, err
 					}
 				}

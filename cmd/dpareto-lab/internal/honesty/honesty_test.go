@@ -50,8 +50,9 @@ func TestPoolGoesOn(t *testing.T) {
 
 // A study counts all that it reports, and the same study has the same record.
 func TestStudy(t *testing.T) {
-	s := &surface{training: "logistic-200", metric: metricLoss, reference: 1}
-	p, err := openPool(t.Context(), &training{name: "logistic-200", rows: 200, epochs: 4, generated: generated{seed: 5, features: 3, outputs: 1}}, "", "")
+	small := &training{name: "small", rows: 200, epochs: 4, generated: generated{seed: 5, features: 3, outputs: 1}}
+	s := &surface{training: small, metric: metricLoss, reference: 1}
+	p, err := openPool(t.Context(), small, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,11 +38,11 @@ type pool struct {
 // openPool opens a training. It reads the runs in the file that is named after it in a folder, and adds those that are missing.
 // Without a folder nothing is kept.
 func openPool(ctx context.Context, t *training, folder, dataDir string) (*pool, error) {
-	program, err := t.open(ctx, dataDir)
+	opened, err := t.open(ctx, dataDir)
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{training: t, program: program}
+	p := &pool{training: t, program: opened}
 	path := filepath.Join(folder, "honesty-"+t.name+".jsonl")
 	if folder != "" {
 		if p.members, err = readLines[member](path); err != nil {

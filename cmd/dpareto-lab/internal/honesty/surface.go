@@ -30,20 +30,21 @@ type training struct {
 	generated generated
 }
 
-var trainings = []*training{
-	{name: "adult-200", rows: 200, epochs: 32, dataset: dataset.NameAdult, division: adult, kind: model.LogisticRegression},
-	{name: "adult-2000", rows: 2000, epochs: 32, dataset: dataset.NameAdult, division: adult, kind: model.LogisticRegression},
-	{name: "adult-20000", rows: 20000, epochs: 12, dataset: dataset.NameAdult, division: adult, kind: model.LogisticRegression},
-	{name: "breast-cancer-400", rows: 400, epochs: 32, dataset: dataset.NameBreastCancer, division: dataset.Division{TrainRows: 400}, kind: model.LogisticRegression},
-	{name: "mnist-500", rows: 500, epochs: 8, dataset: dataset.NameMNIST, kind: model.SoftmaxRegression},
-	{name: "regression-2000", rows: 2000, epochs: 24, generated: generated{seed: 1, features: 10, outputs: 1, regression: true}},
-	{name: "regression-30000", rows: 30000, epochs: 8, generated: generated{seed: 2, features: 20, outputs: 1, regression: true}},
-	{name: "softmax-500", rows: 500, epochs: 32, generated: generated{seed: 3, features: 8, outputs: 4}},
-	{name: "softmax-10000", rows: 10000, epochs: 12, generated: generated{seed: 4, features: 15, outputs: 10}},
-	{name: "logistic-200", rows: 200, epochs: 48, generated: generated{seed: 5, features: 5, outputs: 1}},
-	{name: "logistic-3000", rows: 3000, epochs: 24, generated: generated{seed: 6, features: 20, outputs: 1}},
-	{name: "logistic-60000", rows: 60000, epochs: 6, generated: generated{seed: 7, features: 15, outputs: 1}},
-}
+// The trainings, on which surfaces are.
+var (
+	adult200        = &training{name: "adult-200", rows: 200, epochs: 32, dataset: dataset.NameAdult, division: adult, kind: model.LogisticRegression}
+	adult2000       = &training{name: "adult-2000", rows: 2000, epochs: 32, dataset: dataset.NameAdult, division: adult, kind: model.LogisticRegression}
+	adult20000      = &training{name: "adult-20000", rows: 20000, epochs: 12, dataset: dataset.NameAdult, division: adult, kind: model.LogisticRegression}
+	breastCancer400 = &training{name: "breast-cancer-400", rows: 400, epochs: 32, dataset: dataset.NameBreastCancer, division: dataset.Division{TrainRows: 400}, kind: model.LogisticRegression}
+	mnist500        = &training{name: "mnist-500", rows: 500, epochs: 8, dataset: dataset.NameMNIST, kind: model.SoftmaxRegression}
+	regression2000  = &training{name: "regression-2000", rows: 2000, epochs: 24, generated: generated{seed: 1, features: 10, outputs: 1, regression: true}}
+	regression30000 = &training{name: "regression-30000", rows: 30000, epochs: 8, generated: generated{seed: 2, features: 20, outputs: 1, regression: true}}
+	softmax500      = &training{name: "softmax-500", rows: 500, epochs: 32, generated: generated{seed: 3, features: 8, outputs: 4}}
+	softmax10000    = &training{name: "softmax-10000", rows: 10000, epochs: 12, generated: generated{seed: 4, features: 15, outputs: 10}}
+	logistic200     = &training{name: "logistic-200", rows: 200, epochs: 48, generated: generated{seed: 5, features: 5, outputs: 1}}
+	logistic3000    = &training{name: "logistic-3000", rows: 3000, epochs: 24, generated: generated{seed: 6, features: 20, outputs: 1}}
+	logistic60000   = &training{name: "logistic-60000", rows: 60000, epochs: 6, generated: generated{seed: 7, features: 15, outputs: 1}}
+)
 
 var adult = dataset.Division{Split: dataset.SplitUCI}
 
@@ -79,7 +80,7 @@ func (t *training) space() *space.Space {
 
 // surface is a metric of a training, on which studies are made.
 type surface struct {
-	training  string
+	training  *training
 	metric    int
 	transform suggest.Transform
 	// reference is the anti-ideal value: beyond that of a constant model, so that luck alone makes no hypervolume.
@@ -87,27 +88,27 @@ type surface struct {
 }
 
 var surfaces = []surface{
-	{"adult-200", metricError, suggest.Logit, 0.5},
-	{"adult-200", metricLoss, suggest.Log, 1},
-	{"adult-2000", metricError, suggest.Logit, 0.5},
-	{"adult-2000", metricLoss, suggest.Identity, 1},
-	{"adult-20000", metricLoss, suggest.Log, 1},
-	{"breast-cancer-400", metricError, suggest.Logit, 0.5},
-	{"breast-cancer-400", metricLoss, suggest.Log, 1},
-	{"mnist-500", metricError, suggest.Logit, 0.9},
-	{"mnist-500", metricLoss, suggest.Identity, 3},
-	{"regression-2000", metricLoss, suggest.Log, 100},
-	{"regression-2000", metricLoss, suggest.Identity, 100},
-	{"regression-30000", metricLoss, suggest.Log, 100},
-	{"softmax-500", metricLoss, suggest.Identity, 2},
-	{"softmax-500", metricLoss, suggest.Log, 2},
-	{"softmax-10000", metricLoss, suggest.Identity, 3},
-	{"softmax-10000", metricError, suggest.Logit, 0.9},
-	{"logistic-200", metricAUC, suggest.Logit, 0.5},
-	{"logistic-200", metricLoss, suggest.Log, 1},
-	{"logistic-3000", metricAUC, suggest.Identity, 0.5},
-	{"logistic-60000", metricAUC, suggest.Logit, 0.5},
-	{"logistic-60000", metricLoss, suggest.Identity, 1},
+	{adult200, metricError, suggest.Logit, 0.5},
+	{adult200, metricLoss, suggest.Log, 1},
+	{adult2000, metricError, suggest.Logit, 0.5},
+	{adult2000, metricLoss, suggest.Identity, 1},
+	{adult20000, metricLoss, suggest.Log, 1},
+	{breastCancer400, metricError, suggest.Logit, 0.5},
+	{breastCancer400, metricLoss, suggest.Log, 1},
+	{mnist500, metricError, suggest.Logit, 0.9},
+	{mnist500, metricLoss, suggest.Identity, 3},
+	{regression2000, metricLoss, suggest.Log, 100},
+	{regression2000, metricLoss, suggest.Identity, 100},
+	{regression30000, metricLoss, suggest.Log, 100},
+	{softmax500, metricLoss, suggest.Identity, 2},
+	{softmax500, metricLoss, suggest.Log, 2},
+	{softmax10000, metricLoss, suggest.Identity, 3},
+	{softmax10000, metricError, suggest.Logit, 0.9},
+	{logistic200, metricAUC, suggest.Logit, 0.5},
+	{logistic200, metricLoss, suggest.Log, 1},
+	{logistic3000, metricAUC, suggest.Identity, 0.5},
+	{logistic60000, metricAUC, suggest.Logit, 0.5},
+	{logistic60000, metricLoss, suggest.Identity, 1},
 }
 
 // Names returns the names of all surfaces.
@@ -123,13 +124,7 @@ func Names() []string {
 var metricNames = [metrics]string{"error", "loss", "auc"}
 
 func (s *surface) name() string {
-	return strings.Join([]string{s.training, metricNames[s.metric], s.transform.String()}, "-")
-}
-
-// of returns the training of the surface.
-func (s *surface) of() *training {
-	i := slices.IndexFunc(trainings, func(t *training) bool { return t.name == s.training })
-	return trainings[i]
+	return strings.Join([]string{s.training.name, metricNames[s.metric], s.transform.String()}, "-")
 }
 
 const (
@@ -139,7 +134,7 @@ const (
 
 // problem returns the study of the surface as a model sees it. ε is for the replacement of one record.
 func (s *surface) problem() (*suggest.Problem, error) {
-	t := s.of()
+	t := s.training
 	interpolant, err := privacy.InterpolateFixedSize(privacy.Tightest{}, delta, referenceEpsilon)
 	if err != nil {
 		return nil, err
