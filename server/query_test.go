@@ -193,3 +193,77 @@ func TestPredictMetrics(t *testing.T) {
 	_, err = f.fronts.PredictMetrics(t.Context(), &dparetov1.PredictMetricsRequest{Name: study})
 	wantCode(t, err, codes.InvalidArgument, "configurations")
 }
+
+// A metric without noise that changes its value from one configuration to the next follows no model. What is reported is what was
+// measured, without intervals and confidence, and says so.
+func TestReportsWithoutModel(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	metric := func(id string, reference float64) *dparetov1.MetricSpec {
+		return &dparetov1.MetricSpec{
+			Id: id, Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE, ReferenceValue: &reference,
+			Transform: dparetov1.Transform_TRANSFORM_IDENTITY,
+			Source:    &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{Noise: dparetov1.Noise_NOISE_NONE}},
+		}
+	}
+	study := f.create("rough", &dparetov1.StudySpec{
+		Parameters: []*dparetov1.ParameterSpec{{Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR, Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Max: 1}}}},
+		Metrics:    []*dparetov1.MetricSpec{metric("size", 2), metric("loss", 3)},
+	})
+	value := func(v float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Value: &v} }
+	for i := range 60 {
+		x := float64(i) / 60
+		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+			Parameters:       map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}},
+			FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"size": value(x), "loss": value(2 - float64(i%2))}},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hasCodes := func(warnings []*dparetov1.Warning, codes ...string) {
+		t.Helper()
+		var got []string
+		for _, w := range warnings {
+			got = append(got, w.GetCode())
+		}
+		if cmp.Diff(codes, got) != "" {
+			t.Errorf("warnings %v, want %v", got, codes)
+		}
+	}
+	front, err := f.fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hasCodes(front.GetFront().GetWarnings(), "NO_TRUSTED_MODEL")
+	if n := len(front.GetFront().GetPoints()); n != 2 {
+		t.Errorf("%d points on the front", n)
+	}
+	for _, p := range front.GetFront().GetPoints() {
+		for id, v := range p.GetValues() {
+			if v.Lower != nil || v.Upper != nil || v.GetValue() != v.GetObserved() {
+				t.Errorf("%s: %v", id, v)
+			}
+		}
+	}
+	for _, confidence := range []float64{0.5, 0.9} {
+		resp, err := f.fronts.QueryFront(t.Context(), &dparetov1.QueryFrontRequest{Name: study, Bounds: map[string]float64{"loss": 1.5}, Confidence: confidence, MeasuredOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes := []string{"NO_TRUSTED_MODEL"}
+		if confidence > 0.5 {
+			codes = append(codes, "NO_CONFIDENCE")
+		}
+		hasCodes(resp.GetWarnings(), codes...)
+		if resp.GetReachable() != (confidence == 0.5) || resp.GetReached()["loss"] != 1 || len(resp.GetPredictions()) != 0 {
+			t.Errorf("confidence %g: %v", confidence, resp)
+		}
+	}
+	predicted, err := f.fronts.PredictMetrics(t.Context(), &dparetov1.PredictMetricsRequest{Name: study, Configurations: []*dparetov1.Configuration{
+		{Parameters: map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.5}}}},
+	}})
+	if err != nil || len(predicted.GetPredictions()[0].GetPredictions()) != 0 {
+		t.Errorf("%v, %v", predicted, err)
+	}
+	hasCodes(predicted.GetWarnings(), "NO_TRUSTED_MODEL")
+}

@@ -91,6 +91,7 @@ func (a *Analyses) forecast(ctx context.Context, r *front.Results, study string,
 	if err != nil {
 		return nil, err
 	}
+	resp.Warnings = append(resp.Warnings, front.Doubts(fitted.Model)...)
 	resp.Hypervolume = gains.Hypervolume
 	for k, g := range gains.Gains {
 		resp.Points = append(resp.Points, &dparetov1.GainPoint{

@@ -33,10 +33,13 @@ func (a *Analyses) AnalyzeImportance(ctx context.Context, req *dparetov1.Analyze
 func (a *Analyses) importance(ctx context.Context, r *front.Results) (*dparetov1.AnalyzeImportanceResponse, error) {
 	resp := &dparetov1.AnalyzeImportanceResponse{Revision: r.Study.GetRevision()}
 	models, err := models(ctx, r)
-	if errors.Is(err, model.ErrNoData) {
+	switch {
+	case errors.Is(err, model.ErrNoData):
 		resp.Warnings = append(resp.Warnings, front.NoModel())
-	} else if err != nil {
+	case err != nil:
 		return nil, err
+	default:
+		resp.Warnings = append(resp.Warnings, front.Doubts(models[0])...)
 	}
 	problem := r.Compiled.Problem
 	return resp, a.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {

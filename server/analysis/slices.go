@@ -110,6 +110,7 @@ func newPlace(ctx context.Context, r *front.Results, parameters map[string]*dpar
 		return nil, err
 	}
 	p.model = fitted.Model
+	p.warnings = append(p.warnings, front.Doubts(fitted.Model)...)
 	if p.centre != nil {
 		return p, nil
 	}

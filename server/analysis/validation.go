@@ -52,6 +52,7 @@ func (a *Analyses) validation(ctx context.Context, r *front.Results) (*dparetov1
 	if err != nil {
 		return nil, err
 	}
+	resp.Warnings = append(resp.Warnings, front.Doubts(fitted.Model)...)
 	for _, v := range validations {
 		resp.Objectives = append(resp.Objectives, validationMessage(fitted, v))
 	}

@@ -141,6 +141,7 @@ func (r *Results) posteriorFront(ctx context.Context) (*choice, error) {
 	}
 	chosen := r.choose(kind, values, best, predictions)
 	chosen.front.Candidates = int64(len(estimates))
+	chosen.front.Warnings = append(chosen.front.Warnings, Doubts(fitted.Model)...)
 	return chosen, nil
 }
 
@@ -383,7 +384,7 @@ func (r *Results) point(c *Configuration, values []float64, predictions [][]sugg
 			continue
 		}
 		r.describe(value, c, j)
-		if predictions != nil {
+		if predictions != nil && !math.IsNaN(predictions[i][j].Lower) {
 			value.Lower, value.Upper = &predictions[i][j].Lower, &predictions[i][j].Upper
 		}
 	}

@@ -31,10 +31,13 @@ func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetri
 	}
 	resp := &dparetov1.PredictMetricsResponse{Revision: r.Study.GetRevision()}
 	fitted, err := r.Fitted(ctx)
-	if errors.Is(err, model.ErrNoData) {
+	switch {
+	case errors.Is(err, model.ErrNoData):
 		resp.Warnings = append(resp.Warnings, NoModel())
-	} else if err != nil {
+	case err != nil:
 		return nil, err
+	default:
+		resp.Warnings = append(resp.Warnings, Doubts(fitted.Model)...)
 	}
 	return resp, f.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
 		for i, c := range req.GetConfigurations() {
@@ -47,7 +50,7 @@ func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetri
 			}
 			p := new(dparetov1.ConfigurationPrediction)
 			p.ComputedMetrics, p.Warnings = r.Compiled.Compute(point)
-			if fitted != nil {
+			if fitted != nil && fitted.Model.Check().Basis != model.BasisMeasurements {
 				p.Predictions = predictions(r.Compiled, fitted.Model.Predict(point))
 			}
 			resp.Predictions = append(resp.Predictions, p)

@@ -71,6 +71,13 @@ func (r *Results) query(ctx context.Context, query frontquery.Query, measuredOnl
 	if err != nil {
 		return nil, err
 	}
+	resp.Warnings = append(resp.Warnings, Doubts(fitted.Model)...)
+	if query.Confidence > defaultConfidence && fitted.Model.Check().Basis == model.BasisMeasurements {
+		resp.Warnings = append(resp.Warnings, &dparetov1.Warning{
+			Code:    warnNoConfidence,
+			Message: fmt.Sprintf("nothing can be said with a confidence of %g, since no model agrees with the measurements: the answer has the best measured values, and may not hold", query.Confidence),
+		})
+	}
 	return resp, r.fronts.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
 		best, ok := query.Measured(fitted.Model)
 		if !measuredOnly {
@@ -177,7 +184,7 @@ func (r *Results) reach(resp *dparetov1.QueryFrontResponse, a *frontquery.Answer
 func predictions(compiled *spec.Study, all []suggest.Prediction) map[string]*dparetov1.MetricPrediction {
 	messages := make(map[string]*dparetov1.MetricPrediction)
 	for j, id := range compiled.Objectives() {
-		if compiled.Problem.Objectives[j].Known == nil {
+		if compiled.Problem.Objectives[j].Known == nil && !math.IsNaN(all[j].Lower) {
 			messages[id] = engine.PredictionMessage(all[j])
 		}
 	}

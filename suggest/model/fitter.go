@@ -103,21 +103,41 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	obs, _ := data.surrogate()
 	base := f.bases[j].gp
 	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, base)
-	// The values from which hyperparameters are learned.
-	few := func() (*observations, surrogate.Observations, surrogate.Options, error) {
-		d, err := f.observe(j, f.sampled(len(f.runs)), false)
+	draw := f.variants(j, h, result.ofRuns, obs, noiseFree, f.options.Homoscedastic)
+	shown := func(ctx context.Context, byRepetitions bool) (bool, error) {
+		d, learned, options, err := f.settings(j, h, result.ofRuns, f.options.Homoscedastic)
 		if err != nil {
-			return nil, surrogate.Observations{}, surrogate.Options{}, err
+			return false, err
 		}
-		learned, options := d.surrogate()
-		options.Kernel, options.Base, options.BaseWeight = f.kernel(), base, f.bases[j].prior
-		if h.RunVariance > 0 {
-			options.MaxRunVariance = result.ofRuns
-		}
-		return d, learned, options, nil
+		return d.showNoise(ctx, learned, options, h, byRepetitions)
 	}
-	draw := func(count int, rng *rand.Rand) ([]*surrogate.GP, error) {
-		d, learned, options, err := few()
+	noise := data.typicalNoise(obs)
+	if noiseFree && h.RunVariance == 0 {
+		noise = 0
+	}
+	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw, shown}, err
+}
+
+// settings returns the values of metric j from which hyperparameters about h are learned, also in the surrogate's form,
+// and the options of that.
+func (f *fitter) settings(j int, h surrogate.Hyperparameters, ofRuns float64, homoscedastic bool) (*observations, surrogate.Observations, surrogate.Options, error) {
+	d, err := f.observe(j, f.sampled(len(f.runs)), false)
+	if err != nil {
+		return nil, surrogate.Observations{}, surrogate.Options{}, err
+	}
+	d.homoscedastic = homoscedastic
+	obs, options := d.surrogate()
+	options.Kernel, options.Base, options.BaseWeight = f.kernel(), f.bases[j].gp, f.bases[j].prior
+	if h.RunVariance > 0 {
+		options.MaxRunVariance = ofRuns
+	}
+	return d, obs, options, nil
+}
+
+// variants draws surrogates of the observations of metric j whose hyperparameters are about h.
+func (f *fitter) variants(j int, h surrogate.Hyperparameters, ofRuns float64, obs surrogate.Observations, noiseFree, homoscedastic bool) variants {
+	return func(count int, rng *rand.Rand) ([]*surrogate.GP, error) {
+		d, learned, options, err := f.settings(j, h, ofRuns, homoscedastic)
 		if err != nil {
 			return nil, err
 		}
@@ -130,24 +150,40 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 		}
 		gps := make([]*surrogate.GP, count)
 		for i := range gps {
-			if gps[i], err = surrogate.NewWithBase(f.kernel(), all[i], obs, base); err != nil {
+			if gps[i], err = surrogate.NewWithBase(f.kernel(), all[i], obs, f.bases[j].gp); err != nil {
 				return nil, err
 			}
 		}
 		return gps, nil
 	}
-	shown := func(ctx context.Context, byRepetitions bool) (bool, error) {
-		d, learned, options, err := few()
-		if err != nil {
-			return false, err
-		}
-		return d.showNoise(ctx, learned, options, h, byRepetitions)
+}
+
+// independent fits the surrogate of metric j in which every checkpoint has noise of its own, so that what the checkpoints of a
+// run have in common is signal, beginning with the hyperparameters of the usual one. Its gp is nil where no run has
+// checkpoints.
+func (f *fitter) independent(ctx context.Context, j int, start surrogate.Hyperparameters) (fitted, error) {
+	few, err := f.observe(j, f.sampled(len(f.runs)), false)
+	if err != nil || slices.Max(few.group) == 0 || slices.Max(few.group) == len(few.group) || f.options.Homoscedastic {
+		return fitted{}, err
 	}
-	noise := data.typicalNoise(obs)
-	if noiseFree && h.RunVariance == 0 {
-		noise = 0
+	few.homoscedastic, start.RunVariance = true, 0
+	learned, options := few.surrogate()
+	options.Kernel, options.Base, options.BaseWeight = f.kernel(), f.bases[j].gp, f.bases[j].prior
+	options.Start, options.Restarts, options.Tolerance, options.Workers = &start, -1, fitTolerance, f.options.Workers
+	found, err := surrogate.Fit(ctx, learned, options)
+	if err != nil {
+		return fitted{}, err
 	}
-	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw, shown}, err
+	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
+	if err != nil {
+		return fitted{}, err
+	}
+	data.homoscedastic = true
+	obs, _ := data.surrogate()
+	h := found.Hyperparameters()
+	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, f.bases[j].gp)
+	observed := Observed{data.configuration, data.y, data.runs}
+	return fitted{gp, observed, data.typicalNoise(obs), f.variants(j, h, 0, obs, false, true), nil}, err
 }
 
 // kernel returns the kernel of the surrogates of metrics.

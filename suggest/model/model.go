@@ -10,7 +10,6 @@ import (
 
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/acquisition"
-	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
 	"github.com/dpareto/dpareto/surrogate"
@@ -72,6 +71,8 @@ type Model struct {
 	variants       []variants              // by metric, nil for one that was not fitted to this history
 	showsNoise     []noiseShown            // by metric, nil for one that was not fitted to this history
 	plausible      [][]*surrogate.GP       // by metric, with draws of the hyperparameters, or nil; see Posterior
+	checked        Check                   // of a model for reading
+	limits         []limits                // by metric, of what is predicted
 	runsPerTrial   float64                 // typically
 	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
 }
@@ -100,8 +101,10 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		variants:       make([]variants, len(f.metrics)),
 		plausible:      make([][]*surrogate.GP, len(f.metrics)),
 		showsNoise:     make([]noiseShown, len(f.metrics)),
+		limits:         make([]limits, len(f.metrics)),
 	}
 	for j := range f.metrics {
+		m.limits[j] = limitsOf(&f.metrics[j], j, m.configurations)
 		if f.metrics[j].Known != nil && !o.ModelKnown {
 			continue
 		}
@@ -114,11 +117,10 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 			}
 			return nil, fmt.Errorf("metric %q: %w", f.metrics[j].Name, err)
 		}
-		if o.ForReading && len(m.configurations) <= fitSize {
-			rng := sample.Stream(o.Seed, int64(j), sample.Hyperparameters)
-			if others, err := m.Variants(j, plausible, rng); err == nil { // else there are none
-				m.plausible[j] = others
-			}
+	}
+	if o.ForReading {
+		if err := m.check(ctx, f); err != nil {
+			return nil, err
 		}
 	}
 	m.runsPerTrial = f.runsPerTrial()
@@ -150,9 +152,11 @@ func New(p *suggest.Problem, h *suggest.History, surrogates []*surrogate.GP) (*M
 		knownNoise:     make([]float64, len(f.metrics)),
 		variants:       make([]variants, len(f.metrics)),
 		showsNoise:     make([]noiseShown, len(f.metrics)),
+		limits:         make([]limits, len(f.metrics)),
 		runsPerTrial:   f.runsPerTrial(),
 	}
 	for j := range f.metrics {
+		m.limits[j] = limitsOf(&f.metrics[j], j, m.configurations)
 		if m.gps[j] == nil && f.metrics[j].Known == nil {
 			panic(fmt.Sprintf("model: metric %q has neither a surrogate nor a known function", f.metrics[j].Name))
 		}
@@ -253,9 +257,44 @@ func (m *Model) Predict(q space.Point) []suggest.Prediction {
 func (m *Model) predictions(distributions []acquisition.Distribution) []suggest.Prediction {
 	predictions := make([]suggest.Prediction, len(distributions))
 	for j, l := range distributions {
-		predictions[j] = prediction(&m.problem.Objectives[j], l)
+		predictions[j] = m.possible(j, prediction(&m.problem.Objectives[j], l))
 	}
 	return predictions
+}
+
+// limits are the least and the largest value that a metric is predicted to have.
+type limits struct{ least, most float64 }
+
+// limitsOf returns what is possible for a metric. One on its own scale that was never negative is taken for one that cannot be,
+// such as a loss; and one to maximise that was never outside of [0, 1] for a fraction.
+func limitsOf(o *suggest.Objective, j int, configurations []suggest.Configuration) limits {
+	all := limits{math.Inf(-1), math.Inf(1)}
+	if o.Transform != suggest.Identity {
+		return all
+	}
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := range configurations {
+		if v := configurations[i].Values[j]; !math.IsNaN(v) {
+			least, most = math.Min(least, v), math.Max(most, v)
+		}
+	}
+	if least >= 0 {
+		all.least = 0
+		if o.Goal == suggest.Maximize && most <= 1 {
+			all.most = 1
+		}
+	}
+	return all
+}
+
+// possible returns a prediction of metric j without what no run can have.
+func (m *Model) possible(j int, p suggest.Prediction) suggest.Prediction {
+	if m.gps[j] == nil {
+		return p // exact
+	}
+	l := m.limits[j]
+	within := func(v float64) float64 { return min(max(v, l.least), l.most) }
+	return suggest.Prediction{Median: within(p.Median), Lower: within(p.Lower), Upper: within(p.Upper)}
 }
 
 // Distribution returns the distribution of the cost of metric j where its surrogate
@@ -267,7 +306,7 @@ func (m *Model) Distribution(j int, mean, variance float64) acquisition.Distribu
 // Prediction returns what the model says of objective j, in its own unit, where its surrogate
 // predicts N(mean, variance).
 func (m *Model) Prediction(j int, mean, variance float64) suggest.Prediction {
-	return prediction(&m.problem.Objectives[j], m.Distribution(j, mean, variance))
+	return m.possible(j, prediction(&m.problem.Objectives[j], m.Distribution(j, mean, variance)))
 }
 
 // plausible is the number of draws of the hyperparameters over which Posterior takes the
@@ -284,20 +323,25 @@ func (m *Model) Posterior(j int, x []float64) (mean, variance float64) {
 	mean, variance = m.gps[j].Predict(x)
 	others := m.others(j)
 	if len(others) == 0 {
-		return mean, variance
+		return mean, m.widened(j, x, variance)
 	}
 	variance = 0
 	for _, gp := range others {
 		other, spread := gp.Predict(x)
 		variance += (spread + (other-mean)*(other-mean)) / float64(len(others))
 	}
-	return mean, variance
+	return mean, m.widened(j, x, variance)
 }
 
 // PosteriorBatch is [Model.Posterior] at several points, which together take less time than one
 // by one. It panics if the lengths differ.
 func (m *Model) PosteriorBatch(j int, means, variances []float64, x [][]float64) {
 	m.gps[j].PredictBatch(means, variances, x)
+	defer func() {
+		for i := range variances {
+			variances[i] = m.widened(j, x[i], variances[i])
+		}
+	}()
 	others := m.others(j)
 	if len(others) == 0 {
 		return
@@ -340,7 +384,8 @@ func (m *Model) Distributions(dst []acquisition.Distribution, x []float64, q spa
 type Estimate struct {
 	suggest.Configuration
 
-	// Predictions are the posteriors of the objectives given the whole history.
+	// Predictions are the posteriors of the objectives given the whole history. With
+	// [BasisMeasurements] the medians of modelled ones are the measured values, and the bounds NaN.
 	Predictions []suggest.Prediction
 
 	// OnFront is set if no other configuration's posterior medians dominate
@@ -360,10 +405,19 @@ func (m *Model) Estimates() []Estimate {
 	for i := range m.configurations {
 		c := m.configurations[i]
 		distributions := m.Distributions(nil, nil, c.Point)
+		predicted := m.predictions(distributions)
 		costs[i] = m.Medians(&c, distributions)
+		if m.checked.Basis == BasisMeasurements {
+			costs[i] = m.measuredCosts(&c)
+			for j := range predicted {
+				if m.gps[j] != nil {
+					predicted[j] = suggest.Prediction{Median: c.Values[j], Lower: math.NaN(), Upper: math.NaN()}
+				}
+			}
+		}
 		c.Point, c.Evaluations = c.Point.Clone(), slices.Clone(c.Evaluations)
 		c.Values, c.StdErrors = slices.Clone(c.Values), slices.Clone(c.StdErrors)
-		estimates[i] = Estimate{Configuration: c, Predictions: m.predictions(distributions)}
+		estimates[i] = Estimate{Configuration: c, Predictions: predicted}
 	}
 	for _, i := range pareto.NonDominatedBeside(costs, m.problem.ConstantCosts()) {
 		estimates[i].OnFront = true

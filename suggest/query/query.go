@@ -30,7 +30,9 @@ type Query struct {
 
 	// Confidence is the probability, in (0, 1), by the model, with which a modelled
 	// objective is at least as good as the value that counts for it. Fit the model with
-	// [model.Options].ForReading.
+	// [model.Options].ForReading. Above 0.5 only configurations answer that were run, or are near one that was:
+	// how a metric changes far from all runs is what a model knows least. None does if no model agrees with the
+	// measurements ([model.BasisMeasurements]).
 	Confidence float64
 
 	// Seed determines the random draws of the search.
@@ -59,6 +61,9 @@ type Answer struct {
 
 // Met reports whether the bounds of the query and the constraints hold.
 func (a *Answer) Met() bool { return a.Acceptable && a.Violation == 0 }
+
+// indifferent is the confidence up to which a model's median is enough.
+const indifferent = 0.5
 
 const (
 	candidates  = 256 // quasi-random ones
@@ -110,6 +115,9 @@ func (q Query) Measured(m *model.Model) (best Answer, ok bool) {
 		}
 		a := s.assess(c.Point, measured)
 		a.Acceptable = m.Acceptable(c.Point, c.Values)
+		if m.Check().Basis == model.BasisMeasurements {
+			s.takeMeasured(&a, c.Values)
+		}
 		if !ok || s.better(&a, &best) {
 			best, ok = a, true
 		}
@@ -117,8 +125,22 @@ func (q Query) Measured(m *model.Model) (best Answer, ok bool) {
 	return best, ok
 }
 
-// Search returns the best answer that it finds by a model. The configuration need not
-// have been tried. Known objectives are exact, and at their bound where that is best. Measured
+// takeMeasured replaces what a model says in an answer by measured values. They hold with no confidence above 0.5.
+func (s *search) takeMeasured(a *Answer, values []float64) {
+	a.Violation = 0
+	for j := range a.Reached {
+		a.Reached[j] = values[j]
+		a.Violation = math.Max(a.Violation, s.excess(j, s.problem.Objectives[j].Cost(values[j])))
+		a.Predictions[j] = suggest.Prediction{Median: values[j], Lower: math.NaN(), Upper: math.NaN()}
+	}
+	a.Acceptable = s.query.Confidence <= indifferent
+	for i := range s.problem.Constraints {
+		a.Acceptable = a.Acceptable && s.problem.Constraints[i].Holds(values[len(a.Reached)+i])
+	}
+}
+
+// Search returns the best answer that it finds by a model. With a confidence of at most 0.5 the configuration need
+// not have been tried. Known objectives are exact, and at their bound where that is best. Measured
 // constraints hold by their posterior medians.
 //
 // To optimise a measured objective, Search moves quasi-random candidates and the evaluated
@@ -128,6 +150,12 @@ func (q Query) Measured(m *model.Model) (best Answer, ok bool) {
 // allowed, and the context's error when it is cancelled.
 func (q Query) Search(ctx context.Context, m *model.Model) (Answer, bool, error) {
 	s := newSearch(m, q)
+	if q.Confidence > indifferent {
+		if m.Check().Basis == model.BasisMeasurements {
+			return Answer{}, false, nil
+		}
+		s = s.nearRuns()
+	}
 	best, ok, err := s.run(ctx, s.seeds())
 	if err != nil || !ok {
 		return Answer{}, false, err
@@ -148,6 +176,36 @@ type search struct {
 }
 
 func newSearch(m *model.Model, q Query) *search { return &search{m, m.Problem(), q} }
+
+// near is how far along the scale of each parameter a configuration may be from one that was run, as a share of the
+// domain.
+const near = 0.05
+
+// nearRuns returns the search among configurations that were run or are near one that was.
+func (s *search) nearRuns() *search {
+	runs := s.seeds()
+	p := *s.problem
+	p.Allowed = func(q space.Point) bool {
+		return (s.problem.Allowed == nil || s.problem.Allowed(q)) &&
+			slices.ContainsFunc(runs, func(run space.Point) bool { return isNear(p.Space, q, run) })
+	}
+	return &search{s.model, &p, s.query}
+}
+
+// isNear reports whether two configurations have the same categories, and numbers near each other.
+func isNear(in *space.Space, q, run space.Point) bool {
+	for j := range q {
+		p := &in.Parameters[j]
+		switch {
+		case q[j] == run[j]:
+		case in.Active(q, j) != in.Active(run, j), p.Kind == space.Categorical:
+			return false
+		case math.Abs(p.Unit(q[j])-p.Unit(run[j])) > near:
+			return false
+		}
+	}
+	return true
+}
 
 // better is Query.Better.
 func (s *search) better(a, b *Answer) bool { return compareMerits(s.meritOf(a), s.meritOf(b)) < 0 }

@@ -232,7 +232,9 @@ type Front struct {
 	Revision int64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Ids of the objectives in the order of the study's spec.
 	Objectives []string `protobuf:"bytes,7,rep,name=objectives,proto3" json:"objectives,omitempty"`
-	// What a reader of the front must know.
+	// What a reader of the front must know. Of a model that was compared with the measurements:
+	// SIMPLER_MODEL and NO_TRUSTED_MODEL where it contradicts them, MUCH_LUCK where it expects less
+	// than half of the observed hypervolume, WIDER_INTERVALS where it was too sure.
 	Warnings []*Warning `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Hypervolumes of the fronts of every kind, of the same study at the same revision, in the
 	// order of the kinds. The posterior one needs a fit of the model, and is present only where
@@ -628,7 +630,8 @@ type FrontValue struct {
 	// Mean of the measured runs; absent for computed metrics, like all that follows.
 	Observed *float64 `protobuf:"fixed64,2,opt,name=observed,proto3,oneof" json:"observed,omitempty"`
 	// Central 90 % interval of the mean that fresh runs would have, for
-	// FRONT_KIND_POSTERIOR.
+	// FRONT_KIND_POSTERIOR; absent where no model agrees with the measurements (warning
+	// NO_TRUSTED_MODEL).
 	Lower *float64 `protobuf:"fixed64,3,opt,name=lower,proto3,oneof" json:"lower,omitempty"`
 	// Upper end of the interval.
 	Upper *float64 `protobuf:"fixed64,4,opt,name=upper,proto3,oneof" json:"upper,omitempty"`
@@ -733,8 +736,9 @@ type QueryFrontRequest struct {
 	Bounds map[string]float64 `protobuf:"bytes,2,rep,name=bounds,proto3" json:"bounds,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Probability with which the bounds on measured objectives must hold, each by itself, for
 	// the mean that very many fresh runs would have: in (0, 1). Computed objectives are exact.
-	// It is the model's probability: among configurations chosen by their predictions, somewhat
-	// fewer meet their bounds, because the choice favours optimistic predictions. Default 0.5.
+	// Above 0.5 only configurations answer that were run or are near one that was, within 5 % of each
+	// parameter's domain on its scale. None does if no model agrees with the measurements (warning
+	// NO_CONFIDENCE). Default 0.5.
 	Confidence float64 `protobuf:"fixed64,3,opt,name=confidence,proto3" json:"confidence,omitempty"`
 	// The objective, by metric id, to make as good as the bounds allow. Default: the
 	// first without a bound, or the first of all if every one has one.
@@ -1289,8 +1293,8 @@ type PredictMetricsResponse struct {
 	Predictions []*ConfigurationPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty"`
 	// Revision of the study that they are made from.
 	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// What a reader must know: NO_MODEL if nothing has been measured yet, so that there are
-	// computed metrics only.
+	// What a reader must know: NO_MODEL if nothing has been measured yet, and NO_TRUSTED_MODEL if no
+	// model agrees with the measurements, so that there are computed metrics only.
 	Warnings      []*Warning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -319,7 +319,9 @@ func releasedPoint(r *front.Results, c *front.Configuration, estimate *model.Est
 		if r.Compiled.Problem.Objectives[j].Known == nil {
 			p := estimate.Predictions[j]
 			point.Values[id] = clipped(p.Median) // of values in [0, 1], which a model without a transform may leave
-			point.StandardDeviations[id] = (p.Upper - p.Lower) / (2 * normalQuantile95)
+			if !math.IsNaN(p.Lower) {            // no model agrees with the values
+				point.StandardDeviations[id] = (p.Upper - p.Lower) / (2 * normalQuantile95)
+			}
 		}
 	}
 	return point

@@ -173,8 +173,9 @@ type copied struct{ ID, Label, Text string }
 // expectation is what is expected of one objective.
 type expectation struct {
 	Metric     *dparetov1.MetricSpec
-	Prediction *dparetov1.MetricPrediction // nil for computed ones
+	Prediction *dparetov1.MetricPrediction // nil for computed ones, and where no model agrees with the measurements
 	Computed   *dparetov1.MetricValue
+	Reached    float64 // with the confidence, or as measured
 }
 
 // ViewURL is the address of the view with these settings.
@@ -308,7 +309,7 @@ func (d *choiceData) loosened(value float64) float64 {
 func (s views) explain(ctx context.Context, d *choiceData, query *dparetov1.QueryFrontRequest) {
 	spec := d.Study.GetSpec()
 	for _, m := range show.Objectives(spec) {
-		d.Objectives = append(d.Objectives, expectation{m, d.Answer.GetPredictions()[m.GetId()], d.Answer.GetComputedMetrics()[m.GetId()]})
+		d.Objectives = append(d.Objectives, expectation{m, d.Answer.GetPredictions()[m.GetId()], d.Answer.GetComputedMetrics()[m.GetId()], d.Answer.GetReached()[m.GetId()]})
 	}
 	d.Epsilon = d.Answer.GetPrivacy()
 	d.Doubling = s.doubling(ctx, d, query)
@@ -434,11 +435,10 @@ func (d *choiceData) picture() template.HTML {
 		if p := d.Answer.GetPredictions()[m.GetId()]; p != nil {
 			return p.GetMedian(), p.GetLower(), p.GetUpper()
 		}
-		if d.Answer.GetConstantPoint() != "" {
-			v := d.Answer.GetReached()[m.GetId()]
-			return v, v, v
+		v := d.Answer.GetReached()[m.GetId()] // of a constant point, or as measured
+		if c := d.Answer.GetComputedMetrics()[m.GetId()]; c != nil {
+			v = c.GetValue()
 		}
-		v := d.Answer.GetComputedMetrics()[m.GetId()].GetValue()
 		return v, v, v
 	}
 	atX, _, _ := of(x)

@@ -170,6 +170,9 @@ func (r *Report) RecommendedRows() []recommendedRow {
 					text = words.EpsilonWithin(v.GetValue(), a.Epsilon)
 				}
 			}
+			if v, ok := a.GetReached()[m.GetId()]; ok && text == "" { // as measured
+				text = show.Number(v)
+			}
 			if a.GetConstantPoint() != "" {
 				text = show.Number(a.GetReached()[m.GetId()])
 			}
