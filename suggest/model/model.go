@@ -71,6 +71,8 @@ type Model struct {
 	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
 	variants       []variants              // by metric, nil for one that was not fitted to this history
 	plausible      [][]*surrogate.GP       // by metric, with draws of the hyperparameters, or nil; see Posterior
+	fences         []fence                 // by metric, beyond which values are squashed
+	outlying       map[int]bool            // see outliers
 	runsPerTrial   float64                 // typically
 	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
 }
@@ -83,7 +85,8 @@ type Model struct {
 // metric, or the context's error.
 //
 // A value that is infinite in the bad direction counts as the worst finite value seen;
-// other values that are not finite are left out.
+// other values that are not finite are left out. Finite values far beyond the others and the reference, or the bounds
+// of a constraint, count as bad, but hardly as how bad; see [Model.IsOutlier].
 func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options) (*Model, error) {
 	if err := suggest.Validate(p, h, suggest.Request{}); err != nil {
 		return nil, err
@@ -98,13 +101,14 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		knownNoise:     make([]float64, len(f.metrics)),
 		variants:       make([]variants, len(f.metrics)),
 		plausible:      make([][]*surrogate.GP, len(f.metrics)),
+		fences:         slices.Repeat([]fence{noFence}, len(f.metrics)),
 	}
 	for j := range f.metrics {
 		if f.metrics[j].Known != nil && !o.ModelKnown {
 			continue
 		}
 		fit, err := f.fit(ctx, j)
-		m.gps[j], m.observed[j], m.knownNoise[j], m.variants[j] = fit.gp, fit.observed, fit.noise, fit.draw
+		m.gps[j], m.observed[j], m.knownNoise[j], m.variants[j], m.fences[j] = fit.gp, fit.observed, fit.noise, fit.draw, fit.fence
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -118,6 +122,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 			}
 		}
 	}
+	m.outlying = m.outliers(h)
 	m.runsPerTrial = f.runsPerTrial()
 	if p.Cost == suggest.CostMeasured {
 		var err error
@@ -146,6 +151,7 @@ func New(p *suggest.Problem, h *suggest.History, surrogates []*surrogate.GP) (*M
 		observed:       make([]Observed, len(f.metrics)),
 		knownNoise:     make([]float64, len(f.metrics)),
 		variants:       make([]variants, len(f.metrics)),
+		fences:         slices.Repeat([]fence{noFence}, len(f.metrics)),
 		runsPerTrial:   f.runsPerTrial(),
 	}
 	for j := range f.metrics {
@@ -327,9 +333,9 @@ type Estimate struct {
 	Predictions []suggest.Prediction
 
 	// OnFront is set if no other configuration's posterior medians dominate
-	// this one's, and no constant of the problem dominates or equals them. A configuration with a value
-	// that is not finite, or with a constraint whose posterior median is out of bounds, is never on the
-	// front.
+	// this one's, and no constant of the problem dominates or equals them. A configuration that does not
+	// count (see [Model.Counts]), or with a constraint whose posterior median is out of bounds, is never on
+	// the front.
 	OnFront bool
 }
 
@@ -358,7 +364,7 @@ func (m *Model) Estimates() []Estimate {
 // distributions, or NaNs if it cannot be on a front.
 func (m *Model) Medians(c *suggest.Configuration, distributions []acquisition.Distribution) []float64 {
 	costs := medians(distributions)
-	if !c.Finite() || !m.Acceptable(c.Point, c.Values) {
+	if !m.Counts(c) || !m.Acceptable(c.Point, c.Values) {
 		for j := range costs {
 			costs[j] = math.NaN()
 		}
@@ -408,7 +414,7 @@ func (m *Model) Front(others []space.Point) *pareto.Front {
 	var x []float64
 	for i := range m.configurations {
 		c := &m.configurations[i]
-		if c.Finite() && m.Acceptable(c.Point, c.Values) {
+		if m.Counts(c) && m.Acceptable(c.Point, c.Values) {
 			x = m.problem.Inputs(x, c.Point)
 			costs = append(costs, m.medianCosts(x, c.Point, c.Values))
 		}
@@ -474,6 +480,7 @@ func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 			continue
 		}
 		var obs surrogate.Observations
+		enclosed := m.fenceWith(j, run)
 		for i := range run {
 			e := &run[i]
 			v := e.Values[j]
@@ -487,9 +494,10 @@ func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 					variance = known / float64(e.RunCount())
 				}
 			}
+			z, slope, doubt := enclosed.squash(z)
 			obs.X = append(obs.X, m.problem.Inputs(nil, e.Point))
 			obs.Y = append(obs.Y, z)
-			obs.NoiseVariance = append(obs.NoiseVariance, variance)
+			obs.NoiseVariance = append(obs.NoiseVariance, slope*slope*variance+doubt)
 			obs.Runs = append(obs.Runs, float64(e.RunCount()))
 			obs.Groups = append(obs.Groups, newRun)
 			obs.Positions = append(obs.Positions, math.Log(e.Point[checkpoint]))
