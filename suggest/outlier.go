@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Attached returns how many of some values, in ascending order from the best, are no outliers. An outlier is, times over, farther
-// from the best value than the value before it, and farther than a width. All values after an outlier are outliers, and none
-// of the best quarter is.
+// Attached returns how many of some values, in ascending order from the best, are no outliers. An outlier is a number of times as
+// far from the best value as the value before it, and as a width. All values after an outlier are outliers, and none of the best
+// quarter is.
 func Attached(values []float64, width, times float64) int {
 	n := min(len(values)/4+1, len(values))
 	for n < len(values) && values[n]-values[0] <= times*math.Max(values[n-1]-values[0], width) {

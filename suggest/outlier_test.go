@@ -19,9 +19,9 @@ func TestAttached(t *testing.T) {
 		{"one far off", []float64{0.1, 0.4, 0.6, 1000}, 0.5, 3},
 		{"within the width", []float64{0.1, 0.4, 0.6, 1000}, 400, 4},
 		{"growing", []float64{0, 1, 2, 4, 8, 16, 32, 64}, 0.1, 8},
-		{"beyond the first", []float64{0, 1, 100, 101, 102, 1e9}, 1, 2},
+		{"all after the first", []float64{0, 1, 100, 101, 102, 1e9}, 1, 2},
 	} {
-		if got := suggest.Attached(tt.values, tt.width, 2.5); got != tt.want {
+		if got := suggest.Attached(tt.values, tt.width, 8); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}

@@ -14,11 +14,9 @@ import (
 // Values beyond the reference may show the way to the front, and a front may have far ends. So a fence is narrow only where the
 // values are more probable with it. Else it keeps off what is beyond all measure.
 const (
-	// suspicious is how many times as far as others an outlier lies from the best value.
-	suspicious = 5
-
-	// absurd is the same for outliers that are beyond all measure, where there is no bound.
-	absurd = 10
+	// suspicious is how many times as far as others an outlier lies from the best value, and absurd the same of one that
+	// needs no other evidence, where there is no bound.
+	suspicious, absurd = 8, 50
 
 	// beyondMeasure is how far beyond a bound a value is beyond all measure, in units of the distance of the bound, or of
 	// the median if that is worse, from the best value.
@@ -75,17 +73,20 @@ func upper(values []float64, bound, width float64, narrow bool) edge {
 	attached := func(times float64) float64 {
 		return math.Max(values[suggest.Attached(values, width, times)-1], best+width)
 	}
-	bounded := !math.IsNaN(bound)
 	at, limit := attached(suspicious), attached(absurd)
-	switch {
-	case narrow && bounded:
-		at = math.Max(bound, values[len(values)/4])
-	case bounded:
+	if !math.IsNaN(bound) {
+		at = math.Max(at, bound)
 		far := math.Max(bound, values[(len(values)-1)/2])
-		at, limit = math.Max(at, bound), far+beyondMeasure*(far-best)
+		limit = far + beyondMeasure*(far-best)
+		if narrow {
+			at = math.Max(bound, values[len(values)/4])
+		}
 	}
-	if !narrow && worst <= limit || at <= best { // or the values have no scale
+	if !narrow && worst <= limit {
 		return noFence.high
+	}
+	if at <= best {
+		return noFence.high // the values have no scale
 	}
 	return edge{at, at - best}
 }
