@@ -22,9 +22,6 @@ const (
 	// the median if that is worse, from the best value.
 	beyondMeasure = 20
 
-	// outlying is how far beyond its fence an outlier lies, in scales of the fence.
-	outlying = 1.5
-
 	// outlierEvidence is the logarithm of how many times as probable values must be with a narrow fence as with a wide one,
 	// for each value that is squashed.
 	outlierEvidence = 3
@@ -82,11 +79,8 @@ func upper(values []float64, bound, width float64, narrow bool) edge {
 			at = math.Max(bound, values[len(values)/4])
 		}
 	}
-	if !narrow && worst <= limit {
+	if !narrow && worst <= limit || at <= best { // or the values have no scale
 		return noFence.high
-	}
-	if at <= best {
-		return noFence.high // the values have no scale
 	}
 	return edge{at, at - best}
 }
@@ -208,7 +202,7 @@ func (d *observations) squashed() (n int) {
 // or too good to be true, because it lies far beyond the others and the reference.
 func (m *Model) IsOutlier(j int, v float64) bool {
 	z, _ := latent(&m.metrics[j], v, 0, 1)
-	return m.fences[j].beyond(z) > outlying
+	return m.fences[j].beyond(z) > suspicious-1
 }
 
 // Counts reports whether a configuration that the model was made of can be on a front: its values are finite, and it

@@ -153,3 +153,41 @@ func TestObserveOutlier(t *testing.T) {
 		}
 	}
 }
+
+// A run that diverges at its later checkpoints spoils neither the front nor what is predicted of other runs.
+func TestOutlyingCheckpoints(t *testing.T) {
+	for _, transform := range []suggest.Transform{suggest.Identity, suggest.Log} {
+		p := outlierProblem(false)
+		p.Objectives[0].Transform = transform
+		p.Space.Parameters = append(p.Space.Parameters, space.Parameter{Name: "epochs", Kind: space.Integer, Min: 1, Max: 8})
+		p.Checkpoint = "epochs"
+		for _, absurd := range []float64{1000, 1e30} {
+			h := &suggest.History{}
+			for i := range 12 {
+				x := (float64(i*5%12) + 0.5) / 12
+				for k, epoch := range []float64{1, 2, 4, 8} {
+					e := suggest.Evaluation{Point: space.Point{x, epoch}, Run: int64(i + 1), Values: []float64{0.1 + x*x + 0.3/epoch, -(x - 1) * (x - 1)}}
+					if i == 4 && k >= 2 {
+						e.Values[0] = absurd
+					}
+					h.Evaluations = append(h.Evaluations, e)
+				}
+			}
+			m, err := Fit(t.Context(), p, h, Options{Seed: 1, ForReading: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var claimed, measured [][]float64
+			for _, e := range m.Estimates() {
+				measured = append(measured, []float64{e.Values[0], -e.Values[1]})
+				if e.OnFront {
+					claimed = append(claimed, []float64{e.Predictions[0].Median, -e.Predictions[1].Median})
+				}
+			}
+			got, want := pareto.Hypervolume(claimed, p.ReferenceCosts()), pareto.Hypervolume(measured, p.ReferenceCosts())
+			if math.Abs(got-want) > 0.05*want {
+				t.Errorf("%v, %g: hypervolume %g claimed, %g measured", transform, absurd, got, want)
+			}
+		}
+	}
+}
