@@ -16,7 +16,7 @@ const referenceMargin = 0.1
 // [Objective].InferReference), from the results of a study, or p itself where none is. A reference is
 // the worst value of the objective on the observed front, and a tenth of the front's range beyond. The
 // front is that of the means of configurations that meet the constraints and are better than the given
-// references, and of the constants. Where there is none it is the front of all finite results, and
+// references, and of the constants, without outliers (see [Attached]). Where there is none it is the front of all finite results, and
 // where there are no results that of the prior's. If the front has no range, the one of all results
 // counts; then the magnitude of the value, or 1. Without any results a reference is the worst possible
 // value, or of magnitude 1e100.
@@ -38,6 +38,7 @@ func (p *Problem) WithInferredReference(costs [][]float64) *Problem {
 	costs = slices.DeleteFunc(slices.Clone(costs), func(v []float64) bool {
 		return slices.ContainsFunc(v, func(c float64) bool { return math.IsNaN(c) || math.IsInf(c, 0) })
 	})
+	costs = p.plausible(costs)
 	counted := p.better(costs)
 	if len(counted) == 0 {
 		counted = costs

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/background"
@@ -24,6 +26,7 @@ const (
 	warnNoModel        = "NO_MODEL"
 	warnLooseReference = "LOOSE_REFERENCE"
 	warnUnreached      = "UNREACHED_REFERENCE"
+	warnOutlier        = "OUTLIER"
 )
 
 // measuredKinds are the kinds of fronts that need no model, in order.
@@ -142,7 +145,44 @@ func (r *Results) posteriorFront(ctx context.Context) (*choice, error) {
 	chosen := r.choose(kind, values, best, predictions)
 	chosen.front.Candidates = int64(len(estimates))
 	chosen.front.Warnings = append(chosen.front.Warnings, Doubts(fitted.Model)...)
+	chosen.front.Warnings = append(chosen.front.Warnings, r.outliers(fitted.Model)...)
 	return chosen, nil
+}
+
+// namedTrials is the number of trials that a warning names.
+const namedTrials = 5
+
+// outliers returns a warning for each metric with values that a model takes for outliers. It names their trials.
+func (r *Results) outliers(m *model.Model) (warnings []*dparetov1.Warning) {
+	for j, metric := range r.problem.Metrics() {
+		var trials []string
+		more := 0
+		last := int64(0)
+		for i := range r.Measurements {
+			measured := &r.Measurements[i]
+			if measured.trial == last || !m.IsOutlier(j, measured.Evaluation.Values[j]) {
+				continue
+			}
+			if last = measured.trial; len(trials) < namedTrials {
+				trials = append(trials, strconv.FormatInt(measured.trial, 10))
+			} else {
+				more++
+			}
+		}
+		if len(trials) == 0 {
+			continue
+		}
+		named := strings.Join(trials, ", ")
+		if more > 0 {
+			named += fmt.Sprintf(" and %d more", more)
+		}
+		warnings = append(warnings, &dparetov1.Warning{
+			Code: warnOutlier,
+			Message: fmt.Sprintf("%s is far from all other values in trials %s: the model hardly counts by how much; check these trials, and report runs that diverged as infeasible",
+				metric.Name, named),
+		})
+	}
+	return warnings
 }
 
 // FittedModel is a model and the results it was fitted to.

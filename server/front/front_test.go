@@ -299,6 +299,50 @@ func TestUnreachedReference(t *testing.T) {
 	}
 }
 
+// A warning names the trials whose values lie far from all others, and they are not on the front.
+func TestOutlierWarning(t *testing.T) {
+	s := enginetest.With(t, enginetest.Random())
+	s.Runs(t, func(asked *dparetov1.StudySpec) {
+		asked.CheckpointParameter = ""
+		asked.Metrics = asked.GetMetrics()[1:]
+		asked.Metrics[0].Transform = dparetov1.Transform_TRANSFORM_IDENTITY
+		second := proto.CloneOf(asked.GetMetrics()[0])
+		second.Id = "second"
+		asked.Metrics = append(asked.Metrics, second)
+	})
+	for i := range 12 {
+		m := enginetest.ErrorAt(0, 0.1+0.01*float64(i))
+		value := 0.5 - 0.03*float64(i)
+		if i == 3 || i == 8 {
+			value = 1e30
+		}
+		m.Metrics["second"] = &dparetov1.MetricValue{Value: &value}
+		s.Complete(t, s.AskRun(t), m)
+	}
+	f := New(Options{Studies: s.Studies, Store: s.Store, Background: s.Background, Engine: s.Engine, Pool: s.Pool})
+	resp, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := resp.GetFront().GetHypervolume(); !(h > 0 && h < 1) {
+		t.Errorf("hypervolume %g", h)
+	}
+	var messages []string
+	for _, w := range resp.GetFront().GetWarnings() {
+		if w.GetCode() == "OUTLIER" {
+			messages = append(messages, w.GetMessage())
+		}
+	}
+	if len(messages) != 1 || !strings.HasPrefix(messages[0], "second is far from all other values in trials 4, 9:") {
+		t.Errorf("warnings %q", messages)
+	}
+	for _, p := range resp.GetFront().GetPoints() {
+		if p.GetTrial() == resource.TrialName("runs", 4) || p.GetTrial() == resource.TrialName("runs", 9) {
+			t.Errorf("%s is on the front", p.GetTrial())
+		}
+	}
+}
+
 // Where a computed constraint has no value a configuration is on no front, although 0
 // would be within the bounds.
 func TestConstraintsWithoutValue(t *testing.T) {

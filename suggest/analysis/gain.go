@@ -181,7 +181,7 @@ func newForecaster(m *model.Model, runs []Run) (*forecaster, error) {
 		f.normals[j] = make([]float64, end)
 	}
 	for i := range m.Configurations() {
-		if c := &m.Configurations()[i]; c.Finite() {
+		if c := &m.Configurations()[i]; m.Counts(c) {
 			f.add(c.Point, -1, c.Values)
 		}
 	}

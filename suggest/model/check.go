@@ -156,7 +156,7 @@ func (m *Model) hypervolumes() (claimed, observed float64) {
 	var x []float64
 	for i := range m.configurations {
 		c := &m.configurations[i]
-		if !c.Finite() {
+		if !m.Counts(c) {
 			continue
 		}
 		if m.Acceptable(c.Point, c.Values) {
@@ -171,7 +171,7 @@ func (m *Model) hypervolumes() (claimed, observed float64) {
 // measuredCosts returns the measured values of an evaluated configuration as costs, NaNs if it cannot be on a front.
 func (m *Model) measuredCosts(c *suggest.Configuration) []float64 {
 	costs := make([]float64, len(m.problem.Objectives))
-	possible := c.Finite()
+	possible := m.Counts(c)
 	for i := range m.problem.Constraints {
 		possible = possible && m.problem.Constraints[i].Holds(c.Values[len(costs)+i])
 	}

@@ -25,6 +25,7 @@ type fitter struct {
 	samples map[int][]suggest.Configuration // by number of runs
 	inputs  [][]float64                     // by evaluation, once they are encoded
 	bases   []base                          // by metric, of an earlier study
+	narrow  []bool                          // by metric, the fence of its values that was learned
 	tied    []int
 }
 
@@ -38,7 +39,7 @@ type base struct {
 
 func newFitter(p *suggest.Problem, h *suggest.History, o Options) *fitter {
 	f := &fitter{problem: p, history: h, options: o, metrics: p.Metrics(), runs: runs(h), tied: tied(p)}
-	f.bases = make([]base, len(f.metrics))
+	f.bases, f.narrow = make([]base, len(f.metrics)), make([]bool, len(f.metrics))
 	f.samples = make(map[int][]suggest.Configuration)
 	f.inputs = make([][]float64, len(h.Evaluations))
 	f.chosen = f.choose()
@@ -81,6 +82,7 @@ type fitted struct {
 	noise    float64  // variance of one typical run if that is known, else NaN
 	draw     variants // draws variants of the surrogate
 	shown    noiseShown
+	fence    fence
 }
 
 // fit fits the surrogate of metric j.
@@ -88,9 +90,9 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	if err := f.fitBase(ctx, j); err != nil {
 		return fitted{}, err
 	}
-	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
+	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible, false)
 	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil && len(f.history.Prior) > 0 {
-		return fitted{gp: f.bases[j].gp, noise: f.bases[j].noise}, nil
+		return fitted{gp: f.bases[j].gp, noise: f.bases[j].noise, fence: noFence}, nil
 	}
 	if err != nil {
 		return fitted{}, err
@@ -98,6 +100,11 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	result, _, err := f.learn(ctx, j, len(f.runs))
 	if err != nil {
 		return fitted{}, err
+	}
+	if f.narrow[j] = result.narrow; result.narrow {
+		if data, err = f.observe(j, f.pooled(), f.options.ImputeInfeasible, true); err != nil {
+			return fitted{}, err
+		}
 	}
 	h, noiseFree := result.at(data)
 	obs, _ := data.surrogate()
@@ -115,13 +122,13 @@ func (f *fitter) fit(ctx context.Context, j int) (fitted, error) {
 	if noiseFree && h.RunVariance == 0 {
 		noise = 0
 	}
-	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw, shown}, err
+	return fitted{gp, Observed{data.configuration, data.y, data.runs}, noise, draw, shown, data.fence}, err
 }
 
 // settings returns the values of metric j from which hyperparameters about h are learned, also in the surrogate's form,
 // and the options of that.
 func (f *fitter) settings(j int, h surrogate.Hyperparameters, ofRuns float64, homoscedastic bool) (*observations, surrogate.Observations, surrogate.Options, error) {
-	d, err := f.observe(j, f.sampled(len(f.runs)), false)
+	d, err := f.observe(j, f.sampled(len(f.runs)), false, f.narrow[j])
 	if err != nil {
 		return nil, surrogate.Observations{}, surrogate.Options{}, err
 	}
@@ -162,7 +169,7 @@ func (f *fitter) variants(j int, h surrogate.Hyperparameters, ofRuns float64, ob
 // run have in common is signal, beginning with the hyperparameters of the usual one. Its gp is nil where no run has
 // checkpoints.
 func (f *fitter) independent(ctx context.Context, j int, start surrogate.Hyperparameters) (fitted, error) {
-	few, err := f.observe(j, f.sampled(len(f.runs)), false)
+	few, err := f.observe(j, f.sampled(len(f.runs)), false, f.narrow[j])
 	if err != nil || slices.Max(few.group) == 0 || slices.Max(few.group) == len(few.group) || f.options.Homoscedastic {
 		return fitted{}, err
 	}
@@ -174,7 +181,7 @@ func (f *fitter) independent(ctx context.Context, j int, start surrogate.Hyperpa
 	if err != nil {
 		return fitted{}, err
 	}
-	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
+	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible, f.narrow[j])
 	if err != nil {
 		return fitted{}, err
 	}
@@ -183,7 +190,7 @@ func (f *fitter) independent(ctx context.Context, j int, start surrogate.Hyperpa
 	h := found.Hyperparameters()
 	gp, err := surrogate.NewWithBase(f.kernel(), h, obs, f.bases[j].gp)
 	observed := Observed{data.configuration, data.y, data.runs}
-	return fitted{gp, observed, data.typicalNoise(obs), f.variants(j, h, 0, obs, false, true), nil}, err
+	return fitted{gp, observed, data.typicalNoise(obs), f.variants(j, h, 0, obs, false, true), nil, data.fence}, err
 }
 
 // kernel returns the kernel of the surrogates of metrics.
@@ -210,7 +217,7 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 		return f.publicBase(j)
 	}
 	earlier := newFitter(f.problem, &suggest.History{Evaluations: f.history.Prior}, f.options)
-	data, err := earlier.observe(j, earlier.pooled(), false)
+	data, err := earlier.observe(j, earlier.pooled(), false, false)
 	if errors.Is(err, ErrNoData) {
 		return nil // the earlier study says nothing of this metric
 	}
@@ -220,6 +227,11 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 	result, source, err := earlier.learn(ctx, j, len(earlier.runs))
 	if err != nil {
 		return err
+	}
+	if result.narrow {
+		if data, err = earlier.observe(j, earlier.pooled(), false, true); err != nil {
+			return err
+		}
 	}
 	// Another study is a prior, and no prior holds to the last digit: its values count as noisy here,
 	// unless it says otherwise.
@@ -334,8 +346,9 @@ func (f *fitter) input(c *suggest.Configuration) []float64 {
 	return f.inputs[first]
 }
 
-// observe gathers the data of metric j in the given configurations.
-func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeInfeasible bool) (*observations, error) {
+// observe gathers the data of metric j in the given configurations. narrow says which fence
+// of its values to take.
+func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeInfeasible, narrow bool) (*observations, error) {
 	o := &f.metrics[j]
 	data := &observations{
 		deterministic: o.Known != nil, noiseFree: o.NoiseFree, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading,
@@ -343,7 +356,6 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 	}
 	data.reserve(len(configurations))
 	checkpoint := f.problem.CheckpointIndex()
-	worst := math.NaN()
 	groups := make(map[int64]int) // of the surrogate, by run
 	add := func(i int, v, se float64, runs, group int) {
 		c := &configurations[i]
@@ -354,10 +366,6 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 		}
 		data.add(i, f.input(c), z, variance, runs, group, position)
 		data.floor = append(data.floor, noiseFloor(o, v))
-		if math.IsNaN(worst) {
-			worst = z
-		}
-		worst = worse(o, worst, z)
 	}
 	for i := range configurations {
 		c := &configurations[i]
@@ -373,21 +381,33 @@ func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeIn
 		}
 		add(i, c.Values[j], c.StdErrors[j], c.Runs, 0)
 	}
-	if math.IsNaN(worst) {
+	if len(data.y) == 0 {
 		return nil, ErrNoData
+	}
+	f.enclose(data, j, narrow)
+	worst, doubt := data.y[0], 0.0
+	for i, z := range data.y {
+		if worst = worse(o, worst, z); worst == z && data.doubt != nil {
+			doubt = data.doubt[i]
+		}
+	}
+	impute := func(i int, x []float64) {
+		data.add(i, x, worst, math.NaN(), 1, 0, 0)
+		data.floor = append(data.floor, 0)
+		if data.doubt != nil {
+			data.doubt = append(data.doubt, doubt)
+		}
 	}
 	// Infinitely bad values count as the worst measured value: worse ones would bend the
 	// surrogate everywhere.
 	for i := range configurations {
 		if c := &configurations[i]; isBad(o, c.Values[j]) {
-			data.add(i, f.input(c), worst, math.NaN(), 1, 0, 0)
-			data.floor = append(data.floor, 0)
+			impute(i, f.input(c))
 		}
 	}
 	if imputeInfeasible && o.Known == nil { // a known objective has its value there too
 		for _, q := range f.history.Infeasible {
-			data.add(-1, f.problem.Inputs(nil, q), worst, math.NaN(), 1, 0, 0)
-			data.floor = append(data.floor, 0)
+			impute(-1, f.problem.Inputs(nil, q))
 		}
 	}
 	return data, nil
@@ -465,49 +485,98 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (learned, digest, error
 		}
 		start, before = &last.noisy, earlier
 	}
-	data, err := f.observe(j, f.sampled(at), false)
+	configurations := f.sampled(at)
+	data, err := f.observe(j, configurations, false, false)
 	if errors.Is(err, ErrNoData) && at < len(f.runs) {
-		data, err = f.observe(j, f.sampled(len(f.runs)), false) // the first runs measured nothing
+		configurations = f.sampled(len(f.runs)) // the first runs measured nothing
+		data, err = f.observe(j, configurations, false, false)
 	}
 	if err != nil {
 		return learned{}, before, err
 	}
+	narrow, err := f.observe(j, configurations, false, true)
+	if err != nil {
+		return learned{}, before, err
+	}
+	choose := !slices.Equal(narrow.y, data.y)
 	seed := sample.Mix(sample.Fit.Seed(f.options.Seed) ^ sample.Mix(uint64(j)))
 	key := data.digest(seed, before)
+	if choose {
+		key = narrow.digest(seed, key)
+	}
 	if known, ok := f.options.Cache.hyperparameters(key); ok {
 		return known, key, nil
 	}
-	obs, options := data.surrogate()
-	options.Seed = seed
-	options.Start = start
-	options.Base, options.BaseWeight = f.bases[j].gp, f.bases[j].prior
-	options.Kernel = f.kernel()
-	options.Tolerance = fitTolerance
-	options.Workers = f.options.Workers
-	options.Restarts = -1
-	if cold {
-		options.Restarts = restarts(at)
+	fit := surrogate.Options{
+		Seed: seed, Start: start, Base: f.bases[j].gp, BaseWeight: f.bases[j].prior,
+		Kernel: f.kernel(), Tolerance: fitTolerance, Workers: f.options.Workers, Restarts: -1,
 	}
-	if obs.Groups != nil && options.FixedNoise == nil && f.options.ForReading {
-		// Checkpoints alone would let luck explain every parameter that shifts whole curves.
-		if options.MaxRunVariance, err = data.noiseOfEnds(ctx, obs, options); err != nil {
+	if cold {
+		fit.Restarts = restarts(at)
+	}
+	result, err := data.learn(ctx, fit)
+	if err != nil {
+		return learned{}, key, err
+	}
+	if choose {
+		other, err := narrow.learn(ctx, fit)
+		if err != nil {
 			return learned{}, key, err
+		}
+		density, err := data.density(result, fit)
+		if err != nil {
+			return learned{}, key, err
+		}
+		otherDensity, err := narrow.density(other, fit)
+		if err != nil {
+			return learned{}, key, err
+		}
+		if otherDensity > density+outlierEvidence*float64(narrow.squashed()) {
+			result = other
+		}
+	}
+	f.options.Cache.putHyperparameters(key, result)
+	return result, key, nil
+}
+
+// fitted returns the data in the surrogate's form, and how to fit them, given what is the same for all data.
+func (d *observations) fitted(fit surrogate.Options) (surrogate.Observations, surrogate.Options) {
+	obs, own := d.surrogate()
+	fit.FixedNoise, fit.NoiseSlopes, fit.MaxNoise, fit.Prior, fit.Tied = own.FixedNoise, own.NoiseSlopes, own.MaxNoise, own.Prior, own.Tied
+	return obs, fit
+}
+
+// learn fits hyperparameters to the observations.
+func (d *observations) learn(ctx context.Context, fit surrogate.Options) (learned, error) {
+	obs, options := d.fitted(fit)
+	if obs.Groups != nil && options.FixedNoise == nil && d.forReading {
+		// Checkpoints alone would let luck explain every parameter that shifts whole curves.
+		var err error
+		if options.MaxRunVariance, err = d.noiseOfEnds(ctx, obs, options); err != nil {
+			return learned{}, err
 		}
 	}
 	gp, err := surrogate.Fit(ctx, obs, options)
 	if err != nil {
-		return learned{}, key, err
+		return learned{}, err
 	}
-	result := learned{noisy: gp.Hyperparameters(), best: gp.Hyperparameters(), ofRuns: options.MaxRunVariance}
-	without, isBetter, err := data.withoutNoise(ctx, obs, options, gp)
-	if err != nil {
-		return learned{}, key, err
-	}
+	result := learned{noisy: gp.Hyperparameters(), best: gp.Hyperparameters(), ofRuns: options.MaxRunVariance, narrow: d.narrow}
+	without, isBetter, err := d.withoutNoise(ctx, obs, options, gp)
 	if isBetter {
 		result.best, result.noiseFree = without, true
 	}
-	f.options.Cache.putHyperparameters(key, result)
-	return result, key, nil
+	return result, err
+}
+
+// density returns the logarithm of the posterior density of hyperparameters, of the values before these were squashed.
+func (d *observations) density(l learned, fit surrogate.Options) (float64, error) {
+	obs, options := d.fitted(fit)
+	options.MaxRunVariance = l.ofRuns
+	if l.noiseFree {
+		options.FixedNoise, options.NoiseSlopes = d.nugget(), false
+	}
+	density, err := surrogate.LogPosterior(obs, options, l.best)
+	return density + d.logSlope, err
 }
 
 // fewRuns is the number of runs up to which a fit has several starting points.

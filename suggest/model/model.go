@@ -73,6 +73,8 @@ type Model struct {
 	plausible      [][]*surrogate.GP       // by metric, with draws of the hyperparameters, or nil; see Posterior
 	checked        Check                   // of a model for reading
 	limits         []limits                // by metric, of what is predicted
+	fences         []fence                 // by metric, beyond which values are squashed
+	outlying       map[int]bool            // see outliers
 	runsPerTrial   float64                 // typically
 	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
 }
@@ -85,7 +87,8 @@ type Model struct {
 // metric, or the context's error.
 //
 // A value that is infinite in the bad direction counts as the worst finite value seen;
-// other values that are not finite are left out.
+// other values that are not finite are left out. Finite values far beyond the others and the reference, or the bounds
+// of a constraint, count as bad, but hardly as how bad; see [Model.IsOutlier].
 func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options) (*Model, error) {
 	if err := suggest.Validate(p, h, suggest.Request{}); err != nil {
 		return nil, err
@@ -102,6 +105,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 		plausible:      make([][]*surrogate.GP, len(f.metrics)),
 		showsNoise:     make([]noiseShown, len(f.metrics)),
 		limits:         make([]limits, len(f.metrics)),
+		fences:         slices.Repeat([]fence{noFence}, len(f.metrics)),
 	}
 	for j := range f.metrics {
 		m.limits[j] = limitsOf(&f.metrics[j], j, m.configurations)
@@ -109,7 +113,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 			continue
 		}
 		fit, err := f.fit(ctx, j)
-		m.gps[j], m.observed[j], m.knownNoise[j], m.variants[j] = fit.gp, fit.observed, fit.noise, fit.draw
+		m.gps[j], m.observed[j], m.knownNoise[j], m.variants[j], m.fences[j] = fit.gp, fit.observed, fit.noise, fit.draw, fit.fence
 		m.showsNoise[j] = fit.shown
 		if err != nil {
 			if ctx.Err() != nil {
@@ -118,6 +122,7 @@ func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options)
 			return nil, fmt.Errorf("metric %q: %w", f.metrics[j].Name, err)
 		}
 	}
+	m.outlying = m.outliers(h)
 	if o.ForReading {
 		if err := m.check(ctx, f); err != nil {
 			return nil, err
@@ -153,6 +158,7 @@ func New(p *suggest.Problem, h *suggest.History, surrogates []*surrogate.GP) (*M
 		variants:       make([]variants, len(f.metrics)),
 		showsNoise:     make([]noiseShown, len(f.metrics)),
 		limits:         make([]limits, len(f.metrics)),
+		fences:         slices.Repeat([]fence{noFence}, len(f.metrics)),
 		runsPerTrial:   f.runsPerTrial(),
 	}
 	for j := range f.metrics {
@@ -389,9 +395,9 @@ type Estimate struct {
 	Predictions []suggest.Prediction
 
 	// OnFront is set if no other configuration's posterior medians dominate
-	// this one's, and no constant of the problem dominates or equals them. A configuration with a value
-	// that is not finite, or with a constraint whose posterior median is out of bounds, is never on the
-	// front.
+	// this one's, and no constant of the problem dominates or equals them. A configuration that does not
+	// count (see [Model.Counts]), or with a constraint whose posterior median is out of bounds, is never on
+	// the front.
 	OnFront bool
 }
 
@@ -429,7 +435,7 @@ func (m *Model) Estimates() []Estimate {
 // distributions, or NaNs if it cannot be on a front.
 func (m *Model) Medians(c *suggest.Configuration, distributions []acquisition.Distribution) []float64 {
 	costs := medians(distributions)
-	if !c.Finite() || !m.Acceptable(c.Point, c.Values) {
+	if !m.Counts(c) || !m.Acceptable(c.Point, c.Values) {
 		for j := range costs {
 			costs[j] = math.NaN()
 		}
@@ -479,7 +485,7 @@ func (m *Model) Front(others []space.Point) *pareto.Front {
 	var x []float64
 	for i := range m.configurations {
 		c := &m.configurations[i]
-		if c.Finite() && m.Acceptable(c.Point, c.Values) {
+		if m.Counts(c) && m.Acceptable(c.Point, c.Values) {
 			x = m.problem.Inputs(x, c.Point)
 			costs = append(costs, m.medianCosts(x, c.Point, c.Values))
 		}
@@ -545,6 +551,7 @@ func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 			continue
 		}
 		var obs surrogate.Observations
+		enclosed := m.fenceWith(j, run)
 		for i := range run {
 			e := &run[i]
 			v := e.Values[j]
@@ -558,9 +565,10 @@ func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
 					variance = known / float64(e.RunCount())
 				}
 			}
+			z, slope, doubt := enclosed.squash(z)
 			obs.X = append(obs.X, m.problem.Inputs(nil, e.Point))
 			obs.Y = append(obs.Y, z)
-			obs.NoiseVariance = append(obs.NoiseVariance, variance)
+			obs.NoiseVariance = append(obs.NoiseVariance, slope*slope*variance+doubt)
 			obs.Runs = append(obs.Runs, float64(e.RunCount()))
 			obs.Groups = append(obs.Groups, newRun)
 			obs.Positions = append(obs.Positions, math.Log(e.Point[checkpoint]))

@@ -23,6 +23,8 @@ type learned struct {
 	noiseFree bool
 	// ofRuns is the bound of the noise that whole runs share, 0 if that was not learned.
 	ofRuns float64
+	// narrow says that the fence is narrow.
+	narrow bool
 }
 
 // at returns the hyperparameters for observations that may have grown since the fit, and whether they
@@ -44,7 +46,7 @@ func (l learned) at(d *observations) (surrogate.Hyperparameters, bool) {
 // same.
 func (d *observations) withoutNoise(ctx context.Context, obs surrogate.Observations, options surrogate.Options, noisy *surrogate.GP) (surrogate.Hyperparameters, bool, error) {
 	var none surrogate.Hyperparameters
-	if options.FixedNoise != nil || obs.NoiseVariance != nil || d.homoscedastic {
+	if options.FixedNoise != nil || d.knowsNoise() || d.homoscedastic {
 		return none, false, nil
 	}
 	agreement, differ := d.repetitions()
@@ -166,6 +168,7 @@ func (d *observations) distinct(obs surrogate.Observations) surrogate.Observatio
 		return obs
 	}
 	out := surrogate.Observations{X: pick(obs.X, kept), Y: pick(obs.Y, kept), Runs: pick(obs.Runs, kept)}
+	out.NoiseVariance = pick(obs.NoiseVariance, kept)
 	out.Groups, out.Positions = pick(obs.Groups, kept), pick(obs.Positions, kept)
 	return out
 }

@@ -19,6 +19,10 @@ type observations struct {
 	y             []float64   // values on the surrogate's scale
 	variance      []float64   // noise variances of y, NaN if unknown
 	floor         []float64   // least noise variances of y, also where they are unknown
+	doubt         []float64   // further noise variances of squashed values, nil if there are none
+	fence         fence       // beyond which values are squashed
+	narrow        bool        // the fence is narrow
+	logSlope      float64     // of the squashed values, in all
 	runs          []int       // runs behind each y
 	group         []int       // the run that shares its noise with others, 0 for none
 	position      []float64   // logarithm of the checkpoint
@@ -57,6 +61,20 @@ func (d *observations) add(configuration int, x []float64, y, variance float64, 
 // follow. If no standard error is known all noise is learned: how it changes
 // over the space, how long the checkpoints of a run share it, and what of it a whole run shares.
 func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
+	obs, options := d.trusted()
+	if d.doubt == nil {
+		return obs, options
+	}
+	noise := slices.Clone(d.doubt)
+	for i, v := range obs.NoiseVariance {
+		noise[i] += v
+	}
+	obs.NoiseVariance = noise
+	return obs, options
+}
+
+// trusted is surrogate without the noise of squashed values.
+func (d *observations) trusted() (surrogate.Observations, surrogate.Options) {
 	obs := surrogate.Observations{X: d.x, Y: d.y}
 	options := surrogate.Options{Tied: d.tied}
 	prior := d.prior()
@@ -187,15 +205,24 @@ func (d *observations) nugget() *float64 {
 	return &variance
 }
 
+// knowsNoise reports whether noise, or the least that it can be, is known.
+func (d *observations) knowsNoise() bool {
+	return slices.ContainsFunc(d.variance, func(v float64) bool { return !math.IsNaN(v) }) ||
+		slices.ContainsFunc(d.floor, func(v float64) bool { return v > 0 })
+}
+
 // typicalNoise returns the median of the noise variances per run if they are
 // known, else NaN.
 func (d *observations) typicalNoise(obs surrogate.Observations) float64 {
-	if obs.NoiseVariance == nil {
+	if obs.NoiseVariance == nil || !d.knowsNoise() {
 		return math.NaN()
 	}
 	perRun := make([]float64, len(obs.NoiseVariance))
 	for i, v := range obs.NoiseVariance {
 		perRun[i] = v * float64(d.runs[i])
+		if d.doubt != nil {
+			perRun[i] -= d.doubt[i] * float64(d.runs[i])
+		}
 	}
 	slices.Sort(perRun)
 	return perRun[len(perRun)/2]
@@ -242,6 +269,9 @@ func (d *observations) digest(seed uint64, before digest) digest {
 		number(d.position[i])
 		if d.floor != nil {
 			number(d.floor[i])
+		}
+		if d.doubt != nil {
+			number(d.doubt[i])
 		}
 	}
 	var key digest

@@ -101,12 +101,12 @@ func (q Query) Constant(p *suggest.Problem) (best Answer, index int, ok bool) {
 }
 
 // Measured returns the best answer among the evaluated configurations of a model. It
-// returns false if none has a finite value of every metric. It panics if the query has
+// returns false if none counts (see [model.Model.Counts]). It panics if the query has
 // another number of bounds than there are objectives.
 func (q Query) Measured(m *model.Model) (best Answer, ok bool) {
 	s := newSearch(m, q)
 	for _, c := range m.Configurations() {
-		if !c.Finite() {
+		if !m.Counts(&c) {
 			continue
 		}
 		measured := func(o *suggest.Objective, _ space.Point) float64 {

@@ -120,7 +120,7 @@ func (s *surface) measure() {
 	b := s.common
 	*b = common{of: s.model}
 	for _, c := range s.model.Configurations() {
-		if !c.Finite() || !s.model.Acceptable(c.Point, c.Values) {
+		if !s.model.Counts(&c) || !s.model.Acceptable(c.Point, c.Values) {
 			continue
 		}
 		b.found = true
