@@ -253,7 +253,8 @@ func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (e
 			return math.Max(0, epsilon), true
 		}
 		if ok {
-			return math.Min(least, math.Max(0, epsilon)), true
+			epsilon = math.Max(0, epsilon)
+			return math.Min(least, epsilon), chernoff > 0.99*epsilon // else a grid is too coarse
 		}
 	}
 	if side < 0 {

@@ -277,6 +277,19 @@ func TestDerived(t *testing.T) {
 	}
 }
 
+// Where nothing but Chernoff's bound resolves δ, the guarantee says so.
+func TestBoundIsNamed(t *testing.T) {
+	const mechanism = `{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.00033","noise_multiplier":"4","steps":"10000"}` + addRemove
+	for delta, want := range map[string]dparetov1.Accountant{
+		"1e-18": dparetov1.Accountant_ACCOUNTANT_EXACT, "1e-300": dparetov1.Accountant_ACCOUNTANT_CHERNOFF,
+	} {
+		g := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, mechanism+`,"delta":`+delta+`}`)}).GetGuarantees()[0]
+		if g.GetAccountant() != want {
+			t.Errorf("delta %s: %v, want %v", delta, g, want)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	poisson := `{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_OPACUS","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","epochs":"1"}`
 	for name, tc := range map[string]struct {

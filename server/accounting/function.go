@@ -308,6 +308,8 @@ func accountantOf(name string) (dparetov1.Accountant, dparetov1.Conversion) {
 		return dparetov1.Accountant_ACCOUNTANT_RDP_ODOMETER, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case privacy.Location{}.Name():
 		return dparetov1.Accountant_ACCOUNTANT_LOCATION, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	case privacy.Chernoff:
+		return dparetov1.Accountant_ACCOUNTANT_CHERNOFF, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case privacy.RDP{}.Name():
 		return dparetov1.Accountant_ACCOUNTANT_RDP, dparetov1.Conversion_CONVERSION_IMPROVED
 	case privacy.RDP{Conversion: privacy.Classic}.Name():

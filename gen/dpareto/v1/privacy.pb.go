@@ -109,6 +109,9 @@ const (
 	Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION Accountant = 10
 	// Repeated selection alone, from the whole profile δ(ε) of a candidate; nearly tight.
 	Accountant_ACCOUNTANT_LOCATION Accountant = 11
+	// Chernoff's bound from the moment generating function of the losses, without a lower bound:
+	// what exact and pld give where nothing else resolves δ. Refused in specs.
+	Accountant_ACCOUNTANT_CHERNOFF Accountant = 12
 )
 
 // Enum value maps for Accountant.
@@ -126,6 +129,7 @@ var (
 		9:  "ACCOUNTANT_RDP_ODOMETER",
 		10: "ACCOUNTANT_ADAPTIVE_COMPOSITION",
 		11: "ACCOUNTANT_LOCATION",
+		12: "ACCOUNTANT_CHERNOFF",
 	}
 	Accountant_value = map[string]int32{
 		"ACCOUNTANT_UNSPECIFIED":          0,
@@ -140,6 +144,7 @@ var (
 		"ACCOUNTANT_RDP_ODOMETER":         9,
 		"ACCOUNTANT_ADAPTIVE_COMPOSITION": 10,
 		"ACCOUNTANT_LOCATION":             11,
+		"ACCOUNTANT_CHERNOFF":             12,
 	}
 )
 
@@ -2128,7 +2133,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\tAdjacency\x12\x19\n" +
 	"\x15ADJACENCY_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ADJACENCY_ADD_REMOVE\x10\x01\x12\x19\n" +
-	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\xbe\x02\n" +
+	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\xd7\x02\n" +
 	"\n" +
 	"Accountant\x12\x1a\n" +
 	"\x16ACCOUNTANT_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -2143,7 +2148,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x17ACCOUNTANT_RDP_ODOMETER\x10\t\x12#\n" +
 	"\x1fACCOUNTANT_ADAPTIVE_COMPOSITION\x10\n" +
 	"\x12\x17\n" +
-	"\x13ACCOUNTANT_LOCATION\x10\v*Y\n" +
+	"\x13ACCOUNTANT_LOCATION\x10\v\x12\x17\n" +
+	"\x13ACCOUNTANT_CHERNOFF\x10\f*Y\n" +
 	"\n" +
 	"Conversion\x12\x1a\n" +
 	"\x16CONVERSION_UNSPECIFIED\x10\x00\x12\x16\n" +

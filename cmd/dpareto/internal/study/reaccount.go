@@ -70,7 +70,8 @@ old values. --validate-only shows the result and changes nothing.`,
 	flags.StringVar(&f.metric, "metric", "", "the privacy metric; default: the study's first")
 	flags.Float64Var(&f.delta, "delta", 0, "δ; 0 for a pure guarantee")
 	enumflag.Var(flags, &f.accountant, "accountant", "accountant",
-		dparetov1.Accountant_ACCOUNTANT_RDP_ODOMETER, dparetov1.Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION) // of ledgers
+		dparetov1.Accountant_ACCOUNTANT_RDP_ODOMETER, dparetov1.Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION, // of ledgers
+		dparetov1.Accountant_ACCOUNTANT_CHERNOFF) // of guarantees
 	enumflag.Var(flags, &f.conversion, "conversion", "conversion, with the accountant rdp (default as before, or improved)")
 	enumflag.Var(flags, &f.adjacency, "adjacency", "adjacency")
 	flags.BoolVar(&f.validateOnly, "validate-only", false, "show the result without storing it")

@@ -27,6 +27,7 @@ class Accountant(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ACCOUNTANT_RDP_ODOMETER: _ClassVar[Accountant]
     ACCOUNTANT_ADAPTIVE_COMPOSITION: _ClassVar[Accountant]
     ACCOUNTANT_LOCATION: _ClassVar[Accountant]
+    ACCOUNTANT_CHERNOFF: _ClassVar[Accountant]
 
 class Conversion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -82,6 +83,7 @@ ACCOUNTANT_PURE_OPTIMAL: Accountant
 ACCOUNTANT_RDP_ODOMETER: Accountant
 ACCOUNTANT_ADAPTIVE_COMPOSITION: Accountant
 ACCOUNTANT_LOCATION: Accountant
+ACCOUNTANT_CHERNOFF: Accountant
 CONVERSION_UNSPECIFIED: Conversion
 CONVERSION_CLASSIC: Conversion
 CONVERSION_IMPROVED: Conversion

@@ -106,12 +106,17 @@ func (d *definition) flags() []string {
 		return append([]string{flagBase, flagMeanRuns, flagDistribution, flagTries, flagMaxRuns}, d.base.flags()...)
 	}
 	message := d.field().Message().Fields()
-	names := make([]string, message.Len())
-	for i := range names {
-		names[i] = dashed(message.Get(i).Name())
+	var names []string
+	for i := range message.Len() {
+		if name := message.Get(i).Name(); !ofModels[name] {
+			names = append(names, dashed(name))
+		}
 	}
 	return names
 }
+
+// ofModels are the fields of mechanisms that only the models of a study use.
+var ofModels = map[protoreflect.Name]bool{"learning_rate": true, "clipping_norm": true, "optimizer": true}
 
 // check refuses flags of other mechanisms. The accountant refuses missing ones.
 func (d *definition) check(v values) error {

@@ -140,14 +140,14 @@ func (o option) choices() []string {
 	case o.name == flagBase:
 		return bases()
 	case o.kind == choice:
-		return slices.DeleteFunc(enum.Names(enums[o.name]), func(name string) bool { return slices.Contains(ofLedgers, name) })
+		return slices.DeleteFunc(enum.Names(enums[o.name]), func(name string) bool { return slices.Contains(ofGuarantees, name) })
 	default:
 		return nil
 	}
 }
 
-// ofLedgers are the accountants of ledgers, which specs cannot name.
-var ofLedgers = []string{"rdp-odometer", "adaptive-composition"}
+// ofGuarantees are the accountants of ledgers and of other guarantees, which specs cannot name.
+var ofGuarantees = []string{"rdp-odometer", "adaptive-composition", "chernoff"}
 
 // Flags hold a mechanism's flags. The zero value is ready to be registered.
 type Flags struct {
