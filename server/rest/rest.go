@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -27,15 +28,18 @@ type Options struct {
 	AllowedOrigins []string
 }
 
+// setQueryParser sets the parser of queries. grpc-gateway keeps one for the whole program, without a lock.
+var setQueryParser = sync.OnceFunc(func() { runtime.NewServeMux(runtime.SetQueryParameterParser(queryParser{})) })
+
 // Handler returns a handler for all URLs of the contract, below /v1/, and for /openapi.json. It
 // makes calls over conn, which must outlive it. The end of ctx releases its resources.
 func Handler(ctx context.Context, conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = DefaultMaxBodyBytes
 	}
+	setQueryParser()
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, newCodec()),
-		runtime.SetQueryParameterParser(queryParser{}),
 		runtime.WithIncomingHeaderMatcher(forwarded),
 		runtime.WithOutgoingHeaderMatcher(answered),
 		runtime.WithOutgoingTrailerMatcher(func(string) (string, bool) { return "", false }),
