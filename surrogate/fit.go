@@ -13,12 +13,16 @@ import (
 
 // Bounds of the hyperparameters that [Fit] searches, for outputs standardised
 // to mean 0 and standard deviation 1. The bounds of the noise variance apply at the
-// centre of the unit cube. Length scales may be so long that a function without noise does not depend on
-// an input, to three digits: with at most 10 it stayed uncertain by a hundredth of its range far from all
-// observations. With 1000, or a larger signal variance, rounding errors show in derivatives.
+// centre of the unit cube.
 const (
-	MinLengthScale    = 0.05
-	MaxLengthScale    = 100
+	MinLengthScale = 0.05
+	MaxLengthScale = 10
+
+	// MaxFixedNoiseLengthScale is the bound where the noise is fixed: there the values may show, to three digits, that
+	// they do not depend on an input. With at most 10 a function without noise stayed uncertain by a hundredth of its range
+	// far from all observations. With 1000 rounding errors show in derivatives.
+	MaxFixedNoiseLengthScale = 100
+
 	MinSignalVariance = 0.05
 	MaxSignalVariance = 20
 	MinNoiseVariance  = 1e-6

@@ -80,8 +80,12 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 		p.known[i] = v / units.scale / units.scale
 	}
 	p.bound(math.Log(MinSignalVariance), math.Log(MaxSignalVariance))
+	longest := math.Log(MaxLengthScale)
+	if o.FixedNoise != nil {
+		longest = math.Log(MaxFixedNoiseLengthScale)
+	}
 	for range p.scales {
-		p.bound(math.Log(MinLengthScale), math.Log(MaxLengthScale))
+		p.bound(math.Log(MinLengthScale), longest)
 	}
 	if o.FixedNoise != nil {
 		p.fixed = *o.FixedNoise
