@@ -254,8 +254,11 @@ func (n *lossNodes) size() int {
 	return len(n.loss)
 }
 
-// maxNodes bounds the length of a quadrature.
-const maxNodes = 1 << 18
+// Bounds of the length of a quadrature.
+const (
+	maxNodes    = 1 << 16
+	maxAllNodes = 1 << 18 // of one without a floor, for losses that are rare
+)
 
 func (p mixturePair) normal() (rate float64, ok bool) {
 	return 0.5 / (p.z * p.z), p.q == 1
@@ -418,13 +421,17 @@ func (n *lossNodes) panels(
 	lo, hi, floor, panel, z float64, logDensity func(x, tilt float64) (logDensity, loss float64), slope, width func(x float64) float64,
 ) (ok bool) {
 	logNorm := math.Log(z) + logSqrt2Pi
+	most := maxNodes
+	if math.IsInf(floor, -1) {
+		most = maxAllNodes
+	}
 	top := highestOf(func(x float64) float64 {
 		v, _ := logDensity(x, n.tilt)
 		return v
 	}, lo, hi)
 	density, loss := logDensity(lo, n.tilt)
 	for lo < hi {
-		if len(n.loss) > maxNodes {
+		if len(n.loss) > most {
 			return false
 		}
 		width := width(lo)
