@@ -98,8 +98,8 @@ type gridAxis struct {
 	coarse int
 }
 
-// fineNodes is the first node below which those of an axis may be further apart. What is extrapolated beyond a
-// rate of 1 needs four nodes at equal distances.
+// fineNodes is the first node with equal distances after it. Nodes below it may be further apart. Extrapolating beyond
+// a rate of 1 takes four nodes at equal distances.
 const fineNodes = -3
 
 // at returns the place of a node in units of the width, which is whole.
@@ -278,7 +278,7 @@ func (p *Interpolant) cell(first gridPoint) *gridCell {
 		}
 		c[i] = v
 	}
-	// Poisson sampling of nearly everything in a few steps is not what its extrapolation says.
+	// Where a record is replaced and nearly everything is sampled, ε can be a third below its extrapolation.
 	edge := p.replacing && first[rateAxis] >= -3 && first[passesAxis] < 3
 	if (p.kinks || edge) && !p.check(first, c) {
 		return nil

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// poolSize is the number of configurations of a training, and freshRuns that of the runs of each besides
-	// the one that a study sees.
-	poolSize, freshRuns = 40, 6
+	// poolSize is the number of configurations of a training.
+	poolSize = 40
+	// freshRuns is the number of runs of each configuration, besides the one that a study sees.
+	freshRuns = 6
 	// poolSeed determines the configurations of a training and its runs.
 	poolSeed = 3
 )

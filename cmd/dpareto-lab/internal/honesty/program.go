@@ -93,9 +93,8 @@ func (b bundled) train(ctx context.Context, q space.Point, seed uint64) ([]outco
 	return all, err
 }
 
-// linear is a program that has nothing in common with the bundled trainers: a linear model of dense examples, whose
-// learning rate is that of normalised steps, so that one of a lot without noise moves the weights by at most
-// the learning rate.
+// linear is a program that has nothing in common with the bundled trainers. It fits a linear model of dense examples
+// by normalised steps: without noise, one step moves the weights by at most the learning rate.
 type linear struct {
 	outputs    int // 1 for a regression and for two classes
 	regression bool

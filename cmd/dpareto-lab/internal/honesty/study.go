@@ -29,8 +29,8 @@ type Record struct {
 	Surface  string `json:"surface"`
 	Diverged int    `json:"diverged"`
 	Seed     uint64 `json:"seed"`
-	// Claimed is the hypervolume of the reported front, Remeasured that of the means of fresh runs of the same
-	// states, Observed that of all measurements.
+	// Claimed is the hypervolume of the reported front. Remeasured is the hypervolume of the means of fresh runs
+	// of the same states, and Observed the hypervolume of all measurements.
 	Claimed    float64 `json:"claimed"`
 	Remeasured float64 `json:"remeasured"`
 	Observed   float64 `json:"observed"`
@@ -90,8 +90,8 @@ func state(q space.Point, epoch int) space.Point {
 	return q
 }
 
-// history returns the measurements of the study. The metric of a run that diverges is that of the run until an
-// epoch and then leaves the range of all others: by orders of magnitude where it has no bound.
+// history returns the measurements of the study. A run that diverges has its usual values until some epoch. Then its
+// metric leaves the range of all others, by orders of magnitude where it has no bound.
 func (s *study) history() *suggest.History {
 	h := new(suggest.History)
 	rng := rand.New(rand.NewPCG(s.record.Seed, 23))

@@ -83,7 +83,7 @@ type surface struct {
 	training  *training
 	metric    int
 	transform suggest.Transform
-	// reference is the anti-ideal value: beyond that of a constant model, so that luck alone makes no hypervolume.
+	// reference is the anti-ideal value. A constant model does not reach it, so that luck alone makes no hypervolume.
 	reference float64
 }
 
