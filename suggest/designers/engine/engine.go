@@ -154,7 +154,8 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 	var m *model.Model
 	var shared common
 	return modelbased.Suggester{
-		Designed: func(n int) bool { return d.designed(p, h, n) },
+		// Before the first measurement there is no model to take over.
+		Designed: func(n int) bool { return len(h.Evaluations)+len(h.Prior) == 0 || d.designed(p, h, n) },
 		Initial: func(pending []space.Point, tried space.Set, number int64) (suggest.Suggestion, bool) {
 			return d.initial(p, h, pending, tried, r.Seed, number)
 		},

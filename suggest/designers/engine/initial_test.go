@@ -88,3 +88,20 @@ func TestFirstRunIsInTheMiddle(t *testing.T) {
 		t.Errorf("first run at %v, which is not allowed", q)
 	}
 }
+
+// Workers that ask before the first measurement get the initial design, also beyond its size.
+func TestDesignGoesOnWithoutMeasurements(t *testing.T) {
+	p := simulated.TradeOff()
+	got, err := New(Options{InitialPoints: 1}).Suggest(t.Context(), p, new(suggest.History), suggest.Request{Count: 4, Seed: 3, Number: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range got {
+		if s.FallbackReason != "" {
+			t.Errorf("suggestion %d falls back: %s", i, s.FallbackReason)
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("%d suggestions, want 4", len(got))
+	}
+}
