@@ -332,7 +332,7 @@ func TestLocationMonotone(t *testing.T) {
 
 // Noise and means beyond the range of floats give a bound that is infinite or safe, never 0.
 func TestLocationExtremes(t *testing.T) {
-	for _, sigma := range []float64{1e-300, 1e-100, 1e-5} {
+	for _, sigma := range []float64{1e-300, 1e-100, 1e-12, 1e-4} {
 		for _, base := range []Mechanism{FixedSizeGaussian{1000, 10, sigma}, PoissonGaussian{0.01, sigma, AddRemove, false}, Gaussian{1, sigma, AddRemove}} {
 			for _, m := range []Mechanism{
 				RepeatedSelection{base, 10, 1, 1e-3}, RepeatedSelection{base, 10, 0, 1e-200}, PoissonSelection{base, 10, 1e300}, BinomialSelection{base, 10, 50, 0.5},
