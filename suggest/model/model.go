@@ -293,14 +293,18 @@ func limitsOf(o *suggest.Objective, j int, configurations []suggest.Configuratio
 	return all
 }
 
+// Possible returns the value of metric j that is nearest to v among those that a run can have: a loss is not
+// negative, and an accuracy is in [0, 1]. Values of exact metrics stay.
+func (m *Model) Possible(j int, v float64) float64 {
+	if m.gps[j] == nil {
+		return v
+	}
+	return min(max(v, m.limits[j].least), m.limits[j].most)
+}
+
 // possible returns a prediction of metric j without what no run can have.
 func (m *Model) possible(j int, p suggest.Prediction) suggest.Prediction {
-	if m.gps[j] == nil {
-		return p // exact
-	}
-	l := m.limits[j]
-	within := func(v float64) float64 { return min(max(v, l.least), l.most) }
-	return suggest.Prediction{Median: within(p.Median), Lower: within(p.Lower), Upper: within(p.Upper)}
+	return suggest.Prediction{Median: m.Possible(j, p.Median), Lower: m.Possible(j, p.Lower), Upper: m.Possible(j, p.Upper)}
 }
 
 // Distribution returns the distribution of the cost of metric j where its surrogate

@@ -30,9 +30,8 @@ type Query struct {
 
 	// Confidence is the probability, in (0, 1), by the model, with which a modelled
 	// objective is at least as good as the value that counts for it. Fit the model with
-	// [model.Options].ForReading. Above 0.5 only configurations answer that were run, or are near one that was:
-	// how a metric changes far from all runs is what a model knows least. None does if no model agrees with the
-	// measurements ([model.BasisMeasurements]).
+	// [model.Options].ForReading. Above 0.5 only evaluated configurations answer: a search goes where the model
+	// is too optimistic. None does if no model agrees with the measurements ([model.BasisMeasurements]).
 	Confidence float64
 
 	// Seed determines the random draws of the search.
@@ -139,9 +138,9 @@ func (s *search) takeMeasured(a *Answer, values []float64) {
 	}
 }
 
-// Search returns the best answer that it finds by a model. With a confidence of at most 0.5 the configuration need
-// not have been tried. Known objectives are exact, and at their bound where that is best. Measured
-// constraints hold by their posterior medians.
+// Search returns the best answer that it finds by a model, which need not have been tried. Known objectives are
+// exact, and at their bound where that is best. Measured constraints hold by their posterior medians. With a
+// confidence above 0.5 Search finds nothing: see Confidence.
 //
 // To optimise a measured objective, Search moves quasi-random candidates and the evaluated
 // configurations to where the bounds of known objectives hold, and improves the best by random
@@ -149,13 +148,10 @@ func (s *search) takeMeasured(a *Answer, values []float64) {
 // whether the other bounds can be met. It returns false if no configuration is
 // allowed, and the context's error when it is cancelled.
 func (q Query) Search(ctx context.Context, m *model.Model) (Answer, bool, error) {
-	s := newSearch(m, q)
 	if q.Confidence > indifferent {
-		if m.Check().Basis == model.BasisMeasurements {
-			return Answer{}, false, nil
-		}
-		s = s.nearRuns()
+		return Answer{}, false, nil
 	}
+	s := newSearch(m, q)
 	best, ok, err := s.run(ctx, s.seeds())
 	if err != nil || !ok {
 		return Answer{}, false, err
@@ -176,36 +172,6 @@ type search struct {
 }
 
 func newSearch(m *model.Model, q Query) *search { return &search{m, m.Problem(), q} }
-
-// near is how far along the scale of each parameter a configuration may be from one that was run, as a share of the
-// domain.
-const near = 0.05
-
-// nearRuns returns the search among configurations that were run or are near one that was.
-func (s *search) nearRuns() *search {
-	runs := s.seeds()
-	p := *s.problem
-	p.Allowed = func(q space.Point) bool {
-		return (s.problem.Allowed == nil || s.problem.Allowed(q)) &&
-			slices.ContainsFunc(runs, func(run space.Point) bool { return isNear(p.Space, q, run) })
-	}
-	return &search{s.model, &p, s.query}
-}
-
-// isNear reports whether two configurations have the same categories, and numbers near each other.
-func isNear(in *space.Space, q, run space.Point) bool {
-	for j := range q {
-		p := &in.Parameters[j]
-		switch {
-		case q[j] == run[j]:
-		case in.Active(q, j) != in.Active(run, j), p.Kind == space.Categorical:
-			return false
-		case math.Abs(p.Unit(q[j])-p.Unit(run[j])) > near:
-			return false
-		}
-	}
-	return true
-}
 
 // better is Query.Better.
 func (s *search) better(a, b *Answer) bool { return compareMerits(s.meritOf(a), s.meritOf(b)) < 0 }
@@ -245,7 +211,7 @@ func (s *search) reached(q space.Point, known costOf) (values []float64, violati
 		} else {
 			cost = known(o, q)
 		}
-		values[j] = o.Cost(cost) // its own inverse
+		values[j] = s.model.Possible(j, o.Cost(cost)) // Cost is its own inverse
 		violation = math.Max(violation, s.excess(j, cost))
 	}
 	return values, violation

@@ -736,9 +736,8 @@ type QueryFrontRequest struct {
 	Bounds map[string]float64 `protobuf:"bytes,2,rep,name=bounds,proto3" json:"bounds,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Probability with which the bounds on measured objectives must hold, each by itself, for
 	// the mean that very many fresh runs would have: in (0, 1). Computed objectives are exact.
-	// Above 0.5 only configurations answer that were run or are near one that was, within 5 % of each
-	// parameter's domain on its scale. None does if no model agrees with the measurements (warning
-	// NO_CONFIDENCE). Default 0.5.
+	// Above 0.5 only configurations that were run can answer, and none if no model agrees with the
+	// measurements (warning NO_CONFIDENCE). Default 0.5.
 	Confidence float64 `protobuf:"fixed64,3,opt,name=confidence,proto3" json:"confidence,omitempty"`
 	// The objective, by metric id, to make as good as the bounds allow. Default: the
 	// first without a bound, or the first of all if every one has one.

@@ -1083,8 +1083,8 @@ class Study(StudyBase):
         ``study.recommend(epsilon=1.0)`` returns the one with the best accuracy at ε of at most
         1, ``study.recommend(error=0.1, confidence=0.9)`` the most private one whose error is
         at most 0.1 with a probability of 90 %. A bound is the largest value of an objective to
-        minimise, the smallest of one to maximise. Above a confidence of 0.5 the configuration was
-        run or is near one that was.
+        minimise, the smallest of one to maximise. Above a confidence of 0.5 only
+        configurations that were run are recommended.
         """
         return self._run(
             ops.recommend(self._policy, self.name, bounds, confidence, optimize, measured_only)

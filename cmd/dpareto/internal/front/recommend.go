@@ -41,8 +41,8 @@ best; measured ones meet theirs with the probability --confidence, by the model 
 the posterior front.
 
 The configuration need not have been run: then the answer says so, and is a prediction. With
-a confidence above 0.5 it was run or is near one that was, and if no model agrees with the
-measurements a warning says that nothing can be said with confidence.
+a confidence above 0.5 only configurations that were run are recommended. If no model agrees
+with the measurements, a warning says that nothing holds with confidence.
 --measured-only recommends only what was run. If no configuration meets the bounds, the answer
 is the one that comes nearest, and the exit code is 1.`,
 		Example: `  dpareto recommend svt --epsilon 1
