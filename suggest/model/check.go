@@ -36,6 +36,9 @@ type Check struct {
 	// Inflation holds for each metric the factor, at least 1, by which standard deviations are larger than the model's:
 	// as much as runs that it did not know differ from its predictions. It is 1 for a metric without surrogate.
 	Inflation []float64
+
+	// density is the sum over metrics and runs of the mean log density of a run's measurements given the other runs.
+	density float64
 }
 
 // Check returns how the model compares with the measurements. It is zero for a model that is not for reading.
@@ -86,12 +89,14 @@ func (m *Model) check(ctx context.Context, f *fitter) error {
 		return nil
 	}
 	other, ok, err := m.simpler(ctx, f, simpler)
+	// What was measured may also be luck: a model that claims more must predict runs better that it did not know.
+	better := ok && (!possible || other.checked.Claimed > m.checked.Claimed && other.checked.density > m.checked.density)
 	switch {
 	case err != nil:
 		return err
-	case ok && other.isPossible() && other.checked.keeps(leastPossible) && (!possible || other.checked.Claimed > m.checked.Claimed):
+	case better && other.isPossible() && other.checked.keeps(leastPossible):
 		*m = *other
-	case !possible || ok && !m.checked.keeps(leastPossible):
+	case !possible || better && !m.checked.keeps(leastPossible):
 		m.checked.Basis = BasisMeasurements
 	}
 	return nil
@@ -203,7 +208,7 @@ func (m *Model) spread(f *fitter, j int, explanations ...variants) (all []*surro
 
 // inflate sets by how much the standard deviations of each metric are to be wider. Runs are left out one at a time.
 func (m *Model) inflate(ctx context.Context, f *fitter) error {
-	m.checked.Inflation = make([]float64, len(m.gps))
+	m.checked.Inflation, m.checked.density = make([]float64, len(m.gps)), 0
 	for j, gp := range m.gps {
 		m.checked.Inflation[j] = 1
 		if gp == nil || len(m.observed[j].Values) == 0 {
@@ -220,7 +225,9 @@ func (m *Model) inflate(ctx context.Context, f *fitter) error {
 		sum := float64(priorRuns)
 		for b := range left {
 			for a, r := range left[b].Residuals {
-				sum += r * r / left[b].Covariance.At(a, a) / float64(len(left[b].Residuals))
+				variance, share := left[b].Covariance.At(a, a), 1/float64(len(left[b].Residuals))
+				sum += r * r / variance * share
+				m.checked.density -= (r*r/variance + math.Log(variance)) / 2 * share
 			}
 		}
 		m.checked.Inflation[j] = math.Sqrt(max(1, sum/float64(priorRuns+len(blocks))))

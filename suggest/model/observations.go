@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"hash/fnv"
@@ -107,7 +108,7 @@ func (d *observations) trusted() (surrogate.Observations, surrogate.Options) {
 	}
 	if slices.Max(d.group) > 0 && !d.homoscedastic {
 		obs.Groups, obs.Positions = d.group, d.position
-		options.MaxNoise = sharedNoise * stat.PopVariance(d.y, nil)
+		options.MaxNoise = max(sharedNoise*stat.PopVariance(d.y, nil), roughFactor*d.roughness())
 		prior.Decay.StdDev = sharedDeviation
 		if !d.fractions {
 			prior.Slope.StdDev = sharedDeviation
@@ -163,9 +164,43 @@ const (
 	// stationary function.
 	sharedDeviation = 0.5
 
-	// sharedNoise bounds the noise, relative to the variance of the values.
+	// sharedNoise bounds the noise, relative to the variance of the values, where runs do not show more of it.
 	sharedNoise = 0.3
+
+	// roughFactor is how many times as large as most runs show the noise may be, which differs over the space.
+	roughFactor = 3
 )
+
+// roughness returns a noise variance that three of four runs with at least three checkpoints stay below: the mean square by
+// which a checkpoint is off the line between its neighbours, which also holds how curved the curve is. It is 0 without such
+// runs. Noise that a run shares does not show.
+func (d *observations) roughness() float64 {
+	groups := make(map[int][]int)
+	for i, g := range d.group {
+		if g != 0 {
+			groups[g] = append(groups[g], i)
+		}
+	}
+	var all []float64
+	for _, run := range groups {
+		slices.SortFunc(run, func(a, b int) int { return cmp.Compare(d.position[a], d.position[b]) })
+		sum := 0.0
+		for k := 1; k+1 < len(run); k++ {
+			before, at, after := run[k-1], run[k], run[k+1]
+			w := (d.position[after] - d.position[at]) / (d.position[after] - d.position[before])
+			off := d.y[at] - w*d.y[before] - (1-w)*d.y[after]
+			sum += off * off / (1 + w*w + (1-w)*(1-w))
+		}
+		if len(run) > 2 {
+			all = append(all, sum/float64(len(run)-2))
+		}
+	}
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[3*len(all)/4]
+}
 
 // lengthScales returns the number of different length scales.
 func (d *observations) lengthScales() int {

@@ -102,7 +102,7 @@ func observedFront(p *suggest.Problem, evaluations []suggest.Evaluation) []space
 // reportedFront returns the states on the front of the posterior medians that are better than the
 // reference, as a study reports them.
 func reportedFront(ctx context.Context, p *suggest.Problem, evaluations []suggest.Evaluation, seed uint64, fits *model.Cache) ([]space.Point, error) {
-	m, err := model.Fit(ctx, p, &suggest.History{Evaluations: evaluations}, model.Options{Seed: seed, Cache: fits})
+	m, err := model.Fit(ctx, p, &suggest.History{Evaluations: evaluations}, model.Options{Seed: seed, Cache: fits, ForReading: true})
 	if err != nil {
 		return nil, err
 	}
