@@ -269,12 +269,6 @@ reproduce: build ## Recompute the tables and figures of papers, the figures into
 	$(BIN)/dpareto-lab reproduce dp-bayesian-optimization --plot $(BIN)/figures
 	$(BIN)/dpareto-lab reproduce private-front --plot $(BIN)/figures
 
-.PHONY: mutants
-mutants: export RAPID_SEED := 1
-mutants: ## See which of COUNT small faults in PACKAGE, drawn by SEED, no test notices; AGAIN=1 for survivors
-	go run ./internal/mutants -mutate ./$(PACKAGE)/... $(if $(filter server/%,$(PACKAGE)),-test './server ./server/engine') \
-		-seed $(or $(SEED),1) -count $(or $(COUNT),300) $(if $(AGAIN),-again)
-
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 30 seconds
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
