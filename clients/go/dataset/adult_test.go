@@ -35,26 +35,34 @@ func rowLengths(d *Dataset) map[int]int {
 	return lengths
 }
 
+// trainAndTest returns two of the parts of a dataset.
+func trainAndTest(parts *Parts, err error) (train, test *Dataset, _ error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	return parts.Train, parts.Test, nil
+}
+
 func TestAdultFiles(t *testing.T) {
 	source := offline(t, datasettest.Folder(t, "adult"))
 	for _, tt := range []struct {
-		split          AdultSplit
+		split          Division
 		train, test    int
 		trainPositives int
 		testPositives  int
 	}{
-		{AdultSplit{Name: SplitPublished}, 30956, 1605, 7446, 395},
-		{AdultSplit{Name: SplitUCI}, 32561, 16281, 7841, 3846},
+		{Division{Split: SplitPublished}, 30956, 1605, 7446, 395},
+		{Division{Split: SplitUCI}, 32561, 16281, 7841, 3846},
 	} {
-		train, test, err := Adult(t.Context(), tt.split, source)
+		train, test, err := trainAndTest(Load(t.Context(), NameAdult, tt.split, source))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if train.Rows != tt.train || test.Rows != tt.test {
-			t.Errorf("%s: %d and %d rows, want %d and %d", tt.split.Name, train.Rows, test.Rows, tt.train, tt.test)
+			t.Errorf("%s: %d and %d rows, want %d and %d", tt.split.Split, train.Rows, test.Rows, tt.train, tt.test)
 		}
 		if train.Positives() != tt.trainPositives || test.Positives() != tt.testPositives {
-			t.Errorf("%s: %d and %d positive, want %d and %d", tt.split.Name,
+			t.Errorf("%s: %d and %d positive, want %d and %d", tt.split.Split,
 				train.Positives(), test.Positives(), tt.trainPositives, tt.testPositives)
 		}
 		for _, d := range []*Dataset{train, test} {
@@ -62,7 +70,7 @@ func TestAdultFiles(t *testing.T) {
 				t.Errorf("%s: values %t, dimension %d, generated %t", d.Name, d.Values != nil, d.Dim, d.Generated)
 			}
 		}
-		if tt.split.Name == SplitPublished {
+		if tt.split.Split == SplitPublished {
 			if diff := cmp.Diff(map[int]int{14: 28684, 13: 530, 12: 1715, 11: 27}, rowLengths(train)); diff != "" {
 				t.Errorf("features a row of a1a.t (-want +got):\n%s", diff)
 			}
@@ -92,20 +100,20 @@ func fingerprints(datasets ...*Dataset) map[[16]int32]int {
 
 func TestAdultShuffled(t *testing.T) {
 	source := offline(t, datasettest.Folder(t, "adult"))
-	load := func(split AdultSplit) (*Dataset, *Dataset) {
+	load := func(split Division) (*Dataset, *Dataset) {
 		t.Helper()
-		train, test, err := Adult(t.Context(), split, source)
+		train, test, err := trainAndTest(Load(t.Context(), NameAdult, split, source))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return train, test
 	}
-	train, test := load(AdultSplit{Name: SplitShuffled, Seed: 1})
+	train, test := load(Division{Split: SplitShuffled, Seed: 1})
 	if train.Rows != DefaultTrainRows || test.Rows != AdultRows-DefaultTrainRows {
 		t.Errorf("%d and %d rows, want %d and %d", train.Rows, test.Rows, DefaultTrainRows, AdultRows-DefaultTrainRows)
 	}
 	// Every row of the two files is in one of the parts, and in one only.
-	uciTrain, uciTest := load(AdultSplit{Name: SplitUCI})
+	uciTrain, uciTest := load(Division{Split: SplitUCI})
 	if !maps.Equal(fingerprints(uciTrain, uciTest), fingerprints(train, test)) {
 		t.Error("the split does not hold the rows of the files")
 	}
@@ -116,15 +124,15 @@ func TestAdultShuffled(t *testing.T) {
 			t.Errorf("%s: %v positive, want 0.2393 ± %v", d.Name, rate, standardError)
 		}
 	}
-	again, _ := load(AdultSplit{Name: SplitShuffled, Seed: 1, TrainRows: DefaultTrainRows})
+	again, _ := load(Division{Split: SplitShuffled, Seed: 1, TrainRows: DefaultTrainRows})
 	if !slices.Equal(train.Indices, again.Indices) || !slices.Equal(train.Labels, again.Labels) {
 		t.Error("the same seed gives other rows")
 	}
-	other, _ := load(AdultSplit{Name: SplitShuffled, Seed: 2})
+	other, _ := load(Division{Split: SplitShuffled, Seed: 2})
 	if slices.Equal(train.Indices, other.Indices) {
 		t.Error("another seed gives the same rows")
 	}
-	tiny, rest := load(AdultSplit{Name: SplitShuffled, Seed: 1, TrainRows: 10})
+	tiny, rest := load(Division{Split: SplitShuffled, Seed: 1, TrainRows: 10})
 	if tiny.Rows != 10 || rest.Rows != AdultRows-10 {
 		t.Errorf("%d and %d rows, want 10 and %d", tiny.Rows, rest.Rows, AdultRows-10)
 	}
@@ -133,16 +141,16 @@ func TestAdultShuffled(t *testing.T) {
 func TestAdultErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		split AdultSplit
+		split Division
 		want  string
 	}{
-		{"unknown", AdultSplit{Name: "paper"}, `split "paper" is unknown, want one of published, uci, shuffled`},
-		{"rows of a fixed split", AdultSplit{Name: SplitUCI, TrainRows: 5}, "train rows 5 given for split uci"},
-		{"negative rows", AdultSplit{Name: SplitShuffled, TrainRows: -1}, "train rows -1"},
-		{"no test rows", AdultSplit{Name: SplitShuffled, TrainRows: AdultRows}, "train rows 48842"},
+		{"unknown", Division{Split: "paper"}, `split "paper" is unknown, want one of published, uci, shuffled`},
+		{"rows of a fixed split", Division{Split: SplitUCI, TrainRows: 5}, "train rows 5 given for split uci"},
+		{"negative rows", Division{Split: SplitShuffled, TrainRows: -1}, "train rows -1"},
+		{"no test rows", Division{Split: SplitShuffled, TrainRows: AdultRows}, "train rows 48842"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := Adult(t.Context(), tt.split, Source{})
+			_, _, err := trainAndTest(Load(t.Context(), NameAdult, tt.split, Source{}))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want one with %q", err, tt.want)
 			}
@@ -150,18 +158,18 @@ func TestAdultErrors(t *testing.T) {
 	}
 
 	source := offline(t, t.TempDir())
-	if _, _, err := Adult(t.Context(), AdultSplit{Name: SplitUCI}, source); err == nil ||
+	if _, _, err := trainAndTest(Load(t.Context(), NameAdult, Division{Split: SplitUCI}, source)); err == nil ||
 		!strings.Contains(err.Error(), "a9a: 404 Not Found") {
 		t.Errorf("no files: error %v", err)
 	}
 	write(t, filepath.Join(source.DataDir, "a9a"), twoRows)
 	write(t, filepath.Join(source.DataDir, "a9a.t"), twoRows)
-	if _, _, err := Adult(t.Context(), AdultSplit{Name: SplitUCI}, source); err == nil ||
+	if _, _, err := trainAndTest(Load(t.Context(), NameAdult, Division{Split: SplitUCI}, source)); err == nil ||
 		!strings.Contains(err.Error(), "2 examples, want the 32561 of a9a") {
 		t.Errorf("too few rows: error %v", err)
 	}
 	write(t, filepath.Join(source.DataDir, "a9a"), "+1 124:1\n")
-	_, _, err := Adult(t.Context(), AdultSplit{Name: SplitUCI}, source)
+	_, _, err := trainAndTest(Load(t.Context(), NameAdult, Division{Split: SplitUCI}, source))
 	if _, ok := errors.AsType[*SyntaxError](err); !ok {
 		t.Errorf("feature 124: error %v, want a *SyntaxError", err)
 	}
@@ -248,19 +256,19 @@ func TestGeneratedIsDeterministic(t *testing.T) {
 
 func TestAdultGenerated(t *testing.T) {
 	for _, tt := range []struct {
-		split       AdultSplit
+		split       Division
 		train, test int
 	}{
-		{AdultSplit{Name: SplitPublished, Generated: true}, 30956, 1605},
-		{AdultSplit{Name: SplitUCI, Generated: true}, 32561, 16281},
-		{AdultSplit{Name: SplitShuffled, Generated: true, TrainRows: 1000, Seed: 3}, 1000, 47842},
+		{Division{Split: SplitPublished, Generated: true}, 30956, 1605},
+		{Division{Split: SplitUCI, Generated: true}, 32561, 16281},
+		{Division{Split: SplitShuffled, Generated: true, TrainRows: 1000, Seed: 3}, 1000, 47842},
 	} {
-		train, test, err := Adult(t.Context(), tt.split, Source{})
+		train, test, err := trainAndTest(Load(t.Context(), NameAdult, tt.split, Source{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if train.Rows != tt.train || test.Rows != tt.test {
-			t.Errorf("%s: %d and %d rows, want %d and %d", tt.split.Name, train.Rows, test.Rows, tt.train, tt.test)
+			t.Errorf("%s: %d and %d rows, want %d and %d", tt.split.Split, train.Rows, test.Rows, tt.train, tt.test)
 		}
 		if !train.Generated || !test.Generated || train.Name != "adult-generated-train" {
 			t.Errorf("%s is not labelled as generated (%t, %t)", train.Name, train.Generated, test.Generated)
@@ -270,15 +278,15 @@ func TestAdultGenerated(t *testing.T) {
 
 func TestCache(t *testing.T) {
 	cache := NewCache()
-	split := AdultSplit{Name: SplitShuffled, TrainRows: 100, Generated: true}
-	train, test, err := cache.Adult(t.Context(), split, Source{})
+	split := Division{Split: SplitShuffled, TrainRows: 100, Generated: true}
+	train, test, err := trainAndTest(cache.Load(t.Context(), NameAdult, split, Source{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			otherTrain, otherTest, err := cache.Adult(t.Context(), split, Source{})
+			otherTrain, otherTest, err := trainAndTest(cache.Load(t.Context(), NameAdult, split, Source{}))
 			if err != nil || otherTrain != train || otherTest != test {
 				t.Errorf("loaded again, error %v", err)
 			}
@@ -286,18 +294,18 @@ func TestCache(t *testing.T) {
 	}
 	wg.Wait()
 	split.Seed = 1
-	if other, _, err := cache.Adult(t.Context(), split, Source{}); err != nil || other == train {
+	if other, _, err := trainAndTest(cache.Load(t.Context(), NameAdult, split, Source{})); err != nil || other == train {
 		t.Errorf("another seed gives the same dataset, error %v", err)
 	}
 
 	// A failure is not remembered.
 	source := offline(t, t.TempDir())
-	if _, _, err := cache.Adult(t.Context(), AdultSplit{Name: SplitUCI}, source); err == nil {
+	if _, _, err := trainAndTest(cache.Load(t.Context(), NameAdult, Division{Split: SplitUCI}, source)); err == nil {
 		t.Error("no files, but no error")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := cache.Adult(ctx, AdultSplit{Name: SplitUCI}, source); !errors.Is(err, context.Canceled) {
+	if _, _, err := trainAndTest(cache.Load(ctx, NameAdult, Division{Split: SplitUCI}, source)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: error %v", err)
 	}
 }

@@ -49,12 +49,3 @@ func (c *Cache) Load(ctx context.Context, name string, division Division, source
 	c.parts[key] = parts
 	return parts, nil
 }
-
-// Adult returns what the function Adult does, and keeps it as Load does.
-func (c *Cache) Adult(ctx context.Context, split AdultSplit, source Source) (train, test *Dataset, err error) {
-	parts, err := c.Load(ctx, NameAdult, split.division(), source)
-	if err != nil {
-		return nil, nil, err
-	}
-	return parts.Train, parts.Test, nil
-}

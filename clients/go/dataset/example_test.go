@@ -9,13 +9,13 @@ import (
 )
 
 // Generated examples in the shape of a split of Adult need no file.
-func ExampleAdult() {
-	split := dataset.AdultSplit{Name: dataset.SplitShuffled, Seed: 1, Generated: true}
-	train, test, err := dataset.Adult(context.Background(), split, dataset.Source{})
+func ExampleLoad() {
+	division := dataset.Division{Split: dataset.SplitShuffled, Seed: 1, Generated: true}
+	parts, err := dataset.Load(context.Background(), dataset.NameAdult, division, dataset.Source{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(train.Rows, test.Rows, train.Dim)
+	fmt.Println(parts.Train.Rows, parts.Test.Rows, parts.Train.Dim)
 	// Output:
 	// 40000 8842 123
 }
