@@ -1,8 +1,6 @@
 package dataset
 
 import (
-	"fmt"
-	"math"
 	"slices"
 )
 
@@ -121,59 +119,6 @@ func Concat(name string, a, b *Dataset) *Dataset {
 	joined.Generated = a.Generated || b.Generated
 	joined.Classes = max(a.Classes, b.Classes)
 	return joined
-}
-
-// ClipNorms returns a new dataset whose rows have a Euclidean norm of at most bound, up
-// to rounding: longer rows are scaled down to it. A private analysis that relies on it
-// needs a public constant as bound, chosen without looking at the data. It panics unless
-// bound is positive and finite.
-func (d *Dataset) ClipNorms(bound float64) *Dataset {
-	if !(bound > 0) || math.IsInf(bound, 1) {
-		panic("dataset: bound of norms is not positive and finite")
-	}
-	b := newBuilder(d.Rows, len(d.Indices)+len(d.Dense), d.Dense != nil)
-	var scaled []float32
-	for i := range d.Rows {
-		indices, values := d.Row(i)
-		if norm := math.Sqrt(d.SquaredNorm(i)); norm > bound {
-			scaled = scaled[:0]
-			for k := range max(len(indices), len(values)) {
-				v := 1.0
-				if values != nil {
-					v = float64(values[k])
-				}
-				scaled = append(scaled, float32(v*(bound/norm)))
-			}
-			values = scaled
-		}
-		b.add(d.Labels[i], indices, values)
-	}
-	clipped := b.dataset(d.Name, d.Dim)
-	clipped.Generated = d.Generated
-	clipped.Classes = d.Classes
-	return clipped
-}
-
-// Relabel returns a dataset of the same rows whose labels are replaced by their position
-// in the given list: of two labels the first becomes −1 and the second 1; of more, the
-// k-th becomes k, from 0. The list is public: it says which labels there can be, whether
-// or not they occur. A label that is not in it is an error. It panics for fewer than two
-// labels.
-func (d *Dataset) Relabel(labels ...float32) (*Dataset, error) {
-	if len(labels) < 2 {
-		panic("dataset: fewer than two labels")
-	}
-	relabelled := *d
-	relabelled.Classes = len(labels)
-	relabelled.Labels = make([]float32, d.Rows)
-	for i, label := range d.Labels {
-		k := slices.Index(labels, label)
-		if k < 0 {
-			return nil, fmt.Errorf("dataset %s: label of row %d is %v, want one of %v", d.Name, i, label, labels)
-		}
-		relabelled.Labels[i] = classLabel(k, len(labels))
-	}
-	return &relabelled, nil
 }
 
 // classLabel returns the label of class k of the given number of classes.

@@ -1,8 +1,6 @@
 package dataset
 
 import (
-	"math"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,44 +124,6 @@ func TestDense(t *testing.T) {
 	if got := d.Select("one", []int{0}).Classes; got != 3 {
 		t.Errorf("%d classes, want 3", got)
 	}
-}
-
-func TestClipNorms(t *testing.T) {
-	dense := smallDense().ClipNorms(2.5)
-	if diff := cmp.Diff([]float32{1.5, 2, 0, 0, 1, 2}, dense.Dense); diff != "" {
-		t.Errorf("dense rows (-want +got):\n%s", diff)
-	}
-	if dense.Classes != 3 || dense.Name != "dense" {
-		t.Errorf("%d classes, name %s", dense.Classes, dense.Name)
-	}
-	d := small().Select("ones", []int{2, 1, 2}).ClipNorms(1)
-	for i, want := range []float64{1, 0, 1} {
-		if got := d.SquaredNorm(i); math.Abs(got-want) > 1e-6 {
-			t.Errorf("squared norm of row %d: %v, want %v", i, got, want)
-		}
-	}
-	wantPanic(t, "dataset: bound of norms is not positive and finite", func() { d.ClipNorms(math.NaN()) })
-}
-
-func TestRelabel(t *testing.T) {
-	d, err := smallDense().Relabel(2, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]float32{2, 0, 1}, d.Labels); diff != "" || d.Classes != 3 {
-		t.Errorf("%d classes, labels (-want +got):\n%s", d.Classes, diff)
-	}
-	binary, err := small().Relabel(1, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]float32{-1, 1, -1}, binary.Labels); diff != "" || binary.Classes != 2 {
-		t.Errorf("%d classes, labels (-want +got):\n%s", binary.Classes, diff)
-	}
-	if _, err := smallDense().Relabel(0, 1); err == nil || !strings.Contains(err.Error(), "label of row 1 is 2, want one of [0 1]") {
-		t.Errorf("error %v", err)
-	}
-	wantPanic(t, "dataset: fewer than two labels", func() { _, _ = small().Relabel(1) })
 }
 
 func TestCountClasses(t *testing.T) {

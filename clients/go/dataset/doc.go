@@ -11,8 +11,8 @@
 // [Parts.HoldOut] divide them. Every reader takes plain and gzip-compressed files, and
 // reports where a file is malformed with a [SyntaxError].
 //
-// Nothing that a reader does to an example depends on the other examples: scales, ranges,
-// categories and bounds of norms ([Dataset.ClipNorms]) are public constants. Whatever is
+// Nothing that a reader does to an example depends on the other examples: scales, ranges
+// and categories are public constants. Whatever is
 // learnt from the features with differential privacy is therefore as private as if it
 // were learnt from the files. (The ranges of numbers in Adult's encoding were once chosen
 // from its training set; they count as public.)

@@ -30,8 +30,8 @@ func LoadLIBSVM(path string, dim int) (*Dataset, error) {
 // must be given where a file need not mention the last features, or the
 // dimensions of two files would differ; 0 means the largest index found.
 //
-// The labels are kept as they are; where they are not the −1 and 1 or the 0 to K−1 that
-// trainers want, Relabel changes them. Malformed input gives a *SyntaxError.
+// The labels are kept as they are; trainers want −1 and 1, or 0 to K−1. Malformed input
+// gives a *SyntaxError.
 func ReadLIBSVM(r io.Reader, file string, dim int) (*Dataset, error) {
 	if dim < 0 || dim > math.MaxInt32 {
 		panic("dataset: dimension outside [0, 2³¹)")

@@ -86,8 +86,8 @@ const (
 )
 
 // EpsilonFor returns the ε from which on a mean metric is at most a target; lower is
-// better for all metrics. The paper's equation 17, corrected in [Expansion.LineEpsilon],
-// follows a line without bound; here the curve of the estimator's method is searched
+// better for all metrics. The paper's equation 17, with its sign corrected, follows
+// a line without bound; here the curve of the estimator's method is searched
 // between its Lower and Upper ε, from above. It returns *UnreachableError, an error if
 // the target or the metric is not a number, and the errors of Curve.
 func (e *Estimator) EpsilonFor(ctx context.Context, metric Metric, target float64) (Answer, error) {
