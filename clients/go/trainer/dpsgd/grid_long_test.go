@@ -6,8 +6,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )

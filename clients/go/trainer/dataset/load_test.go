@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 )
 
 // checkShape checks what every dataset promises.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 )
 
 // connection is a line without its label.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
 // Generated examples in the shape of a split of Adult need no file.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dpareto/dpareto/clients/go/dataset/internal/fetch"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/internal/fetch"
 )
 
 const (

@@ -21,8 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
-	"github.com/dpareto/dpareto/clients/go/dataset/internal/fetch"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/internal/fetch"
 )
 
 const twoRows = "+1 1:1\n-1 2:1\n"

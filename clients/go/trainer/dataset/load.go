@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpareto/dpareto/clients/go/dataset/internal/fetch"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/internal/fetch"
 )
 
 // Names of divisions into training and test examples.

@@ -3,7 +3,7 @@ package estimate
 import (
 	"testing"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpareto/dpareto/clients/go/dataset/internal/fetch"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/internal/fetch"
 )
 
 // Names of the datasets that Load knows.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/clients/go/estimate"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/estimate"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 )
 
 // The raw files give the rows of LIBSVM's files, bit for bit and in their order.
