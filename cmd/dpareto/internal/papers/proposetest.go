@@ -1,4 +1,4 @@
-package privacy
+package papers
 
 import (
 	"encoding/csv"
@@ -28,7 +28,8 @@ type proposeTestFlags struct {
 	seed              uint64
 }
 
-func proposeTestCommand(env *command.Env) *cobra.Command {
+// ProposeTestCommand returns the command privacy propose-test.
+func ProposeTestCommand(env *command.Env) *cobra.Command {
 	out := command.NewPrinter(env)
 	var f proposeTestFlags
 	cmd := &cobra.Command{
@@ -99,7 +100,7 @@ func proposeTest(out *command.Printer, f *proposeTestFlags, changed func(string)
 			return fieldsAsFlags(err, proposeTestNames)
 		}
 	}
-	p := ProposeTest{Tuning: tuning, Budget: f.budget, ValidationRecords: f.validationRecords, Names: names}
+	p := searchReport{Tuning: tuning, Budget: f.budget, ValidationRecords: f.validationRecords, Names: names}
 	if f.utilities != "" {
 		source := noise.System()
 		if p.Simulated = changed("seed"); p.Simulated {

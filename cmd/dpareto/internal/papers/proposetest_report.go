@@ -1,4 +1,4 @@
-package privacy
+package papers
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/dpareto/dpareto/privacy/proposetest"
 )
 
-// ProposeTest is a propose-test search as it is printed.
-type ProposeTest struct {
+// searchReport is a propose-test search as it is printed.
+type searchReport struct {
 	// Tuning has the cap that was planned or given.
 	Tuning proposetest.Tuning
 	// Budget is the ε that the cap was planned for, or 0.
@@ -31,7 +31,7 @@ type ProposeTest struct {
 }
 
 // Report returns the plan, and the outcome of a run if there is one.
-func (p ProposeTest) Report() (*output.Report, error) {
+func (p searchReport) Report() (*output.Report, error) {
 	guarantee, err := p.Tuning.Guarantee()
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (p ProposeTest) Report() (*output.Report, error) {
 	return r, nil
 }
 
-func (p ProposeTest) search(g privacy.Guarantee) output.Section {
+func (p searchReport) search(g privacy.Guarantee) output.Section {
 	t := output.FieldTable()
 	scale := p.Tuning.Sensitivity() / p.Tuning.Epsilon
 	t.Rows = [][]any{
@@ -89,7 +89,7 @@ func (p ProposeTest) search(g privacy.Guarantee) output.Section {
 }
 
 // rules compares the theorems of composition.
-func (p ProposeTest) rules() (output.Section, error) {
+func (p searchReport) rules() (output.Section, error) {
 	t := &output.Table{Columns: []string{"rule", epsilonColumn, deltaColumn}}
 	if p.Budget > 0 {
 		t.Columns = append(t.Columns, "cap_for_budget")
@@ -120,7 +120,7 @@ func (p ProposeTest) rules() (output.Section, error) {
 	return output.Section{Name: "rules", Title: title, Table: t}, nil
 }
 
-func (p ProposeTest) validation() (output.Section, error) {
+func (p searchReport) validation() (output.Section, error) {
 	g, err := p.Tuning.ValidationGuarantee(p.ValidationRecords)
 	if err != nil {
 		return output.Section{}, err
@@ -139,7 +139,7 @@ func (p ProposeTest) validation() (output.Section, error) {
 // simulationNote says that a result must not be released.
 const simulationNote = "SIMULATION: the noise comes from a seed, so that anyone who guesses the seed can take it off. Do not release this result."
 
-func (p ProposeTest) outcome() output.Section {
+func (p searchReport) outcome() output.Section {
 	t := output.FieldTable()
 	t.Rows = [][]any{
 		{"candidate", int64(p.Result.Selected)},
@@ -159,7 +159,7 @@ func (p ProposeTest) outcome() output.Section {
 	return s
 }
 
-func (p ProposeTest) rounds() output.Section {
+func (p searchReport) rounds() output.Section {
 	t := &output.Table{Columns: []string{"round", "level", "step", "proposed", "passed"}}
 	for i, round := range p.Result.Rounds {
 		passed := "none"
@@ -173,7 +173,7 @@ func (p ProposeTest) rounds() output.Section {
 	return output.Section{Name: "rounds", Title: "Rounds, which the guarantee covers", Table: t}
 }
 
-func (p ProposeTest) claim() output.Section {
+func (p searchReport) claim() output.Section {
 	t := output.FieldTable()
 	t.Rows = [][]any{{"theorem", p.Claim.WorstCase}, {"empirical", p.Claim.Empirical}}
 	return output.Section{

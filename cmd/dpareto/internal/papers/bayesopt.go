@@ -1,4 +1,4 @@
-package privacy
+package papers
 
 import (
 	"context"
@@ -37,7 +37,8 @@ const (
 	kernelMatern             = "matern"
 )
 
-func bayesianOptimizationCommand(env *command.Env) *cobra.Command {
+// BayesianOptimizationCommand returns the command privacy bayesian-optimization.
+func BayesianOptimizationCommand(env *command.Env) *cobra.Command {
 	out := command.NewPrinter(env)
 	var f bayesianOptimizationFlags
 	cmd := &cobra.Command{
