@@ -249,7 +249,7 @@ $(BIN)/dashboard.db: clients/python/benchmarks/optuna_dashboard_study.py
 screenshots: ## Take the pictures of the page in docs/images (minutes; needs Chromium)
 	go test -tags long -timeout 10m -count 1 -run '^TestPagePictures$$' -v ./cmd/dpareto
 
-# One experiment of docs/engine.md: five seeds, 32 and 80 runs, fresh runs of the front. The target is what the 3^5 grid has.
+# One experiment of cmd/dpareto-lab/notes/engine.md: five seeds, 32 and 80 runs, fresh runs of the front. The target is what the 3^5 grid has.
 ADULT = $(BIN)/dpareto-lab bench engine --budget 80 --at 32 --remeasure 10 --target 8.365 --output markdown
 
 .PHONY: bench-ablation
