@@ -244,7 +244,7 @@ is the end of the range, with a warning; --min and --max set the range.` + mecha
 	cmd.Flags().StringVar(&solveFor, "solve-for", "", "flag to solve for (default the noise)")
 	cmd.Flags().Float64Var(&least, "min", 0, "smallest value to consider (default depends on the flag)")
 	cmd.Flags().Float64Var(&most, "max", 0, "largest value to consider (default depends on the flag)")
-	flags.RegisterWithoutEpsilon(cmd.Flags())
+	flags.Register(cmd.Flags(), "epsilon")
 	cmd.Flags().SortFlags = false
 	out.AddFlag(cmd)
 	return cmd
