@@ -245,10 +245,6 @@ $(BIN)/dashboard.db: clients/python/benchmarks/optuna_dashboard_study.py
 	$(DASHBOARD)/bin/pip install --quiet --disable-pip-version-check optuna==5.0.0 optuna-dashboard==0.21.0
 	$(DASHBOARD)/bin/python $< sqlite:///$(CURDIR)/$@.part 10000 && mv $@.part $@
 
-.PHONY: screenshots
-screenshots: ## Take the pictures of the page in docs/images (minutes; needs Chromium)
-	go test -tags long -timeout 10m -count 1 -run '^TestPagePictures$$' -v ./cmd/dpareto
-
 # One experiment of cmd/dpareto-lab/notes/engine.md: five seeds, 32 and 80 runs, fresh runs of the front. The target is what the 3^5 grid has.
 ADULT = $(BIN)/dpareto-lab bench engine --budget 80 --at 32 --remeasure 10 --target 8.365 --output markdown
 
