@@ -91,7 +91,7 @@ func exampleMap(log bool) *HeatMap {
 }
 
 func exampleCurves(log bool) *Curves {
-	c := &Curves{Title: "Adult", Subtitle: []string{"mean over 5 seeds, band: one standard deviation"}, X: "runs", Y: "hypervolume", Rising: true, LogX: log}
+	c := &Curves{Title: "Adult", Subtitle: []string{"mean over 5 seeds, band: one standard deviation"}, X: "runs", Y: "hypervolume", Rising: true, LogY: log}
 	for k, name := range []string{"Gaussian processes, 16 initial points", "random configurations", "random configurations of another distribution", "a grid of three values for each parameter", "one word"} {
 		s := Series{Name: name, Steps: true}
 		for i := range 64 {
@@ -351,7 +351,7 @@ func TestStrangePictures(t *testing.T) {
 		"one cell":    &HeatMap{X: Axis{Log: true}, Xs: []float64{1}, Ys: []float64{1}, Values: [][]float64{{1}}},
 		"no value":    &HeatMap{Xs: []float64{1, 2}, Ys: []float64{1}, Values: [][]float64{{nan, nan}}},
 		"no panels":   &Panels{},
-		"no place":    &Curves{LogX: true, LogY: true, Curves: []Series{{X: []float64{0, -1}, Y: []float64{0, 1}}}, Levels: []Level{{Y: -1}, {Y: nan}}},
+		"no place":    &Curves{LogY: true, Curves: []Series{{X: []float64{0, -1}, Y: []float64{0, 1}}}, Levels: []Level{{Y: -1}, {Y: nan}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, format := range []string{"svg", "png"} {
