@@ -66,6 +66,27 @@ func TestEveryMechanism(t *testing.T) {
 	}
 }
 
+// Every flag has a help of its own in the contract's comments, without the contract's names.
+func TestHelpIsInTheContract(t *testing.T) {
+	for _, o := range options() {
+		if meaning, _, _ := strings.Cut(o.usage, ":"); len(meaning) < 5 || strings.ContainsAny(o.usage, "_\n") || strings.Contains(o.usage, "Expression") {
+			t.Errorf("--%s: help %q", o.name, o.usage)
+		}
+	}
+	for name, want := range map[string]string{
+		"sensitivity": "gaussian: the L2 sensitivity, positive; laplace: the L1 sensitivity, positive",
+		"split":       "the share of ε that goes to the regulariser in rank-one, in (0, 1) (default 0.05)",
+		"sampling":    "how the trainer draws its lots: fixed-size, poisson, shuffled",
+	} {
+		if o, ok := findOption(name); !ok || o.usage != want {
+			t.Errorf("--%s: help %q, want %q", name, o.usage, want)
+		}
+	}
+	if help := Help(); !strings.Contains(help, "--sensitivity --scale\n") || !strings.Contains(help, "[--radius]") {
+		t.Errorf("help:\n%s", help)
+	}
+}
+
 func TestSpec(t *testing.T) {
 	for line, want := range map[string]string{
 		"--mechanism dp-sgd " + lines["dp-sgd"]: `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1","epochs":"10"},

@@ -101,8 +101,8 @@ var options = sync.OnceValue(func() []option {
 		case len(meanings[o.name]) > 1:
 			all[i].usage = strings.Join(meanings[o.name], "; ")
 		}
-		if preset := ownDefaults[o.name]; preset != "" {
-			all[i].usage += " (default " + preset + ")"
+		if own := ownDefaults[o.name]; own != "" {
+			all[i].usage += " (default " + own + ")"
 		}
 	}
 	return all
