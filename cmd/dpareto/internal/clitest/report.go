@@ -2,6 +2,7 @@ package clitest
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,9 +55,9 @@ func (r Report) Value(t *testing.T, section, key, row, column string) any {
 
 // Says reports whether a note of the report, or of a section, contains a text.
 func (r Report) Says(text string) bool {
-	all := strings.Join(r.Notes, "\n")
+	all := slices.Clone(r.Notes)
 	for _, s := range r.Sections {
-		all += "\n" + strings.Join(s.Notes, "\n")
+		all = append(all, s.Notes...)
 	}
-	return strings.Contains(all, text)
+	return slices.ContainsFunc(all, func(note string) bool { return strings.Contains(note, text) })
 }
