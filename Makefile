@@ -246,11 +246,7 @@ $(BIN)/dashboard.db: clients/python/benchmarks/optuna_dashboard_study.py
 	$(DASHBOARD)/bin/pip install --quiet --disable-pip-version-check optuna==5.0.0 optuna-dashboard==0.21.0
 	$(DASHBOARD)/bin/python $< sqlite:///$(CURDIR)/$@.part 10000 && mv $@.part $@
 
-.PHONY: screenshots
-screenshots: ## Take the pictures of the page in docs/images (minutes; needs Chromium)
-	go test -tags long -timeout 10m -count 1 -run '^TestPagePictures$$' -v ./cmd/dpareto
-
-# One experiment of docs/engine.md: five seeds, 32 and 80 runs, fresh runs of the front. The target is what the 3^5 grid has.
+# One experiment of cmd/dpareto-lab/notes/engine.md: five seeds, 32 and 80 runs, fresh runs of the front. The target is what the 3^5 grid has.
 ADULT = $(BIN)/dpareto-lab bench engine --budget 80 --at 32 --remeasure 10 --target 8.365 --output markdown
 
 .PHONY: bench-ablation
@@ -269,12 +265,6 @@ reproduce: build ## Recompute the tables and figures of papers, the figures into
 	$(BIN)/dpareto-lab reproduce propose-test --adult --plot $(BIN)/figures
 	$(BIN)/dpareto-lab reproduce dp-bayesian-optimization --plot $(BIN)/figures
 	$(BIN)/dpareto-lab reproduce private-front --plot $(BIN)/figures
-
-.PHONY: mutants
-mutants: export RAPID_SEED := 1
-mutants: ## See which of COUNT small faults in PACKAGE, drawn by SEED, no test notices; AGAIN=1 for survivors
-	go run ./internal/mutants -mutate ./$(PACKAGE)/... $(if $(filter server/%,$(PACKAGE)),-test './server ./server/engine') \
-		-seed $(or $(SEED),1) -count $(or $(COUNT),300) $(if $(AGAIN),-again)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 30 seconds

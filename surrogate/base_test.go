@@ -14,7 +14,7 @@ import (
 func basedGP(t *testing.T, obs Observations, d int) (g, base, first *GP) {
 	t.Helper()
 	h := someHyperparameters(d)
-	first = mustNew(t, Matern32{}, h, randomObservations(newRand(1), 20, d))
+	first = mustNew(t, SquaredExponential{}, h, randomObservations(newRand(1), 20, d))
 	var err error
 	h.BaseWeight = 0.5
 	base, err = NewWithBase(Matern52{}, h, randomObservations(newRand(2), 30, d), first)

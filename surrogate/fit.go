@@ -43,7 +43,7 @@ type Options struct {
 	Kernel Kernel
 
 	// Prior is the prior of the hyperparameters. Nil means [DefaultPrior] for
-	// the number of length scales; [NoPrior] gives maximum likelihood.
+	// the number of length scales; the zero [LogNormalPrior] gives maximum likelihood.
 	Prior Prior
 
 	// Restarts is the number of starting points of the optimiser beyond the

@@ -117,7 +117,7 @@ func TestPosteriorGradient(t *testing.T) {
 func TestPosteriorGradientWithJitter(t *testing.T) {
 	var noise float64
 	obs := Observations{X: [][]float64{{0.1}, {0.1}, {0.7}, {0.9}}, Y: []float64{1, 1, 2, 4}}
-	f := newLogPosterior(newTestProblem(t, Matern52{}, NoPrior{}, obs, Options{FixedNoise: &noise}))
+	f := newLogPosterior(newTestProblem(t, Matern52{}, LogNormalPrior{}, obs, Options{FixedNoise: &noise}))
 	value := func(theta []float64) float64 {
 		v, err := f.Value(theta)
 		if err != nil {
@@ -143,13 +143,13 @@ func TestPosteriorGradientWithJitter(t *testing.T) {
 func TestPosteriorValue(t *testing.T) {
 	obs := randomObservations(newRand(3), 20, 2)
 	prior := DefaultPrior(2)
-	p := newTestProblem(t, Matern32{}, prior, obs, Options{})
+	p := newTestProblem(t, SquaredExponential{}, prior, obs, Options{})
 	theta := []float64{0.4, -1, 0.3, -4}
 	got, err := newLogPosterior(p).Value(theta)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := mustNew(t, Matern32{}, hyperparametersAt(t, p, theta), obs).LogMarginalLikelihood() - meanPenalty(t, p, theta) + 20*math.Log(p.units.scale)
+	want := mustNew(t, SquaredExponential{}, hyperparametersAt(t, p, theta), obs).LogMarginalLikelihood() - meanPenalty(t, p, theta) + 20*math.Log(p.units.scale)
 	for i, density := range []func(float64) (float64, float64){prior.SignalVariance, prior.LengthScale, prior.LengthScale, prior.NoiseVariance} {
 		v, _ := density(theta[i])
 		want += v
@@ -237,7 +237,7 @@ func TestFitRecoversHyperparameters(t *testing.T) {
 		for s := range uint64(samples) {
 			seed := 100*uint64(k) + s
 			_, obs := sample(seed, kernel, truth, randomPoints(newRand(seed+1000), n, 2))
-			g := mustFit(t, obs, Options{Kernel: kernel, Prior: NoPrior{}, Restarts: 2, Seed: seed})
+			g := mustFit(t, obs, Options{Kernel: kernel, Prior: LogNormalPrior{}, Restarts: 2, Seed: seed})
 			got := g.Hyperparameters()
 			atMean := truth
 			atMean.Mean = got.Mean
@@ -279,11 +279,11 @@ func TestFitFindsIrrelevantInput(t *testing.T) {
 func TestFitWithKnownNoise(t *testing.T) {
 	truth := Hyperparameters{SignalVariance: 1, LengthScales: []float64{0.3}, NoiseVariance: 0.09}
 	_, obs := sample(3, Matern52{}, truth, randomPoints(newRand(4), 100, 1))
-	without := mustFit(t, obs, Options{Prior: NoPrior{}}).Hyperparameters()
+	without := mustFit(t, obs, Options{Prior: LogNormalPrior{}}).Hyperparameters()
 	for range obs.X {
 		obs.NoiseVariance = append(obs.NoiseVariance, 0.05)
 	}
-	with := mustFit(t, obs, Options{Prior: NoPrior{}}).Hyperparameters()
+	with := mustFit(t, obs, Options{Prior: LogNormalPrior{}}).Hyperparameters()
 	if !scalar.EqualWithinAbs(with.NoiseVariance, without.NoiseVariance-0.05, 2e-3) {
 		t.Errorf("noise variance %v beside a known 0.05, %v without", with.NoiseVariance, without.NoiseVariance)
 	}
@@ -444,7 +444,7 @@ func TestFitIsDeterministic(t *testing.T) {
 
 func TestStarts(t *testing.T) {
 	obs := randomObservations(newRand(14), 5, 2)
-	p := newTestProblem(t, Matern52{}, NoPrior{}, obs, Options{})
+	p := newTestProblem(t, Matern52{}, LogNormalPrior{}, obs, Options{})
 	start := someHyperparameters(2)
 	for _, test := range []struct {
 		o    Options
@@ -496,7 +496,7 @@ func TestFitDegenerateData(t *testing.T) {
 		{"huge known noise", Observations{X: same, Y: []float64{6, 7, 8}, NoiseVariance: []float64{1e12, 1e12, 1e12}}, 7},
 	}
 	for _, test := range tests {
-		for _, o := range []Options{{}, {Prior: NoPrior{}}, {FixedNoise: &zero}, {Kernel: SquaredExponential{}, FixedNoise: &zero}} {
+		for _, o := range []Options{{}, {Prior: LogNormalPrior{}}, {FixedNoise: &zero}, {Kernel: SquaredExponential{}, FixedNoise: &zero}} {
 			g := mustFit(t, test.obs, o)
 			mean, variance := g.Predict([]float64{0.3, 0.3})
 			if !scalar.EqualWithinRel(mean, test.mean, 1e-6) || !finite(variance) || variance < 0 {
@@ -581,7 +581,7 @@ func TestFitPanics(t *testing.T) {
 
 // cancelling is a flat prior that cancels a context when it is first asked.
 type cancelling struct {
-	NoPrior
+	LogNormalPrior
 	cancel context.CancelFunc
 }
 
@@ -762,7 +762,7 @@ func TestTiedGradient(t *testing.T) {
 // Tied length scales are equal, and the best of all that are.
 func TestFitTied(t *testing.T) {
 	obs := categorical(3, 50)
-	g := mustFit(t, obs, Options{Tied: []int{0, 1, 1, 1}, Prior: NoPrior{}})
+	g := mustFit(t, obs, Options{Tied: []int{0, 1, 1, 1}, Prior: LogNormalPrior{}})
 	h := g.Hyperparameters()
 	if h.LengthScales[1] != h.LengthScales[2] || h.LengthScales[1] != h.LengthScales[3] || h.LengthScales[0] == h.LengthScales[1] {
 		t.Errorf("length scales %v, want the last three equal", h.LengthScales)
@@ -777,7 +777,7 @@ func TestFitTied(t *testing.T) {
 		}
 	}
 	// Without ties there are more unknowns, for a higher likelihood.
-	free := mustFit(t, obs, Options{Prior: NoPrior{}, Start: &h, Restarts: -1})
+	free := mustFit(t, obs, Options{Prior: LogNormalPrior{}, Start: &h, Restarts: -1})
 	if free.LogMarginalLikelihood() < g.LogMarginalLikelihood()-1e-9 {
 		t.Errorf("log likelihood %v without ties, %v with", free.LogMarginalLikelihood(), g.LogMarginalLikelihood())
 	}
@@ -785,7 +785,7 @@ func TestFitTied(t *testing.T) {
 	start := h.clone()
 	start.LengthScales[1] *= 2
 	start.LengthScales[2] /= 2
-	again := mustFit(t, obs, Options{Tied: []int{1, 0, 0, 0}, Prior: NoPrior{}, Start: &start, Restarts: -1})
+	again := mustFit(t, obs, Options{Tied: []int{1, 0, 0, 0}, Prior: LogNormalPrior{}, Start: &start, Restarts: -1})
 	compare(t, again, g, randomPoints(newRand(4), 5, 4), 1e-3)
 }
 

@@ -25,10 +25,7 @@ type Kernel interface {
 	Correlation(r2 float64) (k, dk float64)
 }
 
-const (
-	sqrt3 = 1.7320508075688772935274463415058723669428 // OEIS A002194
-	sqrt5 = 2.2360679774997896964091736687312762354406 // OEIS A002163
-)
+const sqrt5 = 2.2360679774997896964091736687312762354406 // OEIS A002163
 
 // Matern52 is the Matérn correlation with smoothness 5/2, the usual choice for
 // hyperparameter tuning: samples are twice differentiable.
@@ -52,26 +49,6 @@ func (Matern52) Correlation(r2 float64) (k, dk float64) {
 		e = 0
 	}
 	return (1 + z + 5./3*r2) * e, -5. / 6 * (1 + z) * e
-}
-
-// Matern32 is the Matérn correlation with smoothness 3/2, for rougher
-// functions: samples are once differentiable.
-//
-//	k  = (1 + √3 r) e^{−√3 r}
-//	dk = −3/2 e^{−√3 r}
-//
-// See Rasmussen and Williams, Gaussian Processes for Machine Learning, MIT
-// Press 2006, equation 4.17.
-type Matern32 struct{}
-
-// Name returns "matern32".
-func (Matern32) Name() string { return "matern32" }
-
-// Correlation implements [Kernel].
-func (Matern32) Correlation(r2 float64) (k, dk float64) {
-	z := sqrt3 * math.Sqrt(r2)
-	e := math.Exp(-z)
-	return (1 + z) * e, -1.5 * e
 }
 
 // SquaredExponential is the Gaussian correlation: samples are infinitely

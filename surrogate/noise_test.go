@@ -312,7 +312,7 @@ func TestFitRecoversNoise(t *testing.T) {
 	var decay float64
 	for s := range uint64(samples) {
 		obs := sampleRuns(s, truth, 40)
-		o := Options{Prior: NoPrior{}, NoiseSlopes: true, Restarts: 1, Seed: s}
+		o := Options{Prior: LogNormalPrior{}, NoiseSlopes: true, Restarts: 1, Seed: s}
 		g := mustFit(t, obs, o)
 		h := g.Hyperparameters()
 		atMean := truth
@@ -402,7 +402,7 @@ func TestFitRecoversRunNoise(t *testing.T) {
 	var mean float64
 	for s := range uint64(samples) {
 		obs := sampleRuns(s, truth, 30)
-		o := Options{Prior: NoPrior{}, MaxRunVariance: 10, Restarts: 1, Seed: s}
+		o := Options{Prior: LogNormalPrior{}, MaxRunVariance: 10, Restarts: 1, Seed: s}
 		mean += math.Log(mustFit(t, obs, o).Hyperparameters().RunVariance/truth.RunVariance) / samples
 		o.NoiseSlopes, o.MaxNoise = true, 0.02
 		g := mustFit(t, obs, o)

@@ -23,23 +23,18 @@ type Mixture interface {
 
 // Scale implements [Mixture]: the spectral density is Student's t with 5 degrees of freedom
 // (Rasmussen and Williams, equation 4.15).
-func (Matern52) Scale(rng *rand.Rand) float64 { return studentScale(5, rng) }
-
-// Scale implements [Mixture]: the spectral density is Student's t with 3 degrees of freedom.
-func (Matern32) Scale(rng *rand.Rand) float64 { return studentScale(3, rng) }
-
-// Scale implements [Mixture]: it returns 1.
-func (SquaredExponential) Scale(*rand.Rand) float64 { return 1 }
-
-// studentScale draws the factor that makes a normal vector one of Student's t distribution.
-func studentScale(degrees int, rng *rand.Rand) float64 {
+func (Matern52) Scale(rng *rand.Rand) float64 {
+	const degrees = 5
 	var chiSquared float64
 	for range degrees {
 		z := rng.NormFloat64()
 		chiSquared += z * z
 	}
-	return math.Sqrt(float64(degrees) / chiSquared)
+	return math.Sqrt(degrees / chiSquared)
 }
+
+// Scale implements [Mixture]: it returns 1.
+func (SquaredExponential) Scale(*rand.Rand) float64 { return 1 }
 
 // Paths are functions drawn from a posterior, which can be evaluated anywhere and together. A
 // *Paths is immutable and safe for concurrent use.

@@ -29,30 +29,9 @@ type Prior interface {
 	NoiseSlope(v float64) (logDensity, derivative float64)
 }
 
-// NoPrior is the flat prior over the logarithms: [Fit] then maximises the
-// marginal likelihood within the bounds.
-type NoPrior struct{}
-
-// SignalVariance returns 0, 0.
-func (NoPrior) SignalVariance(float64) (logDensity, derivative float64) { return 0, 0 }
-
-// LengthScale returns 0, 0.
-func (NoPrior) LengthScale(float64) (logDensity, derivative float64) { return 0, 0 }
-
-// NoiseVariance returns 0, 0.
-func (NoPrior) NoiseVariance(float64) (logDensity, derivative float64) { return 0, 0 }
-
-// RunVariance returns 0, 0.
-func (NoPrior) RunVariance(float64) (logDensity, derivative float64) { return 0, 0 }
-
-// NoiseSlope returns 0, 0.
-func (NoPrior) NoiseSlope(float64) (logDensity, derivative float64) { return 0, 0 }
-
-// NoiseDecay returns 0, 0.
-func (NoPrior) NoiseDecay(float64) (logDensity, derivative float64) { return 0, 0 }
-
 // LogNormalPrior gives each hyperparameter a normal density over its
-// logarithm, and the noise slopes one over themselves.
+// logarithm, and the noise slopes one over themselves. The zero value is flat, so that
+// [Fit] maximises the marginal likelihood within the bounds.
 type LogNormalPrior struct {
 	Signal, Length, Noise, Run, Slope, Decay Normal
 }
@@ -129,7 +108,7 @@ func (p LogNormalPrior) NoiseDecay(v float64) (logDensity, derivative float64) {
 func DefaultPrior(d int) LogNormalPrior {
 	return LogNormalPrior{
 		Signal: Normal{Mean: 0, StdDev: 2},
-		Length: Normal{Mean: math.Sqrt2 - 3 + math.Log(math.Max(1, float64(d)))/2, StdDev: sqrt3},
+		Length: Normal{Mean: math.Sqrt2 - 3 + math.Log(math.Max(1, float64(d)))/2, StdDev: math.Sqrt(3)},
 		Noise:  Normal{Mean: -5, StdDev: 1},
 		Run:    Normal{Mean: -6, StdDev: 1.5},
 		Slope:  Normal{Mean: 0, StdDev: 1},

@@ -5,7 +5,7 @@ r"""Another tool as a designer in `dpareto-lab bench engine` and `bench dp`.
     dpareto-lab bench dp --surface adult-logistic-sgd --tables ~/dp-tables --results results.jsonl \
         --designer default --tool "botorch=python benchmarks/peers.py botorch"
 
-It answers lines of JSON on standard input, which docs/benchmarks.md describes. A tool is told the
+It answers lines of JSON on standard input, which cmd/dpareto-lab/notes/benchmarks.md describes. A tool is told the
 space with its scales, the objectives as measured, and their references as thresholds. Objectives
 on logarithmic scales are cut off at ten times their reference, so that single values do not spoil a
 scale.

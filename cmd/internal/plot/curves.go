@@ -20,8 +20,8 @@ type Curves struct {
 	Subtitle []string
 	// X and Y label the axes.
 	X, Y string
-	// LogX and LogY ask for logarithmic axes, which have no place for values that are not positive.
-	LogX, LogY bool
+	// LogY asks for a logarithmic axis, which has no place for values that are not positive.
+	LogY bool
 	// Rising says that the quantity rises from 0, as a hypervolume over the course of a study: the view
 	// leaves out the steep beginning, which is the first tenth of the places, and never goes below 0.
 	Rising bool
@@ -104,7 +104,7 @@ func (c *Curves) drawPanel(canvas draw.Canvas, size font.Length) {
 }
 
 func (c *Curves) axes() (x, y Axis) {
-	return Axis{Label: c.X, Log: c.LogX}, Axis{Label: c.Y, Log: c.LogY}
+	return Axis{Label: c.X}, Axis{Label: c.Y, Log: c.LogY}
 }
 
 // view returns what to show of the axes: all curves, and of the bands as much as leaves the curves a third of

@@ -21,9 +21,10 @@ type HeatMap struct {
 	Title string
 	// Subtitle says what the numbers mean, a line each.
 	Subtitle []string
-	// X, Y and Value are the axes and the scale of the colours, of which only Label and Log count. Logarithmic
-	// colours span at most [colourDecades] decades below the largest value; what is less has the lowest colour.
-	X, Y, Value Axis
+	// X and Y are the axes, of which only Label and Log count.
+	X, Y Axis
+	// Label says what the colours mean.
+	Label string
 	// Xs and Ys are the places of the grid's columns and rows in ascending order, positive on a logarithmic
 	// axis. A cell extends halfway to its neighbours.
 	Xs, Ys []float64
@@ -52,29 +53,9 @@ const (
 	Star                // a red star, such as a maximum
 )
 
-// colourDecades is the number of decades that logarithmic colours tell apart.
-const colourDecades = 6
-
-// viridis are colours of matplotlib's map of this name, of rising luminance.
-var viridis = []color.Color{
-	color.NRGBA{R: 0x44, G: 0x01, B: 0x54, A: 0xff},
-	color.NRGBA{R: 0x48, G: 0x28, B: 0x78, A: 0xff},
-	color.NRGBA{R: 0x3e, G: 0x49, B: 0x89, A: 0xff},
-	color.NRGBA{R: 0x31, G: 0x68, B: 0x8e, A: 0xff},
-	color.NRGBA{R: 0x26, G: 0x82, B: 0x8e, A: 0xff},
-	color.NRGBA{R: 0x1f, G: 0x9e, B: 0x89, A: 0xff},
-	color.NRGBA{R: 0x35, G: 0xb7, B: 0x79, A: 0xff},
-	color.NRGBA{R: 0x6e, G: 0xce, B: 0x58, A: 0xff},
-	color.NRGBA{R: 0xb5, G: 0xde, B: 0x2b, A: 0xff},
-	color.NRGBA{R: 0xfd, G: 0xe7, B: 0x25, A: 0xff},
-}
-
 // shades are colours in equal steps of luminance.
 var shades = func() []color.Color {
-	colours, err := moreland.NewLuminance(viridis)
-	if err != nil {
-		panic(err) // the luminance of the colours rises
-	}
+	colours := moreland.Kindlmann()
 	colours.SetMin(0)
 	colours.SetMax(1)
 	return colours.Palette(256).Colors()
@@ -123,7 +104,7 @@ func (m *HeatMap) drawPanel(c draw.Canvas, size font.Length) {
 type grid struct {
 	*HeatMap
 	x, y  edges
-	value span // of the colours, in the unit of the scale
+	value span // of the colours
 }
 
 // edges are the borders of the cells of an axis, in the unit of the axis, and the indices of the cells.
@@ -173,15 +154,11 @@ func (e edges) index(fraction float64) int {
 
 // values returns the range of the colours.
 func (m *HeatMap) values() span {
-	scale := Axis{Log: m.Value.Log}
 	s := nothing
 	for _, row := range m.Values {
 		for _, v := range row {
-			s.add(scale.cost(v))
+			s.add(Axis{}.cost(v))
 		}
-	}
-	if m.Value.Log && !s.isEmpty() {
-		s.best = max(s.best, s.worst-colourDecades)
 	}
 	return s.widened(0)
 }
@@ -194,9 +171,6 @@ func (s grid) colour(i, j int) color.Color {
 	v := s.Values[i][j]
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return color.White
-	}
-	if s.Value.Log {
-		v = math.Log10(math.Max(v, math.SmallestNonzeroFloat64))
 	}
 	return shade((v - s.value.best) / (s.value.worst - s.value.best))
 }
@@ -235,14 +209,7 @@ func (s grid) Plot(c draw.Canvas, p *plot.Plot) {
 }
 
 // ticks returns the ticks of the scale of the colours.
-func (s grid) ticks() []plot.Tick {
-	axis := Axis{Log: s.Value.Log}
-	var ticker plot.Ticker = linearTicks{}
-	if axis.Log {
-		ticker = logTicks{}
-	}
-	return ticker.Ticks(axis.value(s.value.best), axis.value(s.value.worst))
-}
+func (s grid) ticks() []plot.Tick { return linearTicks{}.Ticks(s.value.best, s.value.worst) }
 
 // Distances right of the bar of the colours.
 const (
@@ -258,7 +225,7 @@ func (s grid) labelsWidth() vg.Length {
 		wide = max(wide, fontSlack*tick.Width(t.Label))
 	}
 	wide += tickLength + tickGap
-	if s.Value.Label != "" {
+	if s.Label != "" {
 		wide += labelGap + style(labelSize, ink, text.XCenter, text.YTop).FontExtents().Height
 	}
 	return wide
@@ -273,18 +240,17 @@ func (s grid) drawBar(c *draw.Canvas, thick vg.Length) {
 	c.DrawImage(vg.Rectangle{Min: c.Min, Max: vg.Point{X: c.Min.X + thick, Y: c.Max.Y}}, column)
 	tick, line := style(tickSize, ink, text.XLeft, text.YCenter), draw.LineStyle{Color: grey, Width: 0.6}
 	right := c.Min.X + thick
-	axis := Axis{Log: s.Value.Log}
 	for _, t := range s.ticks() {
-		y := c.Min.Y + vg.Length((axis.cost(t.Value)-s.value.best)/(s.value.worst-s.value.best))*(c.Max.Y-c.Min.Y)
+		y := c.Min.Y + vg.Length((t.Value-s.value.best)/(s.value.worst-s.value.best))*(c.Max.Y-c.Min.Y)
 		c.StrokeLine2(line, right, y, right+tickLength, y)
 		if t.Label != "" {
 			c.FillText(tick, vg.Point{X: right + tickLength + tickGap, Y: y}, t.Label)
 		}
 	}
-	if s.Value.Label != "" {
+	if s.Label != "" {
 		label := style(labelSize, ink, text.XCenter, text.YBottom)
 		label.Rotation = math.Pi / 2
-		c.FillText(label, vg.Point{X: c.Max.X, Y: (c.Min.Y + c.Max.Y) / 2}, s.Value.Label)
+		c.FillText(label, vg.Point{X: c.Max.X, Y: (c.Min.Y + c.Max.Y) / 2}, s.Label)
 	}
 }
 

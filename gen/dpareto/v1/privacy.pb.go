@@ -741,12 +741,12 @@ type PrivacySpec_SparseVector struct {
 }
 
 type PrivacySpec_Gaussian struct {
-	// Gaussian noise added to a vector.
+	// Adds Gaussian noise to a vector.
 	Gaussian *GaussianMechanism `protobuf:"bytes,3,opt,name=gaussian,proto3,oneof"`
 }
 
 type PrivacySpec_Laplace struct {
-	// Laplace noise added to a number.
+	// Adds Laplace noise to a number.
 	Laplace *LaplaceMechanism `protobuf:"bytes,4,opt,name=laplace,proto3,oneof"`
 }
 
@@ -998,10 +998,10 @@ func (*DpSgdMechanism_Steps) isDpSgdMechanism_Length() {}
 // ε = (1 + (2C)^(1/3)) (1 + (2C)^(2/3)) / b.
 type SparseVectorMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Expression: C, the number of positive answers after which the
-	// mechanism stops; an integer of at least 1.
+	// Required. Expression: the number C of positive answers after which the mechanism stops,
+	// an integer of at least 1.
 	Cutoff string `protobuf:"bytes,1,opt,name=cutoff,proto3" json:"cutoff,omitempty"`
-	// Required. Expression: b, the total noise scale, positive.
+	// Required. Expression: the total noise scale b, shared by threshold and queries, positive.
 	NoiseScale    string `protobuf:"bytes,2,opt,name=noise_scale,json=noiseScale,proto3" json:"noise_scale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1164,13 +1164,13 @@ func (x *LaplaceMechanism) GetScale() string {
 // Private logistic regression by output perturbation (Wu et al. 2017, Algorithm 2).
 type OutputPerturbationMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Expression: the number of training records.
+	// Required. Expression: the number of training records, an integer of at least 1.
 	DatasetSize string `protobuf:"bytes,1,opt,name=dataset_size,json=datasetSize,proto3" json:"dataset_size,omitempty"`
-	// Required. Expression: γ, the coefficient of the ridge penalty, positive.
+	// Required. Expression: the coefficient γ of the ridge penalty on the mean loss, positive.
 	Regularization string `protobuf:"bytes,2,opt,name=regularization,proto3" json:"regularization,omitempty"`
-	// Required. Expression: the bound on the L2 norm of a record.
+	// Required. Expression: the public bound on the L2 norm of a record, positive.
 	FeatureNorm string `protobuf:"bytes,3,opt,name=feature_norm,json=featureNorm,proto3" json:"feature_norm,omitempty"`
-	// Required. Expression: the standard deviation of the noise on each weight.
+	// Required. Expression: the standard deviation of the noise on each weight, positive.
 	StandardDeviation string `protobuf:"bytes,4,opt,name=standard_deviation,json=standardDeviation,proto3" json:"standard_deviation,omitempty"`
 	// Expression: the radius R of the ball to which the iterates are projected,
 	// positive. With it the sensitivity is the published 2(B + γR)/(γn); without it, the
@@ -1251,10 +1251,10 @@ type ObjectivePerturbationMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Expression: ε, positive.
 	Epsilon string `protobuf:"bytes,1,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
-	// Expression: the number of training records. Only for the calibration that
-	// ComputeEpsilon returns, together with regularization.
+	// Expression: the number of training records, an integer of at least 1. Only for the
+	// calibration that ComputeEpsilon returns, together with regularization.
 	DatasetSize string `protobuf:"bytes,2,opt,name=dataset_size,json=datasetSize,proto3" json:"dataset_size,omitempty"`
-	// Expression: λ, the coefficient of the ridge penalty, positive.
+	// Expression: the coefficient λ of the ridge penalty on the mean loss, positive.
 	Regularization string `protobuf:"bytes,3,opt,name=regularization,proto3" json:"regularization,omitempty"`
 	// Expression: the bound on the second derivative of the loss, positive. Default 1/4, for
 	// logistic regression.
@@ -1401,8 +1401,8 @@ type SelectionMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The method.
 	Method SelectionMethod `protobuf:"varint,1,opt,name=method,proto3,enum=dpareto.v1.SelectionMethod" json:"method,omitempty"`
-	// Required. Expression: ε, positive: with scores of sensitivity Δ the noise has the
-	// scale 2Δ/ε.
+	// Required. Expression: ε, positive. With scores of sensitivity Δ the noise has the scale
+	// 2Δ/ε.
 	Epsilon       string `protobuf:"bytes,2,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -8,8 +8,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 )
 
@@ -93,7 +93,7 @@ var adamReference = []struct {
 // standard errors of the difference of two means and the rounding of the table.
 func TestAdultAdam(t *testing.T) {
 	const runs = 40
-	train, test := adult(t, dataset.AdultSplit{Name: dataset.SplitPublished})
+	train, test := adult(t, dataset.Division{Split: dataset.SplitPublished})
 	outside := 0
 	for _, initialization := range []model.Initialization{model.InitializePublished, model.InitializeZero} {
 		made, err := New(&dataset.Parts{Train: train, Test: test}, Options{Optimizer: Adam, Initialization: initialization})

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 )
 
@@ -488,7 +488,7 @@ func TestSystemNoise(t *testing.T) {
 // implementation, in Python, of the authors' code: mean and standard deviation over 40
 // runs.
 func TestAdult(t *testing.T) {
-	train, test := adult(t, dataset.AdultSplit{Name: dataset.SplitPublished})
+	train, test := adult(t, dataset.Division{Split: dataset.SplitPublished})
 	const logistic, svm = model.LogisticRegression, model.LinearSVM
 	const zero, published = model.InitializeZero, model.InitializePublished
 	for _, tt := range []struct {
@@ -542,11 +542,11 @@ func TestAdult(t *testing.T) {
 }
 
 // adult returns a split of Adult, or skips the test where its files are missing.
-func adult(t *testing.T, split dataset.AdultSplit) (train, test *dataset.Dataset) {
+func adult(t *testing.T, split dataset.Division) (train, test *dataset.Dataset) {
 	t.Helper()
-	train, test, err := dataset.Adult(t.Context(), split, dataset.Source{DataDir: datasettest.Folder(t, "adult")})
+	parts, err := dataset.Load(t.Context(), dataset.NameAdult, split, dataset.Source{DataDir: datasettest.Folder(t, "adult")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return train, test
+	return parts.Train, parts.Test
 }

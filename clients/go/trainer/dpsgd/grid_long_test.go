@@ -6,8 +6,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
@@ -18,7 +18,7 @@ import (
 // [0.1, 16], anti-ideal point (10, 1). Cells with ε ≥ 10 add nothing and are not run.
 func TestAdultGrid(t *testing.T) {
 	for seed := range uint64(10) {
-		train, test := adult(t, dataset.AdultSplit{Name: dataset.SplitShuffled, Seed: seed})
+		train, test := adult(t, dataset.Division{Split: dataset.SplitShuffled, Seed: seed})
 		dpsgd, err := New(&dataset.Parts{Train: train, Test: test}, Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
 // Names of the metrics, which the package comment explains.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
 // fairRows is the least number of examples on which the gap is measured.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
 // oracle is a learner whose predictions are drawn from a hash of the row, and depend on the sex

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
 // Rounding errors of the mean loss do not grow with the number of examples.

@@ -7,8 +7,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/perturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/privacy"
@@ -271,7 +271,7 @@ func TestDefinition(t *testing.T) {
 // privacy, over ten draws of the noise. Another in NumPy, on the first 10,000 rows of
 // a1a.t and tested on a1a, found 0.184 ± 0.002 and 0.234 ± 0.005 over fifteen.
 func TestAdult(t *testing.T) {
-	trainData, test, err := dataset.Adult(t.Context(), dataset.AdultSplit{Name: dataset.SplitShuffled, TrainRows: 10000, Seed: 1},
+	adult, err := dataset.Load(t.Context(), dataset.NameAdult, dataset.Division{Split: dataset.SplitShuffled, TrainRows: 10000, Seed: 1},
 		dataset.Source{DataDir: datasettest.Folder(t, "adult")})
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestAdult(t *testing.T) {
 		{"original", privacy.Chaudhuri, nil, 0.225, 0.265},
 		{"not private", privacy.RankOne, trainer.Parameters{ParameterTargetEpsilon: math.Inf(1)}, 0.15, 0.16},
 	} {
-		made := newTrainer(t, func(p *dataset.Parts, o *Options) { p.Train, p.Test, o.Calibration = trainData, test, tt.rule })
+		made := newTrainer(t, func(p *dataset.Parts, o *Options) { p.Train, p.Test, o.Calibration = adult.Train, adult.Test, tt.rule })
 		p := parameters(tt.changes)
 		p[ParameterRegularization] = 1e-6
 		const replicates = 10

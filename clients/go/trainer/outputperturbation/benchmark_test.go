@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 

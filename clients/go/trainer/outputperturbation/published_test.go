@@ -6,8 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 )
 
 // published are mean errors over 50 runs of the code published with Avent et al.
@@ -34,12 +34,14 @@ const publishedRuns = 50
 // standard errors of their difference. The table has four digits.
 func comparePublished(t *testing.T, rows []int, runs int) {
 	t.Helper()
-	train, test, err := dataset.Adult(t.Context(), dataset.AdultSplit{Name: dataset.SplitPublished},
+	adult, err := dataset.Load(t.Context(), dataset.NameAdult, dataset.Division{Split: dataset.SplitPublished},
 		dataset.Source{DataDir: datasettest.Folder(t, "adult")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := newTrainer(t, func(p *dataset.Parts, o *Options) { p.Train, p.Test, o.Projection = train, test, PublishedProjection })
+	made := newTrainer(t, func(p *dataset.Parts, o *Options) {
+		p.Train, p.Test, o.Projection = adult.Train, adult.Test, PublishedProjection
+	})
 	for _, row := range rows {
 		reference := published[row]
 		errs, err := made.Sweep(t.Context(), 10, reference.gamma, publishedDeviations[:], runs, 1)

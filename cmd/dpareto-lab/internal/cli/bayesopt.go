@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/bayesopt"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 )

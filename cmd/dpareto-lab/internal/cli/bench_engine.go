@@ -71,7 +71,7 @@ Designers: ` + strings.Join(designers.Names(), ", ") + `.
 --tool NAME=COMMAND, which can be repeated, takes another program into the comparison:
 clients/python/benchmarks/peers.py runs Ax, BoTorch and Optuna. It is told the space, the
 objectives with their references, the constraints and values without standard errors, and
-answers lines of JSON; docs/benchmarks.md says which. Words of the command are separated by spaces.
+answers lines of JSON; cmd/dpareto-lab/notes/benchmarks.md says which. Words of the command are separated by spaces.
 
 Hypervolumes, as means over the seeds with standard deviations:
 

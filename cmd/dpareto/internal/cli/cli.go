@@ -10,6 +10,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/estimate"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/front"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/operate"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/papers"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/privacy"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/publish"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
@@ -43,7 +44,7 @@ Or run a study of your own:
 	}{
 		{"Studies", []*cobra.Command{demo.Command(env), study.Command(env, analyze.Command(env)), trial.Command(env), agent.Command(env)}},
 		{"Results", []*cobra.Command{front.Command(env), front.RecommendCommand(env), report.Command(env)}},
-		{"Privacy", []*cobra.Command{privacy.Command(env), estimate.Command(env)}},
+		{"Privacy", []*cobra.Command{privacy.Command(env, papers.ProposeTestCommand(env), papers.BayesianOptimizationCommand(env)), estimate.Command(env)}},
 		{"Publishing", []*cobra.Command{publish.ReleaseCommand(env), publish.LedgerCommand(env)}},
 		{"Data", []*cobra.Command{data.Command(env)}},
 		{"Server", []*cobra.Command{

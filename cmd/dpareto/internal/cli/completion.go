@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/privacy/mechanism"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/publish"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"

@@ -3,7 +3,8 @@
 //
 //   - serve, agent, demo: processes that run for long
 //   - study, trial, front, report: what a server keeps
-//   - privacy, estimate: computations, most without a server
+//   - privacy, estimate: computations, most without a server; papers: calculators of two
+//     papers, which are commands of privacy
 //   - publish: ledgers and releases
 //   - data: datasets
 //   - operate: backups, tokens and the like, for those who run a server

@@ -3,11 +3,15 @@ package cli_test
 import (
 	"encoding/csv"
 	"maps"
+	"net/url"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command/commandtest"
@@ -155,4 +159,63 @@ func TestDocumentedCosts(t *testing.T) {
 	if rows != 5 {
 		t.Errorf("%d rows, want 5", rows)
 	}
+}
+
+// Every relative link of a document leads to a file and, where it names one, to a heading there.
+func TestLinks(t *testing.T) {
+	root := clitest.Root(t)
+	var documents []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "cmd/dpareto-lab/notes/*.md", "clients/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, found...)
+	}
+	links := 0
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllSubmatch(text, -1) {
+			target, err := url.Parse(string(link[1]))
+			if err != nil || target.IsAbs() {
+				continue
+			}
+			links++
+			file := document
+			if target.Path != "" {
+				file = filepath.Join(filepath.Dir(document), filepath.FromSlash(target.Path))
+			}
+			content, err := os.ReadFile(file)
+			if info, statErr := os.Stat(file); statErr == nil && info.IsDir() {
+				continue
+			}
+			if err != nil || target.Fragment != "" && !slices.Contains(anchors(string(content)), target.Fragment) {
+				t.Errorf("%s: %s leads nowhere", document, link[1])
+			}
+		}
+	}
+	if links < 150 {
+		t.Errorf("%d links", links)
+	}
+}
+
+// anchors returns the anchors of the headings of a document as GitHub makes them.
+func anchors(document string) []string {
+	var all []string
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(document, -1) {
+		all = append(all, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r) || unicode.IsNumber(r) || r == '-' || r == '_':
+				return unicode.ToLower(r)
+			default:
+				return -1
+			}
+		}, heading[1]))
+	}
+	return all
 }

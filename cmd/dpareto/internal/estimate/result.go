@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/clients/go/estimate"
+	"github.com/dpareto/dpareto/clients/go/trainer/estimate"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"

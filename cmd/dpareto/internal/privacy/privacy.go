@@ -24,16 +24,18 @@ import (
 // mostRows bounds the table of a curve whose spacing is not given.
 const mostRows = 64
 
-// Command returns the command privacy.
-func Command(env *command.Env) *cobra.Command {
+// Command returns the command privacy with further commands of other packages.
+func Command(env *command.Env, more ...*cobra.Command) *cobra.Command {
 	return command.Group("privacy", "Account privacy: ε of a mechanism, or of all runs of a study",
 		`Computes what a private mechanism guarantees: ε for a δ, an adjacency and an accountant, as
 an upper bound, with a lower bound if one is known. It needs no server and gives the server's
 numbers. Only the ledger, which adds up all runs of a study, asks a server.
 
 docs/privacy.md explains which accountant fits which sampler, and what each assumes.`,
-		epsilonCommand(env), curveCommand(env), tradeoffCommand(env), calibrateCommand(env), composeCommand(env), ledgerCommand(env),
-		proposeTestCommand(env), bayesianOptimizationCommand(env), randomStoppingCommand(env), searchCommand(env))
+		append([]*cobra.Command{
+			epsilonCommand(env), curveCommand(env), tradeoffCommand(env), calibrateCommand(env), composeCommand(env), ledgerCommand(env),
+			randomStoppingCommand(env), searchCommand(env),
+		}, more...)...)
 }
 
 // mechanismHelp ends the description of commands that take a mechanism.
@@ -242,7 +244,7 @@ is the end of the range, with a warning; --min and --max set the range.` + mecha
 	cmd.Flags().StringVar(&solveFor, "solve-for", "", "flag to solve for (default the noise)")
 	cmd.Flags().Float64Var(&least, "min", 0, "smallest value to consider (default depends on the flag)")
 	cmd.Flags().Float64Var(&most, "max", 0, "largest value to consider (default depends on the flag)")
-	flags.RegisterWithoutEpsilon(cmd.Flags())
+	flags.Register(cmd.Flags(), "epsilon")
 	cmd.Flags().SortFlags = false
 	out.AddFlag(cmd)
 	return cmd

@@ -65,7 +65,7 @@ whose noise protects the validation records.` + mechanismHelp(),
 	}
 	cmd.Flags().Float64Var(&mu, "base-mu", 0, "μ of Gaussian differential privacy of one run, in place of --mechanism")
 	cmd.Flags().Float64SliceVar(&shares, "top", []float64{0.05, 0.01}, "shares of the best candidates, with commas between them")
-	flags.RegisterRepeated(cmd.Flags())
+	flags.Register(cmd.Flags(), "base")
 	cmd.Flags().SortFlags = false
 	out.AddFlag(cmd)
 	return cmd

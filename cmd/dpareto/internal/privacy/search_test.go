@@ -28,33 +28,33 @@ func TestSearch(t *testing.T) {
 		},
 		"3": {"all shown, adaptive, Gaussian filter": 0.547},
 	} {
-		r := report(t, "privacy search --runs "+runs+exampleRun)
+		r := clitest.RunReport(t, "privacy search --runs "+runs+exampleRun)
 		for way, epsilon := range want {
-			if got := r.value(t, "ways", "way", way, "epsilon").(float64); math.Abs(got-epsilon) > 2e-3 {
+			if got := r.Value(t, "ways", "way", way, "epsilon").(float64); math.Abs(got-epsilon) > 2e-3 {
 				t.Errorf("%s runs, %s: ε = %.5f, want %.4f", runs, way, got, epsilon)
 			}
-			if r.value(t, "ways", "way", way, "delta") != 1e-6 || r.value(t, "ways", "way", way, "adjacency") != "replace_one" {
+			if r.Value(t, "ways", "way", way, "delta") != 1e-6 || r.Value(t, "ways", "way", way, "adjacency") != "replace_one" {
 				t.Errorf("%s: a row without δ and adjacency", way)
 			}
-			if adaptive := r.value(t, "ways", "way", way, "adaptive") == "yes"; adaptive != strings.Contains(way, "filter") {
+			if adaptive := r.Value(t, "ways", "way", way, "adaptive") == "yes"; adaptive != strings.Contains(way, "filter") {
 				t.Errorf("%s: adaptive %v", way, adaptive)
 			}
 		}
 	}
-	r := report(t, "privacy search --runs 32"+exampleRun)
-	if most := r.value(t, "ways", "way", "best of K, geometric, capped", "max_runs"); most != 128.0 {
+	r := clitest.RunReport(t, "privacy search --runs 32"+exampleRun)
+	if most := r.Value(t, "ways", "way", "best of K, geometric, capped", "max_runs"); most != 128.0 {
 		t.Errorf("at most %v runs", most)
 	}
 	for _, assumption := range []string{"number of candidates", "filter admits every run", "subset is drawn uniformly", "fresh batch"} {
-		if !r.says(assumption) {
+		if !r.Says(assumption) {
 			t.Errorf("no word of %q: %v", assumption, r.Sections)
 		}
 	}
-	larger := report(t, "privacy search --subset-batch-size 64 --runs 32"+exampleRun)
-	if got := larger.value(t, "ways", "way", "best of K on 10 %, geometric; one run on all", "epsilon").(float64); math.Abs(got-0.3598) > 1e-3 {
+	larger := clitest.RunReport(t, "privacy search --subset-batch-size 64 --runs 32"+exampleRun)
+	if got := larger.Value(t, "ways", "way", "best of K on 10 %, geometric; one run on all", "epsilon").(float64); math.Abs(got-0.3598) > 1e-3 {
 		t.Errorf("lots of 64 on the subset: ε = %.4f, want 0.3598", got)
 	}
-	if lower := r.value(t, "ways", "way", "all shown, fixed beforehand", "epsilon_lower").(float64); !(lower > 1.7 && lower < 1.960) {
+	if lower := r.Value(t, "ways", "way", "all shown, fixed beforehand", "epsilon_lower").(float64); !(lower > 1.7 && lower < 1.960) {
 		t.Errorf("an attack shows %.4f of 1.960", lower)
 	}
 }
@@ -62,25 +62,25 @@ func TestSearch(t *testing.T) {
 // TestSearchOfOtherShape: flags that are not the defaults, and the test records.
 func TestSearchOfOtherShape(t *testing.T) {
 	const run = "privacy search --runs 8" + exampleRun
-	r := report(t, run+" --distribution 0.5 --max-runs 10 --portfolios 3,5 --test-records 16281 --test-noise 0.005 --checkpoints 10")
-	if got := r.value(t, "ways", "way", "best of K, η = 0.5, capped", "max_runs"); got != 10.0 {
+	r := clitest.RunReport(t, run+" --distribution 0.5 --max-runs 10 --portfolios 3,5 --test-records 16281 --test-noise 0.005 --checkpoints 10")
+	if got := r.Value(t, "ways", "way", "best of K, η = 0.5, capped", "max_runs"); got != 10.0 {
 		t.Errorf("at most %v runs", got)
 	}
-	curve := r.value(t, "ways", "way", "best curve of K, η = 0.5", "test_epsilon").(float64)
-	if best := r.value(t, "ways", "way", "best of K, η = 0.5", "test_epsilon").(float64); !(best < curve) {
+	curve := r.Value(t, "ways", "way", "best curve of K, η = 0.5", "test_epsilon").(float64)
+	if best := r.Value(t, "ways", "way", "best of K, η = 0.5", "test_epsilon").(float64); !(best < curve) {
 		t.Errorf("one score costs %.4f, ten %.4f", best, curve)
 	}
-	if got := r.value(t, "ways", "way", "one run, no search", "test_epsilon").(float64); math.Abs(got-0.1445) > 1e-4 { // an independent program
+	if got := r.Value(t, "ways", "way", "one run, no search", "test_epsilon").(float64); math.Abs(got-0.1445) > 1e-4 { // an independent program
 		t.Errorf("ten scores of a run cost %.4f, want 0.1445", got)
 	}
-	if n := len(r.rows(t, "ways")); n != 14 { // 5 of one or all runs, 4 distributions, the cap, the curve, 2 portfolios and the subset
+	if n := len(r.Rows(t, "ways")); n != 14 { // 5 of one or all runs, 4 distributions, the cap, the curve, 2 portfolios and the subset
 		t.Errorf("%d rows", n)
 	}
-	if !r.says("16281 test records") {
+	if !r.Says("16281 test records") {
 		t.Error("no word of the test records")
 	}
-	noise := report(t, run+" --distribution poisson --test-records 16281 --test-epsilon 1")
-	for _, row := range noise.rows(t, "ways") {
+	noise := clitest.RunReport(t, run+" --distribution poisson --test-records 16281 --test-epsilon 1")
+	for _, row := range noise.Rows(t, "ways") {
 		if epsilon := row["test_epsilon"].(float64); !(epsilon <= 1 && epsilon > 0.999 && row["test_noise"].(float64) > 0) {
 			t.Errorf("%v: noise %v has ε = %v, want 1", row["way"], row["test_noise"], epsilon)
 		}
@@ -88,34 +88,34 @@ func TestSearchOfOtherShape(t *testing.T) {
 			t.Error("a cap on the Poisson distribution")
 		}
 	}
-	silent := report(t, "privacy search --runs 8"+exampleRun+" --final-run mechanism=gaussian,sensitivity=1,standard-deviation=1e6")
-	if got := silent.value(t, "ways", "way", "best of K on 10 %, geometric; one run on all", "epsilon").(float64); !(got > 0.01 && got < 0.07) {
+	silent := clitest.RunReport(t, "privacy search --runs 8"+exampleRun+" --final-run mechanism=gaussian,sensitivity=1,standard-deviation=1e6")
+	if got := silent.Value(t, "ways", "way", "best of K on 10 %, geometric; one run on all", "epsilon").(float64); !(got > 0.01 && got < 0.07) {
 		t.Errorf("the search on a tenth alone costs %.4f", got)
 	}
 }
 
 // TestSearchBudget: so many runs cost at most the budget, and 2 % more of them, or one more, cost more.
 func TestSearchBudget(t *testing.T) {
-	r := report(t, "privacy search --budget 1"+exampleRun)
+	r := clitest.RunReport(t, "privacy search --budget 1"+exampleRun)
 	for way, want := range map[string]float64{"all shown, fixed beforehand": 9, "all shown, adaptive, Gaussian filter": 9, "all shown, adaptive, Rényi filter": 8} {
-		if got := r.value(t, "ways", "way", way, "runs_for_budget"); got != want {
+		if got := r.Value(t, "ways", "way", way, "runs_for_budget"); got != want {
 			t.Errorf("%s: %v runs, want %g", way, got, want)
 		}
 	}
-	if got := r.value(t, "ways", "way", "one run, no search", "runs_for_budget"); got != nil {
+	if got := r.Value(t, "ways", "way", "one run, no search", "runs_for_budget"); got != nil {
 		t.Errorf("one run: %v runs", got)
 	}
 	for _, way := range []string{"best of exactly so many", "best of K, Poisson", "best portfolio of 4, geometric"} {
-		runs := r.value(t, "ways", "way", way, "runs_for_budget").(float64)
+		runs := r.Value(t, "ways", "way", way, "runs_for_budget").(float64)
 		for more, within := range map[float64]bool{runs: true, runs + 1 + math.Floor(0.02*runs): false} {
-			cost := report(t, "privacy search --runs "+show.Plain(more)+exampleRun).value(t, "ways", "way", way, "epsilon").(float64)
+			cost := clitest.RunReport(t, "privacy search --runs "+show.Plain(more)+exampleRun).Value(t, "ways", "way", way, "epsilon").(float64)
 			if (cost <= 1) != within {
 				t.Errorf("%s: %g runs for ε = 1, and %g cost %.4f", way, runs, more, cost)
 			}
 		}
 	}
-	poor := report(t, "privacy search --budget 0.2 --runs 1"+exampleRun)
-	for _, row := range poor.rows(t, "ways") {
+	poor := clitest.RunReport(t, "privacy search --budget 0.2 --runs 1"+exampleRun)
+	for _, row := range poor.Rows(t, "ways") {
 		if n := row["runs_for_budget"]; n != nil && n != 0.0 {
 			t.Errorf("%v: %v runs for less than one costs", row["way"], n)
 		}
@@ -129,7 +129,7 @@ func TestSearchMechanisms(t *testing.T) {
 		"gaussian --sensitivity 1 --standard-deviation 1e-9",
 		"dp-sgd --sampling poisson --convention opacus --dataset-size 60000 --batch-size 256 --noise-multiplier 1.1 --epochs 60",
 	} {
-		rows := report(t, "privacy search --delta 1e-6 --runs 8 --mechanism "+line).rows(t, "ways")
+		rows := clitest.RunReport(t, "privacy search --delta 1e-6 --runs 8 --mechanism "+line).Rows(t, "ways")
 		want := 11 // with portfolios of 2, 4 and 8 runs
 		if strings.HasPrefix(line, "dp-sgd") {
 			want++ // the curve: its guarantee covers all states

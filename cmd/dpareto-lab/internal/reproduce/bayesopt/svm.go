@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
 // svm is a support vector machine with the kernel exp(−‖x − x′‖²/γ²) (Cortes and Vapnik 1995):

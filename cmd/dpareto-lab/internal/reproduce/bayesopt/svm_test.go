@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
 // The published beginning of the sequence.

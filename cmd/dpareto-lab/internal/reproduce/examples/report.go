@@ -24,7 +24,7 @@ func (l *landscape) objectiveAxes() (epsilon, errors plot.Axis) {
 // heatMap returns a map over the grid. Values of ε are drawn by their decimal logarithms.
 func (l *landscape) heatMap(title, label string, values [][]float64, marks ...plot.Marks) *plot.HeatMap {
 	return &plot.HeatMap{
-		Title: title, X: l.axis(0), Y: l.axis(1), Value: plot.Axis{Label: label},
+		Title: title, X: l.axis(0), Y: l.axis(1), Label: label,
 		Xs: l.xs, Ys: l.ys, Values: values, Marks: marks,
 	}
 }

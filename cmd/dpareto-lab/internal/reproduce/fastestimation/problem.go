@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/clients/go/estimate"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/estimate"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 )
 

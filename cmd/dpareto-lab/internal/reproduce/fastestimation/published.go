@@ -3,7 +3,7 @@ package fastestimation
 import (
 	"slices"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
 // published is a row of the paper's Table 1.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpareto/dpareto/clients/go/estimate"
+	"github.com/dpareto/dpareto/clients/go/trainer/estimate"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )

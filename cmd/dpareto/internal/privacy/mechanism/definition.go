@@ -16,10 +16,10 @@ import (
 // definition is a mechanism as the command line knows it. Its name is the name of its field
 // in PrivacySpec, and its flags are the fields of its message, with dashes.
 type definition struct {
-	name, summary string
-	adjacency     dparetov1.Adjacency // by default
-	solveFor      string              // flag that is calibrated by default
-	base          *definition         // of repeated-selection
+	name      string
+	adjacency dparetov1.Adjacency // by default
+	solveFor  string              // flag that is calibrated by default
+	base      *definition         // of repeated-selection
 }
 
 // Names of the mechanisms with special rules.
@@ -36,15 +36,15 @@ const (
 
 // definitions are all mechanisms but compositions and repeated-selection, which wrap them.
 var definitions = []definition{
-	{dpSGDName, "DP-SGD, DP-Adam and every other method with clipped gradients and Gaussian noise", replaceOne, flagNoiseMultiplier, nil},
-	{"gaussian", "Gaussian noise added to a vector", addRemove, flagStandardDeviation, nil},
-	{"laplace", "Laplace noise added to a vector", addRemove, "scale", nil},
-	{"sparse-vector", "the sparse vector technique", addRemove, "noise-scale", nil},
-	{"output-perturbation", "Gaussian noise on the weights of a regularised linear model", replaceOne, flagStandardDeviation, nil},
-	{"objective-perturbation", "noise on the objective of a regularised linear model; only --epsilon is required, the rest is for its β and τ", replaceOne, flagEpsilon, nil},
-	{"randomized-response", "one answer of a record, true with a certain probability only", replaceOne, flagEpsilon, nil},
-	{"selection", "a private choice among candidates by their scores", addRemove, flagEpsilon, nil},
-	{"zero-concentrated", "any mechanism that is ρ-zCDP", addRemove, "rho", nil},
+	{name: dpSGDName, adjacency: replaceOne, solveFor: flagNoiseMultiplier},
+	{name: "gaussian", adjacency: addRemove, solveFor: flagStandardDeviation},
+	{name: "laplace", adjacency: addRemove, solveFor: "scale"},
+	{name: "sparse-vector", adjacency: addRemove, solveFor: "noise-scale"},
+	{name: "output-perturbation", adjacency: replaceOne, solveFor: flagStandardDeviation},
+	{name: "objective-perturbation", adjacency: replaceOne, solveFor: flagEpsilon},
+	{name: "randomized-response", adjacency: replaceOne, solveFor: flagEpsilon},
+	{name: "selection", adjacency: addRemove, solveFor: flagEpsilon},
+	{name: "zero-concentrated", adjacency: addRemove, solveFor: "rho"},
 }
 
 // Names returns the names of all mechanisms.
@@ -76,7 +76,7 @@ func definitionOf(v values) (*definition, error) {
 		if !ok {
 			return nil, fmt.Errorf("--base is required for repeated-selection: the mechanism of one run, one of %s", strings.Join(bases(), ", "))
 		}
-		return &definition{repeatedName, base.summary, base.adjacency, base.solveFor, base}, nil
+		return &definition{repeatedName, base.adjacency, base.solveFor, base}, nil
 	}
 	d, ok := find(name)
 	switch wanted := strings.Join(Names(), ", "); {
@@ -89,12 +89,6 @@ func definitionOf(v values) (*definition, error) {
 	}
 }
 
-// fields are the fields of PrivacySpec.
-var fields = new(dparetov1.PrivacySpec).ProtoReflect().Descriptor().Fields()
-
-// dashed returns the flag of a field.
-func dashed(name protoreflect.Name) string { return strings.ReplaceAll(string(name), "_", "-") }
-
 // field returns the field of a mechanism in PrivacySpec.
 func (d *definition) field() protoreflect.FieldDescriptor {
 	return fields.ByName(protoreflect.Name(strings.ReplaceAll(d.name, "-", "_")))
@@ -102,21 +96,15 @@ func (d *definition) field() protoreflect.FieldDescriptor {
 
 // flags returns the flags of the mechanism, in the order of its fields.
 func (d *definition) flags() []string {
-	if d.base != nil {
-		return append([]string{flagBase, flagMeanRuns, flagDistribution, flagTries, flagMaxRuns}, d.base.flags()...)
-	}
-	message := d.field().Message().Fields()
 	var names []string
-	for i := range message.Len() {
-		if name := message.Get(i).Name(); !ofModels[name] {
-			names = append(names, dashed(name))
-		}
+	for _, field := range fieldsOf(d.field().Message()) {
+		names = append(names, flagOf(field))
+	}
+	if d.base != nil {
+		names = append(names, d.base.flags()...)
 	}
 	return names
 }
-
-// ofModels are the fields of mechanisms that only the models of a study use.
-var ofModels = map[protoreflect.Name]bool{"learning_rate": true, "clipping_norm": true, "optimizer": true}
 
 // check refuses flags of other mechanisms. The accountant refuses missing ones.
 func (d *definition) check(v values) error {
@@ -138,8 +126,7 @@ func (d *definition) check(v values) error {
 // checkSolvable checks that a flag can be solved for.
 func (d *definition) checkSolvable(flag string, v values) error {
 	own := d.flags()
-	i := slices.IndexFunc(options, func(o option) bool { return o.name == flag })
-	if i < 0 || !slices.Contains(own, flag) || options[i].kind != number && options[i].kind != integer {
+	if o, ok := findOption(flag); !ok || !slices.Contains(own, flag) || !o.isNumber() {
 		return fmt.Errorf("--solve-for %s is not a number of the mechanism %s", flag, d.name)
 	}
 	if slices.Contains(own, flagEpsilon) && flag != flagEpsilon {

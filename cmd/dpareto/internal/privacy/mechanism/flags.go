@@ -5,42 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/internal/enum"
 )
 
 // values are the flags that were given, by name, as expressions.
 type values map[string]string
 
-// kind says what a flag takes.
-type kind int
-
+// Distributions of the number of runs with fields of their own.
 const (
-	number kind = iota
-	integer
-	choice       // a value of an enum, or a mechanism
-	distribution // of the number of runs: a name, or a number
-)
-
-// option is a flag of some mechanism, or of all.
-type option struct {
-	name, usage string
-	kind        kind
-}
-
-// poisson is the Poisson distribution of the number of runs, and of the records of a lot.
-const poisson = "poisson"
-
-// Distributions of a bounded number of runs.
-const (
+	poisson  = "poisson"
 	binomial = "binomial"
 	fixed    = "fixed"
 )
@@ -52,7 +33,6 @@ var distributions = []string{"geometric", "logarithmic", poisson, binomial, fixe
 const (
 	flagMechanism         = "mechanism"
 	flagSampling          = "sampling"
-	flagConvention        = "convention"
 	flagProbability       = "sampling-probability"
 	flagDatasetSize       = "dataset-size"
 	flagBatchSize         = "batch-size"
@@ -61,7 +41,6 @@ const (
 	flagSteps             = "steps"
 	flagStandardDeviation = "standard-deviation"
 	flagEpsilon           = "epsilon"
-	flagSplit             = "split"
 	flagBase              = "base"
 	flagMeanRuns          = "mean-runs"
 	flagDistribution      = "distribution"
@@ -73,78 +52,8 @@ const (
 	flagConversion        = "conversion"
 )
 
-// options are the flags, in the order in which they are documented.
-var options = []option{
-	{flagSampling, "how the trainer draws its lots", choice},
-	{flagDatasetSize, "number of training records", integer},
-	{flagBatchSize, "records per lot; the expected number for Poisson sampling", integer},
-	{flagNoiseMultiplier, "standard deviation of the noise over the sensitivity under the adjacency", number},
-	{flagConvention, "which tool's probability and steps of Poisson sampling; they differ where lots do not divide the data", choice},
-	{flagProbability, "probability of Poisson sampling, with --steps, in place of sizes and convention", number},
-	{flagEpochs, "passes over the data; round(dataset-size/batch-size) steps each, unless shuffled or Poisson sampled", integer},
-	{flagSteps, "steps, in place of epochs", integer},
-	{"sensitivity", "ℓ2 (gaussian) or ℓ1 (laplace) distance between the results on adjacent data", number},
-	{flagStandardDeviation, "standard deviation of the noise", number},
-	{"scale", "scale of the Laplace noise", number},
-	{"cutoff", "number of positive answers after which sparse-vector stops", integer},
-	{"noise-scale", "total noise scale of sparse-vector, shared by threshold and queries", number},
-	{"regularization", "coefficient of the ridge penalty, on the mean loss", number},
-	{"feature-norm", "public bound on the ℓ2 norm of a record", number},
-	{"radius", "radius of the ball to which the iterates are projected; none by default", number},
-	{flagEpsilon, "ε, where it is a parameter of the mechanism", number},
-	{"curvature", "bound on the second derivative of the loss (default 0.25, logistic)", number},
-	{"calibration", "how ε is divided", choice},
-	{flagSplit, "share of ε for the regulariser in the calibration rank-one (default 0.05)", number},
-	{"categories", "number of possible answers", integer},
-	{"method", "how selection chooses", choice},
-	{"rho", "ρ of zero-concentrated differential privacy", number},
-	{flagBase, "mechanism of one run of repeated-selection", choice},
-	{flagMeanRuns, "mean number of runs of repeated-selection", number},
-	{flagDistribution, "distribution of the number of runs: geometric (default), logarithmic, poisson, binomial, fixed, or η of the truncated negative binomial distribution", distribution},
-	{flagTries, "number of tries of the binomial distribution", integer},
-	{flagMaxRuns, "largest number of runs: the number is drawn given that it is at most this", integer},
-	{flagDelta, "δ; 0 for a pure guarantee if the mechanism has one", number},
-	{flagAdjacency, "adjacency of the guarantee; the default depends on the mechanism", choice},
-	{flagAccountant, "how ε is computed (default tightest)", choice},
-	{flagConversion, "from Rényi divergence to ε (default improved)", choice},
-}
-
 // common are the options of every mechanism.
 var common = []string{flagDelta, flagAdjacency, flagAccountant, flagConversion}
-
-// optional are the flags that no mechanism requires.
-var optional = []string{flagConvention, flagProbability, flagSteps, "radius", "curvature", "calibration", flagSplit}
-
-// enums are the enums of flags.
-var enums = func() map[string]protoreflect.EnumDescriptor {
-	all := make(map[string]protoreflect.EnumDescriptor)
-	add := func(fields protoreflect.FieldDescriptors) {
-		for i := range fields.Len() {
-			if field := fields.Get(i); field.Enum() != nil {
-				all[dashed(field.Name())] = field.Enum()
-			}
-		}
-	}
-	add(fields)
-	for _, d := range definitions {
-		add(d.field().Message().Fields())
-	}
-	return all
-}()
-
-// choices returns the values that the option takes by name.
-func (o option) choices() []string {
-	switch {
-	case o.kind == distribution:
-		return distributions
-	case o.name == flagBase:
-		return bases()
-	case o.kind == choice:
-		return slices.DeleteFunc(enum.Names(enums[o.name]), func(name string) bool { return slices.Contains(ofGuarantees, name) })
-	default:
-		return nil
-	}
-}
 
 // ofGuarantees are the accountants of ledgers and of other guarantees, which specs cannot name.
 var ofGuarantees = []string{"rdp-odometer", "adaptive-composition", "chernoff"}
@@ -154,42 +63,27 @@ type Flags struct {
 	texts map[string]*string // by name
 }
 
-// Register adds the flags to a set.
-func (f *Flags) Register(flags *pflag.FlagSet) {
-	f.register(flags, func(option) bool { return true })
-}
-
-// RegisterWithoutEpsilon adds the flags to a set but --epsilon: for a command that
-// takes a target by that name.
-func (f *Flags) RegisterWithoutEpsilon(flags *pflag.FlagSet) {
-	f.register(flags, func(o option) bool { return o.name != flagEpsilon })
+// Register adds the flags to a set but those that the command takes otherwise.
+func (f *Flags) Register(flags *pflag.FlagSet, without ...string) {
+	f.texts = map[string]*string{
+		flagMechanism: flags.String(flagMechanism, "", "what is accounted: "+strings.Join(Names(), ", ")),
+	}
+	f.register(flags, func(o option) bool { return !slices.Contains(without, o.name) })
 }
 
 // RegisterCommon adds the flags to a set that hold for a composition as a whole.
 func (f *Flags) RegisterCommon(flags *pflag.FlagSet) {
 	f.texts = make(map[string]*string)
-	f.registerOptions(flags, func(o option) bool { return slices.Contains(common, o.name) })
+	f.register(flags, func(o option) bool { return slices.Contains(common, o.name) })
 }
 
 func (f *Flags) register(flags *pflag.FlagSet, include func(option) bool) {
-	f.texts = map[string]*string{
-		flagMechanism: flags.String(flagMechanism, "", "what is accounted: "+strings.Join(Names(), ", ")),
-	}
-	f.registerOptions(flags, include)
-}
-
-func (f *Flags) registerOptions(flags *pflag.FlagSet, include func(option) bool) {
-	for _, o := range options {
-		if !include(o) {
-			continue
+	for _, o := range options() {
+		if include(o) {
+			text := new(string)
+			flags.Var(&textValue{text, o}, o.name, o.usage)
+			f.texts[o.name] = text
 		}
-		usage := o.usage
-		if o.kind == choice && o.name != flagBase {
-			usage += ": " + strings.Join(o.choices(), ", ")
-		}
-		text := new(string)
-		flags.Var(&textValue{text, o}, o.name, usage)
-		f.texts[o.name] = text
 	}
 }
 
@@ -213,37 +107,28 @@ func (v *textValue) Set(text string) error {
 
 // Type implements pflag.Value.
 func (v *textValue) Type() string {
-	switch v.option.kind {
-	case integer:
-		return "int"
-	case number:
-		return "float"
-	default:
-		return "name"
+	if v.option.isNumber() {
+		return "number"
 	}
+	return "name"
 }
 
-// parse checks a value and returns it as an expression.
+// parse checks a value and returns it as an expression. The compiler of the expression refuses a fraction
+// where the contract wants a whole number.
 func (o option) parse(text string) (string, error) {
-	choices := o.choices()
-	if name := strings.ToLower(strings.ReplaceAll(text, "_", "-")); slices.Contains(choices, name) {
+	if name := strings.ToLower(strings.ReplaceAll(text, "_", "-")); slices.Contains(o.choices, name) {
 		return name, nil // as in study files
 	}
-	switch o.kind {
-	case choice:
-		return "", errors.New("must be " + trainer.Enumerate(choices...))
-	case integer:
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return "", errors.New("must be a whole number")
-		}
+	if !o.number && len(o.choices) > 0 {
+		return "", errors.New("must be " + trainer.Enumerate(o.choices...))
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return strconv.FormatInt(n, 10), nil
-	default:
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		if o.kind == distribution {
-			return "", fmt.Errorf("must be %s or a number", strings.Join(choices, ", "))
+		if len(o.choices) > 0 {
+			return "", fmt.Errorf("must be %s or a number", strings.Join(o.choices, ", "))
 		}
 		return "", errors.New("must be a finite number")
 	}
@@ -347,36 +232,29 @@ func (f *Flags) Length() (unit string, length int64) {
 	return "", 0
 }
 
-// Range returns where a flag is searched by default.
+// ranges are where numbers are searched by default, but for others than from 1e-9 to 1e12.
+var ranges = map[string][2]float64{
+	flagEpochs: {1, 1e9}, flagSteps: {1, 1e9}, flagBatchSize: {1, 1e9}, flagDatasetSize: {1, 1e12}, "cutoff": {1, 1e9},
+	flagMeanRuns: {1.01, 1e9}, flagProbability: {1e-9, 1}, flagNoiseMultiplier: {1e-4, 1e9},
+}
+
+// Range returns where a flag is searched by default. A lot has at most all records.
 func (f *Flags) Range(name string) (least, most float64) {
-	switch name {
-	case flagEpochs, flagSteps:
-		return 1, 1e9
-	case flagBatchSize:
-		if n, err := strconv.ParseInt(f.given()[flagDatasetSize], 10, 64); err == nil {
-			return 1, float64(n)
-		}
-		return 1, 1e9
-	case flagDatasetSize:
-		if n, err := strconv.ParseInt(f.given()[flagBatchSize], 10, 64); err == nil {
-			return float64(n), 1e12
-		}
-		return 1, 1e12
-	case "cutoff":
-		return 1, 1e9
-	case "categories":
-		return 2, 1e9
-	case flagMeanRuns:
-		return 1.01, 1e9
-	case flagSplit:
-		return 1e-3, 1 - 1e-3
-	case flagProbability:
-		return 1e-9, 1
-	case flagNoiseMultiplier:
-		return 1e-4, 1e9
-	default:
-		return 1e-9, 1e12
+	least, most = 1e-9, 1e12
+	if r, ok := ranges[name]; ok {
+		least, most = r[0], r[1]
 	}
+	given := func(other string) (float64, bool) {
+		n, err := strconv.ParseInt(f.given()[other], 10, 64)
+		return float64(n), err == nil
+	}
+	if n, ok := given(flagDatasetSize); ok && name == flagBatchSize {
+		most = n
+	}
+	if n, ok := given(flagBatchSize); ok && name == flagDatasetSize {
+		least = n
+	}
+	return least, most
 }
 
 // Part reads a part of a composition: flags without dashes, separated by commas, and
@@ -390,17 +268,18 @@ func Part(text string) (*dparetov1.CompositionMechanism_Part, error) {
 			return nil, fmt.Errorf("must be name=value, is %q", item)
 		}
 		var err error
-		switch i := slices.IndexFunc(options, func(o option) bool { return o.name == name }); {
+		o, ok := findOption(name)
+		switch {
 		case v[name] != "" || name == "count" && part.GetCount() != "":
 			return nil, fmt.Errorf("%s is given twice", name)
 		case name == flagMechanism:
 			v[name] = value
 		case name == "count":
-			part.Count, err = option{kind: integer}.parse(value)
-		case i < 0 || slices.Contains(common, name):
+			part.Count, err = option{number: true}.parse(value)
+		case !ok || slices.Contains(common, name):
 			return nil, fmt.Errorf("%s is not for parts", name)
 		default:
-			v[name], err = options[i].parse(value)
+			v[name], err = o.parse(value)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w, is %q", name, err, value)
@@ -469,40 +348,24 @@ func Flag(path string) string {
 	return "--" + strings.ReplaceAll(field, "_", "-")
 }
 
+// ofEnums matches names of enum values in the contract.
+var ofEnums = regexp.MustCompile(`\b(?:ADJACENCY|ACCOUNTANT|CONVERSION|CONVENTION|SAMPLING|OBJECTIVE_CALIBRATION)_([A-Z_]+)`)
+
 // Words returns a message with the names of the contract as the command line has them.
 func Words(message string) string {
-	for _, prefix := range []string{"ADJACENCY_", "ACCOUNTANT_", "CONVERSION_", "CONVENTION_", "SAMPLING_"} {
-		for {
-			before, after, found := strings.Cut(message, prefix)
-			if !found {
-				break
-			}
-			end := strings.IndexFunc(after, func(r rune) bool { return r != '_' && (r < 'A' || r > 'Z') })
-			if end < 0 {
-				end = len(after)
-			}
-			message = before + strings.ToLower(strings.ReplaceAll(after[:end], "_", "-")) + after[end:]
-		}
+	if strings.HasPrefix(message, "must have type int, has type double") {
+		return "must be a whole number"
 	}
-	return message
+	return ofEnums.ReplaceAllStringFunc(message, func(name string) string {
+		return strings.ToLower(strings.ReplaceAll(ofEnums.FindStringSubmatch(name)[1], "_", "-"))
+	})
 }
 
 // Help describes the mechanisms and their flags.
 func Help() string {
 	var text strings.Builder
-	for _, d := range definitions {
-		fmt.Fprintf(&text, "  %s\n      %s\n     ", d.name, d.summary)
-		for _, name := range d.flags() {
-			if slices.Contains(optional, name) {
-				name = "[--" + name + "]"
-			} else {
-				name = "--" + name
-			}
-			text.WriteString(" " + name)
-		}
-		text.WriteByte('\n')
+	for _, d := range append(slices.Clone(definitions), definition{name: repeatedName}) {
+		fmt.Fprintf(&text, "  %s\n      %s\n      %s\n", d.name, usage(d.field()), d.synopsis())
 	}
-	fmt.Fprintf(&text, "  %s\n      the best of a random number of runs of another mechanism (Papernot and Steinke 2022)\n"+
-		"      --base --mean-runs [--distribution] [--tries] [--max-runs] and the flags of the base\n", repeatedName)
 	return text.String()
 }

@@ -66,9 +66,30 @@ func TestEveryMechanism(t *testing.T) {
 	}
 }
 
+// Every flag has a help of its own in the contract's comments, without the contract's names.
+func TestHelpIsInTheContract(t *testing.T) {
+	for _, o := range options() {
+		if meaning, _, _ := strings.Cut(o.usage, ":"); len(meaning) < 5 || strings.ContainsAny(o.usage, "_\n") || strings.Contains(o.usage, "Expression") {
+			t.Errorf("--%s: help %q", o.name, o.usage)
+		}
+	}
+	for name, want := range map[string]string{
+		"sensitivity": "gaussian: the L2 sensitivity, positive; laplace: the L1 sensitivity, positive",
+		"split":       "the share of ε that goes to the regulariser in rank-one, in (0, 1) (default 0.05)",
+		"sampling":    "how the trainer draws its lots: fixed-size, poisson, shuffled",
+	} {
+		if o, ok := findOption(name); !ok || o.usage != want {
+			t.Errorf("--%s: help %q, want %q", name, o.usage, want)
+		}
+	}
+	if help := Help(); !strings.Contains(help, "--sensitivity --scale\n") || !strings.Contains(help, "[--radius]") {
+		t.Errorf("help:\n%s", help)
+	}
+}
+
 func TestSpec(t *testing.T) {
 	for line, want := range map[string]string{
-		"--mechanism dp-sgd " + lines["dp-sgd"]: `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1.0","epochs":"10"},
+		"--mechanism dp-sgd " + lines["dp-sgd"]: `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1","epochs":"10"},
 			"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
 		"--mechanism dp-sgd --sampling Poisson --convention TENSORFLOW_PRIVACY --dataset-size 100 --batch-size 10 --noise-multiplier 1e7 --steps 10 --delta 1e-5 --accountant RDP": `{
 			"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_TENSORFLOW_PRIVACY","dataset_size":"100","batch_size":"10","noise_multiplier":"1e+07","steps":"10"},
@@ -77,12 +98,12 @@ func TestSpec(t *testing.T) {
 			"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_OPACUS","dataset_size":"100","batch_size":"10","noise_multiplier":"1e+07","steps":"10"},
 			"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE","accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"}`,
 		"--mechanism repeated-selection --base dp-sgd --mean-runs 10 --distribution poisson --adjacency replace-one --sampling poisson --convention rounded --dataset-size 100 --batch-size 10 --noise-multiplier 1 --steps 10 --delta 1e-5": `{
-			"repeated_selection":{"mean_runs":"10.0","poisson":{},"base":{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"100","batch_size":"10","noise_multiplier":"1.0","steps":"10"}}},
+			"repeated_selection":{"mean_runs":"10","poisson":{},"base":{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"100","batch_size":"10","noise_multiplier":"1","steps":"10"}}},
 			"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
 		"--mechanism dp-sgd --sampling poisson --sampling-probability 0.1 --noise-multiplier 1 --steps 10 --delta 1e-5": `{
-			"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.1","noise_multiplier":"1.0","steps":"10"},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
+			"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.1","noise_multiplier":"1","steps":"10"},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
 		"--mechanism repeated-selection --base laplace --mean-runs 10 --distribution 0.5 --sensitivity 1 --scale 2 --delta 1e-5": `{
-			"repeated_selection":{"mean_runs":"10.0","eta":"0.5","base":{"laplace":{"sensitivity":"1.0","scale":"2.0"}}},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
+			"repeated_selection":{"mean_runs":"10","eta":"0.5","base":{"laplace":{"sensitivity":"1","scale":"2"}}},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
 	} {
 		f, err := parse(t, line)
 		if err != nil {
@@ -185,7 +206,7 @@ func TestErrors(t *testing.T) {
 		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5": "must be dp-sgd, gaussian",
 		"--sampling uniform": `"uniform" for "--sampling" flag: must be fixed-size, poisson or shuffled`,
 		"--mechanism dp-sgd --sampling fixed-size --dataset-size 100 --batch-size 10 --noise-multiplier 1 --epochs 7 --steps 10": "--epochs and --steps are both given",
-		"--epochs 1.5":              "must be a whole number",
+		"--epochs ten":              "must be a finite number",
 		"--standard-deviation NaN":  "must be a finite number",
 		"--distribution sometimes":  "must be geometric, logarithmic, poisson, binomial, fixed or a number",
 		"--base mean":               "must be dp-sgd, gaussian",
@@ -228,7 +249,7 @@ func TestParts(t *testing.T) {
 		"":                                  "must be name=value",
 		"mechanism=laplace,scale=1,scale=2": "scale is given twice",
 		"mechanism=laplace,count=1,count=2": "count is given twice",
-		"mechanism=laplace,count=x":         `count: must be a whole number, is "x"`,
+		"mechanism=laplace,count=x":         `count: must be a finite number, is "x"`,
 		"mechanism=laplace,delta=1":         "delta is not for parts",
 		"mechanism=laplace,bogus=1":         "bogus is not for parts",
 		"mechanism=laplace,sensitivity=big": "must be a finite number",

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"strconv"
 
-	"github.com/spf13/pflag"
-
 	"github.com/dpareto/dpareto/privacy/stopping"
 )
 
@@ -17,12 +15,6 @@ type Repeated struct {
 	Total, Base *Mechanism
 	// Distribution is the distribution of the number of runs.
 	Distribution stopping.Distribution
-}
-
-// RegisterRepeated adds the flags of [Flags.Repeated] to a set: the flags of the mechanism
-// of one run, and of the number of runs.
-func (f *Flags) RegisterRepeated(flags *pflag.FlagSet) {
-	f.register(flags, func(o option) bool { return o.name != flagBase })
 }
 
 // Repeated returns the best of a random number of runs of the mechanism that the flags

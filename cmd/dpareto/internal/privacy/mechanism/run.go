@@ -2,7 +2,6 @@ package mechanism
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -11,8 +10,7 @@ import (
 // RegisterRun adds the flags of [Flags.Run] and [Flags.Distribution] to a set: those of the mechanism
 // of one run, without accountants, and of the distribution of the number of runs.
 func (f *Flags) RegisterRun(flags *pflag.FlagSet) {
-	without := []string{flagBase, flagMeanRuns, flagTries, flagMaxRuns, flagAccountant, flagConversion}
-	f.register(flags, func(o option) bool { return !slices.Contains(without, o.name) })
+	f.Register(flags, flagBase, flagMeanRuns, flagTries, flagMaxRuns, flagAccountant, flagConversion)
 }
 
 // Run returns the mechanism of one run that the flags describe.

@@ -1,0 +1,18 @@
+package dataset
+
+// AdultDim is the number of binary features of Adult in LIBSVM's encoding.
+const AdultDim = 123
+
+// AdultFemale and AdultMale are the indices of the features of Adult that tell a person's sex,
+// as the census recorded it: every example has exactly one of them.
+const (
+	AdultFemale = 71
+	AdultMale   = 72
+)
+
+// AdultRows is the number of examples of a9a and a9a.t together.
+const AdultRows = 48842
+
+// DefaultTrainRows is the default number of training examples of SplitShuffled of Adult,
+// from the text of Avent et al. (2020).
+const DefaultTrainRows = 40000

@@ -1,0 +1,51 @@
+package dataset
+
+import "context"
+
+// Cache keeps divisions of datasets in memory, so that a process loads each of them
+// once, however many trainers ask for it. It is safe for concurrent use.
+type Cache struct {
+	lock  chan struct{} // holds a token while parts is in use
+	parts map[cacheKey]*Parts
+}
+
+type cacheKey struct {
+	name     string
+	division Division
+	dataDir  string
+	outline  bool
+}
+
+// NewCache returns an empty cache.
+func NewCache() *Cache {
+	return &Cache{lock: make(chan struct{}, 1), parts: make(map[cacheKey]*Parts)}
+}
+
+// Load returns what the function Load does. The same division of the same dataset from
+// the same data folder gives the same parts; a failure is not kept. One caller loads at
+// a time; the others wait, until their context is done.
+func (c *Cache) Load(ctx context.Context, name string, division Division, source Source) (*Parts, error) {
+	e, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	if division, err = division.normal(e); err != nil {
+		return nil, err
+	}
+	select {
+	case c.lock <- struct{}{}:
+		defer func() { <-c.lock }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	key := cacheKey{name, division, source.DataDir, source.Outline}
+	if parts, ok := c.parts[key]; ok {
+		return parts, nil
+	}
+	parts, err := e.load(ctx, division, source)
+	if err != nil {
+		return nil, err
+	}
+	c.parts[key] = parts
+	return parts, nil
+}
