@@ -80,7 +80,7 @@ func (l *Lists) ListStudies(ctx context.Context, req *dparetov1.ListStudiesReque
 func (l *Lists) pageOfStudies(ctx context.Context, q *page.Query, belongs filter.Filter[*dparetov1.Study], order filter.Order[*dparetov1.Study], resp *dparetov1.ListStudiesResponse) error {
 	// Studies that the caller may not read leave no trace, not even a page token.
 	readable := func(study *dparetov1.Study) bool {
-		return auth.CanRead(ctx, strings.TrimPrefix(study.GetName(), resource.StudyName("")))
+		return auth.CanRead(ctx, resource.StudyID(study.GetName()))
 	}
 	return l.store.View(ctx, func(tx *store.ReadTx) error {
 		if len(order) > 0 {
@@ -101,7 +101,7 @@ func (l *Lists) pageOfStudies(ctx context.Context, q *page.Query, belongs filter
 			if !readable(study) {
 				return true, ctx.Err()
 			}
-			id := strings.TrimPrefix(study.GetName(), resource.StudyName(""))
+			id := resource.StudyID(study.GetName())
 			return studies.Add(id, belongs(study), study), ctx.Err()
 		})
 		resp.Studies, resp.NextPageToken = studies.Resources, studies.Next

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -65,7 +64,7 @@ func New(o Options) *Studies {
 		cache: cache{maximum: maxCachedStudies},
 	}
 	o.Store.Listen(
-		func(scope store.Scope) { s.watchers.notify(strings.TrimPrefix(string(scope), resource.StudyName(""))) },
+		func(scope store.Scope) { s.watchers.notify(resource.StudyID(string(scope))) },
 		func() {
 			s.cache.clear()
 			s.watchers.notifyAll()

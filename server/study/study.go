@@ -234,8 +234,8 @@ func Etag(studyUID string, revision int64) string {
 
 // ValidateStudy adds violations by everything in a new study except its spec to fields.
 func ValidateStudy(id string, study *dparetov1.Study, fields *invalid.Fields) {
-	if !resource.StudyID.MatchString(id) {
-		fields.Addf("study_id", "must be %s, is %.200q", resource.StudyIDRule, id)
+	if !resource.IsID(id) {
+		fields.Addf("study_id", "must be %s, is %.200q", resource.IDRule, id)
 	}
 	if name := study.GetName(); name != "" && name != resource.StudyName(id) {
 		fields.Addf("study.name", "must be empty or %q, is %.200q", resource.StudyName(id), name)

@@ -116,8 +116,8 @@ func differences(existing, declared *dparetov1.Ledger, paths []string) string {
 // validateLedger checks the fields of a new ledger.
 func validateLedger(id string, l *dparetov1.Ledger) error {
 	var fields invalid.Fields
-	if !resource.StudyID.MatchString(id) {
-		fields.Addf("ledger_id", "must be %s, is %.200q", resource.StudyIDRule, id)
+	if !resource.IsID(id) {
+		fields.Addf("ledger_id", "must be %s, is %.200q", resource.IDRule, id)
 	}
 	if name := l.GetName(); name != "" && name != resource.LedgerName(id) {
 		fields.Addf("ledger.name", "must be empty or %q, is %.200q", resource.LedgerName(id), name)
@@ -207,7 +207,7 @@ func (l *Ledgers) ListLedgers(ctx context.Context, req *dparetov1.ListLedgersReq
 	ledgers := page.Page[*dparetov1.Ledger]{Query: q}
 	err = l.store.View(ctx, func(tx *store.ReadTx) error {
 		return tx.Ledgers(q.Position, func(record *storev1.LedgerRecord) (bool, error) {
-			id := strings.TrimPrefix(record.GetLedger().GetName(), resource.LedgerName(""))
+			id := resource.LedgerID(record.GetLedger().GetName())
 			if !ledgers.Add(id, true, record.GetLedger()) {
 				return false, nil
 			}

@@ -194,7 +194,7 @@ func (d *draft) checkStudy(tx *store.ReadTx, parent string) error {
 	if err := tx.CheckWhole(store.Scope(parent)); err != nil {
 		return err
 	}
-	record, err := study.FindStudy(tx, strings.TrimPrefix(parent, resource.StudyName("")))
+	record, err := study.FindStudy(tx, resource.StudyID(parent))
 	if err != nil {
 		return err
 	}
@@ -226,14 +226,14 @@ func (d *draft) charge(tx *store.Tx, parent string, number int64) (int64, error)
 
 // findParent returns NOT_FOUND if the study or ledger does not exist.
 func findParent(tx *store.ReadTx, parent string) error {
-	if id, isStudy := strings.CutPrefix(parent, resource.StudyName("")); isStudy {
+	if id := resource.StudyID(parent); id != "" {
 		err := tx.FindStudy(id)
 		if errors.Is(err, store.ErrNotFound) {
 			return resource.StudyNotFound(id)
 		}
 		return err
 	}
-	_, err := ledger.Find(tx, strings.TrimPrefix(parent, resource.LedgerName("")))
+	_, err := ledger.Find(tx, resource.LedgerID(parent))
 	return err
 }
 
