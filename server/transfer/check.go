@@ -28,7 +28,7 @@ const (
 	maxWarnings   = 1000
 	maxProvenance = 10_000
 	maxToken      = 128
-	maxAttempts   = 100 + study.MaxReleases // the first: the most that max_attempts can be
+	maxAttempts   = 100 + study.MaxReturns // the first: the most that max_attempts can be
 	digestBytes   = 32
 	maxReplicates = 10_000
 	// maxPublication bounds the publication of a study, in bytes.
@@ -182,7 +182,7 @@ func (i *studyImport) search(ctx context.Context, exported *dparetov1.ExportedSt
 	if !fields.Empty() {
 		return // what follows takes seconds
 	}
-	if err := i.studies.FindPublication(ctx, record, compiled, func(int, int) {}); err != nil {
+	if err := i.studies.Preparations().FindPublication(ctx, record, compiled, func(int, int) {}); err != nil {
 		fields.Addf(path, "has no guarantee: %v", err)
 		return
 	}

@@ -95,7 +95,7 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 	} else if err != nil {
 		return nil, err
 	}
-	free, ok, err := t.studies.Occupy(ctx, i.id, false)
+	free, ok, err := t.store.TryLock(ctx, resource.StudyName(i.id))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 			if err == nil {
 				return
 			}
-			t.studies.DropRemains(ctx, i.id)
+			study.DropRemains(ctx, t.store, t.logger, i.id)
 		}()
 	}
 	for {
@@ -160,7 +160,7 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 		return nil, err
 	}
 	if i.record.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
-		t.studies.Prepare(i.id, i.record.GetStudy().GetUid())
+		t.studies.Preparations().Prepare(i.id, i.record.GetStudy().GetUid())
 	}
 	return &dparetov1.ImportStudyResponse{Study: t.studies.Present(i.record), Trials: i.trials}, nil
 }
@@ -193,7 +193,7 @@ func (t *Transfer) beginImport(ctx context.Context, i *studyImport) (existing *s
 			return err
 		}
 		existing = nil
-		if err := t.studies.CheckNew(tx, i.id, i.record.GetStudy().GetSpec()); err != nil {
+		if err := study.CheckNew(t.studies, tx, i.id, i.record.GetStudy().GetSpec()); err != nil {
 			return err
 		}
 		if err := checkNotEarlier(&tx.ReadTx, i.record.GetStudy()); err != nil {
@@ -247,7 +247,7 @@ func (t *Transfer) dropImports() {
 		return tx.Imports(func(id string) error { ids = append(ids, id); return nil })
 	})
 	for _, id := range ids {
-		free, ok, failed := t.studies.Occupy(t.background.Context(), id, false)
+		free, ok, failed := t.store.TryLock(t.background.Context(), resource.StudyName(id))
 		if failed != nil || !ok {
 			err = errors.Join(err, failed)
 			continue // a client imports it, or imports it again, which removes the remains
@@ -347,7 +347,7 @@ func (i *studyImport) flush(tx *store.Tx) error {
 		}
 		record := trialRecord(trial)
 		if trial.GetTrial().GetLease() != nil {
-			record.LeaseEnd = i.studies.LeaseEnd(&tx.ReadTx, i.compiled.LeaseDuration()) // its server's time means nothing here
+			record.LeaseEnd = study.LeaseEnd(i.studies, &tx.ReadTx, i.compiled.LeaseDuration()) // its server's time means nothing here
 		}
 		if err := tx.PutParts(i.id, record); err != nil {
 			return err

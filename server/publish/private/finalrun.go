@@ -59,8 +59,8 @@ func CompiledFor(record *storev1.StudyRecord, compiled *spec.Study, number int64
 	return compiled
 }
 
-// Equip implements study.Policy: it tells the worker of a candidate the training subset.
-func (randomStopping) Equip(c *study.Change, trial *dparetov1.Trial) {
+// AddWorkerSecrets implements study.Policy: it tells the worker of a candidate the training subset.
+func (randomStopping) AddWorkerSecrets(c *study.Change, trial *dparetov1.Trial) {
 	if final := c.Compiled.Final; final != nil && !IsFinalRun(c.Study, trial.GetNumber()) {
 		trial.TrainingSubset = &dparetov1.TrainingSubset{
 			Key: c.Study.GetRandomStopping().GetSubsetKey(), Size: final.SubsetSize, Of: final.DatasetSize,
@@ -68,9 +68,9 @@ func (randomStopping) Equip(c *study.Change, trial *dparetov1.Trial) {
 	}
 }
 
-// Follow implements study.Policy: once all candidates have ended it queues the final run of the best.
+// AfterTrialEnds implements study.Policy: once all candidates have ended it queues the final run of the best.
 // There is none if no candidate succeeded.
-func (randomStopping) Follow(c *study.Change) error {
+func (randomStopping) AfterTrialEnds(c *study.Change) error {
 	final := c.Compiled.Final
 	if final == nil || c.Study.GetNextTrialNumber() != c.Study.GetRandomStopping().GetTrials()+1 || !isRun(c.Study) {
 		return nil
