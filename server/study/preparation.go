@@ -72,9 +72,9 @@ func (p *Preparations) end(uid string) {
 	delete(p.running, uid)
 }
 
-// Prepare prepares the study with an id and uid in the background, unless it is prepared or that is under way. The
+// start prepares the study with an id and uid in the background, unless it is prepared or that is under way. The
 // channel that it returns is closed at the end.
-func (p *Preparations) Prepare(id, uid string) <-chan struct{} {
+func (p *Preparations) start(id, uid string) <-chan struct{} {
 	running, isNew := p.begin(uid)
 	if isNew && !p.studies.background.Go(func() { p.run(id, uid, running) }) {
 		p.end(uid)
@@ -90,7 +90,7 @@ func (p *Preparations) run(id, uid string, running *preparation) {
 	if err == nil {
 		var left *storev1.StudyRecord
 		if left, err = p.findPreparing(ctx, id, uid); left != nil {
-			p.Prepare(id, uid)
+			p.start(id, uid)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
@@ -109,7 +109,7 @@ func (p *Preparations) Resume() {
 				if err != nil {
 					return false, err
 				}
-				p.Prepare(id, study.GetUid()) //nolint:contextcheck // it outlives the call
+				p.start(id, study.GetUid()) //nolint:contextcheck // it outlives the call
 			}
 			return true, ctx.Err()
 		})
@@ -123,7 +123,7 @@ func (p *Preparations) Resume() {
 // one that prepared it may be gone. If it is not, the preparation here waits for it.
 func (p *Preparations) TakeOver(id, uid string) {
 	if p.studies.store.IsShared() {
-		p.Prepare(id, uid)
+		p.start(id, uid)
 	}
 }
 
@@ -134,7 +134,7 @@ func (p *Preparations) await(ctx context.Context, id string, created *dparetov1.
 		return created, nil
 	}
 	select {
-	case <-p.Prepare(id, created.GetUid()): //nolint:contextcheck // it outlives the call
+	case <-p.start(id, created.GetUid()): //nolint:contextcheck // it outlives the call
 	case <-time.After(patience):
 	case <-ctx.Done():
 		return created, nil // it is durable
@@ -149,19 +149,19 @@ func (p *Preparations) await(ctx context.Context, id string, created *dparetov1.
 	return created, err
 }
 
-// FindPublication sets the publication of an unprepared study in a record, which is not in the store yet or
+// findPublication sets the publication of an unprepared study in a record, which is not in the store yet or
 // a copy. It may take minutes for a long list, in the pool.
-func (p *Preparations) FindPublication(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error {
+func (p *Preparations) findPublication(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error {
 	return p.studies.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
 		return p.studies.Policy(compiled.Spec).Prepare(ctx, record, compiled, progress)
 	})
 }
 
-// tryPublication is FindPublication for a call that waits a little only: the record may get no publication.
+// tryPublication is findPublication for a call that waits a little only: the record may get no publication.
 func (p *Preparations) tryPublication(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := p.FindPublication(ctx, record, compiled, func(int, int) {})
+	err := p.findPublication(ctx, record, compiled, func(int, int) {})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (p *Preparations) prepare(ctx context.Context, id, uid string, running *pre
 	if err != nil {
 		return err
 	}
-	err = p.FindPublication(ctx, record, compiled, func(done, total int) {
+	err = p.findPublication(ctx, record, compiled, func(done, total int) {
 		running.total.Store(int64(total))
 		running.done.Store(int64(done))
 	})
@@ -246,8 +246,8 @@ func refusal(err error) string {
 	return fmt.Sprintf("the budget of %s does not pay for the study", ledger)
 }
 
-// settle ends the preparation of a study with a change of it. It does nothing if the study is gone, or is no longer
-// what was priced: an import can restore it with the same uid and another list.
+// settle ends the preparation of a study with a change of it. It does nothing if the study is gone, or has another
+// spec than the priced one.
 func (p *Preparations) settle(ctx context.Context, id string, priced *storev1.StudyRecord, fn func(*Change) error) error {
 	scopes := append(LedgerScopes(priced.GetStudy().GetSpec()), store.StudyScope(id))
 	return p.studies.store.Update(ctx, store.In(scopes...), func(tx *store.Tx) error {
@@ -258,8 +258,7 @@ func (p *Preparations) settle(ctx context.Context, id string, priced *storev1.St
 		if err != nil {
 			return err
 		}
-		if !isPreparing(c.Study, priced.GetStudy().GetUid()) || !proto.Equal(c.Study.GetStudy().GetSpec(), priced.GetStudy().GetSpec()) ||
-			!proto.Equal(c.Study.GetRandomStopping(), priced.GetRandomStopping()) {
+		if !isPreparing(c.Study, priced.GetStudy().GetUid()) || !proto.Equal(c.Study.GetStudy().GetSpec(), priced.GetStudy().GetSpec()) {
 			return nil
 		}
 		return c.run(func(c *Change) error {

@@ -319,9 +319,6 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 			return err
 		}
 		uid = record.GetStudy().GetUid()
-		if s.Policy(record.GetStudy().GetSpec()).Traits().Prepaid {
-			tx.PutEnded(uid, record.GetStudy().GetRevision())
-		}
 		tx.AfterCommit(func() { announce(s, id) })
 		return tx.DeleteStudy(id)
 	})

@@ -44,7 +44,9 @@ type privateMode struct {
 }
 
 // Traits implements study.Policy.
-func (privateMode) Traits() study.Traits { return study.Traits{OneByOne: true, Prepaid: true, NoReasons: true} }
+func (privateMode) Traits() study.Traits {
+	return study.Traits{OneByOne: true, Prepaid: true, NoReasons: true}
+}
 
 // Allowance implements study.Policy.
 func (privateMode) Allowance(record *storev1.StudyRecord) study.Allowance {
@@ -251,7 +253,7 @@ func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d
 	condition.AtMost = append(slices.Clone(condition.AtMost), restrict.Limit{
 		Objective: -1,
 		Known: func(point space.Point) float64 {
-			return TrainingCost(compiled, terms, point, compiled.Replicates())
+			return trainingCost(compiled, terms, point, compiled.Replicates())
 		},
 		Search: func(point space.Point) float64 { return cheapCost(compiled, terms, point) },
 		Upper:  leftFor(terms),

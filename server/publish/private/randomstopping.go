@@ -103,7 +103,7 @@ func (randomStopping) Unprepared(record *storev1.StudyRecord) bool {
 
 // Prepare implements study.Policy: it computes what the study costs.
 func (randomStopping) Prepare(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error {
-	list, err := ListOf(record.GetRandomStopping(), compiled)
+	list, err := listOf(record.GetRandomStopping(), compiled)
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func (randomStopping) Pay(tx *store.Tx, record *storev1.StudyRecord, _ *spec.Stu
 	return ledger.ChargeStudy(tx, record.GetStudy(), at)
 }
 
-// ListOf returns the list of configurations of a study. It fails if the list does not fit the spec.
-func ListOf(r *storev1.RandomStopping, compiled *spec.Study) ([]space.Point, error) {
+// listOf returns the list of configurations of a study. It fails if the list does not fit the spec.
+func listOf(r *storev1.RandomStopping, compiled *spec.Study) ([]space.Point, error) {
 	n := len(compiled.Problem.Space.Parameters)
 	if len(r.GetListed()) == 0 || len(r.GetListed())%n != 0 {
 		return nil, fmt.Errorf("the list holds %d coordinates of %d parameters", len(r.GetListed()), n)
@@ -187,7 +187,7 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 	if !r.Final && !isCurve {
 		return study.Kept{}, nil
 	}
-	compiled := CompiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
+	compiled := compiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
 	kept, warnings, err := compiled.Scored(r.Path, r.Point, r.Measurement, r.Final)
 	if err != nil {
 		return study.Kept{}, err
