@@ -20,7 +20,7 @@ import (
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/server/page"
+	"github.com/dpareto/dpareto/server/pagination"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/store"
@@ -200,11 +200,11 @@ func (l *Ledgers) GetLedger(ctx context.Context, req *dparetov1.GetLedgerRequest
 
 // ListLedgers implements ReleaseService.
 func (l *Ledgers) ListLedgers(ctx context.Context, req *dparetov1.ListLedgersRequest) (*dparetov1.ListLedgersResponse, error) {
-	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "ledgers")
+	q, err := pagination.NewQuery(req.GetPageSize(), req.GetPageToken(), "ledgers")
 	if err != nil {
 		return nil, err
 	}
-	ledgers := page.Page[*dparetov1.Ledger]{Query: q}
+	ledgers := pagination.Page[*dparetov1.Ledger]{Query: q}
 	err = l.store.View(ctx, func(tx *store.ReadTx) error {
 		return tx.Ledgers(q.Position, func(record *storev1.LedgerRecord) (bool, error) {
 			id := resource.LedgerID(record.GetLedger().GetName())
@@ -227,17 +227,17 @@ func (l *Ledgers) ListCharges(ctx context.Context, req *dparetov1.ListChargesReq
 	if err != nil {
 		return nil, err
 	}
-	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "charges", req.GetParent())
+	q, err := pagination.NewQuery(req.GetPageSize(), req.GetPageToken(), "charges", req.GetParent())
 	if err != nil {
 		return nil, err
 	}
-	charges := page.Page[*dparetov1.Charge]{Query: q}
+	charges := pagination.Page[*dparetov1.Charge]{Query: q}
 	err = l.store.View(ctx, func(tx *store.ReadTx) error {
 		if _, err := Find(tx, id); err != nil {
 			return err
 		}
 		return tx.Charges(id, q.Number(), func(number int64, record *storev1.ChargeRecord) (bool, error) {
-			return charges.Add(page.NumberKey(number), true, record.GetCharge()), ctx.Err()
+			return charges.Add(pagination.NumberKey(number), true, record.GetCharge()), ctx.Err()
 		})
 	})
 	if err != nil {
