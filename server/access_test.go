@@ -123,6 +123,7 @@ func guardAs(t *testing.T, configure func(*server.Options), options ...grpc.Serv
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.fixture.records = records
 	o := server.Options{
 		Store: records, Version: "test", Clock: g.clock, Logger: logger,
 		Auth: known, Audit: audit.New(&g.audit, logger),

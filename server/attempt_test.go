@@ -223,9 +223,9 @@ func TestAllAttemptsAreBounded(t *testing.T) {
 }
 
 // A trial that waits shows nothing of the attempts that have ended, and neither does one that fails
-// while it waits. An import keeps it so.
+// while it waits.
 func TestQueuedTrialShowsNoAttempt(t *testing.T) {
-	f, to := startSeeded(t, 3), startSeeded(t, 4)
+	f := startSeeded(t, 3)
 	spec := privateSpec(3, 20)
 	spec.PrivateMode.TrainingShards = 2
 	study := f.create("s", spec)
@@ -246,14 +246,6 @@ func TestQueuedTrialShowsNoAttempt(t *testing.T) {
 	}
 	check(f.release(trial, "preempted"))
 	check(f.trial(trial.GetName()))
-	exported := f.export(study)
-	wrong := setTrial(1, func(r *dparetov1.ExportedTrial) { r.GetTrial().TrainingShard = shard })(parse(t, lines(t, exported)))
-	_, err := to.importRecords(wrong)
-	wantCode(t, err, codes.InvalidArgument, "training_shard: must be 0")
-	if _, err := to.importRecords(exported); err != nil {
-		t.Fatal(err)
-	}
-	check(to.trial(trial.GetName()))
 	stopped, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName()})
 	f.must(err)
 	check(stopped.GetTrial())
@@ -281,7 +273,7 @@ func TestReleasesAreBounded(t *testing.T) {
 // The noisy values of an attempt that is overtaken stay noisy and paid for, and a late result is not
 // drawn twice. The trial shows the shard on which its result was trained.
 func TestLateResultOfPrivateStudies(t *testing.T) {
-	f, to := startSeeded(t, 3), startSeeded(t, 4)
+	f := startSeeded(t, 3)
 	spec := withCheckpoints(privateSpec(3, 20), 20)
 	spec.PrivateMode.TrainingShards = 2
 	study := f.create("s", spec)
@@ -309,17 +301,6 @@ func TestLateResultOfPrivateStudies(t *testing.T) {
 	if spent := f.study(study).GetPublication().GetSpent().GetValues(); spent != 2 {
 		t.Errorf("%d values are paid for, want 2", spent)
 	}
-	exported := f.export(study)
-	if _, err := to.importRecords(exported); err != nil {
-		t.Error(err)
-	}
-	f.must(func() error {
-		_, err := to.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})
-		return err
-	}())
-	exported[1].GetTrial().PrivateMode.Values = 1 // too few for what past attempts show
-	_, err := to.importRecords(exported)
-	wantCode(t, err, codes.InvalidArgument, "must be at least the 2 that the trial has")
 }
 
 // A lost attempt of a hidden study is its result: it is not made again, a late report does not count, and

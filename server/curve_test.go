@@ -358,9 +358,8 @@ func TestCurveDependsOnTheChoiceAlone(t *testing.T) {
 	}
 	released := func(records []*dparetov1.ExportedRecord) []*dparetov1.ReleasedPoint {
 		copied := start(t)
-		if _, err := copied.importRecords(records); err != nil {
-			t.Fatal(err)
-		}
+		copied.openLedgers(t.Context(), records[0].GetStudy().GetStudy().GetSpec())
+		copied.place(records)
 		again, err := copied.releaseBest(study)
 		if err != nil {
 			t.Fatal(err)
@@ -400,51 +399,6 @@ func TestCurveDependsOnTheChoiceAlone(t *testing.T) {
 	} {
 		if diff := cmp.Diff(release.GetPoints(), released(change(parse(t, text))), protocmp.Transform()); diff != "" {
 			t.Errorf("%s: other points are released (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-// Exports and imports keep a curve study as it is, in the middle of a run too, and imports refuse what would
-// take more from the test records than was paid for.
-func TestImportOfCurves(t *testing.T) {
-	t.Parallel()
-	f := startSeeded(t, 1) // which draws a first run whose last step but one is not scored
-	study := f.withTrials("portfolios", curveSpec(2), 4)
-	f.curve(f.one(study, "w"), func(int64) float64 { return 0.5 })
-	held := f.one(study, "w")
-	for epoch := int64(1); epoch <= 3; epoch++ {
-		if err := f.report(held, epoch, 0.5); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text := lines(t, f.export(study))
-	copied := start(t)
-	if _, err := copied.importRecords(parse(t, text)); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(text, lines(t, copied.export(study))); diff != "" {
-		t.Errorf("the copy (-want +got):\n%s", diff)
-	}
-	known := keptOf(t, parse(t, text)[2].GetTrial().GetTrial())
-	if done := keptOf(t, copied.curve(held, func(int64) float64 { return 0.9 })); done[1] != known[1] || done[2] != known[2] {
-		t.Errorf("after the import %v is kept, before %v", done, known)
-	}
-	for field, change := range map[string]func([]*dparetov1.ExportedRecord){
-		"record.study.random_stopping.trials": func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetRandomStopping().Trials = 5 },
-		"record.trial.trial.measurements[0].step": func(r []*dparetov1.ExportedRecord) {
-			trial := r[1].GetTrial().GetTrial()
-			last := proto.CloneOf(trial.GetMeasurements()[len(trial.GetMeasurements())-2])
-			last.Step = epochsOf(trial) - 1
-			trial.Measurements = []*dparetov1.Measurement{last}
-		},
-		"record.trial.trial.final_measurement": func(r []*dparetov1.ExportedRecord) {
-			r[1].GetTrial().GetTrial().GetFinalMeasurement().GetMetrics()["error"].Value = new(0.3)
-		},
-	} {
-		records := parse(t, text)
-		change(records)
-		if _, err := start(t).importRecords(records); !slices.Contains(violated(err), field) {
-			t.Errorf("%s: %v", field, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -19,7 +20,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/opentest"
 )
@@ -60,6 +63,54 @@ func (f *fixture) importRecords(records []*dparetov1.ExportedRecord) (*dparetov1
 		}
 	}
 	return stream.CloseAndRecv()
+}
+
+// place writes the records of a study to the store as a copy of its store would hold them. The study
+// may have private_mode or random_stopping, which no import takes.
+func (f *fixture) place(records []*dparetov1.ExportedRecord) {
+	f.t.Helper()
+	exported := records[0].GetStudy()
+	id := resource.StudyID(exported.GetStudy().GetName())
+	convert := func(from, to proto.Message) { // of fields of the same names
+		text, err := protojson.Marshal(from)
+		if err == nil {
+			err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, to)
+		}
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	err := f.records.Update(f.t.Context(), store.In(store.StudyScope(id), store.StoreScope), func(tx *store.Tx) error {
+		for _, r := range records[1:] {
+			record := new(storev1.TrialRecord)
+			convert(r.GetTrial(), record)
+			put := tx.PutTrial
+			if r.GetTrial().GetDeleted() {
+				put = tx.DeleteTrial
+			}
+			if err := errors.Join(tx.PutParts(id, record), put(id, record)); err != nil {
+				return err
+			}
+		}
+		record := &storev1.StudyRecord{}
+		convert(exported, record)
+		record.Lineage = rand.Uint64() //nolint:gosec // only has to differ
+		return tx.PutStudy(id, record)
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// replace deletes a study and places its records, changed, in its stead.
+func (f *fixture) replace(study string, change func([]*dparetov1.ExportedRecord)) {
+	f.t.Helper()
+	records := f.export(study)
+	change(records)
+	if _, err := f.studies.DeleteStudy(f.t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		f.t.Fatal(err)
+	}
+	f.place(records)
 }
 
 // lines returns records as they are in a file.

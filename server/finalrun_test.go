@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -280,9 +279,8 @@ func TestFinalRunIsMadeOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t)
-			if _, err := f.importRecords(records); err != nil {
-				t.Fatal(err)
-			}
+			f.openLedgers(t.Context(), records[0].GetStudy().GetStudy().GetSpec())
+			f.place(records)
 			f.tune("studies/tuned", 2)
 			if err := end(f, f.one("studies/tuned", "w")); err != nil {
 				t.Fatal(err)
@@ -297,9 +295,8 @@ func TestFinalRunIsMadeOnce(t *testing.T) {
 	}
 	t.Run("nothing to choose", func(t *testing.T) {
 		f := start(t)
-		if _, err := f.importRecords(records); err != nil {
-			t.Fatal(err)
-		}
+		f.openLedgers(t.Context(), records[0].GetStudy().GetStudy().GetSpec())
+		f.place(records)
 		if n := f.runAll("studies/tuned", func(*dparetov1.Trial) float64 { return math.NaN() }); n != 2 {
 			t.Errorf("%d trials", n)
 		}
@@ -309,9 +306,8 @@ func TestFinalRunIsMadeOnce(t *testing.T) {
 	})
 	t.Run("last candidate lost", func(t *testing.T) {
 		f := start(t)
-		if _, err := f.importRecords(records); err != nil {
-			t.Fatal(err)
-		}
+		f.openLedgers(t.Context(), records[0].GetStudy().GetStudy().GetSpec())
+		f.place(records)
 		best := f.tune("studies/tuned", 1)[0]
 		f.one("studies/tuned", "w")
 		f.clock.Advance(2 * time.Minute)
@@ -319,55 +315,6 @@ func TestFinalRunIsMadeOnce(t *testing.T) {
 			t.Errorf("final run %v", final)
 		}
 	})
-}
-
-// A copy of a study goes on as the original would: with the same subset, and with the final run. An
-// export whose subset or final run does not fit its spec is refused.
-func TestExportOfFinalRun(t *testing.T) {
-	t.Parallel()
-	f := start(t)
-	f.prepared("tuned", subsetSpec(32561, 0.1, 26, 1250))
-	study := f.withTrials("tuned", subsetSpec(32561, 0.1, 26, 1250), 3)
-	before := f.tune(study, 2)
-	midway := f.export(study)
-	copied := start(t)
-	if _, err := copied.importRecords(midway); err != nil {
-		t.Fatal(err)
-	}
-	last := copied.one(study, "w")
-	if !proto.Equal(last.GetTrainingSubset(), before[0].GetTrainingSubset()) {
-		t.Error("the copy has another subset")
-	}
-	copied.tell(last, 0.9)
-	copied.tell(copied.one(study, "w"), 0.3)
-	exported := copied.export(study)
-	again := start(t)
-	if _, err := again.importRecords(exported); err != nil {
-		t.Fatal(err)
-	}
-	if release, err := again.releaseBest(study); err != nil || release.GetPoints()[0].GetValues()["error"] != 0.3 {
-		t.Errorf("released %v, %v", release, err)
-	}
-	for field, change := range map[string]func([]*dparetov1.ExportedRecord){
-		"record.study.random_stopping.subset_key": func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetRandomStopping().SubsetKey = nil },
-		"record.study.random_stopping.trials":     func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetRandomStopping().Trials = 2 },
-		"record.trial.trial.parameters": func(r []*dparetov1.ExportedRecord) {
-			r[4].GetTrial().GetTrial().GetParameters()["lot"] = &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: 200}}
-		},
-	} {
-		changed := make([]*dparetov1.ExportedRecord, len(exported))
-		for i := range exported {
-			changed[i] = proto.CloneOf(exported[i])
-		}
-		change(changed)
-		if _, err := start(t).importRecords(changed); !slices.Contains(violated(err), field) {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-	other := f.export(f.create("search", searchSpec(10, 1)))
-	other[0].GetStudy().GetRandomStopping().SubsetKey = bytes.Repeat([]byte{1}, 32)
-	_, err := start(t).importRecords(other)
-	wantCode(t, err, codes.InvalidArgument, "record.study.random_stopping.subset_key")
 }
 
 // Nobody but the workers that train candidates, and those who administer the whole server, sees the
@@ -381,16 +328,7 @@ func TestSubsetKeyIsSecret(t *testing.T) {
 	records[0].GetStudy().GetRandomStopping().Trials = 2
 	g := guard(t, limit.Limits{})
 	g.openLedgers(g.as("admin"), records[0].GetStudy().GetStudy().GetSpec())
-	stream, err := g.admin.ImportStudy(g.as("admin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Send(&dparetov1.ImportStudyRequest{Record: records[0]}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.CloseAndRecv(); err != nil {
-		t.Fatal(err)
-	}
+	g.place(records)
 	var methods []string
 	g.methods(func(full string, _ protoreflect.MethodDescriptor) {
 		if m, _ := auth.Lookup(full); m.Scope != auth.Public && strings.HasPrefix(full, "/dpareto.v1.") && full != dparetov1.StudyService_SuggestTrials_FullMethodName {

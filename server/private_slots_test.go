@@ -174,54 +174,6 @@ func TestPrivateModeSlotsCostlyTrial(t *testing.T) {
 	}
 }
 
-// An import that forgets used slots, or that gives a trial a slot that does not dominate it, is refused.
-func TestPrivateModeSlotsImportRefused(t *testing.T) {
-	f := start(t)
-	spec := slotSpec()
-	study := f.create("s", spec)
-	for _, sigma := range []float64{5, 9} {
-		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
-			Parameters: map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: sigma}}},
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		f.tell(f.one(study, "w"), 0.5)
-	}
-	text := lines(t, f.export(study))
-	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]struct {
-		change func([]*dparetov1.ExportedRecord)
-		field  string
-	}{
-		"forgotten": {func(r []*dparetov1.ExportedRecord) {
-			mode := r[0].GetStudy().GetPrivateMode()
-			mode.SlotsUsed[0], mode.ShardCosts[0] = 0, 1
-		}, "record.study.private_mode"},
-		"costs without slots": {func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetPrivateMode().SlotsUsed[1] = 0 }, "record.study.private_mode.shard_costs"},
-		"too many": {func(r []*dparetov1.ExportedRecord) {
-			mode := r[0].GetStudy().GetPrivateMode()
-			mode.SlotsUsed[0], mode.ShardCosts[0] = 4, 5
-		}, "record.study.private_mode.slots_used[0]"},
-		"no slots":                 {func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetPrivateMode().SlotsUsed = nil }, "record.study.private_mode.slots_used"},
-		"a larger budget":          {func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetPrivateMode().TrainBudget++ }, "record.study.private_mode.train_budget"},
-		"a slot that is too small": {func(r []*dparetov1.ExportedRecord) { r[1].GetTrial().GetPrivateMode().Charges[0].Slot = 1 }, "record.trial.private_mode.charges[0].slot"},
-		"half a slot":              {func(r []*dparetov1.ExportedRecord) { r[1].GetTrial().GetPrivateMode().Charges[0].Cost = 0.5 }, "record.trial.private_mode.charges[0].cost"},
-	} {
-		records := parse(t, text)
-		test.change(records)
-		_, err := f.importRecords(records)
-		wantCode(t, err, codes.InvalidArgument, "")
-		if got := violated(err); !slices.ContainsFunc(got, func(field string) bool { return strings.HasPrefix(field, test.field) }) {
-			t.Errorf("%s: violated fields %q, want %s (%v)", name, got, test.field, err)
-		}
-	}
-	if _, err := f.importRecords(parse(t, text)); err != nil {
-		t.Error(err)
-	}
-}
-
 // The filter of a study says when slots would cost less: few steps with little noise have a heavy tail.
 func TestPrivateModeWarnsOfCostlyFilter(t *testing.T) {
 	f := start(t)

@@ -813,17 +813,6 @@ func TestPrivateModeFilters(t *testing.T) {
 			}
 			check()
 		}
-		// What was exported can be imported, and nothing is forgotten on the way.
-		records := f.export(study)
-		if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.importRecords(records); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if diff := cmp.Diff(records, f.export(study), protocmp.Transform()); diff != "" {
-			t.Errorf("seed %d: imported (-want +got):\n%s", seed, diff)
-		}
 		f.stop()
 	}
 }
@@ -848,118 +837,6 @@ func TestPrivateModeShards(t *testing.T) {
 	}
 	if one, four := trials(1), trials(4); four <= 2*one {
 		t.Errorf("%d trials on one shard, %d on four", one, four)
-	}
-}
-
-// An import that forgets what was spent is refused.
-func TestPrivateModeImportRefused(t *testing.T) {
-	for _, filter := range trainFilters {
-		t.Run(filter.String(), func(t *testing.T) { testImportRefused(t, filter) })
-	}
-}
-
-func testImportRefused(t *testing.T, filter dparetov1.TrainFilter) {
-	t.Helper()
-	f := start(t)
-	spec := withCheckpoints(privateSpec(8, 5), 40)
-	spec.PrivateMode.TrainFilter = filter
-	study := f.create("s", spec)
-	for range 3 {
-		trial := f.one(study, "w")
-		if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
-			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(2, 0.5),
-		}); err != nil {
-			t.Fatal(err)
-		}
-		f.tell(trial, 0.25)
-	}
-	f.one(study, "w")
-	text := lines(t, f.export(study))
-	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]struct {
-		change func([]*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord
-		field  string
-	}{
-		"divergence": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().ShardCosts[0] *= 0.99
-			return r
-		}, "record.study.private_mode.shard_costs[0]"},
-		"no divergence": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().ShardCosts = nil
-			return r
-		}, "record.study.private_mode.shard_costs"},
-		"charge": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[1].GetTrial().GetPrivateMode().Charges[0].Cost *= 0.99
-			return r
-		}, "record.trial.private_mode.charges[0].cost"},
-		"values": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().Values--
-			return r
-		}, "record.study.private_mode.values"},
-		"values of a trial": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[1].GetTrial().GetPrivateMode().Values--
-			return r
-		}, "record.trial.private_mode.values"},
-		"reserved": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().ReservedValues = 0
-			return r
-		}, "record.study.private_mode.reserved_values"},
-		"noise": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().NoiseStandardDeviation *= 0.99
-			return r
-		}, "record.study.private_mode.noise_standard_deviation"},
-		"budget": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().TrainBudget *= 1.01
-			return r
-		}, "record.study.private_mode.train_budget"},
-		"order": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			if mode := r[0].GetStudy().GetPrivateMode(); filter == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
-				mode.Order *= 2
-			} else {
-				mode.MaxHandOuts = 2 // each costs at least half of the budget then
-			}
-			return r
-		}, "record.trial.private_mode.charges[0].cost"},
-		"another filter": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			mode := r[0].GetStudy().GetPrivateMode()
-			mode.MaxHandOuts = 1000 - mode.GetMaxHandOuts()
-			return r
-		}, "record.study.private_mode.max_hand_outs"},
-		"more values": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetPrivateMode().MaxValues *= 2
-			return r
-		}, "record.study.private_mode.max_values"},
-		"no private_mode": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().PrivateMode = nil
-			return r
-		}, "record.study.private_mode"},
-		"a trial less": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetStudy().GetTrialCounts().Succeeded--
-			return slices.Delete(r, 1, 2)
-		}, "record.study.next_trial_number"},
-		"a raw value": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[1].GetTrial().GetTrial().GetFinalMeasurement().GetMetrics()["error"].StandardError = nil
-			return r
-		}, "record.trial.trial.final_measurement.metrics[\"error\"].standard_error"},
-		"an imported trial": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[1].GetTrial().GetTrial().Origin = dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED
-			return r
-		}, "record.trial.trial.origin"},
-		"publication": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
-			r[0].GetStudy().GetStudy().Publication = new(dparetov1.Publication)
-			return r
-		}, "record.study.study.publication"},
-	} {
-		_, err := f.importRecords(test.change(parse(t, text)))
-		wantCode(t, err, codes.InvalidArgument, "")
-		if got := violated(err); !slices.ContainsFunc(got, func(field string) bool { return strings.HasPrefix(field, test.field) }) {
-			t.Errorf("%s: violated fields %q, want %s (%v)", name, got, test.field, err)
-		}
-	}
-	if _, err := f.importRecords(parse(t, text)); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -1007,8 +884,7 @@ func TestPrivateModeIsFixed(t *testing.T) {
 	}
 }
 
-// The whole of both budgets is charged to the ledgers when a study is created, once, also
-// where it is imported; a second study finds nothing left.
+// The whole of both budgets is charged to the ledgers when a study is created; a second study finds nothing left.
 func TestPrivateModeLedgers(t *testing.T) {
 	f := start(t)
 	releases := dparetov1.NewReleaseServiceClient(f.conn)
@@ -1041,16 +917,6 @@ func TestPrivateModeLedgers(t *testing.T) {
 	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "second", Study: &dparetov1.Study{Spec: spec}})
 	wantCode(t, err, codes.ResourceExhausted, "_ledger")
 	f.tell(f.one(study, "w"), 0.5)
-	records := f.export(study)
-	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.importRecords(records); err != nil {
-		t.Error(err)
-	}
-	if a := spent("test"); a > 1.2 {
-		t.Errorf("after the import: %g", a)
-	}
 }
 
 // What is released of a private study is computed from the noisy values, costs nothing

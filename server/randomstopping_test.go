@@ -410,14 +410,7 @@ func (f *fixture) releaseBest(study string) (*dparetov1.Release, error) {
 func (f *fixture) withTrials(id string, s *dparetov1.StudySpec, trials int64) string {
 	f.t.Helper()
 	study := f.create(id, s)
-	records := f.export(study)
-	records[0].GetStudy().GetRandomStopping().Trials = trials
-	if _, err := f.studies.DeleteStudy(f.t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		f.t.Fatal(err)
-	}
-	if _, err := f.importRecords(records); err != nil {
-		f.t.Fatal(err)
-	}
+	f.replace(study, func(r []*dparetov1.ExportedRecord) { r[0].GetStudy().GetRandomStopping().Trials = trials })
 	return study
 }
 
@@ -580,10 +573,6 @@ func TestScoresOfRandomStopping(t *testing.T) {
 		t.Errorf("released %v, %v", release, err)
 	}
 	exported := lines(t, f.export(study))
-	copied := start(t)
-	if _, err := copied.importRecords(parse(t, exported)); err != nil {
-		t.Error(err)
-	}
 	f.stop()
 	content, err := os.ReadFile(f.path)
 	if err != nil {
@@ -753,7 +742,6 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 	if _, err := f.releaseBest(study); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("released: %v", err)
 	}
-	exported := f.export(study)
 	f.gate = nil
 	f.restart()
 	releases = dparetov1.NewReleaseServiceClient(f.conn)
@@ -762,49 +750,6 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 		t.Errorf("prepared: %v, %d charges", shown, charges())
 	}
 	f.one(study, "w")
-	copied := start(t)
-	copied.openLedgers(t.Context(), s)
-	if resp, err := copied.importRecords(exported); err != nil || resp.GetStudy().GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
-		t.Errorf("imported: %v, %v", resp, err)
-	}
-}
-
-// An import can restore a study that is being prepared with another list. What it costs follows from its own list.
-func TestImportDuringPreparation(t *testing.T) {
-	t.Parallel()
-	f := start(t)
-	f.hold("search")
-	s := searchSpec(4, 1)
-	f.openLedgers(t.Context(), s)
-	created, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := created.GetStudy().GetName()
-	records := f.export(name)
-	listed := records[0].GetStudy().GetRandomStopping().GetListed()
-	dearest := slices.Min(listed) // the least noise
-	for i := range listed {
-		listed[i] = dearest
-	}
-	<-f.gate.reached // the first list is priced
-	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
-		t.Fatal(err)
-	}
-	bring := func(f *fixture) {
-		if _, err := f.importRecords(records); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bring(f)
-	close(f.gate.opened)
-	other := start(t)
-	other.openLedgers(t.Context(), s)
-	bring(other)
-	cost := func(f *fixture) float64 { return f.settled(name).GetPublication().GetTrain().GetEpsilon() }
-	if got, want := cost(f), cost(other); got != want || want == 0 {
-		t.Errorf("ε = %g, without another preparation %g", got, want)
-	}
 }
 
 // The draws of a list pass their slot of the pool on, and end with the call.

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
@@ -232,52 +229,4 @@ func (g *guarded) finish(trial *dparetov1.Trial, errors float64) {
 	if _, err := g.studies.CompleteTrial(g.as("worker"), completion(trial, errors)); err != nil {
 		g.t.Fatal(err)
 	}
-}
-
-// Whoever administers the whole server exports a study with its secrets, and the copy goes on
-// as the original would.
-func TestExportOfRandomStopping(t *testing.T) {
-	f := start(t)
-	study := f.create("search", searchSpec(10, 1))
-	records := f.export(study)
-	records[0].GetStudy().GetRandomStopping().Trials = 4
-	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.importRecords(records); err != nil {
-		t.Fatal(err)
-	}
-	f.tell(f.one(study, "w"), 0.5)
-	held := f.one(study, "w")
-	exported := f.export(study)
-	copied := start(t)
-	if resp, err := copied.importRecords(exported); err != nil || resp.GetStudy().GetTrialCounts() != nil {
-		t.Fatalf("%v, %v", resp, err)
-	}
-	if diff := cmp.Diff(lines(t, exported), lines(t, copied.export(study))); diff != "" {
-		t.Errorf("the copy: %s", diff)
-	}
-	copied.tell(held, 0.5)
-	if n := copied.runAll(study, func(*dparetov1.Trial) float64 { return 0.5 }); n != 2 {
-		t.Errorf("%d more trials, want 2", n)
-	}
-	for field, change := range map[string]func(*dparetov1.ExportedStudy){
-		"random_stopping":         func(s *dparetov1.ExportedStudy) { s.RandomStopping = nil },
-		"random_stopping.trials":  func(s *dparetov1.ExportedStudy) { s.RandomStopping.Trials = 1 },
-		"study.publication.train": func(s *dparetov1.ExportedStudy) { s.Study.Publication.Train.Epsilon /= 2 },
-		"study.seed":              func(s *dparetov1.ExportedStudy) { s.Study.Seed = 5 },
-		"random_stopping.paid":    func(s *dparetov1.ExportedStudy) { s.RandomStopping.Paid = false },
-		"random_stopping.listed":  func(s *dparetov1.ExportedStudy) { s.RandomStopping.Listed[3] = 1e9 },
-		"study.state":             func(s *dparetov1.ExportedStudy) { s.Study.State = dparetov1.StudyState_STUDY_STATE_PREPARING },
-	} {
-		changed := []*dparetov1.ExportedRecord{proto.CloneOf(exported[0])}
-		change(changed[0].GetStudy())
-		if _, err := start(t).importRecords(changed); !slices.Contains(violated(err), "record.study."+field) {
-			t.Errorf("%s: %v", field, err)
-		}
-	}
-	plain := f.export(f.create("plain", gaussianSpec()))
-	plain[0].GetStudy().RandomStopping = records[0].GetStudy().GetRandomStopping()
-	_, err := start(t).importRecords(plain)
-	wantCode(t, err, codes.InvalidArgument, "record.study.random_stopping")
 }

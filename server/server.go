@@ -129,7 +129,7 @@ func New(o Options) *Server {
 	s.guard = intercept.New(intercept.Options{
 		Auth: o.Auth, Limits: o.Limits, Audit: o.Audit, IsHidden: s.services.studies.IsHidden, Metrics: o.Metrics, Logger: o.Logger, Now: o.Clock.Now,
 	})
-	s.background.Go(s.services.studies.ResumePreparations)
+	s.background.Go(s.services.studies.Preparations().Resume)
 	s.background.Go(maintenance.New(o.Store, o.Logger, clock.Steady(o.Clock), o.Metrics, s.background).Run)
 	return s
 }
@@ -204,7 +204,7 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 // Register adds the services of the contract to a registrar. The registrar must authenticate and
 // authorize callers, and put the principal into the context of each call, as GRPC's guard does.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
-	dparetov1.RegisterStudyServiceServer(r, &studyService{studies: s.services.studies, trials: study.Trials{Studies: s.services.studies}, engine: s.services.engine, lists: s.services.lists})
+	dparetov1.RegisterStudyServiceServer(r, &studyService{studies: s.services.studies, trials: study.NewTrials(s.services.studies), engine: s.services.engine, lists: s.services.lists})
 	dparetov1.RegisterFrontServiceServer(r, &frontService{fronts: s.services.fronts})
 	dparetov1.RegisterAnalysisServiceServer(r, &analysisService{analyses: s.services.analyses})
 	dparetov1.RegisterPrivacyServiceServer(r, &privacyService{pool: s.services.pool, studies: s.services.studies, spending: s.services.spending})

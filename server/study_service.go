@@ -16,7 +16,7 @@ type studyService struct {
 	dparetov1.UnimplementedStudyServiceServer
 
 	studies *study.Studies
-	trials  study.Trials
+	trials  *study.Trials
 	engine  *engine.Engine
 	lists   *list.Lists
 }

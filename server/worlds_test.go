@@ -85,9 +85,10 @@ func newWorlds(t *testing.T, spec *dparetov1.StudySpec, seeds [2]uint64, differ 
 		mine := proto.CloneOf(records[0])
 		differ(i, mine.GetStudy())
 		open(g.as("admin"), g.fixture)
-		for _, all := range append(public, []*dparetov1.ExportedRecord{mine}) {
+		for _, all := range public {
 			g.importAs("admin", all)
 		}
+		g.place([]*dparetov1.ExportedRecord{mine})
 		w.http[i] = g.handler()
 	}
 	return w

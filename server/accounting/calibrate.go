@@ -116,7 +116,7 @@ func (c *calibration) at(x float64) (point, error) {
 	} else {
 		c.variables[c.name] = x
 	}
-	r, err := c.function.mechanism.release(c.variables)
+	r, err := c.function.mechanism.evaluate(c.variables)
 	if err != nil {
 		return point{}, err
 	}

@@ -14,7 +14,7 @@
 // The ε of a trial is exact:
 //
 //  1. Guarantee (function.go) has the mechanism evaluate its expressions by CEL, in
-//     dpSGD.release (mechanism.go). This yields a mechanism of package privacy and a number of
+//     dpSGD.evaluate (mechanism.go). This yields a mechanism of package privacy and a number of
 //     steps.
 //  2. The mechanism's [privacy.Curve] comes from an earlier call or from the accountant.
 //  3. The curve gives ε for the steps and δ, which message puts into a PrivacyGuarantee.

@@ -175,7 +175,7 @@ func (c *compiler) check(spec *dparetov1.PrivacySpec, m *mechanism) {
 // *privacy.FieldError, or several of them joined, whose Field is the path of the
 // expression below the spec.
 func (f *Function) Guarantee(variables map[string]any) (*dparetov1.PrivacyGuarantee, error) {
-	r, err := f.mechanism.release(variables)
+	r, err := f.mechanism.evaluate(variables)
 	if err != nil {
 		return nil, err
 	}
@@ -184,19 +184,19 @@ func (f *Function) Guarantee(variables map[string]any) (*dparetov1.PrivacyGuaran
 
 // Check returns Guarantee's error about an invalid value, without the work of accounting.
 func (f *Function) Check(variables map[string]any) error {
-	_, err := f.mechanism.release(variables)
+	_, err := f.mechanism.evaluate(variables)
 	return err
 }
 
 // Part returns the mechanism for values of the variables, with the number of its runs, or the
 // same error as Check.
 func (f *Function) Part(variables map[string]any) (privacy.Part, error) {
-	r, err := f.mechanism.release(variables)
+	r, err := f.mechanism.evaluate(variables)
 	return privacy.Part{Mechanism: r.mechanism, Count: r.runs}, err
 }
 
-// guarantee accounts a release.
-func (f *Function) guarantee(r release) (*dparetov1.PrivacyGuarantee, error) {
+// guarantee accounts an evaluated mechanism.
+func (f *Function) guarantee(r evaluated) (*dparetov1.PrivacyGuarantee, error) {
 	curve, err := f.curve(r.mechanism)
 	if err != nil {
 		return nil, err
@@ -257,8 +257,8 @@ func (b *boundedCurve) Epsilon(steps int64, delta float64) (privacy.Guarantee, e
 	return b.curve.Epsilon(steps, delta)
 }
 
-// message converts the guarantee of a release.
-func (f *Function) message(g privacy.Guarantee, r release) *dparetov1.PrivacyGuarantee {
+// message converts the guarantee of an evaluated mechanism.
+func (f *Function) message(g privacy.Guarantee, r evaluated) *dparetov1.PrivacyGuarantee {
 	message := Message(g, f.spec.GetAdjacency())
 	if text := show.LargeDelta(g.Delta, r.datasetSize); text != "" {
 		message.Warnings = append(message.Warnings, &dparetov1.Warning{Code: warnLargeDelta, Message: text})
@@ -355,7 +355,7 @@ func join(parts ...string) string {
 // variables as [Function.Guarantee] takes them. It returns errors like Guarantee and
 // [privacy.Divergence].
 func (f *Function) Divergence(variables map[string]any, order float64) (float64, error) {
-	r, err := f.mechanism.release(variables)
+	r, err := f.mechanism.evaluate(variables)
 	if err != nil {
 		return 0, err
 	}
@@ -366,7 +366,7 @@ func (f *Function) Divergence(variables map[string]any, order float64) (float64,
 // values of the variables as [Function.Guarantee] takes them. It keeps its latest answers. It returns
 // errors like Guarantee and [privacy.GaussianBudget.Cost].
 func (f *Function) GaussianCost(variables map[string]any, repeats int64, budget privacy.GaussianBudget) (float64, error) {
-	r, err := f.mechanism.release(variables)
+	r, err := f.mechanism.evaluate(variables)
 	if err != nil {
 		return 0, err
 	}

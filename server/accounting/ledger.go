@@ -27,8 +27,8 @@ type Ledger struct {
 
 // part is a mechanism, at its length, with the number of its runs.
 type part struct {
-	release release
-	runs    int64
+	evaluated evaluated
+	runs      int64
 }
 
 // NewLedger returns an empty ledger.
@@ -40,7 +40,7 @@ func (l *Ledger) Charge(variables map[string]any, runs int64) error {
 	if runs < 1 {
 		panic("accounting: a charge of no runs")
 	}
-	r, err := l.function.mechanism.release(variables)
+	r, err := l.function.mechanism.evaluate(variables)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (l *Ledger) Charge(variables map[string]any, runs int64) error {
 	if !ok {
 		i = len(l.parts)
 		l.byKey[key] = i
-		l.parts = append(l.parts, part{release: r})
+		l.parts = append(l.parts, part{evaluated: r})
 	}
 	l.parts[i].runs += runs
 	l.runs += runs
@@ -72,10 +72,10 @@ func (l *Ledger) Composed(ctx context.Context, delta float64) (*dparetov1.Privac
 	}
 	composed := make(privacy.Composition, len(l.parts))
 	for i, p := range l.parts {
-		if p.runs > math.MaxInt64/p.release.runs {
+		if p.runs > math.MaxInt64/p.evaluated.runs {
 			return nil, &privacy.FieldError{Field: "runs", Message: "are too many to add up"}
 		}
-		composed[i] = privacy.Part{Mechanism: p.release.mechanism, Count: p.runs * p.release.runs}
+		composed[i] = privacy.Part{Mechanism: p.evaluated.mechanism, Count: p.runs * p.evaluated.runs}
 	}
 	accountant := privacy.Accountant(privacy.Tightest{UpperOnly: true})
 	if len(l.parts) > maxExactParts && delta > 0 {
@@ -123,10 +123,10 @@ func (l *Ledger) Adaptive(ctx context.Context, delta float64) (*dparetov1.Privac
 		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
-		if p.runs > math.MaxInt64/p.release.runs {
+		if p.runs > math.MaxInt64/p.evaluated.runs {
 			return nil, &privacy.FieldError{Field: "runs", Message: "are too many to add up"}
 		}
-		if g, err = odometer.Spend(p.release.mechanism, p.runs*p.release.runs); err != nil {
+		if g, err = odometer.Spend(p.evaluated.mechanism, p.runs*p.evaluated.runs); err != nil {
 			return nil, err
 		}
 	}
@@ -141,7 +141,7 @@ func (l *Ledger) Adaptive(ctx context.Context, delta float64) (*dparetov1.Privac
 func (l *Ledger) composition() privacy.Composition {
 	c := make(privacy.Composition, len(l.parts))
 	for i, p := range l.parts {
-		c[i] = privacy.Part{Mechanism: p.release.mechanism, Count: 1}
+		c[i] = privacy.Part{Mechanism: p.evaluated.mechanism, Count: 1}
 	}
 	return c
 }
@@ -150,7 +150,7 @@ func (l *Ledger) composition() privacy.Composition {
 // with certainty, however the runs were chosen.
 func (l *Ledger) pure() (sum float64, ok bool) {
 	for _, p := range l.parts {
-		g, err := privacy.Epsilon(privacy.Pure{}, p.release.mechanism, p.release.runs, 0)
+		g, err := privacy.Epsilon(privacy.Pure{}, p.evaluated.mechanism, p.evaluated.runs, 0)
 		if err != nil {
 			return math.Inf(1), false
 		}
@@ -168,9 +168,9 @@ func (l *Ledger) nothing(delta float64) *dparetov1.PrivacyGuarantee {
 
 // message converts a guarantee of all runs.
 func (l *Ledger) message(g privacy.Guarantee, assumption string) *dparetov1.PrivacyGuarantee {
-	var all release
+	var all evaluated
 	for _, p := range l.parts {
-		all.datasetSize = max(all.datasetSize, p.release.datasetSize)
+		all.datasetSize = max(all.datasetSize, p.evaluated.datasetSize)
 	}
 	m := l.function.message(g, all)
 	m.Steps = l.runs

@@ -20,11 +20,11 @@ const (
 
 // mechanism is a compiled mechanism.
 type mechanism struct {
-	// release evaluates the expressions.
-	release func(variables map[string]any) (release, error)
-	// withLength is release with another length, in the unit of the mechanism's length
+	// evaluate evaluates the expressions.
+	evaluate func(variables map[string]any) (evaluated, error)
+	// withLength is evaluate with another length, in the unit of the mechanism's length
 	// field; nil without one.
-	withLength func(variables map[string]any, length int64) (release, error)
+	withLength func(variables map[string]any, length int64) (evaluated, error)
 
 	dpSGD    *dpSGD // nil for other mechanisms
 	training *dpSGD // dpSGD, or that of a mechanism within, as Training describes; nil for none
@@ -38,8 +38,8 @@ type mechanism struct {
 	publicSize bool // assumes privacy.PublicSizeAssumption
 }
 
-// release is a mechanism of package privacy with how it is used.
-type release struct {
+// evaluated is a mechanism of package privacy with how it is used.
+type evaluated struct {
 	mechanism   privacy.Mechanism
 	runs        int64              // how often it is applied: steps of training, or passes
 	datasetSize int64              // 0 where unknown
@@ -171,8 +171,8 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 	return &mechanism{
 		dpSGD:      d,
 		training:   d,
-		release:    func(variables map[string]any) (release, error) { return d.release(variables, nil) },
-		withLength: func(variables map[string]any, length int64) (release, error) { return d.release(variables, &length) },
+		evaluate:   func(variables map[string]any) (evaluated, error) { return d.evaluate(variables, nil) },
+		withLength: func(variables map[string]any, length int64) (evaluated, error) { return d.evaluate(variables, &length) },
 		gaussian:   d.sampling == dparetov1.Sampling_SAMPLING_SHUFFLED,
 		pair:       true,
 		publicSize: d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.datasetSize != nil && d.adjacency == privacy.AddRemove,
@@ -240,8 +240,8 @@ type dpSGD struct {
 	probability            *expression.Number
 }
 
-// release evaluates the mechanism, with a length in place of the spec's if one is given.
-func (d *dpSGD) release(variables map[string]any, length *int64) (release, error) {
+// evaluate evaluates the mechanism, with a length in place of the spec's if one is given.
+func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, error) {
 	e := evaluation{variables: variables}
 	sigma := e.float("noise_multiplier", d.noiseMultiplier)
 	var total int64
@@ -253,25 +253,25 @@ func (d *dpSGD) release(variables map[string]any, length *int64) (release, error
 	if e.err == nil && total < 1 {
 		e.failf(d.unit, "must be at least 1, is %d", total)
 	}
-	var r release
+	var r evaluated
 	if d.probability != nil {
-		r = d.drawn(&e, sigma, total)
+		r = d.withRate(&e, sigma, total)
 	} else {
-		r = d.cut(&e, sigma, total)
+		r = d.withLotSize(&e, sigma, total)
 	}
 	if e.err == nil {
 		e.err = r.mechanism.Validate()
 	}
 	if e.err != nil {
-		return release{}, below(d.path, nil, e.err)
+		return evaluated{}, below(d.path, nil, e.err)
 	}
 	r.derived["noise_multiplier"] = sigma
 	return r, nil
 }
 
-// drawn returns the release of Poisson sampling with a given probability.
-func (d *dpSGD) drawn(e *evaluation, sigma float64, steps int64) release {
-	r := release{runs: steps}
+// withRate returns the mechanism of Poisson sampling with a given probability.
+func (d *dpSGD) withRate(e *evaluation, sigma float64, steps int64) evaluated {
+	r := evaluated{runs: steps}
 	if d.datasetSize != nil {
 		if r.datasetSize = e.integer("dataset_size", d.datasetSize); e.err == nil && r.datasetSize < 1 {
 			e.failf("dataset_size", "must be at least 1, is %d", r.datasetSize)
@@ -283,17 +283,17 @@ func (d *dpSGD) drawn(e *evaluation, sigma float64, steps int64) release {
 	return r
 }
 
-// cut returns the release of lots whose size is given.
-func (d *dpSGD) cut(e *evaluation, sigma float64, total int64) release {
+// withLotSize returns the mechanism of lots whose size is given.
+func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated {
 	n, m := e.integer("dataset_size", d.datasetSize), e.integer("batch_size", d.batchSize)
 	fixedSize := privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
 	if e.err == nil {
 		e.err = fixedSize.Validate() // the sizes, for any sampler
 	}
 	if e.err != nil {
-		return release{}
+		return evaluated{}
 	}
-	r := release{runs: total, datasetSize: n}
+	r := evaluated{runs: total, datasetSize: n}
 	switch d.sampling {
 	case dparetov1.Sampling_SAMPLING_SHUFFLED:
 		if d.unit == unitSteps { // a pass has at least ⌊n/m⌋ lots
@@ -342,7 +342,7 @@ func (d *dpSGD) multiplier(sigma float64) float64 {
 func (c *compiler) sparseVector(path string, m *dparetov1.SparseVectorMechanism) *mechanism {
 	cutoff := c.integer(join(path, "cutoff"), m.GetCutoff())
 	scale := c.number(join(path, "noise_scale"), m.GetNoiseScale())
-	return &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	return &mechanism{pure: true, pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		svt := privacy.SparseVector{
 			Cutoff:     e.integer("cutoff", cutoff),
 			NoiseScale: e.float("noise_scale", scale),
@@ -356,7 +356,7 @@ func (c *compiler) sparseVector(path string, m *dparetov1.SparseVectorMechanism)
 func (c *compiler) gaussian(path string, m *dparetov1.GaussianMechanism) *mechanism {
 	sensitivity := c.number(join(path, "sensitivity"), m.GetSensitivity())
 	sigma := c.number(join(path, "standard_deviation"), m.GetStandardDeviation())
-	return &mechanism{gaussian: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	return &mechanism{gaussian: true, pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		gaussian := privacy.Gaussian{
 			Sensitivity:       e.float("sensitivity", sensitivity),
 			StandardDeviation: e.float("standard_deviation", sigma),
@@ -369,7 +369,7 @@ func (c *compiler) gaussian(path string, m *dparetov1.GaussianMechanism) *mechan
 func (c *compiler) laplace(path string, m *dparetov1.LaplaceMechanism) *mechanism {
 	sensitivity := c.number(join(path, "sensitivity"), m.GetSensitivity())
 	scale := c.number(join(path, "scale"), m.GetScale())
-	return &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	return &mechanism{pure: true, pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		return privacy.Laplace{
 			Sensitivity: e.float("sensitivity", sensitivity),
 			Scale:       e.float("scale", scale),
@@ -386,7 +386,7 @@ func (c *compiler) outputPerturbation(path string, m *dparetov1.OutputPerturbati
 	sigma := c.number(join(path, "standard_deviation"), m.GetStandardDeviation())
 	radius := c.optional(join(path, "radius"), m.GetRadius())
 	names := map[string]string{"lipschitz": "feature_norm"}
-	compiled := &mechanism{gaussian: true, pair: true, release: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	compiled := &mechanism{gaussian: true, pair: true, evaluate: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		perturbation := privacy.OutputPerturbation{
 			DatasetSize:       e.integer("dataset_size", size),
 			Regularization:    e.float("regularization", regularization),
@@ -427,7 +427,7 @@ func (c *compiler) objectivePerturbation(path string, m *dparetov1.ObjectivePert
 	if !calibrated && (m.GetDatasetSize() != "" || m.GetRegularization() != "") {
 		c.addf(join(path, "dataset_size"), "must be set together with regularization")
 	}
-	compiled := &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	compiled := &mechanism{pure: true, pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		// ε does not depend on the rest, which only serves to calibrate the noise.
 		perturbation := privacy.ObjectivePerturbation{
 			DatasetSize: 1, Regularization: 1, Curvature: 0.25, Calibration: rule,
@@ -458,10 +458,10 @@ func (c *compiler) objectivePerturbation(path string, m *dparetov1.ObjectivePert
 	return compiled
 }
 
-// withDatasetSize adds the number of records to releases.
+// withDatasetSize adds the number of records to evaluated mechanisms.
 func withDatasetSize(m *mechanism) *mechanism {
-	inner := m.release
-	m.release = func(variables map[string]any) (release, error) {
+	inner := m.evaluate
+	m.evaluate = func(variables map[string]any) (evaluated, error) {
 		r, err := inner(variables)
 		switch perturbation := r.mechanism.(type) {
 		case privacy.OutputPerturbation:
@@ -478,7 +478,7 @@ func (c *compiler) randomizedResponse(path string, m *dparetov1.RandomizedRespon
 	c.replaceOne("randomised response")
 	epsilon := c.number(join(path, "epsilon"), m.GetEpsilon())
 	categories := c.integer(join(path, "categories"), m.GetCategories())
-	return &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	return &mechanism{pure: true, pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		return privacy.RandomizedResponse{
 			Epsilon:    e.float("epsilon", epsilon),
 			Categories: e.integer("categories", categories),
@@ -500,14 +500,14 @@ func (c *compiler) selection(path string, m *dparetov1.SelectionMechanism) *mech
 	}
 	epsilon := c.number(join(path, "epsilon"), m.GetEpsilon())
 	return &mechanism{pure: true, pair: method != privacy.Exponential,
-		release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 			return privacy.Selection{Method: method, Epsilon: e.float("epsilon", epsilon), Neighbours: c.adjacency}, nil
 		})}
 }
 
 func (c *compiler) zeroConcentrated(path string, m *dparetov1.ZeroConcentratedMechanism) *mechanism {
 	rho := c.number(join(path, "rho"), m.GetRho())
-	return &mechanism{release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	return &mechanism{evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		return privacy.ZeroConcentrated{Rho: e.float("rho", rho), Neighbours: c.adjacency}, nil
 	})}
 }
@@ -529,10 +529,10 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 		"mean": fieldMeanRuns, "gamma": fieldMeanRuns, "tries": "binomial", "success": fieldMeanRuns, "probability": fieldMeanRuns,
 		"most": "max_runs", "most_runs": "max_runs",
 	}
-	return &mechanism{training: base.training, publicSize: base.publicSize, selection: true, release: func(variables map[string]any) (release, error) {
-		candidate, err := base.release(variables)
+	return &mechanism{training: base.training, publicSize: base.publicSize, selection: true, evaluate: func(variables map[string]any) (evaluated, error) {
+		candidate, err := base.evaluate(variables)
 		if err != nil {
-			return release{}, err
+			return evaluated{}, err
 		}
 		e := evaluation{variables: variables}
 		runs := e.float(fieldMeanRuns, mean)
@@ -541,9 +541,9 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 			e.err = distribution.Validate()
 		}
 		if e.err != nil {
-			return release{}, below(path, names, e.err)
+			return evaluated{}, below(path, names, e.err)
 		}
-		r := release{runs: 1, datasetSize: candidate.datasetSize, mechanism: distribution.Mechanism(candidate.mechanism, candidate.runs)}
+		r := evaluated{runs: 1, datasetSize: candidate.datasetSize, mechanism: distribution.Mechanism(candidate.mechanism, candidate.runs)}
 		if capped, ok := distribution.(stopping.Capped); ok {
 			distribution = capped.Of
 		}
@@ -634,13 +634,13 @@ func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *
 			}
 		}
 	}
-	compiled.release = func(variables map[string]any) (release, error) {
-		total := release{runs: 1}
+	compiled.evaluate = func(variables map[string]any) (evaluated, error) {
+		total := evaluated{runs: 1}
 		composed := make(privacy.Composition, len(parts))
 		for i, p := range parts {
-			r, err := p.mechanism.release(variables)
+			r, err := p.mechanism.evaluate(variables)
 			if err != nil {
-				return release{}, err
+				return evaluated{}, err
 			}
 			e := evaluation{variables: variables}
 			count := int64(1)
@@ -655,7 +655,7 @@ func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *
 				e.failf("count", "%d times %d steps are too many", count, r.runs)
 			}
 			if e.err != nil {
-				return release{}, below(p.path, nil, e.err)
+				return evaluated{}, below(p.path, nil, e.err)
 			}
 			composed[i] = privacy.Part{Mechanism: r.mechanism, Count: count * r.runs}
 			total.datasetSize = max(total.datasetSize, r.datasetSize)
@@ -693,17 +693,17 @@ func (c *compiler) inner(path string, spec *dparetov1.PrivacySpec) *mechanism {
 
 // once returns the evaluation of a mechanism that is applied once. build may ignore e's
 // error.
-func once(path string, names map[string]string, build func(e *evaluation) (privacy.Mechanism, map[string]float64)) func(map[string]any) (release, error) {
-	return func(variables map[string]any) (release, error) {
+func once(path string, names map[string]string, build func(e *evaluation) (privacy.Mechanism, map[string]float64)) func(map[string]any) (evaluated, error) {
+	return func(variables map[string]any) (evaluated, error) {
 		e := evaluation{variables: variables}
 		m, derived := build(&e)
 		if e.err == nil {
 			e.err = m.Validate()
 		}
 		if e.err != nil {
-			return release{}, below(path, names, e.err)
+			return evaluated{}, below(path, names, e.err)
 		}
-		return release{mechanism: m, runs: 1, derived: derived}, nil
+		return evaluated{mechanism: m, runs: 1, derived: derived}, nil
 	}
 }
 

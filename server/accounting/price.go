@@ -45,7 +45,7 @@ func (s Service) PriceSearch(ctx context.Context, req *dparetov1.PriceSearchRequ
 	return response, nil
 }
 
-// searchOf returns the search of a request, and the release of one run.
+// searchOf returns the search of a request, and the mechanism of one run.
 func searchOf(req *dparetov1.PriceSearchRequest) (*price.Search, *oneRun, error) {
 	var fields invalid.Fields
 	variables, environment := bind(&fields, req.GetParameters(), nil)
@@ -82,12 +82,12 @@ func searchOf(req *dparetov1.PriceSearchRequest) (*price.Search, *oneRun, error)
 // oneRun is one run of a search, compiled and evaluated.
 type oneRun struct {
 	function  *Function
-	release   release
+	evaluated evaluated
 	variables map[string]any
 }
 
 func (r *oneRun) part() privacy.Part {
-	return privacy.Part{Mechanism: r.release.mechanism, Count: r.release.runs}
+	return privacy.Part{Mechanism: r.evaluated.mechanism, Count: r.evaluated.runs}
 }
 
 // runOf compiles and evaluates the mechanism of one run.
@@ -103,7 +103,7 @@ func runOf(path string, environment *expression.Environment, variables map[strin
 	if function == nil {
 		return nil, fields.Err()
 	}
-	r, err := function.mechanism.release(variables)
+	r, err := function.mechanism.evaluate(variables)
 	if err != nil {
 		return nil, fieldsBelow(path, err)
 	}
@@ -113,7 +113,7 @@ func runOf(path string, environment *expression.Environment, variables map[strin
 // subsetOf returns how a search on a subset runs, or nil for a mechanism that cannot.
 func subsetOf(req *dparetov1.PriceSearchRequest, run *oneRun, environment *expression.Environment, variables map[string]any) (*price.Subset, error) {
 	asked := req.GetSubsetShare() != 0 || req.GetSubsetBatchSize() != 0 || req.GetFinalRun() != nil
-	if _, ok := run.release.mechanism.(privacy.FixedSizeGaussian); !ok && !asked {
+	if _, ok := run.evaluated.mechanism.(privacy.FixedSizeGaussian); !ok && !asked {
 		return nil, nil
 	}
 	subset := &price.Subset{Share: req.GetSubsetShare(), BatchSize: req.GetSubsetBatchSize(), Final: run.part()}
@@ -197,13 +197,13 @@ func searchError(err error) error {
 func priceMessage(search *price.Search, run *oneRun, w price.Way) *dparetov1.SearchPrice {
 	message := &dparetov1.SearchPrice{
 		Way: w.Name, Released: w.Released, Adaptive: w.Adaptive, MeanRuns: w.MeanRuns, RunsForBudget: w.RunsForBudget,
-		Training: run.function.message(w.Training, run.release),
+		Training: run.function.message(w.Training, run.evaluated),
 	}
 	if w.MaxRuns > 0 {
 		message.MaxRuns = &w.MaxRuns
 	}
 	if search.Test != nil {
-		message.Test = run.function.message(w.Test, release{datasetSize: search.Test.Records})
+		message.Test = run.function.message(w.Test, evaluated{datasetSize: search.Test.Records})
 		message.Test.Adjacency = dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
 		message.TestNoise = &w.TestNoise
 	}

@@ -85,7 +85,7 @@ func (s Service) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsil
 	}
 	work := s.work(ctx)
 	function.accountant = privacy.Within(function.accountant, work)
-	first, err := function.mechanism.release(variables)
+	first, err := function.mechanism.evaluate(variables)
 	if err != nil {
 		return nil, fieldsOf(err)
 	}
@@ -172,7 +172,7 @@ func further(work *privacy.Work, curve int64, lengths int) int64 {
 }
 
 // deltas returns the guarantee with the least δ for every ε.
-func (f *Function) deltas(ctx context.Context, r release, epsilons []float64) ([]*dparetov1.PrivacyGuarantee, error) {
+func (f *Function) deltas(ctx context.Context, r evaluated, epsilons []float64) ([]*dparetov1.PrivacyGuarantee, error) {
 	curve, err := f.curve(r.mechanism)
 	if err != nil {
 		return nil, err

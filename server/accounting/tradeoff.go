@@ -53,7 +53,7 @@ func (s Service) ComputeTradeoff(ctx context.Context, req *dparetov1.ComputeTrad
 
 // tradeoff bounds the true positive rates for false positive rates.
 func (f *Function) tradeoff(variables map[string]any, rates []float64) (*dparetov1.ComputeTradeoffResponse, error) {
-	r, err := f.mechanism.release(variables)
+	r, err := f.mechanism.evaluate(variables)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpareto/dpareto/server/resource"
 )
 
 // DeniedError says that a principal may not make a call. Its text depends only on the request, not
@@ -62,7 +64,7 @@ func (p Principal) Authorize(fullMethod string, request protoreflect.Message) er
 		return nil
 	}
 	name := m.ResourceOf(request)
-	if study := studyOf(name); study == "" || p.On(study) < m.Role {
+	if study := resource.StudyID(name); study == "" || p.On(study) < m.Role {
 		return &DeniedError{Role: m.Role, Resource: name}
 	}
 	return p.authorizeReferences(m, request)
@@ -118,7 +120,7 @@ func (p Principal) authorizeReferences(m Method, message protoreflect.Message) e
 
 // authorizeReference checks a string that may name a study or something in one.
 func (p Principal) authorizeReference(role Role, text string) error {
-	if strings.HasPrefix(text, studyPrefix) && p.On(studyOf(text)) < role {
+	if strings.HasPrefix(text, studyPrefix) && p.On(resource.StudyID(text)) < role {
 		return &DeniedError{Role: role, Resource: text}
 	}
 	return nil

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -141,19 +140,3 @@ func (m Method) ResourceOf(request protoreflect.Message) string {
 }
 
 const studyPrefix = "studies/"
-
-// studyID matches study ids. Services refuse all others.
-var studyID = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
-// studyOf returns the id of the study in a resource name, "" if there is none.
-func studyOf(name string) string {
-	rest, ok := strings.CutPrefix(name, studyPrefix)
-	if !ok {
-		return ""
-	}
-	id, _, _ := strings.Cut(rest, "/")
-	if !studyID.MatchString(id) {
-		return ""
-	}
-	return id
-}

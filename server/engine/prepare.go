@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -68,7 +67,7 @@ func (e *Engine) prepare(cached *study.Cached, study *dparetov1.Study) {
 	}
 	ctx, cancel := context.WithCancel(e.background.Context())
 	next := &preparation{cancel: cancel, task: e.pool.Task(ctx, pool.Background), done: make(chan struct{}), err: context.Canceled} // unless it succeeds
-	id := strings.TrimPrefix(study.GetName(), resource.StudyName(""))
+	id := resource.StudyID(study.GetName())
 	started := e.background.Go(func() {
 		defer cancel()
 		defer close(next.done)

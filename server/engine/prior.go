@@ -89,7 +89,7 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 			}
 		}
 		studies[versionOf(record)] = h
-		id := strings.TrimPrefix(prior.GetName(), resource.StudyName(""))
+		id := resource.StudyID(prior.GetName())
 		history, err := h.read(tx, id, record, compiled, checkpoints)
 		if err != nil {
 			return nil, err

@@ -55,6 +55,10 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 	}
 	resume := req.Resume == nil || req.GetResume()
 
+	if err := e.studies.Assess(ctx, id, req.GetWorkerId(), resume); err != nil {
+		return nil, err
+	}
+
 	// First hand out existing trials: this worker's, those with expired leases, queued ones.
 	resp := new(dparetov1.SuggestTrialsResponse)
 	r, err := study.NewRequest(req, resp)
@@ -109,7 +113,7 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 		return nil, err
 	}
 	if resp.GetEndReason() == dparetov1.EndReason_END_REASON_PREPARING {
-		e.studies.TakeOver(id, uid) //nolint:contextcheck // it outlives the call
+		e.studies.Preparations().TakeOver(id, uid) //nolint:contextcheck // it outlives the call
 	}
 	if r.Repeated || missing == 0 {
 		return resp, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -133,7 +132,7 @@ const judgeAfter = 1.25
 // at a time. The worker learns the verdict at its next call.
 func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, run study.Progress) {
 	trial := run.Trial
-	id := strings.TrimPrefix(of.GetName(), resource.StudyName(""))
+	id := resource.StudyID(of.GetName())
 	v := verdict{attempt: trial.GetAttempt(), busy: true}
 	st := &e.knowledge(cached).stopping
 	st.mu.Lock()

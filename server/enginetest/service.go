@@ -42,7 +42,8 @@ type Options struct {
 
 // Service is an engine with its studies. Its methods are the calls of StudyService.
 type Service struct {
-	study.Trials
+	*study.Studies
+	*study.Trials
 	*list.Lists
 
 	Engine     *engine.Engine
@@ -113,6 +114,7 @@ func newService(t testing.TB, records *store.Store, o Options) *Service {
 	s.Studies = study.New(study.Options{
 		Store: records, Logger: logger, Clock: o.Clock, Background: s.Background, Pool: s.Pool, Policies: o.Policies, Ledgers: o.Ledgers,
 	})
+	s.Trials = study.NewTrials(s.Studies)
 	s.Lists = list.New(s.Studies, records, s.Pool)
 	s.Engine = engine.New(engine.Options{
 		Studies: s.Studies, Store: records, Logger: logger, Now: clock.Steady(o.Clock), Background: s.Background,

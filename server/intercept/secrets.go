@@ -2,7 +2,6 @@ package intercept
 
 import (
 	"context"
-	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -51,7 +50,7 @@ func (g *Guard) checkShown(ctx context.Context, method string, req any) error {
 		method == dparetov1.AdminService_ExportStudy_FullMethodName && auth.FromContext(ctx).Role >= auth.Admin {
 		return nil
 	}
-	id := studyIn(m.ResourceOf(message.ProtoReflect()))
+	id := resource.StudyID(m.ResourceOf(message.ProtoReflect()))
 	if id == "" {
 		return nil
 	}
@@ -60,14 +59,4 @@ func (g *Guard) checkShown(ctx context.Context, method string, req any) error {
 		err = study.ErrHidden(resource.StudyName(id))
 	}
 	return err
-}
-
-// studyIn returns the id of the study that a resource is or belongs to, or "".
-func studyIn(name string) string {
-	rest, ok := strings.CutPrefix(name, resource.StudyName(""))
-	if !ok {
-		return ""
-	}
-	id, _, _ := strings.Cut(rest, "/")
-	return id
 }

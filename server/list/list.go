@@ -11,7 +11,7 @@ import (
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/filter"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/server/page"
+	"github.com/dpareto/dpareto/server/pagination"
 	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
@@ -37,7 +37,7 @@ const chunk = 256
 // run calls fn, which makes a page of a list. Pages that take long wait behind the computations for
 // workers, and few are made at once.
 func (l *Lists) run(ctx context.Context, size int32, filter, order string, fn func(context.Context) error) error {
-	if page.IsQuick(size, filter, order) {
+	if pagination.IsQuick(size, filter, order) {
 		return fn(ctx)
 	}
 	return l.pool.Run(ctx, pool.Analysis, fn)
@@ -58,7 +58,7 @@ func restriction[T any](source, by string, fields filter.Fields[T]) (filter.Filt
 
 // ListStudies implements StudyService.
 func (l *Lists) ListStudies(ctx context.Context, req *dparetov1.ListStudiesRequest) (*dparetov1.ListStudiesResponse, error) {
-	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "studies", req.GetFilter(), req.GetOrderBy())
+	q, err := pagination.NewQuery(req.GetPageSize(), req.GetPageToken(), "studies", req.GetFilter(), req.GetOrderBy())
 	if err != nil {
 		return nil, err
 	}
@@ -77,14 +77,14 @@ func (l *Lists) ListStudies(ctx context.Context, req *dparetov1.ListStudiesReque
 }
 
 // pageOfStudies sets a page of the studies that belong to a list.
-func (l *Lists) pageOfStudies(ctx context.Context, q *page.Query, belongs filter.Filter[*dparetov1.Study], order filter.Order[*dparetov1.Study], resp *dparetov1.ListStudiesResponse) error {
+func (l *Lists) pageOfStudies(ctx context.Context, q *pagination.Query, belongs filter.Filter[*dparetov1.Study], order filter.Order[*dparetov1.Study], resp *dparetov1.ListStudiesResponse) error {
 	// Studies that the caller may not read leave no trace, not even a page token.
 	readable := func(study *dparetov1.Study) bool {
-		return auth.CanRead(ctx, strings.TrimPrefix(study.GetName(), resource.StudyName("")))
+		return auth.CanRead(ctx, resource.StudyID(study.GetName()))
 	}
 	return l.store.View(ctx, func(tx *store.ReadTx) error {
 		if len(order) > 0 {
-			all := page.Sorted[*dparetov1.Study]{Query: q}
+			all := pagination.Sorted[*dparetov1.Study]{Query: q}
 			err := tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
 				study := l.studies.Present(record)
 				if readable(study) && belongs(study) {
@@ -95,13 +95,13 @@ func (l *Lists) pageOfStudies(ctx context.Context, q *page.Query, belongs filter
 			resp.Studies, resp.NextPageToken = all.Page()
 			return err
 		}
-		studies := page.Page[*dparetov1.Study]{Query: q}
+		studies := pagination.Page[*dparetov1.Study]{Query: q}
 		err := tx.Studies(q.Position, func(record *storev1.StudyRecord) (bool, error) {
 			study := l.studies.Present(record)
 			if !readable(study) {
 				return true, ctx.Err()
 			}
-			id := strings.TrimPrefix(study.GetName(), resource.StudyName(""))
+			id := resource.StudyID(study.GetName())
 			return studies.Add(id, belongs(study), study), ctx.Err()
 		})
 		resp.Studies, resp.NextPageToken = studies.Resources, studies.Next
@@ -116,7 +116,7 @@ func (l *Lists) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 		return nil, err
 	}
 	after := req.GetAfterRevision()
-	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), req.GetParent(), req.GetFilter(), req.GetOrderBy(), after)
+	q, err := pagination.NewQuery(req.GetPageSize(), req.GetPageToken(), req.GetParent(), req.GetFilter(), req.GetOrderBy(), after)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (l *Lists) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 }
 
 // pageOfTrials sets a page of the trials of a study.
-func (l *Lists) pageOfTrials(ctx context.Context, id string, q *page.Query, req *dparetov1.ListTrialsRequest, resp *dparetov1.ListTrialsResponse) error {
+func (l *Lists) pageOfTrials(ctx context.Context, id string, q *pagination.Query, req *dparetov1.ListTrialsRequest, resp *dparetov1.ListTrialsResponse) error {
 	var (
 		after   = req.GetAfterRevision()
 		uid     string
@@ -173,10 +173,10 @@ func (l *Lists) pageOfTrials(ctx context.Context, id string, q *page.Query, req 
 					return err
 				}
 			}
-			return listChanges(ctx, tx, id, q, after, belongs, resp)
+			return listing{id, q, belongs, resp}.changes(ctx, tx, after)
 		case isNewestFirst(req.GetOrderBy()):
 			done = true
-			return listNewest(ctx, tx, id, q, record.GetNextTrialNumber(), belongs, resp)
+			return listing{id, q, belongs, resp}.newest(ctx, tx, record.GetNextTrialNumber())
 		default:
 			return nil
 		}
@@ -185,19 +185,19 @@ func (l *Lists) pageOfTrials(ctx context.Context, id string, q *page.Query, req 
 		return err
 	}
 	if len(order) > 0 {
-		all := page.Sorted[*dparetov1.Trial]{Query: q}
+		all := pagination.Sorted[*dparetov1.Trial]{Query: q}
 		err = l.scan(ctx, id, uid, 0, func(trial *dparetov1.Trial) bool {
 			if belongs(trial) {
-				all.Add(order.Key(trial)+page.NumberKey(trial.GetNumber()), trial)
+				all.Add(order.Key(trial)+pagination.NumberKey(trial.GetNumber()), trial)
 			}
 			return true
 		})
 		resp.Trials, resp.NextPageToken = all.Page()
 		return err
 	}
-	trials := page.Page[*dparetov1.Trial]{Query: q}
+	trials := pagination.Page[*dparetov1.Trial]{Query: q}
 	err = l.scan(ctx, id, uid, q.Number(), func(trial *dparetov1.Trial) bool {
-		return trials.Add(page.NumberKey(trial.GetNumber()), belongs(trial), trial)
+		return trials.Add(pagination.NumberKey(trial.GetNumber()), belongs(trial), trial)
 	})
 	resp.Trials, resp.NextPageToken = trials.Resources, trials.Next
 	return err
@@ -240,32 +240,40 @@ func (l *Lists) scan(ctx context.Context, id, uid string, after int64, fn func(*
 	return nil
 }
 
-// listChanges sets a page of the trials that changed after a revision, and of the names of deleted
+// listing is a page of the trials of a study in the making.
+type listing struct {
+	id      string // of the study
+	query   *pagination.Query
+	belongs filter.Filter[*dparetov1.Trial]
+	resp    *dparetov1.ListTrialsResponse
+}
+
+// changes sets a page of the trials that changed after a revision, and of the names of deleted
 // ones.
-func listChanges(ctx context.Context, tx *store.ReadTx, id string, q *page.Query, after int64, belongs filter.Filter[*dparetov1.Trial], resp *dparetov1.ListTrialsResponse) error {
-	changes := page.Page[*dparetov1.Trial]{Query: q}
-	err := tx.Changes(id, max(after, q.Number()), func(revision int64, change *storev1.RevisionRecord) (bool, error) {
+func (l listing) changes(ctx context.Context, tx *store.ReadTx, after int64) error {
+	changes := pagination.Page[*dparetov1.Trial]{Query: l.query}
+	err := tx.Changes(l.id, max(after, l.query.Number()), func(revision int64, change *storev1.RevisionRecord) (bool, error) {
 		isListed := change.GetDeletedTrial() > 0
 		trial := new(dparetov1.Trial)
 		if n := change.GetTrial(); n > 0 {
-			record, err := tx.Trial(id, n)
+			record, err := tx.Trial(l.id, n)
 			if err != nil {
 				return false, err
 			}
 			trial = record.GetTrial()
-			isListed = belongs(trial)
+			isListed = l.belongs(trial)
 		}
-		more := changes.Add(page.NumberKey(revision), isListed, trial)
+		more := changes.Add(pagination.NumberKey(revision), isListed, trial)
 		switch {
 		case !more || !isListed:
 		case change.GetTrial() > 0:
-			resp.Trials = append(resp.Trials, trial)
+			l.resp.Trials = append(l.resp.Trials, trial)
 		default:
-			resp.DeletedTrials = append(resp.DeletedTrials, resource.TrialName(id, change.GetDeletedTrial()))
+			l.resp.DeletedTrials = append(l.resp.DeletedTrials, resource.TrialName(l.id, change.GetDeletedTrial()))
 		}
 		return more, ctx.Err()
 	})
-	resp.NextPageToken = changes.Next
+	l.resp.NextPageToken = changes.Next
 	return err
 }
 
@@ -274,27 +282,27 @@ func isNewestFirst(order string) bool {
 	return strings.Join(strings.Fields(order), " ") == "number desc"
 }
 
-// listNewest sets a page of the trials with numbers below next, in descending order. The numbers of
+// newest sets a page of the trials with numbers below next, in descending order. The numbers of
 // deleted trials count as read.
-func listNewest(ctx context.Context, tx *store.ReadTx, id string, q *page.Query, next int64, belongs filter.Filter[*dparetov1.Trial], resp *dparetov1.ListTrialsResponse) error {
-	if q.Position != "" {
-		next = q.Number()
+func (l listing) newest(ctx context.Context, tx *store.ReadTx, next int64) error {
+	if l.query.Position != "" {
+		next = l.query.Number()
 	}
-	trials := page.Page[*dparetov1.Trial]{Query: q}
+	trials := pagination.Page[*dparetov1.Trial]{Query: l.query}
 	for number := next - 1; number > 0; number-- {
-		record, err := tx.Trial(id, number)
+		record, err := tx.Trial(l.id, number)
 		exists := !errors.Is(err, store.ErrNotFound)
 		if err != nil && exists {
 			return err
 		}
 		trial := record.GetTrial()
-		if !trials.Add(page.NumberKey(number), exists && belongs(trial), trial) {
+		if !trials.Add(pagination.NumberKey(number), exists && l.belongs(trial), trial) {
 			break
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
-	resp.Trials, resp.NextPageToken = trials.Resources, trials.Next
+	l.resp.Trials, l.resp.NextPageToken = trials.Resources, trials.Next
 	return nil
 }

@@ -12,14 +12,32 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
-// StudyID matches ids of studies and ledgers. They fit DNS labels and URLs (AIP-122).
-var StudyID = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+// id matches the ids of studies and ledgers. They fit DNS labels and URLs (AIP-122).
+var id = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// StudyIDRule describes StudyID in words, for errors.
-const StudyIDRule = "a lower-case letter followed by at most 62 lower-case letters, digits and hyphens, not ending in a hyphen"
+// IsID reports whether a study or ledger may have an id.
+func IsID(s string) bool { return id.MatchString(s) }
+
+// IDRule describes the ids of studies and ledgers in words, for errors.
+const IDRule = "a lower-case letter followed by at most 62 lower-case letters, digits and hyphens, not ending in a hyphen"
 
 // StudyName returns the resource name of a study.
 func StudyName(study string) string { return "studies/" + study }
+
+// StudyID returns the id of the study that a resource is or belongs to, "" for any other name.
+func StudyID(name string) string { return idAfter("studies/", name) }
+
+// LedgerID returns the id of the ledger that a resource is or belongs to, "" for any other name.
+func LedgerID(name string) string { return idAfter("ledgers/", name) }
+
+func idAfter(prefix, name string) string {
+	rest, ok := strings.CutPrefix(name, prefix)
+	found, _, _ := strings.Cut(rest, "/")
+	if !ok || !IsID(found) {
+		return ""
+	}
+	return found
+}
 
 // TrialName returns the resource name of a trial.
 func TrialName(study string, number int64) string {
@@ -29,7 +47,7 @@ func TrialName(study string, number int64) string {
 // ParseStudyName returns the id in a study's resource name. field is for the error.
 func ParseStudyName(field, name string) (string, error) {
 	study, ok := strings.CutPrefix(name, "studies/")
-	if !ok || !StudyID.MatchString(study) {
+	if !ok || !IsID(study) {
 		return "", invalid.Field(field, "must have the form studies/{study}, is %.200q", name)
 	}
 	return study, nil
@@ -40,7 +58,7 @@ func ParseStudyName(field, name string) (string, error) {
 func ParseTrialName(field, name string) (study string, number int64, err error) {
 	prefix, digits, ok := strings.Cut(name, "/trials/")
 	study, hasPrefix := strings.CutPrefix(prefix, "studies/")
-	if ok && hasPrefix && StudyID.MatchString(study) {
+	if ok && hasPrefix && IsID(study) {
 		n, err := strconv.ParseInt(digits, 10, 64)
 		if err == nil && n > 0 && strconv.FormatInt(n, 10) == digits {
 			return study, n, nil
@@ -60,7 +78,7 @@ func ChargeName(ledger string, number int64) string {
 // ParseLedgerName returns the id in a ledger's resource name. field is for the error.
 func ParseLedgerName(field, name string) (string, error) {
 	ledger, ok := strings.CutPrefix(name, "ledgers/")
-	if !ok || !StudyID.MatchString(ledger) {
+	if !ok || !IsID(ledger) {
 		return "", invalid.Field(field, "must have the form ledgers/{ledger}, is %.200q", name)
 	}
 	return ledger, nil

@@ -78,23 +78,3 @@ func (n *noise) AddNoise(m *dparetov1.Measurement, standardDeviation float64, no
 	}
 	return count
 }
-
-// check checks a stored measurement of a study that keeps noisy values only.
-func (n *noise) check(path string, m *dparetov1.Measurement, fields *invalid.Fields) {
-	if m.GetElapsed() != nil {
-		fields.Addf(path+".elapsed", "is not kept beside noisy values")
-	}
-	for id, value := range m.GetMetrics() {
-		field := fmt.Sprintf("%s.metrics[%q]", path, id)
-		switch {
-		case n.metrics.isComputed(id):
-			if value.GetReported() != 0 {
-				fields.Addf(field+".reported", "is not kept beside noisy values")
-			}
-		case len(value.GetRuns()) > 0:
-			fields.Addf(field+".runs", "is not kept beside noisy values")
-		case value.StandardError == nil:
-			fields.Addf(field+".standard_error", "must be set, to the noise's standard deviation")
-		}
-	}
-}

@@ -40,16 +40,11 @@ func (c *measurements) CheckStored(path string, point space.Point, m *dparetov1.
 		switch {
 		case len(value.GetRuns()) > 0:
 			reported.Metrics[id] = &dparetov1.MetricValue{Runs: value.GetRuns()}
-		case c.noise.isNoisy() && value.Value != nil && math.Abs(value.GetValue()) <= maxMagnitude: // the noise may leave the range
-			reported.Metrics[id] = &dparetov1.MetricValue{Value: new(min(max(value.GetValue(), 0), 1)), StandardError: value.StandardError}
 		default:
 			reported.Metrics[id] = &dparetov1.MetricValue{Value: value.Value, StandardError: value.StandardError}
 		}
 	}
 	checkComputed(path+".metrics", computed, &fields)
-	if c.noise.isNoisy() {
-		c.noise.check(path, m, &fields)
-	}
 	if err := fields.Err(); err != nil {
 		return err
 	}

@@ -32,7 +32,6 @@
 //	                            number of the release: index by request
 //	store
 //	    format/                 StoreRecord: format of all records
-//	    ended/{uid}             last revision of a deleted study whose publication was paid once
 //
 // Every value is stored after a CRC-32C of its key and value, which every read checks: a damaged
 // value is an error that matches [ErrCorrupt] and names the record, never a wrong value. For

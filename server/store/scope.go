@@ -62,7 +62,6 @@ const (
 	chargeKind      kind = "charge"
 	releaseKind     kind = "release"
 	repeatKind      kind = "repeat"
-	endedKind       kind = "ended"
 	workerKind      kind = "worker"
 )
 
@@ -76,7 +75,7 @@ var partKinds = []kind{measurementKind, attemptKind}
 // kinds lists all kinds. Totals are stored in this order: add new kinds at the end.
 var kinds = [...]kind{
 	formatKind, studyKind, trialKind, measurementKind, openKind, attemptKind, deletedKind, revisionKind, importKind, requestKind,
-	ledgerKind, chargeKind, releaseKind, repeatKind, endedKind, workerKind,
+	ledgerKind, chargeKind, releaseKind, repeatKind, workerKind,
 }
 
 // keyOf returns the key of a kind's only record in a scope, or the prefix of the kind's keys.

@@ -18,7 +18,7 @@ const retryAfter = time.Second
 func (s *Studies) State(record *storev1.StudyRecord) (dparetov1.StudyState, string) {
 	study := record.GetStudy()
 	if study.GetState() == dparetov1.StudyState_STUDY_STATE_ACTIVE && OpenTrials(study.GetTrialCounts()) == 0 {
-		if _, reason := s.spent(record); reason != "" {
+		if _, reason := spent(s, record); reason != "" {
 			return dparetov1.StudyState_STUDY_STATE_COMPLETED, reason
 		}
 	}
@@ -26,7 +26,7 @@ func (s *Studies) State(record *storev1.StudyRecord) (dparetov1.StudyState, stri
 }
 
 // spent returns why a study may create no more trials, or "" if it may.
-func (s *Studies) spent(record *storev1.StudyRecord) (end dparetov1.EndReason, reason string) {
+func spent(s *Studies, record *storev1.StudyRecord) (end dparetov1.EndReason, reason string) {
 	study := record.GetStudy()
 	if a := s.Policy(study.GetSpec()).Allowance(record); a.Trials <= 0 {
 		return a.End, a.Reason
@@ -35,7 +35,7 @@ func (s *Studies) spent(record *storev1.StudyRecord) (end dparetov1.EndReason, r
 	if n := budget.GetMaxTrials(); n > 0 && record.GetNextTrialNumber() > n {
 		return dparetov1.EndReason_END_REASON_BUDGET_SPENT, "the budget of " + strconv.FormatInt(n, 10) + " trials is spent"
 	}
-	if d := budget.GetMaxDuration(); d != nil && s.wall().Sub(study.GetCreateTime().AsTime()) >= d.AsDuration() {
+	if d := budget.GetMaxDuration(); d != nil && s.times.wall().Sub(study.GetCreateTime().AsTime()) >= d.AsDuration() {
 		return dparetov1.EndReason_END_REASON_BUDGET_SPENT, "the budget of " + d.AsDuration().String() + " is spent"
 	}
 	return dparetov1.EndReason_END_REASON_STAGNANT, stagnant(record)
@@ -45,7 +45,7 @@ func (s *Studies) spent(record *storev1.StudyRecord) (end dparetov1.EndReason, r
 func (s *Studies) Creatable(record *storev1.StudyRecord, count int) int {
 	study := record.GetStudy()
 	policy := s.Policy(study.GetSpec())
-	if _, reason := s.spent(record); reason != "" || study.GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED || policy.Unprepared(record) {
+	if _, reason := spent(s, record); reason != "" || study.GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED || policy.Unprepared(record) {
 		return 0
 	}
 	budget := study.GetSpec().GetBudget()
@@ -75,7 +75,7 @@ func (c *Change) Explain(resp *dparetov1.SuggestTrialsResponse, missing int) {
 	counts := c.Study.GetStudy().GetTrialCounts()
 	held := counts.GetActive() + counts.GetStopping()
 	limit := c.Study.GetStudy().GetSpec().GetBudget().GetMaxParallelTrials()
-	end, reason := c.studies.spent(c.Study)
+	end, reason := spent(c.studies, c.Study)
 	switch {
 	case resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_PAUSED:
 		resp.EndReason = dparetov1.EndReason_END_REASON_PAUSED

@@ -8,20 +8,16 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest/space"
 )
-
-// maxAside is how often a change is abandoned to compute something outside the transaction. After
-// that it computes inside: other changes evict the values faster than they are used.
-const maxAside = 3
 
 // Change is a transaction on one study. Every trial it puts gets the study's new revision; the study
 // is written once at the end.
@@ -33,12 +29,11 @@ type Change struct {
 	Cached   *Cached
 	Policy   Policy
 	studies  *Studies
+	request  *Request  // whose answer is stored with the change
 	Now      time.Time // for people, and for budgets of duration
 	Steady   time.Time // for the ages of answers
 	time     reading   // of the clock of leases
 	events   Events
-
-	inside bool // compute inside the transaction
 }
 
 // trialChange is a change with the trial that it works on.
@@ -48,31 +43,41 @@ type trialChange struct {
 }
 
 // Change runs fn in a transaction on a study and writes the study back. fn may run more than once
-// (see store.KV and aside).
+// (see store.KV). Calls compute what takes long before the transaction: see precompute.
 func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Change) error) error {
 	scope := store.StudyScope(id)
 	r.bind(ctx, scope)
-	for round := 0; ; round++ {
-		err := s.store.Update(ctx, store.In(scope), func(tx *store.Tx) error {
-			c, err := begin(s, tx, id)
-			if status.Code(err) == codes.NotFound && r.wasAnswered(tx, s.now(&tx.ReadTx)) {
-				return nil // the study was deleted since
-			}
-			if err != nil {
-				return err
-			}
-			c.inside = round == maxAside
-			r.policy = c.Policy
-			return r.once(tx, c.Steady, func() error { return c.run(fn) })
-		})
-		first, ok := errors.AsType[*aside](err)
-		if !ok {
+	return s.store.Update(ctx, store.In(scope), func(tx *store.Tx) error {
+		c, err := begin(s, tx, id)
+		if status.Code(err) == codes.NotFound && r.wasAnswered(tx, s.times.now(&tx.ReadTx)) {
+			return nil // the study was deleted since
+		}
+		if err != nil {
 			return err
 		}
-		if err := s.pool.Run(ctx, pool.Suggestion, first.compute); err != nil {
-			return err
-		}
+		c.request, r.policy = r, c.Policy
+		return r.once(tx, c.Steady, func() error { return c.run(fn) })
+	})
+}
+
+// response is a pointer to a response of type R.
+type response[R any] interface {
+	*R
+	proto.Message
+}
+
+// answer makes a call that changes the study with an id. fn fills in the response in a transaction:
+// see Change.
+func answer[R any, P response[R]](ctx context.Context, s *Studies, id string, req Identified, fn func(*Change, P) error) (P, error) {
+	resp := P(new(R))
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
 	}
+	if err := s.Change(ctx, id, r, func(c *Change) error { return fn(c, resp) }); err != nil {
+		return nil, err
+	}
+	return resp, nil
 }
 
 // begin returns a change of a study, or NOT_FOUND.
@@ -93,7 +98,7 @@ func begin(s *Studies, tx *store.Tx, id string) (*Change, error) {
 	}
 	return &Change{
 		Tx: tx, ID: id, Study: record, Compiled: cached.Compiled, Cached: cached, Policy: policy,
-		studies: s, Now: s.wallIn(&tx.ReadTx), Steady: s.now(&tx.ReadTx), time: s.read(&tx.ReadTx),
+		studies: s, Now: s.times.wallIn(&tx.ReadTx), Steady: s.times.now(&tx.ReadTx), time: s.times.read(&tx.ReadTx),
 	}, nil
 }
 
@@ -113,48 +118,8 @@ func (c *Change) run(fn func(*Change) error) error {
 	if c.Study.GetStudy().GetRevision() == before {
 		return nil
 	}
-	c.Tx.AfterCommit(func() { c.studies.changed(c.ID) })
+	c.Tx.AfterCommit(func() { announce(c.studies, c.ID) })
 	return c.Tx.PutStudy(c.ID, c.Study)
-}
-
-// aside is the error of a change that needs a value that takes too long to compute inside a
-// transaction. Change drops the transaction, computes the value into the study's caches and starts
-// over. Usually the value is cached, and one transaction is enough.
-type aside struct{ compute func(context.Context) error }
-
-// Error implements error.
-func (*aside) Error() string { return "a value must be computed outside the transaction" }
-
-// first gives the change up if any of the functions, which may be nil, must be called outside the
-// transaction first.
-func (c *Change) first(computations ...func(context.Context) error) error {
-	computations = slices.DeleteFunc(computations, func(f func(context.Context) error) bool { return f == nil })
-	if c.inside || len(computations) == 0 {
-		return nil
-	}
-	return &aside{func(ctx context.Context) error {
-		for _, compute := range computations {
-			if err := compute(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
-}
-
-// metricsAt returns a function that computes the metrics of a configuration at a step (0: the end),
-// nil if they are cached or cheap.
-func metricsAt(compiled *spec.Study, point space.Point, step int64) func(context.Context) error {
-	if last := compiled.LastStep(point); step >= 1 && step < last {
-		point = compiled.At(point, step)
-	}
-	if compiled.AtHand(point) {
-		return nil
-	}
-	return func(context.Context) error {
-		compiled.Compute(point)
-		return nil
-	}
 }
 
 // trial returns a trial of the study, or NOT_FOUND.
@@ -203,7 +168,7 @@ func (c *trialChange) put(before dparetov1.TrialState) error {
 		return err
 	}
 	if IsTerminal(trial.GetState()) && !IsTerminal(before) {
-		return c.Policy.Follow(c.Change)
+		return c.Policy.AfterTrialEnds(c.Change)
 	}
 	return nil
 }
@@ -227,13 +192,13 @@ func (c *Change) checkSize() error {
 	return c.studies.limits.CheckBytes(size)
 }
 
-// spare has the answer to a request not stored if the study is too large to grow. It is for requests
-// that may be repeated without harm, and so without end.
-func (c *Change) spare(r *Request) error {
-	r.Effect = EffectAll
+// skipAnswerIfFull does not store the answer to the request if the study is too large to grow. It is
+// for requests that can be repeated without harm, and so without end.
+func (c *Change) skipAnswerIfFull() error {
+	c.request.Effect = EffectAll
 	err := c.checkSize()
 	if status.Code(err) == codes.ResourceExhausted {
-		r.Effect = EffectNone
+		c.request.Effect = EffectNone
 		return nil
 	}
 	return err

@@ -59,63 +59,67 @@ func (f *traffic) of(t *testing.T, call func(context.Context) error) (views, upd
 	return f.views, f.updates
 }
 
-// A measurement and a result take one transaction each, and read nothing outside of it. Where
-// something must be computed first, which takes long, there is one more for each that is.
+// A measurement and a result take one transaction each, after one look at the study. What takes long
+// is computed before the transaction begins.
 func TestReportsAreOneTransaction(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change       func(*dparetov1.StudySpec)
-		first, later int // Updates of the first measurement, and of one at another step
-	}{
-		"expressions":                    {nil, 1, 1},
-		"model":                          {enginetest.ModelBased, 1, 1},
-		"accountant":                     {enginetest.Accounted, 2, 2}, // of ε at the step
-		"accountant without checkpoints": {func(a *dparetov1.StudySpec) { enginetest.Accounted(a); a.CheckpointParameter = "" }, 1, 1},
-		"early stopping":                 {enginetest.Checkpoints, 2, 1}, // of the last useful step
-		"accountant and early stopping":  {func(a *dparetov1.StudySpec) { enginetest.Accounted(a); enginetest.Checkpoints(a) }, 2, 2},
-		"no early stopping":              {func(a *dparetov1.StudySpec) { enginetest.Checkpoints(a); a.DisableEarlyStopping = true }, 1, 1},
+	for name, change := range map[string]func(*dparetov1.StudySpec){
+		"expressions":                    nil,
+		"model":                          enginetest.ModelBased,
+		"accountant":                     enginetest.Accounted,
+		"accountant without checkpoints": func(a *dparetov1.StudySpec) { enginetest.Accounted(a); a.CheckpointParameter = "" },
+		"early stopping":                 enginetest.Checkpoints,
+		"accountant and early stopping":  func(a *dparetov1.StudySpec) { enginetest.Accounted(a); enginetest.Checkpoints(a) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f traffic
-			s := enginetest.New(t, enginetest.Options{Around: f.hooks().Around, Designer: enginetest.Always(enginetest.At(0.25, 60))})
-			runs := s.Runs(t, tc.change)
-			measured := func(s *enginetest.Service, trial *dparetov1.Trial, step int64, want int) {
+			hooks := f.hooks()
+			count, inTransaction := hooks.Update, func() {}
+			hooks.Update = func(ctx context.Context) error {
+				if ctx.Value(countedKey{}) == &f {
+					inTransaction()
+				}
+				return count(ctx)
+			}
+			s := enginetest.New(t, enginetest.Options{Around: hooks.Around, Designer: enginetest.Always(enginetest.At(0.25, 60))})
+			record := &storev1.StudyRecord{Study: s.Runs(t, change)}
+			report := func(s *enginetest.Service, step int64, call func(context.Context) error) {
+				t.Helper()
+				inTransaction = func() {
+					cached, err := s.Get(record)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !cached.Compiled.AtHand(cached.Compiled.At([]float64{0.25, 60}, step)) {
+						t.Errorf("the metrics at step %d are computed in the transaction", step)
+					}
+				}
+				if views, updates := f.of(t, call); views != 1 || updates != 1 {
+					t.Errorf("a report at step %d takes %d views and %d updates, want one each", step, views, updates)
+				}
+			}
+			measured := func(trial *dparetov1.Trial, step int64) {
 				t.Helper()
 				req := &dparetov1.AddMeasurementRequest{
 					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: enginetest.ErrorAt(step, 0.5),
 				}
-				views, updates := f.of(t, func(ctx context.Context) error { _, err := s.AddMeasurement(ctx, req); return err })
-				if views != 0 || updates != want {
-					t.Errorf("a measurement at step %d takes %d views and %d updates, want none and %d", step, views, updates, want)
-				}
+				report(s, step, func(ctx context.Context) error { _, err := s.AddMeasurement(ctx, req); return err })
 			}
-			completed := func(s *enginetest.Service, trial *dparetov1.Trial, id string, want int) {
+			completed := func(s *enginetest.Service, trial *dparetov1.Trial, id string) {
 				t.Helper()
 				req := &dparetov1.CompleteTrialRequest{
 					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), RequestId: id,
 					Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: enginetest.ErrorAt(0, 0.4)},
 				}
-				views, updates := f.of(t, func(ctx context.Context) error { _, err := s.CompleteTrial(ctx, req); return err })
-				if views != 0 || updates != want {
-					t.Errorf("a result takes %d views and %d updates, want none and %d", views, updates, want)
-				}
+				report(s, 60, func(ctx context.Context) error { _, err := s.CompleteTrial(ctx, req); return err })
 			}
 			trial, another := s.AskRun(t), s.AskRun(t)
-			measured(s, trial, 1, tc.first)
-			measured(s, trial, 1, 1) // again
-			measured(s, trial, 2, tc.later)
-			// ε at the end is known since the trial was created, unless that was long ago.
-			completed(s, trial, "id", 1)
-			completed(s, trial, "id", 1) // the answer is remembered
-			completed(s, trial, "", 1)   // it was lost
-			cached, err := s.Get(&storev1.StudyRecord{Study: runs})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := 2
-			if cached.Compiled.ComputesAtOnce() {
-				want = 1
-			}
-			completed(s.Fresh(t), another, "", want)
+			measured(trial, 1)
+			measured(trial, 1) // again
+			measured(trial, 2)
+			completed(s, trial, "id")
+			completed(s, trial, "id") // the answer is remembered
+			completed(s, trial, "")   // it was lost
+			completed(s.Fresh(t), another, "")
 		})
 	}
 }
@@ -212,7 +216,7 @@ func (w *watcher) wantOne(t *testing.T, before stored) *study.Events {
 	return events[0]
 }
 
-// stopper is a study.Stopper that has something computed first, as often as a test says.
+// stopper is a study.Stopper that needs something computed, as often as a test says.
 type stopper struct {
 	unknown int // how often
 	later   func(context.Context) error
@@ -229,9 +233,9 @@ func (s *stopper) ShouldStop(*study.Cached, *dparetov1.Trial, int64) (string, fu
 	}
 }
 
-// A change that is given up to compute something leaves nothing behind: it is no event, uses no
-// revision, and wakes nobody; the study can be changed meanwhile.
-func TestGivenUpChangesLeaveNothing(t *testing.T) {
+// A computation before a change is no event, uses no revision, and wakes nobody; the study can be
+// changed meanwhile.
+func TestComputationsLeaveNothing(t *testing.T) {
 	s := enginetest.With(t, enginetest.At(0.25, 60))
 	slow := new(stopper)
 	s.StopEarly(slow)
@@ -258,8 +262,7 @@ func TestGivenUpChangesLeaveNothing(t *testing.T) {
 	w.wantNothing(t, before)
 
 	// The request that failed is not remembered: with its id another can be made.
-	const times = 2
-	slow.unknown, slow.later = times, func(context.Context) error {
+	slow.unknown, slow.later = 1, func(context.Context) error {
 		w.wantNothing(t, before)
 		return nil
 	}
@@ -293,7 +296,7 @@ func TestGivenUpChangesLeaveNothing(t *testing.T) {
 		t.Errorf("observers are told of %d changes, want 2", len(events))
 	}
 
-	// The trial may be complete when the change is made again, which then fails.
+	// The trial may be complete when the change is made, which then fails.
 	slow.unknown, slow.later = 1, func(context.Context) error {
 		s.Complete(t, trial, nil)
 		w.told()
@@ -309,8 +312,8 @@ func TestGivenUpChangesLeaveNothing(t *testing.T) {
 	w.wantNothing(t, last)
 }
 
-// Where what is computed is forgotten again before it is used, a change goes on without it.
-func TestChangesAreGivenUpAFewTimes(t *testing.T) {
+// Where what is computed is forgotten before it is used, the change goes on without it.
+func TestComputedOnce(t *testing.T) {
 	s := enginetest.With(t, enginetest.At(0.25, 60))
 	computed := 0
 	slow := &stopper{later: func(context.Context) error { computed++; return nil }}
@@ -322,8 +325,8 @@ func TestChangesAreGivenUpAFewTimes(t *testing.T) {
 	before := w.stored(t)
 	slow.unknown = 100
 	s.Report(t, trial, enginetest.ErrorAt(1, 0.5))
-	if computed != study.MaxAside {
-		t.Errorf("it was computed %d times, want %d", computed, study.MaxAside)
+	if computed != 1 {
+		t.Errorf("it was computed %d times, want once", computed)
 	}
 	w.wantOne(t, before)
 }
@@ -380,7 +383,7 @@ func TestLostChanges(t *testing.T) {
 }
 
 // Trials that users create, and results, are one change although ε is computed first.
-func TestComputedAside(t *testing.T) {
+func TestComputedBefore(t *testing.T) {
 	var f traffic
 	s := enginetest.New(t, enginetest.Options{Around: f.hooks().Around, Designer: enginetest.Always(enginetest.At(0.25, 60))})
 	w := watch(t, s)
@@ -397,8 +400,8 @@ func TestComputedAside(t *testing.T) {
 		}
 		return err
 	})
-	if updates != 2 {
-		t.Errorf("creating a trial takes %d updates, want 2", updates)
+	if updates != 1 {
+		t.Errorf("creating a trial takes %d updates, want 1", updates)
 	}
 	queued := []study.Move{{Number: 1, To: dparetov1.TrialState_TRIAL_STATE_QUEUED}}
 	if events := w.wantOne(t, before); !slices.Equal(events.Moves, queued) {
@@ -416,8 +419,8 @@ func TestComputedAside(t *testing.T) {
 		})
 		return err
 	})
-	if updates != 2 {
-		t.Errorf("a result takes %d updates, want 2", updates)
+	if updates != 1 {
+		t.Errorf("a result takes %d updates, want 1", updates)
 	}
 	succeeded := []study.Move{{Number: 1, From: dparetov1.TrialState_TRIAL_STATE_ACTIVE, To: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED}}
 	if events := w.wantOne(t, before); !slices.Equal(events.Moves, succeeded) || !events.Completed {

@@ -4,8 +4,8 @@
 //
 // Files:
 //
-//   - change.go: Change, the transaction of a study; request.go: answers that are remembered by
-//     request id; events.go: what observers are told once a change is durable
+//   - precompute.go: what a call computes before its transaction; change.go: Change, the transaction
+//     of a study; request.go: answers that are remembered by request id; events.go: what observers are told once a change is durable
 //   - policy.go: what a study may spend, keep and show. Ordinary studies have the policy Ordinary,
 //     others one of package publish/private
 //   - study.go, update.go, watch.go: calls about studies

@@ -9,9 +9,6 @@ import (
 // MaxWatched bounds the changes that are read at a time for a stream.
 const MaxWatched = maxWatched
 
-// MaxAside is how often a change is given up.
-const MaxAside = maxAside
-
 // Watch sends the changes of a study, as WatchStudy does.
 func (s *Studies) Watch(ctx context.Context, req *dparetov1.WatchStudyRequest, send func(*dparetov1.WatchStudyResponse) error) error {
 	return watch(ctx, s, req, send)

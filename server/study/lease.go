@@ -25,9 +25,9 @@ import (
 const (
 	// MaxSuggestions bounds the trials in one call.
 	MaxSuggestions = 1000
-	// MaxReleases bounds how often workers may give a trial back. Each attempt is a part of the
+	// MaxReturns bounds how often workers may give a trial back. Each attempt is a part of the
 	// trial, with a reason, and GetTrial returns them all in one message.
-	MaxReleases = 100
+	MaxReturns = 100
 )
 
 // Selection chooses among existing trials.
@@ -66,7 +66,7 @@ func LastToken(record *storev1.TrialRecord) string {
 func (c *Change) HandedOut(record *storev1.TrialRecord) *dparetov1.Trial {
 	trial := proto.CloneOf(record.GetTrial())
 	trial.Lease.Token = LastToken(record)
-	c.Policy.Equip(c, trial)
+	c.Policy.AddWorkerSecrets(c, trial)
 	return trial
 }
 
@@ -141,7 +141,7 @@ func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 // own if resume is set, then trials with expired leases, then queued ones. On the way it fails
 // trials that were handed out too often, and completes stopping trials whose workers are gone.
 func (c *Change) HandOutExisting(worker string, count int, resume bool, selection Selection) ([]*dparetov1.Trial, error) {
-	open, err := c.openTrials(worker, resume)
+	open, err := findOpen(&c.Tx.ReadTx, c.ID, c.time, worker, resume)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 	var trials []*dparetov1.Trial
 	counts := c.Study.GetStudy().GetTrialCounts()
 	limit := c.Study.GetStudy().GetSpec().GetBudget().GetMaxParallelTrials()
-	numbers := slices.Concat(open.own, open.expired, open.queued)
+	numbers := open.inTurn()
 	for i, number := range numbers {
 		isQueued := i >= len(numbers)-len(open.queued)
 		if len(trials) == count || (isQueued && limit > 0 && counts.GetActive()+counts.GetStopping() >= limit) {
@@ -169,9 +169,6 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		before := trial.GetState()
 		if !selection.Takes(trial) {
 			continue
-		}
-		if !c.inside && c.Policy.Assess(c.Compiled, trial) != nil {
-			return nil, c.assess(numbers[i:], selection)
 		}
 		affords := c.Policy.Afford(c, record)
 		if affords == AffordableLater {
@@ -209,11 +206,14 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 // openTrials are the numbers of a study's open trials that a worker may get, and of the stopping ones that end.
 type openTrials struct{ own, expired, queued, stopped []int64 }
 
-// openTrials returns the trials that are open for a worker: its own only if it resumes.
-func (c *Change) openTrials(worker string, resume bool) (open openTrials, err error) {
-	err = c.Tx.OpenTrials(c.ID, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
+// inTurn returns the trials that a worker may get, the first ones first.
+func (o openTrials) inTurn() []int64 { return slices.Concat(o.own, o.expired, o.queued) }
+
+// findOpen returns the trials of a study that are open for a worker: its own only if it resumes.
+func findOpen(tx *store.ReadTx, id string, now reading, worker string, resume bool) (open openTrials, err error) {
+	err = tx.OpenTrials(id, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
 		isOwn := resume && entry.GetWorkerId() == worker
-		isExpired := c.time.isExpired(entry.GetLeaseEnd())
+		isExpired := now.isExpired(entry.GetLeaseEnd())
 		switch entry.GetState() {
 		case dparetov1.TrialState_TRIAL_STATE_STOPPING:
 			if isOwn || isExpired {
@@ -228,7 +228,7 @@ func (c *Change) openTrials(worker string, resume bool) (open openTrials, err er
 		case dparetov1.TrialState_TRIAL_STATE_QUEUED:
 			open.queued = append(open.queued, number)
 		default:
-			return false, fmt.Errorf("trial %d of study %s is in the index of open trials, but is %s", number, c.ID, entry.GetState())
+			return false, fmt.Errorf("trial %d of study %s is in the index of open trials, but is %s", number, id, entry.GetState())
 		}
 		return true, nil
 	})
@@ -259,22 +259,6 @@ func (c *trialChange) renew() {
 	record.LeaseEnd = c.time.leaseEnd(length)
 }
 
-// assess gives the change up to assess the trials among some that the selection takes: all at once,
-// since any number of them may turn out to be unaffordable.
-func (c *Change) assess(numbers []int64, selection Selection) error {
-	var computations []func(context.Context) error
-	for _, number := range numbers {
-		tc, err := c.trial(number)
-		if err != nil {
-			return err
-		}
-		if trial := tc.record.GetTrial(); selection.Takes(trial) {
-			computations = append(computations, c.Policy.Assess(c.Compiled, trial))
-		}
-	}
-	return c.first(computations...)
-}
-
 // noteExpiry counts the lease of the trial as expired if it has run out. It is called before the trial
 // is handed out again, settled or given up.
 func (c *trialChange) noteExpiry() {
@@ -284,7 +268,7 @@ func (c *trialChange) noteExpiry() {
 }
 
 // RenewLeases implements StudyService.
-func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesRequest) (*dparetov1.RenewLeasesResponse, error) {
+func (t *Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesRequest) (*dparetov1.RenewLeasesResponse, error) {
 	id, err := resource.ParseStudyName("parent", req.GetParent())
 	if err != nil {
 		return nil, err
@@ -303,12 +287,7 @@ func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesReque
 		}
 		numbers[name] = number
 	}
-	resp := new(dparetov1.RenewLeasesResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	err = t.Change(ctx, id, r, func(c *Change) error {
+	return answer(ctx, t.studies, id, req, func(c *Change, resp *dparetov1.RenewLeasesResponse) error {
 		resp.Results = make(map[string]*dparetov1.RenewLeasesResponse_Result)
 		for _, name := range slices.Sorted(maps.Keys(numbers)) {
 			number := numbers[name]
@@ -335,16 +314,12 @@ func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesReque
 				return err
 			}
 		}
-		return c.spare(r)
+		return c.skipAnswerIfFull()
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
 }
 
 // ReleaseTrial implements StudyService.
-func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialRequest) (*dparetov1.ReleaseTrialResponse, error) {
+func (t *Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialRequest) (*dparetov1.ReleaseTrialResponse, error) {
 	id, number, err := resource.ParseTrialName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -354,20 +329,15 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.ReleaseTrialResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	err = t.Change(ctx, id, r, func(c *Change) error {
+	return answer(ctx, t.studies, id, req, func(c *Change, resp *dparetov1.ReleaseTrialResponse) error {
 		tc, err := c.heldTrial(c.Tx.Trial, number, req.GetLeaseToken())
 		if err != nil {
 			return err
 		}
 		record, trial := tc.record, tc.record.GetTrial()
 		resp.Trial = trial
-		if wasReleased(record, req.GetLeaseToken()) {
-			return c.spare(r) // a retry: the response was lost
+		if wasReturned(record, req.GetLeaseToken()) {
+			return c.skipAnswerIfFull() // a retry: the response was lost
 		}
 		if err := checkHeld(record, req.GetLeaseToken()); err != nil {
 			return err
@@ -377,24 +347,20 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 		case before == dparetov1.TrialState_TRIAL_STATE_STOPPING:
 			tc.settleStopped()
 		case c.Policy.Traits().Hidden:
-			tc.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(req.GetReason()))
+			tc.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, c.reason(req.GetReason()))
 		default:
-			if err := tc.requeue(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RELEASED, c.Policy.Reason(req.GetReason())); err != nil {
+			if err := tc.requeue(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RELEASED, c.reason(req.GetReason())); err != nil {
 				return err
 			}
 			record.Releases++
 		}
 		return tc.put(before)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
 }
 
-// wasReleased reports whether a trial was released under a token, and not handed out since. The
+// wasReturned reports whether a worker gave a trial back under a token, and not handed out since. The
 // completion token may belong to an earlier attempt that failed.
-func wasReleased(record *storev1.TrialRecord, token string) bool {
+func wasReturned(record *storev1.TrialRecord, token string) bool {
 	completion := record.GetCompletionToken()
 	return token != "" && LastToken(record) == token && record.GetTrial().GetLease() == nil &&
 		(completion == "" || completion != token && record.GetTrial().GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED)
@@ -408,7 +374,7 @@ func (c *trialChange) attemptsSpent() bool {
 		return c.record.GetTrial().GetAttempt() > 0
 	}
 	releases := c.record.GetReleases()
-	return int64(c.record.GetTrial().GetAttempt())-releases >= int64(c.Compiled.MaxAttempts()) || releases >= MaxReleases
+	return int64(c.record.GetTrial().GetAttempt())-releases >= int64(c.Compiled.MaxAttempts()) || releases >= MaxReturns
 }
 
 // settleStopped completes the trial, a stopping one, whose worker is gone: with its last measurement, or as

@@ -9,6 +9,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest/space"
 )
 
 // Policy decides what a study may spend, what it keeps of reports, and what it shows. Studies that
@@ -20,51 +21,19 @@ type Policy interface {
 	// Traits returns properties that never change during the life of the study.
 	Traits() Traits
 
-	Budget
-	Results
-	Terms
-}
+	CreationPolicy
+	SuggestionPolicy
+	CompletionPolicy
 
-// Budget is the part of a policy that decides what a study may spend.
-type Budget interface {
-	// Allowance returns how many more trials the policy lets the study create.
-	Allowance(record *storev1.StudyRecord) Allowance
-	// Assess returns a function that computes what Afford needs to know of a trial and that takes too
-	// long for a transaction, or nil if Afford answers at once.
-	Assess(compiled *spec.Study, trial *dparetov1.Trial) func(context.Context) error
-	// Afford tells whether a trial can be handed out now.
-	Afford(c *Change, record *storev1.TrialRecord) Affordability
-	// Charge pays for one attempt at a trial, whatever becomes of it. The same transaction must hand
-	// the trial out. Charge fails unless Afford returns Affordable.
-	Charge(c *Change, record *storev1.TrialRecord) error
-	// Release gives back what a trial reserved, when it completes or is deleted.
-	Release(c *Change, record *storev1.TrialRecord)
-	// Follow creates the trials that the study runs because a trial has ended, which the transaction
-	// has written.
-	Follow(c *Change) error
-}
-
-// Results is the part of a policy that decides what is kept and shown.
-type Results interface {
-	// Keep returns what the study keeps of a measurement by the attempt that the trial shows. The
-	// record may lack the trial's measurements: see Change.MeasurementAt.
-	Keep(c *Change, record *storev1.TrialRecord, r Report) (Kept, error)
-	// Redact returns what may be stored of a worker's request: the request itself, or a copy without
-	// what it says about the data.
-	Redact(req Identified) Identified
-	// Reason returns what may be stored of a reason in free text.
-	Reason(text string) string
-	// Equip adds to a copy of a trial what only the worker that gets it may see.
-	Equip(c *Change, trial *dparetov1.Trial)
 	// Present returns the study as clients see it, given its current state.
 	Present(record *storev1.StudyRecord) *dparetov1.Study
 }
 
-// Terms is the part of a policy that fixes what a new study may spend, and enforces it later.
-type Terms interface {
-	// Begin fixes what a new study may spend. It may account many configurations, or draw many that the
-	// constraints refuse, so it runs in the pool, outside transactions.
-	Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error
+// CreationPolicy decides when a study is created, prepared or updated.
+type CreationPolicy interface {
+	// FixTerms fixes what a new study may spend. It may account many configurations, or draw many that
+	// the constraints refuse, so it runs in the pool, outside transactions.
+	FixTerms(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error
 	// Unprepared reports whether Prepare and Pay must run before a trial can be handed out.
 	Unprepared(record *storev1.StudyRecord) bool
 	// Prepare finds the publication of an unprepared study. It may take up to minutes for a long list, so it
@@ -75,9 +44,41 @@ type Terms interface {
 	Pay(tx *store.Tx, record *storev1.StudyRecord, compiled *spec.Study, at time.Time) error
 	// CheckUpdate refuses changes of the spec that would break the guarantee.
 	CheckUpdate(record *storev1.StudyRecord, after *dparetov1.StudySpec) error
-	// CheckReaccounting refuses to account past runs again with another accountant, where that would
-	// break the guarantee.
-	CheckReaccounting(record *storev1.StudyRecord) error
+}
+
+// SuggestionPolicy decides when a trial is created or handed out.
+type SuggestionPolicy interface {
+	// Allowance returns how many more trials the policy lets the study create.
+	Allowance(record *storev1.StudyRecord) Allowance
+	// Afford tells whether a trial can be handed out now.
+	Afford(c *Change, record *storev1.TrialRecord) Affordability
+	// Charge pays for one attempt at a trial, whatever becomes of it. The same transaction must hand
+	// the trial out. Charge fails unless Afford returns Affordable.
+	Charge(c *Change, record *storev1.TrialRecord) error
+	// AddWorkerSecrets adds to a copy of a trial what only the worker that gets it may see.
+	AddWorkerSecrets(c *Change, trial *dparetov1.Trial)
+}
+
+// CompletionPolicy decides when a worker reports, and when a trial ends.
+type CompletionPolicy interface {
+	// Keep returns what the study keeps of a measurement by the attempt that the trial shows. The
+	// record may lack the trial's measurements: see Change.MeasurementAt.
+	Keep(c *Change, record *storev1.TrialRecord, r Report) (Kept, error)
+	// Redact returns what may be stored of a worker's request: the request itself, or a copy without
+	// what it says about the data.
+	Redact(req Identified) Identified
+	// Unreserve frees what a trial has reserved, when it completes or is deleted.
+	Unreserve(c *Change, record *storev1.TrialRecord)
+	// AfterTrialEnds creates the trials that the study runs because a trial has ended, which the
+	// transaction has written.
+	AfterTrialEnds(c *Change) error
+}
+
+// Assessor is a policy whose Afford needs values that take too long for a transaction.
+type Assessor interface {
+	// Assess returns a function that computes what Afford needs to know of a trial, or nil if Afford
+	// answers at once.
+	Assess(compiled *spec.Study, trial *dparetov1.Trial) func(context.Context) error
 }
 
 // Traits are properties of a policy that other packages ask about.
@@ -92,7 +93,10 @@ type Traits struct {
 	OwnDraws bool
 	// Prepaid studies pay for all that they will ever publish when they are created. Their ledgers
 	// never change, and a damaged or lost record, which would understate what was spent, stops them.
+	// Their runs are not accounted again: the budget holds for the accounting that was charged.
 	Prepaid bool
+	// NoReasons studies keep no reasons in free text, which may tell about the data.
+	NoReasons bool
 }
 
 // Allowance is the number of trials a study may still create, and why it ends there.
@@ -114,7 +118,8 @@ const (
 
 // Report is a measurement that a worker reports.
 type Report struct {
-	Path        string // field path of the measurement in the request, for errors
+	Path        string      // field path of the measurement in the request, for errors
+	Point       space.Point // configuration of the trial
 	Measurement *dparetov1.Measurement
 	Final       bool
 }
@@ -138,9 +143,6 @@ func (Ordinary) Allowance(*storev1.StudyRecord) Allowance {
 	return Allowance{Trials: math.MaxInt64}
 }
 
-// Assess implements Policy.
-func (Ordinary) Assess(*spec.Study, *dparetov1.Trial) func(context.Context) error { return nil }
-
 // Afford implements Policy.
 func (Ordinary) Afford(*Change, *storev1.TrialRecord) Affordability { return Affordable }
 
@@ -148,35 +150,28 @@ func (Ordinary) Afford(*Change, *storev1.TrialRecord) Affordability { return Aff
 func (Ordinary) Charge(*Change, *storev1.TrialRecord) error { return nil }
 
 // Keep implements Policy: it returns a checked copy of the measurement with computed metrics.
-func (Ordinary) Keep(c *Change, record *storev1.TrialRecord, r Report) (Kept, error) {
-	point, err := PointOf(c.Compiled, record.GetTrial())
-	if err != nil {
-		return Kept{}, err
-	}
-	kept, warnings, err := c.Compiled.Measurement(r.Path, point, r.Measurement, r.Final)
+func (Ordinary) Keep(c *Change, _ *storev1.TrialRecord, r Report) (Kept, error) {
+	kept, warnings, err := c.Compiled.Measurement(r.Path, r.Point, r.Measurement, r.Final)
 	return Kept{kept, warnings, true}, err
 }
 
-// Release implements Policy.
-func (Ordinary) Release(*Change, *storev1.TrialRecord) {}
+// Unreserve implements Policy.
+func (Ordinary) Unreserve(*Change, *storev1.TrialRecord) {}
 
-// Follow implements Policy.
-func (Ordinary) Follow(*Change) error { return nil }
+// AfterTrialEnds implements Policy.
+func (Ordinary) AfterTrialEnds(*Change) error { return nil }
 
-// Equip implements Policy.
-func (Ordinary) Equip(*Change, *dparetov1.Trial) {}
+// AddWorkerSecrets implements Policy.
+func (Ordinary) AddWorkerSecrets(*Change, *dparetov1.Trial) {}
 
 // Redact implements Policy.
 func (Ordinary) Redact(req Identified) Identified { return req }
 
-// Reason implements Policy.
-func (Ordinary) Reason(text string) string { return text }
-
 // Present implements Policy.
 func (Ordinary) Present(record *storev1.StudyRecord) *dparetov1.Study { return record.GetStudy() }
 
-// Begin implements Policy.
-func (Ordinary) Begin(context.Context, *storev1.StudyRecord, *spec.Study) error { return nil }
+// FixTerms implements Policy.
+func (Ordinary) FixTerms(context.Context, *storev1.StudyRecord, *spec.Study) error { return nil }
 
 // Unprepared implements Policy.
 func (Ordinary) Unprepared(*storev1.StudyRecord) bool { return false }
@@ -191,9 +186,6 @@ func (Ordinary) Pay(*store.Tx, *storev1.StudyRecord, *spec.Study, time.Time) err
 
 // CheckUpdate implements Policy.
 func (Ordinary) CheckUpdate(*storev1.StudyRecord, *dparetov1.StudySpec) error { return nil }
-
-// CheckReaccounting implements Policy.
-func (Ordinary) CheckReaccounting(*storev1.StudyRecord) error { return nil }
 
 // Ledgers checks the ledgers that a spec names. It is not called for specs that name none.
 type Ledgers interface {

@@ -29,10 +29,11 @@ import (
 // patience is how long CreateStudy waits for a preparation. Most are short.
 const patience = time.Second
 
-// preparations are the studies that are being prepared, by uid.
-type preparations struct {
+// Preparations are the studies that are being prepared in the background.
+type Preparations struct {
+	studies *Studies
 	mu      sync.Mutex
-	running map[string]*preparation
+	running map[string]*preparation // by uid
 }
 
 // preparation is the progress of one study.
@@ -42,7 +43,7 @@ type preparation struct {
 }
 
 // progress returns the progress of a study.
-func (p *preparations) progress(uid string) *dparetov1.Preparation {
+func (p *Preparations) progress(uid string) *dparetov1.Preparation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	running := p.running[uid]
@@ -53,117 +54,114 @@ func (p *preparations) progress(uid string) *dparetov1.Preparation {
 }
 
 // begin returns the preparation of a study, and whether it is a new one.
-func (p *preparations) begin(uid string) (running *preparation, isNew bool) {
+func (p *Preparations) begin(uid string) (running *preparation, isNew bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if running := p.running[uid]; running != nil {
 		return running, false
-	}
-	if p.running == nil {
-		p.running = make(map[string]*preparation)
 	}
 	p.running[uid] = &preparation{ended: make(chan struct{})}
 	return p.running[uid], true
 }
 
 // end ends the preparation of a study.
-func (p *preparations) end(uid string) {
+func (p *Preparations) end(uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.running[uid].ended)
 	delete(p.running, uid)
 }
 
-// Prepare prepares the study with an id and uid in the background, unless it is prepared or that is under way. The
+// start prepares the study with an id and uid in the background, unless it is prepared or that is under way. The
 // channel that it returns is closed at the end.
-func (s *Studies) Prepare(id, uid string) <-chan struct{} {
-	p, isNew := s.preparing.begin(uid)
-	if isNew && !s.background.Go(func() { s.run(id, uid, p) }) {
-		s.preparing.end(uid)
+func (p *Preparations) start(id, uid string) <-chan struct{} {
+	running, isNew := p.begin(uid)
+	if isNew && !p.studies.background.Go(func() { p.run(id, uid, running) }) {
+		p.end(uid)
 	}
-	return p.ended
+	return running.ended
 }
 
 // run prepares a study. A call may set PREPARING between the last transaction and the end of the preparation, and
 // join it, or may change what was priced. So run looks at the study after the end, and begins again if that is so.
-func (s *Studies) run(id, uid string, p *preparation) {
-	ctx := s.background.Context()
-	err := s.prepare(ctx, id, uid, p)
+func (p *Preparations) run(id, uid string, running *preparation) {
+	ctx := p.studies.background.Context()
+	err := p.prepare(ctx, id, uid, running)
 	if err == nil {
 		var left *storev1.StudyRecord
-		if left, err = s.findPreparing(ctx, id, uid); left != nil {
-			s.Prepare(id, uid)
+		if left, err = p.findPreparing(ctx, id, uid); left != nil {
+			p.start(id, uid)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		s.logger.ErrorContext(ctx, "cannot prepare a study", "study", resource.StudyName(id), "error", err)
+		p.studies.logger.ErrorContext(ctx, "cannot prepare a study", "study", resource.StudyName(id), "error", err)
 	}
 }
 
-// ResumePreparations prepares the studies whose preparation a stop of the server interrupted. Call it once, when
+// Resume prepares the studies whose preparation a stop of the server interrupted. Call it once, when
 // the server begins.
-func (s *Studies) ResumePreparations() {
-	ctx := s.background.Context()
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+func (p *Preparations) Resume() {
+	ctx := p.studies.background.Context()
+	err := p.studies.store.View(ctx, func(tx *store.ReadTx) error {
 		return tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
 			if study := record.GetStudy(); study.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
 				id, err := resource.ParseStudyName("name", study.GetName())
 				if err != nil {
 					return false, err
 				}
-				s.Prepare(id, study.GetUid()) //nolint:contextcheck // it outlives the call
+				p.start(id, study.GetUid()) //nolint:contextcheck // it outlives the call
 			}
 			return true, ctx.Err()
 		})
 	})
 	if err != nil && ctx.Err() == nil {
-		s.logger.ErrorContext(ctx, "cannot resume the preparation of studies", "error", err)
+		p.studies.logger.ErrorContext(ctx, "cannot resume the preparation of studies", "error", err)
 	}
 }
 
 // TakeOver prepares a study that a call has found in STUDY_STATE_PREPARING on a store with other servers: the
 // one that prepared it may be gone. If it is not, the preparation here waits for it.
-func (s *Studies) TakeOver(id, uid string) {
-	if s.store.IsShared() {
-		s.Prepare(id, uid)
+func (p *Preparations) TakeOver(id, uid string) {
+	if p.studies.store.IsShared() {
+		p.start(id, uid)
 	}
 }
 
-// awaitPreparation starts the preparation of a study that a call has created, if it needs one, and waits a
+// await starts the preparation of a study that a call has created, if it needs one, and waits a
 // little. It returns the study then.
-func (s *Studies) awaitPreparation(ctx context.Context, id string, created *dparetov1.Study) (*dparetov1.Study, error) {
+func (p *Preparations) await(ctx context.Context, id string, created *dparetov1.Study) (*dparetov1.Study, error) {
 	if created.GetState() != dparetov1.StudyState_STUDY_STATE_PREPARING {
 		return created, nil
 	}
 	select {
-	case <-s.Prepare(id, created.GetUid()): //nolint:contextcheck // it outlives the call
+	case <-p.start(id, created.GetUid()): //nolint:contextcheck // it outlives the call
 	case <-time.After(patience):
 	case <-ctx.Done():
 		return created, nil // it is durable
 	}
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+	err := p.studies.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := tx.Study(id)
 		if err == nil && record.GetStudy().GetUid() == created.GetUid() {
-			created = s.Present(record)
+			created = p.studies.Present(record)
 		}
 		return nil // it may have been deleted
 	})
 	return created, err
 }
 
-// FindPublication sets the publication of an unprepared study in a record, which is not in the store yet or
+// findPublication sets the publication of an unprepared study in a record, which is not in the store yet or
 // a copy. It may take minutes for a long list, in the pool.
-func (s *Studies) FindPublication(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error {
-	return s.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
-		return s.Policy(compiled.Spec).Prepare(ctx, record, compiled, progress)
+func (p *Preparations) findPublication(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error {
+	return p.studies.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
+		return p.studies.Policy(compiled.Spec).Prepare(ctx, record, compiled, progress)
 	})
 }
 
-// tryPublication is FindPublication for a call that waits a little only: the record may get no publication.
-func (s *Studies) tryPublication(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
+// tryPublication is findPublication for a call that waits a little only: the record may get no publication.
+func (p *Preparations) tryPublication(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := s.FindPublication(ctx, record, compiled, func(int, int) {})
+	err := p.findPublication(ctx, record, compiled, func(int, int) {})
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -171,8 +169,8 @@ func (s *Studies) tryPublication(ctx context.Context, record *storev1.StudyRecor
 }
 
 // findPreparing returns a copy of the record of a study in STUDY_STATE_PREPARING, or nil if there is no such study.
-func (s *Studies) findPreparing(ctx context.Context, id, uid string) (found *storev1.StudyRecord, err error) {
-	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+func (p *Preparations) findPreparing(ctx context.Context, id, uid string) (found *storev1.StudyRecord, err error) {
+	err = p.studies.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := tx.Study(id)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil
@@ -192,14 +190,14 @@ func isPreparing(record *storev1.StudyRecord, uid string) bool {
 }
 
 // prepare prepares a study, and forgets the preparation at the end.
-func (s *Studies) prepare(ctx context.Context, id, uid string, p *preparation) error {
-	defer s.preparing.end(uid)
-	unlock, err := s.store.Lock(ctx, "prepare "+uid) // another server may prepare it
+func (p *Preparations) prepare(ctx context.Context, id, uid string, running *preparation) error {
+	defer p.end(uid)
+	unlock, err := p.studies.store.Lock(ctx, "prepare "+uid) // another server may prepare it
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	record, err := s.findPreparing(ctx, id, uid)
+	record, err := p.findPreparing(ctx, id, uid)
 	if record == nil {
 		return err
 	}
@@ -208,12 +206,12 @@ func (s *Studies) prepare(ctx context.Context, id, uid string, p *preparation) e
 	if err != nil {
 		return err
 	}
-	err = s.FindPublication(ctx, record, compiled, func(done, total int) {
-		p.total.Store(int64(total))
-		p.done.Store(int64(done))
+	err = p.findPublication(ctx, record, compiled, func(done, total int) {
+		running.total.Store(int64(total))
+		running.done.Store(int64(done))
 	})
 	if err == nil {
-		err = s.settle(ctx, id, record, func(c *Change) error {
+		err = p.settle(ctx, id, record, func(c *Change) error {
 			study := c.Study.GetStudy()
 			study.Publication = record.GetStudy().GetPublication()
 			study.State = dparetov1.StudyState_STUDY_STATE_ACTIVE
@@ -222,7 +220,7 @@ func (s *Studies) prepare(ctx context.Context, id, uid string, p *preparation) e
 	}
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted:
-		return s.settle(ctx, id, record, func(c *Change) error {
+		return p.settle(ctx, id, record, func(c *Change) error {
 			c.Study.Study.State = dparetov1.StudyState_STUDY_STATE_COMPLETED
 			c.Study.Study.StateReason = "no trial was handed out: " + refusal(err)
 			return nil
@@ -248,20 +246,19 @@ func refusal(err error) string {
 	return fmt.Sprintf("the budget of %s does not pay for the study", ledger)
 }
 
-// settle ends the preparation of a study with a change of it. It does nothing if the study is gone, or is no longer
-// what was priced: an import can restore it with the same uid and another list.
-func (s *Studies) settle(ctx context.Context, id string, priced *storev1.StudyRecord, fn func(*Change) error) error {
+// settle ends the preparation of a study with a change of it. It does nothing if the study is gone, or has another
+// spec than the priced one.
+func (p *Preparations) settle(ctx context.Context, id string, priced *storev1.StudyRecord, fn func(*Change) error) error {
 	scopes := append(LedgerScopes(priced.GetStudy().GetSpec()), store.StudyScope(id))
-	return s.store.Update(ctx, store.In(scopes...), func(tx *store.Tx) error {
-		c, err := begin(s, tx, id)
+	return p.studies.store.Update(ctx, store.In(scopes...), func(tx *store.Tx) error {
+		c, err := begin(p.studies, tx, id)
 		if status.Code(err) == codes.NotFound {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if !isPreparing(c.Study, priced.GetStudy().GetUid()) || !proto.Equal(c.Study.GetStudy().GetSpec(), priced.GetStudy().GetSpec()) ||
-			!proto.Equal(c.Study.GetRandomStopping(), priced.GetRandomStopping()) {
+		if !isPreparing(c.Study, priced.GetStudy().GetUid()) || !proto.Equal(c.Study.GetStudy().GetSpec(), priced.GetStudy().GetSpec()) {
 			return nil
 		}
 		return c.run(func(c *Change) error {

@@ -27,7 +27,7 @@ type prepared struct {
 	begin func(context.Context) error
 }
 
-func (p *prepared) Begin(ctx context.Context, _ *storev1.StudyRecord, _ *spec.Study) error {
+func (p *prepared) FixTerms(ctx context.Context, _ *storev1.StudyRecord, _ *spec.Study) error {
 	if p.begin == nil {
 		return nil
 	}

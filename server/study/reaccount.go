@@ -115,8 +115,8 @@ func planReaccounting(ctx context.Context, s *Studies, id string, req *dparetov1
 			return err
 		}
 		study := record.GetStudy()
-		if err := s.Policy(study.GetSpec()).CheckReaccounting(record); err != nil {
-			return err
+		if s.Policy(study.GetSpec()).Traits().Prepaid {
+			return status.Errorf(codes.FailedPrecondition, "%s has private_mode or random_stopping: its budget holds only for the accounting by which its runs were charged", study.GetName())
 		}
 		if err := checkEtag(req.GetEtag(), study.GetEtag()); err != nil {
 			return err

@@ -3,6 +3,7 @@ package study
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,20 +23,8 @@ func checkNotImporting(tx *store.ReadTx, id string) error {
 
 // DropRemains removes the trials of a failed import or a deleted study, even if the client is gone.
 // What it cannot remove goes at the next start, or before the study is imported or deleted again.
-func (s *Studies) DropRemains(ctx context.Context, id string) {
-	if err := s.store.DropImport(context.WithoutCancel(ctx), id); err != nil && !errors.Is(err, store.ErrClosed) {
-		s.logger.ErrorContext(ctx, "cannot remove the remains of a study", "study", resource.StudyName(id), "error", err)
+func DropRemains(ctx context.Context, db *store.Store, logger *slog.Logger, id string) {
+	if err := db.DropImport(context.WithoutCancel(ctx), id); err != nil && !errors.Is(err, store.ErrClosed) {
+		logger.ErrorContext(ctx, "cannot remove the remains of a study", "study", resource.StudyName(id), "error", err)
 	}
-}
-
-// Occupy keeps other calls that import or delete a study from it, those of other servers on the store
-// included, until free is called. It waits for one that is under way if wait is set; otherwise ok is
-// false then.
-func (s *Studies) Occupy(ctx context.Context, id string, wait bool) (free func(), ok bool, err error) {
-	name := resource.StudyName(id)
-	if wait {
-		free, err = s.store.Lock(ctx, name)
-		return free, err == nil, err
-	}
-	return s.store.TryLock(ctx, name)
 }

@@ -26,17 +26,16 @@ const (
 )
 
 // AddMeasurement implements StudyService. The response says whether the run should stop.
-func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasurementRequest) (*dparetov1.AddMeasurementResponse, error) {
+func (t *Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasurementRequest) (*dparetov1.AddMeasurementResponse, error) {
 	id, number, err := resource.ParseTrialName("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.AddMeasurementResponse)
-	r, err := NewRequest(req, resp)
+	read, err := t.precomputeReport(ctx, reported{study: id, number: number, token: req.GetLeaseToken(), measurement: req.GetMeasurement()})
 	if err != nil {
 		return nil, err
 	}
-	err = t.Change(ctx, id, r, func(c *Change) error {
+	return answer(ctx, t.studies, id, req, func(c *Change, resp *dparetov1.AddMeasurementResponse) error {
 		// The other measurements are not read: each costs the same, however many there are.
 		tc, err := c.heldTrial(c.Tx.BareTrial, number, req.GetLeaseToken())
 		if err != nil {
@@ -49,8 +48,11 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 		if err := c.checkSize(); err != nil {
 			return err
 		}
-		_, later := tc.verdict(req.GetMeasurement().GetStep())
-		kept, err := tc.keep(Report{Path: "measurement", Measurement: req.GetMeasurement()}, later)
+		point, err := read.of(tc)
+		if err != nil {
+			return err
+		}
+		kept, err := tc.keep(Report{Path: "measurement", Point: point, Measurement: req.GetMeasurement()})
 		if err != nil {
 			return err
 		}
@@ -71,10 +73,6 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 		resp.LeaseExpireTime = trial.GetLease().GetExpireTime()
 		return tc.put(before)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
 }
 
 // addMeasurement adds a measurement to the trial, a held one. A repeated measurement changes nothing; a
@@ -117,27 +115,27 @@ func (c *Change) MeasurementAt(record *storev1.TrialRecord, step int64) (*dparet
 	return m, err
 }
 
-// verdict returns why the trial's run is of no further use, or "". step is the step just measured, 0 if
-// there is none. Where telling is too slow for a transaction, it returns a function to call first.
-func (c *trialChange) verdict(step int64) (reason string, later func(context.Context) error) {
-	trial := c.record.GetTrial()
-	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE || c.studies.stopper == nil {
+// verdict returns why the run of a trial is of no further use, or "". step is the step just measured,
+// 0 if there is none. Where telling is too slow for a transaction, it returns the computation that
+// must come first.
+func verdict(stopper Stopper, of *Cached, trial *dparetov1.Trial, step int64) (reason string, later computation) {
+	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE || stopper == nil {
 		return "", nil
 	}
-	return c.studies.stopper.ShouldStop(c.Cached, trial, step)
+	return stopper.ShouldStop(of, trial, step)
 }
 
 // stopEarly asks the worker of the trial to stop if the verdict says so.
 func (c *trialChange) stopEarly(step int64) {
-	if reason, _ := c.verdict(step); reason != "" {
-		trial := c.record.GetTrial()
+	trial := c.record.GetTrial()
+	if reason, _ := verdict(c.studies.stopper, c.Cached, trial, step); reason != "" {
 		trial.State, trial.StateReason = dparetov1.TrialState_TRIAL_STATE_STOPPING, reason
 	}
 }
 
 // CompleteTrial implements StudyService. One transaction loads the study and the trial, decides, and
 // writes both.
-func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialRequest) (*dparetov1.CompleteTrialResponse, error) {
+func (t *Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialRequest) (*dparetov1.CompleteTrialResponse, error) {
 	id, number, err := resource.ParseTrialName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -145,25 +143,27 @@ func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialR
 	if err := validateOutcome(req); err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.CompleteTrialResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
+	var read configuration
+	if measurement := req.GetMeasurement(); measurement != nil {
+		read, err = t.precomputeReport(ctx, reported{id, number, req.GetLeaseToken(), measurement, true})
+		if err != nil {
+			return nil, err
+		}
 	}
-	err = t.Change(ctx, id, r, func(c *Change) error {
+	return answer(ctx, t.studies, id, req, func(c *Change, resp *dparetov1.CompleteTrialResponse) error {
 		tc, err := c.heldTrial(c.Tx.Trial, number, req.GetLeaseToken())
 		if err != nil {
 			return err
 		}
 		record := tc.record
 		resp.Trial = record.GetTrial()
-		digest, err := r.Digest()
+		digest, err := c.request.Digest()
 		if err != nil {
 			return err
 		}
 		c.events.Completed = true
 		if record.GetCompletionToken() == req.GetLeaseToken() && slices.Equal(record.GetCompletionDigest(), digest) && req.GetLeaseToken() != "" {
-			return c.spare(r) // a retry: the response was lost
+			return c.skipAnswerIfFull() // a retry: the response was lost
 		}
 		if err := checkCompletable(record, req); err != nil {
 			return err
@@ -172,17 +172,13 @@ func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialR
 		if err := tc.showAttempt(req.GetLeaseToken()); err != nil {
 			return err
 		}
-		if err := tc.complete(req); err != nil {
+		if err := tc.complete(req, read); err != nil {
 			return err
 		}
 		record.CompletionToken = req.GetLeaseToken()
 		record.CompletionDigest = digest
 		return tc.put(before)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
 }
 
 // validateOutcome checks the parts of a request that do not depend on the trial.
@@ -215,19 +211,23 @@ func checkCompletable(record *storev1.TrialRecord, req *dparetov1.CompleteTrialR
 	return nil
 }
 
-// complete applies an outcome to the trial.
-func (c *trialChange) complete(req *dparetov1.CompleteTrialRequest) error {
+// complete applies an outcome to the trial, whose configuration was read before.
+func (c *trialChange) complete(req *dparetov1.CompleteTrialRequest, read configuration) error {
 	trial := c.record.GetTrial()
 	switch outcome := req.GetOutcome().(type) {
 	case *dparetov1.CompleteTrialRequest_Measurement:
-		return c.succeed(Report{Path: "measurement", Measurement: outcome.Measurement, Final: true})
+		point, err := read.of(c)
+		if err != nil {
+			return err
+		}
+		return c.succeed(Report{Path: "measurement", Point: point, Measurement: outcome.Measurement, Final: true})
 	case *dparetov1.CompleteTrialRequest_UseLastMeasurement:
 		if len(trial.GetMeasurements()) == 0 {
 			return status.Errorf(codes.FailedPrecondition, "%s has no measurement under this lease", trial.GetName())
 		}
 		c.finishWithLast()
 	case *dparetov1.CompleteTrialRequest_Infeasible:
-		c.finish(dparetov1.TrialState_TRIAL_STATE_INFEASIBLE, c.Policy.Reason(outcome.Infeasible.GetReason()))
+		c.finish(dparetov1.TrialState_TRIAL_STATE_INFEASIBLE, c.reason(outcome.Infeasible.GetReason()))
 	case *dparetov1.CompleteTrialRequest_Failure:
 		if outcome.Failure.GetRetryable() {
 			switch {
@@ -235,10 +235,10 @@ func (c *trialChange) complete(req *dparetov1.CompleteTrialRequest) error {
 				c.settleStopped()
 				return nil
 			case !c.attemptsSpent():
-				return c.requeue(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_FAILED, c.Policy.Reason(outcome.Failure.GetReason()))
+				return c.requeue(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_FAILED, c.reason(outcome.Failure.GetReason()))
 			}
 		}
-		c.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(outcome.Failure.GetReason()))
+		c.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, c.reason(outcome.Failure.GetReason()))
 	}
 	return nil
 }
@@ -257,17 +257,9 @@ func (c *trialChange) succeed(r Report) error {
 	return nil
 }
 
-// keep returns what the policy keeps of a report. It gives the change up until each function in later
-// that is not nil has run outside the transaction.
-func (c *trialChange) keep(r Report, later ...func(context.Context) error) (Kept, error) {
+// keep returns what the policy keeps of a report.
+func (c *trialChange) keep(r Report) (Kept, error) {
 	record := c.record
-	point, err := PointOf(c.Compiled, record.GetTrial())
-	if err != nil {
-		return Kept{}, err
-	}
-	if err := c.first(append(later, metricsAt(c.Compiled, point, r.Measurement.GetStep()))...); err != nil {
-		return Kept{}, err
-	}
 	if err := CheckSeeded(r.Path, c.ID, c.Compiled, r.Measurement); err != nil {
 		return Kept{}, err
 	}
@@ -316,7 +308,7 @@ func (c *trialChange) finishWithLast() {
 func (c *trialChange) finish(state dparetov1.TrialState, reason string) {
 	record := c.record
 	trial := record.GetTrial()
-	c.Policy.Release(c.Change, record)
+	c.Policy.Unreserve(c.Change, record)
 	c.Study.CompletedTrials++
 	record.CompletionOrder = c.Study.GetCompletedTrials()
 	trial.State = state

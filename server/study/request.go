@@ -99,7 +99,7 @@ func withoutID(req proto.Message) proto.Message {
 func (s *Studies) Update(ctx context.Context, r *Request, scope store.Scope, others []store.Scope, fn func(*store.Tx) error) error {
 	r.bind(ctx, scope)
 	return s.store.Update(ctx, store.In(append(others, scope)...), func(tx *store.Tx) error {
-		return r.once(tx, s.now(&tx.ReadTx), func() error { return fn(tx) })
+		return r.once(tx, s.times.now(&tx.ReadTx), func() error { return fn(tx) })
 	})
 }
 
@@ -132,7 +132,7 @@ func (r *Request) answered(ctx context.Context, s *Studies, scope store.Scope) (
 		return false, nil
 	}
 	r.bind(ctx, scope)
-	err := s.store.View(ctx, func(tx *store.ReadTx) error { return r.recall(tx, s.now(tx)) })
+	err := s.store.View(ctx, func(tx *store.ReadTx) error { return r.recall(tx, s.times.now(tx)) })
 	return r.Repeated, err
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -39,10 +37,7 @@ type Options struct {
 type Studies struct {
 	store      *store.Store
 	logger     *slog.Logger
-	clock      clock.Clock
-	steady     func() time.Time // for the ages of stored answers
-	process    uint64           // tells leases granted here from leases of earlier processes
-	started    time.Duration    // on the clock
+	times      times
 	limits     limit.Limits
 	background *background.Group
 	pool       *pool.Pool
@@ -53,19 +48,19 @@ type Studies struct {
 
 	cache     cache
 	watchers  watchers
-	preparing preparations
+	preparing *Preparations
 }
 
 // New returns the studies in a store.
 func New(o Options) *Studies {
 	s := &Studies{
-		store: o.Store, logger: o.Logger, clock: o.Clock, limits: o.Limits, background: o.Background, pool: o.Pool,
-		steady: clock.Steady(o.Clock), process: newProcess(), started: o.Clock.Elapsed(),
+		store: o.Store, logger: o.Logger, times: newTimes(o.Store, o.Clock), limits: o.Limits, background: o.Background, pool: o.Pool,
 		policies: o.Policies, ledgers: o.Ledgers,
 		cache: cache{maximum: maxCachedStudies},
 	}
+	s.preparing = &Preparations{studies: s, running: make(map[string]*preparation)}
 	o.Store.Listen(
-		func(scope store.Scope) { s.watchers.notify(strings.TrimPrefix(string(scope), resource.StudyName(""))) },
+		func(scope store.Scope) { s.watchers.notify(resource.StudyID(string(scope))) },
 		func() {
 			s.cache.clear()
 			s.watchers.notifyAll()
@@ -74,11 +69,14 @@ func New(o Options) *Studies {
 	return s
 }
 
-// changed tells those who wait for changes of a study, here and on other servers, that one is durable.
-func (s *Studies) changed(id string) {
+// announce tells those who wait for changes of a study, here and on other servers, that one is durable.
+func announce(s *Studies, id string) {
 	s.watchers.notify(id)
 	s.store.Announce(store.StudyScope(id))
 }
+
+// Forget evicts a study's compiled spec and derived values.
+func (s *Studies) Forget(uid string) { s.cache.forget(uid) }
 
 // StopEarly sets the stopper, which is asked about every active trial. Call it before serving.
 func (s *Studies) StopEarly(stopper Stopper) { s.stopper = stopper }
@@ -86,6 +84,9 @@ func (s *Studies) StopEarly(stopper Stopper) { s.stopper = stopper }
 // Observe registers fn, which gets the events of every change once it is durable. Call it before
 // serving. fn must be quick and must not modify the events.
 func (s *Studies) Observe(fn func(*Events)) { s.observers = append(s.observers, fn) }
+
+// Preparations returns the preparations of the studies.
+func (s *Studies) Preparations() *Preparations { return s.preparing }
 
 // Policy returns the policy for a spec.
 func (s *Studies) Policy(spec *dparetov1.StudySpec) Policy {
@@ -102,9 +103,6 @@ func (s *Studies) Get(record *storev1.StudyRecord) (*Cached, error) { return s.c
 // Holds reports whether cached is still what Get returns for a study, and not an evicted entry that
 // a long operation keeps using.
 func (s *Studies) Holds(uid string, cached *Cached) bool { return s.cache.holds(uid, cached) }
-
-// Forget evicts a study's compiled spec and derived values.
-func (s *Studies) Forget(uid string) { s.cache.forget(uid) }
 
 // Present returns a study as clients see it now. It modifies record.
 func (s *Studies) Present(record *storev1.StudyRecord) *dparetov1.Study {

@@ -42,7 +42,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	var created *storev1.StudyRecord
 	var compiled *spec.Study
 	err := s.pool.Run(ctx, pool.Analysis, func(ctx context.Context) (err error) {
-		created, compiled, err = s.begin(ctx, id, req.GetStudy())
+		created, compiled, err = newRecord(ctx, s, id, req.GetStudy())
 		return err
 	})
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	resp := new(dparetov1.CreateStudyResponse)
 	if req.GetValidateOnly() {
 		if created.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
-			if err := s.tryPublication(ctx, created, compiled); err != nil {
+			if err := s.preparing.tryPublication(ctx, created, compiled); err != nil {
 				return nil, err
 			}
 		}
@@ -71,12 +71,12 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	if err != nil {
 		return nil, err
 	}
-	resp.Study, err = s.awaitPreparation(ctx, id, resp.GetStudy())
+	resp.Study, err = s.preparing.await(ctx, id, resp.GetStudy())
 	return resp, err
 }
 
-// begin returns the record of a study that a caller asks for.
-func (s *Studies) begin(ctx context.Context, id string, requested *dparetov1.Study) (*storev1.StudyRecord, *spec.Study, error) {
+// newRecord returns the record of a study that a caller asks for.
+func newRecord(ctx context.Context, s *Studies, id string, requested *dparetov1.Study) (*storev1.StudyRecord, *spec.Study, error) {
 	var fields invalid.Fields
 	ValidateStudy(id, requested, &fields)
 	compiled := spec.CompileInto(&fields, "study.spec", requested.GetSpec())
@@ -88,10 +88,10 @@ func (s *Studies) begin(ctx context.Context, id string, requested *dparetov1.Stu
 			return nil, nil, err
 		}
 	}
-	created := &storev1.StudyRecord{Study: newStudy(id, requested, compiled.Spec, s.wall()), NextTrialNumber: 1, OwnRevision: 1}
+	created := &storev1.StudyRecord{Study: newStudy(id, requested, compiled.Spec, s.times.wall()), NextTrialNumber: 1, OwnRevision: 1}
 	created.Study.Warnings = compiled.Warnings
 	policy := s.Policy(compiled.Spec)
-	if err := policy.Begin(ctx, created, compiled); err != nil {
+	if err := policy.FixTerms(ctx, created, compiled); err != nil {
 		return nil, nil, err
 	}
 	if policy.Unprepared(created) {
@@ -158,11 +158,11 @@ func create(s *Studies, tx *store.Tx, id string, created *storev1.StudyRecord, c
 	if err := checkPriorStudies(tx.Unprotected(), created.GetStudy().GetSpec()); err != nil {
 		return nil, err
 	}
-	if err := s.CheckNew(tx, id, created.GetStudy().GetSpec()); err != nil {
+	if err := CheckNew(s, tx, id, created.GetStudy().GetSpec()); err != nil {
 		return nil, err
 	}
 	if policy := s.Policy(compiled.Spec); !policy.Unprepared(created) {
-		if err := policy.Pay(tx, created, compiled, s.wallIn(&tx.ReadTx)); err != nil {
+		if err := policy.Pay(tx, created, compiled, s.times.wallIn(&tx.ReadTx)); err != nil {
 			return nil, err
 		}
 	}
@@ -204,7 +204,7 @@ func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 
 // CheckNew refuses a new study that names ledgers which do not exist or do not fit it, whose record
 // was lost, or for which the store has no room.
-func (s *Studies) CheckNew(tx *store.Tx, id string, asked *dparetov1.StudySpec) error {
+func CheckNew(s *Studies, tx *store.Tx, id string, asked *dparetov1.StudySpec) error {
 	if err := checkLedgers(s.ledgers, &tx.ReadTx, asked); err != nil {
 		return err
 	}
@@ -234,8 +234,8 @@ func Etag(studyUID string, revision int64) string {
 
 // ValidateStudy adds violations by everything in a new study except its spec to fields.
 func ValidateStudy(id string, study *dparetov1.Study, fields *invalid.Fields) {
-	if !resource.StudyID.MatchString(id) {
-		fields.Addf("study_id", "must be %s, is %.200q", resource.StudyIDRule, id)
+	if !resource.IsID(id) {
+		fields.Addf("study_id", "must be %s, is %.200q", resource.IDRule, id)
 	}
 	if name := study.GetName(); name != "" && name != resource.StudyName(id) {
 		fields.Addf("study.name", "must be empty or %q, is %.200q", resource.StudyName(id), name)
@@ -278,7 +278,7 @@ func (s *Studies) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequest) 
 		return err
 	})
 	if study := resp.GetStudy(); study.GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
-		s.TakeOver(id, study.GetUid()) //nolint:contextcheck // it outlives the call
+		s.preparing.TakeOver(id, study.GetUid()) //nolint:contextcheck // it outlives the call
 	}
 	return resp, err
 }
@@ -294,12 +294,12 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 	if err != nil {
 		return nil, err
 	}
-	free, _, err := s.Occupy(ctx, id, true)
+	free, err := s.store.Lock(ctx, resource.StudyName(id)) // imports hold it, too
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	ledger, err := s.testLedger(ctx, id)
+	ledger, err := findTestLedger(ctx, s, id)
 	if err != nil {
 		return nil, err
 	}
@@ -319,22 +319,19 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 			return err
 		}
 		uid = record.GetStudy().GetUid()
-		if s.Policy(record.GetStudy().GetSpec()).Traits().Prepaid {
-			tx.PutEnded(uid, record.GetStudy().GetRevision())
-		}
-		tx.AfterCommit(func() { s.changed(id) })
+		tx.AfterCommit(func() { announce(s, id) })
 		return tx.DeleteStudy(id)
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.cache.forget(uid)
-	s.DropRemains(ctx, id)
+	DropRemains(ctx, s.store, s.logger, id)
 	return resp, nil
 }
 
-// testLedger returns the scope of the ledger that remembers a study, "" if none does or there is no study.
-func (s *Studies) testLedger(ctx context.Context, id string) (scope store.Scope, err error) {
+// findTestLedger returns the scope of the ledger that remembers a study, "" if none does or there is no study.
+func findTestLedger(ctx context.Context, s *Studies, id string) (scope store.Scope, err error) {
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := tx.Study(id)
 		if errors.Is(err, store.ErrNotFound) {

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -20,44 +21,58 @@ type reading struct {
 	since   time.Duration // when this process began to see the clock go on without a step
 }
 
+// times tells the time by the clock of the store's database if other servers use it, and otherwise by
+// the process's own.
+type times struct {
+	store   *store.Store
+	clock   clock.Clock
+	steady  func() time.Time // for the ages of stored answers
+	process uint64           // tells leases granted here from leases of earlier processes
+	started time.Duration    // on the clock
+}
+
+func newTimes(db *store.Store, c clock.Clock) times {
+	return times{store: db, clock: c, steady: clock.Steady(c), process: newProcess(), started: c.Elapsed()}
+}
+
 // read reads the clock of leases.
-func (s *Studies) read(tx *store.ReadTx) reading {
+func (t *times) read(tx *store.ReadTx) reading {
 	if now, since, ok := tx.Time(); ok {
 		return reading{elapsed: now.Sub(time.Unix(0, 0)), since: since.Sub(time.Unix(0, 0))}
 	}
-	return reading{clock: s.process, elapsed: s.elapsed()}
+	return reading{clock: t.process, elapsed: t.elapsed()}
 }
 
 // elapsed returns the time since the process began to serve.
-func (s *Studies) elapsed() time.Duration { return s.clock.Elapsed() - s.started }
+func (t *times) elapsed() time.Duration { return t.clock.Elapsed() - t.started }
 
 // now returns the time by which answers grow old.
-func (s *Studies) now(tx *store.ReadTx) time.Time {
+func (t *times) now(tx *store.ReadTx) time.Time {
 	if now, _, ok := tx.Time(); ok {
 		return now
 	}
-	return s.steady()
+	return t.steady()
 }
 
 // wallIn returns the time for people in a transaction.
-func (s *Studies) wallIn(tx *store.ReadTx) time.Time {
+func (t *times) wallIn(tx *store.ReadTx) time.Time {
 	if now, _, ok := tx.Time(); ok {
 		return now
 	}
-	return s.clock.Now()
+	return t.clock.Now()
 }
 
 // wall returns the same outside of a transaction, for budgets of duration. It may lag the database's clock a little.
-func (s *Studies) wall() time.Time {
-	if now, ok := s.store.Now(); ok {
+func (t *times) wall() time.Time {
+	if now, ok := t.store.Now(); ok {
 		return now
 	}
-	return s.clock.Now()
+	return t.clock.Now()
 }
 
 // LeaseEnd returns the end of a lease of some length that begins in a transaction.
-func (s *Studies) LeaseEnd(tx *store.ReadTx, length time.Duration) *storev1.LeaseEnd {
-	return s.read(tx).leaseEnd(length)
+func LeaseEnd(s *Studies, tx *store.ReadTx, length time.Duration) *storev1.LeaseEnd {
+	return s.times.read(tx).leaseEnd(length)
 }
 
 func (r reading) leaseEnd(length time.Duration) *storev1.LeaseEnd {

@@ -30,22 +30,36 @@ const WarnSelectionBias = "SELECTION_BIAS"
 // knows.
 const WarnSeeded = "SEEDED"
 
-// Trials implements the StudyService calls on trials.
-type Trials struct{ *Studies }
+// Trials implements the StudyService calls on trials. It is safe for concurrent use.
+type Trials struct{ studies *Studies }
 
-// changeTrial runs fn in a transaction on the trial named in a request's field "name".
-func (t Trials) changeTrial(ctx context.Context, name string, r *Request, fn func(*trialChange) error) error {
+// NewTrials returns the trials of studies.
+func NewTrials(studies *Studies) *Trials { return &Trials{studies} }
+
+// changeTrial makes a call that changes the trial named in the field "name" of a request: see answer.
+func changeTrial[R any, P response[R]](ctx context.Context, s *Studies, name string, req Identified, fn func(*trialChange, P) error) (P, error) {
 	id, number, err := resource.ParseTrialName("name", name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return t.Change(ctx, id, r, func(c *Change) error {
+	return answer(ctx, s, id, req, func(c *Change, resp P) error {
 		tc, err := c.trial(number)
 		if err != nil {
 			return err
 		}
-		return fn(tc)
+		return fn(tc, resp)
 	})
+}
+
+// reasonNotKept replaces reasons in free text where the policy keeps none.
+const reasonNotKept = "not kept: studies that keep noisy values keep no reasons"
+
+// reason returns what may be stored of a reason in free text.
+func (c *Change) reason(text string) string {
+	if c.Policy.Traits().NoReasons {
+		return reasonNotKept
+	}
+	return text
 }
 
 // IsTerminal reports whether a trial in this state never changes state again.
@@ -71,7 +85,7 @@ func CheckReason(field, reason string, required bool, fields *invalid.Fields) {
 }
 
 // CreateTrial implements StudyService.
-func (t Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialRequest) (*dparetov1.CreateTrialResponse, error) {
+func (t *Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialRequest) (*dparetov1.CreateTrialResponse, error) {
 	id, err := resource.ParseStudyName("parent", req.GetParent())
 	if err != nil {
 		return nil, err
@@ -83,12 +97,15 @@ func (t Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialReque
 	if requested.GetName() != "" {
 		return nil, invalid.Field("trial.name", "must be empty: the server numbers trials")
 	}
+	if err := t.precomputeRequested(ctx, id, requested); err != nil {
+		return nil, err
+	}
 	resp := new(dparetov1.CreateTrialResponse)
 	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	err = t.Change(ctx, id, r, func(c *Change) error {
+	err = t.studies.Change(ctx, id, r, func(c *Change) error {
 		record, err := c.createRequested(requested)
 		resp.Trial = record.GetTrial()
 		if err == nil && req.GetValidateOnly() {
@@ -100,6 +117,22 @@ func (t Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialReque
 		return nil, err
 	}
 	return resp, nil
+}
+
+// precomputeRequested computes the metrics of a trial that a user requests, also at the steps of its
+// measurements. It leaves errors in the request to the transaction.
+func (t *Trials) precomputeRequested(ctx context.Context, id string, requested *dparetov1.Trial) error {
+	return precompute(ctx, t.studies, id, func(from *snapshot) ([]computation, error) {
+		point, err := requestedPoint(from.tx, id, from.Compiled, requested)
+		if err != nil || from.Compiled.CheckAllowed("", point) != nil || checkOutcome(id, from.Compiled, requested) != nil {
+			return nil, nil //nolint:nilerr // see above
+		}
+		missing := []computation{metricsAt(from.Compiled, point, 0)}
+		for _, m := range append(slices.Clone(requested.GetMeasurements()), requested.GetFinalMeasurement()) {
+			missing = append(missing, metricsAt(from.Compiled, point, m.GetStep()))
+		}
+		return missing, nil
+	})
 }
 
 // errOnlyValidated gives a change up that was only to be checked.
@@ -114,7 +147,7 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 	if err := c.checkTrialFields(kept); err != nil {
 		return nil, err
 	}
-	point, err := c.requestedPoint(requested)
+	point, err := requestedPoint(&c.Tx.ReadTx, c.ID, c.Compiled, requested)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +156,7 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 	}
 	origin := dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED
 	isReplicate, isImport := requested.GetReplicateOf() != "", isImport(requested)
-	if err := c.checkOutcome(requested); err != nil {
+	if err := checkOutcome(c.ID, c.Compiled, requested); err != nil {
 		return nil, err
 	}
 	switch {
@@ -132,16 +165,9 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 	case isReplicate: // replicates are allowed even when the budget is spent
 		origin = dparetov1.TrialOrigin_TRIAL_ORIGIN_REPLICATE
 	default:
-		if _, reason := c.studies.spent(c.Study); reason != "" {
+		if _, reason := spent(c.studies, c.Study); reason != "" {
 			return nil, status.Errorf(codes.FailedPrecondition, "%s: %s", resource.StudyName(c.ID), reason)
 		}
-	}
-	slow := []func(context.Context) error{metricsAt(c.Compiled, point, 0)}
-	for _, m := range slices.Concat(requested.GetMeasurements(), []*dparetov1.Measurement{requested.GetFinalMeasurement()}) {
-		slow = append(slow, metricsAt(c.Compiled, point, m.GetStep()))
-	}
-	if err := c.first(slow...); err != nil {
-		return nil, err
 	}
 	return c.Create(point, origin, func(record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
@@ -149,7 +175,7 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 		if !isImport {
 			return nil
 		}
-		return (&trialChange{c, record}).importOutcome(requested)
+		return (&trialChange{c, record}).importOutcome(point, requested)
 	})
 }
 
@@ -164,7 +190,7 @@ func isWithoutResult(requested *dparetov1.Trial) bool {
 }
 
 // checkOutcome checks what does not depend on the configuration in the outcome of a requested trial.
-func (c *Change) checkOutcome(requested *dparetov1.Trial) error {
+func checkOutcome(id string, compiled *spec.Study, requested *dparetov1.Trial) error {
 	var fields invalid.Fields
 	measurements := requested.GetMeasurements()
 	switch {
@@ -188,14 +214,14 @@ func (c *Change) checkOutcome(requested *dparetov1.Trial) error {
 	if err := fields.Err(); err != nil {
 		return err
 	}
-	if spec.IsPublication(c.Compiled.Spec) && (isWithoutResult(requested) || len(measurements) > 0) {
-		return status.Errorf(codes.FailedPrecondition, "%s has private_mode or random_stopping: it takes outcomes only from trials that it handed out", resource.StudyName(c.ID))
+	if spec.IsPublication(compiled.Spec) && (isWithoutResult(requested) || len(measurements) > 0) {
+		return status.Errorf(codes.FailedPrecondition, "%s has private_mode or random_stopping: it takes outcomes only from trials that it handed out", resource.StudyName(id))
 	}
 	return nil
 }
 
 // importOutcome completes a new trial with the outcome that a user gives.
-func (c *trialChange) importOutcome(requested *dparetov1.Trial) error {
+func (c *trialChange) importOutcome(point space.Point, requested *dparetov1.Trial) error {
 	trial := c.record.GetTrial()
 	measurements, final := requested.GetMeasurements(), requested.GetFinalMeasurement()
 	switch {
@@ -205,7 +231,7 @@ func (c *trialChange) importOutcome(requested *dparetov1.Trial) error {
 		trial.Replicates = c.Compiled.RunsOf(measurements[0], trial.GetReplicates())
 	}
 	for i, m := range measurements {
-		kept, err := c.keep(Report{Path: fmt.Sprintf("trial.measurements[%d]", i), Measurement: m})
+		kept, err := c.keep(Report{Path: fmt.Sprintf("trial.measurements[%d]", i), Point: point, Measurement: m})
 		if err != nil {
 			return err
 		}
@@ -214,53 +240,56 @@ func (c *trialChange) importOutcome(requested *dparetov1.Trial) error {
 		trial.Warnings = spec.AddWarnings(trial.GetWarnings(), kept.Warnings...)
 	}
 	if final != nil {
-		return c.succeed(Report{Path: "trial.final_measurement", Measurement: final, Final: true})
+		return c.succeed(Report{Path: "trial.final_measurement", Point: point, Measurement: final, Final: true})
 	}
-	c.finish(requested.GetState(), c.Policy.Reason(requested.GetStateReason()))
+	c.finish(requested.GetState(), c.reason(requested.GetStateReason()))
 	return nil
 }
 
 // requestedPoint returns the configuration of a trial that a user requests. A replicate has its
 // original's configuration, or a checkpoint of it.
-func (c *Change) requestedPoint(requested *dparetov1.Trial) (space.Point, error) {
+func requestedPoint(tx *store.ReadTx, id string, compiled *spec.Study, requested *dparetov1.Trial) (space.Point, error) {
 	const field = "trial.replicate_of"
 	if requested.GetReplicateOf() == "" {
-		return c.Compiled.Point("trial.parameters", requested.GetParameters())
+		return compiled.Point("trial.parameters", requested.GetParameters())
 	}
 	study, number, err := resource.ParseTrialName(field, requested.GetReplicateOf())
 	if err != nil {
 		return nil, err
 	}
-	if study != c.ID {
-		return nil, invalid.Field(field, "must be a trial of %s, is %s", resource.StudyName(c.ID), requested.GetReplicateOf())
+	if study != id {
+		return nil, invalid.Field(field, "must be a trial of %s, is %s", resource.StudyName(id), requested.GetReplicateOf())
 	}
-	of, err := c.trial(number)
+	of, err := tx.BareTrial(id, number)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, resource.TrialNotFound(id, number)
+	}
 	if err != nil {
 		return nil, err
 	}
-	original, err := c.Compiled.Point("trial.parameters", of.record.GetTrial().GetParameters())
+	original, err := compiled.Point("trial.parameters", of.GetTrial().GetParameters())
 	if err != nil || len(requested.GetParameters()) == 0 {
 		return original, err
 	}
-	point, err := c.Compiled.Point("trial.parameters", requested.GetParameters())
+	point, err := compiled.Point("trial.parameters", requested.GetParameters())
 	if err != nil {
 		return nil, err
 	}
-	step := c.Compiled.LastStep(point)
-	if step > c.Compiled.LastStep(original) || !slices.Equal(point, c.Compiled.At(original, step)) {
+	step := compiled.LastStep(point)
+	if step > compiled.LastStep(original) || !slices.Equal(point, compiled.At(original, step)) {
 		return nil, invalid.Field("trial.parameters", "must equal the parameters of %s, or one of its checkpoints", requested.GetReplicateOf())
 	}
 	return point, nil
 }
 
 // GetTrial implements StudyService.
-func (t Trials) GetTrial(ctx context.Context, req *dparetov1.GetTrialRequest) (*dparetov1.GetTrialResponse, error) {
+func (t *Trials) GetTrial(ctx context.Context, req *dparetov1.GetTrialRequest) (*dparetov1.GetTrialResponse, error) {
 	id, number, err := resource.ParseTrialName("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
 	resp := new(dparetov1.GetTrialResponse)
-	err = t.store.View(ctx, func(tx *store.ReadTx) error {
+	err = t.studies.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := tx.Trial(id, number)
 		if err == nil {
 			err = tx.FindStudy(id) // during an import, trials exist before their study
@@ -281,13 +310,8 @@ func (t Trials) GetTrial(ctx context.Context, req *dparetov1.GetTrialRequest) (*
 }
 
 // DeleteTrial implements StudyService.
-func (t Trials) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTrialRequest) (*dparetov1.DeleteTrialResponse, error) {
-	resp := new(dparetov1.DeleteTrialResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	err = t.changeTrial(ctx, req.GetName(), r, func(c *trialChange) error {
+func (t *Trials) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTrialRequest) (*dparetov1.DeleteTrialResponse, error) {
+	return changeTrial(ctx, t.studies, req.GetName(), req, func(c *trialChange, _ *dparetov1.DeleteTrialResponse) error {
 		trial := c.record.GetTrial()
 		if err := checkEtag(req.GetEtag(), trial.GetEtag()); err != nil {
 			return err
@@ -296,51 +320,38 @@ func (t Trials) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTrialReque
 			return status.Errorf(codes.FailedPrecondition, "%s is %s: a worker holds it", trial.GetName(), trial.GetState())
 		}
 		c.touch()
-		c.Policy.Release(c.Change, c.record)
+		c.Policy.Unreserve(c.Change, c.record)
 		c.events.deleted(trial)
 		store.AddToCounts(c.Study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
 		return c.Tx.DeleteTrial(c.ID, c.record)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
 }
 
 // StopTrial implements StudyService.
-func (t Trials) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest) (*dparetov1.StopTrialResponse, error) {
+func (t *Trials) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest) (*dparetov1.StopTrialResponse, error) {
 	var fields invalid.Fields
 	CheckReason("reason", req.GetReason(), false, &fields)
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.StopTrialResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	err = t.changeTrial(ctx, req.GetName(), r, func(c *trialChange) error {
+	return changeTrial(ctx, t.studies, req.GetName(), req, func(c *trialChange, resp *dparetov1.StopTrialResponse) error {
 		trial := c.record.GetTrial()
 		resp.Trial = trial
 		before := trial.GetState()
 		switch before {
 		case dparetov1.TrialState_TRIAL_STATE_STOPPING:
-			return c.spare(r)
+			return c.skipAnswerIfFull()
 		case dparetov1.TrialState_TRIAL_STATE_ACTIVE:
 			trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
-			trial.StateReason = c.Policy.Reason(req.GetReason())
+			trial.StateReason = c.reason(req.GetReason())
 		case dparetov1.TrialState_TRIAL_STATE_QUEUED:
-			c.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(req.GetReason()))
+			c.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, c.reason(req.GetReason()))
 		default:
 			return status.Errorf(codes.FailedPrecondition, "%s is already %s", trial.GetName(), before)
 		}
 		c.record.StopRequested = true
 		return c.put(before)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
 }
 
 // PointOf returns the configuration of a trial. It fails if that does not fit the spec.

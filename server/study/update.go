@@ -154,17 +154,12 @@ func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.Upd
 }
 
 // UpdateTrial implements StudyService.
-func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialRequest) (*dparetov1.UpdateTrialResponse, error) {
+func (t *Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialRequest) (*dparetov1.UpdateTrialResponse, error) {
 	id, number, err := resource.ParseTrialName("trial.name", req.GetTrial().GetName())
 	if err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.UpdateTrialResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	err = t.Change(ctx, id, r, func(c *Change) error {
+	return answer(ctx, t.studies, id, req, func(c *Change, resp *dparetov1.UpdateTrialResponse) error {
 		tc, err := c.trial(number)
 		if err != nil {
 			return err
@@ -185,17 +180,13 @@ func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialReque
 		}
 		resp.Trial = trial
 		if proto.Equal(before, trial) {
-			return c.spare(r)
+			return c.skipAnswerIfFull()
 		}
 		if err := c.checkSize(); err != nil {
 			return err
 		}
 		return tc.put(trial.GetState())
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
 }
 
 // checkTrialFields checks the fields that clients may set besides configuration and result.
@@ -224,22 +215,13 @@ func (s *Studies) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyReque
 	if err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.PauseStudyResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	err = s.Change(ctx, id, r, func(c *Change) error {
+	return answer(ctx, s, id, req, func(c *Change, resp *dparetov1.PauseStudyResponse) error {
 		if c.Policy.Unprepared(c.Study) {
 			return status.Errorf(codes.FailedPrecondition, "%s hands out no trials that a pause could stop: its preparation is not complete", req.GetName())
 		}
 		resp.Study = c.setState(dparetov1.StudyState_STUDY_STATE_PAUSED)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return resp, nil
 }
 
 // ResumeStudy implements StudyService.
@@ -248,12 +230,7 @@ func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyReq
 	if err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.ResumeStudyResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	err = s.Change(ctx, id, r, func(c *Change) error {
+	resp, err := answer(ctx, s, id, req, func(c *Change, resp *dparetov1.ResumeStudyResponse) error {
 		state := dparetov1.StudyState_STUDY_STATE_ACTIVE
 		if c.Policy.Unprepared(c.Study) { // it could not be paid for; perhaps it can now
 			state = dparetov1.StudyState_STUDY_STATE_PREPARING
@@ -264,7 +241,7 @@ func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyReq
 	if err != nil {
 		return nil, err
 	}
-	resp.Study, err = s.awaitPreparation(ctx, id, resp.GetStudy())
+	resp.Study, err = s.preparing.await(ctx, id, resp.GetStudy())
 	return resp, err
 }
 

@@ -37,6 +37,9 @@ func checkAttempts(exported *dparetov1.ExportedTrial) error {
 		}
 		before = a.GetNumber()
 		measurements += len(a.GetMeasurements())
+		if a.GetTrainingShard() != 0 {
+			fields.Addf(path+".training_shard", "must not be set")
+		}
 		if n := len(a.GetWorkerId()); n < 1 || n > study.MaxWorkerID {
 			fields.Addf(path+".worker_id", "must have 1 to %d bytes, has %d", study.MaxWorkerID, n)
 		}
@@ -52,18 +55,4 @@ func checkAttempts(exported *dparetov1.ExportedTrial) error {
 		fields.Addf(attemptsPath, "must hold at most %d measurements, holds %d", study.MaxTrialMeasurements, measurements)
 	}
 	return fields.Err()
-}
-
-// shownAttempt returns the number of the attempt that a trial shows, whose past attempts have been
-// checked: the one that is not past, 0 if there is none.
-func shownAttempt(trial *dparetov1.Trial) int32 {
-	for j, a := range trial.GetPastAttempts() {
-		if a.GetNumber() != int32(j)+1 {
-			return int32(j) + 1
-		}
-	}
-	if len(trial.GetPastAttempts()) == int(trial.GetAttempt()) {
-		return 0
-	}
-	return trial.GetAttempt()
 }

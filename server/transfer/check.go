@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"regexp"
@@ -14,7 +13,6 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/server/publish/private"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/specchange"
@@ -28,11 +26,9 @@ const (
 	maxWarnings   = 1000
 	maxProvenance = 10_000
 	maxToken      = 128
-	maxAttempts   = 100 + study.MaxReleases // the first: the most that max_attempts can be
+	maxAttempts   = 100 + study.MaxReturns // the first: the most that max_attempts can be
 	digestBytes   = 32
 	maxReplicates = 10_000
-	// maxPublication bounds the publication of a study, in bytes.
-	maxPublication = 64 << 10
 	// maxDesignChange bounds the design change of a study, in bytes. The longest names the ends of all
 	// domains.
 	maxDesignChange = 64 << 10
@@ -48,12 +44,16 @@ var studyUID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 var etagRandom = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
 // study checks the study record of an import.
-func (i *studyImport) study(ctx context.Context, exported *dparetov1.ExportedStudy) error {
+func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	const path = "record.study.study"
 	asked := exported.GetStudy()
 	id, err := resource.ParseStudyName(path+".name", asked.GetName())
 	if err != nil {
 		return err
+	}
+	if spec.IsPublication(asked.GetSpec()) {
+		return invalid.Field(path+".spec", "must not have private_mode or random_stopping: what such a study has spent is kept where it was spent; "+
+			"to move %s, copy its whole store with \"dpareto store copy\"", asked.GetName())
 	}
 	var fields invalid.Fields
 	study.ValidateStudy(id, asked, &fields)
@@ -70,11 +70,7 @@ func (i *studyImport) study(ctx context.Context, exported *dparetov1.ExportedStu
 	if n := asked.GetRevision(); n < 1 || n > maxNumber {
 		fields.Addf(path+".revision", "must be in [1, %d], is %d", int64(maxNumber), n)
 	}
-	switch unprepared := compiled.HasRandomStopping() && !exported.GetRandomStopping().GetPaid(); asked.GetState() {
-	case dparetov1.StudyState_STUDY_STATE_PREPARING:
-		if !unprepared {
-			fields.Addf(path+".state", "must not be STUDY_STATE_PREPARING: nothing is left to prepare")
-		}
+	switch asked.GetState() {
 	case dparetov1.StudyState_STUDY_STATE_ACTIVE, dparetov1.StudyState_STUDY_STATE_PAUSED, dparetov1.StudyState_STUDY_STATE_COMPLETED:
 	default:
 		fields.Addf(path+".state", "is %v", asked.GetState())
@@ -115,12 +111,10 @@ func (i *studyImport) study(ctx context.Context, exported *dparetov1.ExportedStu
 		fields.Addf("record.study.completed_trials", "must be in [0, %d], is %d", next-1, completed)
 	}
 	checkStagnation(exported, len(compiled.Objectives()), &fields)
-	i.search(ctx, exported, compiled, &fields)
 	i.id, i.record, i.compiled = id, studyRecord(exported), compiled
-	if asked.GetPublication() != nil && !compiled.HasRandomStopping() {
-		fields.Addf(path+".publication", "must not be set: the server derives it from private_mode")
+	if asked.GetPublication() != nil || exported.GetPrivateMode() != nil || exported.GetRandomStopping() != nil {
+		fields.Addf(path+".publication", "and record.study.private_mode and random_stopping must not be set")
 	}
-	i.private.study(i, exported, &fields)
 	return fields.Err()
 }
 
@@ -141,70 +135,6 @@ func checkStagnation(exported *dparetov1.ExportedStudy, objectives int, fields *
 	}
 }
 
-// search checks the draws of a study with random stopping, and that its publication follows from them.
-func (i *studyImport) search(ctx context.Context, exported *dparetov1.ExportedStudy, compiled *spec.Study, fields *invalid.Fields) {
-	const path, publication = "record.study.random_stopping", "record.study.study.publication"
-	stopping, claimed := exported.GetRandomStopping(), exported.GetStudy().GetPublication()
-	if compiled.HasRandomStopping() != (stopping != nil) {
-		fields.Addf(path, "must be set with random_stopping, and unset without")
-	}
-	if stopping == nil {
-		return
-	}
-	most := stopping.GetTrials()
-	if compiled.Final != nil {
-		most++
-	}
-	if n := stopping.GetTrials(); n < 0 || n > maxNumber || exported.GetNextTrialNumber() > most+1 || n%compiled.Portfolio() != 0 {
-		fields.Addf(path+".trials", "must be in [next_trial_number - 1, %d], one less with a final run, and a multiple of the portfolio, %d", int64(maxNumber), compiled.Portfolio())
-	}
-	if n := len(stopping.GetSubsetKey()); (compiled.Final != nil) != (n == private.SubsetKeySize) || compiled.Final == nil && n > 0 {
-		fields.Addf(path+".subset_key", "must have %d bytes with a subset_share, and none without, has %d", private.SubsetKeySize, n)
-	}
-	if exported.GetStudy().GetSeed() != 0 {
-		fields.Addf("record.study.study.seed", "must be 0 with random_stopping")
-	}
-	if n := proto.Size(claimed); n > maxPublication || claimed.GetSpent() != nil {
-		fields.Addf(publication, "must have at most %d bytes and not set spent, has %d bytes", maxPublication, n)
-	}
-	record := studyRecord(proto.CloneOf(exported))
-	if list, err := private.ListOf(record.GetRandomStopping(), compiled); err != nil {
-		fields.Addf(path+".listed", "does not fit the spec: %v", err)
-	} else if want := compiled.Listed(); len(list) != want {
-		fields.Addf(path+".listed", "must hold %d configurations, holds %d", want, len(list))
-	}
-	if !stopping.GetPaid() {
-		if exported.GetNextTrialNumber() != 1 || claimed != nil {
-			fields.Addf(path+".paid", "must be true: the study has a trial or a publication")
-		}
-		return
-	}
-	if !fields.Empty() {
-		return // what follows takes seconds
-	}
-	if err := i.studies.FindPublication(ctx, record, compiled, func(int, int) {}); err != nil {
-		fields.Addf(path, "has no guarantee: %v", err)
-		return
-	}
-	follows := record.GetStudy().GetPublication()
-	checkClaimed("train", claimed.GetTrain(), follows.GetTrain(), fields)
-	checkClaimed("test", claimed.GetTest(), follows.GetTest(), fields)
-	checkClaimed("final_run", claimed.GetFinalRun(), follows.GetFinalRun(), fields)
-	if sigma := claimed.GetNoiseStandardDeviation(); !(sigma >= follows.GetNoiseStandardDeviation()*(1-1e-6)) || math.IsInf(sigma, 1) {
-		fields.Addf(publication+".noise_standard_deviation", "must be at least %g, as the test guarantee needs, is %g", follows.GetNoiseStandardDeviation(), sigma)
-	}
-}
-
-// checkClaimed checks that an imported guarantee, which ledgers are charged with, is no smaller than
-// the guarantee that follows from the spec and the imported list.
-func checkClaimed(field string, claimed, follows *dparetov1.PrivacyGuarantee, fields *invalid.Fields) {
-	if (claimed == nil) != (follows == nil) || claimed.GetAdjacency() != follows.GetAdjacency() || claimed.GetDelta() != follows.GetDelta() ||
-		!(claimed.GetEpsilon() >= follows.GetEpsilon()*(1-importTolerance)) {
-		fields.Addf("record.study.study.publication."+field, "must be the guarantee that follows from the spec and record.study.random_stopping: epsilon %g, delta %g, %v",
-			follows.GetEpsilon(), follows.GetDelta(), follows.GetAdjacency())
-	}
-}
-
 // all reports whether a condition holds for all elements.
 func all[E any](s []E, holds func(E) bool) bool {
 	return !slices.ContainsFunc(s, func(e E) bool { return !holds(e) })
@@ -221,11 +151,8 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if err != nil {
 		return err
 	}
-	if err := i.compiledFor(trial).CheckAllowed(path+".parameters", point); err != nil {
+	if err := i.compiled.CheckAllowed(path+".parameters", point); err != nil {
 		return err
-	}
-	if !i.isListed(trial, point) {
-		return invalid.Field(path+".parameters", "are not on the list in record.study.random_stopping, or not with the values of its final run")
 	}
 	var fields invalid.Fields
 	if r := trial.GetRevision(); r < 1 || r > i.record.GetStudy().GetRevision() {
@@ -261,38 +188,13 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	}
 	i.leases(exported, &fields)
 	i.completion(exported, &fields)
-	i.private.trial(i, exported, point, &fields)
+	if exported.GetPrivateMode() != nil || trial.GetTrainingShard() != 0 {
+		fields.Addf("record.trial.private_mode", "and training shards must not be set")
+	}
 	if err := fields.Err(); err != nil {
 		return err
 	}
-	if err := i.scored(path, trial, point); err != nil {
-		return err
-	}
 	return i.measurements(path, trial, point)
-}
-
-// compiledFor returns the compiled spec of a trial.
-func (i *studyImport) compiledFor(trial *dparetov1.Trial) *spec.Study {
-	return private.CompiledFor(i.record, i.compiled, trial.GetNumber())
-}
-
-// isListed reports whether a trial of a study with random stopping has a configuration of the list, or
-// that of a final run after one of these. It is true for other studies.
-func (i *studyImport) isListed(trial *dparetov1.Trial, point space.Point) bool {
-	stopping := i.record.GetRandomStopping()
-	if stopping == nil {
-		return true
-	}
-	for listed := range slices.Chunk(stopping.GetListed(), len(point)) {
-		run := space.Point(listed)
-		if private.IsFinalRun(i.record, trial.GetNumber()) {
-			run = i.compiled.Final.Point(run)
-		}
-		if slices.Equal(run, point) {
-			return true
-		}
-	}
-	return false
 }
 
 // number checks and records the number of a trial.
@@ -396,7 +298,7 @@ func (i *studyImport) completion(exported *dparetov1.ExportedTrial, fields *inva
 
 // measurements checks the measured and computed metrics of a trial.
 func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point space.Point) error {
-	if err := i.compiledFor(trial).CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
+	if err := i.compiled.CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
 		return err
 	}
 	if err := i.steps(path, trial.GetMeasurements(), trial, point); err != nil {
@@ -413,16 +315,12 @@ func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point sp
 	return i.measurement(path+".final_measurement", trial.GetFinalMeasurement(), trial, point, true)
 }
 
-// measurement checks a measurement of a trial: where the server itself would have refused a seeded run, an import
-// brings in none.
+// measurement checks a measurement of a trial.
 func (i *studyImport) measurement(path string, m *dparetov1.Measurement, trial *dparetov1.Trial, point space.Point, final bool) error {
-	if err := study.CheckSeeded(path, i.id, i.compiled, m); err != nil {
-		return err
-	}
 	if err := i.compiled.CheckRuns(path, m, trial.GetReplicates()); err != nil {
 		return err
 	}
-	return i.compiledFor(trial).CheckStored(path, point, m, final)
+	return i.compiled.CheckStored(path, point, m, final)
 }
 
 // steps checks the intermediate measurements of an attempt at a trial.

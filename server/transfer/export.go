@@ -143,19 +143,6 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 		CompletedTrials: study.GetCompletedTrials(),
 		OwnRevision:     study.GetOwnRevision(),
 	}
-	if stopping := study.GetRandomStopping(); stopping != nil {
-		r.RandomStopping = &storev1.RandomStopping{
-			Trials: stopping.GetTrials(), Listed: stopping.GetListed(), Paid: stopping.GetPaid(), SubsetKey: stopping.GetSubsetKey(),
-		}
-	}
-	if p := study.GetPrivateMode(); p != nil {
-		r.PrivateMode = &storev1.PrivateModeRecord{
-			Order: p.GetOrder(), TrainBudget: p.GetTrainBudget(), ShardCosts: p.GetShardCosts(), LeastCost: p.GetLeastCost(),
-			MaxValues: p.GetMaxValues(), NoiseStandardDeviation: p.GetNoiseStandardDeviation(), Values: p.GetValues(), ReservedValues: p.GetReservedValues(),
-			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(), MaxHandOuts: p.GetMaxHandOuts(), TypicalCost: p.GetTypicalCost(),
-			SlotsUsed: p.GetSlotsUsed(),
-		}
-	}
 	if stagnation := study.GetStagnation(); stagnation != nil {
 		r.Stagnation = &storev1.Stagnation{Trials: stagnation.GetTrials(), Hypervolume: stagnation.GetHypervolume()}
 		for _, p := range stagnation.GetFront() {
@@ -190,13 +177,6 @@ func exportedTrial(r *storev1.TrialRecord, deleted bool) *dparetov1.ExportedReco
 
 // trialRecord is the inverse of exportedTrial.
 func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
-	var paid *storev1.PrivateTrialRecord
-	if p := trial.GetPrivateMode(); p != nil {
-		paid = &storev1.PrivateTrialRecord{Values: p.GetValues(), ReservedValues: p.GetReservedValues(), Checkpoints: p.GetCheckpoints(), LastCheckpoint: p.GetLastCheckpoint()}
-		for _, c := range p.GetCharges() {
-			paid.Charges = append(paid.Charges, &storev1.TrainingCharge{Shard: c.GetShard(), Cost: c.GetCost(), Slot: c.GetSlot()})
-		}
-	}
 	return &storev1.TrialRecord{
 		Trial:            trial.GetTrial(),
 		LeaseTokens:      trial.GetLeaseTokens(),
@@ -206,7 +186,6 @@ func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
 		Releases:         trial.GetReleases(),
 		StopRequested:    trial.GetStopRequested(),
 		ChangeTime:       trial.GetChangeTime(),
-		PrivateMode:      paid,
 	}
 }
 

@@ -58,13 +58,14 @@ func fill(m protoreflect.Message, depth int) {
 func TestExportIsComplete(t *testing.T) {
 	study := new(storev1.StudyRecord)
 	fill(study.ProtoReflect(), 1)
-	study.Lineage = 0 // of an import
+	study.Lineage = 0                                  // of an import
+	study.PrivateMode, study.RandomStopping = nil, nil // exported, but never imported
 	if diff := cmp.Diff(study, studyRecord(exportedStudy(study).GetStudy()), protocmp.Transform()); diff != "" {
 		t.Errorf("study: %s", diff)
 	}
 	trial := new(storev1.TrialRecord)
 	fill(trial.ProtoReflect(), 1)
-	trial.LeaseEnd = nil
+	trial.LeaseEnd, trial.PrivateMode = nil, nil
 	trial.PastMeasurements = 0 // counted at the import
 	if diff := cmp.Diff(trial, trialRecord(exportedTrial(trial, true).GetTrial()), protocmp.Transform()); diff != "" {
 		t.Errorf("trial: %s", diff)
@@ -81,6 +82,7 @@ func TestExportIsComplete(t *testing.T) {
 	}{
 		{&storev1.StudyRecord{}, &dparetov1.ExportedStudy{}, -1}, // lineage
 		{&storev1.RandomStopping{}, &dparetov1.ExportedRandomStopping{}, 0},
+		{&storev1.PrivateModeRecord{}, &dparetov1.ExportedPrivateMode{}, 0},
 		{&storev1.Stagnation{}, &dparetov1.ExportedStagnation{}, 0},
 		{&storev1.FrontCosts{}, &dparetov1.ExportedPoint{}, 0},
 		{&storev1.TrialRecord{}, &dparetov1.ExportedTrial{}, 2 - len(left)}, // deleted is part of the key

@@ -95,7 +95,7 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 	} else if err != nil {
 		return nil, err
 	}
-	free, ok, err := t.studies.Occupy(ctx, i.id, false)
+	free, ok, err := t.store.TryLock(ctx, resource.StudyName(i.id))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 			if err == nil {
 				return
 			}
-			t.studies.DropRemains(ctx, i.id)
+			study.DropRemains(ctx, t.store, t.logger, i.id)
 		}()
 	}
 	for {
@@ -149,7 +149,7 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 		if err := i.flush(tx); err != nil {
 			return err
 		}
-		if err := i.charge(tx, t.studies, t.now()); err != nil {
+		if err := i.charge(tx, t.now()); err != nil {
 			return err
 		}
 		tx.EndImport(i.id)
@@ -158,9 +158,6 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 	})
 	if err != nil {
 		return nil, err
-	}
-	if i.record.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
-		t.studies.Prepare(i.id, i.record.GetStudy().GetUid())
 	}
 	return &dparetov1.ImportStudyResponse{Study: t.studies.Present(i.record), Trials: i.trials}, nil
 }
@@ -193,27 +190,13 @@ func (t *Transfer) beginImport(ctx context.Context, i *studyImport) (existing *s
 			return err
 		}
 		existing = nil
-		if err := t.studies.CheckNew(tx, i.id, i.record.GetStudy().GetSpec()); err != nil {
-			return err
-		}
-		if err := checkNotEarlier(&tx.ReadTx, i.record.GetStudy()); err != nil {
+		if err := study.CheckNew(t.studies, tx, i.id, i.record.GetStudy().GetSpec()); err != nil {
 			return err
 		}
 		i.mark = tx.BeginImport(i.id)
 		return nil
 	})
 	return existing, err
-}
-
-// checkNotEarlier refuses an earlier state of a deleted study that paid for its publication in
-// advance. The import would forget what the study has published since, and publish it again unpaid.
-func checkNotEarlier(tx *store.ReadTx, study *dparetov1.Study) error {
-	last, err := tx.Ended(study.GetUid())
-	if err != nil || study.GetRevision() >= last {
-		return err
-	}
-	return status.Errorf(codes.FailedPrecondition, "%s is an earlier state, at revision %d, of a study that was deleted at a later one: "+
-		"with private_mode or random_stopping, what it showed since cannot be undone; create a new study", study.GetName(), study.GetRevision())
 }
 
 // compareImport returns the response for a study that exists: success if it equals the import.
@@ -247,7 +230,7 @@ func (t *Transfer) dropImports() {
 		return tx.Imports(func(id string) error { ids = append(ids, id); return nil })
 	})
 	for _, id := range ids {
-		free, ok, failed := t.studies.Occupy(t.background.Context(), id, false)
+		free, ok, failed := t.store.TryLock(t.background.Context(), resource.StudyName(id))
 		if failed != nil || !ok {
 			err = errors.Join(err, failed)
 			continue // a client imports it, or imports it again, which removes the remains
@@ -282,8 +265,7 @@ type studyImport struct {
 	deleted   int64   // number of the last deleted trial
 	orders    map[int64]bool
 	revisions map[int64]bool // of trials, and the study's own_revision
-	private   privateImport
-	released  int64 // number of the last release
+	released  int64          // number of the last release
 	requests  map[string]bool
 }
 
@@ -303,7 +285,7 @@ func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.Import
 		if i.record != nil {
 			return i.invalid("record.study", "is a second study; import each study in its own stream")
 		}
-		err = i.study(stream.Context(), r.Study)
+		err = i.study(r.Study)
 	case *dparetov1.ExportedRecord_Trial:
 		if i.record == nil {
 			return i.invalid("record.trial", "comes before the study")
@@ -347,7 +329,7 @@ func (i *studyImport) flush(tx *store.Tx) error {
 		}
 		record := trialRecord(trial)
 		if trial.GetTrial().GetLease() != nil {
-			record.LeaseEnd = i.studies.LeaseEnd(&tx.ReadTx, i.compiled.LeaseDuration()) // its server's time means nothing here
+			record.LeaseEnd = study.LeaseEnd(i.studies, &tx.ReadTx, i.compiled.LeaseDuration()) // its server's time means nothing here
 		}
 		if err := tx.PutParts(i.id, record); err != nil {
 			return err
@@ -399,7 +381,7 @@ func (i *studyImport) checkWhole() error {
 		return i.invalid("record.study.study.trial_counts", "must equal the counts of the trials, {%v}, are {%v}",
 			strings.TrimSpace(i.counts.String()), strings.TrimSpace(counts.String()))
 	}
-	return i.private.checkWhole(i)
+	return nil
 }
 
 // isLive reports whether the import has an undeleted trial with a number.

@@ -10,7 +10,6 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 )
@@ -31,7 +30,7 @@ func (i *studyImport) release(exported *dparetov1.ExportedRelease) error {
 		fields.Addf(path+".name", "must have a number above the previous release's, %d, is %d", i.released, number)
 	}
 	i.released = number
-	if r := claimed.GetStudyRevision(); r < 0 || r == 0 && !i.compiled.HasRandomStopping() || r > i.record.GetStudy().GetRevision() {
+	if r := claimed.GetStudyRevision(); r < 1 || r > i.record.GetStudy().GetRevision() {
 		fields.Addf(path+".study_revision", "must be in [1, %d], up to the study's revision, is %d", i.record.GetStudy().GetRevision(), r)
 	}
 	checkTime(path+".create_time", claimed.GetCreateTime(), true, &fields)
@@ -50,7 +49,7 @@ func (i *studyImport) checkCost(path string, release *dparetov1.Release, fields 
 		return
 	}
 	switch name := release.GetLedger(); {
-	case name == "" && g.GetEpsilon()+g.GetDelta() > 0 && !spec.IsPublication(asked):
+	case name == "" && g.GetEpsilon()+g.GetDelta() > 0:
 		fields.Addf(path+".ledger", "must be set: the release has a privacy cost")
 	case name == "":
 	case g.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE:
@@ -84,16 +83,8 @@ func (i *studyImport) checkReleaseRequest(exported *dparetov1.ExportedRelease, f
 	i.requests[key] = true
 }
 
-// charge charges the study and its releases to the ledgers in the spec, unless they were charged
-// before.
-func (i *studyImport) charge(tx *store.Tx, studies *study.Studies, now time.Time) error {
-	policy := studies.Policy(i.compiled.Spec)
-	if policy.Unprepared(i.record) {
-		return nil
-	}
-	if err := policy.Pay(tx, i.record, i.compiled, now); err != nil {
-		return err
-	}
+// charge charges the releases of the study to its test ledger, unless they were charged before.
+func (i *studyImport) charge(tx *store.Tx, now time.Time) error {
 	if len(i.charges) == 0 {
 		return nil
 	}

@@ -765,7 +765,7 @@ type ExportedRandomStopping struct {
 	// The list of configurations that candidates are drawn from: the coordinates of all parameters, in the
 	// order of the spec, of one configuration after the other.
 	Listed []float64 `protobuf:"fixed64,2,rep,packed,name=listed,proto3" json:"listed,omitempty"`
-	// Whether the study is paid for. If not, it is prepared anew after the import.
+	// Whether the study is paid for.
 	Paid bool `protobuf:"varint,3,opt,name=paid,proto3" json:"paid,omitempty"`
 	// The key of the training subset, of 32 bytes, with a subset_share: as secret as the number of trials.
 	SubsetKey     []byte `protobuf:"bytes,4,opt,name=subset_key,json=subsetKey,proto3" json:"subset_key,omitempty"`
@@ -831,8 +831,7 @@ func (x *ExportedRandomStopping) GetSubsetKey() []byte {
 	return nil
 }
 
-// Values that a study with private_mode fixed at its creation, and its spending since. An
-// import is refused if the spending is less than its trials show.
+// Values that a study with private_mode fixed at its creation, and its spending since.
 type ExportedPrivateMode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The order α of the Rényi filter of the training budget. With a Gaussian filter, divergences of

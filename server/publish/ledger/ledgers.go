@@ -20,7 +20,7 @@ import (
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/server/page"
+	"github.com/dpareto/dpareto/server/pagination"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/store"
@@ -116,8 +116,8 @@ func differences(existing, declared *dparetov1.Ledger, paths []string) string {
 // validateLedger checks the fields of a new ledger.
 func validateLedger(id string, l *dparetov1.Ledger) error {
 	var fields invalid.Fields
-	if !resource.StudyID.MatchString(id) {
-		fields.Addf("ledger_id", "must be %s, is %.200q", resource.StudyIDRule, id)
+	if !resource.IsID(id) {
+		fields.Addf("ledger_id", "must be %s, is %.200q", resource.IDRule, id)
 	}
 	if name := l.GetName(); name != "" && name != resource.LedgerName(id) {
 		fields.Addf("ledger.name", "must be empty or %q, is %.200q", resource.LedgerName(id), name)
@@ -200,14 +200,14 @@ func (l *Ledgers) GetLedger(ctx context.Context, req *dparetov1.GetLedgerRequest
 
 // ListLedgers implements ReleaseService.
 func (l *Ledgers) ListLedgers(ctx context.Context, req *dparetov1.ListLedgersRequest) (*dparetov1.ListLedgersResponse, error) {
-	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "ledgers")
+	q, err := pagination.NewQuery(req.GetPageSize(), req.GetPageToken(), "ledgers")
 	if err != nil {
 		return nil, err
 	}
-	ledgers := page.Page[*dparetov1.Ledger]{Query: q}
+	ledgers := pagination.Page[*dparetov1.Ledger]{Query: q}
 	err = l.store.View(ctx, func(tx *store.ReadTx) error {
 		return tx.Ledgers(q.Position, func(record *storev1.LedgerRecord) (bool, error) {
-			id := strings.TrimPrefix(record.GetLedger().GetName(), resource.LedgerName(""))
+			id := resource.LedgerID(record.GetLedger().GetName())
 			if !ledgers.Add(id, true, record.GetLedger()) {
 				return false, nil
 			}
@@ -227,17 +227,17 @@ func (l *Ledgers) ListCharges(ctx context.Context, req *dparetov1.ListChargesReq
 	if err != nil {
 		return nil, err
 	}
-	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "charges", req.GetParent())
+	q, err := pagination.NewQuery(req.GetPageSize(), req.GetPageToken(), "charges", req.GetParent())
 	if err != nil {
 		return nil, err
 	}
-	charges := page.Page[*dparetov1.Charge]{Query: q}
+	charges := pagination.Page[*dparetov1.Charge]{Query: q}
 	err = l.store.View(ctx, func(tx *store.ReadTx) error {
 		if _, err := Find(tx, id); err != nil {
 			return err
 		}
 		return tx.Charges(id, q.Number(), func(number int64, record *storev1.ChargeRecord) (bool, error) {
-			return charges.Add(page.NumberKey(number), true, record.GetCharge()), ctx.Err()
+			return charges.Add(pagination.NumberKey(number), true, record.GetCharge()), ctx.Err()
 		})
 	})
 	if err != nil {

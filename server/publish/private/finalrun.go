@@ -30,8 +30,8 @@ import (
 // finalAlgorithm is the algorithm in the provenance of a final run.
 const finalAlgorithm = "final run"
 
-// SubsetKeySize is the number of bytes of the key of a training subset.
-const SubsetKeySize = 32
+// subsetKeySize is the number of bytes of the key of a training subset.
+const subsetKeySize = 32
 
 // drawSubset draws the key of a study's training subset, nil if it has none.
 func drawSubset(entropy *noise.Source, compiled *spec.Study) []byte {
@@ -39,38 +39,38 @@ func drawSubset(entropy *noise.Source, compiled *spec.Study) []byte {
 		return nil
 	}
 	var key []byte
-	for len(key) < SubsetKeySize {
+	for len(key) < subsetKeySize {
 		key = binary.LittleEndian.AppendUint64(key, entropy.Uint64())
 	}
 	return key
 }
 
-// IsFinalRun reports whether a number is that of the final run of a study: all candidates come before
+// isFinalRun reports whether a number is that of the final run of a study: all candidates come before
 // it.
-func IsFinalRun(record *storev1.StudyRecord, number int64) bool {
+func isFinalRun(record *storev1.StudyRecord, number int64) bool {
 	return record.GetStudy().GetSpec().GetRandomStopping().GetFinalRun() != nil && number > record.GetRandomStopping().GetTrials()
 }
 
-// CompiledFor returns the compiled spec of one of a study's trials: the final run has its own.
-func CompiledFor(record *storev1.StudyRecord, compiled *spec.Study, number int64) *spec.Study {
-	if IsFinalRun(record, number) {
+// compiledFor returns the compiled spec of one of a study's trials: the final run has its own.
+func compiledFor(record *storev1.StudyRecord, compiled *spec.Study, number int64) *spec.Study {
+	if isFinalRun(record, number) {
 		return compiled.Final.Study
 	}
 	return compiled
 }
 
-// Equip implements study.Policy: it tells the worker of a candidate the training subset.
-func (randomStopping) Equip(c *study.Change, trial *dparetov1.Trial) {
-	if final := c.Compiled.Final; final != nil && !IsFinalRun(c.Study, trial.GetNumber()) {
+// AddWorkerSecrets implements study.Policy: it tells the worker of a candidate the training subset.
+func (randomStopping) AddWorkerSecrets(c *study.Change, trial *dparetov1.Trial) {
+	if final := c.Compiled.Final; final != nil && !isFinalRun(c.Study, trial.GetNumber()) {
 		trial.TrainingSubset = &dparetov1.TrainingSubset{
 			Key: c.Study.GetRandomStopping().GetSubsetKey(), Size: final.SubsetSize, Of: final.DatasetSize,
 		}
 	}
 }
 
-// Follow implements study.Policy: once all candidates have ended it queues the final run of the best.
+// AfterTrialEnds implements study.Policy: once all candidates have ended it queues the final run of the best.
 // There is none if no candidate succeeded.
-func (randomStopping) Follow(c *study.Change) error {
+func (randomStopping) AfterTrialEnds(c *study.Change) error {
 	final := c.Compiled.Final
 	if final == nil || c.Study.GetNextTrialNumber() != c.Study.GetRandomStopping().GetTrials()+1 || !isRun(c.Study) {
 		return nil

@@ -44,7 +44,9 @@ type privateMode struct {
 }
 
 // Traits implements study.Policy.
-func (privateMode) Traits() study.Traits { return study.Traits{OneByOne: true, Prepaid: true} }
+func (privateMode) Traits() study.Traits {
+	return study.Traits{OneByOne: true, Prepaid: true, NoReasons: true}
+}
 
 // Allowance implements study.Policy.
 func (privateMode) Allowance(record *storev1.StudyRecord) study.Allowance {
@@ -81,7 +83,7 @@ func reportedMetrics(s *dparetov1.StudySpec) int64 {
 	return n
 }
 
-// Assess implements study.Policy: it compares the trial with slots.
+// Assess implements study.Assessor: it compares the trial with slots.
 func (privateMode) Assess(compiled *spec.Study, trial *dparetov1.Trial) func(context.Context) error {
 	point, err := study.PointOf(compiled, trial)
 	if err != nil || compiled.Slots() == nil {
@@ -146,8 +148,8 @@ func (p privateMode) Charge(c *study.Change, record *storev1.TrialRecord) error 
 	return nil
 }
 
-// Release implements study.Policy.
-func (privateMode) Release(c *study.Change, record *storev1.TrialRecord) {
+// Unreserve implements study.Policy.
+func (privateMode) Unreserve(c *study.Change, record *storev1.TrialRecord) {
 	if paid := record.GetPrivateMode(); paid != nil {
 		c.Study.GetPrivateMode().ReservedValues -= paid.GetReservedValues()
 		paid.ReservedValues = 0
@@ -161,10 +163,6 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 		return study.Kept{}, status.Errorf(codes.FailedPrecondition, "%s has private_mode: it takes results only from trials that it handed out and paid for", resource.StudyName(c.ID))
 	}
 	terms, trial := c.Study.GetPrivateMode(), record.GetTrial()
-	point, err := study.PointOf(c.Compiled, trial)
-	if err != nil {
-		return study.Kept{}, err
-	}
 	if !r.Final && !c.Compiled.Checkpoints() {
 		return study.Kept{}, status.Errorf(codes.FailedPrecondition,
 			"%s has private_mode and no checkpoint parameter: its guarantee does not cover intermediate measurements", resource.StudyName(c.ID))
@@ -173,7 +171,7 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 	if err != nil {
 		return study.Kept{}, err
 	}
-	kept, warnings, err := c.Compiled.Measurement(r.Path, point, clipped, r.Final)
+	kept, warnings, err := c.Compiled.Measurement(r.Path, r.Point, clipped, r.Final)
 	if err != nil {
 		return study.Kept{}, err
 	}
@@ -181,7 +179,7 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 		return study.Kept{Measurement: known}, err
 	}
 	if paid := record.GetPrivateMode(); !r.Final {
-		if !isPlanned(kept.GetStep(), c.Compiled.LastStep(point), paid) {
+		if !isPlanned(kept.GetStep(), c.Compiled.LastStep(r.Point), paid) {
 			return study.Kept{}, status.Errorf(codes.ResourceExhausted, "%s plans %d intermediate measurements of %s, none of them at step %d: the rest of its %d values is for other trials",
 				resource.StudyName(c.ID), paid.GetCheckpoints(), trial.GetName(), kept.GetStep(), terms.GetMaxValues())
 		}
@@ -255,7 +253,7 @@ func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d
 	condition.AtMost = append(slices.Clone(condition.AtMost), restrict.Limit{
 		Objective: -1,
 		Known: func(point space.Point) float64 {
-			return TrainingCost(compiled, terms, point, compiled.Replicates())
+			return trainingCost(compiled, terms, point, compiled.Replicates())
 		},
 		Search: func(point space.Point) float64 { return cheapCost(compiled, terms, point) },
 		Upper:  leftFor(terms),
@@ -276,13 +274,8 @@ func (privateMode) CheckUpdate(record *storev1.StudyRecord, after *dparetov1.Stu
 	return nil
 }
 
-// CheckReaccounting implements study.Policy.
-func (privateMode) CheckReaccounting(record *storev1.StudyRecord) error {
-	return status.Errorf(codes.FailedPrecondition, "%s has private_mode: its runs were charged as they were accounted, and its budget holds for that accounting only", record.GetStudy().GetName())
-}
-
-// Begin implements study.Policy.
-func (privateMode) Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) (err error) {
+// FixTerms implements study.Policy.
+func (privateMode) FixTerms(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) (err error) {
 	if record.PrivateMode, err = privateTerms(ctx, "study.spec", compiled); err != nil {
 		return err
 	}

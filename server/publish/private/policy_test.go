@@ -17,7 +17,7 @@ func TestPolicies(t *testing.T) {
 		spec *dparetov1.StudySpec
 		want study.Traits
 	}{
-		"private_mode":    {&dparetov1.StudySpec{PrivateMode: new(dparetov1.PrivateModeSpec)}, study.Traits{OneByOne: true, Prepaid: true}},
+		"private_mode":    {&dparetov1.StudySpec{PrivateMode: new(dparetov1.PrivateModeSpec)}, study.Traits{OneByOne: true, Prepaid: true, NoReasons: true}},
 		"random_stopping": {&dparetov1.StudySpec{RandomStopping: new(dparetov1.RandomStoppingSpec)}, study.Traits{Hidden: true, OwnDraws: true, Prepaid: true}},
 	} {
 		if policy := policies(nil, tt.spec); policy == nil || policy.Traits() != tt.want {

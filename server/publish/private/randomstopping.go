@@ -50,8 +50,8 @@ type randomStopping struct {
 }
 
 // Traits implements study.Policy.
-func (randomStopping) Traits() study.Traits {
-	return study.Traits{Hidden: true, OwnDraws: true, Prepaid: true}
+func (p randomStopping) Traits() study.Traits {
+	return study.Traits{Hidden: true, OwnDraws: true, Prepaid: true, NoReasons: p.isNoisy}
 }
 
 // Allowance implements study.Policy.
@@ -70,14 +70,6 @@ func (p randomStopping) Redact(req study.Identified) study.Identified {
 	return req
 }
 
-// Reason implements study.Policy.
-func (p randomStopping) Reason(text string) string {
-	if p.isNoisy {
-		return noisy{}.Reason(text)
-	}
-	return text
-}
-
 // Present implements study.Policy: it returns a copy without anything that depends on the trials.
 func (randomStopping) Present(record *storev1.StudyRecord) *dparetov1.Study {
 	shown := proto.CloneOf(record.GetStudy())
@@ -85,9 +77,9 @@ func (randomStopping) Present(record *storev1.StudyRecord) *dparetov1.Study {
 	return shown
 }
 
-// Begin implements study.Policy: it draws the number of trials, the list of configurations, and the
+// FixTerms implements study.Policy: it draws the number of trials, the list of configurations, and the
 // training subset if there is one.
-func (p randomStopping) Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
+func (p randomStopping) FixTerms(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
 	dist, err := spec.TrialsDistribution(compiled.Spec.GetRandomStopping())
 	if err != nil {
 		return err
@@ -111,7 +103,7 @@ func (randomStopping) Unprepared(record *storev1.StudyRecord) bool {
 
 // Prepare implements study.Policy: it computes what the study costs.
 func (randomStopping) Prepare(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error {
-	list, err := ListOf(record.GetRandomStopping(), compiled)
+	list, err := listOf(record.GetRandomStopping(), compiled)
 	if err != nil {
 		return err
 	}
@@ -125,8 +117,8 @@ func (randomStopping) Pay(tx *store.Tx, record *storev1.StudyRecord, _ *spec.Stu
 	return ledger.ChargeStudy(tx, record.GetStudy(), at)
 }
 
-// ListOf returns the list of configurations of a study. It fails if the list does not fit the spec.
-func ListOf(r *storev1.RandomStopping, compiled *spec.Study) ([]space.Point, error) {
+// listOf returns the list of configurations of a study. It fails if the list does not fit the spec.
+func listOf(r *storev1.RandomStopping, compiled *spec.Study) ([]space.Point, error) {
 	n := len(compiled.Problem.Space.Parameters)
 	if len(r.GetListed()) == 0 || len(r.GetListed())%n != 0 {
 		return nil, fmt.Errorf("the list holds %d coordinates of %d parameters", len(r.GetListed()), n)
@@ -195,21 +187,17 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 	if !r.Final && !isCurve {
 		return study.Kept{}, nil
 	}
-	compiled := CompiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
-	point, err := study.PointOf(compiled, record.GetTrial())
-	if err != nil {
-		return study.Kept{}, err
-	}
-	kept, warnings, err := compiled.Scored(r.Path, point, r.Measurement, r.Final)
+	compiled := compiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
+	kept, warnings, err := compiled.Scored(r.Path, r.Point, r.Measurement, r.Final)
 	if err != nil {
 		return study.Kept{}, err
 	}
 	if isCurve {
-		known, err := keptBefore(c, record, point, kept.GetStep(), r.Final)
+		known, err := keptBefore(c, record, r, kept.GetStep())
 		if err != nil || known != nil {
 			return study.Kept{Measurement: known}, err
 		}
-		if !c.Compiled.IsScored(point, kept.GetStep()) {
+		if !c.Compiled.IsScored(r.Point, kept.GetStep()) {
 			return study.Kept{}, nil
 		}
 	}
@@ -222,9 +210,9 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 
 // keptBefore returns what is kept already for a report of a run at a step, or nil. A run that ends at a step
 // that is not scored ends with its last value that is.
-func keptBefore(c *study.Change, record *storev1.TrialRecord, point space.Point, step int64, final bool) (*dparetov1.Measurement, error) {
+func keptBefore(c *study.Change, record *storev1.TrialRecord, r study.Report, step int64) (*dparetov1.Measurement, error) {
 	known, err := c.MeasurementAt(record, step)
-	if err != nil || known != nil || !final || c.Compiled.IsScored(point, step) {
+	if err != nil || known != nil || !r.Final || c.Compiled.IsScored(r.Point, step) {
 		return known, err
 	}
 	measured := record.GetTrial().GetMeasurements()

@@ -5,16 +5,10 @@ import (
 	"github.com/dpareto/dpareto/server/study"
 )
 
-// noReason replaces the reasons that callers give in free text.
-const noReason = "not kept: studies that keep noisy values keep no reasons"
-
 // noisy is the part of a policy that keeps only noisy values of what a worker says about the data.
 // It keeps no hash of a value either: with few possible values a hash reveals the value. Repeated
 // requests are recognised by trial, token and step.
 type noisy struct{ study.Ordinary }
-
-// Reason implements study.Policy.
-func (noisy) Reason(string) string { return noReason }
 
 // Redact implements study.Policy.
 func (noisy) Redact(req study.Identified) study.Identified {

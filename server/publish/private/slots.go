@@ -63,16 +63,6 @@ func compareWithSlots(compiled *spec.Study, point space.Point, replicates int32)
 	}
 }
 
-// Dominates reports whether a kind of slot of a study dominates a hand-out of a configuration.
-func Dominates(compiled *spec.Study, slot int, point space.Point, replicates int32) bool {
-	run, err := compiled.Run(point, int64(max(1, replicates)))
-	if err != nil || slot < 0 || slot >= len(compiled.Slots().Slots()) {
-		return false
-	}
-	ok, err := compiled.Slots().Dominates(slot, run.Mechanism, run.Count)
-	return err == nil && ok
-}
-
 // slotLimit restricts configurations to those that an unused slot dominates. The stand-in of the search
 // compares Rényi divergences.
 func slotLimit(compiled *spec.Study, terms *storev1.PrivateModeRecord) restrict.Limit {
@@ -141,7 +131,7 @@ func costlyFilter(compiled *spec.Study, terms *storev1.PrivateModeRecord) *dpare
 func typicalOf(compiled *spec.Study, terms *storev1.PrivateModeRecord) (space.Point, float64) {
 	draws := typicalConfigurations(compiled)
 	point := medianOf(draws, func(point space.Point) float64 { return cheapCost(compiled, terms, point) })
-	return point, TrainingCost(compiled, terms, point, compiled.Replicates())
+	return point, trainingCost(compiled, terms, point, compiled.Replicates())
 }
 
 // filterEpsilon returns ε of a shard that has spent so much of its filter.

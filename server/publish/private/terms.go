@@ -109,7 +109,7 @@ func chooseFilter(ctx context.Context, at func(field string) string, compiled *s
 		return invalid.Field(at("train_epsilon"), "gives no Gaussian filter: %v", err)
 	}
 	gaussian.TrainBudget = budget.Squared
-	inGaussian := TrainingCost(compiled, gaussian, typical, compiled.Replicates())
+	inGaussian := trainingCost(compiled, gaussian, typical, compiled.Replicates())
 	switch {
 	case mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_UNSPECIFIED && terms.GetTrainBudget()/cost > budget.Squared/inGaussian:
 	case math.IsInf(inGaussian, 1):
@@ -158,9 +158,9 @@ func typicalConfigurations(compiled *spec.Study) []space.Point {
 	return points
 }
 
-// TrainingCost returns what one hand-out of a configuration costs the training records, in the unit
+// trainingCost returns what one hand-out of a configuration costs the training records, in the unit
 // of the study's filter: +Inf where no bound is known.
-func TrainingCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point, replicates int32) float64 {
+func trainingCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point, replicates int32) float64 {
 	if terms.GetMaxHandOuts() == 0 {
 		return renyiCost(compiled, terms, terms.GetOrder(), point, replicates)
 	}
@@ -172,7 +172,7 @@ func TrainingCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, point 
 	return transcript.GaussianCharge(budget, cost, valuesOf(compiled, terms, point), terms.GetNoiseStandardDeviation())
 }
 
-// cheapCost stands in for [TrainingCost] in the search, where a Gaussian filter would take tens of
+// cheapCost stands in for trainingCost in the search, where a Gaussian filter would take tens of
 // milliseconds for every noise multiplier: μ-Gaussian DP has the Rényi divergence αμ²/2.
 func cheapCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point) float64 {
 	rho := renyiCost(compiled, terms, terms.GetOrder(), point, compiled.Replicates())
@@ -234,7 +234,7 @@ func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []sp
 			}
 		}
 	}
-	return TrainingCost(compiled, terms, best, compiled.Replicates())
+	return trainingCost(compiled, terms, best, compiled.Replicates())
 }
 
 // nextShard returns the shard for the next hand-out of a trial.
@@ -287,7 +287,7 @@ func nextCharge(compiled *spec.Study, terms *storev1.PrivateModeRecord, point sp
 	if compiled.Slots() != nil {
 		return nextSlot(compiled, terms, point, replicates, number)
 	}
-	c := charge{shard: nextShard(terms, number), cost: TrainingCost(compiled, terms, point, replicates)}
+	c := charge{shard: nextShard(terms, number), cost: trainingCost(compiled, terms, point, replicates)}
 	return c, c.cost <= leftFor(terms)
 }
 

@@ -89,7 +89,7 @@ func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, 
 
 // findEarlier finds the earlier studies, those that the ledger remembers after the others.
 func (f *fixedResults) findEarlier(ctx context.Context, tx *store.ReadTx) error {
-	began, err := study.FirstTrial(tx, strings.TrimPrefix(f.Study.GetName(), resource.StudyName("")))
+	began, err := study.FirstTrial(tx, resource.StudyID(f.Study.GetName()))
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (f *fixedResults) findEarlier(ctx context.Context, tx *store.ReadTx) error 
 		if seen[other.GetUid()] || other.GetSpec().GetTestLedger() != f.Study.GetSpec().GetTestLedger() || spec.IsPublication(other.GetSpec()) {
 			return true, ctx.Err()
 		}
-		first, err := study.FirstTrial(tx, strings.TrimPrefix(other.GetName(), resource.StudyName("")))
+		first, err := study.FirstTrial(tx, resource.StudyID(other.GetName()))
 		if !first.IsZero() && first.Before(began) {
 			seen[other.GetUid()] = true
 			f.earlier = append(f.earlier, other.GetName())

@@ -66,7 +66,7 @@ func (s *Releases) bestByKusner(ctx context.Context, id string, want bestRequest
 	if k.GetAlgorithm() == 3 {
 		return d, s.kusnerValue(f, d, want, epsilon, k.GetLipschitz())
 	}
-	return d, s.kusnerCandidate(ctx, f, d, want, epsilon, k)
+	return d, s.kusnerCandidate(ctx, f, d, want, k)
 }
 
 // checkLedgerOf is checkLedger as a transaction.
@@ -136,7 +136,8 @@ func (f *fixedResults) kusnerDraft(metric string, epsilon float64) *draft {
 // kusnerCandidate draws the configuration of Algorithm 1. Its score is in [0, 1], and no record
 // moves it by more than 1: with noise for this sensitivity, the exponential mechanism is ε-DP
 // whatever was searched, and whatever the prior.
-func (s *Releases) kusnerCandidate(ctx context.Context, f *fixedResults, d *draft, want bestRequest, epsilon float64, k *dparetov1.KusnerMethod) error {
+func (s *Releases) kusnerCandidate(ctx context.Context, f *fixedResults, d *draft, want bestRequest, k *dparetov1.KusnerMethod) error {
+	epsilon := d.release.GetGuarantee().GetEpsilon()
 	candidates, err := f.drawnCandidates(ctx, k, want.atMost)
 	if err != nil {
 		return err

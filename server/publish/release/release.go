@@ -20,7 +20,7 @@ import (
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/server/page"
+	"github.com/dpareto/dpareto/server/pagination"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spending"
@@ -194,7 +194,7 @@ func (d *draft) checkStudy(tx *store.ReadTx, parent string) error {
 	if err := tx.CheckWhole(store.Scope(parent)); err != nil {
 		return err
 	}
-	record, err := study.FindStudy(tx, strings.TrimPrefix(parent, resource.StudyName("")))
+	record, err := study.FindStudy(tx, resource.StudyID(parent))
 	if err != nil {
 		return err
 	}
@@ -226,14 +226,14 @@ func (d *draft) charge(tx *store.Tx, parent string, number int64) (int64, error)
 
 // findParent returns NOT_FOUND if the study or ledger does not exist.
 func findParent(tx *store.ReadTx, parent string) error {
-	if id, isStudy := strings.CutPrefix(parent, resource.StudyName("")); isStudy {
+	if id := resource.StudyID(parent); id != "" {
 		err := tx.FindStudy(id)
 		if errors.Is(err, store.ErrNotFound) {
 			return resource.StudyNotFound(id)
 		}
 		return err
 	}
-	_, err := ledger.Find(tx, strings.TrimPrefix(parent, resource.LedgerName("")))
+	_, err := ledger.Find(tx, resource.LedgerID(parent))
 	return err
 }
 
@@ -377,17 +377,17 @@ func (s *Releases) ListReleases(ctx context.Context, req *dparetov1.ListReleases
 	if err != nil {
 		return nil, err
 	}
-	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "releases", parent)
+	q, err := pagination.NewQuery(req.GetPageSize(), req.GetPageToken(), "releases", parent)
 	if err != nil {
 		return nil, err
 	}
-	releases := page.Page[*dparetov1.Release]{Query: q}
+	releases := pagination.Page[*dparetov1.Release]{Query: q}
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		if err := findParent(tx, parent); err != nil {
 			return err
 		}
 		return tx.Releases(parent, q.Number(), func(number int64, record *storev1.ReleaseRecord) (bool, error) {
-			return releases.Add(page.NumberKey(number), true, record.GetRelease()), ctx.Err()
+			return releases.Add(pagination.NumberKey(number), true, record.GetRelease()), ctx.Err()
 		})
 	})
 	if err != nil {

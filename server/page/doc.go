@@ -1,3 +1,0 @@
-// Package page implements pagination of lists. A page token is bound to the list,
-// filter and order that it was made for.
-package page

@@ -1,0 +1,156 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/pool"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// Some values take too long for a transaction, which would hold up other changes: ε of a
+// configuration, the last useful step of a run, the slot that pays for a run. A call therefore reads
+// the study first and computes them in the pool. They go to caches of the study, where the
+// transaction finds them. If the study has changed in between, the transaction computes what it lacks.
+
+// computation is a value that takes too long for a transaction.
+type computation func(context.Context) error
+
+// snapshot is a study as a call reads it before its transaction.
+type snapshot struct {
+	tx     *store.ReadTx
+	id     string
+	record *storev1.StudyRecord
+	*Cached
+	policy Policy
+}
+
+// precompute reads a study and computes in the pool what look finds missing; nil elements are
+// ignored. It leaves the error of a study that does not exist to the transaction.
+func precompute(ctx context.Context, s *Studies, id string, look func(*snapshot) ([]computation, error)) error {
+	var missing []computation
+	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := FindStudy(tx, id)
+		if status.Code(err) == codes.NotFound {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		cached, err := s.Get(record)
+		if err != nil {
+			return err
+		}
+		missing, err = look(&snapshot{tx: tx, id: id, record: record, Cached: cached, policy: s.Policy(record.GetStudy().GetSpec())})
+		return err
+	})
+	missing = slices.DeleteFunc(missing, func(c computation) bool { return c == nil })
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return s.pool.Run(ctx, pool.Suggestion, func(ctx context.Context) error {
+		for _, compute := range missing {
+			if err := compute(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// metricsAt returns the computation of the metrics of a configuration at a step (0: the end), nil if
+// they are cached or cheap.
+func metricsAt(compiled *spec.Study, point space.Point, step int64) computation {
+	if last := compiled.LastStep(point); step >= 1 && step < last {
+		point = compiled.At(point, step)
+	}
+	if compiled.AtHand(point) {
+		return nil
+	}
+	return func(context.Context) error {
+		compiled.Compute(point)
+		return nil
+	}
+}
+
+// reported is a measurement that a worker reports of a trial under a lease token.
+type reported struct {
+	study       string
+	number      int64
+	token       string
+	measurement *dparetov1.Measurement
+	final       bool
+}
+
+// configuration is the configuration of a trial under a compiled spec. The parameters of a trial
+// never change.
+type configuration struct {
+	compiled *spec.Study
+	point    space.Point
+}
+
+// of returns the configuration of a trial in a transaction: the one that was read before, unless the
+// study has another spec now.
+func (r configuration) of(c *trialChange) (space.Point, error) {
+	if r.compiled == c.Compiled {
+		return r.point, nil
+	}
+	return PointOf(c.Compiled, c.record.GetTrial())
+}
+
+// precomputeReport reads the configuration of a trial that a worker reports about, and computes what
+// the report needs: the metrics at its step, and whether the run is of further use.
+func (t *Trials) precomputeReport(ctx context.Context, r reported) (read configuration, err error) {
+	err = precompute(ctx, t.studies, r.study, func(from *snapshot) ([]computation, error) {
+		record, err := from.tx.BareTrial(from.id, r.number)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		trial := record.GetTrial()
+		if err != nil || IsTerminal(trial.GetState()) || !slices.Contains(record.GetLeaseTokens(), r.token) {
+			return nil, err // the transaction refuses it, or has answered it before
+		}
+		point, err := PointOf(from.Compiled, trial)
+		if err != nil {
+			return nil, err
+		}
+		read = configuration{from.Compiled, point}
+		missing := []computation{metricsAt(from.Compiled, point, r.measurement.GetStep())}
+		if !r.final {
+			_, later := verdict(t.studies.stopper, from.Cached, trial, r.measurement.GetStep())
+			missing = append(missing, later)
+		}
+		return missing, nil
+	})
+	return read, err
+}
+
+// Assess computes what the policy of a study needs to afford the open trials that a worker may get.
+func (s *Studies) Assess(ctx context.Context, id, worker string, resume bool) error {
+	return precompute(ctx, s, id, func(from *snapshot) (missing []computation, err error) {
+		assessor, ok := from.policy.(Assessor)
+		if !ok {
+			return nil, nil
+		}
+		open, err := findOpen(from.tx, id, s.times.read(from.tx), worker, resume)
+		if err != nil {
+			return nil, err
+		}
+		for _, number := range open.inTurn() {
+			record, err := from.tx.BareTrial(id, number)
+			if err != nil {
+				return nil, err
+			}
+			missing = append(missing, assessor.Assess(from.Compiled, record.GetTrial()))
+		}
+		return missing, nil
+	})
+}
