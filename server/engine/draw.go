@@ -31,7 +31,7 @@ func drawsAtOnce(designer suggest.Designer, study *spec.Study, policy study.Poli
 // drawAtOnce creates a worker's missing trials, if the designer allows it and one pass is enough. It
 // returns whether the response is complete.
 func (e *Engine) drawAtOnce(ctx context.Context, c *study.Change, worker string, missing int, resp *dparetov1.SuggestTrialsResponse) (bool, error) {
-	from := &Snapshot{record: c.Study, policy: c.Policy, cached: c.Cached, Compiled: c.Compiled, History: new(suggest.History)}
+	from := &snapshot{record: c.Study, policy: c.Policy, compiled: c.Compiled, history: new(suggest.History)}
 	designer := e.designerFor(from, restrict.Condition{})
 	if missing > maxBatch || !drawsAtOnce(designer, c.Compiled, c.Policy) {
 		return false, nil

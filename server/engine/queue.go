@@ -76,7 +76,7 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 		if wanted, err = conditionsOf(c.Policy.Traits(), c.Compiled, req, count); err != nil {
 			return err
 		}
-		c.Tx.AfterCommit(func() { e.knowledge(c.Cached).prepared.wanted(e.now()) })
+		c.Tx.AfterCommit(func() { e.cacheOf(c.Cached).prepared.wanted(e.now()) })
 		if r.Resumed { // an earlier call with the same request id got part of the trials
 			wanted = wanted.fulfilledBy(resp.GetTrials())
 		} else {
@@ -265,8 +265,8 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 		p := newPass(e.designerFor(snapshot, restrict.Condition{}), task, snapshot, total, round)
 		count := e.studies.Creatable(snapshot.record, total)
 		var ok bool
-		p.suggestions, p.exhausted, ok = snapshot.known.prepared.take(ctx, snapshot, count)
-		if isModelBased(snapshot.Compiled) && count > 0 {
+		p.suggestions, p.exhausted, ok = snapshot.cache.prepared.take(ctx, snapshot, count)
+		if isModelBased(snapshot.compiled) && count > 0 {
 			e.metrics.Prepared(ok)
 		}
 		if !ok {
@@ -274,7 +274,7 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 				return err
 			}
 		}
-		if err := computeSuggested(ctx, task, snapshot.Compiled, p.suggestions); err != nil {
+		if err := computeSuggested(ctx, task, snapshot.compiled, p.suggestions); err != nil {
 			return err
 		}
 		raced, err := e.createSuggested(ctx, id, p, batch, shares)
@@ -304,7 +304,7 @@ func (e *Engine) occupy(ctx context.Context, uid string) (free func()) {
 type pass struct {
 	designer suggest.Designer
 	task     *pool.Task // in which the designer works
-	from     *Snapshot
+	from     *snapshot
 	first    int64 // trial number of the first suggestion; the others follow
 	wanted   int   // number of suggestions, if the budget allows
 	last     bool  // last round: use suggestions even if users created trials meanwhile
@@ -314,7 +314,7 @@ type pass struct {
 }
 
 // newPass returns the pass of a round. Rounds count from 1.
-func newPass(d suggest.Designer, task *pool.Task, from *Snapshot, wanted, round int) *pass {
+func newPass(d suggest.Designer, task *pool.Task, from *snapshot, wanted, round int) *pass {
 	return &pass{designer: d, task: task, from: from, first: from.record.GetNextTrialNumber(), wanted: wanted, last: round >= maxRounds}
 }
 
@@ -385,7 +385,7 @@ func whileAnyWaits(parent context.Context, batch []*demand) (context.Context, co
 // model works in the task, which is nil inside a transaction. If the designer fails
 // or panics, a quasi-random design replaces it and the suggestions say so: a broken model must not
 // stop the study.
-func (e *Engine) design(ctx context.Context, task *pool.Task, designer suggest.Designer, from *Snapshot, first int64, count int) (suggestions []suggest.Suggestion, exhausted bool, err error) {
+func (e *Engine) design(ctx context.Context, task *pool.Task, designer suggest.Designer, from *snapshot, first int64, count int) (suggestions []suggest.Suggestion, exhausted bool, err error) {
 	if count == 0 {
 		return nil, false, nil
 	}
@@ -394,7 +394,7 @@ func (e *Engine) design(ctx context.Context, task *pool.Task, designer suggest.D
 		suggestions, err = suggestSafely(e.phases.withPhases(ctx), designer, from, request)
 		return err
 	}
-	if isModelBased(from.Compiled) {
+	if isModelBased(from.compiled) {
 		err = task.Run(ctx, ask)
 	} else {
 		err = ask(ctx)
@@ -426,19 +426,19 @@ func (e *Engine) design(ctx context.Context, task *pool.Task, designer suggest.D
 
 // suggestSafely returns an error if the designer panics, or suggests a point that is outside the
 // space or not allowed.
-func suggestSafely(ctx context.Context, d suggest.Designer, from *Snapshot, r suggest.Request) (suggestions []suggest.Suggestion, err error) {
+func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r suggest.Request) (suggestions []suggest.Suggestion, err error) {
 	name := d.Name()
 	defer func() {
 		if p := recover(); p != nil {
 			suggestions, err = nil, fmt.Errorf("panic in designer %s: %v\n%s", name, p, debug.Stack())
 		}
 	}()
-	suggestions, err = d.Suggest(ctx, from.Problem(), from.History, r)
+	suggestions, err = d.Suggest(ctx, from.problem(), from.history, r)
 	for i := range suggestions {
-		if outside := from.Compiled.Problem.Space.Contains(suggestions[i].Point); outside != nil {
+		if outside := from.compiled.Problem.Space.Contains(suggestions[i].Point); outside != nil {
 			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, outside)
 		}
-		if refused := from.Compiled.CheckAllowed("point", suggestions[i].Point); refused != nil {
+		if refused := from.compiled.CheckAllowed("point", suggestions[i].Point); refused != nil {
 			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, refused)
 		}
 	}
@@ -569,7 +569,7 @@ func (d *demand) catchUp(c *study.Change) error {
 }
 
 // provenance says how a suggestion was made by a server of some version.
-func provenance(version string, from *Snapshot, asked suggest.Designer, suggestion suggest.Suggestion) *dparetov1.Provenance {
+func provenance(version string, from *snapshot, asked suggest.Designer, suggestion suggest.Suggestion) *dparetov1.Provenance {
 	p := &dparetov1.Provenance{
 		Algorithm:        suggestion.Designer,
 		AlgorithmVersion: asked.Version(),
@@ -584,7 +584,7 @@ func provenance(version string, from *Snapshot, asked suggest.Designer, suggesti
 	}
 	p.AcquisitionValue = &suggestion.Acquisition
 	p.Predictions = make(map[string]*dparetov1.MetricPrediction)
-	for i, objective := range from.Compiled.Objectives() {
+	for i, objective := range from.compiled.Objectives() {
 		p.Predictions[objective] = PredictionMessage(suggestion.Predictions[i])
 	}
 	return p

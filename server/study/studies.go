@@ -51,7 +51,7 @@ type Studies struct {
 	stopper    Stopper
 	observers  []func(*Events)
 
-	cache     cache
+	cache     *cache
 	watchers  watchers
 	preparing preparations
 }
@@ -62,7 +62,7 @@ func New(o Options) *Studies {
 		store: o.Store, logger: o.Logger, clock: o.Clock, limits: o.Limits, background: o.Background, pool: o.Pool,
 		steady: clock.Steady(o.Clock), process: newProcess(), started: o.Clock.Elapsed(),
 		policies: o.Policies, ledgers: o.Ledgers,
-		cache: cache{maximum: maxCachedStudies},
+		cache: newCache(maxCachedStudies, maxCachedMeasurements),
 	}
 	o.Store.Listen(
 		func(scope store.Scope) { s.watchers.notify(strings.TrimPrefix(string(scope), resource.StudyName(""))) },
@@ -102,6 +102,10 @@ func (s *Studies) Get(record *storev1.StudyRecord) (*Cached, error) { return s.c
 // Holds reports whether cached is still what Get returns for a study, and not an evicted entry that
 // a long operation keeps using.
 func (s *Studies) Holds(uid string, cached *Cached) bool { return s.cache.holds(uid, cached) }
+
+// Grow records that a package derived measurements from a cached study, or dropped some if added is
+// negative. The least recently used studies leave the cache while there are too many.
+func (s *Studies) Grow(uid string, cached *Cached, added int) { s.cache.grow(uid, cached, added) }
 
 // Forget evicts a study's compiled spec and derived values.
 func (s *Studies) Forget(uid string) { s.cache.forget(uid) }
