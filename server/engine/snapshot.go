@@ -14,6 +14,7 @@ import (
 // snapshot is the input of a suggestion.
 type snapshot struct {
 	record   *storev1.StudyRecord
+	revision int64 // of the study that history is of
 	policy   study.Policy
 	compiled *spec.Study // the spec that history fits
 	cache    *studyCache
@@ -36,7 +37,8 @@ func (e *Engine) snapshot(ctx context.Context, id, uid string) (*snapshot, error
 		return nil, resource.StudyNotFound(id)
 	}
 	s := &snapshot{
-		record: h.Record, policy: e.studies.Policy(h.Cached.Compiled.Spec), compiled: h.Cached.Compiled, cache: e.cacheOf(h.Cached),
+		record: h.Record, revision: h.Record.GetStudy().GetRevision(), policy: e.studies.Policy(h.Cached.Compiled.Spec),
+		compiled: h.Cached.Compiled, cache: e.cacheOf(h.Cached),
 		history: &suggest.History{Evaluations: evaluations(&h.Trials, h.Cached.Compiled), Infeasible: h.Infeasible, Pending: h.Pending},
 	}
 	s.history.Prior, s.prior, err = e.priorEvaluations(ctx, uid, h.Cached)
