@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
@@ -115,6 +116,55 @@ dpareto_trials{state="succeeded"} 1
 			t.Errorf("%s: %d observations, want %d", name, counts[name], want)
 		}
 	}
+}
+
+// The gauge of the hypervolume is that of GetFront, also after changes that leave the number of
+// measurements as it was.
+func TestHypervolumeGauge(t *testing.T) {
+	m := metrics.New("test")
+	f := startWith(t, func(o *server.Options) { o.Metrics = m })
+	spec := sgdSpec()
+	study := f.create("sgd", spec)
+	want := func(after string) float64 {
+		t.Helper()
+		front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED).GetHypervolume()
+		if got := gauge(t, m, "dpareto_study_hypervolume"); got != front || got == 0 {
+			t.Errorf("after %s: the gauge is %v, the front has %v", after, got, front)
+		}
+		return front
+	}
+	var last *dparetov1.Trial
+	for i := range 3 {
+		last = f.tell(f.one(study, "w"), 0.4-0.1*float64(i))
+	}
+	before := want("three trials")
+	tight := proto.CloneOf(spec.GetMetrics()[0].GetComputed().GetPrivacy())
+	tight.Accountant, tight.Conversion = dparetov1.Accountant_ACCOUNTANT_EXACT, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	f.reaccount(study, tight, false)
+	if after := want("ReaccountStudy"); after <= before {
+		t.Errorf("the hypervolume is %v after, and was %v before", after, before)
+	}
+	if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: last.GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	f.tell(f.one(study, "w"), 0.5)
+	want("one trial in place of another")
+}
+
+// gauge returns the value of a gauge with one series.
+func gauge(t *testing.T, m *metrics.Metrics, name string) float64 {
+	t.Helper()
+	families, err := m.Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name && len(family.GetMetric()) == 1 {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("%s does not have one series", name)
+	return 0
 }
 
 // histogramCounts returns the number of observations by name, and method or phase.

@@ -26,6 +26,7 @@ import (
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/health"
+	"github.com/dpareto/dpareto/server/history"
 	"github.com/dpareto/dpareto/server/intercept"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/list"
@@ -148,12 +149,13 @@ func (s *Server) newServices() services {
 		Store: o.Store, Logger: o.Logger, Clock: o.Clock, Limits: o.Limits, Background: s.background, Pool: processors,
 		Policies: private.Policies(o.Entropy, o.Logger), Ledgers: ledger.SpecChecks{},
 	})
+	histories := history.New(studies, o.Store)
 	engine := engine.New(engine.Options{
-		Studies: studies, Store: o.Store, Logger: o.Logger, Now: clock.Steady(o.Clock), Background: s.background,
+		Studies: studies, Store: o.Store, Histories: histories, Logger: o.Logger, Now: clock.Steady(o.Clock), Background: s.background,
 		Metrics: o.Metrics, Pool: processors, Tracer: tracer, Version: o.Version,
 	})
-	front.NewTotals(studies, o.Store, engine, o.Metrics)
-	fronts := front.New(front.Options{Studies: studies, Store: o.Store, Engine: engine, Background: s.background, Pool: processors})
+	fronts := front.New(front.Options{Studies: studies, Histories: histories, Engine: engine, Background: s.background, Pool: processors})
+	front.NewTotals(studies, o.Store, fronts, o.Metrics)
 	spending := spending.New(studies, o.Store)
 	return services{
 		pool:     processors,

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -367,6 +368,15 @@ func (o *Objective) Cost(v float64) float64 {
 	}
 }
 
+// Costs returns the costs of objective values; see [Objective.Cost].
+func (p *Problem) Costs(values []float64) []float64 {
+	costs := make([]float64, len(p.Objectives))
+	for j := range costs {
+		costs[j] = p.Objectives[j].Cost(values[j])
+	}
+	return costs
+}
+
 // ReferenceCosts returns the costs of the objectives' references.
 func (p *Problem) ReferenceCosts() []float64 {
 	reference := make([]float64, len(p.Objectives))
@@ -380,12 +390,15 @@ func (p *Problem) ReferenceCosts() []float64 {
 func (p *Problem) ConstantCosts() [][]float64 {
 	costs := make([][]float64, len(p.Constants))
 	for i, values := range p.Constants {
-		costs[i] = make([]float64, len(values))
-		for j, v := range values {
-			costs[i][j] = p.Objectives[j].Cost(v)
-		}
+		costs[i] = p.Costs(values)
 	}
 	return costs
+}
+
+// Hypervolume returns the volume within the references that the constants and results with these
+// costs dominate, in the product of the objectives' units.
+func (p *Problem) Hypervolume(costs [][]float64) float64 {
+	return pareto.Hypervolume(slices.Concat(costs, p.ConstantCosts()), p.ReferenceCosts())
 }
 
 // KnownCost returns the cost of the exact value at q. It is +Inf, which improves nothing,

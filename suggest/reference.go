@@ -21,7 +21,7 @@ const referenceMargin = 0.1
 // counts; then the magnitude of the value, or 1. Without any results a reference is the worst possible
 // value, or of magnitude 1e100.
 func (p *Problem) Inferred(h *History) *Problem {
-	if !slices.ContainsFunc(p.Objectives, func(o Objective) bool { return o.InferReference }) {
+	if !p.infersReference() {
 		return p
 	}
 	costs := p.resultCosts(h.Evaluations)
@@ -31,9 +31,16 @@ func (p *Problem) Inferred(h *History) *Problem {
 	return p.WithInferredReference(costs)
 }
 
+func (p *Problem) infersReference() bool {
+	return slices.ContainsFunc(p.Objectives, func(o Objective) bool { return o.InferReference })
+}
+
 // WithInferredReference is [Problem.Inferred] for the costs of results, of which those that meet the
 // constraints are given.
 func (p *Problem) WithInferredReference(costs [][]float64) *Problem {
+	if !p.infersReference() {
+		return p
+	}
 	constants := p.ConstantCosts()
 	costs = slices.DeleteFunc(slices.Clone(costs), func(v []float64) bool {
 		return slices.ContainsFunc(v, func(c float64) bool { return math.IsNaN(c) || math.IsInf(c, 0) })

@@ -570,7 +570,7 @@ func TestKeptCurves(t *testing.T) {
 			}
 		}
 	}
-	if n := len(function.curves); n != keptCurves {
+	if n := function.curves.Len(); n != keptCurves {
 		t.Errorf("%d curves are kept", n)
 	}
 }

@@ -21,7 +21,7 @@ func (s Service) CalibrateMechanism(ctx context.Context, req *dparetov1.Calibrat
 	}
 	// Only the answer has a lower bound of ε, which may take longer than ε.
 	whole, work := c.function, s.work(ctx)
-	c.function = &Function{spec: whole.spec, mechanism: whole.mechanism, accountant: privacy.Within(privacy.UpperOnly(whole.accountant), work)}
+	c.function = newFunction(whole.spec, whole.mechanism, privacy.Within(privacy.UpperOnly(whole.accountant), work))
 	found, err := c.run(ctx, req.GetTargetEpsilon())
 	if err != nil {
 		return nil, fieldsOf(err)

@@ -35,7 +35,8 @@
 //   - A study keeps the answers at its latest 256 configurations: 3 µs instead of 1.6 ms. By
 //     ACCOUNTANT_PLD it would be 150 ms, within a transaction.
 //   - A Function keeps the curves of 32 mechanisms: 1.6 ms instead of 2.6 ms at another step
-//     of a run, and 1.0 ms instead of 3.3 ms for Poisson sampled lots.
+//     of a run, and 1.0 ms instead of 3.3 ms for Poisson sampled lots. By ACCOUNTANT_PLD it
+//     is 0.2 s instead of 1.1 s.
 //   - An Interpolant keeps its nodes: 0.5 µs at a point between them. With CEL instead of Go
 //     functions it would be 4 µs.
 package accounting

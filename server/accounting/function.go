@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
@@ -42,14 +43,26 @@ type Function struct {
 	mechanism  *mechanism
 	limit      int64 // of the operations of one guarantee, 0 for none
 
-	mu     sync.Mutex
-	curves []keptCurve // the last used at the end
-	costs  map[string]float64
+	mu     sync.Mutex // held while a curve is made
+	curves *lru.Cache[string, privacy.Curve]
+	costs  *lru.Cache[string, float64]
 }
 
-type keptCurve struct {
-	key   string
-	curve privacy.Curve
+// newFunction returns the function of a mechanism.
+func newFunction(spec *dparetov1.PrivacySpec, m *mechanism, accountant privacy.Accountant) *Function {
+	return &Function{
+		spec: spec, mechanism: m, accountant: accountant,
+		curves: newCache[string, privacy.Curve](keptCurves), costs: newCache[string, float64](keptCosts),
+	}
+}
+
+// newCache returns a cache of size entries.
+func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
+	cache, err := lru.New[K, V](size)
+	if err != nil {
+		panic(err) // size is positive
+	}
+	return cache
 }
 
 // Compile validates a spec and compiles it. Violations are added to fields, under paths
@@ -65,7 +78,7 @@ func Compile(path string, fields *invalid.Fields, environment *expression.Enviro
 	if c.adjacency == 0 {
 		c.addf("adjacency", "must be ADJACENCY_ADD_REMOVE or ADJACENCY_REPLACE_ONE, is %v", spec.GetAdjacency())
 	}
-	f := &Function{spec: spec, accountant: c.accountant(spec)}
+	f := newFunction(spec, nil, c.accountant(spec))
 	if f.mechanism = c.mechanism("", spec); f.mechanism != nil {
 		c.check(spec, f.mechanism)
 	}
@@ -213,20 +226,14 @@ func (f *Function) curve(m privacy.Mechanism) (privacy.Curve, error) {
 	key := privacy.Part{Mechanism: m}.Key()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if i := slices.IndexFunc(f.curves, func(k keptCurve) bool { return k.key == key }); i >= 0 {
-		kept := f.curves[i]
-		f.curves = append(slices.Delete(f.curves, i, i+1), kept)
-		return kept.curve, nil
+	if kept, ok := f.curves.Get(key); ok {
+		return kept, nil
 	}
 	curve, err := f.newCurve(m)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		f.curves.Add(key, curve)
 	}
-	if len(f.curves) == keptCurves {
-		f.curves = slices.Delete(f.curves, 0, 1)
-	}
-	f.curves = append(f.curves, keptCurve{key, curve})
-	return curve, nil
+	return curve, err
 }
 
 // newCurve returns the curve of a mechanism within the limit.
@@ -374,22 +381,14 @@ func (f *Function) GaussianCost(variables map[string]any, repeats int64, budget 
 		return math.Inf(1), nil
 	}
 	key := fmt.Sprintf("%v %s", budget, privacy.Part{Mechanism: r.mechanism, Count: repeats * r.runs}.Key())
-	f.mu.Lock()
-	cost, ok := f.costs[key]
-	f.mu.Unlock()
-	if ok {
+	if cost, ok := f.costs.Get(key); ok {
 		return cost, nil
 	}
-	if cost, err = budget.Cost(r.mechanism, repeats*r.runs); err != nil {
-		return 0, err
+	cost, err := budget.Cost(r.mechanism, repeats*r.runs)
+	if err == nil {
+		f.costs.Add(key, cost)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.costs == nil || len(f.costs) == keptCosts {
-		f.costs = make(map[string]float64)
-	}
-	f.costs[key] = cost
-	return cost, nil
+	return cost, err
 }
 
 // PublicSize reports whether the guarantees assume [privacy.PublicSizeAssumption].

@@ -2,8 +2,9 @@ package accounting
 
 import (
 	"math"
-	"slices"
 	"sync"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -100,34 +101,25 @@ type interpolantKey struct {
 const maxInterpolants = 32
 
 // interpolants serves all functions of the process. The order of calls does not change what an interpolant answers.
-var interpolants sharedInterpolants
+var interpolants = sharedInterpolants{kept: newCache[interpolantKey, *privacy.Interpolant](maxInterpolants)}
 
-// sharedInterpolants keeps the interpolants made last. It is safe for concurrent use.
+// sharedInterpolants keeps the interpolants used last. It is safe for concurrent use.
 type sharedInterpolants struct {
-	mu   sync.Mutex
-	kept map[interpolantKey]*privacy.Interpolant
-	keys []interpolantKey // of kept, the oldest first
+	mu   sync.Mutex // held while an interpolant is made
+	kept *lru.Cache[interpolantKey, *privacy.Interpolant]
 }
 
 // get returns the interpolant of a key, which is made if none is kept.
 func (s *sharedInterpolants) get(key interpolantKey, build func() *privacy.Interpolant) *privacy.Interpolant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if found, ok := s.kept[key]; ok {
+	if found, ok := s.kept.Get(key); ok {
 		return found
 	}
 	made := build()
-	if made == nil {
-		return nil
+	if made != nil {
+		s.kept.Add(key, made)
 	}
-	if s.kept == nil {
-		s.kept = make(map[interpolantKey]*privacy.Interpolant)
-	}
-	if len(s.keys) == maxInterpolants {
-		delete(s.kept, s.keys[0])
-		s.keys = slices.Delete(s.keys, 0, 1)
-	}
-	s.kept[key], s.keys = made, append(s.keys, key)
 	return made
 }
 

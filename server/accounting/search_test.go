@@ -161,7 +161,7 @@ func BenchmarkGuarantee(b *testing.B) {
 			})
 		}
 		run("kept", func() {})
-		run("anew", func() { f.curves = nil })
+		run("anew", func() { f.curves.Purge() })
 	}
 }
 
@@ -186,7 +186,7 @@ func TestInterpolantsAreShared(t *testing.T) {
 			t.Errorf("with %s the interpolant is the same", change.to)
 		}
 	}
-	var shared sharedInterpolants
+	shared := sharedInterpolants{kept: newCache[interpolantKey, *privacy.Interpolant](maxInterpolants)}
 	made := 0
 	get := func(limit int) {
 		shared.get(interpolantKey{limit: float64(limit)}, func() *privacy.Interpolant { made++; return new(privacy.Interpolant) })
@@ -195,8 +195,8 @@ func TestInterpolantsAreShared(t *testing.T) {
 		get(i)
 	}
 	get(1)
-	if made != maxInterpolants+1 || len(shared.kept) != maxInterpolants || len(shared.keys) != maxInterpolants {
-		t.Errorf("%d made, %d and %d kept", made, len(shared.kept), len(shared.keys))
+	if made != maxInterpolants+1 || shared.kept.Len() != maxInterpolants {
+		t.Errorf("%d made, %d kept", made, shared.kept.Len())
 	}
 	if get(0); made != maxInterpolants+2 {
 		t.Error("the oldest is kept")

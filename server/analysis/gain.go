@@ -120,7 +120,7 @@ func costUnit(spec *dparetov1.StudySpec) string {
 func runsOf(r *front.Results, points []space.Point) []analysis.Run {
 	var evaluations []suggest.Evaluation
 	for i := range r.Measurements {
-		evaluations = append(evaluations, r.Measurements[i].Evaluation)
+		evaluations = append(evaluations, r.Evaluations[i])
 	}
 	var runs []analysis.Run
 	for _, q := range points {

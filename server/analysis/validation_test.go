@@ -17,7 +17,7 @@ import (
 
 // analysesOf returns the analyses of the studies of a service, and their fronts.
 func analysesOf(s *enginetest.Service) (*analysis.Analyses, *front.Fronts) {
-	fronts := front.New(front.Options{Studies: s.Studies, Store: s.Store, Engine: s.Engine, Background: s.Background, Pool: s.Pool})
+	fronts := front.New(front.Options{Studies: s.Studies, Histories: s.Histories, Engine: s.Engine, Background: s.Background, Pool: s.Pool})
 	return analysis.New(analysis.Options{Fronts: fronts, Engine: s.Engine, Pool: s.Pool}), fronts
 }
 

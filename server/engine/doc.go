@@ -4,10 +4,12 @@
 //
 // Files:
 //
-//   - queue.go: SuggestTrials, the demands that wait, and the trials that are created for them
-//   - condition.go: demands with conditions; draw.go: designs so quick that they need no queue
+//   - suggest.go: SuggestTrials; draw.go: designs so quick that they need no queue
+//   - queue.go: the demands that wait; condition.go: those with conditions
+//   - pass.go: one batch of demands, from its snapshot to its trials; provenance.go: how they were made
+//   - design.go: the call of a designer, and the fallback when it fails
 //   - designer.go: which designer an algorithm is; engine.go: how a policy changes that
-//   - history.go, prior.go: what a model learns from; knowledge.go: how much of that is kept
+//   - snapshot.go, prior.go: what a designer learns from
 //   - prepare.go: the suggestion for the next demand, made ahead
 //   - stopping.go: runs that are stopped early
 //   - phase.go: how long the phases of a suggestion take

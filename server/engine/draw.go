@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/study"
@@ -28,33 +27,39 @@ func drawsAtOnce(designer suggest.Designer, study *spec.Study, policy study.Poli
 	}
 }
 
-// drawAtOnce creates a worker's missing trials, if the designer allows it and one pass is enough. It
-// returns whether the response is complete.
-func (e *Engine) drawAtOnce(ctx context.Context, c *study.Change, worker string, missing int, resp *dparetov1.SuggestTrialsResponse) (bool, error) {
-	from := &Snapshot{record: c.Study, policy: c.Policy, cached: c.Cached, Compiled: c.Compiled, History: new(suggest.History)}
-	designer := e.designerFor(from, restrict.Condition{})
-	if missing > maxBatch || !drawsAtOnce(designer, c.Compiled, c.Policy) {
-		return false, nil
+// draw is what a designer that needs no history has drawn in the transaction of its call.
+type draw struct {
+	applies   bool // whether the designer draws at once, and one pass is enough
+	trials    []*dparetov1.Trial
+	exhausted bool
+}
+
+// drawAtOnce creates a worker's missing trials, if the designer draws at once and one pass is enough.
+func (e *Engine) drawAtOnce(ctx context.Context, c *study.Change, worker string, missing int) (draw, error) {
+	from := &snapshot{
+		record: c.Study, revision: c.Study.GetStudy().GetRevision(), policy: c.Policy, compiled: c.Compiled, history: new(suggest.History),
 	}
-	suggestions, exhausted, err := e.design(ctx, nil, designer, from, c.Study.GetNextTrialNumber(), e.studies.Creatable(c.Study, missing))
-	if err != nil {
-		return false, err
+	p := newPass(e.designerFor(from, restrict.Condition{}), nil, from, missing, maxRounds)
+	if missing > maxBatch || !drawsAtOnce(p.designer, c.Compiled, c.Policy) {
+		return draw{}, nil
 	}
-	revision := c.Study.GetStudy().GetRevision()
-	for _, suggestion := range suggestions {
-		record, err := c.Create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) error {
-			record.Trial.Provenance = provenance(e.version, from, designer, suggestion)
-			record.Trial.Provenance.StudyRevision = revision
-			return c.HandOut(record, worker)
-		})
-		if err != nil {
-			return false, err
-		}
-		resp.Trials = append(resp.Trials, c.HandedOut(record))
+	if err := e.draw(ctx, p, c.Study); err != nil {
+		return draw{}, err
 	}
-	c.Explain(resp, missing-len(suggestions))
-	if exhausted && resp.GetEndReason() == dparetov1.EndReason_END_REASON_UNSPECIFIED {
+	trials, err := e.create(c, p, 0, missing, worker)
+	return draw{true, trials, p.exhausted}, err
+}
+
+// complete adds the trials to a response, and returns how many are still missing: none if the
+// designer draws at once.
+func (d draw) complete(c *study.Change, resp *dparetov1.SuggestTrialsResponse, missing int) int {
+	if !d.applies {
+		return missing
+	}
+	resp.Trials = append(resp.Trials, d.trials...)
+	c.Explain(resp, missing-len(d.trials))
+	if d.exhausted && !isEnd(resp) {
 		resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
 	}
-	return true, nil
+	return 0
 }

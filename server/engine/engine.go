@@ -8,6 +8,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	"github.com/dpareto/dpareto/server/background"
+	"github.com/dpareto/dpareto/server/history"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/spec"
@@ -22,6 +23,7 @@ import (
 type Options struct {
 	Studies    *study.Studies
 	Store      *store.Store
+	Histories  *history.Histories
 	Logger     *slog.Logger
 	Now        func() time.Time
 	Background *background.Group
@@ -38,6 +40,7 @@ type Options struct {
 type Engine struct {
 	studies    *study.Studies
 	store      *store.Store
+	histories  *history.Histories
 	logger     *slog.Logger
 	now        func() time.Time
 	background *background.Group
@@ -49,17 +52,15 @@ type Engine struct {
 
 	phases phases
 	queue  queue
-	memory memory
 	fits   model.Cache // of all studies' models
 }
 
 // New returns an engine, and registers it as stopper and observer of the studies.
 func New(o Options) *Engine {
 	e := &Engine{
-		studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background,
+		studies: o.Studies, store: o.Store, histories: o.Histories, logger: o.Logger, now: o.Now, background: o.Background,
 		metrics: o.Metrics, pool: o.Pool, tracer: o.Tracer, version: o.Version, designer: o.Designer,
 		phases: phases{o.Tracer, o.Metrics},
-		memory: memory{limit: maxEvaluations},
 	}
 	if e.designer == nil {
 		e.designer = e.designerOf
@@ -71,7 +72,7 @@ func New(o Options) *Engine {
 
 // observe updates what the engine knows after a change of a study.
 func (e *Engine) observe(events *study.Events) {
-	known := e.knowledge(events.Cached)
+	known := e.cacheOf(events.Cached)
 	for _, move := range events.Moves {
 		if study.IsTerminal(move.To) || move.To == 0 {
 			known.stopping.forget(move.Number)
@@ -97,10 +98,10 @@ type Chooser interface {
 }
 
 // designerFor returns the designer of a study under a condition, subject to the study's policy.
-func (e *Engine) designerFor(from *Snapshot, condition restrict.Condition) suggest.Designer {
-	d := e.designer(from.Compiled)
+func (e *Engine) designerFor(from *snapshot, condition restrict.Condition) suggest.Designer {
+	d := e.designer(from.compiled)
 	if chooser, ok := from.policy.(Chooser); ok {
-		return chooser.Designer(from.record, from.Compiled, d, condition)
+		return chooser.Designer(from.record, from.compiled, d, condition)
 	}
 	return within(d, condition)
 }

@@ -55,7 +55,7 @@ func (e *Engine) prepare(cached *study.Cached, study *dparetov1.Study) {
 	if !isModelBased(cached.Compiled) || e.studies.Policy(study.GetSpec()).Traits().OneByOne {
 		return
 	}
-	p := &e.knowledge(cached).prepared
+	p := &e.cacheOf(cached).prepared
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e.now().Sub(p.asked) > askedLately {
@@ -98,16 +98,16 @@ func (e *Engine) prepareNow(ctx context.Context, id, uid string, p *prepared, se
 	p.mu.Lock()
 	self.key = from.key()
 	p.mu.Unlock()
-	suggestions, exhausted, err := e.design(ctx, self.task, e.designer(from.Compiled), from, from.record.GetNextTrialNumber(), 1)
+	suggestions, exhausted, err := e.design(ctx, self.task, e.designer(from.compiled), from, from.record.GetNextTrialNumber(), 1)
 	if err == nil {
-		err = computeSuggested(ctx, self.task, from.Compiled, suggestions)
+		err = computeSuggested(ctx, self.task, from.compiled, suggestions)
 	}
 	return suggestions, exhausted, err
 }
 
 // take returns the suggestion prepared from the same history for a demand of count trials. It waits
 // if the suggestion is in progress. Otherwise it cancels the preparation and returns false.
-func (p *prepared) take(ctx context.Context, from *Snapshot, count int) (suggestions []suggest.Suggestion, exhausted, ok bool) {
+func (p *prepared) take(ctx context.Context, from *snapshot, count int) (suggestions []suggest.Suggestion, exhausted, ok bool) {
 	p.mu.Lock()
 	current := p.current
 	if current == nil || count != 1 || current.key != from.key() {
@@ -144,7 +144,7 @@ func (p *prepared) wanted(now time.Time) {
 }
 
 // key identifies the history of a snapshot.
-func (s *Snapshot) key() historyKey {
+func (s *snapshot) key() historyKey {
 	return historyKey{
 		settled: settledKey(s.record),
 		open:    study.OpenTrials(s.record.GetStudy().GetTrialCounts()),

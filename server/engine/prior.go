@@ -7,12 +7,15 @@ import (
 	"log/slog"
 	"math"
 	"strings"
+	"sync"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/history"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -21,12 +24,21 @@ const (
 	maxPriorEvaluations = 1000
 )
 
-// priorCache caches the evaluations of a study's prior studies. It keeps converted trials, so that
-// only newly completed ones are read.
+// priorCache caches the evaluations of a study's prior studies.
 type priorCache struct {
-	key         string                   // identifies the trials behind evaluations
-	evaluations []suggest.Evaluation     // of all prior studies, thinned
-	studies     map[string]*historyCache // by version; guarded by the caller's lock, not their own
+	mu          sync.Mutex
+	key         string                     // identifies the trials behind evaluations
+	evaluations []suggest.Evaluation       // of all prior studies, thinned
+	readers     map[string]*history.Reader // by version
+}
+
+// evaluations returns the trials of a study as its designer sees them: every measurement, or complete
+// runs only.
+func evaluations(trials *history.Trials, compiled *spec.Study) []suggest.Evaluation {
+	if learnsFromCheckpoints(compiled) {
+		return trials.Evaluations
+	}
+	return trials.Runs()
 }
 
 // versionOf identifies a study, its spec and the import that it came by. While it stays the same, completed
@@ -39,23 +51,37 @@ func versionOf(r *storev1.StudyRecord) string {
 // number.
 const priorRuns = 1 << 32
 
-// read returns the evaluations of the prior studies. It skips prior studies that are gone or no
-// longer comparable, with a warning in the log.
-func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.ReadTx, compiled *spec.Study, checkpoints bool) ([]suggest.Evaluation, error) {
-	names := compiled.Spec.GetPriorStudies()
-	if len(names) == 0 {
-		return nil, nil
+// priorEvaluations returns the evaluations of a study's prior studies, and a key that changes with
+// them. It skips prior studies that are gone or no longer comparable, with a warning in the log.
+func (e *Engine) priorEvaluations(ctx context.Context, uid string, cached *study.Cached) (found []suggest.Evaluation, key string, err error) {
+	if len(cached.Compiled.Spec.GetPriorStudies()) == 0 {
+		return nil, "", nil
 	}
+	// Views begin under the lock, so no view is older than the cache.
+	p := &e.cacheOf(cached).prior
+	p.mu.Lock()
+	before := p.size()
+	err = e.store.View(ctx, func(tx *store.ReadTx) error { return p.read(ctx, e.logger, tx, cached.Compiled) })
+	found, key = p.evaluations, p.key
+	after := p.size()
+	p.mu.Unlock()
+	e.studies.Grow(uid, cached, after-before)
+	return found, key, err
+}
+
+// read brings the cache up to date. The caller holds p.mu.
+func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.ReadTx, compiled *spec.Study) error {
+	names := compiled.Spec.GetPriorStudies()
 	var key strings.Builder
 	priors := make([]*storev1.StudyRecord, len(names))
 	for i, name := range names {
 		id, err := resource.ParseStudyName("name", name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		record, err := tx.Study(id)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, err
+			return err
 		}
 		if err == nil {
 			priors[i] = record
@@ -65,10 +91,10 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 		}
 	}
 	if p.key == key.String() {
-		return p.evaluations, nil
+		return nil
 	}
-	var evaluations []suggest.Evaluation
-	studies := make(map[string]*historyCache)
+	var all []suggest.Evaluation
+	readers := make(map[string]*history.Reader)
 	for i, record := range priors {
 		var reason string
 		if record == nil {
@@ -81,36 +107,36 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 			continue
 		}
 		prior := record.GetStudy()
-		h := p.studies[versionOf(record)]
-		if h == nil {
-			h = &historyCache{
-				otherSteps: prior.GetSpec().GetCheckpointParameter() != compiled.Spec.GetCheckpointParameter(),
-				values:     specchange.PriorValues(compiled.Spec, prior.GetSpec()),
+		r := p.readers[versionOf(record)]
+		if r == nil {
+			r = &history.Reader{
+				Compiled:   compiled,
+				OtherSteps: prior.GetSpec().GetCheckpointParameter() != compiled.Spec.GetCheckpointParameter(),
+				Values:     specchange.PriorValues(compiled.Spec, prior.GetSpec()),
 			}
 		}
-		studies[versionOf(record)] = h
-		id := resource.StudyID(prior.GetName())
-		history, err := h.read(tx, id, record, compiled, checkpoints)
+		readers[versionOf(record)] = r
+		trials, err := r.Read(ctx, tx, record)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, e := range history.Evaluations {
+		for _, e := range evaluations(&trials, compiled) {
 			if e.Run != 0 { // keep runs of different studies apart
 				e.Run += int64(i+1) * priorRuns
 			}
-			evaluations = append(evaluations, e)
+			all = append(all, e)
 		}
 	}
-	p.key, p.studies = key.String(), studies
-	p.evaluations = thin(evaluations, maxPriorEvaluations)
-	return p.evaluations, nil
+	p.key, p.readers = key.String(), readers
+	p.evaluations = thin(all, maxPriorEvaluations)
+	return nil
 }
 
-// size returns the number of cached evaluations.
+// size returns the number of cached measurements.
 func (p *priorCache) size() int {
 	size := len(p.evaluations)
-	for _, h := range p.studies {
-		size += len(h.evaluations)
+	for _, r := range p.readers {
+		size += r.Size()
 	}
 	return size
 }

@@ -23,14 +23,14 @@ func TestPriorStudies(t *testing.T) {
 		t.Fatal(err)
 	}
 	prior := func() []suggest.Evaluation {
-		snapshot, err := s.Engine.Snapshot(t.Context(), "next", resp.GetStudy().GetUid())
+		h, err := s.Engine.History(t.Context(), "next", resp.GetStudy().GetUid())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(snapshot.History.Evaluations) > 0 {
-			t.Errorf("evaluations %v", snapshot.History.Evaluations)
+		if len(h.Evaluations) > 0 {
+			t.Errorf("evaluations %v", h.Evaluations)
 		}
-		return snapshot.History.Prior
+		return h.Prior
 	}
 	if got := prior(); len(got) != 0 {
 		t.Errorf("prior %v", got)
@@ -86,12 +86,12 @@ func TestPriorRuns(t *testing.T) {
 	create("first")
 	create("second")
 	study := create("third", "studies/first", "studies/second")
-	snapshot, err := s.Engine.Snapshot(t.Context(), "third", study.GetUid())
+	h, err := s.Engine.History(t.Context(), "third", study.GetUid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := make(map[int64]bool)
-	for _, e := range slices.Concat(snapshot.History.Evaluations, snapshot.History.Prior) {
+	for _, e := range slices.Concat(h.Evaluations, h.Prior) {
 		if e.Run <= 0 || seen[e.Run] {
 			t.Errorf("run %d", e.Run)
 		}
@@ -123,11 +123,11 @@ func TestPriorWithoutConstraint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := s.Engine.Snapshot(t.Context(), "next", created.GetStudy().GetUid())
+	h, err := s.Engine.History(t.Context(), "next", created.GetStudy().GetUid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range snapshot.History.Prior {
+	for _, e := range h.Prior {
 		if len(e.Values) != 3 || !math.IsNaN(e.Values[2]) || !math.IsNaN(e.StdErrors[2]) || e.Values[1] != 0.25 {
 			t.Errorf("prior %+v", e)
 		}
@@ -174,14 +174,14 @@ func TestPriorValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := s.Engine.Snapshot(t.Context(), "next", created.GetStudy().GetUid())
+	h, err := s.Engine.History(t.Context(), "next", created.GetStudy().GetUid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(snapshot.History.Prior); n != 8 {
+	if n := len(h.Prior); n != 8 {
 		t.Fatalf("%d evaluations, want 8", n)
 	}
-	for _, e := range snapshot.History.Prior {
+	for _, e := range h.Prior {
 		if e.Point[0] != 7 || e.Point[1] == 8 || e.Point[2] != 3 || e.Values[1] != 0.5 {
 			t.Errorf("prior %v", e)
 		}

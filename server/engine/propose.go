@@ -27,14 +27,14 @@ func Propose(ctx context.Context, e *Engine, id, uid string, count int) (*Propos
 	if err != nil {
 		return nil, err
 	}
-	p := &Proposal{Pending: from.History.Pending, Number: from.record.GetNextTrialNumber()}
+	p := &Proposal{Pending: from.history.Pending, Number: from.record.GetNextTrialNumber()}
 	designer := e.designerFor(from, restrict.Condition{})
 	suggestions, _, err := e.design(ctx, e.pool.Task(ctx, pool.Analysis), designer, from, p.Number, count)
 	if err != nil {
 		return nil, err
 	}
 	if chooser, ok := from.policy.(Chooser); ok {
-		suggestions = suggestions[:chooser.Affords(from.record, from.Compiled, suggestions)]
+		suggestions = suggestions[:chooser.Affords(from.record, from.compiled, suggestions)]
 	}
 	for _, s := range suggestions {
 		p.Next = append(p.Next, s.Point)

@@ -494,7 +494,7 @@ func TestSuggestionsAreCounted(t *testing.T) {
 		}
 		return random.Suggest(ctx, p, h, r)
 	}))
-	front.NewTotals(s.Studies, s.Store, s.Engine, s.Metrics) // counts
+	front.NewTotals(s.Studies, s.Store, front.New(front.Options{Studies: s.Studies, Histories: s.Histories}), s.Metrics) // counts
 	s.Runs(t, enginetest.ModelBased)
 	trial := s.AskRun(t) // nothing was prepared
 	<-entered

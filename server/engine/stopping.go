@@ -63,7 +63,7 @@ func (e *Engine) ShouldStop(cached *study.Cached, trial *dparetov1.Trial, step i
 	if !stopsEarly(compiled) || trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED {
 		return "", nil
 	}
-	st := &e.knowledge(cached).stopping
+	st := &e.cacheOf(cached).stopping
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if v := st.judged[trial.GetNumber()]; v.unpromising && v.attempt == trial.GetAttempt() {
@@ -134,7 +134,7 @@ func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, run study.Prog
 	trial := run.Trial
 	id := resource.StudyID(of.GetName())
 	v := verdict{attempt: trial.GetAttempt(), busy: true}
-	st := &e.knowledge(cached).stopping
+	st := &e.cacheOf(cached).stopping
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	last, known := st.useful[trial.GetNumber()]
@@ -202,20 +202,20 @@ func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dpare
 	if err != nil {
 		return false, err
 	}
-	if from.record.GetStudy().GetTrialCounts().GetSucceeded() < int64(max(from.Compiled.InitialTrials(), leastJudging)) {
+	if from.record.GetStudy().GetTrialCounts().GetSucceeded() < int64(max(from.compiled.InitialTrials(), leastJudging)) {
 		return false, nil
 	}
 	m, err := e.stoppingModel(ctx, from)
 	if err != nil {
 		return false, err
 	}
-	point, err := study.PointOf(from.Compiled, trial)
+	point, err := study.PointOf(from.compiled, trial)
 	if err != nil {
 		return false, err
 	}
 	var run []suggest.Evaluation
 	for _, m := range trial.GetMeasurements() {
-		run = append(run, from.Compiled.Evaluation(point, m))
+		run = append(run, from.compiled.Evaluation(point, m))
 	}
 	reached := trial.GetMeasurements()[len(trial.GetMeasurements())-1].GetStep()
 	var futile bool
@@ -229,8 +229,8 @@ func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dpare
 // stoppingModel returns the model of the completed trials. It makes one only if the trials have
 // changed, and that needs no fit where the default designer has learned from the same trials: see [model.Cache].
 // It waits for the pool with the lock held, and so outside of tasks.
-func (e *Engine) stoppingModel(ctx context.Context, from *Snapshot) (m *model.Model, err error) {
-	st := &from.known.stopping
+func (e *Engine) stoppingModel(ctx context.Context, from *snapshot) (m *model.Model, err error) {
+	st := &from.cache.stopping
 	key := stoppingKey{settledKey(from.record), from.prior}
 	st.fitting.Lock()
 	defer st.fitting.Unlock()
@@ -238,7 +238,7 @@ func (e *Engine) stoppingModel(ctx context.Context, from *Snapshot) (m *model.Mo
 		return st.model, nil
 	}
 	err = e.pool.Run(ctx, pool.Background, func(ctx context.Context) error {
-		m, err = model.Fit(ctx, from.Problem(), from.History, e.ModelOptions(from.record.GetStudy()))
+		m, err = model.Fit(ctx, from.problem(), from.history, e.ModelOptions(from.record.GetStudy()))
 		return err
 	})
 	if err != nil {
@@ -250,6 +250,5 @@ func (e *Engine) stoppingModel(ctx context.Context, from *Snapshot) (m *model.Mo
 
 // settledKey changes whenever the set of completed trials does, also by a deletion.
 func settledKey(record *storev1.StudyRecord) [2]int64 {
-	counts := record.GetStudy().GetTrialCounts()
-	return [2]int64{record.GetCompletedTrials(), counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed()}
+	return [2]int64{record.GetCompletedTrials(), study.SettledTrials(record.GetStudy().GetTrialCounts())}
 }

@@ -300,3 +300,31 @@ func TestJudgingFitsNothing(t *testing.T) {
 		t.Errorf("judging climbs %d times", n)
 	}
 }
+
+// Nothing is kept of the runs of complete trials, whatever their workers still say.
+func TestCompleteTrialsAreForgotten(t *testing.T) {
+	s := enginetest.With(t, enginetest.At(0.25, 64))
+	cached, err := s.Get(&storev1.StudyRecord{Study: s.Runs(t, enginetest.Checkpoints)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := s.AskRun(t)
+	s.Report(t, trial, enginetest.ErrorAt(1, 0.5))
+	if n := s.Engine.UsefulKnown(cached); n != 1 {
+		t.Errorf("the last useful step of %d trials is kept, want 1", n)
+	}
+	s.Complete(t, trial, nil)
+	gone := s.AskRun(t)
+	_, later := s.Engine.ShouldStop(cached, gone, 1)
+	s.Complete(t, gone, enginetest.ErrorAt(0, 0.5))
+	if err := later(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	late := &dparetov1.AddMeasurementRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: enginetest.ErrorAt(2, 0.4)}
+	if _, err := s.AddMeasurement(t.Context(), late); err == nil {
+		t.Error("a complete trial was measured")
+	}
+	if n := s.Engine.UsefulKnown(cached); n != 0 {
+		t.Errorf("the last useful step of %d trials is kept, want 0", n)
+	}
+}

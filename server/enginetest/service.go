@@ -12,6 +12,7 @@ import (
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/history"
 	"github.com/dpareto/dpareto/server/list"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/pool"
@@ -47,6 +48,7 @@ type Service struct {
 	*list.Lists
 
 	Engine     *engine.Engine
+	Histories  *history.Histories
 	Store      *store.Store
 	Background *background.Group
 	Metrics    *metrics.Metrics
@@ -116,8 +118,9 @@ func newService(t testing.TB, records *store.Store, o Options) *Service {
 	})
 	s.Trials = study.NewTrials(s.Studies)
 	s.Lists = list.New(s.Studies, records, s.Pool)
+	s.Histories = history.New(s.Studies, records)
 	s.Engine = engine.New(engine.Options{
-		Studies: s.Studies, Store: records, Logger: logger, Now: clock.Steady(o.Clock), Background: s.Background,
+		Studies: s.Studies, Store: records, Histories: s.Histories, Logger: logger, Now: clock.Steady(o.Clock), Background: s.Background,
 		Metrics: s.Metrics, Pool: s.Pool, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test", Designer: o.Designer,
 	})
 	return s
@@ -171,6 +174,14 @@ func (d Designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 // Random is a designer that draws at random but counts as any other: it does not draw within
 // transactions, as the engine has random.New do.
 func Random() Designer { return random.New().Suggest }
+
+// Learning is Random, and shows what it learns from.
+func Learning(history **suggest.History) Designer {
+	return func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		*history = h
+		return random.New().Suggest(ctx, p, h, r)
+	}
+}
 
 // Hooks are functions that a store calls before it views or updates, where they are set.
 type Hooks struct {

@@ -12,10 +12,10 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/history"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -39,7 +39,7 @@ var measuredKinds = []dparetov1.FrontKind{
 // Options configures Fronts. All fields are required.
 type Options struct {
 	Studies    *study.Studies
-	Store      *store.Store
+	Histories  *history.Histories
 	Engine     *engine.Engine
 	Background *background.Group
 	Pool       *pool.Pool
@@ -48,16 +48,15 @@ type Options struct {
 // Fronts implements FrontService. It is safe for concurrent use.
 type Fronts struct {
 	studies    *study.Studies
-	store      *store.Store
+	histories  *history.Histories
 	engine     *engine.Engine
 	background *background.Group
 	pool       *pool.Pool
-	memory     memory
 }
 
 // New returns the fronts of the studies in a store.
 func New(o Options) *Fronts {
-	return &Fronts{studies: o.Studies, store: o.Store, engine: o.Engine, background: o.Background, pool: o.Pool}
+	return &Fronts{studies: o.Studies, histories: o.Histories, engine: o.Engine, background: o.Background, pool: o.Pool}
 }
 
 // GetFront implements FrontService.
@@ -97,7 +96,7 @@ func (r *Results) chosen(ctx context.Context, kind dparetov1.FrontKind) (*choice
 // measuredFront chooses the front by measured values.
 func (r *Results) measuredFront(kind dparetov1.FrontKind) *choice {
 	values := r.values(kind)
-	chosen := r.choose(kind, values, pareto.NonDominatedBeside(r.costs(values), r.constants()), nil)
+	chosen := r.choose(kind, values, pareto.NonDominatedBeside(r.costs(values), r.problem.ConstantCosts()), nil)
 	chosen.front.Candidates = int64(len(r.Configurations))
 	chosen.front.Warnings = append(chosen.front.Warnings, &dparetov1.Warning{
 		Code:    study.WarnSelectionBias,
@@ -160,11 +159,11 @@ func (r *Results) outliers(m *model.Model) (warnings []*dparetov1.Warning) {
 		last := int64(0)
 		for i := range r.Measurements {
 			measured := &r.Measurements[i]
-			if measured.trial == last || !m.IsOutlier(j, measured.Evaluation.Values[j]) {
+			if measured.Trial == last || !m.IsOutlier(j, r.Evaluations[i].Values[j]) {
 				continue
 			}
-			if last = measured.trial; len(trials) < namedTrials {
-				trials = append(trials, strconv.FormatInt(measured.trial, 10))
+			if last = measured.Trial; len(trials) < namedTrials {
+				trials = append(trials, strconv.FormatInt(measured.Trial, 10))
 			} else {
 				more++
 			}
@@ -259,8 +258,8 @@ func (r *Results) choose(kind dparetov1.FrontKind, values [][]float64, chosen []
 		costs[k] = p.cost
 		front.Points = append(front.Points, p.point)
 	}
-	reference := r.reference()
-	front.Hypervolume = pareto.Hypervolume(costs, reference)
+	reference := r.problem.ReferenceCosts()
+	front.Hypervolume = r.problem.Hypervolume(costs)
 	contributions := contributions(costs, reference)
 	knee := knee(costs, reference)
 	for k, p := range front.GetPoints() {
@@ -283,7 +282,7 @@ type placed struct {
 
 // constantPoints returns the constant points that neither one another nor the chosen configurations beat.
 func (r *Results) constantPoints(values [][]float64, chosen []int) []placed {
-	costs := r.constants()
+	costs := r.problem.ConstantCosts()
 	for _, i := range chosen {
 		costs = append(costs, r.Cost(values[i]))
 	}
@@ -311,10 +310,10 @@ func (r *Results) unreachedReferences() (warnings []*dparetov1.Warning) {
 	if r.completed < int64(max(r.Compiled.InitialTrials(), fewestRuns)) || len(r.Measurements) == 0 {
 		return nil
 	}
-	reference := r.reference()
+	reference := r.problem.ReferenceCosts()
 	best := slices.Repeat([]float64{math.Inf(1)}, len(reference))
 	for i := range r.Measurements {
-		for j, v := range r.Cost(r.Measurements[i].Evaluation.Values[:len(reference)]) {
+		for j, v := range r.Cost(r.Evaluations[i].Values[:len(reference)]) {
 			if v < best[j] {
 				best[j] = v
 			}
@@ -358,7 +357,7 @@ const loose = 10
 // looseReferences returns a warning for each given reference of a measured objective that is far
 // beyond a front, whose costs are given.
 func (r *Results) looseReferences(costs [][]float64) (warnings []*dparetov1.Warning) {
-	p, reference := r.problem, r.reference()
+	p, reference := r.problem, r.problem.ReferenceCosts()
 	counted := slices.DeleteFunc(slices.Clone(costs), func(v []float64) bool { return !within(v, reference) })
 	if len(r.Configurations) < r.Compiled.InitialTrials() {
 		return nil
@@ -394,7 +393,7 @@ func looseness(front [][]float64, j int, reference float64) float64 {
 
 // seededWarning returns the warning of a study if a run was seeded.
 func (d *Data) seededWarning() []*dparetov1.Warning {
-	if !d.seeded {
+	if !d.Seeded {
 		return nil
 	}
 	return []*dparetov1.Warning{{
@@ -410,7 +409,7 @@ func (r *Results) point(c *Configuration, values []float64, predictions [][]sugg
 		Trial:      r.TrialOf(first),
 		Parameters: r.Compiled.Values(c.Point),
 		Values:     make(map[string]*dparetov1.FrontValue),
-		Privacy:    r.Compiled.Guarantee(first.Measurement().GetMetrics()),
+		Privacy:    r.Compiled.Guarantee(first.Message().GetMetrics()),
 		Runs:       int64(c.runs),
 		Trials:     r.trialsOf(c),
 	}
@@ -436,7 +435,7 @@ func (r *Results) point(c *Configuration, values []float64, predictions [][]sugg
 func (r *Results) hypervolumes(front *dparetov1.Front) []*dparetov1.KindHypervolume {
 	var all []*dparetov1.KindHypervolume
 	for _, kind := range measuredKinds {
-		all = append(all, &dparetov1.KindHypervolume{Kind: kind, Hypervolume: pareto.Hypervolume(append(r.constants(), r.costs(r.values(kind))...), r.reference())})
+		all = append(all, &dparetov1.KindHypervolume{Kind: kind, Hypervolume: r.measuredHypervolume(kind)})
 	}
 	if front.GetKind() == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
 		all = slices.Insert(all, 1, &dparetov1.KindHypervolume{Kind: front.GetKind(), Hypervolume: front.GetHypervolume()})

@@ -14,14 +14,13 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
 // frontsOf returns the fronts of the studies of a service.
 func frontsOf(s *enginetest.Service) *Fronts {
-	return New(Options{Studies: s.Studies, Store: s.Store, Background: s.Background})
+	return New(Options{Studies: s.Studies, Histories: s.Histories, Background: s.Background})
 }
 
 func TestKnee(t *testing.T) {
@@ -100,7 +99,8 @@ func TestEvenly(t *testing.T) {
 func TestMeasuredConstraints(t *testing.T) {
 	const content = "seconds"
 	reference, most := 1.0, 10.0
-	compiled, err := spec.Compile("spec", &dparetov1.StudySpec{
+	s := enginetest.With(t, enginetest.Random())
+	_, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "s", Study: &dparetov1.Study{Spec: &dparetov1.StudySpec{
 		Parameters: []*dparetov1.ParameterSpec{{
 			Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
 			Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 0, Max: 1}},
@@ -118,23 +118,29 @@ func TestMeasuredConstraints(t *testing.T) {
 			},
 		},
 		Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
-	})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Results{Study: new(dparetov1.Study), Data: Data{Compiled: compiled, problem: compiled.Problem, id: "s", byPoint: make(map[string]int)}}
-	add := func(number int64, x, err, seconds float64) {
-		m, failure := r.measuredAt(number, []float64{x}, &dparetov1.Measurement{
-			Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &err}, content: {Value: &seconds}},
-		})
+	add := func(x, err, seconds float64) {
+		t.Helper()
+		_, failure := s.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/s", Trial: &dparetov1.Trial{
+			Parameters: map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}},
+			FinalMeasurement: &dparetov1.Measurement{
+				Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &err}, content: {Value: &seconds}},
+			},
+		}})
 		if failure != nil {
 			t.Fatal(failure)
 		}
-		r.addMeasured(m)
 	}
-	add(1, 0.1, 0.5, 9)
-	add(2, 0.2, 0.1, 9)
-	add(3, 0.2, 0.1, 13) // together too slow
+	add(0.1, 0.5, 9)
+	add(0.2, 0.1, 9)
+	add(0.2, 0.1, 13) // together too slow
+	r, err := frontsOf(s).Results(t.Context(), "s", false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	front := r.measuredFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED).front
 	if len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrial() != resource.TrialName("s", 1) || front.GetHypervolume() != 0.5 {
 		t.Errorf("front %v", front)
@@ -319,7 +325,7 @@ func TestOutlierWarning(t *testing.T) {
 		m.Metrics["second"] = &dparetov1.MetricValue{Value: &value}
 		s.Complete(t, s.AskRun(t), m)
 	}
-	f := New(Options{Studies: s.Studies, Store: s.Store, Background: s.Background, Engine: s.Engine, Pool: s.Pool})
+	f := New(Options{Studies: s.Studies, Histories: s.Histories, Background: s.Background, Engine: s.Engine, Pool: s.Pool})
 	resp, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
 	if err != nil {
 		t.Fatal(err)
@@ -387,7 +393,7 @@ func TestFinalMeasurementOnTheWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Measurements[2]; len(r.Measurements) != 5 || m.Step != 60 || !m.last || r.Measurements[1].last {
+	if m := r.Measurements[2]; len(r.Measurements) != 5 || m.Step != 60 || !m.Last || r.Measurements[1].Last {
 		t.Errorf("measurements %v", r.Measurements)
 	}
 }

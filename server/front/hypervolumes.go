@@ -56,10 +56,10 @@ func trialPoints(r *Results) (points []*dparetov1.HypervolumePoint, ends []int) 
 	var runs, steps int64
 	for i := range r.Measurements {
 		m := &r.Measurements[i]
-		if !m.last {
+		if !m.Last {
 			continue
 		}
-		n := int64(m.Evaluation.Runs)
+		n := int64(r.Evaluations[i].Runs)
 		runs += n
 		if r.Compiled.Checkpoints() {
 			steps += n * m.Step
@@ -76,12 +76,12 @@ func trialPoints(r *Results) (points []*dparetov1.HypervolumePoint, ends []int) 
 // from trial to trial. It rebuilds the front only if a configuration on it was measured again, and
 // may have fallen behind one that it used to dominate.
 func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 {
-	reference, constants := r.reference(), r.constants()
+	constants := r.problem.ConstantCosts()
 	known := make([][]int, len(r.Configurations)) // measurements so far
 	costs := make([][]float64, len(r.Configurations))
 	var front []int // configurations
 	trace := make([]float64, len(ends))
-	start, latest := 0, pareto.Hypervolume(constants, reference)
+	start, latest := 0, r.problem.Hypervolume(nil)
 	for k, end := range ends {
 		among := slices.Clone(front)
 		rebuild, dominated := false, true
@@ -117,7 +117,7 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 		for _, i := range pareto.NonDominatedBeside(values, constants) {
 			front = append(front, among[i])
 		}
-		latest = pareto.Hypervolume(slices.Concat(values, constants), reference)
+		latest = r.problem.Hypervolume(values)
 		trace[k] = latest
 	}
 	return trace
@@ -138,14 +138,14 @@ func (r *Results) posteriorTrace(ctx context.Context, points []*dparetov1.Hyperv
 		case !errors.Is(err, model.ErrNoData):
 			return nil, err
 		}
-		costs := r.constants()
+		var costs [][]float64
 		for i := range estimates {
 			if estimates[i].OnFront {
 				costs = append(costs, r.Cost(Medians(&estimates[i])))
 			}
 		}
 		point := points[n-1]
-		point.Hypervolume = pareto.Hypervolume(costs, r.reference())
+		point.Hypervolume = r.problem.Hypervolume(costs)
 		kept = append(kept, point)
 	}
 	return kept, nil

@@ -2,9 +2,9 @@ package front
 
 import (
 	"context"
-	"slices"
 	"sync"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/dpareto/dpareto/server/background"
@@ -110,41 +110,30 @@ func (l *latest[T]) leave(f *flight[T]) {
 	}
 }
 
-// forget drops the result that is kept. Those who wait for it still get it.
-func (l *latest[T]) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.flight = nil
-}
-
 // maxKept is how many requests of one kind have their results kept for a study.
 const maxKept = 4
 
 // kept caches the results of the latest requests of one kind to a study.
 type kept[T any] struct {
-	mu       sync.Mutex
-	requests []keptRequest[T] // the most recently used last
+	requests *lru.Cache[string, *latest[*T]]
 }
 
-type keptRequest[T any] struct {
-	request string
-	result  *latest[*T]
+func newKept[T any]() *kept[T] {
+	requests, err := lru.New[string, *latest[*T]](maxKept)
+	if err != nil {
+		panic(err) // maxKept is positive
+	}
+	return &kept[T]{requests}
 }
 
-// of returns the results of a request, and drops the results of the least recently used one.
+// of returns the results of a request. They replace those of the least recently used one.
 func (k *kept[T]) of(request string) *latest[*T] {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	used := keptRequest[T]{request, new(latest[*T])}
-	if i := slices.IndexFunc(k.requests, func(r keptRequest[T]) bool { return r.request == request }); i >= 0 {
-		used = k.requests[i]
-		k.requests = slices.Delete(k.requests, i, i+1)
+	added := new(latest[*T])
+	if before, ok, _ := k.requests.PeekOrAdd(request, added); ok {
+		k.requests.Get(request) // it is the most recently used one now
+		return before
 	}
-	k.requests = append(k.requests, used)
-	if len(k.requests) > maxKept {
-		k.requests = slices.Delete(k.requests, 0, 1)
-	}
-	return used.result
+	return added
 }
 
 // Kept returns what compute returns for a request about results, computed once for each revision of the
@@ -155,6 +144,6 @@ func Kept[T any](ctx context.Context, r *Results, request proto.Message, compute
 	if err != nil {
 		return nil, err
 	}
-	k := study.Derived(r.cached, func() *kept[T] { return new(kept[T]) })
+	k := study.Derived(r.cached, newKept[T])
 	return k.of(string(encoded)).get(ctx, r.fronts.background, r.Study.GetRevision(), compute)
 }

@@ -56,7 +56,7 @@ func (d *Data) measuredPoint(c *Configuration, kind dparetov1.FrontKind) *dparet
 	point := &dparetov1.MeasuredPoint{
 		Trial:        d.TrialOf(first),
 		Values:       make(map[string]float64),
-		Intermediate: !slices.ContainsFunc(c.Measurements, func(k int) bool { return d.Measurements[k].last }),
+		Intermediate: !slices.ContainsFunc(c.Measurements, func(k int) bool { return d.Measurements[k].Last }),
 	}
 	if d.Compiled.Checkpoints() {
 		point.Step = first.Step

@@ -160,7 +160,8 @@ func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answe
 	resp.Step = r.Compiled.LastStep(a.Point)
 	resp.Warnings = append(resp.Warnings, warnings...)
 	resp.Warnings = append(resp.Warnings, r.seededWarning()...)
-	if c, ok := r.byPoint[a.Point.Key()]; ok {
+	key := a.Point.Key()
+	if c := slices.IndexFunc(r.Configurations, func(c Configuration) bool { return c.Point.Key() == key }); c >= 0 {
 		resp.Runs = int64(r.Configurations[c].runs)
 		resp.Trials = r.trialsOf(&r.Configurations[c])
 		return

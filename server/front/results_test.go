@@ -8,11 +8,9 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
-	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
@@ -20,76 +18,6 @@ import (
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
-
-// difference compares what results hold.
-func difference(want, got *Results) string {
-	return gocmp.Diff(want.Data, got.Data, gocmp.AllowUnexported(Data{}, Measured{}, Configuration{}),
-		cmpopts.IgnoreFields(Data{}, "Compiled", "problem"), cmpopts.IgnoreTypes([]byte(nil)),
-		cmpopts.EquateNaNs(), cmpopts.EquateEmpty())
-}
-
-// Results that grow from call to call are the ones that a new server reads, whatever happens to the
-// study, and those of earlier calls stay as they are.
-func TestResultsGrow(t *testing.T) {
-	s := enginetest.With(t, enginetest.Random())
-	s.Runs(t, enginetest.Checkpoints)
-	f := frontsOf(s)
-	rng := rand.New(rand.NewPCG(1, 2))
-	var held []*dparetov1.Trial
-	type earlier struct{ kept, read *Results }
-	var before []earlier
-	completed := 0
-	for range 120 {
-		switch op := rng.IntN(9); {
-		case op < 2 || len(held) == 0:
-			held = append(held, s.AskRun(t))
-		case op == 7: // any trial that no worker holds
-			_, _ = s.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: resource.TrialName("runs", 1+rng.Int64N(int64(len(held)+30)))})
-		case op == 8:
-			_, _ = s.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{
-				Trial:      &dparetov1.Trial{Name: resource.TrialName("runs", 1+rng.Int64N(int64(len(held)+30))), Note: "n"},
-				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"note"}},
-			})
-		default:
-			i := rng.IntN(len(held))
-			trial := held[i]
-			last := trial.GetParameters()["epochs"].GetIntValue()
-			if op == 2 {
-				_, _ = s.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
-					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: enginetest.ErrorAt(1+rng.Int64N(last), rng.Float64()),
-				})
-				break
-			}
-			held = slices.Delete(held, i, i+1)
-			s.Complete(t, trial, enginetest.ErrorAt(0, rng.Float64()))
-			completed++
-		}
-		fresh := s.Fresh(t)
-		for _, finalOnly := range []bool{false, true} {
-			got, err := f.Results(t.Context(), "runs", finalOnly)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := frontsOf(fresh).Results(t.Context(), "runs", finalOnly)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := difference(want, got); d != "" || got.Study.GetRevision() != want.Study.GetRevision() {
-				t.Fatal(d)
-			}
-			before = append(before, earlier{got, want})
-		}
-		fresh.Close()
-	}
-	if completed < 20 {
-		t.Errorf("only %d runs were completed", completed)
-	}
-	for _, e := range before {
-		if d := difference(e.read, e.kept); d != "" {
-			t.Fatalf("earlier results have changed: %s", d)
-		}
-	}
-}
 
 // insertRuns completes runs of studies/runs with one intermediate measurement each. Some repeat a
 // configuration.
@@ -114,7 +42,7 @@ func TestOthers(t *testing.T) {
 	s := enginetest.With(t, enginetest.Random())
 	s.Runs(t, enginetest.Checkpoints)
 	insertRuns(t, s, rand.New(rand.NewPCG(3, 4)), 60)
-	f := New(Options{Studies: s.Studies, Store: s.Store, Engine: s.Engine, Background: s.Background, Pool: s.Pool})
+	f := New(Options{Studies: s.Studies, Histories: s.Histories, Engine: s.Engine, Background: s.Background, Pool: s.Pool})
 	r, err := f.Results(t.Context(), "runs", false)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +54,7 @@ func TestOthers(t *testing.T) {
 	places := make(map[place]int) // configurations
 	for c := range r.Configurations {
 		first := &r.Measurements[r.Configurations[c].Measurements[0]]
-		places[place{resource.TrialName("runs", first.trial), first.Step}] = c
+		places[place{resource.TrialName("runs", first.Trial), first.Step}] = c
 	}
 	for _, kind := range append(slices.Clone(measuredKinds), dparetov1.FrontKind_FRONT_KIND_POSTERIOR) {
 		for _, limit := range []int32{0, 1, 7, maxOthers} {
@@ -171,7 +99,7 @@ func checkOther(t *testing.T, r *Results, c int, kind dparetov1.FrontKind, o *dp
 	intermediate := true
 	for _, k := range r.Configurations[c].Measurements {
 		m := &r.Measurements[k]
-		errors = append(errors, m.Measurement().GetMetrics()["error"].GetValue())
+		errors = append(errors, m.Message().GetMetrics()["error"].GetValue())
 		intermediate = intermediate && m.Step == 1 // all runs are longer
 	}
 	sum := 0.0
@@ -238,14 +166,14 @@ func testMeasuredTrace(t *testing.T, constant bool) {
 		fell := false
 		trace := r.measuredTrace(kind, ends)
 		for k, got := range trace {
-			costs := r.constants()
+			costs := r.problem.ConstantCosts()
 			for _, c := range r.Configurations {
 				n, _ := slices.BinarySearchFunc(c.Measurements, ends[k], cmp.Compare[int])
 				if n > 0 {
 					costs = append(costs, r.Cost(r.value(c.Measurements[:n], kind)))
 				}
 			}
-			if want := pareto.Hypervolume(costs, r.reference()); math.Abs(got-want) > 1e-12 {
+			if want := pareto.Hypervolume(costs, r.problem.ReferenceCosts()); math.Abs(got-want) > 1e-12 {
 				t.Fatalf("%v: %g after trial %d, want %g", kind, got, k+1, want)
 			}
 			fell = fell || k > 0 && got < trace[k-1]
@@ -253,31 +181,5 @@ func testMeasuredTrace(t *testing.T, constant bool) {
 		if kind != dparetov1.FrontKind_FRONT_KIND_BEST && !fell {
 			t.Errorf("%v: no configuration on the front was measured again", kind)
 		}
-	}
-}
-
-// The fits that were used least recently are forgotten once all keep too many measurements.
-func TestMemory(t *testing.T) {
-	var m memory
-	newFits := func() *fits { return &fits{results: new(Results)} }
-	a, b, c := newFits(), newFits(), newFits()
-	m.keep(a, maxMeasurements/2)
-	m.keep(b, maxMeasurements/2)
-	m.keep(a, maxMeasurements/2)
-	if a.results == nil || b.results == nil || m.kept != maxMeasurements {
-		t.Errorf("%d measurements are kept", m.kept)
-	}
-	m.keep(c, 1)
-	if a.results == nil || b.results != nil || c.results == nil || m.kept != maxMeasurements/2+1 {
-		t.Errorf("%d measurements are kept; the oldest: %v", m.kept, b.results)
-	}
-	m.keep(b, 2*maxMeasurements) // a single one may exceed the limit
-	if a.results != nil || c.results != nil || m.kept != 2*maxMeasurements || len(m.recent) != 1 {
-		t.Errorf("%d measurements are kept by %d", m.kept, len(m.recent))
-	}
-	m.drop(b)
-	m.keep(b, 7) // a call that began before
-	if m.kept != 0 || len(m.recent) != 0 {
-		t.Errorf("%d measurements are kept of a study that was dropped", m.kept)
 	}
 }

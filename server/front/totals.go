@@ -8,12 +8,9 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
-	"github.com/dpareto/dpareto/suggest"
-	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
 const (
@@ -31,15 +28,15 @@ const (
 type Totals struct {
 	studies *study.Studies
 	store   *store.Store
-	engine  *engine.Engine
+	fronts  *Fronts
 	metrics *metrics.Metrics
 	recent  recentStudies
 }
 
 // NewTotals returns the totals of studies. It observes their changes and answers every scrape of the
 // metrics.
-func NewTotals(studies *study.Studies, db *store.Store, engine *engine.Engine, m *metrics.Metrics) *Totals {
-	t := &Totals{studies: studies, store: db, engine: engine, metrics: m}
+func NewTotals(studies *study.Studies, db *store.Store, fronts *Fronts, m *metrics.Metrics) *Totals {
+	t := &Totals{studies: studies, store: db, fronts: fronts, metrics: m}
 	studies.Observe(t.observe)
 	m.CountStudies(t.totals)
 	return t
@@ -77,8 +74,7 @@ type recentStudies struct {
 // recentStudy is a study and its hypervolume.
 type recentStudy struct {
 	id, uid     string
-	known       bool
-	evaluations int // number of evaluations behind hypervolume
+	revision    int64 // of hypervolume
 	hypervolume float64
 }
 
@@ -134,7 +130,7 @@ func (t *Totals) totals(ctx context.Context) (*metrics.Totals, error) {
 			} {
 				store.AddToCounts(&totals.Trials, state, n)
 			}
-			uids[record.GetStudy().GetUid()] = counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed()
+			uids[record.GetStudy().GetUid()] = study.SettledTrials(counts)
 			return ctx.Err() == nil, nil
 		})
 	})
@@ -155,47 +151,15 @@ func (t *Totals) totals(ctx context.Context) (*metrics.Totals, error) {
 	return totals, nil
 }
 
-// updateHypervolume recomputes a study's hypervolume if its history has changed. It reads only new
-// trials. It reports whether the hypervolume is known.
+// updateHypervolume recomputes the hypervolume of a study's observed front if the study has changed.
+// It reports whether the hypervolume is known.
 func (t *Totals) updateHypervolume(ctx context.Context, study *recentStudy) bool {
-	from, err := t.engine.Read(ctx, study.id, study.uid)
-	if err != nil {
+	r, err := t.fronts.Results(ctx, study.id, false)
+	if err != nil || r.Study.GetUid() != study.uid || len(r.problem.Objectives) > maxExportedObjectives {
 		return false // deleted, or ctx has ended
 	}
-	problem := from.Problem()
-	if len(problem.Objectives) > maxExportedObjectives {
-		return false
-	}
-	if n := len(from.History.Evaluations); !study.known || n != study.evaluations {
-		study.hypervolume, study.evaluations, study.known = hypervolumeOf(problem, from.History.Evaluations), n, true
-	}
-	return true
-}
-
-// hypervolumeOf returns the hypervolume that measured values dominate, without any model.
-func hypervolumeOf(problem *suggest.Problem, evaluations []suggest.Evaluation) float64 {
-	n := len(problem.Objectives)
-	reference, costs := study.Places(problem)
-	for i := range evaluations {
-		values := evaluations[i].Values
-		if !meetsConstraints(problem, values[n:]) {
-			continue
-		}
-		point := make([]float64, n)
-		for j := range point {
-			point[j] = study.Cost(&problem.Objectives[j], values[j])
-		}
-		costs = append(costs, point)
-	}
-	return pareto.Hypervolume(costs, reference)
-}
-
-// meetsConstraints reports whether constraint values are within their bounds.
-func meetsConstraints(problem *suggest.Problem, values []float64) bool {
-	for j := range problem.Constraints {
-		if !problem.Constraints[j].Holds(values[j]) {
-			return false
-		}
+	if r.revision != study.revision {
+		study.hypervolume, study.revision = r.measuredHypervolume(dparetov1.FrontKind_FRONT_KIND_OBSERVED), r.revision
 	}
 	return true
 }

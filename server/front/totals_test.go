@@ -33,7 +33,7 @@ func completeDuringView(t *testing.T, view int) {
 		}
 	}}
 	s := enginetest.New(t, enginetest.Options{Around: hooks.Around})
-	totals := NewTotals(s.Studies, s.Store, s.Engine, s.Metrics)
+	totals := NewTotals(s.Studies, s.Store, frontsOf(s), s.Metrics)
 	s.Runs(t, nil)
 	first, second := s.AskRun(t), s.AskRun(t)
 	s.Complete(t, first, enginetest.ErrorAt(0, 0.5))

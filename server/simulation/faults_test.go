@@ -44,7 +44,7 @@ var faults = []fault{
 		{"store/attempt.go", "\tt.w.Delete(key)\n\trecord.PastAttempts--\n\trecord.PastMeasurements -= int64(len(attempt.GetMeasurements()))\n", ""},
 	}},
 	{"worker ids are everybody's", "worker ids", []edit{
-		{"engine/queue.go", "c.CheckWorker(principal, req.GetWorkerId())", `c.CheckWorker("", req.GetWorkerId())`},
+		{"engine/suggest.go", "c.CheckWorker(principal, worker)", `c.CheckWorker("", worker)`},
 	}},
 
 	{"leases never end", "stuck", []edit{

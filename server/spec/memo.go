@@ -1,9 +1,7 @@
 package spec
 
 import (
-	"slices"
-	"sync"
-
+	lru "github.com/hashicorp/golang-lru/v2"
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -17,9 +15,15 @@ const maxComputations = 256
 // memo keeps the latest computed metrics by configuration, so that the server can compute them
 // outside of the transaction that needs them. It is safe for concurrent use.
 type memo struct {
-	mu   sync.Mutex
-	kept map[string]computation
-	keys []string // of kept, the oldest first
+	kept *lru.Cache[string, computation]
+}
+
+func newMemo() memo {
+	kept, err := lru.New[string, computation](maxComputations)
+	if err != nil {
+		panic(err) // maxComputations is positive
+	}
+	return memo{kept}
 }
 
 // computation is the computed metrics of a configuration. Its messages are not changed.
@@ -29,10 +33,8 @@ type computation struct {
 }
 
 // get returns a copy of what put kept for a configuration.
-func (m *memo) get(point space.Point) (metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning, ok bool) {
-	m.mu.Lock()
-	found, ok := m.kept[point.Key()]
-	m.mu.Unlock()
+func (m memo) get(point space.Point) (metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning, ok bool) {
+	found, ok := m.kept.Get(point.Key())
 	if !ok {
 		return nil, nil, false
 	}
@@ -41,32 +43,13 @@ func (m *memo) get(point space.Point) (metrics map[string]*dparetov1.MetricValue
 }
 
 // has reports whether anything is kept of a configuration.
-func (m *memo) has(point space.Point) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ok := m.kept[point.Key()]
-	return ok
-}
+func (m memo) has(point space.Point) bool { return m.kept.Contains(point.Key()) }
 
 // put keeps a copy of the computed metrics of a configuration.
-func (m *memo) put(point space.Point, metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning) {
+func (m memo) put(point space.Point, metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning) {
 	var c computation
 	c.metrics, c.warnings = computation{metrics, warnings}.clone()
-	key := point.Key()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, ok := m.kept[key]; ok {
-		return
-	}
-	if m.kept == nil {
-		m.kept = make(map[string]computation)
-	}
-	if len(m.keys) == maxComputations {
-		delete(m.kept, m.keys[0])
-		m.keys = slices.Delete(m.keys, 0, 1)
-	}
-	m.kept[key] = c
-	m.keys = append(m.keys, key)
+	m.kept.Add(point.Key(), c)
 }
 
 func (c computation) clone() (metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning) {

@@ -40,7 +40,7 @@ func newStudy(spec *dparetov1.StudySpec, s *space.Space) *Study {
 	study := &Study{Spec: spec}
 	study.points = newPoints(s)
 	study.constraints = &constraints{points: study.points}
-	study.metrics = &metrics{points: study.points, cost: -1}
+	study.metrics = &metrics{points: study.points, cost: -1, latest: newMemo()}
 	study.noise = &noise{spec: spec, metrics: study.metrics}
 	study.measurements = &measurements{points: study.points, metrics: study.metrics, noise: study.noise}
 	study.conditions = &conditions{points: study.points, constraints: study.constraints, metrics: study.metrics}

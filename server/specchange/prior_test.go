@@ -10,7 +10,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/enginetest"
+	"github.com/dpareto/dpareto/suggest"
 )
 
 // violation returns the first field that an error names, and what it says of it.
@@ -190,7 +192,8 @@ func TestPriorConditionsAreChecked(t *testing.T) {
 		"prior value elsewhere": {layered(2, nil, nil), withKind(layered(2, net, nil), "tree"), "parameter layers exists never here, and always there"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := enginetest.With(t, enginetest.Random())
+			var learned *suggest.History
+			s := enginetest.With(t, enginetest.Learning(&learned))
 			s.Runs(t, func(prior *dparetov1.StudySpec) { prior.Parameters = tc.prior.GetParameters() })
 			for range 30 { // reach each branch
 				s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
@@ -206,9 +209,8 @@ func TestPriorConditionsAreChecked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			snapshot, err := s.Engine.Read(t.Context(), "next", resp.GetStudy().GetUid())
-			if err != nil || len(snapshot.History.Prior) != 30 {
-				t.Errorf("%v, %v", snapshot, err)
+			if _, err := engine.Propose(t.Context(), s.Engine, "next", resp.GetStudy().GetUid(), 1); err != nil || len(learned.Prior) != 30 {
+				t.Errorf("%d evaluations of the prior study, %v", len(learned.Prior), err)
 			}
 		})
 	}

@@ -65,6 +65,11 @@ func OpenTrials(counts *dparetov1.TrialCounts) int64 {
 	return counts.GetQueued() + counts.GetActive() + counts.GetStopping()
 }
 
+// SettledTrials returns the number of trials in a terminal state.
+func SettledTrials(counts *dparetov1.TrialCounts) int64 {
+	return counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed()
+}
+
 // Explain sets the state of the study in a response and, if trials are missing, why no more can be
 // created.
 func (c *Change) Explain(resp *dparetov1.SuggestTrialsResponse, missing int) {

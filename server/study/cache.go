@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -12,9 +13,14 @@ import (
 	"github.com/dpareto/dpareto/server/spec"
 )
 
-// maxCachedStudies bounds the cached studies. A compiled spec takes a few hundred kilobytes, and a
-// few milliseconds to compile again.
-const maxCachedStudies = 1500
+const (
+	// maxCachedStudies bounds the cached studies. A compiled spec takes a few hundred kilobytes, and a
+	// few milliseconds to compile again.
+	maxCachedStudies = 1500
+	// maxCachedMeasurements bounds the measurements, of less than a kilobyte each, that are derived
+	// from all cached studies. A single study may exceed it.
+	maxCachedMeasurements = 300_000
+)
 
 // Cached is a study's compiled spec and whatever other packages derive from the study. All of it can
 // be dropped at any moment and derived again.
@@ -26,10 +32,10 @@ type Cached struct {
 	dropped bool
 
 	// Guarded by the lock of the cache.
-	used     int64  // value of cache.uses at the last use
-	lineage  uint64 // of the study
-	etag     string // of the study when the spec was last compared
-	revision int64  // of the study at the same moment
+	lineage      uint64 // of the study
+	etag         string // of the study when the spec was last compared
+	revision     int64  // of the study at the same moment
+	measurements int    // that are derived
 }
 
 // Derived returns the value of type T that a package derives from a study. The first call creates
@@ -86,10 +92,35 @@ func (c *Cached) hasSpec(spec *dparetov1.StudySpec) bool {
 // gives what another server, or an import, has overtaken: the spec is that of the record, and what is
 // derived is of the same lineage, whose completed trials never change.
 type cache struct {
-	mu      sync.Mutex
-	studies map[string]*Cached
-	uses    int64 // so far
-	maximum int   // number of studies
+	limit int // on the measurements of all studies
+
+	mu           sync.Mutex
+	studies      *simplelru.LRU[string, *Cached]
+	measurements int       // of all studies
+	dropped      []*Cached // evicted since the lock was taken
+}
+
+func newCache(studies, measurements int) *cache {
+	c := &cache{limit: measurements}
+	lru, err := simplelru.NewLRU(studies, func(_ string, evicted *Cached) {
+		c.measurements -= evicted.measurements
+		c.dropped = append(c.dropped, evicted)
+	})
+	if err != nil {
+		panic(err) // studies is positive
+	}
+	c.studies = lru
+	return c
+}
+
+// unlock releases the lock and drops what was evicted.
+func (c *cache) unlock() {
+	dropped := c.dropped
+	c.dropped = nil
+	c.mu.Unlock()
+	for _, cached := range dropped {
+		cached.drop()
+	}
 }
 
 // get returns a study, and compiles its spec if it is new or has changed. A full cache evicts the
@@ -103,11 +134,7 @@ func (c *cache) get(record *storev1.StudyRecord) (*Cached, error) {
 	if err != nil {
 		return nil, err
 	}
-	cached, dropped := c.add(study, &Cached{Compiled: compiled, lineage: record.GetLineage(), etag: study.GetEtag(), revision: study.GetRevision()})
-	if dropped != nil {
-		dropped.drop()
-	}
-	return cached, nil
+	return c.add(study, &Cached{Compiled: compiled, lineage: record.GetLineage(), etag: study.GetEtag(), revision: study.GetRevision()}), nil
 }
 
 // find returns the cached study if its spec is the current one, otherwise nil.
@@ -115,7 +142,7 @@ func (c *cache) find(record *storev1.StudyRecord) *Cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	study := record.GetStudy()
-	cached, ok := c.studies[study.GetUid()]
+	cached, ok := c.studies.Get(study.GetUid())
 	if !ok || cached.lineage != record.GetLineage() {
 		return nil
 	}
@@ -125,68 +152,61 @@ func (c *cache) find(record *storev1.StudyRecord) *Cached {
 		}
 		cached.etag, cached.revision = study.GetEtag(), study.GetRevision()
 	}
-	c.uses++
-	cached.used = c.uses
 	return cached
 }
 
-// add caches a study and replaces its entry with an older spec. If another call was faster, its
-// entry stays. add returns the entry to use and the one it evicted, if any.
-func (c *cache) add(study *dparetov1.Study, added *Cached) (used, dropped *Cached) {
+// add caches a study in place of an older spec, and returns the entry to use. If another call was
+// faster, its entry stays.
+func (c *cache) add(study *dparetov1.Study, added *Cached) *Cached {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.studies == nil {
-		c.studies = make(map[string]*Cached)
-	}
+	defer c.unlock()
 	uid := study.GetUid()
-	before, ok := c.studies[uid]
-	switch {
-	case ok && before.lineage == added.lineage && before.hasSpec(study.GetSpec()):
-		return before, nil
-	case ok && before.lineage == added.lineage && before.revision > study.GetRevision():
-		return added, nil // the caller has read an older revision; do not cache it
-	case ok:
-		dropped = before
-	case len(c.studies) >= c.maximum:
-		var oldest string
-		for uid, other := range c.studies {
-			if dropped == nil || other.used < dropped.used {
-				oldest, dropped = uid, other
-			}
+	if before, ok := c.studies.Get(uid); ok && before.lineage == added.lineage {
+		if before.hasSpec(study.GetSpec()) {
+			return before
 		}
-		delete(c.studies, oldest)
+		if before.revision > study.GetRevision() {
+			return added // the caller has read an older revision; do not cache it
+		}
 	}
-	c.uses++
-	added.used = c.uses
-	c.studies[uid] = added
-	return added, dropped
+	c.studies.Remove(uid) // Add would replace it without a call of drop
+	c.studies.Add(uid, added)
+	return added
+}
+
+// grow records that measurements were derived from a study, or dropped if added is negative. It
+// evicts the least recently used studies while there are too many.
+func (c *cache) grow(uid string, cached *Cached, added int) {
+	c.mu.Lock()
+	defer c.unlock()
+	if current, ok := c.studies.Get(uid); !ok || current != cached {
+		return // a long operation still uses an evicted study
+	}
+	cached.measurements += added
+	c.measurements += added
+	for c.measurements > c.limit && c.studies.Len() > 1 {
+		c.studies.RemoveOldest()
+	}
 }
 
 // forget evicts a study.
 func (c *cache) forget(uid string) {
 	c.mu.Lock()
-	cached, ok := c.studies[uid]
-	delete(c.studies, uid)
-	c.mu.Unlock()
-	if ok {
-		cached.drop()
-	}
+	defer c.unlock()
+	c.studies.Remove(uid)
 }
 
 // clear evicts all studies.
 func (c *cache) clear() {
 	c.mu.Lock()
-	studies := c.studies
-	c.studies = nil
-	c.mu.Unlock()
-	for _, cached := range studies {
-		cached.drop()
-	}
+	defer c.unlock()
+	c.studies.Purge()
 }
 
 // holds reports whether cached is the current entry of a study.
 func (c *cache) holds(uid string, cached *Cached) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.studies[uid] == cached
+	current, ok := c.studies.Peek(uid)
+	return ok && current == cached
 }

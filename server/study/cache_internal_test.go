@@ -17,7 +17,7 @@ func (d *derivation) Drop() { d.drop() }
 // So many studies are kept, those used last; another spec takes the place of the one before, but
 // not of a later one. What is derived from a study goes with it.
 func TestStudiesAreForgotten(t *testing.T) {
-	studies := cache{maximum: 2}
+	studies := newCache(2, 10)
 	var dropped []string
 	study := func(uid string, revision int64, most float64) *dparetov1.Study {
 		return &dparetov1.Study{Uid: uid, Revision: revision, Etag: Etag(uid+"12345678", revision), Spec: &dparetov1.StudySpec{
@@ -69,8 +69,8 @@ func TestStudiesAreForgotten(t *testing.T) {
 	c := get(study("c", 1, 1))
 	derive("c", c)
 	wantDropped("b")
-	if len(studies.studies) != 2 || get(study("a", 2, 1)) != a {
-		t.Errorf("%d studies are kept, want a and c", len(studies.studies))
+	if studies.studies.Len() != 2 || get(study("a", 2, 1)) != a {
+		t.Errorf("%d studies are kept, want a and c", studies.studies.Len())
 	}
 	if studies.holds("b", b) { // a late reader of what is not kept any more
 		t.Error("b is still kept")
@@ -87,10 +87,27 @@ func TestStudiesAreForgotten(t *testing.T) {
 	wantDropped("b", "a")
 	studies.forget("c") // it was deleted
 	studies.forget("c")
-	if len(studies.studies) != 1 || studies.holds("c", c) {
-		t.Errorf("%d studies are kept, want a", len(studies.studies))
+	if studies.studies.Len() != 1 || studies.holds("c", c) {
+		t.Errorf("%d studies are kept, want a", studies.studies.Len())
 	}
 	wantDropped("b", "a", "c")
+	// So many measurements are kept of all studies together, but any number of one.
+	d := get(study("d", 1, 1))
+	derive("d", d)
+	studies.grow("a", grown, 6)
+	studies.grow("d", d, 4)
+	wantDropped("b", "a", "c")
+	studies.grow("a", grown, 1)
+	wantDropped("b", "a", "c", "d")
+	studies.grow("a", grown, 100)
+	studies.grow("d", d, 100) // a late reader
+	if studies.measurements != 107 || !studies.holds("a", grown) {
+		t.Errorf("%d measurements are kept", studies.measurements)
+	}
+	studies.clear()
+	if studies.measurements != 0 {
+		t.Errorf("%d measurements are kept of nothing", studies.measurements)
+	}
 	late := 0
 	Derived(a, func() *latecomer { return &latecomer{func() { late++ }} })
 	if late != 1 {

@@ -11,13 +11,16 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/clock"
+	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/enginetest"
+	"github.com/dpareto/dpareto/suggest"
 )
 
 // What is kept in memory of a study, and of those that learn from it, is that of its spec
 // now.
 func TestReaccountingIsNoticed(t *testing.T) {
-	s := enginetest.With(t, enginetest.Random())
+	var learned *suggest.History
+	s := enginetest.With(t, enginetest.Learning(&learned))
 	pure := &dparetov1.PrivacySpec{
 		Mechanism: &dparetov1.PrivacySpec_Laplace{Laplace: &dparetov1.LaplaceMechanism{Sensitivity: "1", Scale: "1.0 + x"}},
 		Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
@@ -34,18 +37,17 @@ func TestReaccountingIsNoticed(t *testing.T) {
 	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
 	values := func() (own, prior float64) {
 		t.Helper()
-		snapshot, err := s.Engine.Read(t.Context(), "runs", runs.GetUid())
-		if err != nil {
+		if _, err := engine.Propose(t.Context(), s.Engine, "runs", runs.GetUid(), 1); err != nil {
 			t.Fatal(err)
 		}
-		if h := snapshot.History; len(h.Evaluations) > 0 {
-			own = h.Evaluations[0].Values[0]
+		if len(learned.Evaluations) > 0 {
+			own = learned.Evaluations[0].Values[0]
 		}
-		if snapshot, err = s.Engine.Read(t.Context(), "next", next.GetStudy().GetUid()); err != nil {
+		if _, err := engine.Propose(t.Context(), s.Engine, "next", next.GetStudy().GetUid(), 1); err != nil {
 			t.Fatal(err)
 		}
-		if h := snapshot.History; len(h.Prior) > 0 {
-			prior = h.Prior[0].Values[0]
+		if len(learned.Prior) > 0 {
+			prior = learned.Prior[0].Values[0]
 		}
 		return own, prior
 	}

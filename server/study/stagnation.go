@@ -7,7 +7,6 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
-	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
@@ -30,8 +29,7 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 		return
 	}
 	if c.Study.GetStagnation() == nil {
-		reference, constants := Places(c.Compiled.Problem)
-		c.Study.Stagnation = &storev1.Stagnation{Hypervolume: pareto.Hypervolume(constants, reference)}
+		c.Study.Stagnation = &storev1.Stagnation{Hypervolume: c.Compiled.Problem.Hypervolume(nil)}
 	}
 	stagnation := c.Study.GetStagnation()
 	if trial.GetReplicateOf() == "" {
@@ -59,16 +57,15 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	for _, i := range pareto.NonDominated(points) {
 		best = append(best, points[i])
 	}
-	reference, constants := Places(inferred(c.Compiled.Problem, best))
-	if old, _ := Places(inferred(c.Compiled.Problem, before)); !slices.Equal(old, reference) {
-		// A hypervolume within other references compares by what it is of that of the same front.
-		then := pareto.Hypervolume(slices.Concat(before, constants), old)
-		now := pareto.Hypervolume(slices.Concat(before, constants), reference)
+	problem, old := c.Compiled.Problem.WithInferredReference(best), c.Compiled.Problem.WithInferredReference(before)
+	if !slices.Equal(problem.ReferenceCosts(), old.ReferenceCosts()) {
+		// Hypervolumes within other references are compared by their ratio for the same front.
+		then, now := old.Hypervolume(before), problem.Hypervolume(before)
 		if stagnation.Hypervolume *= now / then; !(then > 0) {
 			stagnation.Hypervolume = now
 		}
 	}
-	front := pareto.NewFront(slices.Concat(best, constants), reference)
+	front := pareto.NewFront(slices.Concat(best, problem.ConstantCosts()), problem.ReferenceCosts())
 	if hypervolume := front.Hypervolume(); hypervolume > leastGrowth*stagnation.GetHypervolume() {
 		stagnation.Trials, stagnation.Hypervolume = 0, hypervolume
 	}
@@ -78,50 +75,7 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	}
 }
 
-// inferred returns a problem with the references that follow from results, whose costs are given as by
-// MeasuredCosts.
-func inferred(p *suggest.Problem, costs [][]float64) *suggest.Problem {
-	if !slices.ContainsFunc(p.Objectives, func(o suggest.Objective) bool { return o.InferReference }) {
-		return p
-	}
-	own := make([][]float64, len(costs))
-	for i, v := range costs {
-		own[i] = make([]float64, len(v))
-		for j, c := range v {
-			own[i][j] = p.Objectives[j].Cost(Cost(&p.Objectives[j], c)) // Cost is its own inverse
-		}
-	}
-	return p.WithInferredReference(own)
-}
-
 // MeasuredCosts returns the objectives of a measurement as costs: +Inf where one has no value.
 func MeasuredCosts(compiled *spec.Study, m *dparetov1.Measurement) []float64 {
-	values := compiled.ObjectiveValues(m, spec.Mean)
-	for j := range values {
-		values[j] = Cost(&compiled.Problem.Objectives[j], values[j])
-	}
-	return values
-}
-
-// Places returns the reference and the constants of a problem, both as costs.
-func Places(p *suggest.Problem) (reference []float64, constants [][]float64) {
-	costs := func(value func(j int) float64) []float64 {
-		out := make([]float64, len(p.Objectives))
-		for j := range out {
-			out[j] = Cost(&p.Objectives[j], value(j))
-		}
-		return out
-	}
-	for _, values := range p.Constants {
-		constants = append(constants, costs(func(j int) float64 { return values[j] }))
-	}
-	return costs(func(j int) float64 { return p.Objectives[j].Reference }), constants
-}
-
-// Cost returns an objective value as a cost: negated if the objective is maximised.
-func Cost(o *suggest.Objective, value float64) float64 {
-	if o.Goal == suggest.Maximize {
-		return -value
-	}
-	return value
+	return compiled.Problem.Costs(compiled.ObjectiveValues(m, spec.Mean))
 }

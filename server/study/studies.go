@@ -46,7 +46,7 @@ type Studies struct {
 	stopper    Stopper
 	observers  []func(*Events)
 
-	cache     cache
+	cache     *cache
 	watchers  watchers
 	preparing *Preparations
 }
@@ -56,7 +56,7 @@ func New(o Options) *Studies {
 	s := &Studies{
 		store: o.Store, logger: o.Logger, times: newTimes(o.Store, o.Clock), limits: o.Limits, background: o.Background, pool: o.Pool,
 		policies: o.Policies, ledgers: o.Ledgers,
-		cache: cache{maximum: maxCachedStudies},
+		cache: newCache(maxCachedStudies, maxCachedMeasurements),
 	}
 	s.preparing = &Preparations{studies: s, running: make(map[string]*preparation)}
 	o.Store.Listen(
@@ -74,9 +74,6 @@ func announce(s *Studies, id string) {
 	s.watchers.notify(id)
 	s.store.Announce(store.StudyScope(id))
 }
-
-// Forget evicts a study's compiled spec and derived values.
-func (s *Studies) Forget(uid string) { s.cache.forget(uid) }
 
 // StopEarly sets the stopper, which is asked about every active trial. Call it before serving.
 func (s *Studies) StopEarly(stopper Stopper) { s.stopper = stopper }
@@ -103,6 +100,10 @@ func (s *Studies) Get(record *storev1.StudyRecord) (*Cached, error) { return s.c
 // Holds reports whether cached is still what Get returns for a study, and not an evicted entry that
 // a long operation keeps using.
 func (s *Studies) Holds(uid string, cached *Cached) bool { return s.cache.holds(uid, cached) }
+
+// Grow records that a package derived measurements from a cached study, or dropped some if added is
+// negative. The least recently used studies leave the cache while there are too many.
+func (s *Studies) Grow(uid string, cached *Cached, added int) { s.cache.grow(uid, cached, added) }
 
 // Present returns a study as clients see it now. It modifies record.
 func (s *Studies) Present(record *storev1.StudyRecord) *dparetov1.Study {

@@ -995,7 +995,7 @@ type ExportedStagnation struct {
 	// The hypervolume when it grew.
 	Hypervolume float64 `protobuf:"fixed64,2,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
 	// The observed front within the reference values, as costs: objectives to maximise are
-	// negated.
+	// negated, or subtracted from 1 if their transform is logit.
 	Front         []*ExportedPoint `protobuf:"bytes,3,rep,name=front,proto3" json:"front,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -80,7 +80,6 @@ func best(ctx context.Context, tx *store.ReadTx, id string, compiled *spec.Study
 // on nothing but the candidate.
 func scoreOf(compiled *spec.Study) func(runs []*dparetov1.Trial) float64 {
 	if compiled.ReleasesCurve() {
-		reference, _ := study.Places(compiled.Problem)
 		return func(runs []*dparetov1.Trial) float64 {
 			var points [][]float64
 			for _, run := range runs {
@@ -90,7 +89,7 @@ func scoreOf(compiled *spec.Study) func(runs []*dparetov1.Trial) float64 {
 					}
 				}
 			}
-			return pareto.Hypervolume(points, reference)
+			return pareto.Hypervolume(points, compiled.Problem.ReferenceCosts())
 		}
 	}
 	metric, sign := compiled.Spec.GetRandomStopping().GetMetric(), 1.0

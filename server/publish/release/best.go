@@ -133,7 +133,7 @@ func computedMetrics(spec *dparetov1.StudySpec) []string {
 
 // isWithin reports whether the computed metrics of a configuration are within bounds.
 func isWithin(r *front.Results, c *front.Configuration, atMost map[string]float64) bool {
-	metrics := r.Measurements[c.Measurements[0]].Measurement().GetMetrics()
+	metrics := r.Measurements[c.Measurements[0]].Message().GetMetrics()
 	for id, bound := range atMost {
 		if value := metrics[id]; value == nil || value.Value == nil || !(value.GetValue() <= bound) {
 			return false
@@ -306,7 +306,7 @@ func releasedPoint(r *front.Results, c *front.Configuration, estimate *model.Est
 		Values:             make(map[string]float64),
 		StandardDeviations: make(map[string]float64),
 	}
-	metrics := r.Measurements[c.Measurements[0]].Measurement().GetMetrics()
+	metrics := r.Measurements[c.Measurements[0]].Message().GetMetrics()
 	for _, id := range computedMetrics(r.Study.GetSpec()) {
 		if value := metrics[id]; value != nil && value.Value != nil {
 			point.Values[id] = value.GetValue()

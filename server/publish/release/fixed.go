@@ -251,7 +251,7 @@ func (f *fixedResults) candidates() []*front.Configuration {
 // isAllowed reports whether the computed metrics of a configuration meet the study's constraints.
 // Constraints on measured metrics depend on the data and are not applied.
 func (f *fixedResults) isAllowed(c *front.Configuration) bool {
-	values := f.Measurements[c.Measurements[0]].Evaluation.Values
+	values := f.Evaluations[c.Measurements[0]].Values
 	for i, v := range values[len(f.Compiled.Problem.Objectives):] {
 		if k := &f.Compiled.Problem.Constraints[i]; k.Known != nil && !k.Holds(v) {
 			return false
@@ -265,7 +265,7 @@ func (f *fixedResults) isAllowed(c *front.Configuration) bool {
 func (f *fixedResults) mean(c *front.Configuration, objective int) float64 {
 	sum, runs := 0.0, 0.0
 	for _, k := range c.Measurements {
-		e := &f.Measurements[k].Evaluation
+		e := &f.Evaluations[k]
 		sum += float64(e.Runs) * e.Values[objective]
 		runs += float64(e.Runs)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server/front"
+	"github.com/dpareto/dpareto/server/history"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -39,7 +40,7 @@ func TestFrontNoise(t *testing.T) {
 func measured(goal suggest.Goal, value float64) (*fixedResults, *front.Configuration) {
 	objective := suggest.Objective{Goal: goal}
 	compiled := &spec.Study{Problem: &suggest.Problem{Objectives: []suggest.Objective{objective}}}
-	results := &front.Results{Data: front.Data{Compiled: compiled, Measurements: []front.Measured{{Evaluation: suggest.Evaluation{Runs: 1, Values: []float64{value}}}}}}
+	results := &front.Results{Data: &front.Data{Compiled: compiled, Trials: history.Trials{Evaluations: []suggest.Evaluation{{Runs: 1, Values: []float64{value}}}}}}
 	return &fixedResults{Results: results, records: 100}, &front.Configuration{Point: space.Point{0}, Measurements: []int{0}}
 }
 

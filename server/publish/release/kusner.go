@@ -203,7 +203,7 @@ func (f *fixedResults) kusnerScores(candidates []space.Point, objective int, k *
 	var observed [][]float64
 	var values []float64
 	for i := range f.Measurements {
-		e := &f.Measurements[i].Evaluation
+		e := &f.Evaluations[i]
 		if v := e.Values[objective]; !math.IsNaN(v) && len(values) < maxObservations {
 			observed, values = append(observed, sp.Encode(nil, e.Point)), append(values, (clipped(v)-k.GetPriorMean())/deviation)
 		}
@@ -274,7 +274,7 @@ func (s *Releases) kusnerValue(f *fixedResults, d *draft, want bestRequest, epsi
 	}
 	var values []float64
 	for i := range f.Measurements {
-		if v := f.Measurements[i].Evaluation.Values[want.objective]; !math.IsNaN(v) {
+		if v := f.Evaluations[i].Values[want.objective]; !math.IsNaN(v) {
 			values = append(values, clipped(v))
 		}
 	}

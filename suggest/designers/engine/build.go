@@ -63,9 +63,9 @@ type common struct {
 	chunks  []chunk      // candidates, once the search needs them
 }
 
-// newSurface returns the acquisition function given a model and the pending runs. It adds to b what others of the same
+// newSurface returns the acquisition function given a model, for one suggestion. It adds to b what others of the same
 // model can use.
-func newSurface(m *model.Model, b *common, pending []space.Point, o Options, seed uint64, number int64) (*surface, error) {
+func newSurface(m *model.Model, b *common, o Options, t turn) (*surface, error) {
 	p := m.Problem()
 	metrics := len(p.Objectives) + len(p.Constraints)
 	s := &surface{
@@ -84,7 +84,7 @@ func newSurface(m *model.Model, b *common, pending []space.Point, o Options, see
 	if !o.FinalOnly {
 		s.checkpoint = p.CheckpointIndex()
 	}
-	sequence := sample.NewHalton(len(p.Space.Parameters), sample.Mix(seed))
+	sequence := sample.NewHalton(len(p.Space.Parameters), sample.Mix(t.seed))
 	u := make([]float64, len(p.Space.Parameters))
 	var probes []space.Point
 	for k := range 8 {
@@ -108,8 +108,8 @@ func newSurface(m *model.Model, b *common, pending []space.Point, o Options, see
 		logarithm := func(q space.Point) float64 { return math.Log(p.RunCost(q)) }
 		s.runCost = relax(&suggest.Objective{Name: "cost", Goal: suggest.Minimize, Known: logarithm}, p.Space, probes)
 	}
-	s.members = s.gather(pending, o.PlugIn, seed, number)
-	if err := s.condition(o, seed, number); err != nil {
+	s.members = s.gather(t.pending, o.PlugIn, t.seed, t.number)
+	if err := s.condition(o, t.seed, t.number); err != nil {
 		return nil, err
 	}
 	return s, nil

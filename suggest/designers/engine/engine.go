@@ -175,31 +175,40 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 				return s, false, err
 			}
 			defer suggest.BeginPhase(ctx, suggest.PhaseSearch, h)()
-			return d.maximize(ctx, m, &shared, h, pending, tried, r.Seed, number)
+			return d.maximize(ctx, m, &shared, turn{h, pending, tried, r.Seed, number})
 		},
 	}.Suggest(ctx, p, h, r, h.Trials()+len(h.Infeasible)+len(h.Pending))
 }
 
+// turn is one suggestion to be made.
+type turn struct {
+	history *suggest.History
+	pending []space.Point // those of the history, and the suggestions before
+	tried   space.Set
+	seed    uint64
+	number  int64 // of the trial
+}
+
 // maximize suggests the untried configuration of the largest acquisition that it
 // finds, or a configuration to run again. It reports false if there is none.
-func (d designer) maximize(ctx context.Context, m *model.Model, shared *common, h *suggest.History, pending []space.Point, tried space.Set, seed uint64, number int64) (suggest.Suggestion, bool, error) {
-	m = widened(m, seed, number)
-	s, err := newSurface(m, shared, pending, d.options, seed, number)
+func (d designer) maximize(ctx context.Context, m *model.Model, shared *common, t turn) (suggest.Suggestion, bool, error) {
+	m = widened(m, t.seed, t.number)
+	s, err := newSurface(m, shared, d.options, t)
 	if err != nil {
 		return suggest.Suggestion{}, false, err
 	}
-	explores := !d.options.PlugIn && s.explores(h, number)
+	explores := !d.options.PlugIn && s.explores(t.history, t.number)
 	if explores {
 		s.boldness = optimism
 	}
-	x := &explorer{surface: s, options: d.options, tried: tried, rng: sample.Stream(seed, number, sample.Search)}
+	x := &explorer{surface: s, options: d.options, tried: t.tried, rng: sample.Stream(t.seed, t.number, sample.Search)}
 	// Candidates are the same until another trial has ended, whether suggestions are asked for at once or one by one.
-	c, ok, err := x.find(ctx, sample.Stream(seed, number-int64(len(pending)), sample.Candidates))
+	c, ok, err := x.find(ctx, sample.Stream(t.seed, t.number-int64(len(t.pending)), sample.Candidates))
 	if err != nil {
 		return suggest.Suggestion{}, false, err
 	}
 	if !ok {
-		q, left := sample.FirstUntried(s.problem, tried)
+		q, left := sample.FirstUntried(s.problem, t.tried)
 		if !left {
 			return suggest.Suggestion{}, false, nil
 		}
@@ -209,7 +218,7 @@ func (d designer) maximize(ctx context.Context, m *model.Model, shared *common, 
 	again := false
 	if !d.options.PlugIn && !explores {
 		var q space.Point
-		if q, again, err = x.replicate(ctx, c.point, pending); err != nil {
+		if q, again, err = x.replicate(ctx, c.point, t.pending); err != nil {
 			return suggest.Suggestion{}, false, err
 		}
 		if again {

@@ -27,7 +27,7 @@ func TestExamine(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := New(Options{}).(designer).options
-			s, err := newSurface(m, new(common), nil, o, 1, 41)
+			s, err := newSurface(m, new(common), o, turn{seed: 1, number: 41})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,11 +212,11 @@ func TestCommon(t *testing.T) {
 			shared := new(common)
 			var pending []space.Point
 			for number := int64(41); number < 44; number++ {
-				got, err := newSurface(m, shared, pending, o, 1, number)
+				got, err := newSurface(m, shared, o, turn{pending: pending, seed: 1, number: number})
 				if err != nil {
 					t.Fatal(err)
 				}
-				want, err := newSurface(m, new(common), pending, o, 1, number)
+				want, err := newSurface(m, new(common), o, turn{pending: pending, seed: 1, number: number})
 				if err != nil {
 					t.Fatal(err)
 				}

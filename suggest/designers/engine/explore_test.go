@@ -89,7 +89,7 @@ func TestBoldness(t *testing.T) {
 	var deviations [2]float64
 	for i, boldness := range []float64{1, optimism} {
 		for number := range int64(4) {
-			s, err := newSurface(m, new(common), nil, o, 1, number)
+			s, err := newSurface(m, new(common), o, turn{seed: 1, number: number})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -65,7 +65,7 @@ func TestSearchOfUncertainFront(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := newSurface(model, new(common), nil, designer.options, seed, number)
+			s, err := newSurface(model, new(common), designer.options, turn{seed: seed, number: number})
 			if err != nil {
 				t.Fatal(err)
 			}

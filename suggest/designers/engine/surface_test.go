@@ -28,7 +28,7 @@ func newTestSurface(t *testing.T, p *suggest.Problem, h *suggest.History, o Opti
 	if o.Samples == 0 {
 		o.Samples = 8
 	}
-	s, err := newSurface(m, new(common), h.Pending, o, 1, int64(len(h.Evaluations)+1))
+	s, err := newSurface(m, new(common), o, turn{pending: h.Pending, seed: 1, number: int64(len(h.Evaluations) + 1)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,16 +2,11 @@ package engine_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
-	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
 )
@@ -19,11 +14,11 @@ import (
 // historyOf reads the history of studies/runs.
 func historyOf(t testing.TB, s *enginetest.Service, study *dparetov1.Study) *suggest.History {
 	t.Helper()
-	snapshot, err := s.Engine.Snapshot(t.Context(), "runs", study.GetUid())
+	h, err := s.Engine.History(t.Context(), "runs", study.GetUid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return snapshot.History
+	return h
 }
 
 // The history is in the order of completion. Every measurement of a run is an evaluation,
@@ -78,53 +73,6 @@ func TestFinalMeasurementOnTheWay(t *testing.T) {
 	}
 	if want := []string{"1 1 0.5", "1 10 0.1", "1 60 0.3", "2 1 0.1", "2 60 0.3"}; !slices.Equal(got, want) {
 		t.Errorf("evaluations %q, want %q", got, want)
-	}
-}
-
-// The history in memory equals one built from the stored trials, after any sequence of changes.
-func TestHistoryIsThatOfTheStore(t *testing.T) {
-	s := enginetest.With(t, enginetest.Random())
-	study := s.Runs(t, enginetest.Checkpoints)
-	rng := rand.New(rand.NewPCG(1, 2))
-	var held []*dparetov1.Trial
-	for range 150 {
-		switch op := rng.IntN(8); {
-		case op < 2 || len(held) == 0:
-			held = append(held, s.AskRun(t))
-		case op == 7: // delete any trial that nobody holds
-			name := resource.TrialName("runs", 1+rng.Int64N(int64(len(held)+20)))
-			_, _ = s.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: name})
-		default:
-			i := rng.IntN(len(held))
-			trial := held[i]
-			last := trial.GetParameters()["epochs"].GetIntValue()
-			if op == 2 {
-				_, _ = s.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
-					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: enginetest.ErrorAt(1+rng.Int64N(last), rng.Float64()),
-				})
-				break
-			}
-			held = slices.Delete(held, i, i+1)
-			req := &dparetov1.CompleteTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}
-			switch op {
-			case 3:
-				req.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "r"}}
-			case 4:
-				req.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "r", Retryable: rng.IntN(2) == 0}}
-			default:
-				req.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: enginetest.ErrorAt(0, rng.Float64())}
-			}
-			if _, err := s.CompleteTrial(t.Context(), req); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got := historyOf(t, s, study)
-		fresh := s.Fresh(t)
-		want := historyOf(t, fresh, study)
-		fresh.Close()
-		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); d != "" {
-			t.Fatal(d)
-		}
 	}
 }
 
