@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // TestBoundsAreOrdered: for random mechanisms, ε is finite or says that it is vacuous, at least its lower bound, and
@@ -13,7 +15,7 @@ import (
 // methods may be in error.
 func TestBoundsAreOrdered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(39, 1))
-	for range boundsPoints {
+	for range privacytest.Few(12, 10000) {
 		q := math.Exp(-20 * rng.Float64())
 		sigma := 0.2 * math.Exp(5*rng.Float64())
 		steps := int64(math.Exp(16 * rng.Float64()))
@@ -32,12 +34,12 @@ func TestBoundsAreOrdered(t *testing.T) {
 			},
 		} {
 			m := family(q, sigma)
-			g := epsilonOf(t, Exact{}, m, steps, delta)
+			g := EpsilonOf(t, Exact{}, m, steps, delta)
 			if math.IsNaN(g.Epsilon) || g.Epsilon < 0 || !(g.EpsilonLower <= g.Epsilon) || math.IsInf(g.Epsilon, 1) && len(g.Warnings) == 0 {
 				t.Errorf("%+v, %d steps, delta %g: %+v", m, steps, delta, g)
 			}
 			more := func(what string, m Mechanism, steps int64, delta float64) {
-				h := epsilonOf(t, Exact{UpperOnly: true}, m, steps, delta)
+				h := EpsilonOf(t, Exact{UpperOnly: true}, m, steps, delta)
 				// What proves that g is too large is a lower bound.
 				if h.Epsilon < g.EpsilonLower*(1-1e-12) {
 					t.Errorf("%+v, %d steps, delta %g: epsilon %g, %s %g", m, steps, delta, g.Epsilon, what, h.Epsilon)
@@ -65,8 +67,8 @@ func TestGroupedRuns(t *testing.T) {
 			PoissonGaussian{1e-4 * rng.Float64(), 0.3 + rng.Float64(), ReplaceOne, false},
 		} {
 			few, times, delta := 1+rng.Int64N(9), 1+rng.Int64N(30), math.Pow(10, -3-12*rng.Float64())
-			want := epsilonOf(t, Exact{}, m, few*times, delta)
-			got := epsilonOf(t, Exact{}, Composition{{m, few}}, times, delta)
+			want := EpsilonOf(t, Exact{}, m, few*times, delta)
+			got := EpsilonOf(t, Exact{}, Composition{{m, few}}, times, delta)
 			if math.Abs(got.Epsilon-want.Epsilon) > 1e-9*want.Epsilon || math.Abs(got.EpsilonLower-want.EpsilonLower) > 1e-9*want.EpsilonLower {
 				t.Errorf("%+v, %d times %d steps, delta %g: %g to %g, want %g to %g", m, times, few, delta, got.EpsilonLower, got.Epsilon, want.EpsilonLower, want.Epsilon)
 			}
@@ -96,7 +98,7 @@ func BenchmarkRandomPoints(b *testing.B) {
 							PoissonGaussian{q, sigma, ReplaceOne, false},
 						}[i]
 						start := time.Now()
-						epsilonOf(b, Tightest{UpperOnly: upperOnly}, m, steps, delta)
+						EpsilonOf(b, Tightest{UpperOnly: upperOnly}, m, steps, delta)
 						milliseconds = append(milliseconds, 1e3*time.Since(start).Seconds())
 					}
 					slices.Sort(milliseconds)

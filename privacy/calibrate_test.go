@@ -5,6 +5,9 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/internal/gaussian"
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 func TestCalibrateNoise(t *testing.T) {
@@ -27,7 +30,7 @@ func TestCalibrateNoise(t *testing.T) {
 		}
 	}
 	sigma, g, err := CalibrateNoise(GDP{}, func(x float64) Mechanism { return Gaussian{1, x, AddRemove} }, 1, 1, 1e-5)
-	if err != nil || relErr(sigma, 3.730631634815942) > 2e-9 || g.Epsilon > 1 {
+	if err != nil || privacytest.RelErr(sigma, 3.730631634815942) > 2e-9 || g.Epsilon > 1 {
 		t.Errorf("Gaussian: %g, %v, %v", sigma, g, err)
 	}
 	if _, _, err := CalibrateNoise(GDP{}, func(x float64) Mechanism { return Gaussian{1, x, AddRemove} }, 1, -1, 1e-5); err == nil {
@@ -39,9 +42,9 @@ func TestCalibrateNoiseInvertsEpsilon(t *testing.T) {
 	for _, a := range []Accountant{RDP{}, RDP{Classic}, Exact{}} {
 		for _, sigma := range []float64{0.6, 1.3, 7} {
 			family := func(x float64) Mechanism { return FixedSizeGaussian{60000, 256, x} }
-			target := epsilonOf(t, a, family(sigma), 2000, 1e-5).Epsilon
+			target := EpsilonOf(t, a, family(sigma), 2000, 1e-5).Epsilon
 			got, g, err := CalibrateNoise(a, family, 2000, target, 1e-5)
-			if err != nil || relErr(got, sigma) > 1e-7 || g.Epsilon > target {
+			if err != nil || privacytest.RelErr(got, sigma) > 1e-7 || g.Epsilon > target {
 				t.Errorf("%s, noise %g: back %.12g, %v", a.Name(), sigma, got, err)
 			}
 		}
@@ -51,7 +54,7 @@ func TestCalibrateNoiseInvertsEpsilon(t *testing.T) {
 func TestCalibrateSteps(t *testing.T) {
 	m := FixedSizeGaussian{60000, 256, 1.1}
 	for _, steps := range []int64{1, 2, 3, 1000, 14040, 123457} {
-		target := epsilonOf(t, RDP{}, m, steps, 1e-5).Epsilon
+		target := EpsilonOf(t, RDP{}, m, steps, 1e-5).Epsilon
 		got, g, err := CalibrateSteps(RDP{}, m, target, 1e-5)
 		if err != nil || got != steps || g.Epsilon > target {
 			t.Errorf("%d steps cost %g, which buys %d, %v", steps, target, got, err)
@@ -69,7 +72,7 @@ func TestCalibrateBatchSize(t *testing.T) {
 	if err != nil || g.Epsilon > 1 {
 		t.Fatalf("%v, %v", g, err)
 	}
-	if more := epsilonOf(t, RDP{}, FixedSizeGaussian{n, got + 1, 1.5}, 500, 1e-5); more.Epsilon <= 1 {
+	if more := EpsilonOf(t, RDP{}, FixedSizeGaussian{n, got + 1, 1.5}, 500, 1e-5); more.Epsilon <= 1 {
 		t.Errorf("batch size %d costs %g, one more still %g", got, g.Epsilon, more.Epsilon)
 	}
 	if all, _, err := CalibrateBatchSize(RDP{}, family, n, 1e6, 1e-5); err != nil || all != n {
@@ -89,10 +92,10 @@ func TestDelta(t *testing.T) {
 		g, err := Delta(c, 1, eps)
 		want := math.Erf(1 / (2 * math.Sqrt2))
 		if eps > 0 {
-			log, _ := gaussianProfile(1, eps)
+			log, _ := gaussian.Profile(1, eps)
 			want = math.Exp(log)
 		}
-		if err != nil || relErr(g.Delta, want) > 1e-8 || g.Delta < want*(1-1e-12) {
+		if err != nil || privacytest.RelErr(g.Delta, want) > 1e-8 || g.Delta < want*(1-1e-12) {
 			t.Errorf("epsilon %g: delta %.12g, want %.12g, %v", eps, g.Delta, want, err)
 		}
 	}

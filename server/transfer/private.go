@@ -8,6 +8,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/adaptive"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/publish/private"
@@ -109,7 +110,7 @@ func (p *privateImport) mostBudget(i *studyImport, terms *dparetov1.ExportedPriv
 		fields.Addf(path+".max_hand_outs", "must be 0 with TRAIN_FILTER_RENYI, is %d", n)
 		return 0, false
 	}
-	budget, err := privacy.NewGaussianBudget(mode.GetTrainEpsilon(), mode.GetDelta(), n)
+	budget, err := adaptive.NewGaussianBudget(mode.GetTrainEpsilon(), mode.GetDelta(), n)
 	if err != nil {
 		fields.Addf(path+".max_hand_outs", "gives no budget: %v", err)
 	}
