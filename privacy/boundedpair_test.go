@@ -47,7 +47,7 @@ func TestSharedLaplaceProfile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := EpsilonOf(t, a, m, 1, 1e-6).Epsilon, tb.Float(row, "eps_at_delta_1e-6"); privacytest.RelErr(got, want) > 1e-12 {
+			if got, want := epsilonOf(t, a, m, 1, 1e-6).Epsilon, tb.Float(row, "eps_at_delta_1e-6"); privacytest.RelErr(got, want) > 1e-12 {
 				t.Errorf("%s, %v: epsilon %.15g, want %.15g", a.Name(), row, got, want)
 			}
 			for column, epsilon := range map[string]float64{"delta_at_eps_0": 0, "delta_at_eps_0.1": 0.1, "delta_at_eps_0.5": 0.5} {
@@ -76,7 +76,7 @@ func TestLaplaceCompositions(t *testing.T) {
 				profile = func(e float64) float64 { return normalProfile(mu, e) }
 			}
 			for _, delta := range []float64{1e-2, 1e-4} {
-				g := EpsilonOf(t, Exact{}, m, 1, delta)
+				g := epsilonOf(t, Exact{}, m, 1, delta)
 				if g.Epsilon == 0 {
 					if at := afterLaplace(x, 0, profile); at > delta*(1+1e-6) {
 						t.Errorf("x %g, mu %g: delta(0) is %g, want %g", x, mu, at, delta)
@@ -108,16 +108,16 @@ func TestRandomizedResponseCompositions(t *testing.T) {
 		each, runs := math.Exp(rng.Float64()*6-4), 2+rng.Int64N(500)
 		delta := math.Exp(-3 - 25*rng.Float64())
 		m := RandomizedResponse{each, 2}
-		g := EpsilonOf(t, Exact{}, m, runs, delta)
+		g := epsilonOf(t, Exact{}, m, runs, delta)
 		want := optimalPure(each, float64(runs), delta)
 		if g.Epsilon < want*(1-1e-9) || g.Epsilon > want*(1+1e-3)+1e-6 || g.EpsilonLower > want*(1+1e-9) {
 			t.Errorf("%d runs of %g, delta %g: %.12g to %.12g, want %.12g", runs, each, delta, g.EpsilonLower, g.Epsilon, want)
 		}
-		if rdp := EpsilonOf(t, RDP{}, m, runs, delta).Epsilon; g.Epsilon > rdp*(1+1e-9) {
+		if rdp := epsilonOf(t, RDP{}, m, runs, delta).Epsilon; g.Epsilon > rdp*(1+1e-9) {
 			t.Errorf("%d runs of %g, delta %g: %g, Rényi %g", runs, each, delta, g.Epsilon, rdp)
 		}
 		// More answers are less often wrong in the worst way.
-		many := EpsilonOf(t, Exact{}, RandomizedResponse{each, 10}, runs, delta).Epsilon
+		many := epsilonOf(t, Exact{}, RandomizedResponse{each, 10}, runs, delta).Epsilon
 		if many > g.Epsilon*(1+1e-6)+1e-6 {
 			t.Errorf("%d runs of %g, delta %g: two answers %g, ten %g", runs, each, delta, g.Epsilon, many)
 		}
@@ -132,15 +132,15 @@ func TestExactPure(t *testing.T) {
 		{Selection{PermuteAndFlip, 0.1, ReplaceOne}, 5},
 		{RandomizedResponse{0.1, 4}, 7},
 	}
-	exact := EpsilonOf(t, Exact{}, m, 1, 1e-6)
-	rdp := EpsilonOf(t, RDP{}, m, 1, 1e-6)
+	exact := epsilonOf(t, Exact{}, m, 1, 1e-6)
+	rdp := epsilonOf(t, RDP{}, m, 1, 1e-6)
 	if !(exact.Epsilon < rdp.Epsilon && exact.EpsilonLower < exact.Epsilon) || len(exact.Warnings) > 0 {
 		t.Errorf("exact %g from %g, Rényi %g, %v", exact.Epsilon, exact.EpsilonLower, rdp.Epsilon, exact.Warnings)
 	}
 	if _, err := (Exact{}).Curve(Selection{Exponential, 0.1, ReplaceOne}); err == nil {
 		t.Error("the exponential mechanism was accepted")
 	}
-	if g := EpsilonOf(t, Exact{}, SparseVector{1, 100, ReplaceOne}, 5, 1e-6); g.EpsilonLower != 0 {
+	if g := epsilonOf(t, Exact{}, SparseVector{1, 100, ReplaceOne}, 5, 1e-6); g.EpsilonLower != 0 {
 		t.Errorf("sparse vector: lower bound %g", g.EpsilonLower)
 	}
 }

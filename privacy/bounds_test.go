@@ -34,12 +34,12 @@ func TestBoundsAreOrdered(t *testing.T) {
 			},
 		} {
 			m := family(q, sigma)
-			g := EpsilonOf(t, Exact{}, m, steps, delta)
+			g := epsilonOf(t, Exact{}, m, steps, delta)
 			if math.IsNaN(g.Epsilon) || g.Epsilon < 0 || !(g.EpsilonLower <= g.Epsilon) || math.IsInf(g.Epsilon, 1) && len(g.Warnings) == 0 {
 				t.Errorf("%+v, %d steps, delta %g: %+v", m, steps, delta, g)
 			}
 			more := func(what string, m Mechanism, steps int64, delta float64) {
-				h := EpsilonOf(t, Exact{UpperOnly: true}, m, steps, delta)
+				h := epsilonOf(t, Exact{UpperOnly: true}, m, steps, delta)
 				// What proves that g is too large is a lower bound.
 				if h.Epsilon < g.EpsilonLower*(1-1e-12) {
 					t.Errorf("%+v, %d steps, delta %g: epsilon %g, %s %g", m, steps, delta, g.Epsilon, what, h.Epsilon)
@@ -59,7 +59,7 @@ func TestBoundsAreOrdered(t *testing.T) {
 // Runs count alike, whether a curve or a composition multiplies them.
 func TestGroupedRuns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(39, 2))
-	for range 12 {
+	for range privacytest.Few(4, 12) {
 		n := 10 + rng.Int64N(1000)
 		for _, m := range []Mechanism{
 			FixedSizeGaussian{n, 1 + rng.Int64N(n/4+1), 0.3 + 6*rng.Float64()},
@@ -67,8 +67,8 @@ func TestGroupedRuns(t *testing.T) {
 			PoissonGaussian{1e-4 * rng.Float64(), 0.3 + rng.Float64(), ReplaceOne, false},
 		} {
 			few, times, delta := 1+rng.Int64N(9), 1+rng.Int64N(30), math.Pow(10, -3-12*rng.Float64())
-			want := EpsilonOf(t, Exact{}, m, few*times, delta)
-			got := EpsilonOf(t, Exact{}, Composition{{m, few}}, times, delta)
+			want := epsilonOf(t, Exact{}, m, few*times, delta)
+			got := epsilonOf(t, Exact{}, Composition{{m, few}}, times, delta)
 			if math.Abs(got.Epsilon-want.Epsilon) > 1e-9*want.Epsilon || math.Abs(got.EpsilonLower-want.EpsilonLower) > 1e-9*want.EpsilonLower {
 				t.Errorf("%+v, %d times %d steps, delta %g: %g to %g, want %g to %g", m, times, few, delta, got.EpsilonLower, got.Epsilon, want.EpsilonLower, want.Epsilon)
 			}
@@ -98,7 +98,7 @@ func BenchmarkRandomPoints(b *testing.B) {
 							PoissonGaussian{q, sigma, ReplaceOne, false},
 						}[i]
 						start := time.Now()
-						EpsilonOf(b, Tightest{UpperOnly: upperOnly}, m, steps, delta)
+						epsilonOf(b, Tightest{UpperOnly: upperOnly}, m, steps, delta)
 						milliseconds = append(milliseconds, 1e3*time.Since(start).Seconds())
 					}
 					slices.Sort(milliseconds)

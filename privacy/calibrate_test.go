@@ -42,7 +42,7 @@ func TestCalibrateNoiseInvertsEpsilon(t *testing.T) {
 	for _, a := range []Accountant{RDP{}, RDP{Classic}, Exact{}} {
 		for _, sigma := range []float64{0.6, 1.3, 7} {
 			family := func(x float64) Mechanism { return FixedSizeGaussian{60000, 256, x} }
-			target := EpsilonOf(t, a, family(sigma), 2000, 1e-5).Epsilon
+			target := epsilonOf(t, a, family(sigma), 2000, 1e-5).Epsilon
 			got, g, err := CalibrateNoise(a, family, 2000, target, 1e-5)
 			if err != nil || privacytest.RelErr(got, sigma) > 1e-7 || g.Epsilon > target {
 				t.Errorf("%s, noise %g: back %.12g, %v", a.Name(), sigma, got, err)
@@ -54,7 +54,7 @@ func TestCalibrateNoiseInvertsEpsilon(t *testing.T) {
 func TestCalibrateSteps(t *testing.T) {
 	m := FixedSizeGaussian{60000, 256, 1.1}
 	for _, steps := range []int64{1, 2, 3, 1000, 14040, 123457} {
-		target := EpsilonOf(t, RDP{}, m, steps, 1e-5).Epsilon
+		target := epsilonOf(t, RDP{}, m, steps, 1e-5).Epsilon
 		got, g, err := CalibrateSteps(RDP{}, m, target, 1e-5)
 		if err != nil || got != steps || g.Epsilon > target {
 			t.Errorf("%d steps cost %g, which buys %d, %v", steps, target, got, err)
@@ -72,7 +72,7 @@ func TestCalibrateBatchSize(t *testing.T) {
 	if err != nil || g.Epsilon > 1 {
 		t.Fatalf("%v, %v", g, err)
 	}
-	if more := EpsilonOf(t, RDP{}, FixedSizeGaussian{n, got + 1, 1.5}, 500, 1e-5); more.Epsilon <= 1 {
+	if more := epsilonOf(t, RDP{}, FixedSizeGaussian{n, got + 1, 1.5}, 500, 1e-5); more.Epsilon <= 1 {
 		t.Errorf("batch size %d costs %g, one more still %g", got, g.Epsilon, more.Epsilon)
 	}
 	if all, _, err := CalibrateBatchSize(RDP{}, family, n, 1e6, 1e-5); err != nil || all != n {

@@ -53,7 +53,7 @@ func TestEdges(t *testing.T) {
 			case a.Name() == "pld":
 				above, below = 1e-2, 0.15
 			}
-			g := EpsilonOf(t, a, m, steps, delta)
+			g := epsilonOf(t, a, m, steps, delta)
 			if excess := g.Epsilon/want - 1; !(excess > -1e-11 && excess < above) {
 				t.Errorf("%s, %v: epsilon %.9g, want %.9g: %.2g of it above", a.Name(), row[:7], g.Epsilon, want, excess)
 			}

@@ -26,7 +26,7 @@ var tightCases = []struct {
 
 // TestExactFixedSize: values of a multi-precision inversion of the same pair.
 func TestExactFixedSize(t *testing.T) {
-	g := EpsilonOf(t, Exact{}, tightCases[0].m, 3120, 1e-6)
+	g := epsilonOf(t, Exact{}, tightCases[0].m, 3120, 1e-6)
 	if want := 1.330865304864; privacytest.RelErr(g.Epsilon, want) > 1e-8 || g.Epsilon < want {
 		t.Errorf("epsilon %.13g, want %.13g", g.Epsilon, want)
 	}
@@ -50,18 +50,18 @@ func TestSharedFixedSizeExact(t *testing.T) {
 		} else {
 			slack = 5e-8 // by extrapolation
 		}
-		exact := EpsilonOf(t, Exact{}, m, steps, delta)
+		exact := epsilonOf(t, Exact{}, m, steps, delta)
 		if e := exact.Epsilon/upper - 1; e < -slack || e > 1e-4 {
 			t.Errorf("%s: epsilon %.12g, exact %.12g, relative %.2g", row[0], exact.Epsilon, upper, e)
 		}
 		if e := exact.EpsilonLower/lower - 1; e > slack || e < -5e-3 {
 			t.Errorf("%s: lower bound %.12g, exact %.12g, relative %.2g", row[0], exact.EpsilonLower, lower, e)
 		}
-		pld := EpsilonOf(t, PLD{}, m, steps, delta)
+		pld := epsilonOf(t, PLD{}, m, steps, delta)
 		if pld.Epsilon < upper*(1-slack) || pld.Epsilon > upper*(1+5e-3)+1e-4 {
 			t.Errorf("%s: PLD %.12g, exact %.12g", row[0], pld.Epsilon, upper)
 		}
-		if rdp := EpsilonOf(t, RDP{}, m, steps, delta); rdp.Epsilon < exact.Epsilon {
+		if rdp := epsilonOf(t, RDP{}, m, steps, delta); rdp.Epsilon < exact.Epsilon {
 			t.Errorf("%s: Rényi %.12g below exact %.12g", row[0], rdp.Epsilon, exact.Epsilon)
 		}
 	}
@@ -72,7 +72,7 @@ func TestSharedPublishedRunsExact(t *testing.T) {
 	for _, row := range tb.Rows {
 		m := FixedSizeGaussian{tb.Int(row, "n"), tb.Int(row, "m"), tb.Float(row, "sigma")}
 		steps, delta := tb.Int(row, "steps"), tb.Float(row, "delta")
-		g := EpsilonOf(t, Exact{}, m, steps, delta)
+		g := epsilonOf(t, Exact{}, m, steps, delta)
 		if want := tb.Float(row, "eps_wor_pld_upper_exact"); privacytest.RelErr(g.Epsilon, want) > 1e-7 {
 			t.Errorf("%s: epsilon %.12g, want %.12g", row[0], g.Epsilon, want)
 		}
@@ -95,11 +95,11 @@ func TestSharedPoissonExact(t *testing.T) {
 		m := PoissonGaussian{tb.Float(row, "q"), tb.Float(row, "sigma"), AddRemove, false}
 		steps, delta, want := tb.Int(row, "steps"), tb.Float(row, "delta"), tb.Float(row, "eps_exact")
 		slack := math.Max(1e-10, tb.Float(row, "exact_rel_check"))
-		g := EpsilonOf(t, Exact{}, m, steps, delta)
+		g := epsilonOf(t, Exact{}, m, steps, delta)
 		if e := g.Epsilon/want - 1; e < -slack || e > 1e-4 {
 			t.Errorf("%s: epsilon %.12g, exact %.12g, relative %.2g", row[0], g.Epsilon, want, e)
 		}
-		pld := EpsilonOf(t, PLD{}, m, steps, delta)
+		pld := epsilonOf(t, PLD{}, m, steps, delta)
 		if pld.Epsilon < want*(1-slack) || pld.Epsilon > want*(1+5e-3)+1e-4 {
 			t.Errorf("%s: PLD %.12g, exact %.12g", row[0], pld.Epsilon, want)
 		}
@@ -135,7 +135,7 @@ func TestSingleStep(t *testing.T) {
 	for _, m := range []FixedSizeGaussian{{1000, 100, 1}, {1000, 900, 0.5}, {100000, 10, 2}, {50, 1, 0.3}} {
 		for _, delta := range []float64{1e-3, 1e-6, 1e-9} {
 			for _, a := range []Accountant{Exact{}, PLD{}} {
-				g := EpsilonOf(t, a, m, 1, delta)
+				g := epsilonOf(t, a, m, 1, delta)
 				if at0 := singleStep(m.Rate(), m.NoiseMultiplier, 1e-12); at0 < delta {
 					if g.Epsilon > 1e-3 {
 						t.Errorf("%s %+v, delta %g: epsilon %g, want 0", a.Name(), m, delta, g.Epsilon)
@@ -161,9 +161,9 @@ func TestExactAgainstOthers(t *testing.T) {
 		m := FixedSizeGaussian{n, 1 + int64(math.Exp(rng.Float64()*math.Log(float64(n)))), math.Exp(rng.Float64()*4 - 1)}
 		m.BatchSize = min(m.BatchSize, n)
 		steps, delta := 1+int64(math.Exp(rng.Float64()*11)), math.Exp(-3-rng.Float64()*25)
-		exact := EpsilonOf(t, Exact{}, m, steps, delta)
-		pld := EpsilonOf(t, PLD{}, m, steps, delta)
-		rdp := EpsilonOf(t, RDP{}, m, steps, delta)
+		exact := epsilonOf(t, Exact{}, m, steps, delta)
+		pld := epsilonOf(t, PLD{}, m, steps, delta)
+		rdp := epsilonOf(t, RDP{}, m, steps, delta)
 		if len(exact.Warnings) > 0 {
 			t.Errorf("%+v, %d steps, delta %g: %v", m, steps, delta, exact.Warnings)
 		}
@@ -181,7 +181,7 @@ func TestExactGaussian(t *testing.T) {
 	g := Gaussian{1, 3, ReplaceOne}
 	full := FixedSizeGaussian{100, 100, 3}
 	for _, m := range []Mechanism{g, full, Composition{{g, 1}, {full, 2}}} {
-		got := EpsilonOf(t, Exact{}, m, 30, 1e-6).Epsilon
+		got := epsilonOf(t, Exact{}, m, 30, 1e-6).Epsilon
 		runs := 30.0
 		if _, ok := m.(Composition); ok {
 			runs = 90
@@ -191,7 +191,7 @@ func TestExactGaussian(t *testing.T) {
 		}
 	}
 	// Nearly no sampling: the general method next to the closed form.
-	almost := EpsilonOf(t, Exact{}, PoissonGaussian{1 - 1e-9, 3, AddRemove, false}, 30, 1e-6).Epsilon
+	almost := epsilonOf(t, Exact{}, PoissonGaussian{1 - 1e-9, 3, AddRemove, false}, 30, 1e-6).Epsilon
 	if want := gaussian.Epsilon(math.Sqrt(30)/3, math.Log(1e-6)); privacytest.RelErr(almost, want) > 1e-6 {
 		t.Errorf("q near 1: epsilon %.15g, want %.15g", almost, want)
 	}
@@ -199,18 +199,18 @@ func TestExactGaussian(t *testing.T) {
 
 func TestExactComposition(t *testing.T) {
 	a, b := FixedSizeGaussian{30956, 128, 1.5}, Gaussian{1, 20, ReplaceOne}
-	ab := EpsilonOf(t, Exact{}, Composition{{a, 500}, {b, 1}}, 1, 1e-5)
-	ba := EpsilonOf(t, Exact{}, Composition{{b, 1}, {a, 500}}, 1, 1e-5)
-	pld := EpsilonOf(t, PLD{}, Composition{{a, 500}, {b, 1}}, 1, 1e-5)
-	only := EpsilonOf(t, Exact{}, a, 500, 1e-5)
+	ab := epsilonOf(t, Exact{}, Composition{{a, 500}, {b, 1}}, 1, 1e-5)
+	ba := epsilonOf(t, Exact{}, Composition{{b, 1}, {a, 500}}, 1, 1e-5)
+	pld := epsilonOf(t, PLD{}, Composition{{a, 500}, {b, 1}}, 1, 1e-5)
+	only := epsilonOf(t, Exact{}, a, 500, 1e-5)
 	if privacytest.RelErr(ab.Epsilon, ba.Epsilon) > 1e-8 || ab.Epsilon <= only.Epsilon || privacytest.RelErr(ab.Epsilon, pld.Epsilon) > 1e-4 {
 		t.Errorf("compositions %g, %g, by PLD %g, without the Gaussian %g",
 			ab.Epsilon, ba.Epsilon, pld.Epsilon, only.Epsilon)
 	}
 	// Poisson steps have two directions, a Gaussian serves both.
 	p := PoissonGaussian{0.01, 1, AddRemove, false}
-	two := EpsilonOf(t, Exact{}, Composition{{Gaussian{1, 20, AddRemove}, 1}, {p, 500}}, 1, 1e-5)
-	one := EpsilonOf(t, Exact{}, Composition{{p, 500}, {Gaussian{1, 20, AddRemove}, 1}}, 1, 1e-5)
+	two := epsilonOf(t, Exact{}, Composition{{Gaussian{1, 20, AddRemove}, 1}, {p, 500}}, 1, 1e-5)
+	one := epsilonOf(t, Exact{}, Composition{{p, 500}, {Gaussian{1, 20, AddRemove}, 1}}, 1, 1e-5)
 	if privacytest.RelErr(one.Epsilon, two.Epsilon) > 1e-8 {
 		t.Errorf("compositions %g and %g", one.Epsilon, two.Epsilon)
 	}
@@ -221,7 +221,7 @@ func TestExactMonotone(t *testing.T) {
 	for range 12 {
 		m := PoissonGaussian{math.Exp(-rng.Float64() * 8), math.Exp(rng.Float64()*3 - 0.7), AddRemove, false}
 		steps, delta := 1+int64(math.Exp(rng.Float64()*9)), math.Exp(-3-rng.Float64()*20)
-		base := EpsilonOf(t, Exact{}, m, steps, delta).Epsilon
+		base := epsilonOf(t, Exact{}, m, steps, delta).Epsilon
 		const slack = 1e-4 // of the methods' precision
 		above := func(what string, e float64) {
 			if e < base*(1-slack)-1e-6 {
@@ -231,10 +231,10 @@ func TestExactMonotone(t *testing.T) {
 		quieter, more := m, m
 		quieter.NoiseMultiplier *= 0.9
 		more.SamplingProbability = math.Min(1, 1.1*m.SamplingProbability)
-		above("less noise", EpsilonOf(t, Exact{}, quieter, steps, delta).Epsilon)
-		above("a higher rate", EpsilonOf(t, Exact{}, more, steps, delta).Epsilon)
-		above("more steps", EpsilonOf(t, Exact{}, m, 2*steps, delta).Epsilon)
-		above("a smaller delta", EpsilonOf(t, Exact{}, m, steps, delta/3).Epsilon)
+		above("less noise", epsilonOf(t, Exact{}, quieter, steps, delta).Epsilon)
+		above("a higher rate", epsilonOf(t, Exact{}, more, steps, delta).Epsilon)
+		above("more steps", epsilonOf(t, Exact{}, m, 2*steps, delta).Epsilon)
+		above("a smaller delta", epsilonOf(t, Exact{}, m, steps, delta/3).Epsilon)
 	}
 }
 

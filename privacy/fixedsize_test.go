@@ -82,7 +82,7 @@ func TestFixedSizePriceOfRuns(t *testing.T) {
 		runs    int64
 		epsilon float64
 	}{{1, 0.3297}, {64, 3.076}} {
-		if got := EpsilonOf(t, RDP{}, m, 1270*tc.runs, 1e-6).Epsilon; privacytest.RelErr(got, tc.epsilon) > 3e-4 {
+		if got := epsilonOf(t, RDP{}, m, 1270*tc.runs, 1e-6).Epsilon; privacytest.RelErr(got, tc.epsilon) > 3e-4 {
 			t.Errorf("%d runs: epsilon %.5f, want %.4f", tc.runs, got, tc.epsilon)
 		}
 	}

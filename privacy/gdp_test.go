@@ -45,7 +45,7 @@ func TestSharedGaussian(t *testing.T) {
 		delta, eps := tb.Float(row, "delta"), tb.Float(row, "epsilon")
 		switch kind := tb.Text(row, "kind"); kind {
 		case "eps_from_sigma":
-			g := EpsilonOf(t, GDP{}, Gaussian{tb.Float(row, "sensitivity"), tb.Float(row, "sigma"), AddRemove}, 1, delta)
+			g := epsilonOf(t, GDP{}, Gaussian{tb.Float(row, "sensitivity"), tb.Float(row, "sigma"), AddRemove}, 1, delta)
 			if privacytest.RelErr(g.Epsilon, eps) > 1e-12 || g.EpsilonLower != g.Epsilon {
 				t.Errorf("%v: epsilon %.17g", row, g.Epsilon)
 			}
@@ -67,12 +67,12 @@ func TestSharedGaussian(t *testing.T) {
 
 func TestGDPComposes(t *testing.T) {
 	a, b := Gaussian{1, 4, ReplaceOne}, Gaussian{2, 5, ReplaceOne}
-	got := EpsilonOf(t, GDP{}, Composition{{a, 3}, {b, 2}}, 5, 1e-6)
+	got := epsilonOf(t, GDP{}, Composition{{a, 3}, {b, 2}}, 5, 1e-6)
 	want := gaussian.Epsilon(math.Sqrt(5*(3*0.0625+2*0.16)), math.Log(1e-6))
 	if privacytest.RelErr(got.Epsilon, want) > 1e-14 {
 		t.Errorf("composition %g, want %g", got.Epsilon, want)
 	}
-	if rdp := EpsilonOf(t, RDP{}, Composition{{a, 3}, {b, 2}}, 5, 1e-6); rdp.Epsilon < got.Epsilon {
+	if rdp := epsilonOf(t, RDP{}, Composition{{a, 3}, {b, 2}}, 5, 1e-6); rdp.Epsilon < got.Epsilon {
 		t.Errorf("Rényi %g below exact %g", rdp.Epsilon, got.Epsilon)
 	}
 	if _, err := (GDP{}).Curve(FixedSizeGaussian{10, 2, 1}); err == nil {

@@ -70,7 +70,7 @@ func TestInterpolant(t *testing.T) {
 				if c.neighbours != 0 {
 					m = PoissonGaussian{batch / c.records, noise, c.neighbours, false}
 				}
-				want := EpsilonOf(t, c.accountant, m, int64(steps), interpolatedDelta).Epsilon
+				want := epsilonOf(t, c.accountant, m, int64(steps), interpolatedDelta).Epsilon
 				got := p.Epsilon(batch/c.records, noise, steps)
 				if want <= interpolatedLimit && math.Abs(got-want) > 0.02*want || want > 2*interpolatedLimit && got <= interpolatedLimit {
 					t.Errorf("batch %g, noise %g, %g steps: %g, exact %g", batch, noise, steps, got, want)
@@ -164,7 +164,7 @@ func TestNoisePosition(t *testing.T) {
 // nodes at which there is none or at which it is 0, and beyond the grid.
 func TestInterpolantOutside(t *testing.T) {
 	gaussian := func(rate, noise float64, steps int64) float64 {
-		return EpsilonOf(t, Exact{}, PoissonGaussian{rate, noise, AddRemove, false}, steps, interpolatedDelta).Epsilon
+		return epsilonOf(t, Exact{}, PoissonGaussian{rate, noise, AddRemove, false}, steps, interpolatedDelta).Epsilon
 	}
 	p := interpolated{accountant: Exact{}, neighbours: AddRemove}.interpolant(t)
 	for _, c := range []struct{ rate, noise, steps, want float64 }{
@@ -215,7 +215,7 @@ func TestInterpolantErrors(t *testing.T) {
 		}()
 		p.Epsilon(0.01, 1, 100)
 	}()
-	if got, want := p.Epsilon(0.01, 1, 100), EpsilonOf(t, RDP{}, FixedSizeGaussian{100, 1, 1}, 100, interpolatedDelta).Epsilon; privacytest.RelErr(got, want) > 1e-9 {
+	if got, want := p.Epsilon(0.01, 1, 100), epsilonOf(t, RDP{}, FixedSizeGaussian{100, 1, 1}, 100, interpolatedDelta).Epsilon; privacytest.RelErr(got, want) > 1e-9 {
 		t.Errorf("after a panic: %g, want %g", got, want)
 	}
 }

@@ -26,10 +26,10 @@ func TestOutputPerturbation(t *testing.T) {
 			t.Errorf("%+v: sensitivities %g, %g", tc, wu.L2Sensitivity(), tight.L2Sensitivity())
 		}
 		for _, a := range []Accountant{GDP{}, Exact{}} {
-			if got := EpsilonOf(t, a, wu, 1, 1e-6).Epsilon; privacytest.RelErr(got, tc.epsWu) > 1e-7 {
+			if got := epsilonOf(t, a, wu, 1, 1e-6).Epsilon; privacytest.RelErr(got, tc.epsWu) > 1e-7 {
 				t.Errorf("%+v: %s epsilon %.9g", tc, a.Name(), got)
 			}
-			if got := EpsilonOf(t, a, tight, 1, 1e-6).Epsilon; privacytest.RelErr(got, tc.epsIs) > 1e-7 {
+			if got := epsilonOf(t, a, tight, 1, 1e-6).Epsilon; privacytest.RelErr(got, tc.epsIs) > 1e-7 {
 				t.Errorf("%+v: %s epsilon %.9g without projection", tc, a.Name(), got)
 			}
 		}
@@ -63,7 +63,7 @@ func TestObjectivePerturbation(t *testing.T) {
 			if diff := tau - tc.lambda - delta; privacytest.RelErr(gotBeta, beta) > 1e-7 || diff > 1e-7*tau || diff < -1e-7*tau {
 				t.Errorf("%+v: beta %.9g, added regularisation %.9g, want %.9g and %.9g", m, gotBeta, tau-tc.lambda, beta, delta)
 			}
-			if got := EpsilonOf(t, Pure{}, m, 3, 0).Epsilon; got != 3*tc.eps {
+			if got := epsilonOf(t, Pure{}, m, 3, 0).Epsilon; got != 3*tc.eps {
 				t.Errorf("%+v: three runs cost %g", m, got)
 			}
 		}

@@ -18,7 +18,7 @@ func TestPoissonStatesWhatIsPublic(t *testing.T) {
 		{ReplaceOne, false, "the number of records is public"},
 	} {
 		m := PoissonGaussian{0.1, 1, tc.neighbours, tc.publicSize}
-		if got := EpsilonOf(t, Exact{}, m, 1, 1e-5).Assumptions; !slices.Contains(got, tc.want) {
+		if got := epsilonOf(t, Exact{}, m, 1, 1e-5).Assumptions; !slices.Contains(got, tc.want) {
 			t.Errorf("%+v: assumptions %q", m, got)
 		}
 	}

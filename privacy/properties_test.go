@@ -22,7 +22,7 @@ func TestExactFixedSizeProperties(t *testing.T) {
 	const slack = 1 + 1e-8 // twice the margin of inversion, and more
 	for range 40 {
 		m, steps, delta := randomSampled(rng)
-		base := EpsilonOf(t, Exact{}, m, steps, delta)
+		base := epsilonOf(t, Exact{}, m, steps, delta)
 		noisier, bigger := m, m
 		noisier.NoiseMultiplier *= 1 + rng.Float64()
 		bigger.BatchSize += 1 + rng.Int64N(m.BatchSize)
@@ -30,12 +30,12 @@ func TestExactFixedSizeProperties(t *testing.T) {
 			what          string
 			small, larger Guarantee
 		}{
-			{"more noise", EpsilonOf(t, Exact{}, noisier, steps, delta), base},
-			{"a larger batch", base, EpsilonOf(t, Exact{}, bigger, steps, delta)},
-			{"more steps", base, EpsilonOf(t, Exact{}, m, steps+1+rng.Int64N(steps), delta)},
-			{"a smaller delta", base, EpsilonOf(t, Exact{}, m, steps, delta*rng.Float64())},
-			{"the Rényi accountant", base, EpsilonOf(t, RDP{}, m, steps, delta)},
-			{"the classic conversion", EpsilonOf(t, RDP{}, m, steps, delta), EpsilonOf(t, RDP{Classic}, m, steps, delta)},
+			{"more noise", epsilonOf(t, Exact{}, noisier, steps, delta), base},
+			{"a larger batch", base, epsilonOf(t, Exact{}, bigger, steps, delta)},
+			{"more steps", base, epsilonOf(t, Exact{}, m, steps+1+rng.Int64N(steps), delta)},
+			{"a smaller delta", base, epsilonOf(t, Exact{}, m, steps, delta*rng.Float64())},
+			{"the Rényi accountant", base, epsilonOf(t, RDP{}, m, steps, delta)},
+			{"the classic conversion", epsilonOf(t, RDP{}, m, steps, delta), epsilonOf(t, RDP{Classic}, m, steps, delta)},
 		} {
 			if pair.small.Epsilon > pair.larger.Epsilon*slack || pair.small.EpsilonLower > pair.larger.Epsilon {
 				t.Errorf("%+v, %d steps, delta %g: with %s, %v against %v", m, steps, delta, pair.what, pair.small, pair.larger)
@@ -51,7 +51,7 @@ func TestExactFixedSizeProperties(t *testing.T) {
 		parts := Composition{{m, steps}, {noisier, 50}, {noise, 2}}
 		mixed := Composition{parts[2], {Composition{parts[1]}, 1}, parts[0]}
 		for _, a := range []Accountant{Exact{}, RDP{}} {
-			one, other := EpsilonOf(t, a, parts, 1, delta).Epsilon, EpsilonOf(t, a, mixed, 1, delta).Epsilon
+			one, other := epsilonOf(t, a, parts, 1, delta).Epsilon, epsilonOf(t, a, mixed, 1, delta).Epsilon
 			if privacytest.RelErr(one, other) > 1e-9 || one < base.Epsilon/slack {
 				t.Errorf("%s, %+v, delta %g: epsilon %.15g, in another order %.15g", a.Name(), parts, delta, one, other)
 			}
@@ -68,7 +68,7 @@ func TestCalibrationInvertsRandomly(t *testing.T) {
 			func(noise float64) Mechanism { return FixedSizeGaussian{m.DatasetSize, m.BatchSize, noise} },
 			func(noise float64) Mechanism { return PoissonGaussian{m.Rate(), noise, AddRemove, false} },
 		} {
-			target := EpsilonOf(t, Exact{}, family(m.NoiseMultiplier), steps, delta).Epsilon
+			target := epsilonOf(t, Exact{}, family(m.NoiseMultiplier), steps, delta).Epsilon
 			noise, g, err := CalibrateNoise(Exact{}, family, steps, target, delta)
 			if err != nil || privacytest.RelErr(noise, m.NoiseMultiplier) > 1e-7 || g.Epsilon > target {
 				t.Errorf("%+v, %d steps, delta %g: back %.12g, %v", family(m.NoiseMultiplier), steps, delta, noise, err)

@@ -66,10 +66,10 @@ func TestOptimalPureExtremes(t *testing.T) {
 
 func TestPureRules(t *testing.T) {
 	m := RandomizedResponse{Epsilon: 0.1, Categories: 2}
-	basic := EpsilonOf(t, Pure{}, m, 100, 1e-6).Epsilon
-	advanced := EpsilonOf(t, Pure{Advanced}, m, 100, 1e-6).Epsilon
-	optimal := EpsilonOf(t, Pure{Optimal}, m, 100, 1e-6).Epsilon
-	rdp := EpsilonOf(t, RDP{}, m, 100, 1e-6).Epsilon
+	basic := epsilonOf(t, Pure{}, m, 100, 1e-6).Epsilon
+	advanced := epsilonOf(t, Pure{Advanced}, m, 100, 1e-6).Epsilon
+	optimal := epsilonOf(t, Pure{Optimal}, m, 100, 1e-6).Epsilon
+	rdp := epsilonOf(t, RDP{}, m, 100, 1e-6).Epsilon
 	if !(optimal < rdp && rdp < advanced && advanced < basic) {
 		t.Errorf("optimal %g, Rényi %g, advanced %g, basic %g", optimal, rdp, advanced, basic)
 	}
@@ -77,7 +77,7 @@ func TestPureRules(t *testing.T) {
 	if want := 4.7745675881079862; privacytest.RelErr(optimal, want) > 1e-10 {
 		t.Errorf("optimal %.15g, want %.15g", optimal, want)
 	}
-	if got := EpsilonOf(t, Pure{Optimal}, m, 100, 0).Epsilon; privacytest.RelErr(got, 10) > 1e-15 {
+	if got := epsilonOf(t, Pure{Optimal}, m, 100, 0).Epsilon; privacytest.RelErr(got, 10) > 1e-15 {
 		t.Errorf("delta 0: %g", got)
 	}
 }
@@ -112,9 +112,9 @@ func TestOptimalHeterogeneous(t *testing.T) {
 			}
 			return sum
 		}
-		got := EpsilonOf(t, Pure{Optimal}, m, 1, delta).Epsilon
-		basic := EpsilonOf(t, Pure{}, m, 1, delta).Epsilon
-		rdp := EpsilonOf(t, RDP{}, m, 1, delta).Epsilon
+		got := epsilonOf(t, Pure{Optimal}, m, 1, delta).Epsilon
+		basic := epsilonOf(t, Pure{}, m, 1, delta).Epsilon
+		rdp := epsilonOf(t, RDP{}, m, 1, delta).Epsilon
 		if above := profile(got * (1 + 1e-12)); above > delta*(1+1e-9) {
 			t.Errorf("%v: epsilon %g has delta %g, want %g", each, got, above, delta)
 		}
@@ -127,8 +127,8 @@ func TestOptimalHeterogeneous(t *testing.T) {
 	}
 	// Two halves of the same ε are one.
 	m := Composition{{RandomizedResponse{0.1, 2}, 50}, {Laplace{1, 10, ReplaceOne}, 50}}
-	want := EpsilonOf(t, Pure{Advanced}, RandomizedResponse{0.1, 2}, 100, 1e-6).Epsilon
-	if got := EpsilonOf(t, Pure{Advanced}, m, 1, 1e-6).Epsilon; privacytest.RelErr(got, want) > 1e-12 {
+	want := epsilonOf(t, Pure{Advanced}, RandomizedResponse{0.1, 2}, 100, 1e-6).Epsilon
+	if got := epsilonOf(t, Pure{Advanced}, m, 1, 1e-6).Epsilon; privacytest.RelErr(got, want) > 1e-12 {
 		t.Errorf("advanced %g, want %g", got, want)
 	}
 }
@@ -156,10 +156,10 @@ func TestSharedZeroConcentrated(t *testing.T) {
 	for _, row := range tb.Rows {
 		m := ZeroConcentrated{tb.Float(row, "rho"), ReplaceOne}
 		delta := tb.Float(row, "delta")
-		if got, want := EpsilonOf(t, RDP{}, m, 1, delta), tb.Float(row, "eps_improved"); privacytest.RelErr(got.Epsilon, want) > 1e-9 {
+		if got, want := epsilonOf(t, RDP{}, m, 1, delta), tb.Float(row, "eps_improved"); privacytest.RelErr(got.Epsilon, want) > 1e-9 {
 			t.Errorf("%v: improved %.17g at order %g", row, got.Epsilon, got.Order)
 		}
-		if got, want := EpsilonOf(t, RDP{Classic}, m, 1, delta).Epsilon, tb.Float(row, "eps_bun_steinke"); privacytest.RelErr(got, want) > 1e-9 {
+		if got, want := epsilonOf(t, RDP{Classic}, m, 1, delta).Epsilon, tb.Float(row, "eps_bun_steinke"); privacytest.RelErr(got, want) > 1e-9 {
 			t.Errorf("%v: classic %.17g, want %.17g", row, got, want)
 		}
 	}
@@ -171,7 +171,7 @@ func TestSharedPoissonOptimalOrders(t *testing.T) {
 		m := PoissonGaussian{tb.Float(row, "q_num") / tb.Float(row, "q_den"), tb.Float(row, "sigma"), AddRemove, false}
 		steps, delta := tb.Int(row, "steps"), tb.Float(row, "delta")
 		for column, a := range map[string]RDP{"eps_opt_improved": {}, "eps_opt_classic": {Classic}} {
-			g := EpsilonOf(t, a, m, steps, delta)
+			g := epsilonOf(t, a, m, steps, delta)
 			if want := tb.Float(row, column); privacytest.RelErr(g.Epsilon, want) > 1e-9 {
 				t.Errorf("%s: %s %.15g at order %g, want %.15g", row[0], column, g.Epsilon, g.Order, want)
 			}
@@ -205,7 +205,7 @@ func TestTwoPointRenyi(t *testing.T) {
 func TestSelection(t *testing.T) {
 	for _, method := range []SelectionMethod{Exponential, PermuteAndFlip, ReportNoisyMax} {
 		m := Selection{method, 0.5, ReplaceOne}
-		if got := EpsilonOf(t, Pure{}, m, 4, 0).Epsilon; got != 2 {
+		if got := epsilonOf(t, Pure{}, m, 4, 0).Epsilon; got != 2 {
 			t.Errorf("%s: pure epsilon %g", m.Name(), got)
 		}
 		for _, order := range []float64{1.1, 2, 50} {
@@ -214,8 +214,8 @@ func TestSelection(t *testing.T) {
 			}
 		}
 	}
-	exponential := EpsilonOf(t, RDP{}, Selection{Exponential, 0.5, ReplaceOne}, 100, 1e-6).Epsilon
-	flip := EpsilonOf(t, RDP{}, Selection{PermuteAndFlip, 0.5, ReplaceOne}, 100, 1e-6).Epsilon
+	exponential := epsilonOf(t, RDP{}, Selection{Exponential, 0.5, ReplaceOne}, 100, 1e-6).Epsilon
+	flip := epsilonOf(t, RDP{}, Selection{PermuteAndFlip, 0.5, ReplaceOne}, 100, 1e-6).Epsilon
 	if exponential >= flip {
 		t.Errorf("bounded range %g, pure %g", exponential, flip)
 	}
@@ -299,7 +299,7 @@ func TestOptimalOfEqualParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := EpsilonOf(t, Pure{Optimal}, RandomizedResponse{0.3, 2}, k, 1e-6).Epsilon; privacytest.RelErr(got, want) > 1e-13 {
+		if got := epsilonOf(t, Pure{Optimal}, RandomizedResponse{0.3, 2}, k, 1e-6).Epsilon; privacytest.RelErr(got, want) > 1e-13 {
 			t.Errorf("%d runs: %.16g, want %.16g", k, got, want)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
-// EpsilonOf returns the guarantee and fails the test on an error.
-func EpsilonOf(t testing.TB, a Accountant, m Mechanism, steps int64, delta float64) Guarantee {
+// epsilonOf returns the guarantee and fails the test on an error.
+func epsilonOf(t testing.TB, a Accountant, m Mechanism, steps int64, delta float64) Guarantee {
 	t.Helper()
 	g, err := Epsilon(a, m, steps, delta)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestPublishedEpsilon(t *testing.T) {
 		if err != nil || steps != tb.Int(row, "steps") {
 			t.Fatalf("%+v: %d steps (%v), want %s", m, steps, err, tb.Text(row, "steps"))
 		}
-		g := EpsilonOf(t, RDP{Classic}, m, steps, tb.Float(row, "delta"))
+		g := epsilonOf(t, RDP{Classic}, m, steps, tb.Float(row, "delta"))
 		// One recomputed value is 2e-11 off; the others agree to 1e-12.
 		if want := tb.Float(row, "eps"); privacytest.RelErr(g.Epsilon, want) > 1e-10 {
 			t.Errorf("%+v, %d steps: epsilon %.17g, want %.17g", m, steps, g.Epsilon, want)
@@ -107,7 +107,7 @@ func TestSharedFixedSizeRDP(t *testing.T) {
 			}
 		}
 		steps, delta := tb.Int(row, "steps"), tb.Float(row, "delta")
-		classic := EpsilonOf(t, RDP{Classic}, m, steps, delta)
+		classic := epsilonOf(t, RDP{Classic}, m, steps, delta)
 		if want := tb.Float(row, "eps_classic"); privacytest.RelErr(classic.Epsilon, want) > 1e-9 {
 			t.Errorf("%s: classic %.17g, want %.17g", row[0], classic.Epsilon, want)
 		}
@@ -180,7 +180,7 @@ func TestOrderIsTheBest(t *testing.T) {
 	for range 60 {
 		m, steps, delta := randomFixedSize(rng)
 		for _, conversion := range []Conversion{Classic, Improved} {
-			g := EpsilonOf(t, RDP{conversion}, m, steps, delta)
+			g := epsilonOf(t, RDP{conversion}, m, steps, delta)
 			curve := m.RenyiCurve()
 			if conversion == Classic {
 				curve = moments.NewFixedSize(m.Rate(), m.NoiseMultiplier)
@@ -206,23 +206,23 @@ func TestRDPMonotone(t *testing.T) {
 	const slack = 1 + 1e-9
 	for range 200 {
 		m, steps, delta := randomFixedSize(rng)
-		base := EpsilonOf(t, RDP{}, m, steps, delta).Epsilon
-		if classic := EpsilonOf(t, RDP{Classic}, m, steps, delta).Epsilon; base > classic {
+		base := epsilonOf(t, RDP{}, m, steps, delta).Epsilon
+		if classic := epsilonOf(t, RDP{Classic}, m, steps, delta).Epsilon; base > classic {
 			t.Errorf("%+v: improved %g above classic %g", m, base, classic)
 		}
 		noisier, bigger := m, m
 		noisier.NoiseMultiplier *= 1 + rng.Float64()
-		if e := EpsilonOf(t, RDP{}, noisier, steps, delta).Epsilon; e > base*slack {
+		if e := epsilonOf(t, RDP{}, noisier, steps, delta).Epsilon; e > base*slack {
 			t.Errorf("%+v: epsilon %g, with more noise %g", m, base, e)
 		}
 		bigger.BatchSize = min(m.DatasetSize, 1+int64(float64(m.BatchSize)*(1+rng.Float64())))
-		if e := EpsilonOf(t, RDP{}, bigger, steps, delta).Epsilon; e < base/slack {
+		if e := epsilonOf(t, RDP{}, bigger, steps, delta).Epsilon; e < base/slack {
 			t.Errorf("%+v: epsilon %g, with batches of %d %g", m, base, bigger.BatchSize, e)
 		}
-		if e := EpsilonOf(t, RDP{}, m, steps+1+rng.Int64N(steps), delta).Epsilon; e < base/slack {
+		if e := epsilonOf(t, RDP{}, m, steps+1+rng.Int64N(steps), delta).Epsilon; e < base/slack {
 			t.Errorf("%+v: epsilon %g, with more steps %g", m, base, e)
 		}
-		if e := EpsilonOf(t, RDP{}, m, steps, delta*rng.Float64()).Epsilon; e < base/slack {
+		if e := epsilonOf(t, RDP{}, m, steps, delta*rng.Float64()).Epsilon; e < base/slack {
 			t.Errorf("%+v: epsilon %g, with a smaller delta %g", m, base, e)
 		}
 	}
@@ -243,7 +243,7 @@ func TestTrajectoryEqualsSingleValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, g := range gs {
-		one := EpsilonOf(t, RDP{}, m, steps[i], 1e-5)
+		one := epsilonOf(t, RDP{}, m, steps[i], 1e-5)
 		if g.Epsilon != one.Epsilon || g.Order != one.Order || g.Steps != steps[i] {
 			t.Errorf("step %d: %v at order %g, alone %v at order %g", steps[i], g, g.Order, one, one.Order)
 		}
@@ -284,16 +284,16 @@ func TestCurveConcurrently(t *testing.T) {
 func TestComposition(t *testing.T) {
 	a := FixedSizeGaussian{30956, 128, 2}
 	b := FixedSizeGaussian{30956, 512, 4}
-	ab := EpsilonOf(t, RDP{}, Composition{{a, 300}, {b, 20}}, 1, 1e-5)
-	ba := EpsilonOf(t, RDP{}, Composition{{Composition{{b, 4}}, 5}, {a, 300}}, 1, 1e-5)
+	ab := epsilonOf(t, RDP{}, Composition{{a, 300}, {b, 20}}, 1, 1e-5)
+	ba := epsilonOf(t, RDP{}, Composition{{Composition{{b, 4}}, 5}, {a, 300}}, 1, 1e-5)
 	if privacytest.RelErr(ab.Epsilon, ba.Epsilon) > 1e-14 {
 		t.Errorf("order matters: %g and %g", ab.Epsilon, ba.Epsilon)
 	}
-	if only := EpsilonOf(t, RDP{}, a, 300, 1e-5); ab.Epsilon <= only.Epsilon {
+	if only := epsilonOf(t, RDP{}, a, 300, 1e-5); ab.Epsilon <= only.Epsilon {
 		t.Errorf("composition %g is below its part %g", ab.Epsilon, only.Epsilon)
 	}
-	many := EpsilonOf(t, RDP{}, Composition{{a, 10}}, 30, 1e-5)
-	if only := EpsilonOf(t, RDP{}, a, 300, 1e-5); privacytest.RelErr(many.Epsilon, only.Epsilon) > 1e-14 {
+	many := epsilonOf(t, RDP{}, Composition{{a, 10}}, 30, 1e-5)
+	if only := epsilonOf(t, RDP{}, a, 300, 1e-5); privacytest.RelErr(many.Epsilon, only.Epsilon) > 1e-14 {
 		t.Errorf("30 × 10 steps: %g, 300 steps: %g", many.Epsilon, only.Epsilon)
 	}
 }
@@ -343,17 +343,17 @@ func TestWarnings(t *testing.T) {
 		}
 		return set
 	}
-	loose := codes(EpsilonOf(t, RDP{Classic}, FixedSizeGaussian{30956, 8, 0.1}, 10, 1e-5))
+	loose := codes(epsilonOf(t, RDP{Classic}, FixedSizeGaussian{30956, 8, 0.1}, 10, 1e-5))
 	if !loose[WarnLooseBound] || !loose[WarnOrderAtEdge] {
 		t.Errorf("σ = 0.1: warnings %v", loose)
 	}
-	if usual := codes(EpsilonOf(t, RDP{}, FixedSizeGaussian{30956, 128, 1}, 1000, 1e-5)); len(usual) != 0 {
+	if usual := codes(epsilonOf(t, RDP{}, FixedSizeGaussian{30956, 128, 1}, 1000, 1e-5)); len(usual) != 0 {
 		t.Errorf("σ = 1: warnings %v", usual)
 	}
-	if tight := codes(EpsilonOf(t, RDP{}, FixedSizeGaussian{30956, 8, 0.1}, 10, 1e-5)); len(tight) != 0 {
+	if tight := codes(epsilonOf(t, RDP{}, FixedSizeGaussian{30956, 8, 0.1}, 10, 1e-5)); len(tight) != 0 {
 		t.Errorf("σ = 0.1 by the dominating pair: warnings %v", tight)
 	}
-	vacuous := EpsilonOf(t, RDP{}, FixedSizeGaussian{30956, 8, 1e-200}, 10, 1e-5)
+	vacuous := epsilonOf(t, RDP{}, FixedSizeGaussian{30956, 8, 1e-200}, 10, 1e-5)
 	if !math.IsInf(vacuous.Epsilon, 1) || !codes(vacuous)[WarnVacuous] {
 		t.Errorf("σ = 1e-200: %v, warnings %v", vacuous, vacuous.Warnings)
 	}

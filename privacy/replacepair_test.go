@@ -89,7 +89,7 @@ func TestReplaceSingleStep(t *testing.T) {
 		q, s := m.SamplingProbability, m.NoiseMultiplier
 		for _, delta := range []float64{1e-3, 1e-6, 1e-9} {
 			for _, a := range []Accountant{Exact{}, PLD{}} {
-				g := EpsilonOf(t, a, m, 1, delta)
+				g := epsilonOf(t, a, m, 1, delta)
 				if replaceDelta(q, s, 0, 1) < delta {
 					if g.Epsilon > 1e-3 || g.EpsilonLower > 0 {
 						t.Errorf("%s %+v, delta %g: %+v, want 0", a.Name(), m, delta, g)
@@ -116,8 +116,8 @@ func TestReplaceFewSteps(t *testing.T) {
 	}{{0.3, 1, 1.5, 2}, {0.05, 0.8, 0.5, 2}, {0.8, 2, 2, 2}, {0.2, 1.5, 0.5, 3}} {
 		delta := replaceDelta(tc.q, tc.s, tc.epsilon, tc.steps)
 		m := PoissonGaussian{tc.q, tc.s, ReplaceOne, false}
-		exact := EpsilonOf(t, Exact{}, m, int64(tc.steps), delta)
-		grid := EpsilonOf(t, PLD{}, m, int64(tc.steps), delta)
+		exact := epsilonOf(t, Exact{}, m, int64(tc.steps), delta)
+		grid := epsilonOf(t, PLD{}, m, int64(tc.steps), delta)
 		if e := exact.Epsilon/tc.epsilon - 1; e < -1e-10 || e > 1e-4 {
 			t.Errorf("%+v: exact %.12g", tc, exact.Epsilon)
 		}
@@ -138,7 +138,7 @@ func TestReplaceManySteps(t *testing.T) {
 		q, s, delta float64
 		steps       int64
 	}{{0.0032, 2, 1e-6, 3120}, {0.05, 3, 1e-5, 1000}, {0.9, 20, 1e-6, 100}} {
-		g := EpsilonOf(t, Exact{}, PoissonGaussian{tc.q, tc.s, ReplaceOne, false}, tc.steps, tc.delta)
+		g := epsilonOf(t, Exact{}, PoissonGaussian{tc.q, tc.s, ReplaceOne, false}, tc.steps, tc.delta)
 		integrand := func(at complex128) float64 {
 			var excess complex128 // E[e^{tL}] − 1
 			h := tc.s / 10
@@ -165,7 +165,7 @@ func TestReplaceManySteps(t *testing.T) {
 		}
 	}
 	// The value of dp_accounting 0.6 (PLDAccountant, REPLACE_ONE) for this case is 0.743.
-	if g := EpsilonOf(t, PLD{}, PoissonGaussian{0.0032, 2, ReplaceOne, false}, 3120, 1e-6); math.Abs(g.Epsilon-0.743) > 5e-4 {
+	if g := epsilonOf(t, PLD{}, PoissonGaussian{0.0032, 2, ReplaceOne, false}, 3120, 1e-6); math.Abs(g.Epsilon-0.743) > 5e-4 {
 		t.Errorf("PLD %g", g.Epsilon)
 	}
 }
@@ -211,7 +211,7 @@ func TestReplaceAgainstOthers(t *testing.T) {
 			m.SamplingProbability = 1 - 0.1*m.SamplingProbability
 		}
 		steps, delta := 1+int64(math.Exp(9*rng.Float64())), math.Exp(-3-20*rng.Float64())
-		exact, grid, rdp := EpsilonOf(t, Exact{}, m, steps, delta), EpsilonOf(t, PLD{}, m, steps, delta), EpsilonOf(t, RDP{}, m, steps, delta)
+		exact, grid, rdp := epsilonOf(t, Exact{}, m, steps, delta), epsilonOf(t, PLD{}, m, steps, delta), epsilonOf(t, RDP{}, m, steps, delta)
 		if len(exact.Warnings) > 0 || exact.Adjacency != ReplaceOne {
 			t.Errorf("%+v, %d steps, delta %g: %+v", m, steps, delta, exact)
 		}
@@ -231,10 +231,10 @@ func TestReplaceAgainstOthers(t *testing.T) {
 		}
 		other := m
 		other.Neighbours = AddRemove
-		add := EpsilonOf(t, Exact{}, other, steps, delta).Epsilon
+		add := epsilonOf(t, Exact{}, other, steps, delta).Epsilon
 		notAbove(add, "for add/remove", exact.Epsilon)
 		if total := (1 + math.Exp(add)) * delta; total < 0.5 {
-			notAbove(EpsilonOf(t, Exact{}, m, steps, total).Epsilon, "for both in turn", 2*add)
+			notAbove(epsilonOf(t, Exact{}, m, steps, total).Epsilon, "for both in turn", 2*add)
 		}
 		fixed := pld.FixedSize(m.SamplingProbability, m.NoiseMultiplier/2)
 		losses := composition.New(composition.Exact)
@@ -245,10 +245,10 @@ func TestReplaceAgainstOthers(t *testing.T) {
 		noisier, rarer := m, m
 		noisier.NoiseMultiplier *= 1.1
 		rarer.SamplingProbability *= 0.9
-		notAbove(EpsilonOf(t, Exact{}, noisier, steps, delta).Epsilon, "with more noise", exact.Epsilon)
-		notAbove(EpsilonOf(t, Exact{}, rarer, steps, delta).Epsilon, "at a lower rate", exact.Epsilon)
-		notAbove(exact.Epsilon, "with more steps", EpsilonOf(t, Exact{}, m, 2*steps, delta).Epsilon)
-		notAbove(exact.Epsilon, "at a smaller delta", EpsilonOf(t, Exact{}, m, steps, delta/3).Epsilon)
+		notAbove(epsilonOf(t, Exact{}, noisier, steps, delta).Epsilon, "with more noise", exact.Epsilon)
+		notAbove(epsilonOf(t, Exact{}, rarer, steps, delta).Epsilon, "at a lower rate", exact.Epsilon)
+		notAbove(exact.Epsilon, "with more steps", epsilonOf(t, Exact{}, m, 2*steps, delta).Epsilon)
+		notAbove(exact.Epsilon, "at a smaller delta", epsilonOf(t, Exact{}, m, steps, delta/3).Epsilon)
 	}
 }
 
@@ -256,7 +256,7 @@ func TestReplaceAgainstOthers(t *testing.T) {
 func TestReplaceEveryRecord(t *testing.T) {
 	want := gaussian.Epsilon(2*math.Sqrt(30)/3, math.Log(1e-6))
 	for q, tol := range map[float64]float64{1: 1e-13, 1 - 1e-9: 1e-6} {
-		g := EpsilonOf(t, Exact{}, PoissonGaussian{q, 3, ReplaceOne, false}, 30, 1e-6)
+		g := epsilonOf(t, Exact{}, PoissonGaussian{q, 3, ReplaceOne, false}, 30, 1e-6)
 		if privacytest.RelErr(g.Epsilon, want) > tol || privacytest.RelErr(g.EpsilonLower, want) > tol {
 			t.Errorf("q = %v: %.15g and %.15g, want %.15g", q, g.Epsilon, g.EpsilonLower, want)
 		}
@@ -272,7 +272,7 @@ func TestReplaceExtremes(t *testing.T) {
 		{0.5, 1e6, ReplaceOne, false}, {0.5, 1e200, ReplaceOne, false},
 	} {
 		for _, delta := range []float64{1e-300, 0.9} {
-			g := EpsilonOf(t, Exact{}, m, 1e9, delta)
+			g := epsilonOf(t, Exact{}, m, 1e9, delta)
 			if !(g.EpsilonLower >= 0 && g.EpsilonLower <= g.Epsilon) || math.IsInf(g.Epsilon, 1) && m.NoiseMultiplier >= 1e-3 {
 				t.Errorf("%+v, delta %g: %+v", m, delta, g)
 			}

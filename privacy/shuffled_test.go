@@ -12,8 +12,8 @@ import (
 func TestShuffledIsGaussianPerEpoch(t *testing.T) {
 	m := ShuffledGaussian{NoiseMultiplier: 4}
 	for _, a := range []Accountant{Exact{}, GDP{}, Tightest{}} {
-		got := EpsilonOf(t, a, m, 9, 1e-5)
-		want := EpsilonOf(t, GDP{}, Gaussian{0.75, 1, ReplaceOne}, 1, 1e-5) // μ = √9/4
+		got := epsilonOf(t, a, m, 9, 1e-5)
+		want := epsilonOf(t, GDP{}, Gaussian{0.75, 1, ReplaceOne}, 1, 1e-5) // μ = √9/4
 		if privacytest.RelErr(got.Epsilon, want.Epsilon) > 1e-12 || got.Adjacency != ReplaceOne || len(got.Assumptions) == 0 {
 			t.Errorf("%s: %+v, want epsilon %v", a.Name(), got, want.Epsilon)
 		}
@@ -32,8 +32,8 @@ func TestShuffledIsGaussianPerEpoch(t *testing.T) {
 // batches is at least what holds for as many independent ones.
 func TestShufflingIsNeverBetterThanFixedSize(t *testing.T) {
 	for _, sigma := range []float64{0.7, 1, 3, 10} {
-		shuffled := EpsilonOf(t, Exact{}, ShuffledGaussian{sigma}, 5, 1e-6)
-		sampled := EpsilonOf(t, Exact{}, FixedSizeGaussian{1000, 10, sigma}, 500, 1e-6)
+		shuffled := epsilonOf(t, Exact{}, ShuffledGaussian{sigma}, 5, 1e-6)
+		sampled := epsilonOf(t, Exact{}, FixedSizeGaussian{1000, 10, sigma}, 500, 1e-6)
 		if shuffled.Epsilon < sampled.EpsilonLower {
 			t.Errorf("noise multiplier %g: shuffled %g, sampled at least %g", sigma, shuffled.Epsilon, sampled.EpsilonLower)
 		}

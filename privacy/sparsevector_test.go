@@ -22,7 +22,7 @@ func TestSparseVector(t *testing.T) {
 		{5, 0.1, 0.031701401, 0.068298599, 177.96024},
 	} {
 		m := SparseVector{Cutoff: tc.bound, NoiseScale: tc.noise, Neighbours: ReplaceOne}
-		g := EpsilonOf(t, Pure{}, m, 1, 0)
+		g := epsilonOf(t, Pure{}, m, 1, 0)
 		b1, b2 := m.Split()
 		if privacytest.RelErr(g.Epsilon, tc.want) > 1e-7 || privacytest.RelErr(b1, tc.threshold) > 1e-7 || privacytest.RelErr(b2, tc.query) > 1e-7 {
 			t.Errorf("%+v: epsilon %.9g, split %.9g %.9g", m, g.Epsilon, b1, b2)
@@ -62,11 +62,11 @@ func TestSparseVectorErrors(t *testing.T) {
 
 func TestPureComposes(t *testing.T) {
 	m := SparseVector{Cutoff: 2, NoiseScale: 10, Neighbours: AddRemove}
-	one := EpsilonOf(t, Pure{}, m, 1, 1e-9).Epsilon
-	if got := EpsilonOf(t, Pure{}, Composition{{m, 3}, {m, 4}}, 2, 0).Epsilon; privacytest.RelErr(got, 14*one) > 1e-15 {
+	one := epsilonOf(t, Pure{}, m, 1, 1e-9).Epsilon
+	if got := epsilonOf(t, Pure{}, Composition{{m, 3}, {m, 4}}, 2, 0).Epsilon; privacytest.RelErr(got, 14*one) > 1e-15 {
 		t.Errorf("14 runs: %g, one: %g", got, one)
 	}
-	if got := EpsilonOf(t, Pure{}, m, 0, 0).Epsilon; got != 0 {
+	if got := epsilonOf(t, Pure{}, m, 0, 0).Epsilon; got != 0 {
 		t.Errorf("no runs: %g", got)
 	}
 	if _, err := Epsilon(Pure{}, m, 1, 1); err == nil {

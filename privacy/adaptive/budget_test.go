@@ -121,7 +121,7 @@ func TestApproximateMuErrors(t *testing.T) {
 // ApproximateMu looks at them, and that no much smaller μ would do.
 func TestApproximateMuDominates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 1))
-	for range 4 {
+	for range privacytest.Few(2, 4) {
 		slack := math.Pow(10, -4-8*rng.Float64())
 		z, steps := math.Exp(2*rng.Float64()), 1+rng.Int64N(1000)
 		for _, m := range []privacy.Mechanism{
@@ -143,7 +143,7 @@ func TestApproximateMuDominates(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 40 {
+			for range privacytest.Few(10, 40) {
 				delta := math.Pow(slack, rng.Float64())
 				g, err := curve.Epsilon(steps, delta)
 				if err != nil {

@@ -35,7 +35,7 @@ func (e *LimitError) Error() string {
 // Done returns the number of operations so far.
 func (w *Work) Done() int64 { return w.done }
 
-// Admits returns a *WorkError if a number of further operations would exceed the limit.
+// Admits returns a *LimitError if a number of further operations would exceed the limit.
 func (w *Work) Admits(further int64) error {
 	if needed := w.done + further; w.Limit > 0 && needed > w.Limit {
 		return &LimitError{Needed: needed, Limit: w.Limit}
@@ -43,7 +43,7 @@ func (w *Work) Admits(further int64) error {
 	return nil
 }
 
-// stop is what add panics with. untilStopped recovers it.
+// stop is what Add and Admit panic with. UntilStopped recovers it.
 type stop struct{ err error }
 
 // Admit ends the accounting if further operations would exceed the limit.

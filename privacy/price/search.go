@@ -3,7 +3,6 @@ package price
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/dpareto/dpareto/privacy"
@@ -109,7 +108,7 @@ func (s *Search) Validate() error {
 		}
 	}
 	if s.Budget != 0 {
-		errs = append(errs, checkPositive("budget", s.Budget))
+		errs = append(errs, privacy.CheckPositive("budget", s.Budget))
 	}
 	return errors.Join(append(errs, s.validatePortfolios())...)
 }
@@ -162,21 +161,14 @@ func (t *Test) validate() error {
 	}
 	switch {
 	case t.Epsilon != 0:
-		errs = append(errs, checkPositive("test_epsilon", t.Epsilon))
+		errs = append(errs, privacy.CheckPositive("test_epsilon", t.Epsilon))
 	default:
-		errs = append(errs, checkPositive("test_noise", t.Noise))
+		errs = append(errs, privacy.CheckPositive("test_noise", t.Noise))
 	}
 	if t.Checkpoints < 1 || t.Checkpoints > MaxCheckpoints {
 		errs = append(errs, privacy.FieldErrorf("checkpoints", "must be in [1, %d], is %d", MaxCheckpoints, t.Checkpoints))
 	}
 	return errors.Join(errs...)
-}
-
-func checkPositive(field string, x float64) error {
-	if x > 0 && !math.IsInf(x, 1) {
-		return nil
-	}
-	return privacy.FieldErrorf(field, "must be positive and finite, is %g", x)
 }
 
 // Way is a way to search with its price.

@@ -65,7 +65,7 @@ type Slots struct {
 // NewSlots returns slots whose price is stated at delta. The errors are FieldErrors for "delta" and
 // "slots", those of their mechanisms and the ones for different adjacencies among them, named
 // "slots[i].mechanism.field", an *UnsupportedError for a mechanism without a pair of distributions, and a
-// *WorkError for a price that would take some seconds to compute.
+// *meter.LimitError for a price that would take some seconds to compute.
 func NewSlots(slots []Slot, delta float64) (*Slots, error) {
 	if err := privacy.CheckDelta(delta); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type Mesh struct {
 	Most   int     // points, a power of two
 }
 
-// Find is the lossMethod of grids.
+// Find finds ε on a grid, from above for side = +1 and from below for side = −1.
 func (m Mesh) Find(s *pld.Sum, b pld.Bound, runs, _, side float64) (epsilon float64, ok bool) {
 	g, ok := Compose(s, b, runs, m, math.Inf(1), side)
 	if !ok {

@@ -45,7 +45,7 @@ func bigRDP(q, sigma float64, alpha int) float64 {
 
 func TestFixedSizeRDPMatchesMultiPrecision(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 25 {
+	for range privacytest.Few(8, 25) {
 		q := math.Exp(-rng.Float64() * 9)
 		sigma := math.Exp(rng.Float64()*7 - 2)
 		alpha := 2 + int(math.Exp(rng.Float64()*4.5))

@@ -141,7 +141,7 @@ func pairDivergence(q, sigma float64, alpha int, step float64) float64 {
 func TestQuadratureErrorIsSmall(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 16))
 	worst := 0.0
-	for range 800 {
+	for range privacytest.Few(150, 800) {
 		q := 1e-6 * float64(1+rng.Int64N(int64(math.Exp(1+12.8*rng.Float64()))))
 		sigma := math.Exp(rng.Float64()*6 - 1)
 		order := 1 + math.Exp(rng.Float64()*13-3)
@@ -163,7 +163,7 @@ func TestQuadratureErrorIsSmall(t *testing.T) {
 // multi-precision gives, and not below.
 func TestFixedSizeDivergenceMatchesMultiPrecision(t *testing.T) {
 	rng := rand.New(rand.NewPCG(31, 4))
-	for i := range 8 {
+	for i := range privacytest.Few(3, 8) {
 		sigma := math.Exp(rng.Float64()*5 - 1)
 		q := 1e-6 * float64(1+rng.Int64N(int64(math.Exp(1+12.5*rng.Float64()))))
 		alpha := 2 + int(math.Exp(rng.Float64()*9.7))

@@ -13,7 +13,7 @@ type Grid struct {
 	Mass         []float64
 }
 
-// DensityPair is a lossPair whose losses have a density, but for an atom at center.
+// DensityPair is a Pair whose losses have a density, but for an atom at center.
 type DensityPair interface {
 	// mass returns the mass of both distributions with a loss in (from, to].
 	mass(from, to float64) (upper, lower float64)

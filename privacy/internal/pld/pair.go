@@ -54,7 +54,7 @@ type Pair interface {
 	Discretise(step, bottom, side float64, w *meter.Work) (g Grid, ok bool)
 }
 
-// RarePair is a lossPair of which few losses may be large.
+// RarePair is a Pair of which few losses may be large.
 type RarePair interface {
 	// BeyondOf returns the losses that are infinite in small, a truncated pair, and not in this one.
 	BeyondOf(small Pair) Pair

@@ -64,12 +64,12 @@ func LowerHull(points []Point) []Point {
 // FallBetween returns by how much δ falls from a to b per unit of e^ε, 0 where that is below the range of floats.
 func FallBetween(a, b Point) float64 { return math.Exp(-a.Epsilon) * fallFrom(a, b) }
 
-// fallFrom returns fallBetween times e^ε of a.
+// fallFrom returns FallBetween times e^ε of a.
 func fallFrom(a, b Point) float64 {
 	return (a.Delta - b.Delta) / math.Expm1(b.Epsilon-a.Epsilon)
 }
 
-// fallTo returns fallBetween times e^ε of b.
+// fallTo returns FallBetween times e^ε of b.
 func fallTo(a, b Point) float64 { return (a.Delta - b.Delta) / -math.Expm1(a.Epsilon-b.Epsilon) }
 
 // deltaAtZero bounds δ(0) by a point.

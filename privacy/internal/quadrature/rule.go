@@ -1,6 +1,6 @@
 package quadrature
 
-// Nodes16 and weight16 are the positive nodes of the 16-point Gauss-Legendre
+// Nodes16 and Weights16 are the positive nodes of the 16-point Gauss-Legendre
 // rule on [−1, 1] and their weights.
 var (
 	Nodes16 = [8]float64{
