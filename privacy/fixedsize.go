@@ -70,4 +70,5 @@ func (m FixedSizeGaussian) DominatingPairs() pld.Pairs {
 	}
 }
 
+// Rate returns the sampling rate BatchSize/DatasetSize.
 func (m FixedSizeGaussian) Rate() float64 { return float64(m.BatchSize) / float64(m.DatasetSize) }

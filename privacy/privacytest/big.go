@@ -8,6 +8,7 @@ import (
 // Bits is the precision of the multi-precision references.
 const Bits = 4000
 
+// BigFloat returns x with the precision Bits.
 func BigFloat(x float64) *big.Float { return new(big.Float).SetPrec(Bits).SetFloat64(x) }
 
 // BigExp returns e^x by Taylor's series after halving x until it is small.

@@ -25,6 +25,7 @@ type Table struct {
 	Rows    [][]string
 }
 
+// ReadTable reads a CSV file.
 func ReadTable(t *testing.T, path string) Table {
 	t.Helper()
 	f, err := os.Open(path)
@@ -45,6 +46,7 @@ func ReadTable(t *testing.T, path string) Table {
 	return Table{t, columns, rows[1:]}
 }
 
+// Text returns a cell.
 func (tb Table) Text(row []string, column string) string {
 	tb.t.Helper()
 	i, ok := tb.columns[column]
@@ -54,6 +56,7 @@ func (tb Table) Text(row []string, column string) string {
 	return row[i]
 }
 
+// Number returns a number.
 func (tb Table) Number(row []string, column string) (float64, error) {
 	return strconv.ParseFloat(tb.Text(row, column), 64)
 }
@@ -71,6 +74,7 @@ func (tb Table) Float(row []string, column string) float64 {
 	return x
 }
 
+// Int returns a whole number.
 func (tb Table) Int(row []string, column string) int64 {
 	tb.t.Helper()
 	return int64(tb.Float(row, column))

@@ -132,14 +132,13 @@ func amplified(of func(logDelta float64) (float64, error), share float64) func(l
 	if share == 1 {
 		return of
 	}
-	subset := pld.MixturePair{Q: share}
 	return func(logDelta float64) (float64, error) {
 		logDelta -= math.Log(share)
 		if logDelta >= 0 {
 			return 0, nil
 		}
 		epsilon, err := of(logDelta)
-		return subset.LogMixture(epsilon), err
+		return pld.LogMixture(share, epsilon), err
 	}
 }
 

@@ -45,6 +45,7 @@ func LogSumExp(values []float64) float64 {
 	return top + math.Log(sum)
 }
 
+// MaxOf returns the largest value, −Inf of none.
 func MaxOf(values []float64) float64 {
 	top := math.Inf(-1)
 	for _, v := range values {

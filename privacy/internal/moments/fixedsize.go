@@ -28,8 +28,10 @@ type FixedSize struct {
 	work    *meter.Work
 }
 
+// CountIn counts the work of the bound in w.
 func (c *FixedSize) CountIn(w *meter.Work) { c.work, c.moments.work = w, w }
 
+// NewFixedSize returns the bound for a sampling rate and a noise multiplier.
 func NewFixedSize(q, sigma float64) *FixedSize {
 	return &FixedSize{
 		q:       q,
@@ -39,6 +41,7 @@ func NewFixedSize(q, sigma float64) *FixedSize {
 	}
 }
 
+// RDP returns ρ(order) of an order > 1.
 func (c *FixedSize) RDP(order float64) float64 {
 	rho, _ := c.RDPBelow(order, math.Inf(1))
 	return rho

@@ -85,6 +85,7 @@ type Line struct {
 	Negligible  float64 // −log of what is left out, relative to δ
 }
 
+// Width returns the larger extent.
 func (l Line) Width() float64 { return math.Max(l.Left, l.Right) }
 
 // ChooseLine returns a line close to the saddle with a small width. Left of the

@@ -207,7 +207,7 @@ func TestEllipsesBoundIntegrands(t *testing.T) {
 			for k := range 60 { // on the rectangle around the ellipse, which they are for
 				a, b := float64(k%20)/9.5-1, 0.5*float64(k/20)
 				x := complex(0.5*(s.lo+s.hi)+0.5*half*(rho+1/rho)*a, 0.5*half*(rho-1/rho)*b)
-				v := 1 + complex(p.Q, 0)*(cmplx.Exp((x-0.5)/complex(p.z*p.z, 0))-1)
+				v := 1 + complex(p.q, 0)*(cmplx.Exp((x-0.5)/complex(p.z*p.z, 0))-1)
 				f := cmplx.Pow(v, complex(-c, 0)) - 1 + complex(c, 0)*(v-1)
 				if s.sign > 0 {
 					f = cmplx.Pow(v, complex(c+1, 0)) - complex(c+1, 0)*v + complex(c, 0)

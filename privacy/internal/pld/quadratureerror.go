@@ -26,7 +26,7 @@ import (
 // the branches are bounded in the same way.
 //
 // The result is relative to a value of which the logarithm is given.
-func (p MixturePair) quadratureError(n *Nodes, c, logValue float64) float64 {
+func (p mixturePair) quadratureError(n *Nodes, c, logValue float64) float64 {
 	if n.ellipses == nil {
 		n.ellipses = make([][]ellipse, len(n.spans))
 	}
@@ -69,7 +69,7 @@ type ellipse struct {
 
 // logPanelError bounds the error on a panel for c > 0 by its logarithm: by the first ellipse that gives less
 // than floor, or else by the best one. It appends the ellipses that it needs to known.
-func (p MixturePair) logPanelError(s panelSpan, known *[]ellipse, c, floor float64) float64 {
+func (p mixturePair) logPanelError(s panelSpan, known *[]ellipse, c, floor float64) float64 {
 	least := math.Inf(1)
 	for i := 0; i < len(errorEllipses) && least > floor; i++ {
 		if i == len(*known) {
@@ -82,7 +82,7 @@ func (p MixturePair) logPanelError(s panelSpan, known *[]ellipse, c, floor float
 }
 
 // ellipseAround returns an ellipse around a panel.
-func (p MixturePair) ellipseAround(s panelSpan, rho float64) ellipse {
+func (p mixturePair) ellipseAround(s panelSpan, rho float64) ellipse {
 	half, mid := 0.5*(s.hi-s.lo), 0.5*(s.lo+s.hi)
 	a, b := 0.5*half*(rho+1/rho), 0.5*half*(rho-1/rho)
 	e := p.newEllipse(mid-a, mid+a, b, s.sign)
@@ -91,14 +91,14 @@ func (p MixturePair) ellipseAround(s panelSpan, rho float64) ellipse {
 }
 
 // newEllipse describes v for x with a real part between lo and hi and an imaginary one of at most b.
-func (p MixturePair) newEllipse(lo, hi, b, sign float64) ellipse {
+func (p mixturePair) newEllipse(lo, hi, b, sign float64) ellipse {
 	variance := p.z * p.z
 	first, last, turn := (lo-0.5)/variance, (hi-0.5)/variance, b/variance
 	// |v| is at least its real part, and at least the difference of its parts.
-	least := math.Max(p.Q*math.Exp(first)-(1-p.Q), 1-p.Q-p.Q*math.Exp(last))
-	leastBetween := 1 - p.Q - p.Q*math.Exp(last)
+	least := math.Max(p.q*math.Exp(first)-(1-p.q), 1-p.q-p.q*math.Exp(last))
+	leastBetween := 1 - p.q - p.q*math.Exp(last)
 	if turn < 1.5 {
-		upright := 1 - p.Q + p.Q*math.Exp(first)*math.Cos(turn)
+		upright := 1 - p.q + p.q*math.Exp(first)*math.Cos(turn)
 		least, leastBetween = math.Max(least, upright), math.Max(leastBetween, math.Min(1, upright))
 	}
 	nearest := math.Max(0, lo) // Q is largest there
@@ -106,7 +106,7 @@ func (p MixturePair) newEllipse(lo, hi, b, sign float64) ellipse {
 		sign: sign, logV: p.chordOf(lo, hi), density: -0.5 * nearest * nearest / variance,
 		least: math.Log(math.Max(0, least)), leastBetween: math.Log(math.Max(0, leastBetween)),
 		// |e^t − 1| <= |t|·e^{|Re t|₊}
-		squared: 2 * (math.Log(p.Q*math.Hypot(math.Max(math.Abs(first), math.Abs(last)), turn)) + math.Max(0, last)),
+		squared: 2 * (math.Log(p.q*math.Hypot(math.Max(math.Abs(first), math.Abs(last)), turn)) + math.Max(0, last)),
 		factor:  0.5*b*b/variance - math.Log(p.z) - gaussian.LogSqrt2Pi,
 	}
 	e.linear = e.logV.logPower(1)
@@ -143,9 +143,9 @@ func (e *ellipse) logLargest(c float64) float64 {
 // mixtureChord bounds log max(1, v) on an interval by a line: log v is convex, below its chord.
 type mixtureChord struct{ lo, hi, first, slope, variance float64 }
 
-func (p MixturePair) chordOf(lo, hi float64) mixtureChord {
+func (p mixturePair) chordOf(lo, hi float64) mixtureChord {
 	variance := p.z * p.z
-	first, last := math.Max(0, p.LogMixture((lo-0.5)/variance)), math.Max(0, p.LogMixture((hi-0.5)/variance))
+	first, last := math.Max(0, p.logMixture((lo-0.5)/variance)), math.Max(0, p.logMixture((hi-0.5)/variance))
 	return mixtureChord{lo, hi, first, (last - first) / (hi - lo), variance}
 }
 
@@ -157,13 +157,13 @@ func (l *mixtureChord) logPower(power float64) float64 {
 
 // logUpperTail bounds the integral of the branch of losses above 0 beyond x: there it is at most
 // αc/2·q²·Q·e^{2t}·v^κ, κ = max(α − 2, 0), since w <= q·e^t.
-func (p MixturePair) logUpperTail(x, c, floor float64) float64 {
+func (p mixturePair) logUpperTail(x, c, floor float64) float64 {
 	variance, power := p.z*p.z, math.Max(c-1, 0)
-	scale := math.Log(0.5*(c+1)*c) + 2*math.Log(p.Q) - math.Log(p.z) - gaussian.LogSqrt2Pi
+	scale := math.Log(0.5*(c+1)*c) + 2*math.Log(p.q) - math.Log(p.z) - gaussian.LogSqrt2Pi
 	// Beyond end, where log v rises by at most 1/z² per unit, the exponent falls.
 	end := math.Max(x, power+2+reach*p.z)
 	t := (end - 0.5) / variance
-	total := scale + power*p.LogMixture(t) + 2*t - 0.5*end*end/variance + math.Log(variance/(end-power-2))
+	total := scale + power*p.logMixture(t) + 2*t - 0.5*end*end/variance + math.Log(variance/(end-power-2))
 	pieces := [][2]float64{{x, end}}
 	for count := 0; len(pieces) > 0; count++ {
 		if count > 4096 {
@@ -174,8 +174,8 @@ func (p MixturePair) logUpperTail(x, c, floor float64) float64 {
 		if !(hi > lo) {
 			continue
 		}
-		first := power*p.LogMixture((lo-0.5)/variance) + 2*(lo-0.5)/variance
-		last := power*p.LogMixture((hi-0.5)/variance) + 2*(hi-0.5)/variance
+		first := power*p.logMixture((lo-0.5)/variance) + 2*(lo-0.5)/variance
+		last := power*p.logMixture((hi-0.5)/variance) + 2*(hi-0.5)/variance
 		slope := (last - first) / (hi - lo)
 		at := math.Min(hi, math.Max(lo, slope*variance))
 		bound := scale + first + slope*(at-lo) - 0.5*at*at/variance + math.Log(hi-lo)
@@ -191,9 +191,9 @@ func (p MixturePair) logUpperTail(x, c, floor float64) float64 {
 
 // logLowerTail bounds the integral of the branch of losses below 0 beyond x: there it is at most c·w·Q and
 // αc/2·w²·Q.
-func (p MixturePair) logLowerTail(x, c float64) float64 {
+func (p mixturePair) logLowerTail(x, c float64) float64 {
 	logAbove := func(x float64) float64 { return math.Log(0.5 * math.Erfc(x/math.Sqrt2)) }
-	once := math.Log(c*p.Q) + logAbove((x-1)/p.z)
-	twice := math.Log(0.5*(c+1)*c) + 2*math.Log(p.Q) + 1/(p.z*p.z) + logAbove((x-2)/p.z)
+	once := math.Log(c*p.q) + logAbove((x-1)/p.z)
+	twice := math.Log(0.5*(c+1)*c) + 2*math.Log(p.q) + 1/(p.z*p.z) + logAbove((x-2)/p.z)
 	return math.Min(once, twice)
 }

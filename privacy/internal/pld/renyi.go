@@ -36,8 +36,8 @@ func (c *fixedSizeRenyi) RDP(order float64) float64 {
 // quadrature returns the divergence and what the quadrature may be in error.
 func (c *fixedSizeRenyi) quadrature(order float64) float64 {
 	rho := c.pairRenyi.RDP(order)
-	pair, ok := c.part.Pair.(MixturePair)
-	if !ok || pair.Q == 1 || math.IsInf(rho, 1) {
+	pair, ok := c.part.Pair.(mixturePair)
+	if !ok || pair.q == 1 || math.IsInf(rho, 1) {
 		return math.Inf(1) // the bound without sampling is exact, or all there is
 	}
 	k := rho * (order - 1) // log(1 + m)
@@ -69,8 +69,8 @@ type Renyi interface {
 // NewRenyi returns the Rényi divergence of a pair.
 func NewRenyi(pair Pair) Renyi {
 	general := &pairRenyi{Part{Pair: pair}}
-	mixture, ok := pair.(MixturePair)
-	if !ok || len(mixture.branches) > 1 || mixture.Q == 1 {
+	mixture, ok := pair.(mixturePair)
+	if !ok || len(mixture.branches) > 1 || mixture.q == 1 {
 		return general
 	}
 	step := math.Min(0.5, 0.25*mixture.z)
@@ -81,7 +81,7 @@ func NewRenyi(pair Pair) Renyi {
 // whole line. Its integrands are analytic, so that the trapezoidal rule in
 // s = x/z converges geometrically; one set of nodes serves all orders.
 type poissonRenyi struct {
-	pair    MixturePair
+	pair    mixturePair
 	step    float64 // in s: the integrands are singular at a distance of πz
 	next    float64 // index of the next node
 	nodes   Nodes
@@ -104,7 +104,7 @@ const (
 // limit: E_Q[(1 + q(P/Q − 1))^α] >= E_Q[(q·P/Q)^α].
 func (c *poissonRenyi) RDPBelow(order, limit float64) (float64, bool) {
 	z := c.pair.z
-	if least := order*math.Log(c.pair.Q)/(order-1) + 0.5*order/(z*z); least > limit {
+	if least := order*math.Log(c.pair.q)/(order-1) + 0.5*order/(z*z); least > limit {
 		return least, false
 	}
 	return c.RDP(order), true
@@ -140,7 +140,7 @@ func (c *poissonRenyi) RDP(order float64) float64 {
 // whose terms are positive, or a value that is not finite if one leaves the range
 // of floats.
 func (c *poissonRenyi) binomial(order float64) float64 {
-	q := c.pair.Q
+	q := c.pair.q
 	odds := q / (1 - q)
 	weight := math.Exp((order-1)*math.Log1p(-q)) * order * q // of k = 1
 	if weight < 0x1p-1000 {

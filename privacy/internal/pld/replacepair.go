@@ -38,7 +38,7 @@ import (
 // the density of N(0, s²), and the loss is m(x) − m(−x), odd and rising.
 type replacePair struct {
 	q, s    float64 // 0 < q < 1, s > 0
-	mixture MixturePair
+	mixture mixturePair
 	start   float64 // losses at x < start are left out, unless it is 0
 	end     float64 // losses at x > end > 0 are infinite; 0 if there are none
 }
@@ -48,7 +48,7 @@ func ReplaceOne(q, s float64) Pair {
 	if q == 1 {
 		return Gaussian(2 / s)
 	}
-	return replacePair{q: q, s: s, mixture: MixturePair{Q: q, z: s}}
+	return replacePair{q: q, s: s, mixture: mixturePair{q: q, z: s}}
 }
 
 func (p replacePair) Normal() (rate float64, ok bool) { return 0, false }
@@ -99,7 +99,7 @@ func (p replacePair) loss(x float64) float64 {
 	}
 	t, mirrored := (x-0.5)/(p.s*p.s), (-x-0.5)/(p.s*p.s)
 	if t > 30 {
-		return p.mixture.LogMixture(t) - p.mixture.LogMixture(mirrored)
+		return p.mixture.logMixture(t) - p.mixture.logMixture(mirrored)
 	}
 	excess := -math.Exp(t) * math.Expm1(-2*x/(p.s*p.s)) // e^t − e^mirrored
 	return math.Log1p(p.q * excess / (1 - p.q + p.q*math.Exp(mirrored)))
@@ -127,7 +127,7 @@ func (p replacePair) position(l float64) float64 {
 // without the constant, and the loss.
 func (p replacePair) logDensity(x, tilt float64) (logDensity, loss float64) {
 	loss = p.loss(x)
-	return -0.5*(x/p.s)*(x/p.s) + p.mixture.LogMixture((x-0.5)/(p.s*p.s)) + tilt*loss, loss
+	return -0.5*(x/p.s)*(x/p.s) + p.mixture.logMixture((x-0.5)/(p.s*p.s)) + tilt*loss, loss
 }
 
 // Single solves δ(ε) = P[L > ε] − e^ε·Q[L > ε], which falls. It fails where δ or e^ε is not in the range of floats.

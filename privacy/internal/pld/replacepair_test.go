@@ -10,7 +10,7 @@ func TestReplacePairPosition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 24))
 	for range 2000 {
 		p := replacePair{q: math.Exp(-20 * rng.Float64()), s: math.Exp(8*rng.Float64() - 3)}
-		p.mixture = MixturePair{Q: p.q, z: p.s}
+		p.mixture = mixturePair{q: p.q, z: p.s}
 		x := (2*rng.Float64() - 1) * (1 + 9*p.s)
 		loss := p.loss(x)
 		if math.Abs(loss) < 1e-300 {

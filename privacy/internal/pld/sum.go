@@ -8,7 +8,7 @@ import (
 
 // Of sums with few large losses beside many small ones.
 const (
-	// rareShare is the logarithm of the probability, over δ, of a large loss that is computed apart.
+	// RareShare is the logarithm of the probability, over δ, of a large loss that is computed apart.
 	RareShare = 10
 	// rareTilt is by how much such losses are tilted.
 	rareTilt = 10
@@ -18,11 +18,11 @@ const (
 func (s *Sum) Lowest() float64 {
 	sum := 0.0
 	for _, p := range s.Parts {
-		mixture, ok := p.Pair.(MixturePair)
-		if !ok || len(mixture.branches) > 1 || mixture.branches[0].sign < 0 || mixture.Q == 1 {
+		mixture, ok := p.Pair.(mixturePair)
+		if !ok || len(mixture.branches) > 1 || mixture.branches[0].sign < 0 || mixture.q == 1 {
 			return math.Inf(-1)
 		}
-		sum += p.Count * math.Log1p(-mixture.Q)
+		sum += p.Count * math.Log1p(-mixture.q)
 	}
 	return sum
 }
@@ -34,7 +34,7 @@ func (s *Sum) LogBelow(runs, bottom float64, index int) float64 {
 		return math.Inf(-1)
 	}
 	for _, p := range s.Parts {
-		if mixture, ok := p.Pair.(MixturePair); ok && len(mixture.branches) < 2 {
+		if mixture, ok := p.Pair.(mixturePair); ok && len(mixture.branches) < 2 {
 			return 0
 		}
 	}
@@ -94,6 +94,7 @@ func (s *Sum) Truncate(runs, logTail float64) *Sum {
 	return t
 }
 
+// CountIn counts the work of the sum in w.
 func (s *Sum) CountIn(w *meter.Work) {
 	s.Work = w
 	for i := range s.Parts {
@@ -113,6 +114,7 @@ func (s *Sum) Infinite() float64 {
 	return sum
 }
 
+// Part is a pair with how often it runs in one run of all parts. It keeps the quadratures of the pair.
 type Part struct {
 	Pair  Pair
 	Count float64
@@ -127,6 +129,7 @@ type cumulants struct{ K, k2 float64 }
 // a distance of a few percent.
 const TiltGrid = 16
 
+// TiltAt returns the tilt of an index of the grid.
 func TiltAt(index int) float64 { return math.Exp2(float64(index) / TiltGrid) }
 
 // Cumulant returns log E[e^{cL}] of one run of all parts at a tilt of the grid.

@@ -10,9 +10,10 @@ type Split struct{ Z, V float64 }
 // SplitRounding covers the rounding errors of a complement.
 const SplitRounding = 4e-15
 
-// MostRest and leastRest bound the complement of a probability.
+// MostRest bounds the complement of a probability from above.
 func MostRest(x float64) float64 { return math.Min(1, 1-x+SplitRounding) }
 
+// LeastRest bounds the complement of a probability from below.
 func LeastRest(x float64) float64 { return math.Max(0, 1-x-SplitRounding) }
 
 // Between returns the split at a share of the way from s to other.
