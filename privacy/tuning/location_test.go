@@ -318,7 +318,7 @@ func TestLocationExtremes(t *testing.T) {
 			} {
 				for _, delta := range []float64{1e-6, 1e-300} {
 					settings++
-					if privacytest.Skips(settings, 5) {
+					if privacytest.Skips(settings, 11) {
 						continue
 					}
 					if got := epsilonOf(t, Location{}, m, 1, delta); !(got.Epsilon > 1) {
