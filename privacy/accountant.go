@@ -1,6 +1,8 @@
 package privacy
 
-import "slices"
+import (
+	"slices"
+)
 
 // Accountant bounds the privacy loss of mechanisms. Implementations are values
 // whose fields are options, and whose zero value is the recommended one.
@@ -12,21 +14,13 @@ type Accountant interface {
 	Curve(m Mechanism) (Curve, error)
 }
 
-// UpperOnly returns the accountant that computes the same ε as a, but no EpsilonLower, if a is
-// [Exact], [PLD], [Location] or [Tightest]. It returns any other accountant unchanged.
+// UpperOnly returns the accountant that computes the same ε as a, but no EpsilonLower. An accountant
+// without a method WithoutLower it returns unchanged.
 func UpperOnly(a Accountant) Accountant {
-	switch a.(type) {
-	case Exact:
-		return Exact{UpperOnly: true}
-	case PLD:
-		return PLD{UpperOnly: true}
-	case Location:
-		return Location{UpperOnly: true}
-	case Tightest:
-		return Tightest{UpperOnly: true}
-	default:
-		return a
+	if lower, ok := a.(interface{ WithoutLower() Accountant }); ok {
+		return lower.WithoutLower()
 	}
+	return a
 }
 
 // Curve is the guarantee of one mechanism as a function of how often it runs
@@ -64,14 +58,14 @@ func Trajectory(a Accountant, m Mechanism, steps []int64, delta float64) ([]Guar
 	return gs, nil
 }
 
-// baseGuarantee fills in what follows from the accountant and the mechanism.
-func baseGuarantee(a Accountant, m Mechanism) Guarantee {
+// BaseGuarantee fills in what follows from the accountant and the mechanism.
+func BaseGuarantee(a Accountant, m Mechanism) Guarantee {
 	return Guarantee{Adjacency: m.Adjacency(), Accountant: a.Name(), Assumptions: m.Assumptions()}
 }
 
-// warn returns g with one more warning. The warnings of g are not overwritten:
+// Warn returns g with one more warning. The warnings of g are not overwritten:
 // guarantees of one curve share them.
-func (g Guarantee) warn(code WarningCode, message string) Guarantee {
+func (g Guarantee) Warn(code WarningCode, message string) Guarantee {
 	g.Warnings = append(slices.Clip(g.Warnings), Warning{code, message})
 	return g
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // laplaceProfile is δ(ε) of Laplace noise with shift x over scale, for every ε.
@@ -37,15 +39,15 @@ func normalProfile(mu, epsilon float64) float64 {
 }
 
 func TestSharedLaplaceProfile(t *testing.T) {
-	tb := sharedVectors(t, "laplace_public.csv")
-	for _, row := range tb.rows {
-		m := Laplace{1, tb.float(row, "b_over_sens"), AddRemove}
+	tb := privacytest.SharedVectors(t, "laplace_public.csv")
+	for _, row := range tb.Rows {
+		m := Laplace{1, tb.Float(row, "b_over_sens"), AddRemove}
 		for _, a := range []Accountant{Exact{}, PLD{}} {
 			c, err := a.Curve(m)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := epsilonOf(t, a, m, 1, 1e-6).Epsilon, tb.float(row, "eps_at_delta_1e-6"); relErr(got, want) > 1e-12 {
+			if got, want := epsilonOf(t, a, m, 1, 1e-6).Epsilon, tb.Float(row, "eps_at_delta_1e-6"); privacytest.RelErr(got, want) > 1e-12 {
 				t.Errorf("%s, %v: epsilon %.15g, want %.15g", a.Name(), row, got, want)
 			}
 			for column, epsilon := range map[string]float64{"delta_at_eps_0": 0, "delta_at_eps_0.1": 0.1, "delta_at_eps_0.5": 0.5} {
@@ -53,7 +55,7 @@ func TestSharedLaplaceProfile(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := tb.float(row, column); math.Abs(g.Delta-want) > 2e-9*want+1e-299 {
+				if want := tb.Float(row, column); math.Abs(g.Delta-want) > 2e-9*want+1e-299 {
 					t.Errorf("%s, %v: %s %.12g, want %.12g", a.Name(), row, column, g.Delta, want)
 				}
 			}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // TestBoundsAreOrdered: for random mechanisms, ε is finite or says that it is vacuous, at least its lower bound, and
@@ -13,7 +15,7 @@ import (
 // methods may be in error.
 func TestBoundsAreOrdered(t *testing.T) {
 	rng := rand.New(rand.NewPCG(39, 1))
-	for range boundsPoints {
+	for range privacytest.Few(12, 10000) {
 		q := math.Exp(-20 * rng.Float64())
 		sigma := 0.2 * math.Exp(5*rng.Float64())
 		steps := int64(math.Exp(16 * rng.Float64()))
@@ -57,7 +59,7 @@ func TestBoundsAreOrdered(t *testing.T) {
 // Runs count alike, whether a curve or a composition multiplies them.
 func TestGroupedRuns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(39, 2))
-	for range 12 {
+	for range privacytest.Few(4, 12) {
 		n := 10 + rng.Int64N(1000)
 		for _, m := range []Mechanism{
 			FixedSizeGaussian{n, 1 + rng.Int64N(n/4+1), 0.3 + 6*rng.Float64()},

@@ -95,7 +95,7 @@ func aside(share, least float64) float64 {
 // returns the accountant's errors, and FieldErrors for an "epsilon" that is not positive or
 // out of reach.
 func CalibrateNoise(a Accountant, family func(noise float64) Mechanism, steps int64, epsilon, delta float64) (float64, Guarantee, error) {
-	if err := checkPositive("epsilon", epsilon); err != nil {
+	if err := CheckPositive("epsilon", epsilon); err != nil {
 		return 0, Guarantee{}, err
 	}
 	at := func(noise float64) (Guarantee, error) { return Epsilon(a, family(noise), steps, delta) }

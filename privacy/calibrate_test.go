@@ -5,6 +5,9 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/internal/gaussian"
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 func TestCalibrateNoise(t *testing.T) {
@@ -27,7 +30,7 @@ func TestCalibrateNoise(t *testing.T) {
 		}
 	}
 	sigma, g, err := CalibrateNoise(GDP{}, func(x float64) Mechanism { return Gaussian{1, x, AddRemove} }, 1, 1, 1e-5)
-	if err != nil || relErr(sigma, 3.730631634815942) > 2e-9 || g.Epsilon > 1 {
+	if err != nil || privacytest.RelErr(sigma, 3.730631634815942) > 2e-9 || g.Epsilon > 1 {
 		t.Errorf("Gaussian: %g, %v, %v", sigma, g, err)
 	}
 	if _, _, err := CalibrateNoise(GDP{}, func(x float64) Mechanism { return Gaussian{1, x, AddRemove} }, 1, -1, 1e-5); err == nil {
@@ -41,7 +44,7 @@ func TestCalibrateNoiseInvertsEpsilon(t *testing.T) {
 			family := func(x float64) Mechanism { return FixedSizeGaussian{60000, 256, x} }
 			target := epsilonOf(t, a, family(sigma), 2000, 1e-5).Epsilon
 			got, g, err := CalibrateNoise(a, family, 2000, target, 1e-5)
-			if err != nil || relErr(got, sigma) > 1e-7 || g.Epsilon > target {
+			if err != nil || privacytest.RelErr(got, sigma) > 1e-7 || g.Epsilon > target {
 				t.Errorf("%s, noise %g: back %.12g, %v", a.Name(), sigma, got, err)
 			}
 		}
@@ -89,10 +92,10 @@ func TestDelta(t *testing.T) {
 		g, err := Delta(c, 1, eps)
 		want := math.Erf(1 / (2 * math.Sqrt2))
 		if eps > 0 {
-			log, _ := gaussianProfile(1, eps)
+			log, _ := gaussian.Profile(1, eps)
 			want = math.Exp(log)
 		}
-		if err != nil || relErr(g.Delta, want) > 1e-8 || g.Delta < want*(1-1e-12) {
+		if err != nil || privacytest.RelErr(g.Delta, want) > 1e-8 || g.Delta < want*(1-1e-12) {
 			t.Errorf("epsilon %g: delta %.12g, want %.12g, %v", eps, g.Delta, want, err)
 		}
 	}

@@ -1,6 +1,8 @@
 package privacy
 
-import "errors"
+import (
+	"errors"
+)
 
 // ZeroConcentrated is any mechanism that is ρ-zCDP: its Rényi divergences are at
 // most ρ·α at every order α (Bun and Steinke, "Concentrated differential privacy",
@@ -18,7 +20,7 @@ func (m ZeroConcentrated) Adjacency() Adjacency { return m.Neighbours }
 
 // Validate reports the fields "rho" and "adjacency".
 func (m ZeroConcentrated) Validate() error {
-	return errors.Join(checkPositive("rho", m.Rho), checkAdjacency(m.Neighbours))
+	return errors.Join(CheckPositive("rho", m.Rho), CheckAdjacency(m.Neighbours))
 }
 
 // Assumptions returns that ρ is taken on trust.

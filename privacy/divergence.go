@@ -1,10 +1,13 @@
 package privacy
 
-import "math"
+import (
+	"math"
+)
 
 // Divergence returns the bound on the Rényi divergence of an order > 1 that steps >= 1 runs of
-// m have together: what a [Filter] of that order charges for them. It returns the errors
-// of [Filter.Spend], and a FieldError for "order".
+// m have together: what a filter of that order charges for them (Feldman and Zrnic, "Individual privacy
+// accounting via a Rényi filter", 2021, Theorem 4.3; [Conversion.Budget] is what it may spend). The errors are
+// m's validation error, FieldErrors for "mechanism", "steps" and "order", and the *UnsupportedError of [Renyi].
 func Divergence(m Mechanism, steps int64, order float64) (float64, error) {
 	if !(order > 1) || math.IsInf(order, 1) {
 		return 0, FieldErrorf("order", "must exceed 1 and be finite, is %g", order)
@@ -18,12 +21,11 @@ func Divergence(m Mechanism, steps int64, order float64) (float64, error) {
 	if steps < 1 {
 		return 0, FieldErrorf("steps", "must be at least 1, is %d", steps)
 	}
-	parts, err := renyiParts("rdp_filter", m)
+	curve, err := Renyi(m)
 	if err != nil {
 		return 0, err
 	}
-	rho, _ := (&rdpCurve{parts: parts}).sum(order, math.Inf(1))
-	return rho * float64(steps), nil
+	return curve.RDP(order) * float64(steps), nil
 }
 
 // Budget returns the largest Rényi divergence of the given order > 1 that is still (epsilon,

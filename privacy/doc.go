@@ -13,8 +13,6 @@
 //     [RDP], [GDP], [Pure].
 //   - A [Curve] answers for any number of steps and any δ. Building it does the
 //     expensive part once; it may be kept and shared between goroutines.
-//   - A [Filter] or [ApproximateFilter] admits mechanisms whose parameters are chosen from
-//     earlier outputs, within a budget; an [Odometer] accounts for them without one.
 //   - An [Interpolant] is ε as a smooth function of the parameters of DP-SGD, to compare
 //     configurations in a search; it is not for reported values.
 //   - A [Guarantee] is a result. ε never travels without its δ, adjacency,
@@ -33,8 +31,8 @@
 //
 // # Which accountant
 //
-// Use [Exact] for anything that it accepts: everything but the exponential mechanism, repeated
-// selection and mechanisms known by a Rényi divergence alone, for which there is [RDP].
+// Use [Exact] for anything that it accepts: everything but the exponential mechanism, selections of package
+// tuning and mechanisms known by a Rényi divergence alone, for which there is [RDP]. [Tightest] takes the best.
 // RDP{Conversion: Classic} reproduces the numbers of Avent et al. (2020), which are about
 // three times larger on their runs. [GDP] is exact for Gaussian noise alone, [Pure] for δ = 0.
 //
@@ -45,6 +43,29 @@
 // adjacency. For the average of m clipped gradients of norm at most L that
 // sensitivity is 2L/m when one record is replaced and L/m when one record is
 // added or removed; the two numbers describe the same noise and differ by 2.
+//
+// # Rooms
+//
+// This package is the API. It imports its numerics and nothing else of the module:
+//
+//   - internal/composition finds ε from dominating pairs, by internal/inversion (contours, with internal/nufft)
+//     and internal/convolution (grids). The pairs are in internal/pld.
+//   - internal/gaussian, internal/orders, internal/moments, internal/quadrature and internal/logexp are what the
+//     names say; meter counts operations.
+//
+// On top of it stand packages tuning (selections and subsets), adaptive (budgets for choices that depend on
+// outputs) and slots, with internal/profile and internal/runs between them; package price compares searches; and
+// noise, selection, stopping and transcript sample releases without floating-point leaks.
+//
+// # Adding a mechanism
+//
+// A new sampler is one file: a type with the methods of [Mechanism] and of [PairMechanism]. [Exact], [PLD] and
+// [Tightest], trade-offs, calibration and tuning on subsets then account it. If no pair of internal/pld fits, losses
+// with atoms take pld.NewAtoms, as a random allocation or discrete noise would; a density is a Pair in a file of its
+// own beside the others. Optional methods add accountants: RenyiCurve ([RenyiMechanism]) for [RDP], slots and repeated selection, GaussianMu
+// ([GaussianDPMechanism]) for [GDP], PureEpsilon for [Pure], Curves ([CurvesMechanism]) for bounds of its own, and
+// Records ([SizedMechanism]) if it is stated for a number of records. A mechanism with much code, such as correlated
+// noise, is a package beside this one, as tuning is.
 //
 // # Caveats
 //

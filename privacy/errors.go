@@ -53,33 +53,52 @@ func FieldErrorf(field, format string, args ...any) error {
 	return &FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// checkPositive reports an error unless x is positive and finite.
-func checkPositive(field string, x float64) error {
+// CheckPositive returns a FieldError unless x is positive and finite.
+func CheckPositive(field string, x float64) error {
 	if x > 0 && !math.IsInf(x, 1) {
 		return nil
 	}
 	return FieldErrorf(field, "must be positive and finite, is %g", x)
 }
 
-func checkSteps(steps int64) error {
+// CheckSteps returns a FieldError for "steps" unless it is at least 0.
+func CheckSteps(steps int64) error {
 	if steps < 0 {
 		return FieldErrorf("steps", "must not be negative, is %d", steps)
 	}
 	return nil
 }
 
-// checkDelta reports an error unless 0 < delta < 1.
-func checkDelta(delta float64) error {
+// CheckDelta returns a FieldError for "delta" unless 0 < delta < 1.
+func CheckDelta(delta float64) error {
 	if delta > 0 && delta < 1 {
 		return nil
 	}
 	return FieldErrorf("delta", "must lie strictly between 0 and 1, is %g", delta)
 }
 
-// checkAdjacency reports an error unless a is one of the named adjacencies.
-func checkAdjacency(a Adjacency) error {
+// CheckAdjacency returns a FieldError for "adjacency" unless a is one of the named adjacencies.
+func CheckAdjacency(a Adjacency) error {
 	if a == AddRemove || a == ReplaceOne {
 		return nil
 	}
 	return FieldErrorf("adjacency", "must be %s or %s, is %s", AddRemove, ReplaceOne, a)
+}
+
+// CheckRuns returns m's validation error, or FieldErrors for "mechanism", "steps" and "adjacency", unless steps
+// >= 1 runs of m can be accounted together with what has the guarantee g.
+func CheckRuns(g Guarantee, m Mechanism, steps int64) error {
+	if m == nil {
+		return FieldErrorf("mechanism", "must be set")
+	}
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	if steps < 1 {
+		return FieldErrorf("steps", "must be at least 1, is %d", steps)
+	}
+	if m.Adjacency() != g.Adjacency {
+		return FieldErrorf("adjacency", "is %s, of the accesses so far %s", m.Adjacency(), g.Adjacency)
+	}
+	return nil
 }

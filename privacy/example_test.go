@@ -5,6 +5,7 @@ import (
 	"log"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/adaptive"
 )
 
 // The same training run by the tightest accountant and by the one of Avent et al.
@@ -82,32 +83,9 @@ func ExampleCalibrateBatchSize() {
 	// 567 records: 0.9993
 }
 
-// Runs whose noise is chosen from the results so far, within a budget fixed in advance.
-func ExampleFilter() {
-	filter, err := privacy.NewFilter(12, 2, 1e-5, privacy.ReplaceOne)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, noise := range []float64{8, 4, 2, 5} {
-		m := privacy.Gaussian{Sensitivity: 1, StandardDeviation: noise, Neighbours: privacy.ReplaceOne}
-		admitted, err := filter.Spend(m, 1)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Printf("noise %g: %t, %.2f left\n", noise, admitted, filter.Left())
-	}
-	fmt.Println(filter.Guarantee())
-	// Output:
-	// noise 8: true, 0.93 left
-	// noise 4: true, 0.63 left
-	// noise 2: false, 0.63 left
-	// noise 5: true, 0.44 left
-	// (2, 1e-05)-DP, replace_one, 3 steps, rdp_filter
-}
-
 // What runs have cost that are chosen one after another, without a budget.
 func ExampleOdometer() {
-	odometer, err := privacy.NewOdometer(1e-5, privacy.ReplaceOne)
+	odometer, err := adaptive.NewOdometer(1e-5, privacy.ReplaceOne)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,7 +2,8 @@ package privacy
 
 import (
 	"errors"
-	"math"
+
+	"github.com/dpareto/dpareto/privacy/internal/pld"
 )
 
 // FixedSizeGaussian is one step of DP-SGD on fixed-size batches: draw exactly
@@ -25,12 +26,15 @@ func (m FixedSizeGaussian) Name() string { return "fixed_size_gaussian" }
 // Adjacency returns ReplaceOne.
 func (m FixedSizeGaussian) Adjacency() Adjacency { return ReplaceOne }
 
+// Records returns DatasetSize.
+func (m FixedSizeGaussian) Records() int64 { return m.DatasetSize }
+
 // Validate reports the fields "dataset_size", "batch_size" and
 // "noise_multiplier".
 func (m FixedSizeGaussian) Validate() error {
 	return errors.Join(
 		checkBatch(m.DatasetSize, m.BatchSize),
-		checkPositive("noise_multiplier", m.NoiseMultiplier))
+		CheckPositive("noise_multiplier", m.NoiseMultiplier))
 }
 
 // Assumptions returns what the trainer must do.
@@ -54,52 +58,17 @@ func (m FixedSizeGaussian) Assumptions() []string {
 // most Σ_{j>=2} C(α,j)q^j·E[u₊^j] + C(α,2)q²·E[u₊²], and each of these moments is at most the
 // one that their ζ_j bounds.
 func (m FixedSizeGaussian) RenyiCurve() RenyiCurve {
-	pair := fixedSizePair(m.rate(), m.NoiseMultiplier)
-	return &fixedSizeRenyi{pairRenyi{lossPart{pair: pair}}, 0.5 / m.NoiseMultiplier / m.NoiseMultiplier}
+	return pld.NewFixedSizeRenyi(m.Rate(), m.NoiseMultiplier)
 }
 
-// fixedSizeRenyi is the RenyiCurve of FixedSizeGaussian.
-type fixedSizeRenyi struct {
-	pairRenyi
-
-	unsampled float64 // the divergence without sampling, over the order
-}
-
-// quadratureRounding covers the relative rounding errors of a quadrature of a pair, whose terms are
-// positive: some 1e-14.
-const quadratureRounding = 1e-12
-
-func (c *fixedSizeRenyi) RDP(order float64) float64 {
-	most := c.unsampled * order
-	if rho := c.quadrature(order); rho < most {
-		return rho
+// DominatingPairs returns the pair of [PairMechanism]. Where all vectors but one are equal and of full
+// norm, and that one is their opposite, the outputs are (1−q)Q + qP and Q, which bounds ε from below.
+func (m FixedSizeGaussian) DominatingPairs() pld.Pairs {
+	return pld.Pairs{
+		Upper: []pld.Pair{pld.FixedSize(m.Rate(), m.NoiseMultiplier)},
+		Lower: pld.Poisson(m.Rate(), m.NoiseMultiplier),
 	}
-	return most // also where the quadrature fails
 }
 
-// quadrature returns the divergence and what the quadrature may be in error.
-func (c *fixedSizeRenyi) quadrature(order float64) float64 {
-	rho := c.pairRenyi.RDP(order)
-	pair, ok := c.part.pair.(mixturePair)
-	if !ok || pair.q == 1 || math.IsInf(rho, 1) {
-		return math.Inf(1) // the bound without sampling is exact, or all there is
-	}
-	k := rho * (order - 1) // log(1 + m)
-	logM := k + math.Log(-math.Expm1(-k))
-	// An error e of m raises log(1 + m) by at most e/(1 + m).
-	nodes, _ := c.part.cover(order - 1)
-	share := pair.quadratureError(nodes, order-1, logM) * -math.Expm1(-k)
-	return (rho + share/(order-1)) * (1 + quadratureRounding)
-}
-
-func (m FixedSizeGaussian) lossPairs() []lossPair {
-	return []lossPair{fixedSizePair(m.rate(), m.NoiseMultiplier)}
-}
-
-// lowerPairs: where all vectors but one are equal and of full norm, and that one
-// is their opposite, the outputs are (1−q)Q + qP and Q.
-func (m FixedSizeGaussian) lowerPairs() []lossPair {
-	return poissonPairs(m.rate(), m.NoiseMultiplier)
-}
-
-func (m FixedSizeGaussian) rate() float64 { return float64(m.BatchSize) / float64(m.DatasetSize) }
+// Rate returns the sampling rate BatchSize/DatasetSize.
+func (m FixedSizeGaussian) Rate() float64 { return float64(m.BatchSize) / float64(m.DatasetSize) }

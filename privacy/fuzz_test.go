@@ -1,8 +1,11 @@
-package privacy
+package privacy_test
 
 import (
 	"math"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // plausible reports whether all values are in the range that the accountants are
@@ -20,19 +23,19 @@ func plausible(steps int64, delta float64, parameters ...float64) bool {
 // checkAccountants asks for no NaN, no panic, no error without a field, no
 // infinite ε for plausible parameters, and lower <= upper, of every accountant
 // that accepts the mechanism.
-func checkAccountants(t *testing.T, mechanism Mechanism, steps int64, delta float64, plausible bool) {
+func checkAccountants(t *testing.T, mechanism privacy.Mechanism, steps int64, delta float64, plausible bool) {
 	t.Helper()
-	for _, a := range []Accountant{Tightest{}, RDP{}, RDP{Classic}, Exact{}, PLD{}, GDP{}, Pure{}, Pure{Advanced}, Pure{Optimal}} {
+	for _, a := range []privacy.Accountant{privacy.Tightest{}, privacy.RDP{}, privacy.RDP{Conversion: privacy.Classic}, privacy.Exact{}, privacy.PLD{}, privacy.GDP{}, privacy.Pure{}, privacy.Pure{Rule: privacy.Advanced}, privacy.Pure{Rule: privacy.Optimal}} {
 		c, err := a.Curve(mechanism)
 		if err != nil {
-			if _, unsupported := err.(*UnsupportedError); !unsupported && len(FieldErrors(err)) == 0 { //nolint:errorlint // never wrapped
+			if _, unsupported := err.(*privacy.UnsupportedError); !unsupported && len(privacy.FieldErrors(err)) == 0 { //nolint:errorlint // never wrapped
 				t.Fatalf("%s, %+v: error without a field: %v", a.Name(), mechanism, err)
 			}
 			continue
 		}
 		g, err := c.Epsilon(steps, delta)
 		if err != nil {
-			if len(FieldErrors(err)) == 0 {
+			if len(privacy.FieldErrors(err)) == 0 {
 				t.Fatalf("%s, %+v: error without a field: %v", a.Name(), mechanism, err)
 			}
 			continue
@@ -66,18 +69,18 @@ func FuzzAccountants(f *testing.F) {
 	f.Add(uint8(9), int64(30956), int64(2), 1e-4, 0.5, int64(3), 1e-5)
 	f.Add(uint8(10), int64(1), int64(1), 1e-3, 1.0, int64(1e9), 1e-300)
 	f.Fuzz(func(t *testing.T, kind uint8, n, m int64, x, y float64, steps int64, delta float64) {
-		mechanisms := []Mechanism{
-			FixedSizeGaussian{n, m, x},
-			PoissonGaussian{y, x, Adjacency(m), false},
-			Gaussian{y, x, Adjacency(m)},
-			Laplace{y, x, Adjacency(m)},
-			SparseVector{n, x, Adjacency(m)},
-			RandomizedResponse{x, n},
-			Selection{SelectionMethod(n), x, Adjacency(m)},
-			ZeroConcentrated{x, Adjacency(m)},
-			OutputPerturbation{n, x, y, x, y},
-			ObjectivePerturbation{n, x, x, y, ObjectiveCalibration(m), 0.5},
-			ShuffledGaussian{x},
+		mechanisms := []privacy.Mechanism{
+			privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: x},
+			privacy.PoissonGaussian{SamplingProbability: y, NoiseMultiplier: x, Neighbours: privacy.Adjacency(m), PublicSize: false},
+			privacy.Gaussian{Sensitivity: y, StandardDeviation: x, Neighbours: privacy.Adjacency(m)},
+			privacy.Laplace{Sensitivity: y, Scale: x, Neighbours: privacy.Adjacency(m)},
+			privacy.SparseVector{Cutoff: n, NoiseScale: x, Neighbours: privacy.Adjacency(m)},
+			privacy.RandomizedResponse{Epsilon: x, Categories: n},
+			privacy.Selection{Method: privacy.SelectionMethod(n), Epsilon: x, Neighbours: privacy.Adjacency(m)},
+			privacy.ZeroConcentrated{Rho: x, Neighbours: privacy.Adjacency(m)},
+			privacy.OutputPerturbation{DatasetSize: n, Regularization: x, Lipschitz: y, StandardDeviation: x, Radius: y},
+			privacy.ObjectivePerturbation{DatasetSize: n, Regularization: x, Curvature: x, Epsilon: y, Calibration: privacy.ObjectiveCalibration(m), Split: 0.5},
+			privacy.ShuffledGaussian{NoiseMultiplier: x},
 		}
 		finite := plausible(steps, delta, x, math.Max(y, 1e-3)) && y >= 1e-9
 		checkAccountants(t, mechanisms[int(kind)%len(mechanisms)], steps, delta, finite)
@@ -99,22 +102,22 @@ func FuzzComposed(f *testing.F) {
 	f.Add(uint8(3), uint8(0), int64(30956), int64(128), 1.0, 0.5, int64(1000), int64(1), 1e-5)
 	f.Add(uint8(4), uint8(0), int64(30956), int64(128), 1.0, 1.0, int64(1000), int64(2), 1e-5)
 	f.Fuzz(func(t *testing.T, kind, base uint8, n, m int64, x, y float64, count, steps int64, delta float64) {
-		bases := []Mechanism{
-			FixedSizeGaussian{n, m, x},
-			PoissonGaussian{float64(m) / float64(n), x, ReplaceOne, false},
-			Laplace{1, x, ReplaceOne},
-			RandomizedResponse{x, n},
-			Selection{SelectionMethod(n), x, ReplaceOne},
-			ZeroConcentrated{x, ReplaceOne},
-			Gaussian{1, x, ReplaceOne},
+		bases := []privacy.Mechanism{
+			privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: x},
+			privacy.PoissonGaussian{SamplingProbability: float64(m) / float64(n), NoiseMultiplier: x, Neighbours: privacy.ReplaceOne, PublicSize: false},
+			privacy.Laplace{Sensitivity: 1, Scale: x, Neighbours: privacy.ReplaceOne},
+			privacy.RandomizedResponse{Epsilon: x, Categories: n},
+			privacy.Selection{Method: privacy.SelectionMethod(n), Epsilon: x, Neighbours: privacy.ReplaceOne},
+			privacy.ZeroConcentrated{Rho: x, Neighbours: privacy.ReplaceOne},
+			privacy.Gaussian{Sensitivity: 1, StandardDeviation: x, Neighbours: privacy.ReplaceOne},
 		}
 		one := bases[int(base)%len(bases)]
-		mechanisms := []Mechanism{
-			Composition{{one, count}, {bases[int(base+1)%len(bases)], 1}},
-			RepeatedSelection{one, count, y - 0.5, math.Exp(-math.Abs(x))},
-			PoissonSelection{one, count, y},
-			BinomialSelection{one, count, 1 + m%50, math.Exp(-math.Abs(y))},
-			CappedSelection{one, count, y - 0.5, math.Exp(-math.Abs(x)), 1 + m%50},
+		mechanisms := []privacy.Mechanism{
+			privacy.Composition{{Mechanism: one, Count: count}, {Mechanism: bases[int(base+1)%len(bases)], Count: 1}},
+			tuning.RepeatedSelection{Base: one, Steps: count, Eta: y - 0.5, Gamma: math.Exp(-math.Abs(x))},
+			tuning.PoissonSelection{Base: one, Steps: count, Mean: y},
+			tuning.BinomialSelection{Base: one, Steps: count, Tries: 1 + m%50, Probability: math.Exp(-math.Abs(y))},
+			tuning.CappedSelection{Base: one, Steps: count, Eta: y - 0.5, Gamma: math.Exp(-math.Abs(x)), MostRuns: 1 + m%50},
 		}
 		checkAccountants(t, mechanisms[int(kind)%len(mechanisms)], steps, delta, plausible(steps, delta, x, y) && count < 1e9 && n < 1e9)
 	})

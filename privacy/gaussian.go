@@ -1,6 +1,10 @@
 package privacy
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/dpareto/dpareto/privacy/internal/pld"
+)
 
 // Gaussian is the Gaussian mechanism: a statistic of ℓ2 sensitivity Sensitivity
 // is released with independent noise N(0, StandardDeviation²) on every coordinate.
@@ -19,9 +23,9 @@ func (m Gaussian) Adjacency() Adjacency { return m.Neighbours }
 // Validate reports the fields "sensitivity", "standard_deviation" and "adjacency".
 func (m Gaussian) Validate() error {
 	return errors.Join(
-		checkPositive("sensitivity", m.Sensitivity),
-		checkPositive("standard_deviation", m.StandardDeviation),
-		checkAdjacency(m.Neighbours))
+		CheckPositive("sensitivity", m.Sensitivity),
+		CheckPositive("standard_deviation", m.StandardDeviation),
+		CheckAdjacency(m.Neighbours))
 }
 
 // Assumptions returns the meaning of the sensitivity.
@@ -38,7 +42,8 @@ func (m Gaussian) RenyiCurve() RenyiCurve {
 	return linearRenyi(0.5 * mu * mu)
 }
 
-func (m Gaussian) lossPairs() []lossPair { return []lossPair{gaussianPair(m.GaussianMu())} }
+// DominatingPairs returns the pair of [PairMechanism].
+func (m Gaussian) DominatingPairs() pld.Pairs { return pld.Attained(pld.Gaussian(m.GaussianMu())) }
 
 // linearRenyi is the curve ρ(α) = rate·α of concentrated differential privacy.
 type linearRenyi float64

@@ -3,6 +3,8 @@ package privacy
 import (
 	"errors"
 	"math"
+
+	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 )
 
 // GaussianDPMechanism is a Mechanism that is μ-GDP: no easier to attack than
@@ -27,8 +29,8 @@ func (a GDP) Curve(m Mechanism) (Curve, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	c := gdpCurve{base: baseGuarantee(a, m), tight: true}
-	for _, p := range flatten(m) {
+	c := gdpCurve{base: BaseGuarantee(a, m), tight: true}
+	for _, p := range Parts(m) {
 		g, ok := p.Mechanism.(GaussianDPMechanism)
 		if !ok {
 			return nil, &UnsupportedError{a.Name(), p.Mechanism.Name(), "it has no Gaussian-DP guarantee"}
@@ -49,19 +51,30 @@ type gdpCurve struct {
 
 // Epsilon is exact to about 1e-13 relative.
 func (c gdpCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
-	if err := errors.Join(checkSteps(steps), checkDelta(delta)); err != nil {
+	if err := errors.Join(CheckSteps(steps), CheckDelta(delta)); err != nil {
 		return Guarantee{}, err
 	}
 	g := c.base
 	g.Delta, g.Steps = delta, steps
 	if steps > 0 {
-		g.Epsilon = gaussianEpsilon(math.Sqrt(float64(steps)*c.squared), math.Log(delta))
+		g.Epsilon = gaussian.Epsilon(math.Sqrt(float64(steps)*c.squared), math.Log(delta))
 	}
 	if c.tight {
 		g.EpsilonLower = g.Epsilon
 	}
 	if math.IsInf(g.Epsilon, 1) {
-		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
+		g = g.Warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
 	}
 	return g, nil
+}
+
+// GaussianMu returns the largest μ for which μ-Gaussian DP is (epsilon, delta)-DP, to a
+// relative precision of about 1e-12, from below (Balle and Wang, "Improving the Gaussian
+// mechanism for differential privacy", 2018, Theorem 8). The errors are FieldErrors for
+// "epsilon", positive and finite, and "delta", in (0, 1).
+func GaussianMu(epsilon, delta float64) (float64, error) {
+	if err := errors.Join(CheckPositive("epsilon", epsilon), CheckDelta(delta)); err != nil {
+		return 0, err
+	}
+	return gaussian.Mu(epsilon, math.Log(delta)) * (1 - 1e-12), nil
 }

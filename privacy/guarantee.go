@@ -98,12 +98,12 @@ const (
 // are it but for rounding.
 const boundsRounding = 1e-12
 
-// withLower returns g with a lower bound on its ε, or with a warning if the bound contradicts it.
-func (g Guarantee) withLower(lower float64) Guarantee {
+// WithLower returns g with a lower bound on its ε, or with a warning if the bound contradicts it.
+func (g Guarantee) WithLower(lower float64) Guarantee {
 	if lower <= g.Epsilon*(1+boundsRounding) {
 		g.EpsilonLower = math.Min(lower, g.Epsilon)
 		return g
 	}
 	g.EpsilonLower = 0
-	return g.warn(WarnContradiction, fmt.Sprintf("an attack shows epsilon %.17g, above the bound %.17g: one of them is wrong, rely on neither", lower, g.Epsilon))
+	return g.Warn(WarnContradiction, fmt.Sprintf("an attack shows epsilon %.17g, above the bound %.17g: one of them is wrong, rely on neither", lower, g.Epsilon))
 }

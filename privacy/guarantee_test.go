@@ -40,7 +40,7 @@ func TestStrings(t *testing.T) {
 func TestLowerBoundAboveEpsilon(t *testing.T) {
 	g := Guarantee{Epsilon: 2}
 	for lower, want := range map[float64]float64{0: 0, 1.5: 1.5, 2: 2, 2 * (1 + 1e-15): 2, 2 * (1 + 1e-9): 0, math.Inf(1): 0, math.NaN(): 0} {
-		got := g.withLower(lower)
+		got := g.WithLower(lower)
 		if warned := len(got.Warnings) == 1 && got.Warnings[0].Code == WarnContradiction; got.EpsilonLower != want || warned == (lower <= 2*(1+1e-15)) {
 			t.Errorf("%g: lower bound %g, warnings %v", lower, got.EpsilonLower, got.Warnings)
 		}

@@ -53,7 +53,7 @@ func InterpolateFixedSize(a Accountant, delta, limit float64) (*Interpolant, err
 // adjacency, otherwise as [InterpolateFixedSize]. The errors are the same, and a
 // FieldError for "adjacency".
 func InterpolatePoisson(a Accountant, delta, limit float64, neighbours Adjacency) (*Interpolant, error) {
-	if err := checkAdjacency(neighbours); err != nil {
+	if err := CheckAdjacency(neighbours); err != nil {
 		return nil, err
 	}
 	p, err := newInterpolant(a, delta, limit, func(rate, noise float64) Mechanism {
@@ -67,7 +67,7 @@ func InterpolatePoisson(a Accountant, delta, limit float64, neighbours Adjacency
 }
 
 func newInterpolant(a Accountant, delta, limit float64, mechanism func(rate, noise float64) Mechanism) (*Interpolant, error) {
-	if err := errors.Join(checkDelta(delta), checkPositive("limit", limit)); err != nil {
+	if err := errors.Join(CheckDelta(delta), CheckPositive("limit", limit)); err != nil {
 		return nil, err
 	}
 	if _, ok := a.(PLD); ok { // above Exact by less than the error here, but slower

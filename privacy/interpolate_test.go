@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // interpolated is an interpolant with a box of DP-SGD configurations.
@@ -119,7 +121,7 @@ func TestGridAxis(t *testing.T) {
 			if !(float64(a.at(node))*a.width <= place+1e-9 && place < float64(a.at(node+1))*a.width) || !(x >= -1e-9 && x < 1) {
 				t.Fatalf("%v: %g is %g beyond node %d", a, place, x, node)
 			}
-			if got := value(node, x, parabola); relErr(got, parabola(place)) > 1e-12 {
+			if got := value(node, x, parabola); privacytest.RelErr(got, parabola(place)) > 1e-12 {
 				t.Errorf("%v: %g at %g, want %g", a, got, place, parabola(place))
 			}
 		}
@@ -179,7 +181,7 @@ func TestInterpolantOutside(t *testing.T) {
 		{0.5, 1, math.NaN(), math.Inf(1)},
 		{0.5, 1, math.Inf(1), math.Inf(1)},
 	} {
-		if got := p.Epsilon(c.rate, c.noise, c.steps); got != c.want && !(relErr(got, c.want) < 1e-9) {
+		if got := p.Epsilon(c.rate, c.noise, c.steps); got != c.want && !(privacytest.RelErr(got, c.want) < 1e-9) {
 			t.Errorf("Epsilon(%g, %g, %g) = %g, want %g", c.rate, c.noise, c.steps, got, c.want)
 		}
 	}
@@ -187,7 +189,7 @@ func TestInterpolantOutside(t *testing.T) {
 	p = interpolated{accountant: RDP{}}.interpolant(t)
 	const rate, noise = 0.01, 0.04
 	low, high := p.Epsilon(rate, noise, 7), p.Epsilon(rate, noise, 8)
-	if got, want := p.Epsilon(rate, noise, 7.25), low+0.25*(high-low); relErr(got, want) > 1e-9 || !(low < high) {
+	if got, want := p.Epsilon(rate, noise, 7.25), low+0.25*(high-low); privacytest.RelErr(got, want) > 1e-9 || !(low < high) {
 		t.Errorf("between %g and %g: %g, want %g", low, high, got, want)
 	}
 }
@@ -213,7 +215,7 @@ func TestInterpolantErrors(t *testing.T) {
 		}()
 		p.Epsilon(0.01, 1, 100)
 	}()
-	if got, want := p.Epsilon(0.01, 1, 100), epsilonOf(t, RDP{}, FixedSizeGaussian{100, 1, 1}, 100, interpolatedDelta).Epsilon; relErr(got, want) > 1e-9 {
+	if got, want := p.Epsilon(0.01, 1, 100), epsilonOf(t, RDP{}, FixedSizeGaussian{100, 1, 1}, 100, interpolatedDelta).Epsilon; privacytest.RelErr(got, want) > 1e-9 {
 		t.Errorf("after a panic: %g, want %g", got, want)
 	}
 }

@@ -3,6 +3,9 @@ package privacy
 import (
 	"errors"
 	"math"
+
+	"github.com/dpareto/dpareto/privacy/internal/logexp"
+	"github.com/dpareto/dpareto/privacy/internal/pld"
 )
 
 // Laplace is the Laplace mechanism: a statistic of ℓ1 sensitivity Sensitivity is
@@ -23,9 +26,9 @@ func (m Laplace) Adjacency() Adjacency { return m.Neighbours }
 // Validate reports the fields "sensitivity", "scale" and "adjacency".
 func (m Laplace) Validate() error {
 	return errors.Join(
-		checkPositive("sensitivity", m.Sensitivity),
-		checkPositive("scale", m.Scale),
-		checkAdjacency(m.Neighbours))
+		CheckPositive("sensitivity", m.Sensitivity),
+		CheckPositive("scale", m.Scale),
+		CheckAdjacency(m.Neighbours))
 }
 
 // Assumptions returns the meaning of the sensitivity.
@@ -53,11 +56,12 @@ func (x laplaceRenyi) RDP(order float64) float64 {
 		return float64(x) + (math.Log(weight)+math.Log1p((order-1)/order*math.Exp(down-up)))/(order-1)
 	}
 	// The first order terms of the exponentials cancel.
-	sum := weight*expm1MinusArg(up) + (1-weight)*expm1MinusArg(down)
+	sum := weight*logexp.Expm1MinusArg(up) + (1-weight)*logexp.Expm1MinusArg(down)
 	return math.Log1p(sum) / (order - 1)
 }
 
-func (m Laplace) lossPairs() []lossPair { return []lossPair{laplacePair(m.PureEpsilon())} }
+// DominatingPairs returns the pair of [PairMechanism].
+func (m Laplace) DominatingPairs() pld.Pairs { return pld.Attained(pld.Laplace(m.PureEpsilon())) }
 
 // RandomizedResponse releases one of Categories answers of a record: the true one
 // with probability e^ε/(e^ε + Categories − 1), each other one equally likely
@@ -75,7 +79,7 @@ func (m RandomizedResponse) Adjacency() Adjacency { return ReplaceOne }
 
 // Validate reports the fields "epsilon" and "categories".
 func (m RandomizedResponse) Validate() error {
-	err := checkPositive("epsilon", m.Epsilon)
+	err := CheckPositive("epsilon", m.Epsilon)
 	if m.Categories < 2 {
 		err = errors.Join(err, FieldErrorf("categories", "must be at least 2, is %d", m.Categories))
 	}
@@ -96,9 +100,10 @@ func (m RandomizedResponse) RenyiCurve() RenyiCurve {
 	return twoPoint{m.Epsilon, 1 / total, math.Exp(-m.Epsilon) / total}
 }
 
-func (m RandomizedResponse) lossPairs() []lossPair {
+// DominatingPairs returns the pair of [PairMechanism].
+func (m RandomizedResponse) DominatingPairs() pld.Pairs {
 	total := 1 + float64(m.Categories-1)*math.Exp(-m.Epsilon) // over e^ε
-	return []lossPair{boundedPair{m.Epsilon, 1 / total, false}}
+	return pld.Attained(pld.RandomizedResponse(m.Epsilon, 1/total))
 }
 
 // twoPoint is the divergence of a loss that is loss with probability up, −loss
@@ -120,10 +125,10 @@ func (p twoPoint) RDP(order float64) float64 {
 		return p.loss + math.Log(p.up)/c // up to e^−500
 	}
 	// E[e^{cL}] − 1 with c·E[e^{−L} − 1] = 0 added: no cancellation.
-	sum := p.up*(expm1MinusArg(a)+c*expm1MinusArg(-p.loss)) +
-		p.down*(expm1MinusArg(-a)+c*expm1MinusArg(p.loss))
+	sum := p.up*(logexp.Expm1MinusArg(a)+c*logexp.Expm1MinusArg(-p.loss)) +
+		p.down*(logexp.Expm1MinusArg(-a)+c*logexp.Expm1MinusArg(p.loss))
 	if p.loss > 500 { // down·e^loss = up, without the overflow
-		sum = p.up*(expm1MinusArg(a)+c*(p.loss-1)) + p.down*expm1MinusArg(-a) + c*p.up
+		sum = p.up*(logexp.Expm1MinusArg(a)+c*(p.loss-1)) + p.down*logexp.Expm1MinusArg(-a) + c*p.up
 	}
 	return math.Log1p(sum) / c
 }

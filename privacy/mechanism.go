@@ -28,6 +28,13 @@ type Mechanism interface {
 const assumeSecretNoise = "the noise comes from entropy that nobody knows, not from a seed, and what is released is computed from exact noise, " +
 	"continuous or rounded with the data: the theorem does not cover noise added in floating point"
 
+// SizedMechanism is a Mechanism whose parameters are stated for a number of records.
+type SizedMechanism interface {
+	Mechanism
+	// Records returns that number.
+	Records() int64
+}
+
 // PureMechanism is a Mechanism with a pure-DP guarantee.
 type PureMechanism interface {
 	Mechanism
@@ -99,7 +106,7 @@ func (c Composition) Validate() error {
 			}
 			continue
 		}
-		if inner := mostRuns(p.Mechanism); p.Count > math.MaxInt64/inner {
+		if inner := MostRuns(p.Mechanism); p.Count > math.MaxInt64/inner {
 			errs = append(errs, FieldErrorf(field+".count", "%d times %d runs are too many", p.Count, inner))
 		}
 		if got, want := p.Mechanism.Adjacency(), c.Adjacency(); got != want {
@@ -125,27 +132,27 @@ func (c Composition) Assumptions() []string {
 	return all
 }
 
-// mostRuns returns how often the most frequent part of a valid m runs.
-func mostRuns(m Mechanism) int64 {
+// MostRuns returns how often the most frequent part of a valid m runs.
+func MostRuns(m Mechanism) int64 {
 	most := int64(1)
 	if c, ok := m.(Composition); ok {
 		for _, p := range c {
-			most = max(most, p.Count*mostRuns(p.Mechanism))
+			most = max(most, p.Count*MostRuns(p.Mechanism))
 		}
 	}
 	return most
 }
 
-// flatten returns the parts of m with nested compositions expanded. m must be
+// Parts returns the parts of m with nested compositions expanded. m must be
 // valid.
-func flatten(m Mechanism) []Part {
+func Parts(m Mechanism) []Part {
 	c, ok := m.(Composition)
 	if !ok {
 		return []Part{{Mechanism: m, Count: 1}}
 	}
 	var parts []Part
 	for _, p := range c {
-		for _, inner := range flatten(p.Mechanism) {
+		for _, inner := range Parts(p.Mechanism) {
 			inner.Count *= p.Count
 			parts = append(parts, inner)
 		}

@@ -3,6 +3,8 @@ package privacy
 import (
 	"errors"
 	"math"
+
+	"github.com/dpareto/dpareto/privacy/internal/pld"
 )
 
 // OutputPerturbation is private regularised learning by noise on the result:
@@ -31,6 +33,9 @@ func (m OutputPerturbation) Name() string { return "output_perturbation" }
 // Adjacency returns ReplaceOne.
 func (m OutputPerturbation) Adjacency() Adjacency { return ReplaceOne }
 
+// Records returns DatasetSize.
+func (m OutputPerturbation) Records() int64 { return m.DatasetSize }
+
 // Validate reports the fields "dataset_size", "regularization", "lipschitz",
 // "standard_deviation" and "radius".
 func (m OutputPerturbation) Validate() error {
@@ -39,9 +44,9 @@ func (m OutputPerturbation) Validate() error {
 		errs = append(errs, FieldErrorf("dataset_size", "must be at least 1, is %d", m.DatasetSize))
 	}
 	errs = append(errs,
-		checkPositive("regularization", m.Regularization),
-		checkPositive("lipschitz", m.Lipschitz),
-		checkPositive("standard_deviation", m.StandardDeviation))
+		CheckPositive("regularization", m.Regularization),
+		CheckPositive("lipschitz", m.Lipschitz),
+		CheckPositive("standard_deviation", m.StandardDeviation))
 	if !(m.Radius >= 0) || math.IsInf(m.Radius, 1) {
 		errs = append(errs, FieldErrorf("radius", "must not be negative and finite, is %g", m.Radius))
 	}
@@ -73,12 +78,11 @@ func (m OutputPerturbation) RenyiCurve() RenyiCurve {
 	return linearRenyi(0.5 * mu * mu)
 }
 
-func (m OutputPerturbation) lossPairs() []lossPair {
-	return []lossPair{gaussianPair(m.GaussianMu())}
+// DominatingPairs returns the pair of [PairMechanism]. Logistic losses do not attain the sensitivity, so
+// that nothing bounds ε from below.
+func (m OutputPerturbation) DominatingPairs() pld.Pairs {
+	return pld.Pairs{Upper: []pld.Pair{pld.Gaussian(m.GaussianMu())}}
 }
-
-// lowerPairs: none, for logistic losses do not attain the sensitivity.
-func (m OutputPerturbation) lowerPairs() []lossPair { return nil }
 
 // ObjectiveCalibration is a way to divide ε between the noise and the regulariser of
 // objective perturbation.
@@ -121,6 +125,9 @@ func (m ObjectivePerturbation) Name() string { return "objective_perturbation" }
 // Adjacency returns ReplaceOne.
 func (m ObjectivePerturbation) Adjacency() Adjacency { return ReplaceOne }
 
+// Records returns DatasetSize.
+func (m ObjectivePerturbation) Records() int64 { return m.DatasetSize }
+
 // Validate reports the fields "dataset_size", "regularization", "curvature",
 // "epsilon", "calibration" and "split".
 func (m ObjectivePerturbation) Validate() error {
@@ -129,9 +136,9 @@ func (m ObjectivePerturbation) Validate() error {
 		errs = append(errs, FieldErrorf("dataset_size", "must be at least 1, is %d", m.DatasetSize))
 	}
 	errs = append(errs,
-		checkPositive("regularization", m.Regularization),
-		checkPositive("curvature", m.Curvature),
-		checkPositive("epsilon", m.Epsilon))
+		CheckPositive("regularization", m.Regularization),
+		CheckPositive("curvature", m.Curvature),
+		CheckPositive("epsilon", m.Epsilon))
 	if m.Calibration < RankOne || m.Calibration > ContinuousChaudhuri {
 		errs = append(errs, FieldErrorf("calibration", "unknown calibration %d", int(m.Calibration)))
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // randomSampled draws a configuration that inversion accounts quickly.
@@ -41,7 +43,7 @@ func TestExactFixedSizeProperties(t *testing.T) {
 		}
 
 		trajectory, err := Trajectory(Exact{}, m, []int64{0, steps / 3, steps}, delta)
-		if err != nil || trajectory[0].Epsilon != 0 || relErr(trajectory[2].Epsilon, base.Epsilon) > 1e-10 {
+		if err != nil || trajectory[0].Epsilon != 0 || privacytest.RelErr(trajectory[2].Epsilon, base.Epsilon) > 1e-10 {
 			t.Errorf("%+v, %d steps, delta %g: trajectory %v, alone %v, %v", m, steps, delta, trajectory, base, err)
 		}
 
@@ -50,7 +52,7 @@ func TestExactFixedSizeProperties(t *testing.T) {
 		mixed := Composition{parts[2], {Composition{parts[1]}, 1}, parts[0]}
 		for _, a := range []Accountant{Exact{}, RDP{}} {
 			one, other := epsilonOf(t, a, parts, 1, delta).Epsilon, epsilonOf(t, a, mixed, 1, delta).Epsilon
-			if relErr(one, other) > 1e-9 || one < base.Epsilon/slack {
+			if privacytest.RelErr(one, other) > 1e-9 || one < base.Epsilon/slack {
 				t.Errorf("%s, %+v, delta %g: epsilon %.15g, in another order %.15g", a.Name(), parts, delta, one, other)
 			}
 		}
@@ -64,11 +66,11 @@ func TestCalibrationInvertsRandomly(t *testing.T) {
 		m, steps, delta := randomSampled(rng)
 		for _, family := range []func(noise float64) Mechanism{
 			func(noise float64) Mechanism { return FixedSizeGaussian{m.DatasetSize, m.BatchSize, noise} },
-			func(noise float64) Mechanism { return PoissonGaussian{m.rate(), noise, AddRemove, false} },
+			func(noise float64) Mechanism { return PoissonGaussian{m.Rate(), noise, AddRemove, false} },
 		} {
 			target := epsilonOf(t, Exact{}, family(m.NoiseMultiplier), steps, delta).Epsilon
 			noise, g, err := CalibrateNoise(Exact{}, family, steps, target, delta)
-			if err != nil || relErr(noise, m.NoiseMultiplier) > 1e-7 || g.Epsilon > target {
+			if err != nil || privacytest.RelErr(noise, m.NoiseMultiplier) > 1e-7 || g.Epsilon > target {
 				t.Errorf("%+v, %d steps, delta %g: back %.12g, %v", family(m.NoiseMultiplier), steps, delta, noise, err)
 			}
 		}
@@ -76,16 +78,16 @@ func TestCalibrationInvertsRandomly(t *testing.T) {
 }
 
 func TestSharedConversion(t *testing.T) {
-	tb := sharedVectors(t, "conversion_public.csv")
-	for _, row := range tb.rows {
-		order, rho, delta := tb.float(row, "order"), tb.float(row, "rdp"), tb.float(row, "delta")
-		if got, want := Classic.Epsilon(order, rho, delta), tb.float(row, "eps_classic_mironov"); relErr(got, want) > 1e-13 {
+	tb := privacytest.SharedVectors(t, "conversion_public.csv")
+	for _, row := range tb.Rows {
+		order, rho, delta := tb.Float(row, "order"), tb.Float(row, "rdp"), tb.Float(row, "delta")
+		if got, want := Classic.Epsilon(order, rho, delta), tb.Float(row, "eps_classic_mironov"); privacytest.RelErr(got, want) > 1e-13 {
 			t.Errorf("%v: classic %.17g, want %.17g", row, got, want)
 		}
-		if got, want := Improved.Epsilon(order, rho, delta), tb.float(row, "eps_improved_clamped"); math.Abs(got-want) > 1e-13*math.Max(1, want) {
+		if got, want := Improved.Epsilon(order, rho, delta), tb.Float(row, "eps_improved_clamped"); math.Abs(got-want) > 1e-13*math.Max(1, want) {
 			t.Errorf("%v: improved %.17g, want %.17g", row, got, want)
 		}
-		if best := tb.float(row, "eps_optimal_single_order"); Improved.Epsilon(order, rho, delta) < best*(1-1e-9) {
+		if best := tb.Float(row, "eps_optimal_single_order"); Improved.Epsilon(order, rho, delta) < best*(1-1e-9) {
 			t.Errorf("%v: improved below the optimum %g", row, best)
 		}
 	}

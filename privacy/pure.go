@@ -3,6 +3,8 @@ package privacy
 import (
 	"errors"
 	"math"
+
+	"github.com/dpareto/dpareto/privacy/internal/composition"
 )
 
 // PureRule is a composition theorem for pure differential privacy.
@@ -49,10 +51,10 @@ func (a Pure) Curve(m Mechanism) (Curve, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	c := pureCurve{base: baseGuarantee(a, m), rule: a.Rule}
+	c := pureCurve{base: BaseGuarantee(a, m), rule: a.Rule}
 	uniform := true
-	var worst directions
-	for _, p := range flatten(m) {
+	worst := composition.New(composition.Grid)
+	for _, p := range Parts(m) {
 		pure, ok := p.Mechanism.(PureMechanism)
 		if !ok {
 			return nil, &UnsupportedError{a.Name(), p.Mechanism.Name(), "it has no pure-DP guarantee"}
@@ -65,10 +67,10 @@ func (a Pure) Curve(m Mechanism) (Curve, error) {
 		c.total += count * epsilon
 		c.squares += count * epsilon * epsilon
 		c.drift += count * epsilon * math.Expm1(epsilon)
-		worst = worst.add([]lossPair{purePair(epsilon)}, count)
+		worst.AddPure(epsilon, count)
 	}
 	if a.Rule == Optimal && !uniform {
-		c.worst = &lossCurve{methods: gridMethods, upper: worst}
+		c.worst = &lossCurve{losses: worst}
 	}
 	return c, nil
 }
@@ -85,7 +87,7 @@ type pureCurve struct {
 
 // Epsilon accepts delta = 0 as well, for which all rules are Basic.
 func (c pureCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
-	if err := checkSteps(steps); err != nil {
+	if err := CheckSteps(steps); err != nil {
 		return Guarantee{}, err
 	}
 	if !(delta >= 0 && delta < 1) {
@@ -113,7 +115,7 @@ func (c pureCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		g.Epsilon = math.Min(g.Epsilon, optimalPure(c.each, runs*c.count, delta))
 	}
 	if math.IsInf(g.Epsilon, 1) {
-		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
+		g = g.Warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
 	}
 	return g, nil
 }
@@ -157,7 +159,7 @@ func ComposeOptimal(epsilon, delta float64, k int64, total float64) (float64, er
 
 func checkApproximate(epsilon, delta float64, k int64, total float64) error {
 	var errs []error
-	errs = append(errs, checkPositive("epsilon", epsilon))
+	errs = append(errs, CheckPositive("epsilon", epsilon))
 	if !(delta >= 0 && delta < 1) {
 		errs = append(errs, FieldErrorf("delta", "must lie in [0, 1), is %g", delta))
 	}
@@ -193,7 +195,7 @@ func optimalPure(epsilon, k, delta float64) float64 {
 	sum := func(last, decay float64) float64 {
 		from := last
 		if decay == 0 {
-			from = math.Min(last, math.Ceil(peak+math.Sqrt(-negligible*k)))
+			from = math.Min(last, math.Ceil(peak+math.Sqrt(44*k)))
 		}
 		// Relative to the first term, or to a later one that is much larger.
 		scale, term, total := logMass(from), 1.0, 0.0

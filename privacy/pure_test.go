@@ -4,18 +4,20 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 func TestSharedPureComposition(t *testing.T) {
-	tb := sharedVectors(t, "composition_pure_public.csv")
-	for _, row := range tb.rows {
-		eps, delta, k, total := tb.float(row, "eps0"), tb.float(row, "delta0"), tb.int(row, "k"), tb.float(row, "delta_total")
+	tb := privacytest.SharedVectors(t, "composition_pure_public.csv")
+	for _, row := range tb.Rows {
+		eps, delta, k, total := tb.Float(row, "eps0"), tb.Float(row, "delta0"), tb.Int(row, "k"), tb.Float(row, "delta_total")
 		got, err := ComposeOptimal(eps, delta, k, total)
-		if want := tb.float(row, "eps_KOV_optimal_exact"); err != nil || relErr(got, want) > 1e-9 {
+		if want := tb.Float(row, "eps_KOV_optimal_exact"); err != nil || privacytest.RelErr(got, want) > 1e-9 {
 			t.Errorf("%v: optimal %.15g, want %.15g, %v", row, got, want, err)
 		}
 		got, err = ComposeAdvanced(eps, delta, k, total)
-		if want := tb.float(row, "eps_DRV2010"); err != nil || relErr(got, want) > 1e-9 {
+		if want := tb.Float(row, "eps_DRV2010"); err != nil || privacytest.RelErr(got, want) > 1e-9 {
 			t.Errorf("%v: advanced %.15g, want %.15g, %v", row, got, want, err)
 		}
 	}
@@ -72,10 +74,10 @@ func TestPureRules(t *testing.T) {
 		t.Errorf("optimal %g, Rényi %g, advanced %g, basic %g", optimal, rdp, advanced, basic)
 	}
 	// Kairouz, Oh and Viswanath's theorem evaluated in multi-precision.
-	if want := 4.7745675881079862; relErr(optimal, want) > 1e-10 {
+	if want := 4.7745675881079862; privacytest.RelErr(optimal, want) > 1e-10 {
 		t.Errorf("optimal %.15g, want %.15g", optimal, want)
 	}
-	if got := epsilonOf(t, Pure{Optimal}, m, 100, 0).Epsilon; relErr(got, 10) > 1e-15 {
+	if got := epsilonOf(t, Pure{Optimal}, m, 100, 0).Epsilon; privacytest.RelErr(got, 10) > 1e-15 {
 		t.Errorf("delta 0: %g", got)
 	}
 }
@@ -126,23 +128,23 @@ func TestOptimalHeterogeneous(t *testing.T) {
 	// Two halves of the same ε are one.
 	m := Composition{{RandomizedResponse{0.1, 2}, 50}, {Laplace{1, 10, ReplaceOne}, 50}}
 	want := epsilonOf(t, Pure{Advanced}, RandomizedResponse{0.1, 2}, 100, 1e-6).Epsilon
-	if got := epsilonOf(t, Pure{Advanced}, m, 1, 1e-6).Epsilon; relErr(got, want) > 1e-12 {
+	if got := epsilonOf(t, Pure{Advanced}, m, 1, 1e-6).Epsilon; privacytest.RelErr(got, want) > 1e-12 {
 		t.Errorf("advanced %g, want %g", got, want)
 	}
 }
 
 func TestSharedLaplace(t *testing.T) {
-	tb := sharedVectors(t, "laplace_public.csv")
+	tb := privacytest.SharedVectors(t, "laplace_public.csv")
 	orders := map[string]float64{
 		"rdp_1.5": 1.5, "rdp_2": 2, "rdp_3": 3, "rdp_4": 4, "rdp_8": 8, "rdp_16": 16, "rdp_32": 32, "rdp_64": 64,
 	}
-	for _, row := range tb.rows {
-		m := Laplace{1, tb.float(row, "b_over_sens"), AddRemove}
-		if got, want := m.PureEpsilon(), tb.float(row, "eps_pure"); relErr(got, want) > 1e-15 {
+	for _, row := range tb.Rows {
+		m := Laplace{1, tb.Float(row, "b_over_sens"), AddRemove}
+		if got, want := m.PureEpsilon(), tb.Float(row, "eps_pure"); privacytest.RelErr(got, want) > 1e-15 {
 			t.Errorf("%v: epsilon %g", row, got)
 		}
 		for column, order := range orders {
-			if got, want := m.RenyiCurve().RDP(order), tb.float(row, column); relErr(got, want) > 1e-12 {
+			if got, want := m.RenyiCurve().RDP(order), tb.Float(row, column); privacytest.RelErr(got, want) > 1e-12 {
 				t.Errorf("%v: %s %.17g, want %.17g", row, column, got, want)
 			}
 		}
@@ -150,27 +152,27 @@ func TestSharedLaplace(t *testing.T) {
 }
 
 func TestSharedZeroConcentrated(t *testing.T) {
-	tb := sharedVectors(t, "zcdp_public.csv")
-	for _, row := range tb.rows {
-		m := ZeroConcentrated{tb.float(row, "rho"), ReplaceOne}
-		delta := tb.float(row, "delta")
-		if got, want := epsilonOf(t, RDP{}, m, 1, delta), tb.float(row, "eps_improved"); relErr(got.Epsilon, want) > 1e-9 {
+	tb := privacytest.SharedVectors(t, "zcdp_public.csv")
+	for _, row := range tb.Rows {
+		m := ZeroConcentrated{tb.Float(row, "rho"), ReplaceOne}
+		delta := tb.Float(row, "delta")
+		if got, want := epsilonOf(t, RDP{}, m, 1, delta), tb.Float(row, "eps_improved"); privacytest.RelErr(got.Epsilon, want) > 1e-9 {
 			t.Errorf("%v: improved %.17g at order %g", row, got.Epsilon, got.Order)
 		}
-		if got, want := epsilonOf(t, RDP{Classic}, m, 1, delta).Epsilon, tb.float(row, "eps_bun_steinke"); relErr(got, want) > 1e-9 {
+		if got, want := epsilonOf(t, RDP{Classic}, m, 1, delta).Epsilon, tb.Float(row, "eps_bun_steinke"); privacytest.RelErr(got, want) > 1e-9 {
 			t.Errorf("%v: classic %.17g, want %.17g", row, got, want)
 		}
 	}
 }
 
 func TestSharedPoissonOptimalOrders(t *testing.T) {
-	tb := sharedVectors(t, "rdp_poisson_public.csv")
-	for _, row := range tb.rows {
-		m := PoissonGaussian{tb.float(row, "q_num") / tb.float(row, "q_den"), tb.float(row, "sigma"), AddRemove, false}
-		steps, delta := tb.int(row, "steps"), tb.float(row, "delta")
+	tb := privacytest.SharedVectors(t, "rdp_poisson_public.csv")
+	for _, row := range tb.Rows {
+		m := PoissonGaussian{tb.Float(row, "q_num") / tb.Float(row, "q_den"), tb.Float(row, "sigma"), AddRemove, false}
+		steps, delta := tb.Int(row, "steps"), tb.Float(row, "delta")
 		for column, a := range map[string]RDP{"eps_opt_improved": {}, "eps_opt_classic": {Classic}} {
 			g := epsilonOf(t, a, m, steps, delta)
-			if want := tb.float(row, column); relErr(g.Epsilon, want) > 1e-9 {
+			if want := tb.Float(row, column); privacytest.RelErr(g.Epsilon, want) > 1e-9 {
 				t.Errorf("%s: %s %.15g at order %g, want %.15g", row[0], column, g.Epsilon, g.Order, want)
 			}
 		}
@@ -187,7 +189,7 @@ func TestTwoPointRenyi(t *testing.T) {
 			for _, order := range []float64{1.5, 2, 5, 20} {
 				want := math.Log(math.Pow(p, order)*math.Pow(q, 1-order)+math.Pow(q, order)*math.Pow(p, 1-order)+
 					float64(categories-2)*q) / (order - 1)
-				if got := c.RDP(order); relErr(got, want) > 1e-11 {
+				if got := c.RDP(order); privacytest.RelErr(got, want) > 1e-11 {
 					t.Errorf("%d answers, eps %g, order %g: %.15g, want %.15g", categories, eps, order, got, want)
 				}
 			}
@@ -297,7 +299,7 @@ func TestOptimalOfEqualParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := epsilonOf(t, Pure{Optimal}, RandomizedResponse{0.3, 2}, k, 1e-6).Epsilon; relErr(got, want) > 1e-13 {
+		if got := epsilonOf(t, Pure{Optimal}, RandomizedResponse{0.3, 2}, k, 1e-6).Epsilon; privacytest.RelErr(got, want) > 1e-13 {
 			t.Errorf("%d runs: %.16g, want %.16g", k, got, want)
 		}
 	}

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"math"
 	"sync"
+
+	"github.com/dpareto/dpareto/privacy/internal/moments"
+	"github.com/dpareto/dpareto/privacy/internal/orders"
+	"github.com/dpareto/dpareto/privacy/meter"
 )
 
 // Conversion is a way from a Rényi divergence bound ρ(α) to (ε, δ).
@@ -44,7 +48,7 @@ func (c Conversion) surcharge(order, logDelta float64) float64 {
 	if c == Classic {
 		return -logDelta / (order - 1)
 	}
-	return math.Log1p(-1/order) - (logDelta+math.Log(order))/(order-1)
+	return orders.Surcharge(order, logDelta)
 }
 
 // RDP is the Rényi accountant: the divergences of the parts add up at each order, and ε is the
@@ -74,19 +78,19 @@ func (a RDP) Curve(m Mechanism) (Curve, error) {
 	}
 	c := &rdpCurve{
 		conversion: a.Conversion,
-		base:       baseGuarantee(a, m),
+		base:       BaseGuarantee(a, m),
 		rho:        make(map[float64]float64),
 	}
 	var err error
-	if c.parts, err = renyiParts(a.Name(), m); err != nil {
+	if c.renyiSum, err = renyiOf(a, m); err != nil {
 		return nil, err
 	}
-	for i, p := range flatten(m) {
+	for i, p := range Parts(m) {
 		g, ok := p.Mechanism.(FixedSizeGaussian)
 		if !ok || a.Conversion != Classic {
 			continue
 		}
-		c.parts[i].curve, c.integers = newPublishedFixedSize(g.rate(), g.NoiseMultiplier), true
+		c.parts[i].curve, c.integers = moments.NewFixedSize(g.Rate(), g.NoiseMultiplier), true
 		if g.NoiseMultiplier < looseNoise && g.BatchSize < g.DatasetSize {
 			c.base.Warnings = append(c.base.Warnings, Warning{WarnLooseBound, fmt.Sprintf(
 				"noise multiplier %g is below %g: the published divergence overstates epsilon, often by orders of magnitude",
@@ -96,10 +100,20 @@ func (a RDP) Curve(m Mechanism) (Curve, error) {
 	return c, nil
 }
 
-// renyiParts returns the curves of flatten(m), m valid, or an *UnsupportedError.
-func renyiParts(accountant string, m Mechanism) ([]rdpPart, error) {
-	var parts []rdpPart
-	for _, p := range flatten(m) {
+// Renyi returns the bound on the Rényi divergences of one run of a valid m, which for a [Composition] is
+// the sum of those of its parts, or an *UnsupportedError. It is not safe for concurrent use.
+func Renyi(m Mechanism) (RenyiCurve, error) {
+	sum, err := renyiOf(RDP{}, m)
+	if err != nil {
+		return nil, err
+	}
+	return &sum, nil
+}
+
+// renyiOf returns the curves of Parts(m), m valid, or an *UnsupportedError.
+func renyiOf(a Accountant, m Mechanism) (renyiSum, error) {
+	var sum renyiSum
+	for _, p := range Parts(m) {
 		var curve RenyiCurve
 		switch mechanism := p.Mechanism.(type) {
 		case RenyiMechanism:
@@ -107,11 +121,11 @@ func renyiParts(accountant string, m Mechanism) ([]rdpPart, error) {
 		case PureMechanism:
 			curve = pureRenyi(mechanism.PureEpsilon())
 		default:
-			return nil, &UnsupportedError{accountant, p.Mechanism.Name(), "it has no Rényi divergence bound"}
+			return renyiSum{}, &UnsupportedError{a.Name(), p.Mechanism.Name(), "it has no Rényi divergence bound"}
 		}
-		parts = append(parts, rdpPart{curve, float64(p.Count)})
+		sum.parts = append(sum.parts, rdpPart{curve, float64(p.Count)})
 	}
-	return parts, nil
+	return sum, nil
 }
 
 // looseNoise is the noise multiplier below which the published divergence of a subsampled
@@ -124,17 +138,29 @@ type rdpCurve struct {
 	base       Guarantee
 	integers   bool // the orders are integers
 
-	mu    sync.Mutex // guards what follows
-	parts []rdpPart
-	rho   map[float64]float64 // by order, of one run of all parts
-	work  *Work
+	mu sync.Mutex // guards what follows
+	renyiSum
+	rho map[float64]float64 // by order, of one run of all parts
 }
 
-func (c *rdpCurve) countIn(w *Work) {
+// renyiSum is the sum of the divergences of parts.
+type renyiSum struct {
+	parts []rdpPart
+	work  *meter.Work
+}
+
+// CountIn counts the work of the parts in w.
+func (c *renyiSum) CountIn(w *meter.Work) {
 	c.work = w
 	for _, p := range c.parts {
-		countIn(p.curve, w)
+		meter.CountIn(p.curve, w)
 	}
+}
+
+// RDP returns the sum at an order.
+func (c *renyiSum) RDP(order float64) float64 {
+	rho, _ := c.sum(order, math.Inf(1))
+	return rho
 }
 
 type rdpPart struct {
@@ -142,16 +168,13 @@ type rdpPart struct {
 	count float64
 }
 
-// maxOrder ends the search for orders; integers up to it are exact.
-const maxOrder = 1 << 52
-
 // Epsilon minimises over the orders. It takes about a microsecond if earlier calls computed
 // the orders that it tries.
 func (c *rdpCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
-	if err := checkSteps(steps); err != nil {
+	if err := CheckSteps(steps); err != nil {
 		return Guarantee{}, err
 	}
-	if err := checkDelta(delta); err != nil {
+	if err := CheckDelta(delta); err != nil {
 		return Guarantee{}, err
 	}
 	g := c.base
@@ -162,12 +185,12 @@ func (c *rdpCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	g.Epsilon, g.Order = c.minimise(float64(steps), math.Log(delta))
 	switch {
 	case math.IsInf(g.Epsilon, 1):
-		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
+		g = g.Warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
 	case g.Epsilon == 0:
 	case g.Order == 2 && c.integers:
-		g = g.warn(WarnOrderAtEdge, "the best order is 2, the smallest integer order")
-	case g.Order >= maxOrder:
-		g = g.warn(WarnOrderAtEdge, "the best order is the largest that was tried")
+		g = g.Warn(WarnOrderAtEdge, "the best order is 2, the smallest integer order")
+	case g.Order >= orders.Max:
+		g = g.Warn(WarnOrderAtEdge, "the best order is the largest that was tried")
 	}
 	return g, nil
 }
@@ -177,127 +200,14 @@ func (c *rdpCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 func (c *rdpCurve) minimise(steps, logDelta float64) (epsilon, order float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	least := leastOverOrders
+	least := orders.Least
 	if c.integers {
-		least = leastOverIntegers
+		least = orders.LeastInteger
 	}
 	epsilon, order = least(func(order, limit float64) float64 {
 		return c.epsilon(order, steps, logDelta, limit)
 	})
 	return math.Max(0, epsilon), order
-}
-
-// leastOverOrders returns the least value of f, which falls and then rises, over the orders
-// α > 1, and the order. It may stop at any value that is not positive, and f may return +Inf
-// for a value above limit.
-func leastOverOrders(f func(order, limit float64) float64) (best, at float64) {
-	best, at = leastOverIntegers(f)
-	if best > 0 {
-		best, at = refineOrder(best, at, f)
-	}
-	return best, at
-}
-
-// leastOverIntegers is leastOverOrders for the integers α >= 2.
-//
-// Powers of two are tried until f rises twice in a row, in case the minimum of
-// two bounds has a shallow dent; then the bracket is halved. The orders that are
-// tried are dyadic, so that different calls share most of them.
-func leastOverIntegers(f func(order, limit float64) float64) (best, at float64) {
-	best, at = f(2, math.Inf(1)), 2
-	for alpha, rises := 4.0, 0; alpha <= maxOrder && rises < 2 && best > 0; alpha *= 2 {
-		if v := f(alpha, best); v < best {
-			best, at, rises = v, alpha, 0
-		} else {
-			rises++
-		}
-	}
-	lo, hi := at/2, math.Min(maxOrder, 2*at)
-	for hi-lo > math.Max(2, at*0x1p-40) && best > 0 {
-		mid := math.Floor((at + hi) / 2)
-		if at-lo > hi-at {
-			mid = math.Ceil((lo + at) / 2)
-		}
-		v := f(mid, best)
-		switch {
-		case v < best && mid < at:
-			best, at, hi = v, mid, at
-		case v < best:
-			best, at, lo = v, mid, at
-		case mid < at:
-			lo = mid
-		default:
-			hi = mid
-		}
-	}
-	return best, at
-}
-
-// refineOrder continues the search from the best integer order to real ones, in
-// u = log(α − 1): it steps to the vertex of a parabola through the best point and
-// the points next to it, on whose two sides the minimum is known to lie.
-func refineOrder(best, at float64, f func(order, limit float64) float64) (least, order float64) {
-	const (
-		lowest    = -28.0   // of u
-		largest   = 1 << 20 // beyond it integers are close enough
-		precision = 1e-6    // of u; the error of ε is about its square
-		nearby    = 1e-3    // distance of the last points
-	)
-	if at >= largest {
-		return best, at
-	}
-	type point struct{ u, value float64 }
-	atOrder := func(order float64) point { return point{math.Log(order - 1), f(order, math.Inf(1))} }
-	value := func(u float64) point { return point{u, f(1+math.Exp(u), math.Inf(1))} }
-	mid, right := point{math.Log(at - 1), best}, atOrder(at+1)
-	left := value(mid.u - math.Ln2)
-	if at > 2 {
-		left = atOrder(at - 1)
-	}
-	for left.value < mid.value && left.u > lowest {
-		left, mid, right = value(left.u-2*(mid.u-left.u)), left, mid
-	}
-	for right.value < mid.value {
-		left, mid, right = mid, right, value(right.u+2*(right.u-mid.u))
-	}
-	settled, width := false, math.Inf(1)
-	for i := 0; mid.value > 0 && right.u-left.u > precision; i++ {
-		down, up := (mid.value-left.value)/(mid.u-left.u), (right.value-mid.value)/(right.u-mid.u)
-		// The slope of the parabola is linear between the two midpoints.
-		u := 0.5 * (left.u + mid.u - down*(right.u-left.u)/(up-down))
-		drop := (up - down) / (right.u - left.u) * (u - mid.u) * (u - mid.u)
-		slow := false
-		if i%4 == 3 { // next to a cliff a parabola does not help
-			slow, width = right.u-left.u > 0.5*width, right.u-left.u
-		}
-		switch {
-		case slow || !(u > left.u && u < right.u):
-			if u = 0.5 * (left.u + mid.u); right.u-mid.u > mid.u-left.u {
-				u = 0.5 * (right.u + mid.u)
-			}
-		case math.Abs(u-mid.u) < precision && drop < 1e-12*mid.value:
-			if settled {
-				return mid.value, 1 + math.Exp(mid.u)
-			}
-			settled = true
-			if right.u-mid.u > mid.u-left.u {
-				u = mid.u + math.Min(nearby, 0.5*(right.u-mid.u))
-			} else {
-				u = mid.u - math.Min(nearby, 0.5*(mid.u-left.u))
-			}
-		}
-		switch next := value(u); {
-		case next.value < mid.value && u < mid.u:
-			mid, right = next, mid
-		case next.value < mid.value:
-			left, mid = mid, next
-		case u < mid.u:
-			left = next
-		default:
-			right = next
-		}
-	}
-	return mid.value, 1 + math.Exp(mid.u)
 }
 
 // epsilon returns ε at one order before it is cut off at 0, or +Inf where it is
@@ -317,14 +227,14 @@ func (c *rdpCurve) epsilon(order, steps, logDelta, limit float64) float64 {
 
 // sum returns ρ(order) of all parts, or false as soon as it is known to exceed
 // limit.
-func (c *rdpCurve) sum(order, limit float64) (float64, bool) {
+func (c *renyiSum) sum(order, limit float64) (float64, bool) {
 	var rho float64
 	for _, p := range c.parts {
-		c.work.add(2)
+		c.work.Add(2)
 		var part float64
 		exact := true
 		if b, ok := p.curve.(boundedRenyiCurve); ok {
-			part, exact = b.rdpBelow(order, (limit-rho)/p.count)
+			part, exact = b.RDPBelow(order, (limit-rho)/p.count)
 		} else {
 			part = p.curve.RDP(order)
 		}
@@ -338,6 +248,6 @@ func (c *rdpCurve) sum(order, limit float64) (float64, bool) {
 
 // boundedRenyiCurve is a RenyiCurve that can stop early.
 type boundedRenyiCurve interface {
-	// rdpBelow returns ρ(order) and true, or false once ρ(order) > limit is known.
-	rdpBelow(order, limit float64) (float64, bool)
+	// RDPBelow returns ρ(order) and true, or false once ρ(order) > limit is known.
+	RDPBelow(order, limit float64) (float64, bool)
 }

@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/internal/moments"
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // epsilonOf returns the guarantee and fails the test on an error.
@@ -26,26 +29,26 @@ func epsilonOf(t testing.TB, a Accountant, m Mechanism, steps int64, delta float
 // TestPublishedEpsilon compares with the values published with Avent et al.
 // (2020) and their exact recomputation; see the head of the file.
 func TestPublishedEpsilon(t *testing.T) {
-	tb := readTable(t, "testdata/dpareto_epsilon.csv")
-	for _, row := range tb.rows {
-		m := FixedSizeGaussian{tb.int(row, "n"), tb.int(row, "batch_size"), tb.float(row, "sigma")}
-		steps, err := Steps(m.DatasetSize, m.BatchSize, tb.int(row, "epochs"))
-		if err != nil || steps != tb.int(row, "steps") {
-			t.Fatalf("%+v: %d steps (%v), want %s", m, steps, err, tb.text(row, "steps"))
+	tb := privacytest.ReadTable(t, "testdata/dpareto_epsilon.csv")
+	for _, row := range tb.Rows {
+		m := FixedSizeGaussian{tb.Int(row, "n"), tb.Int(row, "batch_size"), tb.Float(row, "sigma")}
+		steps, err := Steps(m.DatasetSize, m.BatchSize, tb.Int(row, "epochs"))
+		if err != nil || steps != tb.Int(row, "steps") {
+			t.Fatalf("%+v: %d steps (%v), want %s", m, steps, err, tb.Text(row, "steps"))
 		}
-		g := epsilonOf(t, RDP{Classic}, m, steps, tb.float(row, "delta"))
+		g := epsilonOf(t, RDP{Classic}, m, steps, tb.Float(row, "delta"))
 		// One recomputed value is 2e-11 off; the others agree to 1e-12.
-		if want := tb.float(row, "eps"); relErr(g.Epsilon, want) > 1e-10 {
+		if want := tb.Float(row, "eps"); privacytest.RelErr(g.Epsilon, want) > 1e-10 {
 			t.Errorf("%+v, %d steps: epsilon %.17g, want %.17g", m, steps, g.Epsilon, want)
 		}
-		if want := tb.float(row, "order"); g.Order != want {
+		if want := tb.Float(row, "order"); g.Order != want {
 			t.Errorf("%+v, %d steps: order %g, want %g", m, steps, g.Order, want)
 		}
-		published := tb.float(row, "eps_published")
+		published := tb.Float(row, "eps_published")
 		// The original lost digits to cancellation in this row, and its optimiser
 		// stopped up to 3e-7 above the minimum in the others.
 		cancelled := m.BatchSize == 4000 && m.NoiseMultiplier == 16 && steps == 15
-		if !math.IsInf(published, 1) && !cancelled && relErr(g.Epsilon, published) > 1e-6 {
+		if !math.IsInf(published, 1) && !cancelled && privacytest.RelErr(g.Epsilon, published) > 1e-6 {
 			t.Errorf("%+v, %d steps: epsilon %.17g, published %.17g", m, steps, g.Epsilon, published)
 		}
 	}
@@ -77,46 +80,46 @@ func TestImprovedEpsilon(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := publishedEpsilon(t, Improved, m, steps, 1e-5)
-		if relErr(g.Epsilon, tc.eps) > 1e-5 || (tc.order > 0 && g.Order != tc.order) {
+		if privacytest.RelErr(g.Epsilon, tc.eps) > 1e-5 || (tc.order > 0 && g.Order != tc.order) {
 			t.Errorf("%+v: epsilon %g at order %g, want %g at %g", m, g.Epsilon, g.Order, tc.eps, tc.order)
 		}
-		c := newPublishedFixedSize(m.rate(), m.NoiseMultiplier)
-		if got := c.RDP(2); tc.rdp2 > 0 && relErr(got, tc.rdp2) > 1e-7 {
+		c := moments.NewFixedSize(m.Rate(), m.NoiseMultiplier)
+		if got := c.RDP(2); tc.rdp2 > 0 && privacytest.RelErr(got, tc.rdp2) > 1e-7 {
 			t.Errorf("%+v: rdp(2) = %g, want %g", m, got, tc.rdp2)
 		}
-		if got := c.RDP(8); tc.rdp8 > 0 && relErr(got, tc.rdp8) > 1e-7 {
+		if got := c.RDP(8); tc.rdp8 > 0 && privacytest.RelErr(got, tc.rdp8) > 1e-7 {
 			t.Errorf("%+v: rdp(8) = %g, want %g", m, got, tc.rdp8)
 		}
 	}
 }
 
 func TestSharedFixedSizeRDP(t *testing.T) {
-	tb := sharedVectors(t, "rdp_wor_public.csv")
+	tb := privacytest.SharedVectors(t, "rdp_wor_public.csv")
 	orders := map[string]float64{
 		"rdp_2": 2, "rdp_3": 3, "rdp_4": 4, "rdp_8": 8, "rdp_16": 16, "rdp_32": 32, "rdp_64": 64,
 	}
-	for _, row := range tb.rows {
-		m := FixedSizeGaussian{tb.int(row, "n"), tb.int(row, "m"), tb.float(row, "sigma")}
-		curve := newPublishedFixedSize(m.rate(), m.NoiseMultiplier)
+	for _, row := range tb.Rows {
+		m := FixedSizeGaussian{tb.Int(row, "n"), tb.Int(row, "m"), tb.Float(row, "sigma")}
+		curve := moments.NewFixedSize(m.Rate(), m.NoiseMultiplier)
 		for column, order := range orders {
-			if got, want := curve.RDP(order), tb.float(row, column); relErr(got, want) > 1e-10 {
+			if got, want := curve.RDP(order), tb.Float(row, column); privacytest.RelErr(got, want) > 1e-10 {
 				t.Errorf("%s order %g: rdp %.17g, want %.17g", row[0], order, got, want)
 			}
 		}
-		steps, delta := tb.int(row, "steps"), tb.float(row, "delta")
+		steps, delta := tb.Int(row, "steps"), tb.Float(row, "delta")
 		classic := epsilonOf(t, RDP{Classic}, m, steps, delta)
-		if want := tb.float(row, "eps_classic"); relErr(classic.Epsilon, want) > 1e-9 {
+		if want := tb.Float(row, "eps_classic"); privacytest.RelErr(classic.Epsilon, want) > 1e-9 {
 			t.Errorf("%s: classic %.17g, want %.17g", row[0], classic.Epsilon, want)
 		}
-		if want := tb.float(row, "order_classic"); classic.Order != want {
+		if want := tb.Float(row, "order_classic"); classic.Order != want {
 			t.Errorf("%s: classic order %g, want %g", row[0], classic.Order, want)
 		}
 		improved := publishedEpsilon(t, Improved, m, steps, delta)
-		if want := tb.float(row, "eps_improved_int"); relErr(improved.Epsilon, want) > 1e-9 {
+		if want := tb.Float(row, "eps_improved_int"); privacytest.RelErr(improved.Epsilon, want) > 1e-9 {
 			t.Errorf("%s: improved %.17g, want %.17g", row[0], improved.Epsilon, want)
 		}
 		for _, reference := range []string{"eps_classic_thm9", "eps_dpacc_default"} {
-			if want := tb.float(row, reference); improved.Epsilon > want*(1+1e-9) {
+			if want := tb.Float(row, reference); improved.Epsilon > want*(1+1e-9) {
 				t.Errorf("%s: improved %g above %s = %g", row[0], improved.Epsilon, reference, want)
 			}
 		}
@@ -128,7 +131,7 @@ func publishedEpsilon(t *testing.T, conversion Conversion, m FixedSizeGaussian, 
 	t.Helper()
 	c := rdpCurve{
 		conversion: conversion, integers: true, rho: make(map[float64]float64),
-		parts: []rdpPart{{newPublishedFixedSize(m.rate(), m.NoiseMultiplier), 1}},
+		renyiSum: renyiSum{parts: []rdpPart{{moments.NewFixedSize(m.Rate(), m.NoiseMultiplier), 1}}},
 	}
 	g, err := c.Epsilon(steps, delta)
 	if err != nil {
@@ -147,10 +150,10 @@ func TestConversion(t *testing.T) {
 		{2, 0.5, 1e-5, 12.012925464970228, 10.626631103850338},
 		{1.5, 3, 1e-5, 26.025850929940457, 24.116308425056018},
 	} {
-		if got := Classic.Epsilon(tc.order, tc.rho, tc.delta); relErr(got, tc.classic) > 1e-14 {
+		if got := Classic.Epsilon(tc.order, tc.rho, tc.delta); privacytest.RelErr(got, tc.classic) > 1e-14 {
 			t.Errorf("%+v: classic %.17g", tc, got)
 		}
-		if got := Improved.Epsilon(tc.order, tc.rho, tc.delta); relErr(got, tc.improved) > 1e-14 {
+		if got := Improved.Epsilon(tc.order, tc.rho, tc.delta); privacytest.RelErr(got, tc.improved) > 1e-14 {
 			t.Errorf("%+v: improved %.17g", tc, got)
 		}
 	}
@@ -180,7 +183,7 @@ func TestOrderIsTheBest(t *testing.T) {
 			g := epsilonOf(t, RDP{conversion}, m, steps, delta)
 			curve := m.RenyiCurve()
 			if conversion == Classic {
-				curve = newPublishedFixedSize(m.rate(), m.NoiseMultiplier)
+				curve = moments.NewFixedSize(m.Rate(), m.NoiseMultiplier)
 			}
 			check := func(order float64) {
 				if e := conversion.Epsilon(order, float64(steps)*curve.RDP(order), delta); e < g.Epsilon*(1-1e-9) {
@@ -283,14 +286,14 @@ func TestComposition(t *testing.T) {
 	b := FixedSizeGaussian{30956, 512, 4}
 	ab := epsilonOf(t, RDP{}, Composition{{a, 300}, {b, 20}}, 1, 1e-5)
 	ba := epsilonOf(t, RDP{}, Composition{{Composition{{b, 4}}, 5}, {a, 300}}, 1, 1e-5)
-	if relErr(ab.Epsilon, ba.Epsilon) > 1e-14 {
+	if privacytest.RelErr(ab.Epsilon, ba.Epsilon) > 1e-14 {
 		t.Errorf("order matters: %g and %g", ab.Epsilon, ba.Epsilon)
 	}
 	if only := epsilonOf(t, RDP{}, a, 300, 1e-5); ab.Epsilon <= only.Epsilon {
 		t.Errorf("composition %g is below its part %g", ab.Epsilon, only.Epsilon)
 	}
 	many := epsilonOf(t, RDP{}, Composition{{a, 10}}, 30, 1e-5)
-	if only := epsilonOf(t, RDP{}, a, 300, 1e-5); relErr(many.Epsilon, only.Epsilon) > 1e-14 {
+	if only := epsilonOf(t, RDP{}, a, 300, 1e-5); privacytest.RelErr(many.Epsilon, only.Epsilon) > 1e-14 {
 		t.Errorf("30 × 10 steps: %g, 300 steps: %g", many.Epsilon, only.Epsilon)
 	}
 }

@@ -5,15 +5,18 @@ import (
 	"math/cmplx"
 	"math/rand/v2"
 	"testing"
-)
 
-// Everything in this file that a result is compared with is computed from the two
-// densities (1−q)·N(0, s²) + q·N(±1, s²) themselves.
+	"github.com/dpareto/dpareto/privacy/internal/composition"
+	"github.com/dpareto/dpareto/privacy/internal/gaussian"
+	"github.com/dpareto/dpareto/privacy/internal/logexp"
+	"github.com/dpareto/dpareto/privacy/internal/pld"
+	"github.com/dpareto/dpareto/privacy/privacytest"
+)
 
 // replaceLoss is the logarithm of their quotient.
 func replaceLoss(q, s, x float64) float64 {
-	logP := logAddExp(math.Log1p(-q), math.Log(q)+(2*x-1)/(2*s*s))
-	logQ := logAddExp(math.Log1p(-q), math.Log(q)-(2*x+1)/(2*s*s))
+	logP := logexp.LogAddExp(math.Log1p(-q), math.Log(q)+(2*x-1)/(2*s*s))
+	logQ := logexp.LogAddExp(math.Log1p(-q), math.Log(q)-(2*x+1)/(2*s*s))
 	return logP - logQ
 }
 
@@ -58,7 +61,14 @@ func replaceDelta(q, s, epsilon float64, steps int) float64 {
 // where it begins.
 func TestReplaceSingleStep(t *testing.T) {
 	for _, tc := range []struct{ q, s, epsilon float64 }{{0.1, 1, 0.3}, {0.01, 0.6, 0.1}, {0.7, 2, 1.1}, {0.99, 0.8, 2}} {
-		x := newReplacePair(tc.q, tc.s).(replacePair).position(tc.epsilon) //nolint:forcetypeassert // q < 1
+		x, hi := 0.0, 100.0 // where the loss is ε
+		for mid := 50.0; mid > x && mid < hi; mid = 0.5 * (x + hi) {
+			if replaceLoss(tc.q, tc.s, mid) < tc.epsilon {
+				x = mid
+			} else {
+				hi = mid
+			}
+		}
 		const n = 20_000
 		h, sum := (2+12*tc.s)/n, 0.0
 		for i := range n + 1 {
@@ -69,7 +79,7 @@ func TestReplaceSingleStep(t *testing.T) {
 			at := x + float64(i)*h
 			sum += weight * h / 3 * replaceDensity(tc.q, tc.s, at) * -math.Expm1(tc.epsilon-replaceLoss(tc.q, tc.s, at))
 		}
-		if got := replaceDelta(tc.q, tc.s, tc.epsilon, 1); relErr(got, sum) > 1e-12 {
+		if got := replaceDelta(tc.q, tc.s, tc.epsilon, 1); privacytest.RelErr(got, sum) > 1e-12 {
 			t.Errorf("%+v: delta %.15g, by quadrature %.15g", tc, got, sum)
 		}
 	}
@@ -107,12 +117,12 @@ func TestReplaceFewSteps(t *testing.T) {
 		delta := replaceDelta(tc.q, tc.s, tc.epsilon, tc.steps)
 		m := PoissonGaussian{tc.q, tc.s, ReplaceOne, false}
 		exact := epsilonOf(t, Exact{}, m, int64(tc.steps), delta)
-		pld := epsilonOf(t, PLD{}, m, int64(tc.steps), delta)
+		grid := epsilonOf(t, PLD{}, m, int64(tc.steps), delta)
 		if e := exact.Epsilon/tc.epsilon - 1; e < -1e-10 || e > 1e-4 {
 			t.Errorf("%+v: exact %.12g", tc, exact.Epsilon)
 		}
-		if e := pld.Epsilon/tc.epsilon - 1; e < -1e-10 || e > 1e-4 {
-			t.Errorf("%+v: PLD %.12g", tc, pld.Epsilon)
+		if e := grid.Epsilon/tc.epsilon - 1; e < -1e-10 || e > 1e-4 {
+			t.Errorf("%+v: PLD %.12g", tc, grid.Epsilon)
 		}
 		if exact.EpsilonLower > tc.epsilon*(1+1e-10) || exact.EpsilonLower < tc.epsilon*(1-2e-3) {
 			t.Errorf("%+v: lower bound %.12g", tc, exact.EpsilonLower)
@@ -147,7 +157,7 @@ func TestReplaceManySteps(t *testing.T) {
 		for i := 1; i < 500; i++ {
 			sum += step / math.Pi * integrand(complex(c, float64(i)*step))
 		}
-		if relErr(sum, tc.delta) > 3e-7 {
+		if privacytest.RelErr(sum, tc.delta) > 3e-7 {
 			t.Errorf("%+v: epsilon %.12g has delta %.12g", tc, g.Epsilon, sum)
 		}
 		if g.EpsilonLower > g.Epsilon || g.EpsilonLower < g.Epsilon*(1-1e-7) {
@@ -174,34 +184,18 @@ func TestReplaceRenyi(t *testing.T) {
 		var values []float64
 		for x := -1 - 12*s; x <= 2*order+13*s; x += h {
 			loss := replaceLoss(q, s, x)
-			logP := logAddExp(math.Log1p(-q), math.Log(q)+(2*x-1)/(2*s*s)) - 0.5*x*x/(s*s)
-			values = append(values, logP+(order-1)*loss+math.Log(h/s)-logSqrt2Pi)
+			logP := logexp.LogAddExp(math.Log1p(-q), math.Log(q)+(2*x-1)/(2*s*s)) - 0.5*x*x/(s*s)
+			values = append(values, logP+(order-1)*loss+math.Log(h/s)-gaussian.LogSqrt2Pi)
 		}
-		want := logSumExp(values) / (order - 1)
+		want := logexp.LogSumExp(values) / (order - 1)
 		got := PoissonGaussian{q, s, ReplaceOne, false}.RenyiCurve().RDP(order)
 		if math.Abs(got-want) > 1e-12*math.Max(1, order*want)/math.Min(1, order-1) {
 			t.Errorf("q = %g, s = %g, order %g: rdp %.17g, want %.17g", q, s, order, got, want)
 		}
 		const small = 1e-9
 		got, want = PoissonGaussian{small, s, ReplaceOne, false}.RenyiCurve().RDP(1+1/order), 2*(1+1/order)*small*small*math.Sinh(1/(s*s))
-		if s > 1 && relErr(got, want) > 1e-6 {
+		if s > 1 && privacytest.RelErr(got, want) > 1e-6 {
 			t.Errorf("q = %g, s = %g, order %g: rdp %.17g, want %.17g", small, s, 1+1/order, got, want)
-		}
-	}
-}
-
-func TestReplacePairPosition(t *testing.T) {
-	rng := rand.New(rand.NewPCG(23, 24))
-	for range 2000 {
-		p := replacePair{q: math.Exp(-20 * rng.Float64()), s: math.Exp(8*rng.Float64() - 3)}
-		p.mixture = mixturePair{q: p.q, z: p.s}
-		x := (2*rng.Float64() - 1) * (1 + 9*p.s)
-		loss := p.loss(x)
-		if math.Abs(loss) < 1e-300 {
-			continue
-		}
-		if at := p.position(loss); math.Abs(at-x) > 1e-12*math.Max(math.Abs(x), p.s*p.s) {
-			t.Errorf("%+v: the loss %g of %.17g is the one of %.17g", p, loss, x, at)
 		}
 	}
 }
@@ -217,7 +211,7 @@ func TestReplaceAgainstOthers(t *testing.T) {
 			m.SamplingProbability = 1 - 0.1*m.SamplingProbability
 		}
 		steps, delta := 1+int64(math.Exp(9*rng.Float64())), math.Exp(-3-20*rng.Float64())
-		exact, pld, rdp := epsilonOf(t, Exact{}, m, steps, delta), epsilonOf(t, PLD{}, m, steps, delta), epsilonOf(t, RDP{}, m, steps, delta)
+		exact, grid, rdp := epsilonOf(t, Exact{}, m, steps, delta), epsilonOf(t, PLD{}, m, steps, delta), epsilonOf(t, RDP{}, m, steps, delta)
 		if len(exact.Warnings) > 0 || exact.Adjacency != ReplaceOne {
 			t.Errorf("%+v, %d steps, delta %g: %+v", m, steps, delta, exact)
 		}
@@ -225,8 +219,8 @@ func TestReplaceAgainstOthers(t *testing.T) {
 			t.Errorf("%+v, %d steps, delta %g: lower %g, exact %g, Rényi %g",
 				m, steps, delta, exact.EpsilonLower, exact.Epsilon, rdp.Epsilon)
 		}
-		if exact.Epsilon > pld.Epsilon*(1+1e-8)+1e-12 || pld.Epsilon > exact.Epsilon*(1+1e-3)+1e-5 {
-			t.Errorf("%+v, %d steps, delta %g: exact %g, PLD %g", m, steps, delta, exact.Epsilon, pld.Epsilon)
+		if exact.Epsilon > grid.Epsilon*(1+1e-8)+1e-12 || grid.Epsilon > exact.Epsilon*(1+1e-3)+1e-5 {
+			t.Errorf("%+v, %d steps, delta %g: exact %g, PLD %g", m, steps, delta, exact.Epsilon, grid.Epsilon)
 		}
 
 		const slack = 1e-4 // of the fallback's precision
@@ -242,9 +236,10 @@ func TestReplaceAgainstOthers(t *testing.T) {
 		if total := (1 + math.Exp(add)) * delta; total < 0.5 {
 			notAbove(epsilonOf(t, Exact{}, m, steps, total).Epsilon, "for both in turn", 2*add)
 		}
-		fixed := fixedSizePair(m.SamplingProbability, m.NoiseMultiplier/2)
-		sum := &lossSum{parts: []lossPart{{pair: fixed, count: 1}}}
-		old, _ := sum.epsilon(exactMethods, float64(steps), math.Log(delta), 1)
+		fixed := pld.FixedSize(m.SamplingProbability, m.NoiseMultiplier/2)
+		losses := composition.New(composition.Exact)
+		losses.Add(pld.Attained(fixed), 1)
+		old, _ := losses.Above(float64(steps), math.Log(delta))
 		notAbove(exact.Epsilon, "of fixed-size samples", old)
 
 		noisier, rarer := m, m
@@ -259,13 +254,13 @@ func TestReplaceAgainstOthers(t *testing.T) {
 
 // TestReplaceEveryRecord: without sampling the two means are 2 apart.
 func TestReplaceEveryRecord(t *testing.T) {
-	want := gaussianEpsilon(2*math.Sqrt(30)/3, math.Log(1e-6))
+	want := gaussian.Epsilon(2*math.Sqrt(30)/3, math.Log(1e-6))
 	for q, tol := range map[float64]float64{1: 1e-13, 1 - 1e-9: 1e-6} {
 		g := epsilonOf(t, Exact{}, PoissonGaussian{q, 3, ReplaceOne, false}, 30, 1e-6)
-		if relErr(g.Epsilon, want) > tol || relErr(g.EpsilonLower, want) > tol {
+		if privacytest.RelErr(g.Epsilon, want) > tol || privacytest.RelErr(g.EpsilonLower, want) > tol {
 			t.Errorf("q = %v: %.15g and %.15g, want %.15g", q, g.Epsilon, g.EpsilonLower, want)
 		}
-		if got := (PoissonGaussian{q, 3, ReplaceOne, false}).RenyiCurve().RDP(2.5); relErr(got, 2.5*2/9) > tol {
+		if got := (PoissonGaussian{q, 3, ReplaceOne, false}).RenyiCurve().RDP(2.5); privacytest.RelErr(got, 2.5*2/9) > tol {
 			t.Errorf("q = %v: rdp %.15g, want %.15g", q, got, 2.5*2/9)
 		}
 	}
@@ -343,7 +338,7 @@ func TestWorstPlanarVectors(t *testing.T) {
 		if alpha < 1 {
 			want = 1 - alpha + alpha*want
 		}
-		if relErr(got, want) > 1e-3 {
+		if privacytest.RelErr(got, want) > 1e-3 {
 			t.Errorf("alpha = %g: %g, want %g", alpha, got, want)
 		}
 	}

@@ -1,6 +1,8 @@
 package privacy
 
-import "errors"
+import (
+	"errors"
+)
 
 // SelectionMethod is a way to choose the best of several candidates privately,
 // by scores that each change by at most Δ between adjacent data sets.
@@ -48,7 +50,7 @@ func (m Selection) Adjacency() Adjacency { return m.Neighbours }
 
 // Validate reports the fields "method", "epsilon" and "adjacency".
 func (m Selection) Validate() error {
-	err := errors.Join(checkPositive("epsilon", m.Epsilon), checkAdjacency(m.Neighbours))
+	err := errors.Join(CheckPositive("epsilon", m.Epsilon), CheckAdjacency(m.Neighbours))
 	if m.Name() == "selection" {
 		err = errors.Join(err, FieldErrorf("method", "unknown selection method %d", int(m.Method)))
 	}

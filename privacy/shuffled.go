@@ -1,5 +1,9 @@
 package privacy
 
+import (
+	"github.com/dpareto/dpareto/privacy/internal/pld"
+)
+
 // ShuffledGaussian is one epoch of DP-SGD on shuffled batches: the records are put
 // in a random order, cut into batches, and every batch sums a clipped vector per
 // record and adds Gaussian noise. Adjacency is replace-one.
@@ -26,7 +30,7 @@ func (m ShuffledGaussian) Adjacency() Adjacency { return ReplaceOne }
 
 // Validate reports the field "noise_multiplier".
 func (m ShuffledGaussian) Validate() error {
-	return checkPositive("noise_multiplier", m.NoiseMultiplier)
+	return CheckPositive("noise_multiplier", m.NoiseMultiplier)
 }
 
 // Assumptions returns what the trainer must do.
@@ -47,7 +51,8 @@ func (m ShuffledGaussian) RenyiCurve() RenyiCurve {
 	return linearRenyi(0.5 * mu * mu)
 }
 
-func (m ShuffledGaussian) lossPairs() []lossPair { return []lossPair{gaussianPair(m.GaussianMu())} }
-
-// lowerPairs: none is known, for the order is secret.
-func (m ShuffledGaussian) lowerPairs() []lossPair { return nil }
+// DominatingPairs returns the pair of [PairMechanism]. The order is secret, so that no pair is known to
+// be attained.
+func (m ShuffledGaussian) DominatingPairs() pld.Pairs {
+	return pld.Pairs{Upper: []pld.Pair{pld.Gaussian(m.GaussianMu())}}
+}

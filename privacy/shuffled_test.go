@@ -3,6 +3,8 @@ package privacy
 import (
 	"math"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // TestShuffledIsGaussianPerEpoch: T epochs cost what T releases with the full noise
@@ -12,11 +14,11 @@ func TestShuffledIsGaussianPerEpoch(t *testing.T) {
 	for _, a := range []Accountant{Exact{}, GDP{}, Tightest{}} {
 		got := epsilonOf(t, a, m, 9, 1e-5)
 		want := epsilonOf(t, GDP{}, Gaussian{0.75, 1, ReplaceOne}, 1, 1e-5) // μ = √9/4
-		if relErr(got.Epsilon, want.Epsilon) > 1e-12 || got.Adjacency != ReplaceOne || len(got.Assumptions) == 0 {
+		if privacytest.RelErr(got.Epsilon, want.Epsilon) > 1e-12 || got.Adjacency != ReplaceOne || len(got.Assumptions) == 0 {
 			t.Errorf("%s: %+v, want epsilon %v", a.Name(), got, want.Epsilon)
 		}
 	}
-	if got := m.RenyiCurve().RDP(3); relErr(got, 3.0/32) > 1e-15 {
+	if got := m.RenyiCurve().RDP(3); privacytest.RelErr(got, 3.0/32) > 1e-15 {
 		t.Errorf("divergence of order 3: %v", got)
 	}
 	for _, sigma := range []float64{0, -1, math.NaN(), math.Inf(1)} {

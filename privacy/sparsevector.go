@@ -39,7 +39,7 @@ func (m SparseVector) Validate() error {
 	if m.Cutoff < 1 {
 		errs = append(errs, FieldErrorf("cutoff", "must be an integer of at least 1, is %d", m.Cutoff))
 	}
-	errs = append(errs, checkPositive("noise_scale", m.NoiseScale), checkAdjacency(m.Neighbours))
+	errs = append(errs, CheckPositive("noise_scale", m.NoiseScale), CheckAdjacency(m.Neighbours))
 	return errors.Join(errs...)
 }
 

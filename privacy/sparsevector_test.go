@@ -3,6 +3,8 @@ package privacy
 import (
 	"math"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 func TestSparseVector(t *testing.T) {
@@ -22,10 +24,10 @@ func TestSparseVector(t *testing.T) {
 		m := SparseVector{Cutoff: tc.bound, NoiseScale: tc.noise, Neighbours: ReplaceOne}
 		g := epsilonOf(t, Pure{}, m, 1, 0)
 		b1, b2 := m.Split()
-		if relErr(g.Epsilon, tc.want) > 1e-7 || relErr(b1, tc.threshold) > 1e-7 || relErr(b2, tc.query) > 1e-7 {
+		if privacytest.RelErr(g.Epsilon, tc.want) > 1e-7 || privacytest.RelErr(b1, tc.threshold) > 1e-7 || privacytest.RelErr(b2, tc.query) > 1e-7 {
 			t.Errorf("%+v: epsilon %.9g, split %.9g %.9g", m, g.Epsilon, b1, b2)
 		}
-		if direct := 1/b1 + 2*float64(tc.bound)/b2; relErr(g.Epsilon, direct) > 1e-14 {
+		if direct := 1/b1 + 2*float64(tc.bound)/b2; privacytest.RelErr(g.Epsilon, direct) > 1e-14 {
 			t.Errorf("%+v: epsilon %.17g, 1/b1 + 2C/b2 = %.17g", m, g.Epsilon, direct)
 		}
 		if g.Adjacency != ReplaceOne || g.Delta != 0 || g.Accountant != "pure" {
@@ -35,12 +37,12 @@ func TestSparseVector(t *testing.T) {
 }
 
 func TestSharedSparseVector(t *testing.T) {
-	tb := sharedVectors(t, "svt_public.csv")
-	for _, row := range tb.rows {
-		m := SparseVector{Cutoff: tb.int(row, "C"), NoiseScale: tb.float(row, "b"), Neighbours: ReplaceOne}
+	tb := privacytest.SharedVectors(t, "svt_public.csv")
+	for _, row := range tb.Rows {
+		m := SparseVector{Cutoff: tb.Int(row, "C"), NoiseScale: tb.Float(row, "b"), Neighbours: ReplaceOne}
 		b1, b2 := m.Split()
 		for column, got := range map[string]float64{"b1": b1, "b2": b2, "eps": m.PureEpsilon()} {
-			if want := tb.float(row, column); relErr(got, want) > 1e-14 {
+			if want := tb.Float(row, column); privacytest.RelErr(got, want) > 1e-14 {
 				t.Errorf("%v: %s = %.17g, want %.17g", row, column, got, want)
 			}
 		}
@@ -61,7 +63,7 @@ func TestSparseVectorErrors(t *testing.T) {
 func TestPureComposes(t *testing.T) {
 	m := SparseVector{Cutoff: 2, NoiseScale: 10, Neighbours: AddRemove}
 	one := epsilonOf(t, Pure{}, m, 1, 1e-9).Epsilon
-	if got := epsilonOf(t, Pure{}, Composition{{m, 3}, {m, 4}}, 2, 0).Epsilon; relErr(got, 14*one) > 1e-15 {
+	if got := epsilonOf(t, Pure{}, Composition{{m, 3}, {m, 4}}, 2, 0).Epsilon; privacytest.RelErr(got, 14*one) > 1e-15 {
 		t.Errorf("14 runs: %g, one: %g", got, one)
 	}
 	if got := epsilonOf(t, Pure{}, m, 0, 0).Epsilon; got != 0 {

@@ -7,6 +7,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/dpareto/dpareto/privacy/internal/profile"
+	"github.com/dpareto/dpareto/privacy/meter"
 )
 
 // Tradeoff bounds what a test can achieve that tells adjacent data sets apart by an output, such as
@@ -33,9 +36,6 @@ const (
 	tradeoffMargin     = 1e-9 // covers rounding errors
 )
 
-// leastRate takes the place of smaller false positive rates than itself, except 0.
-const leastRate = 1e-300
-
 // NewTradeoff bounds the true positive rates of tests with false positive rates in [0, 1], from the
 // curve's ε for many δ and from g, the guarantee of the curve that the caller states. If the data
 // sets are (ε, δ)-indistinguishable in both orders, a false positive rate α allows at most
@@ -54,14 +54,14 @@ func NewTradeoff(c Curve, g Guarantee, falsePositiveRates []float64) (Tradeoff, 
 			return Tradeoff{}, FieldErrorf(fmt.Sprintf("false_positive_rates[%d]", i), "must be in [0, 1], is %g", alpha)
 		}
 		if alpha > 0 {
-			rates[i] = math.Max(alpha, leastRate) // the bounds do not fall
+			rates[i] = math.Max(alpha, profile.LeastDelta) // the bounds do not fall
 			least = math.Min(least, rates[i])
 		}
 	}
-	p := profile{curve: c, steps: g.Steps, attained: true, points: []profilePoint{{0, 0, 1}}}
+	p := tradeoffProfile{curve: c, steps: g.Steps, attained: true, points: []profile.Point{{R: 0, Epsilon: 0, Delta: 1}}}
 	p.add(g)
-	gain, err := p.refine(rates, math.Sqrt(-math.Log(math.Max(tradeoffNegligible*least, leastRate))))
-	if _, early := errors.AsType[*WorkError](err); err != nil && !early {
+	gain, err := p.refine(rates, math.Sqrt(-math.Log(math.Max(tradeoffNegligible*least, profile.LeastDelta))))
+	if _, early := errors.AsType[*meter.LimitError](err); err != nil && !early {
 		return Tradeoff{}, err
 	}
 	t := Tradeoff{make([]float64, len(rates)), p.attained && gain <= tradeoffClose}
@@ -72,18 +72,15 @@ func NewTradeoff(c Curve, g Guarantee, falsePositiveRates []float64) (Tradeoff, 
 	return t, nil
 }
 
-// profile holds points of δ(ε), a convex function of e^ε, for both signs of ε: by symmetry,
+// tradeoffProfile holds points of δ(ε), a convex function of e^ε, for both signs of ε: by symmetry,
 // δ(−ε) = 1 − e^{−ε}·(1 − δ(ε)). Every point is a line that the trade-off function lies below.
-type profile struct {
+type tradeoffProfile struct {
 	curve    Curve
 	steps    int64
-	points   []profilePoint // in ascending order of r and ε; the first has ε = 0, and maybe too large a δ
-	lines    []profileLine  // of the other points, from the least ε < 0 to the largest
+	points   []profile.Point // in ascending order of r and ε; the first has ε = 0, and maybe too large a δ
+	lines    []profileLine   // of the other points, from the least ε < 0 to the largest
 	attained bool
 }
-
-// profilePoint has ε >= 0 and δ = e^{−r²}. In r, ε is nearly linear.
-type profilePoint struct{ r, epsilon, delta float64 }
 
 // profileLine has the slope e^ε, the intercept δ(ε), and 1 − δ(ε).
 type profileLine struct{ slope, intercept, rest float64 }
@@ -91,7 +88,7 @@ type profileLine struct{ slope, intercept, rest float64 }
 func (l profileLine) at(alpha float64) float64 { return l.intercept + l.slope*alpha }
 
 // evaluate adds the point at a δ.
-func (p *profile) evaluate(delta float64) error {
+func (p *tradeoffProfile) evaluate(delta float64) error {
 	g, err := p.curve.Epsilon(p.steps, delta)
 	if err == nil {
 		p.add(g)
@@ -100,7 +97,7 @@ func (p *profile) evaluate(delta float64) error {
 }
 
 // add adds a guarantee to the points.
-func (p *profile) add(g Guarantee) {
+func (p *tradeoffProfile) add(g Guarantee) {
 	if g.Delta > 0 && g.EpsilonLower < 0.9*g.Epsilon-1e-3 {
 		p.attained = false
 	}
@@ -108,29 +105,29 @@ func (p *profile) add(g Guarantee) {
 		return
 	}
 	const largest = 700 // e^ε is beyond floats soon, and beyond 1/leastRate
-	point := profilePoint{math.Sqrt(-math.Log(g.Delta)), math.Min(g.Epsilon, largest), g.Delta}
-	i := slices.IndexFunc(p.points, func(q profilePoint) bool { return q.r >= point.r })
+	point := profile.Point{R: math.Sqrt(-math.Log(g.Delta)), Epsilon: math.Min(g.Epsilon, largest), Delta: g.Delta}
+	i := slices.IndexFunc(p.points, func(q profile.Point) bool { return q.R >= point.R })
 	if i < 0 {
 		i = len(p.points)
 	}
 	p.points = slices.Insert(p.points, i, point)
-	for len(p.points) > 1 && p.points[1].epsilon == 0 {
+	for len(p.points) > 1 && p.points[1].Epsilon == 0 {
 		p.points = p.points[1:]
 	}
 	p.lines = p.lines[:0]
 	for _, q := range slices.Backward(p.points[1:]) {
-		slope := math.Exp(-q.epsilon)
-		p.lines = append(p.lines, profileLine{slope, -math.Expm1(-q.epsilon) + slope*q.delta, slope * (1 - q.delta)})
+		slope := math.Exp(-q.Epsilon)
+		p.lines = append(p.lines, profileLine{slope, -math.Expm1(-q.Epsilon) + slope*q.Delta, slope * (1 - q.Delta)})
 	}
 	for _, q := range p.points[1:] {
-		p.lines = append(p.lines, profileLine{math.Exp(q.epsilon), q.delta, 1 - q.delta})
+		p.lines = append(p.lines, profileLine{math.Exp(q.Epsilon), q.Delta, 1 - q.Delta})
 	}
 }
 
 // least returns the lowest value of a line at alpha, and the line. For the one of ε = 0 it
 // returns the next.
-func (p *profile) least(alpha float64) (line int, value float64) {
-	line, value = len(p.points)-1, alpha+p.points[0].delta
+func (p *tradeoffProfile) least(alpha float64) (line int, value float64) {
+	line, value = len(p.points)-1, alpha+p.points[0].Delta
 	for i, l := range p.lines {
 		if v := l.at(alpha); v <= value { // of equal ones the last, which has room beside it
 			line, value = i, v
@@ -141,7 +138,7 @@ func (p *profile) least(alpha float64) (line int, value float64) {
 
 // refine adds points up to r = furthest until others would lower the bounds by a negligible share
 // at most, and returns the largest such share. First come those that may lower a bound the most.
-func (p *profile) refine(rates []float64, furthest float64) (gain float64, err error) {
+func (p *tradeoffProfile) refine(rates []float64, furthest float64) (gain float64, err error) {
 	if err := p.evaluate(0); err != nil && len(FieldErrors(err)) == 0 { // there may be no ε for δ = 0
 		return 1, err
 	}
@@ -175,20 +172,20 @@ func (p *profile) refine(rates []float64, furthest float64) (gain float64, err e
 
 // between returns r in the middle between lines i and i + 1. ok is false where there is no such
 // line, or no room.
-func (p *profile) between(i int) (r float64, ok bool) {
+func (p *tradeoffProfile) between(i int) (r float64, ok bool) {
 	if i < 0 || i+1 >= len(p.lines) {
 		return 0, false
 	}
 	i -= len(p.points) - 2
 	i = max(i, -i)
 	a, b := p.points[i], p.points[i+1]
-	room := b.epsilon > a.epsilon && b.r-a.r > 1e-5*b.r && b.r > 1e-7
-	return 0.5 * (a.r + b.r), room && !math.IsInf(b.r, 1)
+	room := b.Epsilon > a.Epsilon && b.R-a.R > 1e-5*b.R && b.R > 1e-7
+	return 0.5 * (a.R + b.R), room && !math.IsInf(b.R, 1)
 }
 
 // below returns a lower bound at alpha of every line between i and i + 1: since δ(ε) is convex in
 // e^ε, it is above the chords on either side, continued.
-func (p *profile) below(i int, alpha float64) float64 {
+func (p *tradeoffProfile) below(i int, alpha float64) float64 {
 	one, two := p.lines[i], p.lines[i+1]
 	left := -1.0
 	if i == 0 {

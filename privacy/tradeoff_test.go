@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/dpareto/dpareto/privacy/meter"
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // tradeoff returns the bounds of steps runs of m.
@@ -120,7 +123,7 @@ func TestTradeoffOfPoissonSampling(t *testing.T) {
 			t.Errorf("%+v: not attained", tc.m)
 		}
 		for i, alpha := range alphas {
-			if x := got.TruePositiveRates[i]; relErr(x, tc.want[i]) > 1.5e-4 {
+			if x := got.TruePositiveRates[i]; privacytest.RelErr(x, tc.want[i]) > 1.5e-4 {
 				t.Errorf("%+v: at %g %.8f, want %.8f", tc.m, alpha, x, tc.want[i])
 			}
 		}
@@ -129,11 +132,11 @@ func TestTradeoffOfPoissonSampling(t *testing.T) {
 
 // Values of other libraries, which take the harder order of the data sets where the two differ.
 func TestTradeoffVectors(t *testing.T) {
-	tb := sharedVectors(t, "tradeoff_public.csv")
-	for _, row := range tb.rows {
-		p1, steps := tb.float(row, "p1"), tb.int(row, "steps")
+	tb := privacytest.SharedVectors(t, "tradeoff_public.csv")
+	for _, row := range tb.Rows {
+		p1, steps := tb.Float(row, "p1"), tb.Int(row, "steps")
 		var m Mechanism
-		switch tb.text(row, "mechanism") {
+		switch tb.Text(row, "mechanism") {
 		case "gaussian":
 			m = Gaussian{1, p1, AddRemove}
 		case "laplace":
@@ -141,12 +144,12 @@ func TestTradeoffVectors(t *testing.T) {
 		case "rr2":
 			continue // only approximately private
 		case "poisson_gaussian":
-			m = PoissonGaussian{SamplingProbability: tb.float(row, "p2"), NoiseMultiplier: p1, Neighbours: AddRemove}
+			m = PoissonGaussian{SamplingProbability: tb.Float(row, "p2"), NoiseMultiplier: p1, Neighbours: AddRemove}
 		default:
 			t.Fatalf("row %v", row)
 		}
-		alpha, want := tb.float(row, "fpr"), tb.float(row, "tpr_riskcal")
-		if got := tradeoff(t, Tightest{}, m, steps, 1e-5, alpha).TruePositiveRates[0]; relErr(got, want) > 2e-3 {
+		alpha, want := tb.Float(row, "fpr"), tb.Float(row, "tpr_riskcal")
+		if got := tradeoff(t, Tightest{}, m, steps, 1e-5, alpha).TruePositiveRates[0]; privacytest.RelErr(got, want) > 2e-3 {
 			t.Errorf("%v: %.9g", row, got)
 		}
 	}
@@ -189,7 +192,7 @@ func TestTradeoffOfBothOrders(t *testing.T) {
 				hull = math.Min(hull, l.at(alpha))
 			}
 			bound := got.TruePositiveRates[i]
-			if bound < best || relErr(bound, hull) > 1e-3 {
+			if bound < best || privacytest.RelErr(bound, hull) > 1e-3 {
 				t.Errorf("%+v: at %g %.6f, best test %.6f, hull %.6f", tc, alpha, bound, best, hull)
 			}
 			widest = math.Max(widest, bound/best)
@@ -289,7 +292,7 @@ func TestTradeoffProperties(t *testing.T) {
 				t.Errorf("%s: at %g %g, above %g", name, alpha, powers[i], limit)
 			}
 		}
-		if alone := tradeoff(t, a, m, steps, 1e-3, rates[9]).TruePositiveRates[0]; relErr(alone, powers[9]) > 2*tradeoffPrecision {
+		if alone := tradeoff(t, a, m, steps, 1e-3, rates[9]).TruePositiveRates[0]; privacytest.RelErr(alone, powers[9]) > 2*tradeoffPrecision {
 			t.Errorf("%s: alone %.9g, among others %.9g", name, alone, powers[9])
 		}
 	}
@@ -298,13 +301,13 @@ func TestTradeoffProperties(t *testing.T) {
 // A tradeoff whose work is limited is a larger bound, known as such; and a wrong rate is named.
 func TestTradeoffIsLimited(t *testing.T) {
 	m := PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 1, Neighbours: AddRemove}
-	free := new(Work)
+	free := new(meter.Work)
 	whole := tradeoff(t, Within(Exact{}, free), m, 100, 1e-5, someRates...)
 	if !whole.Attained {
 		t.Error("the whole bound is not attained")
 	}
 	for _, share := range []int64{2, 4, 16} {
-		limited := tradeoff(t, Within(Exact{}, &Work{Limit: free.Done() / share}), m, 100, 1e-5, someRates...)
+		limited := tradeoff(t, Within(Exact{}, &meter.Work{Limit: free.Done() / share}), m, 100, 1e-5, someRates...)
 		if share == 16 && limited.Attained {
 			t.Error("a bound with little work is attained")
 		}
@@ -318,7 +321,7 @@ func TestTradeoffIsLimited(t *testing.T) {
 		}
 	}
 	stopped := errors.New("stopped")
-	c, err := Within(Exact{}, &Work{Pause: func() error { return stopped }}).Curve(m)
+	c, err := Within(Exact{}, &meter.Work{Pause: func() error { return stopped }}).Curve(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +340,7 @@ func BenchmarkTradeoff(b *testing.B) {
 	m := PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 1, Neighbours: AddRemove}
 	for _, a := range []Accountant{Exact{}, PLD{}, RDP{}} {
 		b.Run(a.Name(), func(b *testing.B) {
-			work := new(Work)
+			work := new(meter.Work)
 			for b.Loop() {
 				c, err := Within(a, work).Curve(m)
 				if err != nil {

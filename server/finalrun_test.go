@@ -14,6 +14,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/limit"
@@ -119,13 +120,13 @@ func TestSubsetGuaranteeAtTheEnds(t *testing.T) {
 	}
 	const n = 5000
 	nearly := f.prepared("nearly", subsetSpec(n, 1-1.0/n, 26, 1250)).GetPublication()
-	gamma, err := privacy.SelectionGamma(1, 32)
+	gamma, err := tuning.SelectionGamma(1, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tuning := privacy.RepeatedSelection{Base: privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: 26, NoiseMultiplier: 4}, Steps: 1250, Eta: 1, Gamma: gamma}
+	search := tuning.RepeatedSelection{Base: privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: 26, NoiseMultiplier: 4}, Steps: 1250, Eta: 1, Gamma: gamma}
 	want, err := privacy.Epsilon(privacy.Tightest{}, privacy.Composition{
-		{Mechanism: privacy.SubsetSampled{Base: tuning, SubsetSize: n, DatasetSize: n}, Count: 1},
+		{Mechanism: tuning.SubsetSampled{Base: search, SubsetSize: n, DatasetSize: n}, Count: 1},
 		{Mechanism: privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: 256, NoiseMultiplier: 4}, Count: 1270},
 	}, 1, 1e-6)
 	if err != nil {

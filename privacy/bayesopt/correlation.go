@@ -76,7 +76,7 @@ type CorrelationEstimate struct {
 // The errors are privacy.FieldErrors for "noise" and "grid", and one where the eigenvectors
 // cannot be computed. It panics if the sizes do not fit.
 func EstimateCorrelation(first, second mat.Matrix, kernel mat.Symmetric, noise float64, grid []float64) (CorrelationEstimate, error) {
-	err := checkPositive("noise", noise)
+	err := privacy.CheckPositive("noise", noise)
 	if len(grid) == 0 {
 		err = errors.Join(err, privacy.FieldErrorf("grid", "has no values"))
 	}

@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // InformationGain bounds the largest information gain γ_T of T noisy observations.
@@ -37,7 +39,7 @@ type InformationGain struct {
 // "evaluations" and "noise", and one for a kernel that is not positive semidefinite.
 func BoundInformationGain(ctx context.Context, kernel mat.Symmetric, noise float64, evaluations int64, tolerance float64) (InformationGain, error) {
 	const rounds = 1000
-	if err := errors.Join(checkCount("evaluations", evaluations), checkPositive("noise", noise)); err != nil {
+	if err := errors.Join(checkCount("evaluations", evaluations), privacy.CheckPositive("noise", noise)); err != nil {
 		return InformationGain{}, err
 	}
 	n, total := kernel.SymmetricDim(), float64(evaluations)

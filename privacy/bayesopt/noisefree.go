@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // NoiseFree is Algorithm 2: the best utility of Bayesian optimisation without observation
@@ -29,8 +31,8 @@ type NoiseFree struct {
 // "a" and "tau" as privacy.FieldErrors.
 func (a NoiseFree) Validate() error {
 	return errors.Join(
-		checkCount("candidates", a.Candidates), checkEpsilon(a.Epsilon), checkDelta(a.Delta), checkCorrelation(a.Correlation),
-		checkCount("dimension", int64(a.Dimension)), checkPositive("a", a.A), checkPositive("tau", a.Tau))
+		checkCount("candidates", a.Candidates), checkEpsilon(a.Epsilon), privacy.CheckDelta(a.Delta), checkCorrelation(a.Correlation),
+		checkCount("dimension", int64(a.Dimension)), privacy.CheckPositive("a", a.A), privacy.CheckPositive("tau", a.Tau))
 }
 
 // NoiseFreeScales are the quantities of Algorithm 2, in standard deviations of the prior.

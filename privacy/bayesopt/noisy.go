@@ -64,7 +64,7 @@ type Noisy struct {
 func (a Noisy) Validate() error {
 	errs := []error{
 		checkCount("candidates", a.Candidates), checkCount("evaluations", a.Evaluations),
-		checkEpsilon(a.Epsilon), checkDelta(a.Delta), checkPositive("noise", a.Noise), checkCorrelation(a.Correlation),
+		checkEpsilon(a.Epsilon), privacy.CheckDelta(a.Delta), privacy.CheckPositive("noise", a.Noise), checkCorrelation(a.Correlation),
 	}
 	for field, x := range map[string]float64{"difference": a.Difference, "information_gain": a.InformationGain} {
 		if !(x >= 0) || math.IsInf(x, 1) {
@@ -185,13 +185,6 @@ func (a Noisy) Statement() Statement {
 // rounds two values apart by that much, is ε-DP.
 func laplaceScale(sensitivity, epsilon float64) float64 { return sensitivity / (epsilon - 0x1p-39) }
 
-func checkPositive(field string, x float64) error {
-	if x > 0 && !math.IsInf(x, 1) {
-		return nil
-	}
-	return privacy.FieldErrorf(field, "must be positive and finite, is %g", x)
-}
-
 func checkCount(field string, n int64) error {
 	if n >= 1 {
 		return nil
@@ -204,13 +197,6 @@ func checkEpsilon(epsilon float64) error {
 		return nil
 	}
 	return privacy.FieldErrorf("epsilon", "must be at least 2⁻³⁰ and finite, is %g", epsilon)
-}
-
-func checkDelta(delta float64) error {
-	if delta > 0 && delta < 1 {
-		return nil
-	}
-	return privacy.FieldErrorf("delta", "must lie strictly between 0 and 1, is %g", delta)
 }
 
 func checkCorrelation(k float64) error {

@@ -33,8 +33,8 @@ type Ridge struct {
 // Validate reports the fields "records", "epsilon", "range", "lipschitz", "least" and
 // "most" as privacy.FieldErrors.
 func (a Ridge) Validate() error {
-	err := errors.Join(checkCount("records", a.Records), checkEpsilon(a.Epsilon), checkPositive("range", a.Range),
-		checkPositive("lipschitz", a.Lipschitz), checkPositive("least", a.Least), checkPositive("most", a.Most))
+	err := errors.Join(checkCount("records", a.Records), checkEpsilon(a.Epsilon), privacy.CheckPositive("range", a.Range),
+		privacy.CheckPositive("lipschitz", a.Lipschitz), privacy.CheckPositive("least", a.Least), privacy.CheckPositive("most", a.Most))
 	if a.Least > a.Most {
 		err = errors.Join(err, privacy.FieldErrorf("most", "must be at least %g, is %g", a.Least, a.Most))
 	}

@@ -3,6 +3,8 @@ package bayesopt
 import (
 	"errors"
 	"math"
+
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // Utility bounds how far a release is from the best that there is, except with a small probability.
@@ -19,7 +21,7 @@ type Utility struct {
 
 // checkTail checks a, the tail of all four theorems: the mechanism's own noise exceeds what the
 // bound has for it with a probability of e^{−a} at most.
-func checkTail(tail float64) error { return checkPositive("tail", tail) }
+func checkTail(tail float64) error { return privacy.CheckPositive("tail", tail) }
 
 // CandidateUtility bounds f(λ*) − μ_T(λ̃) (Theorem 2): how far the posterior mean of the released
 // candidate is below the largest utility, √β + (2Δ/ε)·(log|Λ| + a), except with a probability of

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/meter"
 )
 
 // affordsWork bounds the operations of finding the runs that one way affords, to some seconds. Runs of
@@ -14,12 +15,12 @@ const affordsWork = 1 << 27
 // affords returns the largest number of runs that cost at most a budget, to 2 % from below, with three
 // digits at most, or nil where that takes too long to find.
 func (w way) affords(pause func() error, budget float64) (*int64, error) {
-	accountant := privacy.Within(privacy.Tightest{UpperOnly: true}, &privacy.Work{Limit: affordsWork, Pause: pause})
+	accountant := privacy.Within(privacy.Tightest{UpperOnly: true}, &meter.Work{Limit: affordsWork, Pause: pause})
 	runs, err := w.largest(budget, func(runs int64) (float64, error) {
 		g, err := w.training(accountant, runs)
 		return g.Epsilon, err
 	})
-	if _, long := errors.AsType[*privacy.WorkError](err); long {
+	if _, long := errors.AsType[*meter.LimitError](err); long {
 		return nil, nil
 	}
 	if err != nil {

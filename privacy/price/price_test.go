@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/privacy/price"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // gaussianSearch is a search with runs of μ = 0.25 and δ = 1e-6.
@@ -30,7 +32,7 @@ func exampleSearch() price.Search {
 // prices returns the ways by their names.
 func prices(t *testing.T, s price.Search) map[string]price.Way {
 	t.Helper()
-	ways, err := s.Prices(new(privacy.Work))
+	ways, err := s.Prices(new(meter.Work))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +181,7 @@ func TestBudget(t *testing.T) {
 		runs := *w.RunsForBudget
 		limit := int64(price.MaxMeanRuns)
 		if name == "best of K, geometric, capped" {
-			limit = privacy.MaxMostRuns / 4
+			limit = tuning.MaxMostRuns / 4
 		}
 		for _, n := range []int64{runs, runs + 1 + runs/50} {
 			if n > limit {
@@ -215,7 +217,7 @@ func TestValidate(t *testing.T) {
 	} {
 		s := exampleSearch()
 		change(&s)
-		_, err := s.Prices(new(privacy.Work))
+		_, err := s.Prices(new(meter.Work))
 		found := privacy.FieldErrors(err)
 		if len(found) != 1 || found[0].Field != field {
 			t.Errorf("%s: %v", field, err)
@@ -230,11 +232,11 @@ func TestValidate(t *testing.T) {
 // TestWork: prices end with the error of their work.
 func TestWork(t *testing.T) {
 	s := exampleSearch()
-	if _, err := s.Prices(&privacy.Work{Limit: 1 << 20}); !errors.As(err, new(*privacy.WorkError)) {
+	if _, err := s.Prices(&meter.Work{Limit: 1 << 20}); !errors.As(err, new(*meter.LimitError)) {
 		t.Errorf("little work: %v", err)
 	}
 	cancelled := errors.New("cancelled")
-	if _, err := s.Prices(&privacy.Work{Pause: func() error { return cancelled }}); !errors.Is(err, cancelled) {
+	if _, err := s.Prices(&meter.Work{Pause: func() error { return cancelled }}); !errors.Is(err, cancelled) {
 		t.Errorf("a pause that ends it: %v", err)
 	}
 }
@@ -251,7 +253,7 @@ func TestResultsAlone(t *testing.T) {
 		}
 	}
 	s.Test.Checkpoints = 2
-	if _, err := s.Prices(new(privacy.Work)); err == nil || !strings.Contains(err.Error(), "checkpoints") {
+	if _, err := s.Prices(new(meter.Work)); err == nil || !strings.Contains(err.Error(), "checkpoints") {
 		t.Errorf("two scores a run: %v", err)
 	}
 }

@@ -3,10 +3,11 @@ package price
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/meter"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // Bounds of a [Search].
@@ -34,7 +35,7 @@ type Search struct {
 	Poisson bool
 	Eta     float64
 	// MaxRuns is the largest number of runs of the way that has a hard cap, in [Runs,
-	// privacy.MaxMostRuns], or 0 for 4 times as many as its mean without the cap.
+	// tuning.MaxMostRuns], or 0 for 4 times as many as its mean without the cap.
 	MaxRuns int64
 	// Budget is the ε for which the number of runs of each way is found, positive, or 0.
 	Budget float64
@@ -95,19 +96,19 @@ func (s *Search) Validate() error {
 		errs = append(errs, privacy.FieldErrorf("runs", "must be in [1, %d], is %d", MaxMeanRuns, s.Runs))
 	}
 	if !s.Poisson {
-		if _, err := privacy.SelectionGamma(s.Eta, MaxMeanRuns); err != nil {
+		if _, err := tuning.SelectionGamma(s.Eta, MaxMeanRuns); err != nil {
 			errs = append(errs, privacy.FieldErrorf("eta", "must be above -1 and finite, and let the mean be %d, is %g", MaxMeanRuns, s.Eta))
 		}
 	}
 	if s.MaxRuns != 0 {
 		if s.Poisson {
 			errs = append(errs, privacy.FieldErrorf("max_runs", "must be unset for the Poisson distribution, is %d", s.MaxRuns))
-		} else if s.MaxRuns < s.Runs || s.MaxRuns > privacy.MaxMostRuns {
-			errs = append(errs, privacy.FieldErrorf("max_runs", "must be in [%d, %d], the runs and the largest cap, is %d", s.Runs, privacy.MaxMostRuns, s.MaxRuns))
+		} else if s.MaxRuns < s.Runs || s.MaxRuns > tuning.MaxMostRuns {
+			errs = append(errs, privacy.FieldErrorf("max_runs", "must be in [%d, %d], the runs and the largest cap, is %d", s.Runs, tuning.MaxMostRuns, s.MaxRuns))
 		}
 	}
 	if s.Budget != 0 {
-		errs = append(errs, checkPositive("budget", s.Budget))
+		errs = append(errs, privacy.CheckPositive("budget", s.Budget))
 	}
 	return errors.Join(append(errs, s.validatePortfolios())...)
 }
@@ -160,21 +161,14 @@ func (t *Test) validate() error {
 	}
 	switch {
 	case t.Epsilon != 0:
-		errs = append(errs, checkPositive("test_epsilon", t.Epsilon))
+		errs = append(errs, privacy.CheckPositive("test_epsilon", t.Epsilon))
 	default:
-		errs = append(errs, checkPositive("test_noise", t.Noise))
+		errs = append(errs, privacy.CheckPositive("test_noise", t.Noise))
 	}
 	if t.Checkpoints < 1 || t.Checkpoints > MaxCheckpoints {
 		errs = append(errs, privacy.FieldErrorf("checkpoints", "must be in [1, %d], is %d", MaxCheckpoints, t.Checkpoints))
 	}
 	return errors.Join(errs...)
-}
-
-func checkPositive(field string, x float64) error {
-	if x > 0 && !math.IsInf(x, 1) {
-		return nil
-	}
-	return privacy.FieldErrorf(field, "must be positive and finite, is %g", x)
 }
 
 // Way is a way to search with its price.
@@ -202,7 +196,7 @@ type Way struct {
 // Prices returns the ways to search, without those that cannot have so few or so many runs. It
 // counts its work in work, all but what RunsForBudget takes. The errors are those of Validate, work's
 // own, and a *privacy.UnsupportedError for a run that cannot be searched with.
-func (s *Search) Prices(work *privacy.Work) ([]Way, error) {
+func (s *Search) Prices(work *meter.Work) ([]Way, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
@@ -230,7 +224,7 @@ func (s *Search) Prices(work *privacy.Work) ([]Way, error) {
 }
 
 // price returns what a number of runs costs in a way.
-func (s *Search) price(work *privacy.Work, w way, runs int64) (p Way, err error) {
+func (s *Search) price(work *meter.Work, w way, runs int64) (p Way, err error) {
 	p = Way{Name: w.name, Released: w.released, Adaptive: w.adaptive}
 	p.MeanRuns, p.MaxRuns = w.count(runs)
 	if p.Training, err = w.training(privacy.Within(privacy.Tightest{}, work), runs); err != nil {
@@ -251,7 +245,7 @@ func (s *Search) price(work *privacy.Work, w way, runs int64) (p Way, err error)
 const scoreAssumption = "scores are averages over the test records of values in [0, 1], and replacing a record changes nothing else"
 
 // test returns the noise on scores, and what it guarantees the test records.
-func (s *Search) test(work *privacy.Work, w way, runs int64) (noise float64, g privacy.Guarantee, err error) {
+func (s *Search) test(work *meter.Work, w way, runs int64) (noise float64, g privacy.Guarantee, err error) {
 	scores := int64(1)
 	if w.curves && s.CoversStates {
 		scores = s.Test.Checkpoints

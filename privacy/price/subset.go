@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // size returns the number of records of the subset.
@@ -47,7 +48,7 @@ func (s *Search) onSubset(f family) way {
 		if _, err := privacy.Epsilon(accountant, best, 1, s.Delta); err != nil { // SubsetSampled does not count its work
 			return privacy.Guarantee{}, err
 		}
-		tuning := privacy.SubsetSampled{Base: best, SubsetSize: s.Subset.size(records), DatasetSize: records.DatasetSize}
+		tuning := tuning.SubsetSampled{Base: best, SubsetSize: s.Subset.size(records), DatasetSize: records.DatasetSize}
 		return privacy.Epsilon(accountant, privacy.Composition{{Mechanism: tuning, Count: 1}, s.Subset.Final}, 1, s.Delta)
 	}
 	return w

@@ -6,7 +6,9 @@ import (
 	"strconv"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/adaptive"
 	"github.com/dpareto/dpareto/privacy/stopping"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // way is a way to search.
@@ -105,7 +107,7 @@ func all(runs int64) (func(privacy.Part) privacy.Mechanism, error) {
 // exactly releases the best of a number of runs that is known.
 func exactly(runs int64) (func(privacy.Part) privacy.Mechanism, error) {
 	return func(run privacy.Part) privacy.Mechanism {
-		return privacy.BinomialSelection{Base: privacy.Composition{run}, Steps: 1, Tries: runs, Probability: 1}
+		return tuning.BinomialSelection{Base: privacy.Composition{run}, Steps: 1, Tries: runs, Probability: 1}
 	}, nil
 }
 
@@ -113,11 +115,11 @@ func exactly(runs int64) (func(privacy.Part) privacy.Mechanism, error) {
 func (s *Search) gaussianFilter() way {
 	return s.filter("all shown, adaptive, Gaussian filter", func(runs int64) (privacy.Guarantee, error) {
 		const epsilon = 1 // the slack does not depend on it
-		b, err := privacy.NewGaussianBudget(epsilon, s.Delta, runs)
+		b, err := adaptive.NewGaussianBudget(epsilon, s.Delta, runs)
 		if err != nil {
 			return privacy.Guarantee{}, err
 		}
-		mu, err := privacy.ApproximateMu(s.Run.Mechanism, s.Run.Count, b.Slack)
+		mu, err := adaptive.ApproximateMu(s.Run.Mechanism, s.Run.Count, b.Slack)
 		return privacy.Guarantee{
 			Epsilon: b.Epsilon(float64(runs)*mu*mu, s.Delta), Delta: s.Delta, Steps: runs, Adjacency: s.Run.Mechanism.Adjacency(),
 			Accountant: privacy.GDP{}.Name(), Assumptions: s.Run.Mechanism.Assumptions(),
@@ -211,7 +213,7 @@ func (s *Search) capped() way {
 		d, err := distribution(runs)
 		return func(run privacy.Part) privacy.Mechanism { return d.Mechanism(privacy.Composition{run}, 1) }, err
 	})
-	w.least, w.most = 2, privacy.MaxMostRuns/capFactor
+	w.least, w.most = 2, tuning.MaxMostRuns/capFactor
 	if s.MaxRuns > 0 {
 		w.most = s.MaxRuns
 	}

@@ -58,7 +58,7 @@ func (r Rule) String() string {
 // for a delta in [0, 1). With delta = 0 only Basic is finite. The errors are
 // privacy.FieldErrors for "epsilon", "rounds" and "delta". It panics for an unknown rule.
 func (r Rule) Epsilon(epsilon float64, rounds int64, delta float64) (float64, error) {
-	err := errors.Join(checkPositive("epsilon", epsilon), checkDelta(delta))
+	err := errors.Join(privacy.CheckPositive("epsilon", epsilon), checkDelta(delta))
 	if rounds < 1 {
 		err = errors.Join(err, privacy.FieldErrorf("rounds", "must be at least 1, is %d", rounds))
 	}
@@ -125,7 +125,7 @@ func Rounds(epsilon, delta, budget float64) (int64, error) {
 
 // rounds inverts a cost that does not fall with the number of rounds.
 func rounds(budget float64, cost func(int64) (float64, error)) (int64, error) {
-	if err := checkPositive("budget", budget); err != nil {
+	if err := privacy.CheckPositive("budget", budget); err != nil {
 		return 0, err
 	}
 	if _, err := cost(1); err != nil {
@@ -140,13 +140,6 @@ func rounds(budget float64, cost func(int64) (float64, error)) (int64, error) {
 		hi *= 2
 	}
 	return int64(sort.Search(int(hi), func(i int) bool { return exceeds(int64(i) + 1) })), nil
-}
-
-func checkPositive(field string, x float64) error {
-	if x > 0 && !math.IsInf(x, 1) {
-		return nil
-	}
-	return privacy.FieldErrorf(field, "must be positive and finite, is %g", x)
 }
 
 func checkDelta(delta float64) error {

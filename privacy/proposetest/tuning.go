@@ -33,7 +33,7 @@ type Tuning struct {
 // Validate reports the fields "parts", "epsilon", "delta", "lower", "granularity", "cap",
 // "default" and "adjacency" as privacy.FieldErrors.
 func (t Tuning) Validate() error {
-	errs := []error{checkPositive("epsilon", t.Epsilon), checkDelta(t.Delta)}
+	errs := []error{privacy.CheckPositive("epsilon", t.Epsilon), checkDelta(t.Delta)}
 	if t.Epsilon > 0 && t.Epsilon < 0x1p-20 {
 		errs = append(errs, privacy.FieldErrorf("epsilon", "must be at least 2⁻²⁰, is %g", t.Epsilon))
 	}

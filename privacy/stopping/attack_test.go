@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // numbersOfRuns draw distributions of every kind, with means up to some 1e11.
@@ -25,7 +26,7 @@ var numbersOfRuns = map[string]func(*testing.T, *rand.Rand) Distribution{
 	},
 	"capped": func(t *testing.T, rng *rand.Rand) Distribution {
 		d := withMean(t, rng, []float64{0, 1, -0.5, 5 * rng.Float64()}[rng.IntN(4)], 7)
-		return Capped{d, min(privacy.MaxMostRuns, 1+int64(d.MeanRuns()*math.Exp(2*rng.Float64())))}
+		return Capped{d, min(tuning.MaxMostRuns, 1+int64(d.MeanRuns()*math.Exp(2*rng.Float64())))}
 	},
 }
 
@@ -69,11 +70,11 @@ func TestAttackBelowBound(t *testing.T) {
 				base, steps := attackedRun(rng, i)
 				m := draw(t, rng).Mechanism(base, steps)
 				delta := math.Pow(10, -0.3-[]float64{20, 299.7}[i%2]*rng.Float64())
-				bound, err := privacy.Epsilon(privacy.Location{UpperOnly: true}, m, 1, delta)
+				bound, err := privacy.Epsilon(tuning.Location{UpperOnly: true}, m, 1, delta)
 				if err != nil {
 					t.Fatal(err)
 				}
-				attack, err := privacy.Location{}.Attack(m, delta)
+				attack, err := tuning.Location{}.Attack(m, delta)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,7 +87,7 @@ func TestAttackBelowBound(t *testing.T) {
 				if i%10 > 0 {
 					continue
 				}
-				g, err := privacy.Epsilon(privacy.Location{}, m, 1, delta)
+				g, err := privacy.Epsilon(tuning.Location{}, m, 1, delta)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -125,11 +126,11 @@ func strongest(t *testing.T, check func(m privacy.Mechanism, delta, attack float
 func TestStrongestAttacks(t *testing.T) {
 	type selection interface{ MeanRuns() float64 }
 	strongest(t, func(m privacy.Mechanism, delta, epsilon float64) {
-		bound, err := privacy.Epsilon(privacy.Location{UpperOnly: true}, m, 1, delta)
+		bound, err := privacy.Epsilon(tuning.Location{UpperOnly: true}, m, 1, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		attack, err := privacy.Location{}.Attack(m, delta)
+		attack, err := tuning.Location{}.Attack(m, delta)
 		if err != nil {
 			t.Fatal(err)
 		}

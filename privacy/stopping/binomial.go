@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // Binomial is the number of successes in a number of independent tries. With Success = 1 it is
@@ -74,7 +75,7 @@ func (b Binomial) Draw(src *noise.Source) (int64, error) {
 	return k, nil
 }
 
-// Mechanism returns a [privacy.BinomialSelection].
+// Mechanism returns a [tuning.BinomialSelection].
 func (b Binomial) Mechanism(base privacy.Mechanism, steps int64) privacy.Mechanism {
-	return privacy.BinomialSelection{Base: base, Steps: steps, Tries: b.Tries, Probability: b.Success}
+	return tuning.BinomialSelection{Base: base, Steps: steps, Tries: b.Tries, Probability: b.Success}
 }

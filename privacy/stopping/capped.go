@@ -6,12 +6,13 @@ import (
 
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // Capped is a [TruncatedNegativeBinomial] number of candidates given that it is at most Most.
 type Capped struct {
 	Of   TruncatedNegativeBinomial
-	Most int64 // in [1, privacy.MaxMostRuns]
+	Most int64 // in [1, tuning.MaxMostRuns]
 }
 
 // leastLikely is the least P(K <= Most) before the condition. Below it, drawing would take long.
@@ -22,8 +23,8 @@ func (c Capped) Validate() error {
 	if err := c.Of.Validate(); err != nil {
 		return err
 	}
-	if c.Most < 1 || c.Most > privacy.MaxMostRuns {
-		return privacy.FieldErrorf("most", "must be in [1, %d], is %d", privacy.MaxMostRuns, c.Most)
+	if c.Most < 1 || c.Most > tuning.MaxMostRuns {
+		return privacy.FieldErrorf("most", "must be in [1, %d], is %d", tuning.MaxMostRuns, c.Most)
 	}
 	if likely := c.condition(); likely < leastLikely {
 		return privacy.FieldErrorf("most", "must be larger: the number of candidates is at most %d with probability %.2g only, must be at least %g", c.Most, likely, leastLikely)
@@ -42,7 +43,7 @@ func (c Capped) condition() float64 {
 
 // MeanRuns returns E[K | K <= Most].
 func (c Capped) MeanRuns() float64 {
-	return privacy.CappedSelection{Eta: c.Of.Eta, Gamma: c.Of.Gamma, MostRuns: c.Most}.MeanRuns()
+	return tuning.CappedSelection{Eta: c.Of.Eta, Gamma: c.Of.Gamma, MostRuns: c.Most}.MeanRuns()
 }
 
 // Probability returns P(K = k | K <= Most).
@@ -71,7 +72,7 @@ func (c Capped) Draw(src *noise.Source) (int64, error) {
 	return c.Of.draw(src, c.Most), nil
 }
 
-// Mechanism returns a [privacy.CappedSelection].
+// Mechanism returns a [tuning.CappedSelection].
 func (c Capped) Mechanism(base privacy.Mechanism, steps int64) privacy.Mechanism {
-	return privacy.CappedSelection{Base: base, Steps: steps, Eta: c.Of.Eta, Gamma: c.Of.Gamma, MostRuns: c.Most}
+	return tuning.CappedSelection{Base: base, Steps: steps, Eta: c.Of.Eta, Gamma: c.Of.Gamma, MostRuns: c.Most}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // Distribution is the distribution of the number of candidates K: a
@@ -34,9 +35,9 @@ type Distribution interface {
 const MaxMean = 1e7
 
 // ByMean returns the truncated negative binomial distribution of shape eta with the largest γ
-// for which E[K] >= mean. It returns the errors of [privacy.SelectionGamma].
+// for which E[K] >= mean. It returns the errors of [tuning.SelectionGamma].
 func ByMean(eta, mean float64) (TruncatedNegativeBinomial, error) {
-	gamma, err := privacy.SelectionGamma(eta, mean)
+	gamma, err := tuning.SelectionGamma(eta, mean)
 	if err != nil {
 		return TruncatedNegativeBinomial{}, err
 	}
@@ -111,7 +112,7 @@ func smallPoisson(src *noise.Source, mean float64) int64 {
 	}
 }
 
-// Mechanism returns a [privacy.PoissonSelection].
+// Mechanism returns a [tuning.PoissonSelection].
 func (p Poisson) Mechanism(base privacy.Mechanism, steps int64) privacy.Mechanism {
-	return privacy.PoissonSelection{Base: base, Steps: steps, Mean: p.Mean}
+	return tuning.PoissonSelection{Base: base, Steps: steps, Mean: p.Mean}
 }

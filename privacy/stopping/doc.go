@@ -5,8 +5,8 @@
 // distribution, and release the best by its score, with that score.
 //
 // If one candidate with its score is private, so is the best, at a price that does not depend
-// on how many were tried: [Distribution.Mechanism] returns a selection of package privacy, such as
-// [privacy.RepeatedSelection], to account for it, and [Distribution.ContainsTop] says what the
+// on how many were tried: [Distribution.Mechanism] returns a selection of package tuning, such as
+// [tuning.RepeatedSelection], to account for it, and [Distribution.ContainsTop] says what the
 // price buys. The guarantee covers everything that candidate and score depend on, training and
 // validation records alike, under the adjacency of the base.
 //

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // TruncatedNegativeBinomial is the negative binomial distribution without 0 (Papernot and
@@ -37,7 +38,7 @@ func (n TruncatedNegativeBinomial) Validate() error {
 
 // MeanRuns returns E[K] = η(1−γ) / (γ(1−γ^η)), and (1/γ − 1)/log(1/γ) for η = 0.
 func (n TruncatedNegativeBinomial) MeanRuns() float64 {
-	return privacy.RepeatedSelection{Eta: n.Eta, Gamma: n.Gamma}.MeanRuns()
+	return tuning.RepeatedSelection{Eta: n.Eta, Gamma: n.Gamma}.MeanRuns()
 }
 
 // Probability returns the formula above.
@@ -167,7 +168,7 @@ func (n TruncatedNegativeBinomial) fromSibuya(src *noise.Source, most int64) (k 
 	return 0, false
 }
 
-// Mechanism returns a [privacy.RepeatedSelection].
+// Mechanism returns a [tuning.RepeatedSelection].
 func (n TruncatedNegativeBinomial) Mechanism(base privacy.Mechanism, steps int64) privacy.Mechanism {
-	return privacy.RepeatedSelection{Base: base, Steps: steps, Eta: n.Eta, Gamma: n.Gamma}
+	return tuning.RepeatedSelection{Base: base, Steps: steps, Eta: n.Eta, Gamma: n.Gamma}
 }

@@ -15,7 +15,7 @@
 //     ([Charge]). The configurations are chosen by earlier values, so that the sum must
 //     stay within a budget for one order α that was fixed in advance (Feldman and Zrnic,
 //     "Individual privacy accounting via a Rényi filter", 2021): [Order]. In the same way the
-//     μ² of Gaussian DP add up ([GaussianCharge], [privacy.GaussianBudget]).
+//     μ² of Gaussian DP add up ([GaussianCharge], [adaptive.GaussianBudget]).
 //
 // Without knowing more about the mechanisms nothing better is possible: an accuracy can be the
 // model itself, up to rounding, and the noise that hides a test record is far too small to

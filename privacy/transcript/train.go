@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/adaptive"
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
@@ -21,7 +22,7 @@ func Charge(order, rho float64, runs, values int64, sigma float64) float64 {
 // GaussianCharge is [Charge] for a filter of Gaussian DP: cost is what the runs of a trial cost of
 // budget, +Inf without a bound. The noise alone is Gaussian DP but for its grid, which the slack of
 // the budget must cover: δ_μ(ε) + grid ≤ slack + (1 − slack)·δ_μ(ε) for all ε if it holds at ε = 0.
-func GaussianCharge(budget privacy.GaussianBudget, cost float64, values int64, sigma float64) float64 {
+func GaussianCharge(budget adaptive.GaussianBudget, cost float64, values int64, sigma float64) float64 {
 	mu := noise.Sensitivity(1, sigma) / sigma
 	squared := float64(values) * mu * mu
 	if grid := float64(values) * noise.GaussianDelta(1, sigma); grid > budget.Slack*math.Erfc(math.Sqrt(squared/8)) {

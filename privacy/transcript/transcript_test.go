@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // roundsTo reports whether got has the digits of want: |got − want| is at most half a unit of
@@ -339,14 +340,6 @@ func TestOrder(t *testing.T) {
 			if got := TrainEpsilon(order, budget, delta); math.Abs(got-epsilon) > 1e-12*epsilon+1e-15 {
 				t.Errorf("(%g, %g): the budget is worth %g", epsilon, delta, got)
 			}
-			filter, err := privacy.NewFilter(order, epsilon, delta, privacy.ReplaceOne)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m := privacy.ZeroConcentrated{Rho: budget / order * (1 - 1e-9), Neighbours: privacy.ReplaceOne}
-			if ok, err := filter.Spend(m, 1); !ok || err != nil {
-				t.Errorf("(%g, %g): the filter does not admit the budget: %v", epsilon, delta, err)
-			}
 		}
 	}
 	wrong := errors.New("no bound")
@@ -360,29 +353,6 @@ func TestOrder(t *testing.T) {
 		if _, _, err := Order(bad[0], bad[1], nil); len(privacy.FieldErrors(err)) != 1 {
 			t.Errorf("%v: error %v", bad, err)
 		}
-	}
-}
-
-// A filter of the order for fixed-size lots admits what its budget has room for.
-func TestOrderOfFixedSizeLots(t *testing.T) {
-	m := privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 128, NoiseMultiplier: 2}
-	order, _, err := Order(3, 1e-5, func(order float64) (float64, error) { return privacy.Divergence(m, 254, order) })
-	if err != nil || !(order > 1) {
-		t.Errorf("order %g, %v", order, err)
-	}
-	filter, err := privacy.NewFilter(order, 3, 1e-5, privacy.ReplaceOne)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rho, err := privacy.Divergence(m, 254, order)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := filter.Spend(m, 254); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := 1-filter.Left(), rho/privacy.Improved.Budget(order, 3, 1e-5); math.Abs(got-want) > 1e-12 {
-		t.Errorf("the filter charges the share %g, Divergence %g", got, want)
 	}
 }
 
@@ -433,7 +403,7 @@ func TestAudit(t *testing.T) {
 //	Σ [αμ²/2 + (1+η)((λ̂−1)μ²/2 + log(1/γ)/λ̂) + log E[K]/(α−1)],  λ̂ = max(1, √(2·log(1/γ))/μ).
 func totalOfSearches(t *testing.T, mus []float64, eta, mean, delta float64) (total, closed float64) {
 	t.Helper()
-	gamma, err := privacy.SelectionGamma(eta, mean)
+	gamma, err := tuning.SelectionGamma(eta, mean)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +411,7 @@ func totalOfSearches(t *testing.T, mus []float64, eta, mean, delta float64) (tot
 	searches := make(privacy.Composition, len(mus))
 	for i, mu := range mus {
 		base := privacy.Gaussian{Sensitivity: mu, StandardDeviation: 1, Neighbours: privacy.ReplaceOne}
-		searches[i] = privacy.Part{Mechanism: privacy.RepeatedSelection{Base: base, Steps: 1, Eta: eta, Gamma: gamma}, Count: 1}
+		searches[i] = privacy.Part{Mechanism: tuning.RepeatedSelection{Base: base, Steps: 1, Eta: eta, Gamma: gamma}, Count: 1}
 		second := math.Max(1, math.Sqrt(-2*math.Log(gamma))/mu)
 		fixed += (1 + eta) * ((second-1)*mu*mu/2 - math.Log(gamma)/second)
 		squares += mu * mu

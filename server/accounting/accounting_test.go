@@ -15,6 +15,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
@@ -64,11 +65,11 @@ func violated(t *testing.T, err error) []string {
 func TestMechanisms(t *testing.T) {
 	svt := privacy.SparseVector{Cutoff: 5, NoiseScale: 10, Neighbours: privacy.AddRemove}
 	fixed := privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 1}
-	gamma, err := privacy.SelectionGamma(0.5, 20)
+	gamma, err := tuning.SelectionGamma(0.5, 20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	geometric, err := privacy.SelectionGamma(1, 20)
+	geometric, err := tuning.SelectionGamma(1, 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,31 +147,31 @@ func TestMechanisms(t *testing.T) {
 		},
 		"repeated selection": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","eta":"0.5"},"delta":1e-6` + addRemove + `}`,
-			privacy.Location{}, privacy.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
+			tuning.Location{}, tuning.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
 		},
 		"repeated selection, RDP": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","eta":"0.5"},"delta":1e-6,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"` + addRemove + `}`,
-			privacy.RDP{}, privacy.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
+			privacy.RDP{}, tuning.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
 		},
 		"repeated selection, Poisson": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","poisson":{}},"delta":1e-6` + addRemove + `}`,
-			privacy.Location{}, privacy.PoissonSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Mean: 20}, 1, 1,
+			tuning.Location{}, tuning.PoissonSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Mean: 20}, 1, 1,
 		},
 		"repeated selection, default": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20"},"delta":1e-6` + addRemove + `}`,
-			privacy.Location{}, privacy.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 1, Gamma: geometric}, 1, 1,
+			tuning.Location{}, tuning.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 1, Gamma: geometric}, 1, 1,
 		},
 		"repeated selection, capped": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","max_runs":"60"},"delta":1e-6` + addRemove + `}`,
-			privacy.Location{}, privacy.CappedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 1, Gamma: geometric, MostRuns: 60}, 1, 1,
+			tuning.Location{}, tuning.CappedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 1, Gamma: geometric, MostRuns: 60}, 1, 1,
 		},
 		"repeated selection, binomial": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","binomial":"80"},"delta":1e-6` + addRemove + `}`,
-			privacy.Location{}, privacy.BinomialSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Tries: 80, Probability: 0.25}, 1, 1,
+			tuning.Location{}, tuning.BinomialSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Tries: 80, Probability: 0.25}, 1, 1,
 		},
 		"repeated selection, fixed": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","fixed":{}},"delta":1e-6` + addRemove + `}`,
-			privacy.Location{}, privacy.BinomialSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Tries: 20, Probability: 1}, 1, 1,
+			tuning.Location{}, tuning.BinomialSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Tries: 20, Probability: 1}, 1, 1,
 		},
 		"composition": {
 			`{"composition":{"parts":[{"mechanism":{"sparse_vector":{"cutoff":"5","noise_scale":"10"}}},{"mechanism":{"gaussian":{"sensitivity":"2","standard_deviation":"30"}},"count":"7"}]},"delta":1e-6` + addRemove + `}`,

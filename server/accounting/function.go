@@ -12,6 +12,9 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/adaptive"
+	"github.com/dpareto/dpareto/privacy/meter"
+	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
 )
@@ -88,8 +91,8 @@ func Compile(path string, fields *invalid.Fields, environment *expression.Enviro
 	return f
 }
 
-// Limit bounds the operations that one guarantee takes (see [privacy.Work]). One that would take more
-// is a *privacy.WorkError. Call it before the first guarantee.
+// Limit bounds the operations that one guarantee takes (see [meter.Work]). One that would take more
+// is a *meter.LimitError. Call it before the first guarantee.
 func (f *Function) Limit(operations int64) { f.limit = operations }
 
 // UpperOnly leaves the lower bound of ε out of guarantees, which may take longer than ε. Call it before
@@ -130,7 +133,7 @@ func (c *compiler) accountant(spec *dparetov1.PrivacySpec) privacy.Accountant {
 	case dparetov1.Accountant_ACCOUNTANT_PURE_OPTIMAL:
 		return privacy.Pure{Rule: privacy.Optimal}
 	case dparetov1.Accountant_ACCOUNTANT_LOCATION:
-		return privacy.Location{}
+		return tuning.Location{}
 	case dparetov1.Accountant_ACCOUNTANT_RDP:
 		switch conversion {
 		case dparetov1.Conversion_CONVERSION_CLASSIC:
@@ -252,7 +255,7 @@ type boundedCurve struct {
 	limit int64
 
 	mu    sync.Mutex
-	work  privacy.Work // of the latest answer
+	work  meter.Work // of the latest answer
 	curve privacy.Curve
 }
 
@@ -260,7 +263,7 @@ type boundedCurve struct {
 func (b *boundedCurve) Epsilon(steps int64, delta float64) (privacy.Guarantee, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.work = privacy.Work{Limit: b.limit}
+	b.work = meter.Work{Limit: b.limit}
 	return b.curve.Epsilon(steps, delta)
 }
 
@@ -311,9 +314,9 @@ func accountantOf(name string) (dparetov1.Accountant, dparetov1.Conversion) {
 		return dparetov1.Accountant_ACCOUNTANT_PURE_ADVANCED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case privacy.Pure{Rule: privacy.Optimal}.Name():
 		return dparetov1.Accountant_ACCOUNTANT_PURE_OPTIMAL, dparetov1.Conversion_CONVERSION_UNSPECIFIED
-	case "rdp_odometer": // see privacy.Odometer
+	case "rdp_odometer": // see adaptive.Odometer
 		return dparetov1.Accountant_ACCOUNTANT_RDP_ODOMETER, dparetov1.Conversion_CONVERSION_UNSPECIFIED
-	case privacy.Location{}.Name():
+	case tuning.Location{}.Name():
 		return dparetov1.Accountant_ACCOUNTANT_LOCATION, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case privacy.Chernoff:
 		return dparetov1.Accountant_ACCOUNTANT_CHERNOFF, dparetov1.Conversion_CONVERSION_UNSPECIFIED
@@ -371,8 +374,8 @@ func (f *Function) Divergence(variables map[string]any, order float64) (float64,
 
 // GaussianCost returns what repeats >= 1 times the mechanism cost of a budget as one access, for
 // values of the variables as [Function.Guarantee] takes them. It keeps its latest answers. It returns
-// errors like Guarantee and [privacy.GaussianBudget.Cost].
-func (f *Function) GaussianCost(variables map[string]any, repeats int64, budget privacy.GaussianBudget) (float64, error) {
+// errors like Guarantee and [adaptive.GaussianBudget.Cost].
+func (f *Function) GaussianCost(variables map[string]any, repeats int64, budget adaptive.GaussianBudget) (float64, error) {
 	r, err := f.mechanism.evaluate(variables)
 	if err != nil {
 		return 0, err

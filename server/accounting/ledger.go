@@ -10,6 +10,8 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/adaptive"
+	"github.com/dpareto/dpareto/privacy/meter"
 )
 
 // maxExactParts is the largest number of different mechanisms that a composition accounts as
@@ -85,7 +87,7 @@ func (l *Ledger) Composed(ctx context.Context, delta float64) (*dparetov1.Privac
 		return privacy.Epsilon(privacy.Within(a, Service{MaxWork: limit}.work(ctx)), composed, 1, delta)
 	}
 	g, err := within(accountant, MaxWork)
-	if _, tooMuch := errors.AsType[*privacy.WorkError](err); tooMuch {
+	if _, tooMuch := errors.AsType[*meter.LimitError](err); tooMuch {
 		g, err = within(privacy.RDP{}, 0)
 	}
 	if err != nil {
@@ -99,7 +101,7 @@ func (l *Ledger) Composed(ctx context.Context, delta float64) (*dparetov1.Privac
 
 // Adaptive returns the guarantee of all runs together where the parameters of each may
 // have been chosen by the results of earlier ones. It is the guarantee of a
-// [privacy.Odometer], or the sum of the ε of pure mechanisms if that is less. It takes up to a
+// [adaptive.Odometer], or the sum of the ε of pure mechanisms if that is less. It takes up to a
 // millisecond for every different mechanism, and stops with ctx's error.
 func (l *Ledger) Adaptive(ctx context.Context, delta float64) (*dparetov1.PrivacyGuarantee, error) {
 	if len(l.parts) == 0 {
@@ -114,7 +116,7 @@ func (l *Ledger) Adaptive(ctx context.Context, delta float64) (*dparetov1.Privac
 		}
 		return l.message(g, assumption), nil
 	}
-	odometer, err := privacy.NewOdometer(delta, adjacencyOf(l.function.spec.GetAdjacency()))
+	odometer, err := adaptive.NewOdometer(delta, adjacencyOf(l.function.spec.GetAdjacency()))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/privacy/price"
 )
 
@@ -43,7 +44,7 @@ func TestPriceSearch(t *testing.T) {
 		Subset: &price.Subset{Share: 0.1, Epochs: 3, Final: run},
 		Test:   &price.Test{Records: 500, Noise: 0.01, Checkpoints: 3},
 	}
-	ways, err := search.Prices(new(privacy.Work))
+	ways, err := search.Prices(new(meter.Work))
 	if err != nil {
 		t.Fatal(err)
 	}

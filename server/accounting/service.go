@@ -15,6 +15,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
 )
@@ -34,21 +35,21 @@ const (
 // variableName is the form of the names of variables, as of a study's parameters.
 var variableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 
-// MaxWork is the largest number of operations of one call to a server (see [privacy.Work]): about
+// MaxWork is the largest number of operations of one call to a server (see [meter.Work]): about
 // two seconds of a processor.
 const MaxWork = 1 << 27
 
 // Service implements the methods of PrivacyService that need no study. Its zero value
 // is ready to use.
 type Service struct {
-	// MaxWork is the largest number of operations of a call (see [privacy.Work]), 0 for no limit.
+	// MaxWork is the largest number of operations of a call (see [meter.Work]), 0 for no limit.
 	// A call that would take more is refused with INVALID_ARGUMENT, which names the field.
 	MaxWork int64
 }
 
 // work returns the work of a call.
-func (s Service) work(ctx context.Context) *privacy.Work {
-	return &privacy.Work{Limit: s.MaxWork, Pause: func() error { return pause.Check(ctx) }}
+func (s Service) work(ctx context.Context) *meter.Work {
+	return &meter.Work{Limit: s.MaxWork, Pause: func() error { return pause.Check(ctx) }}
 }
 
 // ComputeEpsilon implements PrivacyService.
@@ -133,7 +134,7 @@ func withoutDelta(req *dparetov1.ComputeEpsilonRequest) (*dparetov1.PrivacySpec,
 
 // trajectory returns the guarantee of every length. The curve is computed once. If a few lengths,
 // evenly spread, suggest that all of them take too much work, it refuses.
-func (f *Function) trajectory(ctx context.Context, work *privacy.Work, variables map[string]any, lengths []int64) ([]*dparetov1.PrivacyGuarantee, error) {
+func (f *Function) trajectory(ctx context.Context, work *meter.Work, variables map[string]any, lengths []int64) ([]*dparetov1.PrivacyGuarantee, error) {
 	all := make([]*dparetov1.PrivacyGuarantee, len(lengths))
 	compute := func(i int) error {
 		if err := pause.Check(ctx); err != nil || all[i] != nil {
@@ -167,7 +168,7 @@ func (f *Function) trajectory(ctx context.Context, work *privacy.Work, variables
 }
 
 // further estimates the work of the lengths that are not computed yet.
-func further(work *privacy.Work, curve int64, lengths int) int64 {
+func further(work *meter.Work, curve int64, lengths int) int64 {
 	return (work.Done() - curve) / (estimatedFrom - 1) * int64(max(0, lengths-estimatedFrom))
 }
 
@@ -245,7 +246,7 @@ func fieldsBelow(path string, err error) error {
 	if unsupported, ok := errors.AsType[*privacy.UnsupportedError](err); ok {
 		return invalid.Field(join(path, "accountant"), "cannot account %s: %s", unsupported.Mechanism, unsupported.Reason)
 	}
-	if work, ok := errors.AsType[*privacy.WorkError](err); ok {
+	if work, ok := errors.AsType[*meter.LimitError](err); ok {
 		return invalid.Field(path, "%v, the limit of a call; `dpareto privacy` computes it locally without a limit", work)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

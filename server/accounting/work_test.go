@@ -17,6 +17,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
@@ -91,7 +92,7 @@ func TestLengthsAreEstimated(t *testing.T) {
 		if f == nil {
 			t.Fatal(fields.Err())
 		}
-		work := new(privacy.Work)
+		work := new(meter.Work)
 		f.accountant = privacy.Within(f.accountant, work)
 		lengths := make([]int64, 39)
 		for i := range lengths {
@@ -149,7 +150,7 @@ func TestFunctionIsLimited(t *testing.T) {
 	if !fields.Empty() {
 		t.Fatal(fields.Err())
 	}
-	work := new(privacy.Work)
+	work := new(meter.Work)
 	free.accountant = privacy.Within(free.accountant, work)
 	want, err := free.Guarantee(bindings)
 	if err != nil {
@@ -169,6 +170,6 @@ func TestFunctionIsLimited(t *testing.T) {
 }
 
 func isWorkError(err error) bool {
-	_, ok := errors.AsType[*privacy.WorkError](err)
+	_, ok := errors.AsType[*meter.LimitError](err)
 	return ok
 }

@@ -7,7 +7,6 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
-	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -74,42 +73,4 @@ func TestFinalMeasurementOnTheWay(t *testing.T) {
 	if want := []string{"1 1 0.5", "1 10 0.1", "1 60 0.3", "2 1 0.1", "2 60 0.3"}; !slices.Equal(got, want) {
 		t.Errorf("evaluations %q, want %q", got, want)
 	}
-}
-
-// BenchmarkSnapshot reads the history of 2,000 runs of 64 measurements.
-func BenchmarkSnapshot(b *testing.B) {
-	s := enginetest.With(b, enginetest.Random())
-	runs := s.Runs(b, func(asked *dparetov1.StudySpec) {
-		enginetest.Checkpoints(asked)
-		asked.Parameters[1].GetIntegerDomain().Min = 63
-	})
-	const batch = 100
-	for range 2000 / batch {
-		err := s.Change(b.Context(), "runs", new(study.Request), func(c *study.Change) error {
-			var measurements []*dparetov1.Measurement
-			for step := range int64(64) {
-				measurements = append(measurements, enginetest.ErrorAt(step+1, 0.5))
-			}
-			for i := range batch {
-				if err := enginetest.Insert(c, []float64{float64(i) / batch, 64}, measurements...); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.Run("first", func(b *testing.B) {
-		for b.Loop() {
-			s.Forget(runs.GetUid())
-			historyOf(b, s, runs)
-		}
-	})
-	b.Run("next", func(b *testing.B) {
-		for b.Loop() {
-			historyOf(b, s, runs)
-		}
-	})
 }

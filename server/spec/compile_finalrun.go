@@ -10,6 +10,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
 // maxDatasetSize bounds the number of training records of a final run.
@@ -94,7 +95,7 @@ func (c *randomStoppingCompiler) candidateSize(f *FinalRun) {
 			continue
 		}
 		if err = statedFor(part.Mechanism, f.SubsetSize); err == nil {
-			err = privacy.SubsetSampled{Base: privacy.Composition{part}, SubsetSize: f.SubsetSize, DatasetSize: f.DatasetSize}.Validate()
+			err = tuning.SubsetSampled{Base: privacy.Composition{part}, SubsetSize: f.SubsetSize, DatasetSize: f.DatasetSize}.Validate()
 		}
 		if err != nil {
 			c.addf("random_stopping.subset_share", "does not fit the privacy mechanism of a candidate, which sees %d of %d records: %v", f.SubsetSize, f.DatasetSize, err)

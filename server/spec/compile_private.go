@@ -8,6 +8,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/slots"
 	"github.com/dpareto/dpareto/privacy/transcript"
 )
 
@@ -154,7 +155,7 @@ func (c *privateCompiler) slots() {
 	if function == nil {
 		return // a violation of the metric
 	}
-	var slots []privacy.Slot
+	var declared []slots.Slot
 	total := int64(0)
 	for i, s := range mode.GetSlots() {
 		at := fmt.Sprintf("private_mode.slots[%d]", i)
@@ -176,22 +177,22 @@ func (c *privateCompiler) slots() {
 			continue
 		}
 		total += s.GetCount()
-		slots = append(slots, privacy.Slot{Mechanism: part.Mechanism, Steps: part.Count * int64(c.study.Replicates()), Count: s.GetCount()})
+		declared = append(declared, slots.Slot{Mechanism: part.Mechanism, Steps: part.Count * int64(c.study.Replicates()), Count: s.GetCount()})
 	}
-	if len(slots) < len(mode.GetSlots()) {
+	if len(declared) < len(mode.GetSlots()) {
 		return
 	}
 	if total > maxSlots {
 		c.addf("private_mode.slots", "must be at most %d together, are %d", maxSlots, total)
 		return
 	}
-	c.price(slots)
+	c.price(declared)
 }
 
 // price sets the slots of the study.
-func (c *privateCompiler) price(slots []privacy.Slot) {
+func (c *privateCompiler) price(declared []slots.Slot) {
 	mode := c.study.Spec.GetPrivateMode()
-	all, err := privacy.NewSlots(slots, mode.GetDelta())
+	all, err := slots.NewSlots(declared, mode.GetDelta())
 	if err != nil {
 		c.addf("private_mode.slots", "have no price: %v", err)
 		return

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -153,7 +153,7 @@ func (c *prober) computed(field string, f function, examples []space.Point) {
 					warnings = append(warnings, w)
 				}
 			}
-		} else if _, costly := errors.AsType[*privacy.WorkError](err); costly {
+		} else if _, costly := errors.AsType[*meter.LimitError](err); costly {
 			c.addf(field, "takes too long at %s: %v", study.describe(point), err)
 			return
 		} else if first == nil {

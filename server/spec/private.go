@@ -5,6 +5,8 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/adaptive"
+	"github.com/dpareto/dpareto/privacy/slots"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -15,7 +17,7 @@ type privateMode struct {
 	points  *points
 	metrics *metrics
 	// slots are the runs that are declared beforehand; nil without.
-	slots *privacy.Slots
+	slots *slots.Slots
 	// addedNoise is the standard deviation of the noise on every reported value, 0 without
 	// private_mode. It differs a little from the standard errors of stored values where
 	// max_trials has changed since.
@@ -65,7 +67,7 @@ func (p *privateMode) Divergence(point space.Point, order float64) float64 {
 
 // GaussianCost returns what repeats runs of the first privacy metric's mechanism cost of a budget
 // together, +Inf where it cannot be computed.
-func (p *privateMode) GaussianCost(point space.Point, repeats int64, budget privacy.GaussianBudget) float64 {
+func (p *privateMode) GaussianCost(point space.Point, repeats int64, budget adaptive.GaussianBudget) float64 {
 	_, function := p.metrics.Mechanism("")
 	cost, err := function.GaussianCost(p.points.Variables(point), repeats, budget)
 	if err != nil || math.IsNaN(cost) {
@@ -75,7 +77,7 @@ func (p *privateMode) GaussianCost(point space.Point, repeats int64, budget priv
 }
 
 // Slots returns the runs that private_mode declares beforehand, nil if there are none.
-func (p *privateMode) Slots() *privacy.Slots { return p.slots }
+func (p *privateMode) Slots() *slots.Slots { return p.slots }
 
 // Run returns repeats runs of the first privacy metric's mechanism, or an error where the mechanism is
 // not valid.

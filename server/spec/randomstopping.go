@@ -11,6 +11,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -109,8 +110,8 @@ func (r *randomStopping) listed(point space.Point) (privacy.Part, error) {
 
 // SearchChoices returns the mechanisms of trials whose configurations are drawn uniformly from a list.
 // Configurations with the same mechanism are one choice.
-func (r *randomStopping) SearchChoices(list []space.Point) ([]privacy.Choice, error) {
-	var choices []privacy.Choice
+func (r *randomStopping) SearchChoices(list []space.Point) ([]tuning.Choice, error) {
+	var choices []tuning.Choice
 	known := make(map[string]int)
 	for _, point := range list {
 		part, err := r.listed(point)
@@ -121,7 +122,7 @@ func (r *randomStopping) SearchChoices(list []space.Point) ([]privacy.Choice, er
 		if !ok {
 			i = len(choices)
 			known[part.Key()] = i
-			choices = append(choices, privacy.Choice{Mechanism: part.Mechanism, Runs: part.Count})
+			choices = append(choices, tuning.Choice{Mechanism: part.Mechanism, Runs: part.Count})
 		}
 		choices[i].Weight++
 	}

@@ -7,6 +7,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/adaptive"
 )
 
 // ErrOverspent says that the charges of a ledger exceed its budget. No transaction allows that; it
@@ -25,14 +26,14 @@ type ChargeKey struct {
 type Account struct {
 	// Filter has spent all charges. Every account has a new one: spending from it changes nothing in
 	// the store.
-	Filter *privacy.ApproximateFilter
+	Filter *adaptive.ApproximateFilter
 	// Charges are the charged guarantees.
 	Charges map[ChargeKey]*dparetov1.PrivacyGuarantee
 	// Last is the number of the last charge, and the number of charges: they count from 1.
 	Last int64
 }
 
-// Account adds up the charges of a ledger (see [privacy.ApproximateFilter]). Half of the ledger's δ
+// Account adds up the charges of a ledger (see [adaptive.ApproximateFilter]). Half of the ledger's δ
 // is the slack of the composition; the δ of the charges must fit into the other half. Studies answer
 // many queries while other studies and releases spend from the same ledger. A filter holds for such
 // interleaved mechanisms as well (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang, "Concurrent
@@ -45,7 +46,7 @@ func (t *ReadTx) Account(ledger string, record *storev1.LedgerRecord) (*Account,
 		return nil, fmt.Errorf("store: ledger %q: %w", ledger, err)
 	}
 	l := record.GetLedger()
-	filter, err := privacy.NewApproximateFilter(l.GetEpsilon(), l.GetDelta(), l.GetDelta()/2, adjacencyOf(l.GetAdjacency()))
+	filter, err := adaptive.NewApproximateFilter(l.GetEpsilon(), l.GetDelta(), l.GetDelta()/2, adjacencyOf(l.GetAdjacency()))
 	if err != nil {
 		return nil, fmt.Errorf("store: ledger %q: %w", ledger, err)
 	}

@@ -10,6 +10,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -102,13 +103,13 @@ func finalTrial(tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dpar
 	return found.GetTrial(), nil
 }
 
-// thenFinalRun returns the mechanism of a tuning, amplified as a whole by its subset, and of the final
-// run: the tuning itself if there is no final run.
-func thenFinalRun(tuning privacy.Mechanism, final *spec.FinalRun) privacy.Mechanism {
+// thenFinalRun returns the mechanism of a search, amplified as a whole by its subset, and of the final
+// run: the search itself if there is no final run.
+func thenFinalRun(search privacy.Mechanism, final *spec.FinalRun) privacy.Mechanism {
 	if final == nil {
-		return tuning
+		return search
 	}
-	amplified := privacy.SubsetSampled{Base: tuning, SubsetSize: final.SubsetSize, DatasetSize: final.DatasetSize}
+	amplified := tuning.SubsetSampled{Base: search, SubsetSize: final.SubsetSize, DatasetSize: final.DatasetSize}
 	return privacy.Composition{{Mechanism: amplified, Count: 1}, final.Part}
 }
 
@@ -116,7 +117,7 @@ func thenFinalRun(tuning privacy.Mechanism, final *spec.FinalRun) privacy.Mechan
 // final run. Composition needs a pair of distributions, which only SubsetSampled derives from a selection's
 // profile; a share of 1 changes nothing.
 func thenScored(choice, score privacy.Mechanism) privacy.Mechanism {
-	all := privacy.SubsetSampled{Base: choice, SubsetSize: 1, DatasetSize: 1}
+	all := tuning.SubsetSampled{Base: choice, SubsetSize: 1, DatasetSize: 1}
 	return privacy.Composition{{Mechanism: all, Count: 1}, {Mechanism: score, Count: 1}}
 }
 

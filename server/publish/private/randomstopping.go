@@ -30,7 +30,7 @@ import (
 // the best candidate is shown, once all have been run.
 //
 // A candidate draws its mechanism from a public distribution, so that it costs the mean of the profiles
-// of the list (see privacy.Mixture), and the best of them what privacy.Location makes of it. Both need
+// of the list (see tuning.Mixture), and the best of them what tuning.Location makes of it. Both need
 // nothing but the list, which does not depend on data.
 //
 // If the sequence of configurations were predictable, the best one would reveal how many came before

@@ -9,6 +9,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
+	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -68,13 +69,13 @@ func TestTrainingCostOfCurves(t *testing.T) {
 	stopping := func(portfolio int32) *dparetov1.RandomStoppingSpec {
 		return &dparetov1.RandomStoppingSpec{MeanTrials: 8, Portfolio: portfolio, Listed: 1}
 	}
-	gamma, err := privacy.SelectionGamma(1, 8)
+	gamma, err := tuning.SelectionGamma(1, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := privacy.FixedSizeGaussian{DatasetSize: 1000, BatchSize: 100, NoiseMultiplier: 8}
 	for _, k := range []int32{1, 3} {
-		want, err := privacy.Epsilon(privacy.Location{}, privacy.RepeatedSelection{Base: run, Steps: 200 * int64(k), Eta: 1, Gamma: gamma}, 1, 1e-6)
+		want, err := privacy.Epsilon(tuning.Location{}, tuning.RepeatedSelection{Base: run, Steps: 200 * int64(k), Eta: 1, Gamma: gamma}, 1, 1e-6)
 		if err != nil {
 			t.Fatal(err)
 		}

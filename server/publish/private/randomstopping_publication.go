@@ -9,6 +9,7 @@ import (
 	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/stopping"
+	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
@@ -83,7 +84,7 @@ func searchRun(ctx context.Context, compiled *spec.Study, list []space.Point, pr
 		return nil, err
 	}
 	progress(0, len(choices))
-	return privacy.NewMixture(choices, func(done int) error {
+	return tuning.NewMixture(choices, func(done int) error {
 		progress(done, len(choices))
 		return pause.Check(ctx)
 	})

@@ -9,7 +9,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
-	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/slots"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest/restrict"
@@ -18,7 +18,7 @@ import (
 
 // declareSlots fixes the budget of a study with slots: every shard has all of them, and a hand-out
 // costs one.
-func declareSlots(terms *storev1.PrivateModeRecord, slots *privacy.Slots, shards int) {
+func declareSlots(terms *storev1.PrivateModeRecord, slots *slots.Slots, shards int) {
 	for _, s := range slots.Slots() {
 		terms.TrainBudget += float64(s.Count)
 	}
@@ -112,7 +112,7 @@ func costlyFilter(compiled *spec.Study, terms *storev1.PrivateModeRecord) *dpare
 	if err != nil || runs < 1 {
 		return nil
 	}
-	slots, err := privacy.NewSlots([]privacy.Slot{{Mechanism: run.Mechanism, Steps: run.Count, Count: runs}}, mode.GetDelta())
+	slots, err := slots.NewSlots([]slots.Slot{{Mechanism: run.Mechanism, Steps: run.Count, Count: runs}}, mode.GetDelta())
 	if err != nil {
 		return nil // without a pair of distributions there are no slots
 	}

@@ -13,7 +13,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/adaptive"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
@@ -193,9 +193,9 @@ func valuesOf(compiled *spec.Study, terms *storev1.PrivateModeRecord, point spac
 }
 
 // gaussianBudget returns the budget of each shard in a study with a Gaussian filter.
-func gaussianBudget(compiled *spec.Study, terms *storev1.PrivateModeRecord) (privacy.GaussianBudget, error) {
+func gaussianBudget(compiled *spec.Study, terms *storev1.PrivateModeRecord) (adaptive.GaussianBudget, error) {
 	mode := compiled.Spec.GetPrivateMode()
-	return privacy.NewGaussianBudget(mode.GetTrainEpsilon(), mode.GetDelta(), terms.GetMaxHandOuts())
+	return adaptive.NewGaussianBudget(mode.GetTrainEpsilon(), mode.GetDelta(), terms.GetMaxHandOuts())
 }
 
 // leastCost returns the cost of the cheapest configuration that it finds by coordinate descent from

@@ -12,7 +12,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
-	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server/accounting"
 )
 
@@ -90,7 +90,7 @@ func randomStopping(ctx context.Context, out *command.Printer, r *mechanism.Repe
 		return flagError(err)
 	}
 	// Mechanisms that Location cannot account have no known attack.
-	if attack, err := (privacy.Location{}).Attack(part.Mechanism, plan.Total.GetDelta()); err == nil {
+	if attack, err := (tuning.Location{}).Attack(part.Mechanism, plan.Total.GetDelta()); err == nil {
 		if epsilon := plan.Total.GetEpsilon(); !(attack <= epsilon) {
 			return fmt.Errorf("an attack shows epsilon %g, above the bound %g: one of them is wrong, please report it", attack, epsilon)
 		}

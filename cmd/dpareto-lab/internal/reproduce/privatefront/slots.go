@@ -6,6 +6,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/slots"
 )
 
 // The slots of the experiment: runs of slotEpochs with lots of slotLot, a third each with the least noise
@@ -24,16 +25,16 @@ var slotScales = []float64{1, 2, 4}
 // declareSlots returns slots for a number of trials that cost at most epsilon together.
 func declareSlots(trials int64, epsilon, delta float64) ([]*dparetov1.Slot, error) {
 	price := func(noise float64) (float64, error) {
-		var slots []privacy.Slot
+		var kinds []slots.Slot
 		steps, err := privacy.Steps(slotRecords, slotLot, slotEpochs)
 		if err != nil {
 			return 0, err
 		}
 		for _, s := range declared(trials, noise) {
 			m := privacy.FixedSizeGaussian{DatasetSize: slotRecords, BatchSize: slotLot, NoiseMultiplier: s.GetParameters()["noise_multiplier"].GetDoubleValue()}
-			slots = append(slots, privacy.Slot{Mechanism: m, Steps: steps, Count: s.GetCount()})
+			kinds = append(kinds, slots.Slot{Mechanism: m, Steps: steps, Count: s.GetCount()})
 		}
-		all, err := privacy.NewSlots(slots, delta)
+		all, err := slots.NewSlots(kinds, delta)
 		if err != nil {
 			return 0, err
 		}

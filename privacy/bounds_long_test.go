@@ -1,5 +1,0 @@
-//go:build long
-
-package privacy
-
-const boundsPoints = 10000

@@ -1,0 +1,122 @@
+package privacytest
+
+import (
+	"encoding/csv"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// RelErr returns |got − want| / |want|, and 0 for equal values, infinite ones
+// included.
+func RelErr(got, want float64) float64 {
+	if got == want {
+		return 0
+	}
+	return math.Abs(got-want) / math.Abs(want)
+}
+
+// Table is a CSV file with a header line and comments that start with '#'.
+type Table struct {
+	t       *testing.T
+	columns map[string]int
+	Rows    [][]string
+}
+
+// ReadTable reads a CSV file.
+func ReadTable(t *testing.T, path string) Table {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	r := csv.NewReader(f)
+	r.Comment = '#'
+	rows, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns := make(map[string]int)
+	for i, name := range rows[0] {
+		columns[name] = i
+	}
+	return Table{t, columns, rows[1:]}
+}
+
+// Text returns a cell.
+func (tb Table) Text(row []string, column string) string {
+	tb.t.Helper()
+	i, ok := tb.columns[column]
+	if !ok {
+		tb.t.Fatalf("no column %q", column)
+	}
+	return row[i]
+}
+
+// Number returns a number.
+func (tb Table) Number(row []string, column string) (float64, error) {
+	return strconv.ParseFloat(tb.Text(row, column), 64)
+}
+
+// Float returns a number, or NaN for an empty cell.
+func (tb Table) Float(row []string, column string) float64 {
+	tb.t.Helper()
+	if tb.Text(row, column) == "" {
+		return math.NaN()
+	}
+	x, err := tb.Number(row, column)
+	if err != nil {
+		tb.t.Fatalf("column %q: %v", column, err)
+	}
+	return x
+}
+
+// Int returns a whole number.
+func (tb Table) Int(row []string, column string) int64 {
+	tb.t.Helper()
+	return int64(tb.Float(row, column))
+}
+
+// SharedVectors reads a table of reference values from the optional folder
+// $DPARETO_SHARED, by default the folder "shared" beside the repository. The
+// test is skipped where the folder is absent.
+func SharedVectors(t *testing.T, name string) Table {
+	t.Helper()
+	dir := os.Getenv("DPARETO_SHARED")
+	if dir == "" {
+		root, err := filepath.Abs(".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+				break
+			}
+			if filepath.Dir(root) == root {
+				t.Fatal("no go.mod above the package")
+			}
+			root = filepath.Dir(root)
+		}
+		dir = filepath.Join(filepath.Dir(root), "shared")
+	}
+	path := filepath.Join(dir, "vectors", name)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("reference values are absent: no %s", path)
+	}
+	return ReadTable(t, path)
+}
+
+// Few returns short, or long where tests take all of their settings.
+func Few(short, long int) int {
+	if Long {
+		return long
+	}
+	return short
+}
+
+// Skips reports whether to leave the setting of a number out, which all but every few are where tests do not take
+// all of them.
+func Skips(setting, every int) bool { return !Long && setting%every != 0 }
