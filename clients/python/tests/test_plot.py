@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import dpfront
-from dpfront import _operations as ops
 from dpfront import _read as read
 from dpfront import _specs as specs
 from dpfront import plot
 from dpfront import results as r
+from dpfront._operations import accounting
 from dpfront.plot import _data as data
 from dpfront.v1 import front_service_pb2, trial_pb2
 
@@ -194,7 +194,6 @@ def test_a_missing_library_is_named(library: str) -> None:
     program = f"""
 import sys
 sys.modules[{library!r}] = None
-from dpfront import _operations as ops
 from dpfront import plot
 from tests.test_plot import front_of_two
 try:
@@ -483,12 +482,12 @@ def test_costly_accountants_give_fewer_lengths(
 
     with pytest.raises(dpfront.InvalidArgument) as refused:
         client.epsilon_curve(privacy("pld"), range(6, 31), noise_multiplier=1.1, epochs=30)
-    compute = ops.epsilon
+    compute = accounting.epsilon
 
-    def costly(policy: Any, privacy: Any, params: Any, lengths: Any) -> Any:
+    def costly(privacy: Any, params: Any, lengths: Any) -> Any:
         if len(lengths) > 6:
             raise refused.value
-        return (yield from compute(policy, privacy, params, lengths))
+        return (yield from compute(privacy, params, lengths))
 
     study = dpfront.Study.create(
         client,
@@ -498,7 +497,7 @@ def test_costly_accountants_give_fewer_lengths(
         algorithm="random",
     )
     study.add_trial({"noise_multiplier": 1.1, "epochs": 30}, accuracy=0.5)
-    monkeypatch.setattr(ops, "epsilon", costly)
+    monkeypatch.setattr(accounting, "epsilon", costly)
     (found,) = study.epsilon_curves([1])
     assert 2 <= len(found.lengths) <= 6
     assert (found.lengths[0], found.lengths[-1]) == (1, 30)
@@ -564,4 +563,4 @@ def test_a_constant_point_is_where_the_stairs_begin(tmp_path: Path) -> None:
     assert (points.x[0], points.y[0]) == (4, 0.76)
     written(plot.front(front, []).figure, tmp_path)
     with pytest.raises(ValueError, match="majority"):
-        next(ops.study_tradeoff(ops.Policy(1, 1), TWO, found, (), ""))
+        next(accounting.study_tradeoff(TWO, found, (), ""))

@@ -14,10 +14,14 @@ configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of s
 
 from importlib.metadata import PackageNotFoundError, version
 
+from dpfront._async.client import AsyncClient
+from dpfront._async.study import AsyncStudy
+from dpfront._async.trial import AsyncTrial
 from dpfront._connection import TLS
 from dpfront._space import space
-from dpfront.aio import AsyncClient, AsyncStudy, AsyncTrial
-from dpfront.client import Client, Study, Trial
+from dpfront._sync.client import Client
+from dpfront._sync.study import Study
+from dpfront._sync.trial import Trial
 from dpfront.errors import (
     AlreadyExists,
     CallError,

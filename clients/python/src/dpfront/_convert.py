@@ -70,6 +70,12 @@ def shown(value: Any) -> str:
         return f"<{type(value).__name__}>"
 
 
+def positive(name: str, value: Any) -> None:
+    """Refuses zero, which would stand for an argument that was left out."""
+    if value is not None and number(name, value) == 0:
+        raise ValueError(f"{name}: must be positive, is {value}")
+
+
 def integer(what: str, value: Any) -> int:
     """Returns an integer for an int, a whole float such as 1e3, or a numpy scalar."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool):

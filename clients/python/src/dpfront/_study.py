@@ -10,15 +10,13 @@ from dpfront import _read as read
 from dpfront import _specs as specs
 from dpfront import results as r
 from dpfront import spec as s
+from dpfront._search import SearchBase
 from dpfront._space import space
 from dpfront.v1 import study_pb2
 
 if TYPE_CHECKING:
     import pandas
 
-    from dpfront._search import AsyncSearch, Search
-    from dpfront.aio import AsyncClient
-    from dpfront.client import Client
 
 Parameters = Sequence[s.Parameter] | Callable[[Any], Any]
 """The parameters of a study, or an objective whose ``suggest_*`` calls say them."""
@@ -32,22 +30,15 @@ def listed(parameters: Parameters) -> Sequence[s.Parameter]:
 class StudyBase:
     """What is known of a study without asking its server."""
 
-    _client: Client | AsyncClient
-
     def __init__(self, message: study_pb2.Study) -> None:
         self._keep(message)
-        self._searches: set[Search | AsyncSearch] = set()  # that run
+        self._searches: set[SearchBase] = set()  # that run
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_searches": set()}
 
-    def _repr_html_(self) -> str:
-        return display.study(self._info, state=False, page=self._page()).html()
-
-    def _page(self) -> str | None:
-        """Returns the URL of its page, if its client knows where the server's is."""
-        page = self._client._page_url
-        return f"{page}{self.name}" if page else None
+    def _html(self, page: str | None) -> str:
+        return display.study(self._info, state=False, page=page).html()
 
     def _keep(self, message: study_pb2.Study) -> r.StudyInfo:
         """Takes the newest message of the study."""

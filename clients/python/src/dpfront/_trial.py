@@ -14,7 +14,7 @@ from dpfront import _read as read
 from dpfront import errors
 from dpfront import results as r
 from dpfront import spec as s
-from dpfront._operations import clip
+from dpfront._operations.calls import clip
 from dpfront._space import Suggestions, suggested
 from dpfront._subset import TrainingSubset
 from dpfront.v1 import study_service_pb2, trial_pb2

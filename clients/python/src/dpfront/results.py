@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dpfront import _display as display
 
@@ -36,6 +36,7 @@ __all__ = [
     "Estimate",
     "ExpectedGain",
     "Front",
+    "FrontKind",
     "FrontPoint",
     "FrontValue",
     "GainPoint",
@@ -69,6 +70,9 @@ __all__ = [
 ]
 
 Scalar = int | float | str
+FrontKind = Literal["posterior", "observed", "best", "worst"]
+"""The values of a front: the model's expectation of fresh runs ("posterior"), or the mean
+("observed"), best or worst of the measured runs."""
 
 
 @dataclass(frozen=True)

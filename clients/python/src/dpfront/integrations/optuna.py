@@ -69,12 +69,14 @@ from optuna.distributions import (
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from dpfront import _operations as ops
 from dpfront import errors
 from dpfront import spec as s
+from dpfront._operations import trials
 from dpfront._space import categories, float_parameter, int_parameter
+from dpfront._sync.client import Client
+from dpfront._sync.study import Study
+from dpfront._sync.trial import Trial
 from dpfront._trial import Values, describe, failure_request, merge
-from dpfront.client import Client, Study, Trial
 from dpfront.v1 import metric_pb2, parameter_pb2, study_pb2
 
 __all__ = [
@@ -192,7 +194,7 @@ def report(
     run.step = step
     _told(run, stop)
     if stop and run.epsilon is not None:
-        run.epsilon = _epsilon_at(run.trial, step, run.epsilon)
+        run.epsilon = _epsilon_at(run.trial, step, run.epsilon, _sampler(trial).study)
         trial.set_user_attr(EPSILON_KEY, run.epsilon)
     return stop
 
@@ -281,12 +283,12 @@ def _told(run: _Run, stop: bool) -> None:
     run.stop_step = run.step if stop else None
 
 
-def _epsilon_at(asked: Trial, step: int, whole: float) -> float:
+def _epsilon_at(asked: Trial, step: int, whole: float, study: Study) -> float:
     """Returns ε of a run up to a report. That of the whole run is an upper bound of it."""
-    if asked.study.spec.checkpoint_parameter:
+    if study.spec.checkpoint_parameter:
         private = min(k for k, v in asked.raw.computed_metrics.items() if v.HasField("privacy"))
         with suppress(errors.CallError):  # the upper bound will do
-            for measured in asked.study.get_trial(asked.number).measurements:
+            for measured in study.get_trial(asked.number).measurements:
                 if measured.step == step:
                     return measured.metrics[private]
     return whole
@@ -526,9 +528,8 @@ class DParetoSampler(BaseSampler):
         )
         # Little patience, as the program may be about to end. Unless told, the lease runs out.
         request = failure_request(f"trial {trial.number} of Optuna failed", retryable=True)
-        policy = ops.impatient(self._study._policy)
         with suppress(errors.DParetoError):
-            self._study._run(ops.complete(policy, asked.raw, request))
+            asked._transport.run(trials.complete(asked.raw, request), hurry=True)
 
     def _named(
         self, values: Values | Sequence[Values] | Mapping[str, Values] | None
