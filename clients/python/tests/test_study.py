@@ -609,7 +609,7 @@ def check_plain(path: str, x: Any) -> None:
     module = type(x).__module__
     assert not module.startswith("google."), path
     if dataclasses.is_dataclass(x):
-        assert module in ("dpfront.results", "dpfront.spec"), path
+        assert module.startswith(("dpfront._results.", "dpfront.spec")), path
         for f in dataclasses.fields(x):
             if f.name != "raw":
                 check_plain(f"{path}.{f.name}", getattr(x, f.name))

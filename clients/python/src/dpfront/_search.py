@@ -14,7 +14,7 @@ from typing import Any
 
 from dpfront import _convert as convert
 from dpfront import errors
-from dpfront import results as r
+from dpfront._results.trials import StudyInfo
 from dpfront._working import is_watched
 
 MAX_JOBS = 1024
@@ -90,7 +90,7 @@ class SearchBase:
         self.started += 1
         return True
 
-    def open_bar(self, info: r.StudyInfo | None) -> Any:
+    def open_bar(self, info: StudyInfo | None) -> Any:
         """Returns a bar for ``n_trials``, or for what the study has left."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # without ipywidgets there is a plain bar
@@ -127,7 +127,7 @@ class SearchBase:
                 stacklevel=2,
             )
 
-    def warn(self, done: errors.StudyDone, info: r.StudyInfo) -> None:
+    def warn(self, done: errors.StudyDone, info: StudyInfo) -> None:
         """Says why less was run than was asked for, and what to do."""
         count = "no trials" if self.ended == 0 else f"{self.ended} of {self.n_trials} trials"
         why = errors.StudyDone(done.study, done.reason, info.state_reason)

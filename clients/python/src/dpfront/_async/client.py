@@ -7,11 +7,13 @@ from typing import Any, TypeVar
 
 from dpfront import _convert as convert
 from dpfront import privacy as p
-from dpfront import results as r
 from dpfront import spec as s
 from dpfront._async.connection import AsyncConnection
 from dpfront._async.study import AsyncStudy
 from dpfront._operations import accounting, releases, studies
+from dpfront._results.guarantees import Calibration, Guarantee, SearchPrices, Tradeoff
+from dpfront._results.releases import Charge, LedgerInfo, Release
+from dpfront._results.trials import StudyInfo
 from dpfront.v1 import study_pb2
 
 T = TypeVar("T")
@@ -74,13 +76,13 @@ class AsyncClient(AsyncConnection):
         """
         return await AsyncStudy.load(self, id)
 
-    async def studies(self, filter: str = "", order_by: str = "") -> list[r.StudyInfo]:
+    async def studies(self, filter: str = "", order_by: str = "") -> list[StudyInfo]:
         """Lists studies: ``filter="state = ACTIVE AND labels.team = vision"``."""
         return await self._run(studies.list_studies(filter, order_by))
 
     # --- privacy
 
-    async def epsilon(self, privacy: p.Privacy, **params: Any) -> r.Guarantee:
+    async def epsilon(self, privacy: p.Privacy, **params: Any) -> Guarantee:
         """Computes ε of a mechanism.
 
         Keyword arguments are the values of the parameters in its expressions, with the types
@@ -91,13 +93,13 @@ class AsyncClient(AsyncConnection):
 
     async def epsilon_curve(
         self, privacy: p.Privacy, lengths: Sequence[int], **params: Any
-    ) -> list[r.Guarantee]:
+    ) -> list[Guarantee]:
         """Computes ε of runs of several lengths, in the unit of the mechanism's length."""
         return await self._run(accounting.epsilon(privacy, params, lengths))
 
     async def tradeoff(
         self, privacy: p.Privacy, fprs: Sequence[float] = (), **params: Any
-    ) -> r.Tradeoff:
+    ) -> Tradeoff:
         """Computes the best attack on one record by its false positive rate: what ε means.
 
         Args:
@@ -125,7 +127,7 @@ class AsyncClient(AsyncConnection):
         test_epsilon: float | None = None,
         checkpoints: int | None = None,
         **params: Any,
-    ) -> r.SearchPrices:
+    ) -> SearchPrices:
         """Computes what every way to search costs, before anything is run.
 
         Args:
@@ -177,7 +179,7 @@ class AsyncClient(AsyncConnection):
         min: float,
         max: float,
         **params: Any,
-    ) -> r.Calibration:
+    ) -> Calibration:
         """Finds the value of a parameter in [min, max] for which ε is just below a target."""
         return await self._run(accounting.calibrate(privacy, solve_for, min, max, epsilon, params))
 
@@ -204,7 +206,7 @@ class AsyncClient(AsyncConnection):
         delta: float,
         adjacency: p.Adjacency = "replace_one",
         description: str = "",
-    ) -> r.LedgerInfo:
+    ) -> LedgerInfo:
         """Opens the ledger of a dataset: the budget of everything that will ever be published
         about it.
 
@@ -219,28 +221,28 @@ class AsyncClient(AsyncConnection):
             releases.create_ledger(id, records, epsilon, delta, adjacency, description)
         )
 
-    async def ledger(self, id: str) -> r.LedgerInfo:
+    async def ledger(self, id: str) -> LedgerInfo:
         """Reads the ledger of a dataset: its budget and spending."""
         return await self._run(releases.get_ledger(convert.ledger_name(id)))
 
-    async def ledgers(self) -> list[r.LedgerInfo]:
+    async def ledgers(self) -> list[LedgerInfo]:
         """Lists the ledgers of all datasets."""
         return await self._run(releases.list_ledgers())
 
-    async def charges(self, ledger: str | r.LedgerInfo) -> list[r.Charge]:
+    async def charges(self, ledger: str | LedgerInfo) -> list[Charge]:
         """Lists the charges of a ledger, oldest first."""
         return await self._run(releases.list_charges(convert.ledger_name(ledger)))
 
     async def select_privately(
         self,
-        ledger: str | r.LedgerInfo,
+        ledger: str | LedgerInfo,
         utilities: Sequence[float],
         sensitivity: float,
         epsilon: float,
         *,
         method: p.SelectionMethod = "permute_and_flip",
         request_id: str = "",
-    ) -> r.Release:
+    ) -> Release:
         """Publishes the best of several candidates, chosen privately.
 
         ``release.index`` is the choice. The ledger is charged first.
@@ -271,10 +273,10 @@ class AsyncClient(AsyncConnection):
             )
         )
 
-    async def releases(self, ledger: str | r.LedgerInfo) -> list[r.Release]:
+    async def releases(self, ledger: str | LedgerInfo) -> list[Release]:
         """Lists the `select_privately` releases of a ledger, oldest first."""
         return await self._run(releases.list_releases(convert.ledger_name(ledger)))
 
-    async def release(self, name: str) -> r.Release:
+    async def release(self, name: str) -> Release:
         """Reads a release by its resource name."""
         return await self._run(releases.get_release(name))

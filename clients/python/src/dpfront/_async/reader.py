@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dpfront import _read as read
 from dpfront import _tasks as runtime
 from dpfront import plot
-from dpfront import results as r
 from dpfront._operations import accounting, fronts, releases, studies, trials
 from dpfront._operations.calls import Operation
+from dpfront._results.analyses import Contour, ExpectedGain, Importance, Slices, Validation
+from dpfront._results.fronts import Front, FrontKind, FrontPoint, HypervolumePoint, Recommendation
+from dpfront._results.guarantees import EpsilonCurve, PrivacyLedger, Tradeoff
+from dpfront._results.releases import Release
+from dpfront._results.trials import Prediction, StudyInfo, TrialInfo
 from dpfront._study import StudyBase, trials_dataframe
-from dpfront.results import FrontKind
 from dpfront.v1 import study_pb2
 
 if TYPE_CHECKING:
@@ -50,22 +53,22 @@ class AsyncStudyReader(StudyBase):
         self._transport.page_url = await self._run(studies.page_url())
         return self._page()
 
-    async def info(self) -> r.StudyInfo:
+    async def info(self) -> StudyInfo:
         """Reads the current study: its state, and its numbers of trials."""
         return read.study_info(await self._run(studies.get_study(self.name)))
 
-    async def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
+    async def trials(self, filter: str = "", order_by: str = "") -> list[TrialInfo]:
         """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``.
 
         It asks the server each time, so it is a method, unlike Optuna's property.
         """
         return await self._run(trials.list_trials(self.name, filter, order_by))
 
-    async def get_trial(self, number: int) -> r.TrialInfo:
+    async def get_trial(self, number: int) -> TrialInfo:
         """Reads a trial, with its past attempts."""
         return await self._run(trials.get_trial(self.name, number))
 
-    async def best_trials(self) -> list[r.TrialInfo]:
+    async def best_trials(self) -> list[TrialInfo]:
         """The trials whose final results are on the observed front, like Optuna's.
 
         Of noisy measurements these are the luckiest. `front` says what fresh runs should give,
@@ -84,29 +87,31 @@ class AsyncStudyReader(StudyBase):
         """
         return trials_dataframe(await self.trials(filter, order_by))
 
-    async def releases(self) -> list[r.Release]:
+    async def releases(self) -> list[Release]:
         """Lists the releases of the study, oldest first."""
         return await self._run(releases.list_releases(self.name))
 
     # --- the answer
 
-    async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
+    async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Front:
         """Reads the Pareto front: a sequence of points, which prints as a table.
 
-        The posterior front is what fresh runs should give; the observed one shows the luckiest
-        of noisy measurements. `Front.to_dataframe` makes a pandas DataFrame of it.
+        The posterior front is what fresh runs should give; the observed one, of the means of
+        measured runs, shows the luckiest of noisy measurements. The kinds "best" and "worst" are
+        of the best and worst of the measured runs. `Front.to_dataframe` makes a pandas DataFrame
+        of it.
         """
         return await self._run(fronts.get_front(self._message, kind, final_only))
 
     async def hypervolumes(
         self, kind: FrontKind = "observed", *, final_only: bool = False
-    ) -> list[r.HypervolumePoint]:
+    ) -> list[HypervolumePoint]:
         """Reads the hypervolume of a front after completed trials."""
         return await self._run(fronts.hypervolumes(self.name, kind, final_only))
 
     async def epsilon_curves(
         self, trials: Iterable[int] | None = None, *, metric: str = ""
-    ) -> list[r.EpsilonCurve]:
+    ) -> list[EpsilonCurve]:
         """Computes how ε grows with the length of runs of DP-SGD: at most 25 lengths of every
         configuration, up to its own.
 
@@ -122,13 +127,13 @@ class AsyncStudyReader(StudyBase):
 
     # --- analyses
 
-    async def importance(self) -> r.Importance:
+    async def importance(self) -> Importance:
         """Computes how much each parameter contributes to the variation of each objective: Sobol
         indices with 90 % intervals. It prints as a table.
         """
         return await self._run(fronts.importance(self.name))
 
-    async def slices(self, params: Mapping[str, Any] | None = None, *, points: int = 0) -> r.Slices:
+    async def slices(self, params: Mapping[str, Any] | None = None, *, points: int = 0) -> Slices:
         """Computes what the model expects of the objectives along each parameter.
 
         Args:
@@ -146,7 +151,7 @@ class AsyncStudyReader(StudyBase):
         metric: str = "",
         params: Mapping[str, Any] | None = None,
         points: int = 0,
-    ) -> r.Contour:
+    ) -> Contour:
         """Computes what the model expects of an objective over two parameters.
 
         Args:
@@ -228,7 +233,7 @@ class AsyncStudyReader(StudyBase):
 
     async def plot_tradeoff(
         self,
-        point: r.FrontPoint | Mapping[str, Any],
+        point: FrontPoint | Mapping[str, Any],
         *,
         metric: str = "",
         backend: plot.Backend = "matplotlib",
@@ -278,7 +283,7 @@ class AsyncStudyReader(StudyBase):
         optimize: str = "",
         measured_only: bool = False,
         **bounds: float,
-    ) -> r.Recommendation:
+    ) -> Recommendation:
         """Returns the best configuration within bounds on objectives.
 
         ``study.recommend(epsilon=1.0)`` returns the one with the best accuracy at ε of at most
@@ -293,17 +298,17 @@ class AsyncStudyReader(StudyBase):
 
     async def predict(
         self, configurations: Sequence[Mapping[str, Any]]
-    ) -> list[dict[str, r.Prediction]]:
+    ) -> list[dict[str, Prediction]]:
         """Returns what the model expects of configurations, by metric id."""
         return await self._run(fronts.predict(self._message, configurations))
 
     async def tradeoff(
         self,
-        point: r.FrontPoint | Mapping[str, Any],
+        point: FrontPoint | Mapping[str, Any],
         fprs: Sequence[float] = (),
         *,
         metric: str = "",
-    ) -> r.Tradeoff:
+    ) -> Tradeoff:
         """Computes the best attack on one record, for one run of a configuration.
 
         Args:
@@ -313,7 +318,7 @@ class AsyncStudyReader(StudyBase):
         """
         return await self._run(accounting.study_tradeoff(self._message, point, fprs, metric))
 
-    async def cross_validate(self) -> r.Validation:
+    async def cross_validate(self) -> Validation:
         """Predicts every measurement without the runs of its configuration.
 
         With a checkpoint parameter that leaves out all steps of these runs. ``coverage`` near
@@ -321,7 +326,7 @@ class AsyncStudyReader(StudyBase):
         """
         return await self._run(fronts.cross_validate(self.name))
 
-    async def expected_gain(self, runs: int = 10) -> r.ExpectedGain:
+    async def expected_gain(self, runs: int = 10) -> ExpectedGain:
         """Returns by how much the next runs are expected to enlarge the hypervolume of the
         posterior front, and what they cost: whether going on is worthwhile.
 
@@ -331,6 +336,6 @@ class AsyncStudyReader(StudyBase):
         """
         return await self._run(fronts.expected_gain(self.name, runs))
 
-    async def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
+    async def privacy_ledger(self, delta: float = 0, metric: str = "") -> PrivacyLedger:
         """Returns what all runs of the study cost together."""
         return await self._run(accounting.privacy_ledger(self.name, delta, metric))

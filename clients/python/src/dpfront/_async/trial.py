@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from dpfront import _convert as convert
 from dpfront import _tasks as runtime
 from dpfront import errors
-from dpfront import results as r
 from dpfront._operations import calls, trials
+from dpfront._results.trials import StudyInfo
 from dpfront._trial import (
     TrialBase,
     Values,
@@ -38,7 +38,7 @@ class AsyncTrial(TrialBase):
     """
 
     def __init__(
-        self, transport: runtime.Transport, message: trial_pb2.Trial, study: r.StudyInfo
+        self, transport: runtime.Transport, message: trial_pb2.Trial, study: StudyInfo
     ) -> None:
         super().__init__(message, study)
         self._transport = transport

@@ -10,10 +10,18 @@ from dpfront import _read as read
 from dpfront import _specs as specs
 from dpfront import errors
 from dpfront import privacy as p
-from dpfront import results as r
 from dpfront._operations.calls import Call, Operation, warn_large_delta
 from dpfront._operations.fronts import get_front
 from dpfront._operations.trials import get_trial
+from dpfront._results.fronts import FrontPoint
+from dpfront._results.guarantees import (
+    Calibration,
+    EpsilonCurve,
+    Guarantee,
+    PrivacyLedger,
+    SearchPrices,
+    Tradeoff,
+)
 from dpfront.v1 import parameter_pb2, privacy_pb2, privacy_service_pb2, study_pb2
 
 CURVE_POINTS = 25
@@ -39,7 +47,7 @@ def compute_epsilon(
 
 def epsilon(
     privacy: p.Privacy | privacy_pb2.PrivacySpec, params: Mapping[str, Any], lengths: Iterable[int]
-) -> Operation[list[r.Guarantee]]:
+) -> Operation[list[Guarantee]]:
     answer = yield from compute_epsilon(
         specs.privacy_spec(privacy), convert.to_values(params), lengths
     )
@@ -51,7 +59,7 @@ def tradeoff(
     privacy: p.Privacy | privacy_pb2.PrivacySpec,
     params: Mapping[str, parameter_pb2.Value],
     fprs: Iterable[float],
-) -> Operation[r.Tradeoff]:
+) -> Operation[Tradeoff]:
     rates = enumerate(convert.several("fprs", fprs))
     request = privacy_service_pb2.ComputeTradeoffRequest(
         privacy=specs.privacy_spec(privacy),
@@ -67,12 +75,12 @@ def tradeoff(
 
 def study_tradeoff(
     study: study_pb2.Study,
-    point: r.FrontPoint | Mapping[str, Any],
+    point: FrontPoint | Mapping[str, Any],
     fprs: Iterable[float],
     metric: str,
-) -> Operation[r.Tradeoff]:
-    params = point.params if isinstance(point, r.FrontPoint) else point
-    if isinstance(point, r.FrontPoint) and point.constant_point:
+) -> Operation[Tradeoff]:
+    params = point.params if isinstance(point, FrontPoint) else point
+    if isinstance(point, FrontPoint) and point.constant_point:
         raise ValueError(f"point: {point.constant_point!r} is a constant point, without any run")
     for x in study.spec.metrics:
         if metric in ("", x.id) and x.computed.HasField("privacy"):
@@ -85,7 +93,7 @@ def study_tradeoff(
 
 def epsilon_curves(
     study: study_pb2.Study, trials: Iterable[int] | None, metric: str
-) -> Operation[list[r.EpsilonCurve]]:
+) -> Operation[list[EpsilonCurve]]:
     spec = _dp_sgd(study, metric)
     configurations: dict[int, Mapping[str, Any]] = {}
     if trials is None:
@@ -114,7 +122,7 @@ def epsilon_curves(
                 if count <= 2 or not any(v.field == "lengths" for v in error.violations):
                     raise
                 count //= 2
-        curves.append(r.EpsilonCurve(number, params, unit, tuple(lengths), tuple(found)))
+        curves.append(EpsilonCurve(number, params, unit, tuple(lengths), tuple(found)))
     return curves
 
 
@@ -154,7 +162,7 @@ def price_search(
     test_noise: float | None,
     test_epsilon: float | None,
     numbers: Mapping[str, Any],
-) -> Operation[r.SearchPrices]:
+) -> Operation[SearchPrices]:
     for name, value in numbers.items():
         if name not in ("runs", "portfolios"):
             convert.positive(name, value)
@@ -194,7 +202,7 @@ def calibrate(
     maximum: float,
     target_epsilon: float,
     params: Mapping[str, Any],
-) -> Operation[r.Calibration]:
+) -> Operation[Calibration]:
     request = privacy_service_pb2.CalibrateMechanismRequest(
         privacy=specs.privacy_spec(privacy),
         parameters=convert.to_values(params),
@@ -210,7 +218,7 @@ def calibrate(
     return read.calibration(answer)
 
 
-def privacy_ledger(study: str, delta: float, metric: str) -> Operation[r.PrivacyLedger]:
+def privacy_ledger(study: str, delta: float, metric: str) -> Operation[PrivacyLedger]:
     request = convert.fill(
         privacy_service_pb2.GetPrivacyLedgerRequest(name=study), delta=delta, metric=metric
     )

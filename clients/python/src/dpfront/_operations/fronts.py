@@ -7,13 +7,15 @@ from typing import Any
 
 from dpfront import _convert as convert
 from dpfront import _read as read
-from dpfront import results as r
 from dpfront._operations.calls import Call, Operation
 from dpfront._operations.trials import list_trials
+from dpfront._results.analyses import Contour, ExpectedGain, Importance, Slices, Validation
+from dpfront._results.fronts import Front, HypervolumePoint, Recommendation
+from dpfront._results.trials import Prediction, TrialInfo
 from dpfront.v1 import analysis_service_pb2, front_service_pb2, metric_pb2, study_pb2
 
 
-def get_front(study: study_pb2.Study, kind: str, final_only: bool) -> Operation[r.Front]:
+def get_front(study: study_pb2.Study, kind: str, final_only: bool) -> Operation[Front]:
     request = convert.fill(
         front_service_pb2.GetFrontRequest(),
         name=study.name,
@@ -26,7 +28,7 @@ def get_front(study: study_pb2.Study, kind: str, final_only: bool) -> Operation[
     return read.front(answer.front, study)
 
 
-def hypervolumes(study: str, kind: str, final_only: bool) -> Operation[list[r.HypervolumePoint]]:
+def hypervolumes(study: str, kind: str, final_only: bool) -> Operation[list[HypervolumePoint]]:
     request = convert.fill(
         front_service_pb2.ListHypervolumesRequest(),
         name=study,
@@ -41,7 +43,7 @@ def hypervolumes(study: str, kind: str, final_only: bool) -> Operation[list[r.Hy
 
 def recommend(
     study: str, bounds: Mapping[str, float], confidence: float, optimize: str, measured_only: bool
-) -> Operation[r.Recommendation]:
+) -> Operation[Recommendation]:
     if not bounds:
         raise ValueError("recommend: a bound on an objective is required, such as epsilon=1.0")
     request = convert.fill(
@@ -60,7 +62,7 @@ def recommend(
 
 def predict(
     study: study_pb2.Study, configurations: Sequence[Mapping[str, Any]]
-) -> Operation[list[dict[str, r.Prediction]]]:
+) -> Operation[list[dict[str, Prediction]]]:
     kinds = convert.kinds(study)
     request = front_service_pb2.PredictMetricsRequest(
         name=study.name,
@@ -77,14 +79,14 @@ def predict(
     return [read.predictions(x.predictions) for x in answer.predictions]
 
 
-def best_trials(study: study_pb2.Study) -> Operation[list[r.TrialInfo]]:
+def best_trials(study: study_pb2.Study) -> Operation[list[TrialInfo]]:
     front = yield from get_front(study, "observed", final_only=True)
     trials = yield from list_trials(study.name, "state = SUCCEEDED", "")
     by_number = {trial.number: trial for trial in trials}
     return [by_number[point.trial] for point in front if point.trial in by_number]
 
 
-def cross_validate(study: str) -> Operation[r.Validation]:
+def cross_validate(study: str) -> Operation[Validation]:
     request = analysis_service_pb2.CrossValidateRequest(name=study)
     answer: analysis_service_pb2.CrossValidateResponse = yield Call(
         f"cross-validate the model of {study}", "analyses", "CrossValidate", request
@@ -92,7 +94,7 @@ def cross_validate(study: str) -> Operation[r.Validation]:
     return read.validation(answer)
 
 
-def expected_gain(study: str, runs: int) -> Operation[r.ExpectedGain]:
+def expected_gain(study: str, runs: int) -> Operation[ExpectedGain]:
     request = convert.fill(analysis_service_pb2.ForecastGainRequest(name=study), runs=runs)
     if request.runs < 1:
         raise ValueError(f"runs: must be at least 1, is {runs}")
@@ -102,7 +104,7 @@ def expected_gain(study: str, runs: int) -> Operation[r.ExpectedGain]:
     return read.expected_gain(answer)
 
 
-def importance(study: str) -> Operation[r.Importance]:
+def importance(study: str) -> Operation[Importance]:
     answer: analysis_service_pb2.AnalyzeImportanceResponse = yield Call(
         f"compute the importance of the parameters of {study}",
         "analyses",
@@ -114,7 +116,7 @@ def importance(study: str) -> Operation[r.Importance]:
 
 def slices(
     study: study_pb2.Study, params: Mapping[str, Any] | None, points: int
-) -> Operation[r.Slices]:
+) -> Operation[Slices]:
     request = convert.fill(
         analysis_service_pb2.AnalyzeSlicesRequest(),
         name=study.name,
@@ -134,7 +136,7 @@ def contour(
     metric: str,
     params: Mapping[str, Any] | None,
     points: int,
-) -> Operation[r.Contour]:
+) -> Operation[Contour]:
     objectives = [m for m in study.spec.metrics if m.role == metric_pb2.METRIC_ROLE_OBJECTIVE]
     measured = [m.id for m in objectives if m.HasField("reported")]
     request = convert.fill(

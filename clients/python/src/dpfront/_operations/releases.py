@@ -8,8 +8,8 @@ from typing import Any
 from dpfront import _convert as convert
 from dpfront import _read as read
 from dpfront import privacy as p
-from dpfront import results as r
 from dpfront._operations.calls import Call, Operation, pages
+from dpfront._results.releases import Charge, LedgerInfo, Release
 from dpfront.v1 import privacy_pb2, release_service_pb2
 
 
@@ -20,7 +20,7 @@ def create_ledger(
     delta: float,
     adjacency: p.Adjacency,
     description: str,
-) -> Operation[r.LedgerInfo]:
+) -> Operation[LedgerInfo]:
     request = release_service_pb2.CreateLedgerRequest(
         ledger_id=convert.text("id", id),
         ledger=convert.fill(
@@ -38,7 +38,7 @@ def create_ledger(
     return read.ledger_info(answer.ledger)
 
 
-def get_ledger(name: str) -> Operation[r.LedgerInfo]:
+def get_ledger(name: str) -> Operation[LedgerInfo]:
     request = release_service_pb2.GetLedgerRequest(name=name)
     answer: release_service_pb2.GetLedgerResponse = yield Call(
         f"read {name}", "releases", "GetLedger", request
@@ -46,13 +46,13 @@ def get_ledger(name: str) -> Operation[r.LedgerInfo]:
     return read.ledger_info(answer.ledger)
 
 
-def list_ledgers() -> Operation[list[r.LedgerInfo]]:
+def list_ledgers() -> Operation[list[LedgerInfo]]:
     request = release_service_pb2.ListLedgersRequest()
     answers = yield from pages("list the ledgers", "releases", "ListLedgers", request)
     return [read.ledger_info(x) for answer in answers for x in answer.ledgers]
 
 
-def list_charges(ledger: str) -> Operation[list[r.Charge]]:
+def list_charges(ledger: str) -> Operation[list[Charge]]:
     request = release_service_pb2.ListChargesRequest(parent=ledger)
     answers = yield from pages(f"list the charges of {ledger}", "releases", "ListCharges", request)
     return [read.charge(x) for answer in answers for x in answer.charges]
@@ -65,7 +65,7 @@ def select_privately(
     target_epsilon: float,
     method: str,
     request_id: str,
-) -> Operation[r.Release]:
+) -> Operation[Release]:
     request = convert.fill(
         release_service_pb2.SelectPrivatelyRequest(),
         ledger=ledger,
@@ -97,7 +97,7 @@ def release_best(
     target_epsilon: float | None,
     kusner: Mapping[str, Any] | None,
     request_id: str,
-) -> Operation[r.Release]:
+) -> Operation[Release]:
     convert.positive("epsilon", target_epsilon)
     request = convert.fill(
         release_service_pb2.ReleaseBestRequest(),
@@ -116,7 +116,7 @@ def release_best(
 
 def release_front(
     study: str, target_epsilon: float | None, delta: float | None, request_id: str
-) -> Operation[r.Release]:
+) -> Operation[Release]:
     convert.positive("epsilon", target_epsilon)
     convert.positive("delta", delta)
     request = convert.fill(
@@ -131,7 +131,7 @@ def release_front(
     return read.release(answer.release)
 
 
-def get_release(name: str) -> Operation[r.Release]:
+def get_release(name: str) -> Operation[Release]:
     request = release_service_pb2.GetReleaseRequest(name=convert.text("name", name))
     answer: release_service_pb2.GetReleaseResponse = yield Call(
         f"read {name}", "releases", "GetRelease", request
@@ -139,7 +139,7 @@ def get_release(name: str) -> Operation[r.Release]:
     return read.release(answer.release)
 
 
-def list_releases(parent: str) -> Operation[list[r.Release]]:
+def list_releases(parent: str) -> Operation[list[Release]]:
     request = release_service_pb2.ListReleasesRequest(parent=parent)
     answers = yield from pages(
         f"list the releases of {parent}", "releases", "ListReleases", request

@@ -14,10 +14,11 @@ from dpfront import _read as read
 from dpfront import _specs as specs
 from dpfront import errors
 from dpfront import privacy as p
-from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import Failure
 from dpfront._operations.calls import Call, Operation, pages, warn_large_delta
+from dpfront._results.guarantees import Reaccounting
+from dpfront._results.trials import StudyInfo
 from dpfront.v1 import (
     admin_service_pb2,
     privacy_service_pb2,
@@ -181,7 +182,7 @@ def watch_pause(study: str, failure: Failure) -> float:
 
 def reaccount_study(
     study: study_pb2.Study, privacy: p.Privacy, metric: str | None, validate_only: bool
-) -> Operation[r.Reaccounting]:
+) -> Operation[Reaccounting]:
     if metric is None:
         own = [m.id for m in study.spec.metrics if m.computed.HasField("privacy")]
         if len(own) != 1:
@@ -225,7 +226,7 @@ def resume_study(name: str) -> Operation[None]:
     yield Call(f"resume {name}", "studies", "ResumeStudy", request)
 
 
-def list_studies(filter: str, order_by: str) -> Operation[list[r.StudyInfo]]:
+def list_studies(filter: str, order_by: str) -> Operation[list[StudyInfo]]:
     request = convert.fill(study_service_pb2.ListStudiesRequest(), filter=filter, order_by=order_by)
     answers = yield from pages("list the studies", "studies", "ListStudies", request)
     return [read.study_info(x) for answer in answers for x in answer.studies]

@@ -11,8 +11,8 @@ from google.protobuf import field_mask_pb2
 from dpfront import _convert as convert
 from dpfront import _read as read
 from dpfront import errors
-from dpfront import results as r
 from dpfront._operations.calls import ASK_AGAIN, Call, Operation, Pause, clip, held, logger, pages
+from dpfront._results.trials import TrialInfo
 from dpfront.v1 import study_pb2, study_service_pb2, trial_pb2
 
 
@@ -81,7 +81,7 @@ def condition(
     return found if found.ByteSize() else None
 
 
-def get_trial(study: str, number: int) -> Operation[r.TrialInfo]:
+def get_trial(study: str, number: int) -> Operation[TrialInfo]:
     name = convert.trial_name(study, number)
     answer: study_service_pb2.GetTrialResponse = yield Call(
         f"read {name}", "studies", "GetTrial", study_service_pb2.GetTrialRequest(name=name)
@@ -89,7 +89,7 @@ def get_trial(study: str, number: int) -> Operation[r.TrialInfo]:
     return read.trial_info(answer.trial)
 
 
-def list_trials(study: str, filter: str, order_by: str) -> Operation[list[r.TrialInfo]]:
+def list_trials(study: str, filter: str, order_by: str) -> Operation[list[TrialInfo]]:
     request = convert.fill(
         study_service_pb2.ListTrialsRequest(parent=study, page_size=1000),
         filter=filter,
@@ -108,7 +108,7 @@ def create_trial(
     seeded: bool = False,
     user_attrs: Mapping[str, Any] | None = None,
     skip_if_exists: bool = False,
-) -> Operation[r.TrialInfo]:
+) -> Operation[TrialInfo]:
     values = convert.to_values({} if params is None else params, convert.kinds(study))
     if skip_if_exists:
         same = convert.from_values(values)
@@ -195,7 +195,7 @@ def renew(trial: trial_pb2.Trial) -> Operation[study_service_pb2.RenewLeasesResp
 
 def complete(
     trial: trial_pb2.Trial, request: study_service_pb2.CompleteTrialRequest
-) -> Operation[r.TrialInfo]:
+) -> Operation[TrialInfo]:
     request.name, request.lease_token = trial.name, trial.lease.token
     action = f"complete {trial.name}"
     answer: study_service_pb2.CompleteTrialResponse = yield from held(

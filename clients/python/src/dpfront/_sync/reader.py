@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dpfront import _read as read
 from dpfront import _threads as runtime
 from dpfront import plot
-from dpfront import results as r
 from dpfront._operations import accounting, fronts, releases, studies, trials
 from dpfront._operations.calls import Operation
+from dpfront._results.analyses import Contour, ExpectedGain, Importance, Slices, Validation
+from dpfront._results.fronts import Front, FrontKind, FrontPoint, HypervolumePoint, Recommendation
+from dpfront._results.guarantees import EpsilonCurve, PrivacyLedger, Tradeoff
+from dpfront._results.releases import Release
+from dpfront._results.trials import Prediction, StudyInfo, TrialInfo
 from dpfront._study import StudyBase, trials_dataframe
-from dpfront.results import FrontKind
 from dpfront.v1 import study_pb2
 
 if TYPE_CHECKING:
@@ -52,22 +55,22 @@ class StudyReader(StudyBase):
         self._transport.page_url = self._run(studies.page_url())
         return self._page()
 
-    def info(self) -> r.StudyInfo:
+    def info(self) -> StudyInfo:
         """Reads the current study: its state, and its numbers of trials."""
         return read.study_info(self._run(studies.get_study(self.name)))
 
-    def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
+    def trials(self, filter: str = "", order_by: str = "") -> list[TrialInfo]:
         """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``.
 
         It asks the server each time, so it is a method, unlike Optuna's property.
         """
         return self._run(trials.list_trials(self.name, filter, order_by))
 
-    def get_trial(self, number: int) -> r.TrialInfo:
+    def get_trial(self, number: int) -> TrialInfo:
         """Reads a trial, with its past attempts."""
         return self._run(trials.get_trial(self.name, number))
 
-    def best_trials(self) -> list[r.TrialInfo]:
+    def best_trials(self) -> list[TrialInfo]:
         """The trials whose final results are on the observed front, like Optuna's.
 
         Of noisy measurements these are the luckiest. `front` says what fresh runs should give,
@@ -86,29 +89,31 @@ class StudyReader(StudyBase):
         """
         return trials_dataframe(self.trials(filter, order_by))
 
-    def releases(self) -> list[r.Release]:
+    def releases(self) -> list[Release]:
         """Lists the releases of the study, oldest first."""
         return self._run(releases.list_releases(self.name))
 
     # --- the answer
 
-    def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
+    def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Front:
         """Reads the Pareto front: a sequence of points, which prints as a table.
 
-        The posterior front is what fresh runs should give; the observed one shows the luckiest
-        of noisy measurements. `Front.to_dataframe` makes a pandas DataFrame of it.
+        The posterior front is what fresh runs should give; the observed one, of the means of
+        measured runs, shows the luckiest of noisy measurements. The kinds "best" and "worst" are
+        of the best and worst of the measured runs. `Front.to_dataframe` makes a pandas DataFrame
+        of it.
         """
         return self._run(fronts.get_front(self._message, kind, final_only))
 
     def hypervolumes(
         self, kind: FrontKind = "observed", *, final_only: bool = False
-    ) -> list[r.HypervolumePoint]:
+    ) -> list[HypervolumePoint]:
         """Reads the hypervolume of a front after completed trials."""
         return self._run(fronts.hypervolumes(self.name, kind, final_only))
 
     def epsilon_curves(
         self, trials: Iterable[int] | None = None, *, metric: str = ""
-    ) -> list[r.EpsilonCurve]:
+    ) -> list[EpsilonCurve]:
         """Computes how ε grows with the length of runs of DP-SGD: at most 25 lengths of every
         configuration, up to its own.
 
@@ -124,13 +129,13 @@ class StudyReader(StudyBase):
 
     # --- analyses
 
-    def importance(self) -> r.Importance:
+    def importance(self) -> Importance:
         """Computes how much each parameter contributes to the variation of each objective: Sobol
         indices with 90 % intervals. It prints as a table.
         """
         return self._run(fronts.importance(self.name))
 
-    def slices(self, params: Mapping[str, Any] | None = None, *, points: int = 0) -> r.Slices:
+    def slices(self, params: Mapping[str, Any] | None = None, *, points: int = 0) -> Slices:
         """Computes what the model expects of the objectives along each parameter.
 
         Args:
@@ -148,7 +153,7 @@ class StudyReader(StudyBase):
         metric: str = "",
         params: Mapping[str, Any] | None = None,
         points: int = 0,
-    ) -> r.Contour:
+    ) -> Contour:
         """Computes what the model expects of an objective over two parameters.
 
         Args:
@@ -230,7 +235,7 @@ class StudyReader(StudyBase):
 
     def plot_tradeoff(
         self,
-        point: r.FrontPoint | Mapping[str, Any],
+        point: FrontPoint | Mapping[str, Any],
         *,
         metric: str = "",
         backend: plot.Backend = "matplotlib",
@@ -280,7 +285,7 @@ class StudyReader(StudyBase):
         optimize: str = "",
         measured_only: bool = False,
         **bounds: float,
-    ) -> r.Recommendation:
+    ) -> Recommendation:
         """Returns the best configuration within bounds on objectives.
 
         ``study.recommend(epsilon=1.0)`` returns the one with the best accuracy at ε of at most
@@ -291,17 +296,17 @@ class StudyReader(StudyBase):
         """
         return self._run(fronts.recommend(self.name, bounds, confidence, optimize, measured_only))
 
-    def predict(self, configurations: Sequence[Mapping[str, Any]]) -> list[dict[str, r.Prediction]]:
+    def predict(self, configurations: Sequence[Mapping[str, Any]]) -> list[dict[str, Prediction]]:
         """Returns what the model expects of configurations, by metric id."""
         return self._run(fronts.predict(self._message, configurations))
 
     def tradeoff(
         self,
-        point: r.FrontPoint | Mapping[str, Any],
+        point: FrontPoint | Mapping[str, Any],
         fprs: Sequence[float] = (),
         *,
         metric: str = "",
-    ) -> r.Tradeoff:
+    ) -> Tradeoff:
         """Computes the best attack on one record, for one run of a configuration.
 
         Args:
@@ -311,7 +316,7 @@ class StudyReader(StudyBase):
         """
         return self._run(accounting.study_tradeoff(self._message, point, fprs, metric))
 
-    def cross_validate(self) -> r.Validation:
+    def cross_validate(self) -> Validation:
         """Predicts every measurement without the runs of its configuration.
 
         With a checkpoint parameter that leaves out all steps of these runs. ``coverage`` near
@@ -319,7 +324,7 @@ class StudyReader(StudyBase):
         """
         return self._run(fronts.cross_validate(self.name))
 
-    def expected_gain(self, runs: int = 10) -> r.ExpectedGain:
+    def expected_gain(self, runs: int = 10) -> ExpectedGain:
         """Returns by how much the next runs are expected to enlarge the hypervolume of the
         posterior front, and what they cost: whether going on is worthwhile.
 
@@ -329,6 +334,6 @@ class StudyReader(StudyBase):
         """
         return self._run(fronts.expected_gain(self.name, runs))
 
-    def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
+    def privacy_ledger(self, delta: float = 0, metric: str = "") -> PrivacyLedger:
         """Returns what all runs of the study cost together."""
         return self._run(accounting.privacy_ledger(self.name, delta, metric))

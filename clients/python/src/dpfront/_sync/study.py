@@ -15,11 +15,13 @@ from dpfront import _read as read
 from dpfront import _threads as runtime
 from dpfront import errors
 from dpfront import privacy as p
-from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import Failure
 from dpfront._operations import releases, studies, trials
 from dpfront._operations.calls import Operation, Stopped, new_worker_id
+from dpfront._results.guarantees import Reaccounting
+from dpfront._results.releases import Release
+from dpfront._results.trials import StudyChange, StudyInfo, TrialInfo
 from dpfront._search import SearchBase, exits_on_sigterm
 from dpfront._study import Parameters, listed
 from dpfront._sync.connection import Connection
@@ -88,7 +90,7 @@ class Study(StudyReader):
         description: str | None = None,
         labels: Mapping[str, str] | None = None,
         **fields: Unpack[s.UpdatableFields],
-    ) -> r.StudyInfo:
+    ) -> StudyInfo:
         """Changes the study, and returns it. What is not given stays as it is.
 
         Open and complete trials keep their configurations. A new budget or domain after the
@@ -148,7 +150,7 @@ class Study(StudyReader):
         )
         return Study(self._transport, message)
 
-    def watch(self, after_revision: int = 0) -> Iterator[r.StudyChange]:
+    def watch(self, after_revision: int = 0) -> Iterator[StudyChange]:
         """Follows the study: yields its changes until it is complete.
 
         It first yields what exists: each trial, and the study's own fields, by their last
@@ -185,7 +187,7 @@ class Study(StudyReader):
 
     def reaccount(
         self, privacy: p.Privacy, *, metric: str | None = None, validate_only: bool = False
-    ) -> r.Reaccounting:
+    ) -> Reaccounting:
         """Computes ε of all trials again, under another account of the mechanism that ran.
 
         For a better accountant, another δ, or a mistake in the spec. The study and all its
@@ -282,7 +284,7 @@ class Study(StudyReader):
         replicate_of: int | None = None,
         user_attrs: Mapping[str, Any] | None = None,
         skip_if_exists: bool = False,
-    ) -> r.TrialInfo:
+    ) -> TrialInfo:
         """Queues a configuration, or another run of a trial, for the next worker that asks.
 
         Args:
@@ -311,7 +313,7 @@ class Study(StudyReader):
         seeded: bool = False,
         user_attrs: Mapping[str, Any] | None = None,
         **metrics: Values,
-    ) -> r.TrialInfo:
+    ) -> TrialInfo:
         """Adds a trial that was run elsewhere, with its results.
 
         Set ``seeded`` if somebody knows the seed of the run: no ε holds for it.
@@ -336,7 +338,7 @@ class Study(StudyReader):
         timeout: float | None = None,
         n_jobs: int = 1,
         catch: type[Exception] | tuple[type[Exception], ...] = (),
-        callbacks: Iterable[Callable[[Study, r.TrialInfo], object]] = (),
+        callbacks: Iterable[Callable[[Study, TrialInfo], object]] = (),
         progress: bool | None = None,
     ) -> int:
         """Runs trials until the study hands out no more.
@@ -390,7 +392,7 @@ class Study(StudyReader):
         epsilon: float | None = None,
         kusner: Mapping[str, Any] | None = None,
         request_id: str = "",
-    ) -> r.Release:
+    ) -> Release:
         """Publishes the best configuration by a metric, under bounds of computed ones.
 
         ``release.best`` is the configuration. The cost depends on the study: nothing more with
@@ -424,7 +426,7 @@ class Study(StudyReader):
         epsilon: float | None = None,
         delta: float | None = None,
         request_id: str = "",
-    ) -> r.Release:
+    ) -> Release:
         """Publishes the front: configurations with noisy values, smoothed by a model.
 
         With private_mode it costs nothing more; with configurations fixed beforehand it costs
@@ -445,7 +447,7 @@ class Search(SearchBase):
         timeout: float | None,
         n_jobs: int,
         catch: type[Exception] | tuple[type[Exception], ...],
-        callbacks: Iterable[Callable[[Study, r.TrialInfo], object]],
+        callbacks: Iterable[Callable[[Study, TrialInfo], object]],
         progress: bool | None,
     ) -> None:
         super().__init__(n_trials, timeout, n_jobs, catch, progress)
