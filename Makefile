@@ -170,7 +170,7 @@ record-frameworks: build $(FRAMEWORKS)/ready ## Record what Opacus does, for mak
 	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore ../../$(FRAMEWORKS)/bin/python -m tests.opacus_examples
 
 .PHONY: generate-python
-generate-python: $(VENV)/ready ## Generate the Python code from proto/
+generate-python: $(VENV)/ready ## Generate the Python code from proto/, and the blocking client
 	$(VENV)/bin/python clients/python/tools/generate.py
 
 .PHONY: quality
