@@ -158,8 +158,7 @@ test-pythons: build $(VENV)/ready ## Test the Python client under every Python t
 .PHONY: reference
 reference: $(VENV)/ready ## Build the reference of the Python package from its docstrings into .bin/reference
 	rm -rf $(BIN)/reference
-	PYTHONWARNINGS=error $(VENV)/bin/pdoc --docformat google --output-directory $(BIN)/reference dpfront dpfront.plot \
-		$(subst /,.,$(patsubst clients/python/src/%.py,%,$(wildcard clients/python/src/dpfront/[a-z]*.py clients/python/src/dpfront/integrations/[a-z]*.py)))
+	PYTHONWARNINGS=error $(VENV)/bin/python clients/python/tools/reference.py $(BIN)/reference
 
 .PHONY: test-frameworks
 test-frameworks: build $(FRAMEWORKS)/ready ## Test against the real torch and Opacus; PyPI's torch brings CUDA, 5 GB
