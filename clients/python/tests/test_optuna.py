@@ -544,7 +544,7 @@ def test_a_worker_that_lost_its_trial_goes_on(client: Client) -> None:
     def late(trial: Any) -> tuple[float, float]:
         if trial.number == 0:  # another worker was faster
             held = dpareto_trial(trial)
-            study.stop_trial(held.number)
+            sampler.study.stop_trial(held.number)
             pickle.loads(pickle.dumps(held)).tell(accuracy=0.5)
         return train(trial)
 

@@ -1,11 +1,12 @@
 """Builds the reference of all public names from their docstrings: python tools/reference.py FOLDER.
 
-The names are those of ``dpfront.__all__`` and of the public modules. Public classes are shown with
-what they inherit from private modules, which have no page.
+The names are those of ``dpfront.__all__``, and of modules that have an ``__all__`` of their own.
+Public classes are shown with what they inherit from private modules, which have no page.
 """
 
 from __future__ import annotations
 
+import importlib
 import pkgutil
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ MODULES = ["dpfront"] + [
     module.name
     for module in pkgutil.walk_packages(dpfront.__path__, "dpfront.")
     if not any(part.startswith("_") or part == "v1" for part in module.name.split("."))
-    and module.name != "dpfront.integrations"
+    and hasattr(importlib.import_module(module.name), "__all__")
 ]
 
 

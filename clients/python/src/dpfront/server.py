@@ -18,8 +18,6 @@ from typing import Any
 from dpfront._sync.client import Client
 from dpfront.errors import DParetoError, ServerError
 
-__all__ = ["LocalServer", "local_server"]
-
 # Runs the server as its child, and ends it at the first byte on standard input or its end:
 # however the process at the other end of the pipe ends, even by kill -9, it leaves no server
 # and no temporary folder behind. (Standard input is read without Python's buffer, which must
