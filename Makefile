@@ -159,8 +159,7 @@ test-pythons: build $(VENV)/ready ## Test the Python client under every Python t
 .PHONY: reference
 reference: $(VENV)/ready ## Build the reference of the Python package from its docstrings into .bin/reference
 	rm -rf $(BIN)/reference
-	PYTHONWARNINGS=error $(VENV)/bin/pdoc --docformat google --output-directory $(BIN)/reference dpfront dpfront.plot \
-		$(subst /,.,$(patsubst clients/python/src/%.py,%,$(wildcard clients/python/src/dpfront/[a-z]*.py clients/python/src/dpfront/integrations/[a-z]*.py)))
+	PYTHONWARNINGS=error $(VENV)/bin/python clients/python/tools/reference.py $(BIN)/reference
 
 .PHONY: test-frameworks
 test-frameworks: build $(FRAMEWORKS)/ready ## Test against the real torch and Opacus; PyPI's torch brings CUDA, 5 GB
@@ -171,7 +170,7 @@ record-frameworks: build $(FRAMEWORKS)/ready ## Record what Opacus does, for mak
 	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore ../../$(FRAMEWORKS)/bin/python -m tests.opacus_examples
 
 .PHONY: generate-python
-generate-python: $(VENV)/ready ## Generate the Python code from proto/
+generate-python: $(VENV)/ready ## Generate the Python code from proto/, and the blocking client
 	$(VENV)/bin/python clients/python/tools/generate.py
 
 .PHONY: quality

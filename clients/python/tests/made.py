@@ -10,7 +10,6 @@ from dpfront import Categorical, Float, Int, Maximize, Minimize, StudySpec
 from dpfront import _convert as convert
 from dpfront import _read as read
 from dpfront import _specs as specs
-from dpfront import results as r
 from dpfront.v1 import (
     front_service_pb2,
     metric_pb2,
@@ -80,7 +79,7 @@ def trial(
     steps: Mapping[int, Mapping[str, float]] | None = None,
     codes: Sequence[str] = (),
     **metrics: float,
-) -> r.TrialInfo:
+) -> dpfront.TrialInfo:
     """A trial that succeeded with metrics."""
     return read.trial_info(
         trial_pb2.Trial(
@@ -127,7 +126,7 @@ def point(
 
 def front(
     of: study_pb2.Study, *points: front_service_pb2.FrontPoint, codes: Sequence[str] = ()
-) -> r.Front:
+) -> dpfront.Front:
     """A posterior front."""
     objectives = [m.id for m in of.spec.metrics]
     return read.front(
@@ -143,7 +142,7 @@ def front(
     )
 
 
-def ledger(*codes: str) -> r.PrivacyLedger:
+def ledger(*codes: str) -> dpfront.PrivacyLedger:
     return read.privacy_ledger(
         privacy_service_pb2.GetPrivacyLedgerResponse(
             runs=3, composed=privacy(2.00001), adaptive=True, warnings=warnings(*codes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import signal
 from collections.abc import Awaitable, Callable
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 
 import dpfront
-from dpfront import AsyncClient, AsyncStudy, AsyncTrial, Client, Study, Trial, TrialInfo, _search
+from dpfront import AsyncClient, AsyncStudy, AsyncTrial, TrialInfo, _search
 
 from .conftest import METRICS, PARAMETERS, Clock, Server
 
@@ -230,7 +229,7 @@ def test_a_restart(server: Server) -> None:
 def test_a_trial_that_nobody_waits_for_goes_back(shared_server: Server) -> None:
     async def body(client: AsyncClient) -> None:
         study = await make(client, "aio-ask", max_parallel_trials=1)
-        stub = client._stub("studies")
+        stub: Any = client.stubs.studies
         suggest = stub.SuggestTrials
         on_its_way = asyncio.Event()
 
@@ -272,22 +271,7 @@ def test_closing_ends_what_is_under_way(server: Server) -> None:
         await client.close()
         with pytest.raises(dpfront.DParetoError, match="the client is closed"):
             await task
-        await asyncio.wait([beats], timeout=10)
-        assert beats.done()
+        await asyncio.wait([beats.task], timeout=10)
+        assert beats.task.done()
 
     run(server, body)
-
-
-@pytest.mark.parametrize(
-    ("blocking", "twin"), [(Client, AsyncClient), (Study, AsyncStudy), (Trial, AsyncTrial)]
-)
-def test_the_twin_has_everything(blocking: type, twin: type) -> None:
-    """The same names with the same arguments, but for what makes no sense there."""
-    names = {n for n in dir(blocking) if not n.startswith(("_", "plot_"))} - {"stubs"}
-    assert names == {n for n in dir(twin) if not n.startswith("_")}
-    for name in names:
-        ours, theirs = getattr(blocking, name), getattr(twin, name)
-        if inspect.isfunction(ours):
-            assert list(inspect.signature(ours).parameters) == list(
-                inspect.signature(theirs).parameters
-            ), name

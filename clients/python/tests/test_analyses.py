@@ -11,7 +11,7 @@ import pytest
 
 import dpfront
 from dpfront import plot
-from dpfront import results as r
+from dpfront._results.analyses import Contour, Estimate, Importance, Slices
 
 from .conftest import Server, make_study
 
@@ -52,7 +52,7 @@ def test_importance(study: dpfront.Study) -> None:
         for share in (p.first_order, p.total):
             assert 0 <= share.lower <= share.value <= share.upper <= 1
     of_epsilon = {p.parameter: p.total for p in found.parameters if p.metric == "epsilon"}
-    assert of_epsilon["learning_rate"] == r.Estimate(0, 0, 0)  # exactly: ε does not depend on it
+    assert of_epsilon["learning_rate"] == Estimate(0, 0, 0)  # exactly: ε does not depend on it
     assert found.transforms == {"error": "logit", "epsilon": "log"}
     assert found.variances["epsilon"].value > 0
     assert "learning_rate" in str(found)
@@ -116,7 +116,7 @@ def test_before_anything_is_measured(client: dpfront.Client) -> None:
 
 
 def test_both_clients_answer_the_same(study: dpfront.Study, shared_server: Server) -> None:
-    async def ask() -> tuple[r.Importance, r.Slices, r.Contour]:
+    async def ask() -> tuple[Importance, Slices, Contour]:
         async with dpfront.AsyncClient(shared_server.address) as client:
             other = await client.study(study.id)
             return (

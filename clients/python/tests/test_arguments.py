@@ -167,6 +167,13 @@ def test_a_mechanism(name: str, make: Callable[[Any], p.Privacy], value: Any) ->
     refused(name, lambda: specs.privacy_spec(make(value)))
 
 
+def client(study: Study) -> Client:
+    """Returns a client with the connection of a study."""
+    made = Client()
+    made._transport = study._transport
+    return made
+
+
 def nothing(trial: Trial) -> None:
     """Is never called."""
     raise AssertionError(trial)
@@ -224,21 +231,21 @@ CALLS: list[tuple[str, Callable[[Study, Any], object]]] = [
     ("n_jobs", lambda t, x: t.optimize(nothing, n_jobs=x)),
     ("timeout", lambda t, x: t.optimize(nothing, timeout=x)),
     ("catch", lambda t, x: t.optimize(nothing, catch=x)),
-    ("study", lambda t, x: t.client.study(x)),
-    ("filter", lambda t, x: t.client.studies(x)),
-    ("ledger", lambda t, x: t.client.ledger(x)),
-    ("records", lambda t, x: t.client.create_ledger("a", records=x, epsilon=1, delta=0.1)),
-    ("epsilon", lambda t, x: t.client.create_ledger("a", records=1, epsilon=x, delta=0.1)),
-    ("utilities", lambda t, x: t.client.select_privately("a", x, 1, 1)),
-    ("sensitivity", lambda t, x: t.client.select_privately("a", [1], x, 1)),
-    ("request_id", lambda t, x: t.client.select_privately("a", [1], 1, 1, request_id=x)),
-    ("name", lambda t, x: t.client.release(x)),
-    ("timeout", lambda t, x: Client(t.client.address, timeout=x)),
-    ("patience", lambda t, x: Client(t.client.address, patience=x)),
+    ("study", lambda t, x: client(t).study(x)),
+    ("filter", lambda t, x: client(t).studies(x)),
+    ("ledger", lambda t, x: client(t).ledger(x)),
+    ("records", lambda t, x: client(t).create_ledger("a", records=x, epsilon=1, delta=0.1)),
+    ("epsilon", lambda t, x: client(t).create_ledger("a", records=1, epsilon=x, delta=0.1)),
+    ("utilities", lambda t, x: client(t).select_privately("a", x, 1, 1)),
+    ("sensitivity", lambda t, x: client(t).select_privately("a", [1], x, 1)),
+    ("request_id", lambda t, x: client(t).select_privately("a", [1], 1, 1, request_id=x)),
+    ("name", lambda t, x: client(t).release(x)),
+    ("timeout", lambda t, x: Client(client(t).address, timeout=x)),
+    ("patience", lambda t, x: Client(client(t).address, patience=x)),
     ("address", lambda t, x: Client(x)),
-    ("id", lambda t, x: Study.create(t.client, x, [Float("a", 0, 1)], [Minimize("b")])),
-    ("parameters", lambda t, x: Study.create(t.client, "a", x, [Minimize("b")])),
-    ("metrics", lambda t, x: Study.create(t.client, "a", [Float("a", 0, 1)], x)),
+    ("id", lambda t, x: Study.create(client(t), x, [Float("a", 0, 1)], [Minimize("b")])),
+    ("parameters", lambda t, x: Study.create(client(t), "a", x, [Minimize("b")])),
+    ("metrics", lambda t, x: Study.create(client(t), "a", [Float("a", 0, 1)], x)),
 ]
 
 

@@ -281,7 +281,7 @@ def test_front_and_recommendation(client: Client) -> None:
     assert ledger.largest_epsilon > 0
 
 
-def test_a_front_becomes_a_frame(study: Study) -> None:
+def test_a_front_becomes_a_frame(client: Client, study: Study) -> None:
     pandas = pytest.importorskip("pandas")
     study.ask().tell(error=0.25)
     front = study.front("observed")
@@ -295,20 +295,20 @@ def test_a_front_becomes_a_frame(study: Study) -> None:
     expected = ["error", "epsilon", *sorted(study.info().parameters), "trial"]
     assert head.split()[: len(expected)] == expected
     assert row.split()[0] == "0.25"
-    empty = str(make_study(study.client).front("observed"))
+    empty = str(make_study(client).front("observed"))
     assert empty.splitlines()[0] == "no points on the observed front"
 
 
 def test_clients_pickle_without_their_connection(client: Client, study: Study) -> None:
     copy = pickle.loads(pickle.dumps(study))
-    assert copy.client.address == client.address
+    assert copy._transport.connection == client._transport.connection
     trial = copy.ask()
     carried = pickle.loads(pickle.dumps(trial))
     carried.tell(error=0.5)
     assert study.get_trial(trial.number).state == "succeeded"
-    assert copy.client.worker_id != client.worker_id
-    copy.client.close()
-    carried.study.client.close()
+    assert copy._transport.worker_id != client.worker_id
+    copy._transport.close()
+    carried._transport.close()
 
 
 def test_threads_share_a_client(study: Study) -> None:

@@ -165,7 +165,7 @@ def test_tls(binary: str, tmp_path: Path) -> None:
 def _tell(study: Study, number: int) -> None:
     trial = study.ask()
     trial.tell(error=1 / number)
-    study.client.close()
+    study._transport.close()
 
 
 def test_processes(shared_server: Server) -> None:

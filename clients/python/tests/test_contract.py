@@ -20,13 +20,13 @@ import yaml
 from google.protobuf import json_format, message_factory
 from google.protobuf.message import Message
 
-from dpfront import Client, Mean, Runs, Study, aio, errors
+from dpfront import AsyncClient, AsyncStudy, AsyncTrial, Client, Mean, Runs, Study, errors
 from dpfront import _convert as convert
 from dpfront import _read as read
 from dpfront import _specs as specs
 from dpfront import privacy as p
 from dpfront._connection import failure
-from dpfront.client import Stubs
+from dpfront._threads import Stubs
 from dpfront.v1 import (
     admin_service_pb2,
     analysis_service_pb2,
@@ -233,7 +233,7 @@ class Connection:
 
 
 class Blocking:
-    """An object of dpfront.aio whose coroutines are run to their ends."""
+    """An object of the client for asyncio whose coroutines are run to their ends."""
 
     def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._inner = inner
@@ -253,7 +253,7 @@ class Blocking:
         return run
 
     def _block(self, result: Any) -> Any:
-        twins = (aio.AsyncStudy, aio.AsyncTrial)
+        twins = (AsyncStudy, AsyncTrial)
         return Blocking(result, self._loop) if isinstance(result, twins) else result
 
 
@@ -284,20 +284,22 @@ class Caller:
             client: Any = blocking
             stubs = blocking.stubs
             if self.twin == "asyncio":
-                twin: Any = aio.AsyncClient(self.address, token=token or None)
-                stub_of = twin._stub
-                twin._stub = lambda name: RecordingAsyncStub(stub_of(name), wire)
+                twin = AsyncClient(self.address, token=token or None)
+                self.loop.run_until_complete(self.record(twin, RecordingAsyncStub, wire))
                 client = Blocking(twin, self.loop)
                 self.clients.append(client)
             else:
-                recording: dict[str, Any] = {
-                    name: RecordingStub(getattr(stubs, name), wire) for name, _ in SERVICES.values()
-                }
-                blocking._stubs = Stubs(**recording)
+                self.loop.run_until_complete(self.record(blocking, RecordingStub, wire))
             self.clients.append(blocking)
             metadata = (("authorization", f"Bearer {token}"),) if token else ()
             self.connections[token] = Connection(client, stubs, wire, metadata)
         return self.connections[token]
+
+    async def record(self, client: Any, recording: type[RecordingStub], wire: Wire) -> None:
+        """Makes a client record its calls; stubs for asyncio need a running loop."""
+        stubs = client.stubs
+        recorded = {name: recording(getattr(stubs, name), wire) for name, _ in SERVICES.values()}
+        client._transport._stubs = type(stubs)(**recorded)
 
     def close(self) -> None:
         for client in self.clients:
@@ -366,8 +368,8 @@ class Caller:
     def study(self, connection: Connection, name: str) -> Any:
         message = self.studies.get(name, study_pb2.Study(name=name))
         if self.twin == "asyncio":
-            return Blocking(aio.AsyncStudy(connection.client._inner, message), self.loop)
-        return Study(connection.client, message)
+            return Blocking(AsyncStudy(connection.client._inner._transport, message), self.loop)
+        return Study(connection.client._transport, message)
 
     def trial_study(self, connection: Connection, name: str) -> tuple[Any, int]:
         study, number = name.split("/trials/")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dpfront
-from dpfront import results as r
+from dpfront._results.analyses import ExpectedGain, Validation
 
 from .conftest import Server, make_study
 
@@ -93,7 +93,7 @@ def test_without_results(client: dpfront.Client) -> None:
 
 
 def test_asyncio(server: Server) -> None:
-    async def ask(id: str) -> tuple[r.Validation, r.ExpectedGain]:
+    async def ask(id: str) -> tuple[Validation, ExpectedGain]:
         async with dpfront.AsyncClient(server.address) as client:
             study = await client.study(id)
             return await study.cross_validate(), await study.expected_gain(2)

@@ -1,4 +1,4 @@
-"""The generated code is that of the contract."""
+"""The generated code is that of the contract, and of the client for asyncio."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 def test_generated_code_is_up_to_date(tmp_path: Path) -> None:
     pytest.importorskip("grpc_tools")
+    pytest.importorskip("unasync")
     subprocess.run([sys.executable, PACKAGE / "tools" / "generate.py", tmp_path], check=True)
-    for folder in ("v1", "_details"):
+    for folder in ("v1", "_details", "_sync"):
         fresh, committed = tmp_path / "dpfront" / folder, PACKAGE / "src" / "dpfront" / folder
         names = sorted(p.name for p in fresh.iterdir())
         assert names == sorted(p.name for p in committed.iterdir() if p.name != "__pycache__")

@@ -9,7 +9,6 @@ import pytest
 
 import dpfront
 from dpfront import _convert as convert
-from dpfront import _display as display
 from dpfront import _read as read
 from dpfront.v1 import front_service_pb2, release_service_pb2, trial_pb2
 
@@ -188,7 +187,7 @@ def test_a_link_to_the_page(client: dpfront.Client) -> None:
     assert page == f"{client.page_url()}studies/{study.id}"
     assert f"{page}\nsee it live" in shown(study)
     hostile = read.study_info(made.study())
-    html = display.study(hostile, page='http://x/"><script>').html()
+    html = hostile._card(page='http://x/"><script>').html()
     assert "<script>" not in html
     assert 'http://x/"><script>' in Reader(html).text
 

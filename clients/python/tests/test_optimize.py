@@ -30,7 +30,6 @@ from dpfront import (
     TrialInfo,
     _search,
 )
-from dpfront._search import Search
 from dpfront.v1 import study_service_pb2
 
 from .conftest import METRICS, PARAMETERS, Clock, Server, make_study
@@ -201,19 +200,19 @@ def test_a_trial_handed_out_after_a_mistake_goes_back(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = threading.Barrier(2, timeout=20)
-    ask = Search.ask
+    ask = Study._ask_until
 
-    def late(search: Search, worker_id: str) -> Trial:
-        trial = ask(search, worker_id)
+    def late(study: Study, worker_id: str, left: Any, stopping: threading.Event) -> Trial:
+        trial = ask(study, worker_id, left, stopping)
         both.wait()
         if trial.number == 2:
-            assert search.stopping.wait(20)
+            assert stopping.wait(20)
         return trial
 
     def objective(trial: Trial) -> float:
         return NOTHING["no such key"]
 
-    monkeypatch.setattr(Search, "ask", late)
+    monkeypatch.setattr(Study, "_ask_until", late)
     with pytest.raises(KeyError, match="no such key"):
         study.optimize(objective, n_jobs=2)
     assert [t.state for t in study.trials()] == ["queued", "queued"]
@@ -324,7 +323,7 @@ PROGRAM = textwrap.dedent("""
 
 ASYNC_PROGRAM = textwrap.dedent("""
     import asyncio, sys
-    from dpfront.aio import AsyncClient, AsyncStudy
+    from dpfront import AsyncClient, AsyncStudy
     async def objective(trial):
         sys.stdout.write("training\\n")
         sys.stdout.flush()
@@ -480,7 +479,7 @@ def test_stop_in_the_objective(client: Client) -> None:
     def objective(trial: Trial) -> float:
         pickle.dumps(trial)  # for a process of its own
         time.sleep(0.2)  # the other thread asks meanwhile
-        trial.study.stop()
+        study.stop()
         return 0.5
 
     assert study.optimize(objective, n_jobs=2) == 1

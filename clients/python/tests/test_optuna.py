@@ -261,7 +261,7 @@ def test_distributions_there_and_back(client: Client) -> None:
     assert again == SPACE
     copy = pickle.loads(pickle.dumps(sampler))
     assert copy.infer_relative_search_space(None, None) == SPACE
-    copy.study.client.close()
+    copy.study._transport.close()
 
 
 def test_several_threads(client: Client) -> None:
@@ -409,7 +409,7 @@ def train(trial: Any, stop_at: int = 0) -> tuple[float, float]:
     for epoch in range(1, trial.suggest_int("epochs", 1, 20) + 1):
         accuracy = 1 - 1 / (1 + epoch) - sigma / 100
         if epoch == stop_at:
-            dpareto_trial(trial).study.stop_trial(dpareto_trial(trial).number, "enough")
+            trial.study.sampler.study.stop_trial(dpareto_trial(trial).number, "enough")
         if report(trial, epoch, accuracy=accuracy):
             break
     return accuracy, epsilon(trial)
@@ -544,7 +544,7 @@ def test_a_worker_that_lost_its_trial_goes_on(client: Client) -> None:
     def late(trial: Any) -> tuple[float, float]:
         if trial.number == 0:  # another worker was faster
             held = dpareto_trial(trial)
-            held.study.stop_trial(held.number)
+            sampler.study.stop_trial(held.number)
             pickle.loads(pickle.dumps(held)).tell(accuracy=0.5)
         return train(trial)
 

@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 import dpfront
-from dpfront import _operations as ops
 from dpfront import _read as read
 from dpfront import _specs as specs
 from dpfront import plot
-from dpfront import results as r
+from dpfront._operations import accounting
+from dpfront._results.fronts import Front, HypervolumePoint
+from dpfront._results.guarantees import EpsilonCurve
+from dpfront._results.trials import TrialInfo
 from dpfront.plot import _data as data
+from dpfront.plot import _shapes as shapes
 from dpfront.v1 import front_service_pb2, trial_pb2
 
 from . import made
@@ -54,7 +57,7 @@ def written(figure: Any, path: Any) -> None:
 # --- front
 
 
-def front_of_two() -> tuple[r.Front, list[r.TrialInfo]]:
+def front_of_two() -> tuple[Front, list[TrialInfo]]:
     front = made.front(
         TWO,
         made.point(1, PARAMS, accuracy=0.9, epsilon=4, interval=0.02),
@@ -194,7 +197,6 @@ def test_a_missing_library_is_named(library: str) -> None:
     program = f"""
 import sys
 sys.modules[{library!r}] = None
-from dpfront import _operations as ops
 from dpfront import plot
 from tests.test_plot import front_of_two
 try:
@@ -215,8 +217,8 @@ except ImportError as error:
 # --- history
 
 
-def history(trials: Sequence[r.TrialInfo]) -> data.Chart:
-    volumes = [r.HypervolumePoint(2, 1, 0.5, 1, 0), r.HypervolumePoint(1, 2, 0.75, 2, 0)]
+def history(trials: Sequence[TrialInfo]) -> shapes.Chart:
+    volumes = [HypervolumePoint(2, 1, 0.5, 1, 0), HypervolumePoint(1, 2, 0.75, 2, 0)]
     return data.history(read.study_info(TWO), volumes, trials, "best")
 
 
@@ -386,9 +388,9 @@ def test_a_final_value_without_a_step_is_no_point_of_a_curve() -> None:
 # --- ε over epochs
 
 
-def curve(trial: int, *epsilons: float) -> r.EpsilonCurve:
+def curve(trial: int, *epsilons: float) -> EpsilonCurve:
     guarantees = tuple(read.guarantee(made.privacy(e)) for e in epsilons)
-    return r.EpsilonCurve(trial, PARAMS, "epochs", tuple(range(1, len(epsilons) + 1)), guarantees)
+    return EpsilonCurve(trial, PARAMS, "epochs", tuple(range(1, len(epsilons) + 1)), guarantees)
 
 
 def test_epsilon_over_epochs(tmp_path: Any) -> None:
@@ -431,7 +433,7 @@ def test_curves_of_a_study(client: dpfront.Client) -> None:
     with pytest.raises(ValueError, match=r"metric error of studies/.* is not ε of DP-SGD"):
         study.epsilon_curves(metric="error")
 
-    async def other() -> list[r.EpsilonCurve]:
+    async def other() -> list[EpsilonCurve]:
         async with dpfront.AsyncClient(client.address) as twin:
             same = await twin.study(study.id)
             assert plot.front(await same.front("observed"), await same.trials()).lines
@@ -483,12 +485,12 @@ def test_costly_accountants_give_fewer_lengths(
 
     with pytest.raises(dpfront.InvalidArgument) as refused:
         client.epsilon_curve(privacy("pld"), range(6, 31), noise_multiplier=1.1, epochs=30)
-    compute = ops.epsilon
+    compute = accounting.epsilon
 
-    def costly(policy: Any, privacy: Any, params: Any, lengths: Any) -> Any:
+    def costly(privacy: Any, params: Any, lengths: Any) -> Any:
         if len(lengths) > 6:
             raise refused.value
-        return (yield from compute(policy, privacy, params, lengths))
+        return (yield from compute(privacy, params, lengths))
 
     study = dpfront.Study.create(
         client,
@@ -498,7 +500,7 @@ def test_costly_accountants_give_fewer_lengths(
         algorithm="random",
     )
     study.add_trial({"noise_multiplier": 1.1, "epochs": 30}, accuracy=0.5)
-    monkeypatch.setattr(ops, "epsilon", costly)
+    monkeypatch.setattr(accounting, "epsilon", costly)
     (found,) = study.epsilon_curves([1])
     assert 2 <= len(found.lengths) <= 6
     assert (found.lengths[0], found.lengths[-1]) == (1, 30)
@@ -564,4 +566,4 @@ def test_a_constant_point_is_where_the_stairs_begin(tmp_path: Path) -> None:
     assert (points.x[0], points.y[0]) == (4, 0.76)
     written(plot.front(front, []).figure, tmp_path)
     with pytest.raises(ValueError, match="majority"):
-        next(ops.study_tradeoff(ops.Policy(1, 1), TWO, found, (), ""))
+        next(accounting.study_tradeoff(TWO, found, (), ""))

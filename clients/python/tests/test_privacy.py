@@ -8,8 +8,8 @@ import pytest
 
 import dpfront
 from dpfront import Client, opacus, paper, plot
+from dpfront._results.guarantees import Guarantee
 from dpfront.privacy import Convention, Gaussian, Laplace, Privacy
-from dpfront.results import Guarantee
 
 from .conftest import make_study
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import runpy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-import dpfront
-
 pdoc_doc = pytest.importorskip("pdoc.doc")
 
-MODULES = ["dpfront"] + [
-    m.name
-    for m in pkgutil.walk_packages(dpfront.__path__, "dpfront.")
-    if not any(part.startswith("_") or part == "v1" for part in m.name.split("."))
-]
+TOOL = runpy.run_path(str(Path(__file__).resolve().parents[1] / "tools" / "reference.py"))
 
 
 def members(of: Any) -> Iterator[Any]:
     """The public names of a module and of its classes. Not all fields need words."""
-    for member in of.own_members:
+    for member in TOOL["own_members"](of) if of.kind == "class" else of.own_members:
         if member.name.startswith("_") or member.kind == "module":
             continue
         if of.kind == "class" and member.kind == "variable":
@@ -32,7 +27,7 @@ def members(of: Any) -> Iterator[Any]:
             yield from members(member)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", TOOL["MODULES"])
 def test_every_public_name_is_explained(name: str) -> None:
     module = importlib.import_module(name)
     described = pdoc_doc.Module(module)

@@ -317,7 +317,7 @@ def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
         train_ledger=ledger(client, records=32_561, epsilon=1000, delta=1e-4).id,
     )
     assert study.optimize(lambda trial: 0.25, progress=True) >= 1
-    declared = study.publication  # by now: the study is prepared
+    declared = study.info().publication  # by now: the study is prepared
     assert declared is not None
     assert declared.test is not None
     assert declared.test.epsilon == 1

@@ -13,7 +13,8 @@ import pytest
 
 import dpfront
 from dpfront import Client
-from dpfront import _operations as ops
+from dpfront._operations import calls
+from dpfront._threads import Transport
 from dpfront.v1 import (
     release_service_pb2,
     release_service_pb2_grpc,
@@ -66,7 +67,7 @@ def test_patience_ends(server: Server) -> None:
 
 
 def test_a_wrong_address_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ops, "FIRST_PATIENCE", 0.2)
+    monkeypatch.setattr(calls, "FIRST_PATIENCE", 0.2)
     with (
         Client("127.0.0.1:1") as client,
         pytest.raises(dpfront.Unavailable, match=r"is a server running at 127\.0\.0\.1:1,"),
@@ -175,7 +176,7 @@ def test_lost_answers_charge_nothing_twice(server: Server) -> None:
 def test_ctrl_c_does_not_wait_for_a_server_that_is_away(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ops, "LAST_PATIENCE", 0.2)
+    monkeypatch.setattr(calls, "LAST_PATIENCE", 0.2)
     with Client(server.address, patience=3600) as client:
         study = make_study(client)
 
@@ -192,16 +193,16 @@ def test_calls_that_race_with_close(shared_server: Server, monkeypatch: pytest.M
     client = Client(shared_server.address)
     stubs = client.stubs
     client.close()
-    monkeypatch.setattr(Client, "stubs", property(lambda _: stubs))
+    monkeypatch.setattr(Transport, "stubs", property(lambda _: stubs))
     with pytest.raises(dpfront.DParetoError, match="the client is closed"):
         client.server_version()
 
 
 def test_rules_of_methods() -> None:
-    assert ops.rules("studies", "GetTrial") == ops.Rules(False, True, False)
-    assert ops.rules("studies", "CompleteTrial") == ops.Rules(False, True, False)
-    assert ops.rules("studies", "RenewLeases") == ops.Rules(False, True, False)
-    assert ops.rules("studies", "PauseStudy") == ops.Rules(False, True, True)
-    assert ops.rules("studies", "SuggestTrials") == ops.Rules(True, True, True)
-    assert ops.rules("fronts", "GetFront") == ops.Rules(True, True, False)
-    assert ops.rules("releases", "SelectPrivately") == ops.Rules(True, True, True)
+    assert calls.rules("studies", "GetTrial") == calls.Rules(False, True, False)
+    assert calls.rules("studies", "CompleteTrial") == calls.Rules(False, True, False)
+    assert calls.rules("studies", "RenewLeases") == calls.Rules(False, True, False)
+    assert calls.rules("studies", "PauseStudy") == calls.Rules(False, True, True)
+    assert calls.rules("studies", "SuggestTrials") == calls.Rules(True, True, True)
+    assert calls.rules("fronts", "GetFront") == calls.Rules(True, True, False)
+    assert calls.rules("releases", "SelectPrivately") == calls.Rules(True, True, True)

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 import dpfront
-from dpfront import Categorical, Client, Discrete, Float, Int, Minimize, Study, aio, space
+from dpfront import (
+    AsyncClient,
+    AsyncStudy,
+    Categorical,
+    Client,
+    Discrete,
+    Float,
+    Int,
+    Minimize,
+    Study,
+    space,
+)
 from dpfront import _specs as specs
 from dpfront._space import categories, float_parameter, int_parameter
 
@@ -254,7 +265,7 @@ def test_every_parameter_comes_back() -> None:
 
 def test_async(shared_server: Server) -> None:
     async def run() -> None:
-        async with aio.AsyncClient(shared_server.address) as client:
+        async with AsyncClient(shared_server.address) as client:
 
             async def objective(trial: Any) -> float:
                 x = trial.suggest_float("x", 0, 1)
@@ -267,7 +278,7 @@ def test_async(shared_server: Server) -> None:
 
             assert space(waits) == [Int("n", 1, 2)]
             metrics = [Minimize("error", 1)]
-            study = await aio.AsyncStudy.create(
+            study = await AsyncStudy.create(
                 client, "suggest-async", objective, metrics, algorithm="random"
             )
             assert study.parameters == [Float("x", 0, 1)]

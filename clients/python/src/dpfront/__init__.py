@@ -14,10 +14,59 @@ configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of s
 
 from importlib.metadata import PackageNotFoundError, version
 
+from dpfront._async.client import AsyncClient
+from dpfront._async.study import AsyncStudy
+from dpfront._async.trial import AsyncTrial
 from dpfront._connection import TLS
+from dpfront._results.analyses import (
+    Contour,
+    Estimate,
+    ExpectedGain,
+    GainPoint,
+    Importance,
+    ObjectiveValidation,
+    ParameterImportance,
+    Slice,
+    Slices,
+    Validation,
+    ValidationPoint,
+)
+from dpfront._results.fronts import (
+    Front,
+    FrontPoint,
+    FrontValue,
+    HypervolumePoint,
+    Recommendation,
+)
+from dpfront._results.guarantees import (
+    AccountingSummary,
+    Calibration,
+    EpsilonCurve,
+    Guarantee,
+    PrivacyLedger,
+    Reaccounting,
+    ResultWarning,
+    SearchPrice,
+    SearchPrices,
+    Tradeoff,
+)
+from dpfront._results.releases import Charge, LedgerInfo, Publication, Release, ReleasedPoint
+from dpfront._results.trials import (
+    Artifact,
+    Measurement,
+    PastAttempt,
+    Prediction,
+    StudyChange,
+    StudyChanged,
+    StudyInfo,
+    TrialChanged,
+    TrialDeleted,
+    TrialInfo,
+)
 from dpfront._space import space
-from dpfront.aio import AsyncClient, AsyncStudy, AsyncTrial
-from dpfront.client import Client, Study, Trial
+from dpfront._sync.client import Client
+from dpfront._sync.study import Study
+from dpfront._sync.trial import Trial
 from dpfront.errors import (
     AlreadyExists,
     CallError,
@@ -39,35 +88,6 @@ from dpfront.errors import (
 )
 from dpfront.integrations.opacus import opacus_trial
 from dpfront.privacy import DpSgd, Privacy, opacus, paper
-from dpfront.results import (
-    Artifact,
-    Contour,
-    Estimate,
-    ExpectedGain,
-    Front,
-    FrontPoint,
-    Guarantee,
-    Importance,
-    LedgerInfo,
-    ParameterImportance,
-    PrivacyLedger,
-    Publication,
-    Reaccounting,
-    Recommendation,
-    Release,
-    SearchPrice,
-    SearchPrices,
-    Slice,
-    Slices,
-    StudyChange,
-    StudyChanged,
-    StudyInfo,
-    Tradeoff,
-    TrialChanged,
-    TrialDeleted,
-    TrialInfo,
-    Validation,
-)
 from dpfront.server import LocalServer, local_server
 from dpfront.spec import (
     Categorical,
@@ -97,13 +117,16 @@ except PackageNotFoundError:  # the sources alone, not installed
 
 __all__ = [
     "TLS",
+    "AccountingSummary",
     "AlreadyExists",
     "Artifact",
     "AsyncClient",
     "AsyncStudy",
     "AsyncTrial",
+    "Calibration",
     "CallError",
     "Categorical",
+    "Charge",
     "Client",
     "ConstantPoint",
     "Constraint",
@@ -113,6 +136,7 @@ __all__ = [
     "Discrete",
     "DpSgd",
     "DpSgdFeatures",
+    "EpsilonCurve",
     "Estimate",
     "ExpectedGain",
     "FailedPrecondition",
@@ -121,7 +145,10 @@ __all__ = [
     "Float",
     "Front",
     "FrontPoint",
+    "FrontValue",
+    "GainPoint",
     "Guarantee",
+    "HypervolumePoint",
     "Importance",
     "Infeasible",
     "Int",
@@ -131,11 +158,15 @@ __all__ = [
     "LocalServer",
     "Maximize",
     "Mean",
+    "Measurement",
     "Minimize",
     "NotFinite",
     "NotFound",
+    "ObjectiveValidation",
     "ParameterImportance",
+    "PastAttempt",
     "PermissionDenied",
+    "Prediction",
     "Privacy",
     "PrivacyLedger",
     "PrivacyMismatch",
@@ -145,7 +176,9 @@ __all__ = [
     "Reaccounting",
     "Recommendation",
     "Release",
+    "ReleasedPoint",
     "ResourceExhausted",
+    "ResultWarning",
     "Runs",
     "SearchPrice",
     "SearchPrices",
@@ -168,6 +201,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Validation",
+    "ValidationPoint",
     "epsilon",
     "local_server",
     "opacus",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf import struct_pb2
 from google.protobuf.descriptor import FieldDescriptor
@@ -23,9 +23,6 @@ from google.protobuf.message import Message
 from dpfront.errors import NotFinite
 from dpfront.v1 import metric_pb2, parameter_pb2, study_pb2, trial_pb2
 from dpfront.values import Mean, Runs
-
-if TYPE_CHECKING:
-    from dpfront import results as r
 
 Scalar = int | float | str
 Values = float | Runs | Mean
@@ -68,6 +65,12 @@ def shown(value: Any) -> str:
         return reprlib.repr(value)
     except ValueError:  # an int with too many digits
         return f"<{type(value).__name__}>"
+
+
+def positive(name: str, value: Any) -> None:
+    """Refuses zero, which would stand for an argument that was left out."""
+    if value is not None and number(name, value) == 0:
+        raise ValueError(f"{name}: must be positive, is {value}")
 
 
 def integer(what: str, value: Any) -> int:
@@ -385,8 +388,8 @@ def study_id(name: str) -> str:
     return name.removeprefix("studies/")
 
 
-def ledger_name(ledger: str | r.LedgerInfo, what: str = "ledger") -> str:
-    """Returns the resource name of a dataset's ledger."""
+def ledger_name(ledger: object, what: str = "ledger") -> str:
+    """Returns the resource name of a ledger, given by its name, its id or a `LedgerInfo`."""
     name = text(what, getattr(ledger, "id", ledger))
     return name if name.startswith("ledgers/") else f"ledgers/{name}"
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from dpfront import _card as card
 from dpfront import _convert as convert
-from dpfront import _display as display
-from dpfront import results as r
+from dpfront import _describe as describe
+from dpfront._results import analyses, fronts, guarantees, releases, trials
 from dpfront.v1 import (
     analysis_service_pb2,
     front_service_pb2,
@@ -29,9 +30,9 @@ def user_attrs(message: trial_pb2.Trial) -> dict[str, Any]:
     return {key: convert.from_json(message.attributes[key]) for key in sorted(message.attributes)}
 
 
-def artifacts(message: trial_pb2.Trial) -> tuple[r.Artifact, ...]:
+def artifacts(message: trial_pb2.Trial) -> tuple[trials.Artifact, ...]:
     """Returns the artifacts of a trial."""
-    return tuple(r.Artifact(x.id, x.uri, x.sha256) for x in message.artifacts)
+    return tuple(trials.Artifact(x.id, x.uri, x.sha256) for x in message.artifacts)
 
 
 def _time(message: Message, name: str) -> datetime | None:
@@ -42,13 +43,15 @@ def _time(message: Message, name: str) -> datetime | None:
     return time
 
 
-def _warnings(messages: Iterable[Any]) -> tuple[r.ResultWarning, ...]:
-    return tuple(r.ResultWarning(w.code, w.message) for w in messages)
+def _warnings(messages: Iterable[Any]) -> tuple[guarantees.ResultWarning, ...]:
+    return tuple(guarantees.ResultWarning(w.code, w.message) for w in messages)
 
 
-def guarantee(message: privacy_pb2.PrivacyGuarantee, covers: str = display.ONE_RUN) -> r.Guarantee:
+def guarantee(
+    message: privacy_pb2.PrivacyGuarantee, covers: str = card.ONE_RUN
+) -> guarantees.Guarantee:
     """Returns a guarantee."""
-    return r.Guarantee(
+    return guarantees.Guarantee(
         epsilon=message.epsilon,
         epsilon_lower=convert.optional(message, "epsilon_lower"),
         delta=message.delta,
@@ -62,9 +65,9 @@ def guarantee(message: privacy_pb2.PrivacyGuarantee, covers: str = display.ONE_R
     )
 
 
-def tradeoff(message: privacy_service_pb2.ComputeTradeoffResponse) -> r.Tradeoff:
+def tradeoff(message: privacy_service_pb2.ComputeTradeoffResponse) -> guarantees.Tradeoff:
     """Returns a trade-off curve."""
-    return r.Tradeoff(
+    return guarantees.Tradeoff(
         fprs=tuple(x.false_positive_rate for x in message.points),
         tprs=tuple(x.true_positive_rate for x in message.points),
         guarantee=guarantee(message.guarantee),
@@ -72,11 +75,11 @@ def tradeoff(message: privacy_service_pb2.ComputeTradeoffResponse) -> r.Tradeoff
     )
 
 
-def search_prices(message: privacy_service_pb2.PriceSearchResponse) -> r.SearchPrices:
+def search_prices(message: privacy_service_pb2.PriceSearchResponse) -> guarantees.SearchPrices:
     """Returns the prices of the ways to search."""
-    return r.SearchPrices(
+    return guarantees.SearchPrices(
         tuple(
-            r.SearchPrice(
+            guarantees.SearchPrice(
                 way=x.way,
                 released=x.released,
                 adaptive=x.adaptive,
@@ -96,9 +99,9 @@ def search_prices(message: privacy_service_pb2.PriceSearchResponse) -> r.SearchP
     )
 
 
-def calibration(message: privacy_service_pb2.CalibrateMechanismResponse) -> r.Calibration:
+def calibration(message: privacy_service_pb2.CalibrateMechanismResponse) -> guarantees.Calibration:
     """Returns a calibration."""
-    return r.Calibration(
+    return guarantees.Calibration(
         value=convert.from_value(message.value),
         reachable=message.reachable,
         guarantee=guarantee(message.guarantee),
@@ -110,19 +113,19 @@ def _metrics(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, float]:
     return {key: values[key].value for key in sorted(values) if values[key].HasField("value")}
 
 
-def _guarantees(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, r.Guarantee]:
+def _guarantees(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, guarantees.Guarantee]:
     return {
         k: guarantee(values[k].privacy) for k in sorted(values) if values[k].HasField("privacy")
     }
 
 
-def _measurements(messages: Iterable[trial_pb2.Measurement]) -> tuple[r.Measurement, ...]:
+def _measurements(messages: Iterable[trial_pb2.Measurement]) -> tuple[trials.Measurement, ...]:
     return tuple(map(_measurement, messages))
 
 
-def _measurement(message: trial_pb2.Measurement) -> r.Measurement:
+def _measurement(message: trial_pb2.Measurement) -> trials.Measurement:
     values = [(key, message.metrics[key]) for key in sorted(message.metrics)]
-    return r.Measurement(
+    return trials.Measurement(
         step=message.step,
         metrics=_metrics(message.metrics),
         runs={key: tuple(v.runs) for key, v in values if v.runs},
@@ -132,10 +135,10 @@ def _measurement(message: trial_pb2.Measurement) -> r.Measurement:
     )
 
 
-def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
+def trial_info(message: trial_pb2.Trial) -> trials.TrialInfo:
     """Returns a trial."""
     values = {**message.computed_metrics, **message.final_measurement.metrics}
-    return r.TrialInfo(
+    return trials.TrialInfo(
         number=message.number,
         state=convert.enum_name(trial_pb2.TrialState, message.state),
         state_reason=message.state_reason,
@@ -152,7 +155,7 @@ def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
         worker_id=message.lease.worker_id,
         attempt=message.attempt,
         past_attempts=tuple(
-            r.PastAttempt(
+            trials.PastAttempt(
                 number=a.number,
                 worker_id=a.worker_id,
                 outcome=convert.enum_name(trial_pb2.AttemptOutcome, a.outcome),
@@ -186,24 +189,24 @@ def _provenance(message: trial_pb2.Provenance) -> str:
     return f"{text}; {message.fallback_reason}" if message.fallback_reason else text
 
 
-def study_change(message: study_service_pb2.WatchStudyResponse) -> r.StudyChange:
+def study_change(message: study_service_pb2.WatchStudyResponse) -> trials.StudyChange:
     """Returns a change of a study."""
     revision, time = message.revision, message.time.ToDatetime(tzinfo=timezone.utc)
     kind = message.WhichOneof("change")
     if kind == "trial":
-        return r.TrialChanged(revision, time, trial_info(message.trial))
+        return trials.TrialChanged(revision, time, trial_info(message.trial))
     if kind == "deleted_trial":
-        return r.TrialDeleted(revision, time, convert.trial_number(message.deleted_trial))
+        return trials.TrialDeleted(revision, time, convert.trial_number(message.deleted_trial))
     if kind == "study":
-        return r.StudyChanged(revision, time, study_info(message.study))
-    return r.StudyChange(revision, time)  # from a server newer than the client
+        return trials.StudyChanged(revision, time, study_info(message.study))
+    return trials.StudyChange(revision, time)  # from a server newer than the client
 
 
-def reaccounting(message: privacy_service_pb2.ReaccountStudyResponse) -> r.Reaccounting:
+def reaccounting(message: privacy_service_pb2.ReaccountStudyResponse) -> guarantees.Reaccounting:
     """Returns what a re-accounting changed."""
 
-    def summary(x: privacy_service_pb2.AccountingSummary) -> r.AccountingSummary:
-        return r.AccountingSummary(
+    def summary(x: privacy_service_pb2.AccountingSummary) -> guarantees.AccountingSummary:
+        return guarantees.AccountingSummary(
             delta=x.privacy.delta,
             adjacency=convert.enum_name(privacy_pb2.Adjacency, x.privacy.adjacency),
             smallest_epsilon=convert.optional(x, "smallest_epsilon"),
@@ -213,7 +216,7 @@ def reaccounting(message: privacy_service_pb2.ReaccountStudyResponse) -> r.Reacc
             accountants={key: x.accountants[key] for key in sorted(x.accountants)},
         )
 
-    return r.Reaccounting(
+    return guarantees.Reaccounting(
         trials=message.trials,
         before=summary(message.before),
         after=summary(message.after),
@@ -222,13 +225,13 @@ def reaccounting(message: privacy_service_pb2.ReaccountStudyResponse) -> r.Reacc
     )
 
 
-def study_info(message: study_pb2.Study) -> r.StudyInfo:
+def study_info(message: study_pb2.Study) -> trials.StudyInfo:
     """Returns a study."""
     counts = message.trial_counts
     objective, tracked = metric_pb2.METRIC_ROLE_OBJECTIVE, metric_pb2.METRIC_ROLE_TRACKED
     metrics = message.spec.metrics
     reported = [m for m in metrics if m.HasField("reported")]
-    return r.StudyInfo(
+    return trials.StudyInfo(
         id=convert.study_id(message.name),
         display_name=message.display_name,
         description=message.description,
@@ -244,19 +247,19 @@ def study_info(message: study_pb2.Study) -> r.StudyInfo:
         reported=tuple(m.id for m in sorted(reported, key=lambda m: m.role == tracked)),
         max_trials=message.spec.budget.max_trials,
         checkpoint_parameter=message.spec.checkpoint_parameter,
-        features=display.features(message.spec),
+        features=describe.features(message.spec),
         publication=(publication(message.publication) if message.HasField("publication") else None),
         warnings=_warnings(message.warnings),
         raw=message,
     )
 
 
-def front(message: front_service_pb2.Front, study: study_pb2.Study) -> r.Front:
+def front(message: front_service_pb2.Front, study: study_pb2.Study) -> fronts.Front:
     """Returns a front of a study."""
     kind_name = front_service_pb2.FrontKind
     metrics = [m for m in study.spec.metrics if m.id in message.objectives]
     goals = {m.id: m.goal for m in metrics}
-    return r.Front(
+    return fronts.Front(
         kind=convert.enum_name(kind_name, message.kind),
         points=tuple(_point(x, message.objectives) for x in message.points),
         hypervolume=message.hypervolume,
@@ -267,19 +270,19 @@ def front(message: front_service_pb2.Front, study: study_pb2.Study) -> r.Front:
         objectives=tuple(message.objectives),
         minimize={key: goals.get(key) != metric_pb2.GOAL_MAXIMIZE for key in message.objectives},
         transforms={m.id: convert.enum_name(metric_pb2.Transform, m.transform) for m in metrics},
-        epsilons=display.epsilons(metrics),
+        epsilons=describe.epsilons(metrics),
         revision=message.revision,
         warnings=_warnings(message.warnings),
         raw=message,
     )
 
 
-def _point(message: front_service_pb2.FrontPoint, objectives: Iterable[str]) -> r.FrontPoint:
-    def value(v: front_service_pb2.FrontValue) -> r.FrontValue:
+def _point(message: front_service_pb2.FrontPoint, objectives: Iterable[str]) -> fronts.FrontPoint:
+    def value(v: front_service_pb2.FrontValue) -> fronts.FrontValue:
         names = ("lower", "upper", "observed", "standard_error", "best", "worst")
-        return r.FrontValue(v.value, **{n: convert.optional(v, n) for n in names})
+        return fronts.FrontValue(v.value, **{n: convert.optional(v, n) for n in names})
 
-    return r.FrontPoint(
+    return fronts.FrontPoint(
         trial=convert.trial_number(message.trial) if message.trial else 0,
         step=message.step,
         params=convert.from_values(message.parameters),
@@ -294,9 +297,9 @@ def _point(message: front_service_pb2.FrontPoint, objectives: Iterable[str]) -> 
     )
 
 
-def hypervolume(message: front_service_pb2.HypervolumePoint) -> r.HypervolumePoint:
+def hypervolume(message: front_service_pb2.HypervolumePoint) -> fronts.HypervolumePoint:
     """Returns the hypervolume after a trial."""
-    return r.HypervolumePoint(
+    return fronts.HypervolumePoint(
         convert.trial_number(message.trial),
         message.completed_trials,
         message.hypervolume,
@@ -305,20 +308,20 @@ def hypervolume(message: front_service_pb2.HypervolumePoint) -> r.HypervolumePoi
     )
 
 
-def _prediction(message: trial_pb2.MetricPrediction) -> r.Prediction:
-    return r.Prediction(message.median, message.lower, message.upper)
+def _prediction(message: trial_pb2.MetricPrediction) -> trials.Prediction:
+    return trials.Prediction(message.median, message.lower, message.upper)
 
 
 def predictions(
     messages: Mapping[str, trial_pb2.MetricPrediction],
-) -> dict[str, r.Prediction]:
+) -> dict[str, trials.Prediction]:
     """Returns predictions by metric id."""
     return {key: _prediction(m) for key, m in sorted(messages.items())}
 
 
-def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommendation:
+def recommendation(message: front_service_pb2.QueryFrontResponse) -> fronts.Recommendation:
     """Returns a recommendation."""
-    return r.Recommendation(
+    return fronts.Recommendation(
         reachable=message.reachable,
         params=convert.from_values(message.parameters),
         predictions=predictions(message.predictions),
@@ -335,10 +338,12 @@ def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommend
     )
 
 
-def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.PrivacyLedger:
+def privacy_ledger(
+    message: privacy_service_pb2.GetPrivacyLedgerResponse,
+) -> guarantees.PrivacyLedger:
     """Returns a ledger."""
     fixed = message.HasField("fixed_in_advance")
-    return r.PrivacyLedger(
+    return guarantees.PrivacyLedger(
         runs=message.runs,
         largest_epsilon=message.largest_epsilon,
         composed=guarantee(message.composed, "all runs of the study together"),
@@ -356,15 +361,15 @@ def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.P
 # --- analyses ---------------------------------------------------------------------------
 
 
-def _estimate(message: analysis_service_pb2.IntervalEstimate) -> r.Estimate:
-    return r.Estimate(message.value, message.lower, message.upper)
+def _estimate(message: analysis_service_pb2.IntervalEstimate) -> analyses.Estimate:
+    return analyses.Estimate(message.value, message.lower, message.upper)
 
 
-def importance(message: analysis_service_pb2.AnalyzeImportanceResponse) -> r.Importance:
+def importance(message: analysis_service_pb2.AnalyzeImportanceResponse) -> analyses.Importance:
     """Returns the importance of parameters."""
-    return r.Importance(
+    return analyses.Importance(
         parameters=tuple(
-            r.ParameterImportance(
+            analyses.ParameterImportance(
                 o.metric, p.parameter, _estimate(p.first_order), _estimate(p.total)
             )
             for o in message.objectives
@@ -380,12 +385,14 @@ def importance(message: analysis_service_pb2.AnalyzeImportanceResponse) -> r.Imp
     )
 
 
-def slices(message: analysis_service_pb2.AnalyzeSlicesResponse, study: study_pb2.Study) -> r.Slices:
+def slices(
+    message: analysis_service_pb2.AnalyzeSlicesResponse, study: study_pb2.Study
+) -> analyses.Slices:
     """Returns slices."""
-    return r.Slices(
+    return analyses.Slices(
         params=convert.from_values(message.parameters),
         slices=tuple(
-            r.Slice(
+            analyses.Slice(
                 s.metric,
                 s.parameter,
                 tuple(convert.from_value(p.value) for p in s.points),
@@ -393,7 +400,7 @@ def slices(message: analysis_service_pb2.AnalyzeSlicesResponse, study: study_pb2
             )
             for s in message.slices
         ),
-        epsilons=display.epsilons(study.spec.metrics),
+        epsilons=describe.epsilons(study.spec.metrics),
         warnings=_warnings(message.warnings),
         raw=message,
     )
@@ -403,11 +410,11 @@ def contour(
     message: analysis_service_pb2.AnalyzeContourResponse,
     request: analysis_service_pb2.AnalyzeContourRequest,
     study: study_pb2.Study,
-) -> r.Contour:
+) -> analyses.Contour:
     """Returns the answer to a request for a contour."""
     width = len(message.x_values)
     rows = [message.predictions[k * width : (k + 1) * width] for k in range(len(message.y_values))]
-    return r.Contour(
+    return analyses.Contour(
         metric=request.metric,
         x=request.x_parameter,
         y=request.y_parameter,
@@ -415,20 +422,20 @@ def contour(
         x_values=tuple(convert.from_value(v) for v in message.x_values),
         y_values=tuple(convert.from_value(v) for v in message.y_values),
         predictions=tuple(tuple(_prediction(p) for p in row) for row in rows),
-        epsilons=display.epsilons(study.spec.metrics),
+        epsilons=describe.epsilons(study.spec.metrics),
         warnings=_warnings(message.warnings),
         raw=message,
     )
 
 
-def validation(message: analysis_service_pb2.CrossValidateResponse) -> r.Validation:
+def validation(message: analysis_service_pb2.CrossValidateResponse) -> analyses.Validation:
     """Returns how well a model predicts."""
-    return r.Validation(
+    return analyses.Validation(
         objectives=tuple(
-            r.ObjectiveValidation(
+            analyses.ObjectiveValidation(
                 metric=o.metric,
                 points=tuple(
-                    r.ValidationPoint(
+                    analyses.ValidationPoint(
                         trial=convert.trial_number(p.trial),
                         step=p.step,
                         observed=p.observed,
@@ -446,12 +453,12 @@ def validation(message: analysis_service_pb2.CrossValidateResponse) -> r.Validat
     )
 
 
-def expected_gain(message: analysis_service_pb2.ForecastGainResponse) -> r.ExpectedGain:
+def expected_gain(message: analysis_service_pb2.ForecastGainResponse) -> analyses.ExpectedGain:
     """Returns what the next runs are expected to gain."""
-    return r.ExpectedGain(
+    return analyses.ExpectedGain(
         hypervolume=message.hypervolume,
         points=tuple(
-            r.GainPoint(
+            analyses.GainPoint(
                 runs=p.runs,
                 gain=p.gain.value,
                 lower=p.gain.lower,
@@ -470,14 +477,14 @@ def expected_gain(message: analysis_service_pb2.ForecastGainResponse) -> r.Expec
 # --- publishing -------------------------------------------------------------------------
 
 
-def _guarantee(message: Message, name: str, covers: str) -> r.Guarantee | None:
+def _guarantee(message: Message, name: str, covers: str) -> guarantees.Guarantee | None:
     return guarantee(getattr(message, name), covers) if message.HasField(name) else None
 
 
-def publication(message: study_pb2.Publication) -> r.Publication:
+def publication(message: study_pb2.Publication) -> releases.Publication:
     """Returns what publishing guarantees."""
     published, spent = "all that the study publishes", "what the study published so far"
-    return r.Publication(
+    return releases.Publication(
         train=guarantee(message.train, published),
         test=_guarantee(message, "test", published),
         final_run=_guarantee(message, "final_run", "the final run"),
@@ -492,9 +499,9 @@ def publication(message: study_pb2.Publication) -> r.Publication:
     )
 
 
-def release(message: release_service_pb2.Release) -> r.Release:
+def release(message: release_service_pb2.Release) -> releases.Release:
     """Returns a release."""
-    return r.Release(
+    return releases.Release(
         name=message.name,
         guarantee=guarantee(message.guarantee, "what is published"),
         protects=message.protects,
@@ -505,7 +512,7 @@ def release(message: release_service_pb2.Release) -> r.Release:
             message, "training_guarantee", "all runs of the study together"
         ),
         points=tuple(
-            r.ReleasedPoint(
+            releases.ReleasedPoint(
                 params=convert.from_values(x.parameters),
                 values={key: x.values[key] for key in sorted(x.values)},
                 standard_deviations={
@@ -527,9 +534,9 @@ def release(message: release_service_pb2.Release) -> r.Release:
     )
 
 
-def ledger_info(message: release_service_pb2.Ledger) -> r.LedgerInfo:
+def ledger_info(message: release_service_pb2.Ledger) -> releases.LedgerInfo:
     """Returns the ledger of a dataset."""
-    return r.LedgerInfo(
+    return releases.LedgerInfo(
         id=message.name.removeprefix("ledgers/"),
         description=message.description,
         records=message.records,
@@ -544,9 +551,9 @@ def ledger_info(message: release_service_pb2.Ledger) -> r.LedgerInfo:
     )
 
 
-def charge(message: release_service_pb2.Charge) -> r.Charge:
+def charge(message: release_service_pb2.Charge) -> releases.Charge:
     """Returns an entry of a ledger."""
-    return r.Charge(
+    return releases.Charge(
         number=convert.trial_number(message.name),
         guarantee=guarantee(message.guarantee, "one charge of the ledger"),
         resource=message.resource,

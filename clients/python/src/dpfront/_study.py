@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpfront import _display as display
 from dpfront import _read as read
 from dpfront import _specs as specs
-from dpfront import results as r
 from dpfront import spec as s
+from dpfront._results.guarantees import Guarantee, guarantee_terms, seeded
+from dpfront._results.releases import Publication
+from dpfront._results.trials import StudyInfo, TrialInfo
+from dpfront._search import SearchBase
 from dpfront._space import space
 from dpfront.v1 import study_pb2
 
 if TYPE_CHECKING:
     import pandas
 
-    from dpfront._search import AsyncSearch, Search
-    from dpfront.aio import AsyncClient
-    from dpfront.client import Client
 
 Parameters = Sequence[s.Parameter] | Callable[[Any], Any]
 """The parameters of a study, or an objective whose ``suggest_*`` calls say them."""
@@ -32,24 +31,17 @@ def listed(parameters: Parameters) -> Sequence[s.Parameter]:
 class StudyBase:
     """What is known of a study without asking its server."""
 
-    _client: Client | AsyncClient
-
     def __init__(self, message: study_pb2.Study) -> None:
         self._keep(message)
-        self._searches: set[Search | AsyncSearch] = set()  # that run
+        self._searches: set[SearchBase] = set()  # that run
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_searches": set()}
 
-    def _repr_html_(self) -> str:
-        return display.study(self._info, state=False, page=self._page()).html()
+    def _html(self, page: str | None) -> str:
+        return self._info._card(state=False, page=page).html()
 
-    def _page(self) -> str | None:
-        """Returns the URL of its page, if its client knows where the server's is."""
-        page = self._client._page_url
-        return f"{page}{self.name}" if page else None
-
-    def _keep(self, message: study_pb2.Study) -> r.StudyInfo:
+    def _keep(self, message: study_pb2.Study) -> StudyInfo:
         """Takes the newest message of the study."""
         self._message = message
         self._info = read.study_info(message)
@@ -78,7 +70,7 @@ class StudyBase:
         return [specs.from_parameter(x) for x in self._message.spec.parameters]
 
     @property
-    def publication(self) -> r.Publication | None:
+    def publication(self) -> Publication | None:
         """What publishing the results of the study guarantees, with private_mode or
         random_stopping. ``study.info().publication`` also has the spending so far.
         """
@@ -98,7 +90,7 @@ class StudyBase:
             search.stopping.set()
 
 
-def trials_dataframe(trials: Sequence[r.TrialInfo]) -> pandas.DataFrame:
+def trials_dataframe(trials: Sequence[TrialInfo]) -> pandas.DataFrame:
     """Returns a row for each trial, as `Study.trials_dataframe` describes."""
     try:
         import pandas
@@ -127,10 +119,10 @@ def trials_dataframe(trials: Sequence[r.TrialInfo]) -> pandas.DataFrame:
     frame: pandas.DataFrame = pandas.DataFrame(columns)
     guarantees = {key: g for t in trials for key, g in t.guarantees.items()}
     frame.attrs["guarantees"] = {key: _terms(g) for key, g in sorted(guarantees.items())}
-    frame.attrs["seeded"] = [t.number for t in trials if display.seeded(t.warnings)]
+    frame.attrs["seeded"] = [t.number for t in trials if seeded(t.warnings)]
     return frame
 
 
-def _terms(g: r.Guarantee) -> str:
+def _terms(g: Guarantee) -> str:
     """Returns what an ε of a single run means."""
-    return f"upper bound of ε for {g.covers}; {display.guarantee_terms(g)}"
+    return f"upper bound of ε for {g.covers}; {guarantee_terms(g)}"

@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpfront import _card as card
 from dpfront import _convert as convert
-from dpfront import _display as display
 from dpfront import _read as read
 from dpfront import errors
-from dpfront import results as r
 from dpfront import spec as s
-from dpfront._operations import clip
+from dpfront._card import Scalar
+from dpfront._operations.calls import clip
+from dpfront._results.guarantees import Guarantee, ResultWarning, seeded
+from dpfront._results.trials import Artifact, StudyInfo
 from dpfront._space import Suggestions, suggested
 from dpfront._subset import TrainingSubset
 from dpfront.v1 import study_service_pb2, trial_pb2
@@ -35,7 +37,7 @@ class TrialBase(Suggestions):
     Its noise can be taken off, and no ε holds for it: the trial is marked as not for release.
     """
 
-    def __init__(self, message: trial_pb2.Trial, info: r.StudyInfo) -> None:
+    def __init__(self, message: trial_pb2.Trial, info: StudyInfo) -> None:
         self._message = message
         self._info = info
         self._kept(message)
@@ -52,12 +54,10 @@ class TrialBase(Suggestions):
     def _repr_html_(self) -> str:
         state = "ended" if self._ended else "stopping" if self.should_stop else "held"
         info = replace(read.trial_info(self._message), state=state)
-        if self.seeded and not display.seeded(info.warnings):
-            told = r.ResultWarning(
-                display.SEEDED, "the run can be repeated, and its noise taken off"
-            )
+        if self.seeded and not seeded(info.warnings):
+            told = ResultWarning(card.SEEDED, "the run can be repeated, and its noise taken off")
             info = replace(info, warnings=(*info.warnings, told))
-        return display.trial(info).html()
+        return info._repr_html_()
 
     @property
     def number(self) -> int:
@@ -98,7 +98,7 @@ class TrialBase(Suggestions):
         there = ", ".join(self._params)
         raise KeyError(f"{id} is not a parameter of {self.study_id}, which has {there}{guess}")
 
-    def _suggested(self, parameter: s.Parameter) -> r.Scalar:
+    def _suggested(self, parameter: s.Parameter) -> Scalar:
         return suggested(self._info.raw.spec, self._params, parameter)
 
     def _kept(self, message: trial_pb2.Trial) -> None:
@@ -112,7 +112,7 @@ class TrialBase(Suggestions):
         return dict(self._user_attrs)
 
     @property
-    def artifacts(self) -> tuple[r.Artifact, ...]:
+    def artifacts(self) -> tuple[Artifact, ...]:
         """Where files of the trial are, as it was handed out or last changed here."""
         return self._artifacts
 
@@ -128,7 +128,7 @@ class TrialBase(Suggestions):
         return None if guarantee is None else guarantee.epsilon
 
     @property
-    def guarantee(self) -> r.Guarantee | None:
+    def guarantee(self) -> Guarantee | None:
         """The guarantee of the whole run, in studies with a privacy metric."""
         for _, v in sorted(self._message.computed_metrics.items()):
             if v.HasField("privacy"):
@@ -268,7 +268,7 @@ def merge(metrics: Mapping[str, Values] | None, named: Mapping[str, Values]) -> 
     return {**(metrics or {}), **named}
 
 
-def outcome(value: Outcome, study: r.StudyInfo) -> dict[str, Values]:
+def outcome(value: Outcome, study: StudyInfo) -> dict[str, Values]:
     """Returns the metrics of an objective function's result.
 
     None stands for the last measurement that it reported, a mapping for itself, a tuple or list
@@ -288,7 +288,7 @@ def outcome(value: Outcome, study: r.StudyInfo) -> dict[str, Values]:
     return {study.reported[0]: value}
 
 
-def _in_order(values: Sequence[Values], study: r.StudyInfo) -> dict[str, Values]:
+def _in_order(values: Sequence[Values], study: StudyInfo) -> dict[str, Values]:
     """Returns the objectives by id, if workers report all of them."""
     said = f"the objective function returned {reprlib.repr(values)}"
     computed = [x for x in study.objectives if x not in study.reported]

@@ -36,6 +36,7 @@ __all__ = [
     "RepeatedSelection",
     "Sampling",
     "Selection",
+    "SelectionMethod",
     "SparseVector",
     "ZeroConcentrated",
     "opacus",
@@ -56,6 +57,8 @@ Accountant = Literal[
     "tightest", "exact", "pld", "rdp", "gdp", "pure", "pure_advanced", "pure_optimal", "location"
 ]
 """How ε is computed; "tightest" takes the one with the smallest bound."""
+SelectionMethod = Literal["permute_and_flip", "exponential", "report_noisy_max"]
+"""How a configuration is chosen privately."""
 Optimizer = Literal["sgd", "normalized"]
 """What an optimizer does with a noisy gradient: a step is the learning rate times the gradient
 ("sgd", with momentum or without), or the gradient is divided by its size first ("normalized",

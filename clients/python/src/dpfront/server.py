@@ -15,10 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from dpfront.client import Client
+from dpfront._sync.client import Client
 from dpfront.errors import DParetoError, ServerError
-
-__all__ = ["LocalServer", "local_server"]
 
 # Runs the server as its child, and ends it at the first byte on standard input or its end:
 # however the process at the other end of the pipe ends, even by kill -9, it leaves no server
@@ -167,7 +165,7 @@ class LocalServer:
         if not self._stopped:
             self._readers[1].join(5)  # its last lines
             for client in self._clients:
-                client._end(self._last_words())
+                client._transport.close(self._last_words())
 
     def _last_words(self) -> str:
         return "the server ended: " + "\n".join(self._log)
@@ -218,7 +216,7 @@ class LocalServer:
         if self._pid == os.getpid() and self._keeper.poll() is not None:
             raise ServerError(self._last_words())
         client = Client(self.address, tls=False, **options)
-        client._page_url = self._page_url
+        client._transport.page_url = self._page_url
         self._clients.append(client)
         return client
 

@@ -16,15 +16,14 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
-from dpfront import _operations as ops
+from dpfront._sync.trial import Trial
 from dpfront._trial import Outcome, outcome
-from dpfront.client import Trial
 from dpfront.errors import DParetoError, PrivacyMismatch
-from dpfront.v1 import privacy_pb2, privacy_service_pb2
+from dpfront.integrations._plan import Plan, account, close, plans
+from dpfront.v1 import privacy_pb2
 
 __all__ = ["opacus_trial"]
 
@@ -95,17 +94,6 @@ class _Stop(BaseException):
     """Ends the block early. It passes ``except Exception`` of training code."""
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """What a privacy metric of the study says of the trial."""
-
-    spec: privacy_pb2.PrivacySpec
-    probability: float
-    noise_multiplier: float  # relative to the clipping norm
-    lots: int  # of an epoch
-    steps: int  # of the whole run
-
-
 class _Run:
     """One training run in a block."""
 
@@ -120,10 +108,8 @@ class _Run:
         self.trial = trial
         self.engine = engine
         self.evaluate = evaluate
-        self.checkpoint = trial.study.spec.checkpoint_parameter
-        self.plans = [_plan(trial, m.id, m.computed.privacy) for m in _privacy_metrics(trial)]
-        if not self.plans:
-            raise ValueError(f"study {trial.study_id} has no privacy metric to check against")
+        self.checkpoint = trial._info.checkpoint_parameter
+        self.plans = plans(trial, "opacus_trial")
         self.sampler: Any = None
         self.optimizer: Any = None
         self.hook: Any = None
@@ -344,8 +330,8 @@ class _Run:
                 "sampler of its own",
             )
 
-    def check_plan(self, plan: _Plan, sampler: Any, optimizer: Any) -> None:
-        if not _close(sampler.sample_rate, plan.probability):
+    def check_plan(self, plan: Plan, sampler: Any, optimizer: Any) -> None:
+        if not close(sampler.sample_rate, plan.probability):
             self.fail(
                 "sampling probability",
                 _fraction(sampler.sample_rate),
@@ -353,7 +339,7 @@ class _Run:
                 "give the DataLoader the batch size of the trial"
                 + (
                     "; or is it made with drop_last=True, and the study without?"
-                    if _close(1 / sampler.sample_rate, plan.lots - 1)
+                    if close(1 / sampler.sample_rate, plan.lots - 1)
                     else ""
                 ),
             )
@@ -363,17 +349,10 @@ class _Run:
             )
         self.check_noise(plan, optimizer.noise_multiplier)
 
-    def check_noise(self, plan: _Plan, noise_multiplier: float) -> None:
-        if _close(noise_multiplier, plan.noise_multiplier):
-            return
-        ratio = noise_multiplier / plan.noise_multiplier
-        advice = "pass the trial's noise multiplier to make_private, and keep it"
-        if _close(ratio, 0.5) or _close(ratio, 2):
-            advice += (
-                "; Opacus's is the noise's standard deviation divided by the clipping norm C, "
-                "not by 2C"
-            )
-        self.fail("noise multiplier", noise_multiplier, plan.noise_multiplier, advice)
+    def check_noise(self, plan: Plan, noise_multiplier: float) -> None:
+        if mismatch := plan.noise_mismatch(noise_multiplier):
+            self.mismatch = mismatch
+            raise mismatch
 
     # --- while training runs
 
@@ -434,7 +413,7 @@ class _Run:
         noise_multiplier, probability, _ = history[-1]
         for plan in self.plans:
             self.check_noise(plan, noise_multiplier)
-        if not _close(probability, 1 / self.lots):
+        if not close(probability, 1 / self.lots):
             self.fail(
                 "sampling probability",
                 _fraction(probability),
@@ -458,7 +437,7 @@ class _Run:
         if self.seeded():
             self.trial.seeded = True
         if self.evaluate is not None:
-            metrics = outcome(self.evaluate(), self.trial.study._info)
+            metrics = outcome(self.evaluate(), self.trial._info)
             self.trial.report(self.report_step(), metrics)
 
     def report_step(self) -> int:
@@ -472,7 +451,7 @@ class _Run:
         """Whether the study's checkpoint parameter counts steps, not epochs."""
         return bool(self.trial.params.get(self.checkpoint) == self.plans[0].steps)
 
-    def check_epsilon(self, plan: _Plan) -> None:
+    def check_epsilon(self, plan: Plan) -> None:
         accountant, epoch = self.engine.accountant, self.steps // self.lots
         # Opacus accounts for adding and removing, and its "gdp" is an approximation.
         kind = accountant.mechanism()
@@ -482,7 +461,7 @@ class _Run:
         spec.CopyFrom(plan.spec)
         spec.accountant, spec.conversion = privacy_pb2.ACCOUNTANT_TIGHTEST, 0  # type: ignore[assignment]
         by_epochs = spec.dp_sgd.WhichOneof("length") == "epochs"
-        answer = _account(self.trial, spec, epoch if by_epochs else epoch * plan.lots)
+        answer = account(self.trial, spec, epoch if by_epochs else epoch * plan.lots)
         ours, theirs = answer.guarantees[0].epsilon, accountant.get_epsilon(spec.delta)
         # Rényi accounting gives an upper bound that can be far above, and PRV accounting none (∞)
         # where ε is in the hundreds.
@@ -510,49 +489,6 @@ class _Run:
         if torch.cuda.is_initialized():  # its noise has a generator of its own
             seeds.append(torch.cuda.initial_seed())
         return bool(min(seeds) < LARGEST_HAND_SET_SEED)
-
-
-def _privacy_metrics(trial: Trial) -> list[Any]:
-    return [m for m in trial.study.spec.metrics if m.computed.HasField("privacy")]
-
-
-def _plan(trial: Trial, metric: str, spec: privacy_pb2.PrivacySpec) -> _Plan:
-    """Returns what a privacy metric says of a trial, by the server."""
-    kind = spec.WhichOneof("mechanism")
-    if kind != "dp_sgd" or spec.dp_sgd.sampling != privacy_pb2.SAMPLING_POISSON:
-        raise ValueError(
-            f"metric {metric}: opacus_trial checks Poisson-sampled DP-SGD, as dpfront.opacus(...) "
-            f"describes it; the study's mechanism is {kind}"
-            + (
-                f" with {privacy_pb2.Sampling.Name(spec.dp_sgd.sampling)}"
-                if kind == "dp_sgd"
-                else ""
-            )
-        )
-    answer = _account(trial, spec)
-    derived = answer.derived
-    probability = derived["sampling_probability"]
-    # Under replace-one adjacency the spec's multiplier is relative to twice the clipping norm.
-    replaced = spec.adjacency == privacy_pb2.ADJACENCY_REPLACE_ONE
-    return _Plan(
-        spec,
-        probability,
-        derived["noise_multiplier"] * (2 if replaced else 1),
-        int(derived["steps_per_epoch"]) or round(1 / probability),
-        answer.guarantees[0].steps,
-    )
-
-
-def _account(
-    trial: Trial, spec: privacy_pb2.PrivacySpec, length: int | None = None
-) -> privacy_service_pb2.ComputeEpsilonResponse:
-    """Returns ε of a trial by the server, for another length if one is given."""
-    study, lengths = trial.study, [] if length is None else [length]
-    return study._run(ops.compute_epsilon(study._policy, spec, trial.raw.parameters, lengths))
-
-
-def _close(a: float, b: float) -> bool:
-    return math.isclose(a, b, rel_tol=1e-9)
 
 
 def _fraction(q: float) -> str:

@@ -50,7 +50,6 @@ none. A process can report only on the trials that it asked for.
 from __future__ import annotations
 
 import functools
-import itertools
 import logging
 import math
 import warnings
@@ -62,20 +61,20 @@ from typing import Any
 import optuna
 from optuna.distributions import (
     BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
     IntDistribution,
 )
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from dpfront import _operations as ops
 from dpfront import errors
 from dpfront import spec as s
-from dpfront._space import categories, float_parameter, int_parameter
+from dpfront._operations import trials
+from dpfront._sync.client import Client
+from dpfront._sync.study import Study
+from dpfront._sync.trial import Trial
 from dpfront._trial import Values, describe, failure_request, merge
-from dpfront.client import Client, Study, Trial
-from dpfront.v1 import metric_pb2, parameter_pb2, study_pb2
+from dpfront.integrations._distributions import Choices, distributions, parameters
+from dpfront.v1 import metric_pb2
 
 __all__ = [
     "DParetoSampler",
@@ -94,7 +93,6 @@ logger = logging.getLogger("dpfront")
 EPSILON_KEY = "dpareto:epsilon"
 TRIAL_KEY = "dpareto:trial"
 
-Choices = Mapping[str, Mapping[str, Any]]
 Objective = Callable[[optuna.Trial], float | Sequence[float]]
 
 
@@ -192,7 +190,7 @@ def report(
     run.step = step
     _told(run, stop)
     if stop and run.epsilon is not None:
-        run.epsilon = _epsilon_at(run.trial, step, run.epsilon)
+        run.epsilon = _epsilon_at(run.trial, step, run.epsilon, _sampler(trial).study)
         trial.set_user_attr(EPSILON_KEY, run.epsilon)
     return stop
 
@@ -281,12 +279,12 @@ def _told(run: _Run, stop: bool) -> None:
     run.stop_step = run.step if stop else None
 
 
-def _epsilon_at(asked: Trial, step: int, whole: float) -> float:
+def _epsilon_at(asked: Trial, step: int, whole: float, study: Study) -> float:
     """Returns ε of a run up to a report. That of the whole run is an upper bound of it."""
-    if asked.study.spec.checkpoint_parameter:
+    if study.spec.checkpoint_parameter:
         private = min(k for k, v in asked.raw.computed_metrics.items() if v.HasField("privacy"))
         with suppress(errors.CallError):  # the upper bound will do
-            for measured in asked.study.get_trial(asked.number).measurements:
+            for measured in study.get_trial(asked.number).measurements:
                 if measured.step == step:
                     return measured.metrics[private]
     return whole
@@ -526,9 +524,8 @@ class DParetoSampler(BaseSampler):
         )
         # Little patience, as the program may be about to end. Unless told, the lease runs out.
         request = failure_request(f"trial {trial.number} of Optuna failed", retryable=True)
-        policy = ops.impatient(self._study._policy)
         with suppress(errors.DParetoError):
-            self._study._run(ops.complete(policy, asked.raw, request))
+            asked._transport.run(trials.complete(asked.raw, request), hurry=True)
 
     def _named(
         self, values: Values | Sequence[Values] | Mapping[str, Values] | None
@@ -577,64 +574,3 @@ class DParetoSampler(BaseSampler):
                     f"{metric} is to be {direction.name.lower()}d in the Optuna study, and the "
                     f"other way round in {self._study.name}"
                 )
-
-
-def parameters(
-    space: Mapping[str, BaseDistribution],
-) -> tuple[list[s.Parameter], dict[str, dict[str, Any]]]:
-    """Returns the parameters of a dpareto study for distributions of Optuna.
-
-    Steps become lists of values; distributions with one value are left to Optuna. The second
-    result says what an objective gets for categories that are not names.
-    """
-    out: list[s.Parameter] = []
-    choices: dict[str, dict[str, Any]] = {}
-    for name, d in space.items():
-        parameter: s.Parameter | None
-        if isinstance(d, FloatDistribution):
-            parameter = float_parameter(name, d.low, d.high, d.step, d.log)
-        elif isinstance(d, IntDistribution):
-            parameter = int_parameter(name, d.low, d.high, d.step, d.log)
-        elif isinstance(d, CategoricalDistribution):
-            names = categories(name, d.choices)
-            parameter = s.Categorical(name, list(names)) if len(names) > 1 else None
-            if parameter and any(not isinstance(c, str) for c in d.choices):
-                choices[name] = names
-        else:
-            raise TypeError(f"{name}: {type(d).__name__} is not known")
-        if parameter is not None:
-            out.append(parameter)
-    return out, choices
-
-
-def distributions(
-    spec: study_pb2.StudySpec, choices: Choices | None = None
-) -> dict[str, BaseDistribution]:
-    """Returns the distributions of Optuna for the parameters of a dpareto study.
-
-    Values at equal distances become a step, others choices.
-    """
-    out: dict[str, BaseDistribution] = {}
-    for p in spec.parameters:
-        log = p.scale == parameter_pb2.SCALE_LOG
-        domain = p.WhichOneof("domain")
-        if domain == "double_domain":
-            out[p.id] = FloatDistribution(p.double_domain.min, p.double_domain.max, log=log)
-        elif domain == "integer_domain":
-            out[p.id] = IntDistribution(p.integer_domain.min, p.integer_domain.max, log=log)
-        elif domain == "discrete_domain":
-            out[p.id] = _discrete(list(p.discrete_domain.values))
-        else:
-            names = list(p.categorical_domain.categories)
-            mapped = (choices or {}).get(p.id)
-            out[p.id] = CategoricalDistribution([mapped[n] for n in names] if mapped else names)
-    return out
-
-
-def _discrete(values: list[float]) -> BaseDistribution:
-    steps = [b - a for a, b in itertools.pairwise(values)]
-    if not all(math.isclose(step, steps[0], rel_tol=1e-9) for step in steps):
-        return CategoricalDistribution(values)
-    if all(v.is_integer() for v in values):
-        return IntDistribution(int(values[0]), int(values[-1]), step=int(steps[0]))
-    return FloatDistribution(values[0], values[-1], step=steps[0])

@@ -18,8 +18,12 @@ import importlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from dpfront import results as r
+from dpfront._results.analyses import Contour, Importance, Slices, Validation
+from dpfront._results.fronts import Front, HypervolumePoint
+from dpfront._results.guarantees import EpsilonCurve, Tradeoff
+from dpfront._results.trials import StudyInfo, TrialInfo
 from dpfront.plot import _data as data
+from dpfront.plot import _shapes as shapes
 
 __all__ = [
     "Backend",
@@ -40,8 +44,8 @@ Backend = Literal["matplotlib", "plotly"]
 
 
 def front(
-    front: r.Front,
-    trials: Sequence[r.TrialInfo] = (),
+    front: Front,
+    trials: Sequence[TrialInfo] = (),
     *,
     backend: Backend = "matplotlib",
     ax: Any = None,
@@ -62,9 +66,9 @@ def front(
 
 
 def history(
-    info: r.StudyInfo,
-    hypervolumes: Sequence[r.HypervolumePoint],
-    trials: Sequence[r.TrialInfo],
+    info: StudyInfo,
+    hypervolumes: Sequence[HypervolumePoint],
+    trials: Sequence[TrialInfo],
     *,
     kind: str = "observed",
     backend: Backend = "matplotlib",
@@ -78,9 +82,9 @@ def history(
 
 
 def parallel_coordinates(
-    info: r.StudyInfo,
-    front: r.Front,
-    trials: Sequence[r.TrialInfo],
+    info: StudyInfo,
+    front: Front,
+    trials: Sequence[TrialInfo],
     *,
     color: str = "",
     backend: Backend = "matplotlib",
@@ -95,9 +99,9 @@ def parallel_coordinates(
 
 
 def learning_curves(
-    info: r.StudyInfo,
-    front: r.Front,
-    trials: Sequence[r.TrialInfo],
+    info: StudyInfo,
+    front: Front,
+    trials: Sequence[TrialInfo],
     *,
     metric: str = "",
     backend: Backend = "matplotlib",
@@ -111,18 +115,18 @@ def learning_curves(
 
 
 def epsilon_over_epochs(
-    curves: Sequence[r.EpsilonCurve], *, backend: Backend = "matplotlib", ax: Any = None
+    curves: Sequence[EpsilonCurve], *, backend: Backend = "matplotlib", ax: Any = None
 ) -> Any:
     """Draws how ε grows during runs, as `Study.epsilon_curves` computes it."""
     return _draw(data.epsilon_over_epochs(curves), backend, ax)
 
 
-def tradeoff(curve: r.Tradeoff, *, backend: Backend = "matplotlib", ax: Any = None) -> Any:
+def tradeoff(curve: Tradeoff, *, backend: Backend = "matplotlib", ax: Any = None) -> Any:
     """Draws the best attack on one record beside guessing, as `Study.tradeoff` computes it."""
     return _draw(data.tradeoff(curve), backend, ax)
 
 
-def fit(info: r.StudyInfo, validation: r.Validation, *, backend: Backend = "matplotlib") -> Any:
+def fit(info: StudyInfo, validation: Validation, *, backend: Backend = "matplotlib") -> Any:
     """Draws what the model predicts for every configuration without its runs over what they
     measured, with 90 % intervals: a picture for every measured objective.
 
@@ -131,7 +135,7 @@ def fit(info: r.StudyInfo, validation: r.Validation, *, backend: Backend = "matp
     return _draw(data.fit(info, validation), backend)
 
 
-def importance(found: r.Importance, *, backend: Backend = "matplotlib", ax: Any = None) -> Any:
+def importance(found: Importance, *, backend: Backend = "matplotlib", ax: Any = None) -> Any:
     """Draws the importance of the parameters, a picture for each objective: the share of its
     variance that a parameter explains by itself and in total, with 90 % intervals.
     """
@@ -139,8 +143,8 @@ def importance(found: r.Importance, *, backend: Backend = "matplotlib", ax: Any 
 
 
 def slices(
-    info: r.StudyInfo,
-    found: r.Slices,
+    info: StudyInfo,
+    found: Slices,
     *,
     parameters: Sequence[str] = (),
     metric: str = "",
@@ -155,13 +159,13 @@ def slices(
 
 
 def contour(
-    info: r.StudyInfo, found: r.Contour, *, backend: Backend = "matplotlib", ax: Any = None
+    info: StudyInfo, found: Contour, *, backend: Backend = "matplotlib", ax: Any = None
 ) -> Any:
     """Draws the median of an objective over two parameters."""
     return _draw(data.contour(info, found), backend, ax)
 
 
-def _draw(what: data.Chart | data.Parallel | data.Map, backend: str, ax: Any = None) -> Any:
+def _draw(what: shapes.Chart | shapes.Parallel | shapes.Map, backend: str, ax: Any = None) -> Any:
     if backend not in ("matplotlib", "plotly"):
         raise ValueError(f"backend: {backend!r} is not one of matplotlib, plotly")
     if ax is not None and backend == "plotly":
@@ -173,8 +177,8 @@ def _draw(what: data.Chart | data.Parallel | data.Map, backend: str, ax: Any = N
             raise
         hint = f'pip install "dpfront[{backend}]"'
         raise ImportError(f"a picture takes {backend}: {hint}", name=backend) from None
-    if isinstance(what, data.Parallel):
+    if isinstance(what, shapes.Parallel):
         return renderer.parallel(what)
-    if isinstance(what, data.Map):
+    if isinstance(what, shapes.Map):
         return renderer.contour(what, ax) if backend == "matplotlib" else renderer.contour(what)
     return renderer.chart(what, ax) if backend == "matplotlib" else renderer.chart(what)

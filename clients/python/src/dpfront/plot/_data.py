@@ -5,105 +5,30 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
-from dpfront import _display as display
-from dpfront import results as r
+from dpfront import _card as card
+from dpfront import _describe as describe
+from dpfront._results import guarantees
+from dpfront._results.analyses import (
+    Contour,
+    Importance,
+    ObjectiveValidation,
+    Slice,
+    Slices,
+    Validation,
+)
+from dpfront._results.fronts import Front, FrontPoint, HypervolumePoint
+from dpfront._results.guarantees import EpsilonCurve, Tradeoff
+from dpfront._results.trials import StudyInfo, TrialInfo
+from dpfront.plot._shapes import Axis, Chart, Map, Panel, Parallel, Series
 from dpfront.v1 import metric_pb2, parameter_pb2
 
 Scalar = int | float | str
-Role = Literal["front", "behind", "each"]
-
-
-@dataclass(frozen=True)
-class Series:
-    """Points, or the corners of a line."""
-
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    label: str = ""
-    """In the legend; empty for none."""
-    role: Role = "front"
-    """The front or best, what is behind it, or one of several of equal rank."""
-    line: bool = False
-    x_interval: tuple[tuple[float, float], ...] = ()
-    """Lower and upper end at every point, or none at all."""
-    y_interval: tuple[tuple[float, float], ...] = ()
-    hover: tuple[str, ...] = ()
-    """What each point is."""
-    band: tuple[tuple[float, float], ...] = ()
-    """Lower and upper end of an area around a line at every corner, or none at all."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes."""
-
-    x_label: str
-    y_label: str
-    series: tuple[Series, ...]
-    x_log: bool = False
-    y_log: bool = False
-    x_ticks: tuple[str, ...] = ()
-    """Names of the places 0, 1, ... of an axis without numbers."""
-    y_ticks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A picture of one or several panels."""
-
-    title: str
-    panels: tuple[Panel, ...]
-    note: str = ""
-    """What every ε in it says."""
-
-
-@dataclass(frozen=True)
-class Map:
-    """A picture of values over two axes."""
-
-    title: str
-    panel: Panel
-    """The axes, without series."""
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    values: tuple[tuple[float, ...], ...]
-    """A row for each y; NaN for none."""
-    label: str
-    """Of the values."""
-    note: str
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis of parallel coordinates, on which categories and logarithms are positions."""
-
-    label: str
-    low: float
-    high: float
-    ticks: tuple[tuple[float, str], ...]
-
-
-@dataclass(frozen=True)
-class Parallel:
-    """A picture of configurations as lines through several axes."""
-
-    title: str
-    note: str
-    axes: tuple[Axis, ...]
-    color: int
-    """Index of the axis that gives the colour."""
-    lines: tuple[tuple[float, ...], ...]
-    """A position on every axis."""
-    on_front: tuple[bool, ...]
-
-
 # --- front ------------------------------------------------------------------------------
 
 
-def front(front: r.Front, trials: Sequence[r.TrialInfo]) -> Chart:
+def front(front: Front, trials: Sequence[TrialInfo]) -> Chart:
     """Returns the picture of a front, a panel for every pair of objectives."""
     if len(front.objectives) < 2:
         raise ValueError("the study has one objective: it has a best trial instead of a front")
@@ -112,7 +37,7 @@ def front(front: r.Front, trials: Sequence[r.TrialInfo]) -> Chart:
     return Chart(f"{front.kind.capitalize()} front", panels, _front_note(front))
 
 
-def _pair(front: r.Front, trials: Sequence[r.TrialInfo], x: str, y: str) -> Panel:
+def _pair(front: Front, trials: Sequence[TrialInfo], x: str, y: str) -> Panel:
     points = [p for p in front if not p.beyond_reference]
     points.sort(key=lambda p: p.values[x].value, reverse=not front.minimize[x])
     measured, out = _measured(front, trials)
@@ -151,8 +76,8 @@ def _pair(front: r.Front, trials: Sequence[r.TrialInfo], x: str, y: str) -> Pane
 
 
 def _drawn_at(
-    front: r.Front,
-    points: Sequence[r.FrontPoint],
+    front: Front,
+    points: Sequence[FrontPoint],
     measured: Sequence[tuple[str, Mapping[str, float]]],
     key: str,
 ) -> list[float]:
@@ -180,12 +105,12 @@ def _note(epsilons: Mapping[str, str], *, seeded: bool) -> str:
     return "\n".join(lines)
 
 
-def _front_note(front: r.Front) -> str:
-    return _note(front.epsilons, seeded=display.seeded(front.warnings))
+def _front_note(front: Front) -> str:
+    return _note(front.epsilons, seeded=guarantees.seeded(front.warnings))
 
 
 def _measured(
-    front: r.Front, trials: Sequence[r.TrialInfo]
+    front: Front, trials: Sequence[TrialInfo]
 ) -> tuple[list[tuple[str, Mapping[str, float]]], int]:
     """Returns the results within the reference, also those on the way of runs with a
     checkpoint parameter, and the number of the others.
@@ -216,7 +141,7 @@ def _stairs(xs: Sequence[float], ys: Sequence[float]) -> Series:
     return Series(tuple(x for x, _ in corners), tuple(y for _, y in corners), line=True)
 
 
-def _interval(points: Sequence[r.FrontPoint], key: str) -> tuple[tuple[float, float], ...]:
+def _interval(points: Sequence[FrontPoint], key: str) -> tuple[tuple[float, float], ...]:
     values = [p.values[key] for p in points]
     if all(v.lower is None or v.upper is None for v in values):
         return ()
@@ -226,7 +151,7 @@ def _interval(points: Sequence[r.FrontPoint], key: str) -> tuple[tuple[float, fl
     )
 
 
-def _hover(p: r.FrontPoint) -> str:
+def _hover(p: FrontPoint) -> str:
     if p.constant_point:
         return f"no run: {p.constant_point}"
     step = f", step {p.step}" if p.step else ""
@@ -234,16 +159,16 @@ def _hover(p: r.FrontPoint) -> str:
 
 
 def _configuration(params: Mapping[str, Scalar]) -> list[str]:
-    return [f"{name} = {display.number(value)}" for name, value in params.items()]
+    return [f"{name} = {card.number(value)}" for name, value in params.items()]
 
 
 # --- history ----------------------------------------------------------------------------
 
 
 def history(
-    info: r.StudyInfo,
-    hypervolumes: Sequence[r.HypervolumePoint],
-    trials: Sequence[r.TrialInfo],
+    info: StudyInfo,
+    hypervolumes: Sequence[HypervolumePoint],
+    trials: Sequence[TrialInfo],
     kind: str,
 ) -> Chart:
     """Returns the picture of the hypervolume and of every objective."""
@@ -254,7 +179,7 @@ def history(
         hover=tuple(f"trial {h.trial}" for h in hypervolumes),
     )
     panels = [Panel("completed trials", f"hypervolume of the {kind} front", (volume,))]
-    epsilons = display.epsilons(info.raw.spec.metrics)
+    epsilons = describe.epsilons(info.raw.spec.metrics)
     for m in (m for m in info.raw.spec.metrics if m.role == metric_pb2.METRIC_ROLE_OBJECTIVE):
         done = [(t.number, t.metrics[m.id]) for t in _succeeded(trials) if m.id in t.metrics]
         done = sorted((n, v) for n, v in done if math.isfinite(v))
@@ -269,20 +194,18 @@ def history(
             series.append(Series(stairs.x, stairs.y, f"{word} so far", line=True))
         log = m.transform == metric_pb2.TRANSFORM_LOG and all(v > 0 for v in values)
         panels.append(Panel("trial", _label(m.id, epsilons), tuple(series), y_log=log))
-    seeded = any(display.seeded(t.warnings) for t in trials)
+    seeded = any(guarantees.seeded(t.warnings) for t in trials)
     return Chart(f"History of {info.id}", tuple(panels), _note(epsilons, seeded=seeded))
 
 
-def _succeeded(trials: Iterable[r.TrialInfo]) -> list[r.TrialInfo]:
+def _succeeded(trials: Iterable[TrialInfo]) -> list[TrialInfo]:
     return [t for t in trials if t.state == "succeeded"]
 
 
 # --- parallel coordinates ---------------------------------------------------------------
 
 
-def parallel(
-    info: r.StudyInfo, front: r.Front, trials: Sequence[r.TrialInfo], color: str
-) -> Parallel:
+def parallel(info: StudyInfo, front: Front, trials: Sequence[TrialInfo], color: str) -> Parallel:
     """Returns the picture of configurations: the points of the front, and other trials."""
     color = color or front.objectives[0]
     if color not in front.objectives:
@@ -336,7 +259,7 @@ def _parameter_axis(
             low, high = float(domain.min), float(domain.max)
         axis = _number_axis(x.id, low, high, log)
         listed = x.discrete_domain.values
-        if 0 < len(listed) <= display.MOST_CATEGORIES:
+        if 0 < len(listed) <= describe.MOST_CATEGORIES:
             ticks = tuple((math.log10(v) if log else v, f"{v:.6g}") for v in listed)
             axis = replace(axis, ticks=ticks)
         positions = {
@@ -383,7 +306,7 @@ def _log_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
 
 
 def learning_curves(
-    info: r.StudyInfo, front: r.Front, trials: Sequence[r.TrialInfo], metric: str
+    info: StudyInfo, front: Front, trials: Sequence[TrialInfo], metric: str
 ) -> Chart:
     """Returns the picture of a metric over the steps of runs."""
     if not metric:
@@ -418,15 +341,15 @@ def learning_curves(
                 hover=(hover,) * len(curve),
             )
         )
-    epsilons = display.epsilons(m for m in info.raw.spec.metrics if m.id == metric)
-    note = _note(epsilons, seeded=any(display.seeded(t.warnings) for t in trials))
+    epsilons = describe.epsilons(m for m in info.raw.spec.metrics if m.id == metric)
+    note = _note(epsilons, seeded=any(guarantees.seeded(t.warnings) for t in trials))
     if not series:
         note = f"no trial has reported {metric} on the way: trial.report() does"
     panel = Panel(info.checkpoint_parameter or "step", _label(metric, epsilons), tuple(series))
     return Chart(f"Learning curves of {info.id}", (panel,), note)
 
 
-def _curve(t: r.TrialInfo, metric: str, checkpoint: str) -> dict[int, float]:
+def _curve(t: TrialInfo, metric: str, checkpoint: str) -> dict[int, float]:
     """Returns finite values by step, with the final one where its step is known."""
     curve = {m.step: m.metrics[metric] for m in t.measurements if metric in m.metrics}
     final = t.raw.final_measurement
@@ -436,7 +359,7 @@ def _curve(t: r.TrialInfo, metric: str, checkpoint: str) -> dict[int, float]:
     return {step: v for step, v in sorted(curve.items()) if math.isfinite(v)}
 
 
-def epsilon_over_epochs(curves: Sequence[r.EpsilonCurve]) -> Chart:
+def epsilon_over_epochs(curves: Sequence[EpsilonCurve]) -> Chart:
     """Returns the picture of ε over the lengths of runs."""
     if not curves:
         raise ValueError("there is no configuration: the front has no point within the reference")
@@ -457,16 +380,16 @@ def epsilon_over_epochs(curves: Sequence[r.EpsilonCurve]) -> Chart:
         )
     series.sort(key=lambda s: -max(s.y, default=0.0))  # the legend in the order of the curves
     g, unit = curves[0].guarantees[0], curves[0].unit
-    note = f"upper bound of ε for {g.covers}; {display.guarantee_terms(g)}"
+    note = f"upper bound of ε for {g.covers}; {guarantees.guarantee_terms(g)}"
     log = all(e > 0 for s in series for e in s.y)
     return Chart(f"ε over {unit}", (Panel(unit, "ε", tuple(series), y_log=log),), note)
 
 
-def tradeoff(curve: r.Tradeoff) -> Chart:
+def tradeoff(curve: Tradeoff) -> Chart:
     """Returns the picture of a trade-off curve, on logarithmic axes without their zero."""
     inside = [(x, y) for x, y in zip(curve.fprs, curve.tprs, strict=True) if x > 0 and y > 0]
     xs = tuple(x for x, _ in inside)
-    note = f"{display.bound(curve.guarantee)}; covers {curve.guarantee.covers}"
+    note = f"{guarantees.bound(curve.guarantee)}; covers {curve.guarantee.covers}"
     if not curve.exact_profile:
         note += "\nNot known to be attained: attacks may be much weaker."
     series = (
@@ -480,7 +403,7 @@ def tradeoff(curve: r.Tradeoff) -> Chart:
 # --- fit --------------------------------------------------------------------------------
 
 
-def fit(info: r.StudyInfo, validation: r.Validation) -> Chart:
+def fit(info: StudyInfo, validation: Validation) -> Chart:
     """Returns the picture of predictions over measurements, a panel for every objective."""
     panels = tuple(_fit(o, _is_log(info, o.metric)) for o in validation.objectives if o.points)
     if not panels:
@@ -489,7 +412,7 @@ def fit(info: r.StudyInfo, validation: r.Validation) -> Chart:
     return Chart(title, panels, "without the runs of each configuration; 90 % intervals with noise")
 
 
-def _fit(o: r.ObjectiveValidation, log: bool) -> Panel:
+def _fit(o: ObjectiveValidation, log: bool) -> Panel:
     both = [v for p in o.points for v in (p.observed, p.predicted.median)]
     ends = (min(both), max(both))
     label = f"{o.coverage:.0%} within" if o.coverage is not None else ""
@@ -512,7 +435,7 @@ def _fit(o: r.ObjectiveValidation, log: bool) -> Panel:
 # --- analyses ---------------------------------------------------------------------------
 
 
-def importance(found: r.Importance) -> Chart:
+def importance(found: Importance) -> Chart:
     """Returns a panel for each objective, with the parameters from top to bottom."""
     if not found.parameters:
         raise ValueError("nothing has been measured yet")
@@ -538,7 +461,7 @@ def importance(found: r.Importance) -> Chart:
     return Chart("Importance of parameters, with 90 % intervals", tuple(panels))
 
 
-def slices(info: r.StudyInfo, found: r.Slices, parameters: Sequence[str], metric: str) -> Chart:
+def slices(info: StudyInfo, found: Slices, parameters: Sequence[str], metric: str) -> Chart:
     """Returns a panel for each slice."""
     shown = [
         s
@@ -550,11 +473,11 @@ def slices(info: r.StudyInfo, found: r.Slices, parameters: Sequence[str], metric
     panels = tuple(_slice(info, s, found.epsilons) for s in shown)
     held = ", ".join(_configuration(found.params))
     note = _note({k: v for k, v in found.epsilons.items() if any(s.metric == k for s in shown)},
-                 seeded=display.seeded(found.warnings))  # fmt: skip
+                 seeded=guarantees.seeded(found.warnings))  # fmt: skip
     return Chart("Slices, with 90 % intervals", panels, "\n".join(filter(None, (held, note))))
 
 
-def _slice(info: r.StudyInfo, s: r.Slice, epsilons: Mapping[str, str]) -> Panel:
+def _slice(info: StudyInfo, s: Slice, epsilons: Mapping[str, str]) -> Panel:
     x, ticks, x_log = _places(info, s.parameter, s.values)
     medians = tuple(p.median for p in s.predictions)
     band = tuple((p.lower, p.upper) for p in s.predictions)
@@ -567,7 +490,7 @@ def _slice(info: r.StudyInfo, s: r.Slice, epsilons: Mapping[str, str]) -> Panel:
     return Panel(s.parameter, _label(s.metric, epsilons), (series,), x_log, log, ticks)
 
 
-def contour(info: r.StudyInfo, found: r.Contour) -> Map:
+def contour(info: StudyInfo, found: Contour) -> Map:
     """Returns the medians over two parameters."""
     if not found.predictions:
         raise ValueError("nothing has been measured yet")
@@ -582,20 +505,20 @@ def contour(info: r.StudyInfo, found: r.Contour) -> Map:
         values = tuple(tuple(math.log10(v) for v in row) for row in values)
     others = {k: v for k, v in found.params.items() if k not in (found.x, found.y)}
     said = {k: v for k, v in found.epsilons.items() if k == found.metric}
-    note = _note(said, seeded=display.seeded(found.warnings))
+    note = _note(said, seeded=guarantees.seeded(found.warnings))
     panel = Panel(found.x, found.y, (), x_log, y_log, x_ticks, y_ticks)
     note = "\n".join(filter(None, (", ".join(_configuration(others)), note)))
     return Map(f"Median of {found.metric}", panel, x, y, values, label, note)
 
 
-def _is_log(info: r.StudyInfo, metric: str) -> bool:
+def _is_log(info: StudyInfo, metric: str) -> bool:
     return any(
         m.id == metric and m.transform == metric_pb2.TRANSFORM_LOG for m in info.raw.spec.metrics
     )
 
 
 def _places(
-    info: r.StudyInfo, parameter: str, values: Sequence[Scalar]
+    info: StudyInfo, parameter: str, values: Sequence[Scalar]
 ) -> tuple[tuple[float, ...], tuple[str, ...], bool]:
     """Returns where values stand on an axis, names of these places, and whether it is a
     logarithmic one.

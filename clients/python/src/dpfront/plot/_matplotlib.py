@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
-from dpfront.plot._data import Chart, Map, Panel, Parallel, Series
+from dpfront.plot._shapes import Chart, Map, Panel, Parallel, Series
 
 STYLES: dict[str, dict[str, Any]] = {
     "front": {"color": "C0", "zorder": 3, "ms": 4.5},

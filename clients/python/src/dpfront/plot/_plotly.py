@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 from plotly.subplots import make_subplots
 
-from dpfront.plot._data import Chart, Map, Panel, Parallel, Series
+from dpfront.plot._shapes import Chart, Map, Panel, Parallel, Series
 
 COLORS = {"front": "#1f77b4", "behind": "rgba(128,128,128,0.6)"}
 

@@ -90,11 +90,10 @@ class AdminServiceServicer(object):
     def ImportStudy(self, request_iterator, context):
         """Creates a study from an exported stream: all of it, or nothing. Importing a study that
         exists and equals the stream changes nothing; one that differs is refused with
-        ALREADY_EXISTS. Charges of the study and its releases are added to the ledgers that they
-        name, which must exist, unless they are there already. A study with private_mode or
-        random_stopping that was deleted here is refused with FAILED_PRECONDITION in a state
-        earlier than at its deletion: what it has shown since would be shown again without a
-        charge. Every record is validated; the first invalid one ends the call with
+        ALREADY_EXISTS. Charges of its releases are added to the ledgers that they name, which must
+        exist, unless they are there already. A study with private_mode or random_stopping is
+        refused: a second copy would spend its budgets again; "dpareto store copy" moves its whole
+        store. Every record is validated; the first invalid one ends the call with
         INVALID_ARGUMENT, naming its line (from 1) and its field. Values that the server computed,
         such as ε, are taken over and not computed again.
         """

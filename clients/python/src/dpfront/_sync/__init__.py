@@ -1,0 +1,3 @@
+# Generated from _async by make generate-python. Do not edit.
+
+"""The clients."""
