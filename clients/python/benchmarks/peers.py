@@ -5,10 +5,10 @@ r"""Another tool as a designer in `dpareto-lab bench engine` and `bench dp`.
     dpareto-lab bench dp --surface adult-logistic-sgd --tables ~/dp-tables --results results.jsonl \
         --designer default --tool "botorch=python benchmarks/peers.py botorch"
 
-It answers lines of JSON on standard input, which cmd/dpareto-lab/notes/benchmarks.md describes. A tool is told the
-space with its scales, the objectives as measured, and their references as thresholds. Objectives
-on logarithmic scales are cut off at ten times their reference, so that single values do not spoil a
-scale.
+It answers lines of JSON on standard input, which cmd/dpareto-lab/notes/benchmarks.md describes.
+A tool is told the space with its scales, the objectives as measured, and their references as
+thresholds. Objectives on logarithmic scales are cut off at ten times their reference, so that
+single values do not spoil a scale.
 
 - `ax`: the default strategy of Ax, with the thresholds (`ax-platform`).
 - `botorch`: qLogNEHVI of BoTorch (`botorch`): 2(d + 1) Sobol points for d parameters, then one
