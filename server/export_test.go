@@ -94,7 +94,7 @@ func (f *fixture) place(records []*dparetov1.ExportedRecord) {
 		}
 		record := &storev1.StudyRecord{}
 		convert(exported, record)
-		record.Lineage = rand.Uint64() //nolint:gosec // only has to differ
+		record.Lineage = rand.Uint64()
 		return tx.PutStudy(id, record)
 	})
 	if err != nil {
