@@ -28,7 +28,7 @@ var faults = []fault{
 		{"spec/compile_private.go", `c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")`, ""},
 	}},
 	{"leases follow the wall clock", "leases", []edit{
-		{"study/time.go", "return s.clock.Elapsed() - s.started", "return time.Duration(s.clock.Now().UnixNano())"},
+		{"study/time.go", "return t.clock.Elapsed() - t.started", "return time.Duration(t.clock.Now().UnixNano())"},
 		{"study/time.go", "if end.GetClock() != r.clock || granted < r.since || granted > r.elapsed+smallStep {", "if false {"},
 	}},
 	{"a late completion keeps the measurements of another attempt", "runs", []edit{
@@ -70,7 +70,7 @@ var faults = []fault{
 		{"study/report.go", "if kept.Fresh {", "if kept.Fresh && c.Study.GetStudy().GetRevision()%8 != 0 {"},
 	}},
 	{"watchers are told before the commit", "watch", []edit{
-		{"study/change.go", "c.Tx.AfterCommit(func() { c.studies.changed(c.ID) })", "c.studies.changed(c.ID)"},
+		{"study/change.go", "c.Tx.AfterCommit(func() { announce(c.studies, c.ID) })", "announce(c.studies, c.ID)"},
 	}},
 	{"a watch skips a change that comes with others", "watch", []edit{
 		{"study/watch.go", "r.after = revision\n", "r.after = revision + 1\n"},
