@@ -171,9 +171,9 @@ const (
 	roughFactor = 3
 )
 
-// roughness returns a noise variance that three of four runs with at least three checkpoints stay below: the mean square by
-// which a checkpoint is off the line between its neighbours, which also holds how curved the curve is. It is 0 without such
-// runs. Noise that a run shares does not show.
+// roughness returns a noise variance that three of four runs with at least three checkpoints stay below, and all runs where
+// values are fractions: the mean square by which a checkpoint is off the line between its neighbours, which also holds how
+// curved the curve is. It is 0 without such runs. Noise that a run shares does not show.
 func (d *observations) roughness() float64 {
 	groups := make(map[int][]int)
 	for i, g := range d.group {
@@ -199,6 +199,9 @@ func (d *observations) roughness() float64 {
 		return 0
 	}
 	slices.Sort(all)
+	if d.fractions {
+		return all[len(all)-1]
+	}
 	return all[3*len(all)/4]
 }
 
