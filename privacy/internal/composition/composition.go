@@ -178,13 +178,11 @@ func epsilonOf(s *pld.Sum, methods []Method, runs, logDelta, side float64) (epsi
 	if mu, normal := normalMu(s, runs); normal {
 		return gaussian.Epsilon(mu, closed), true
 	}
-	if len(s.Parts) == 1 && runs*s.Parts[0].Count == 1 && s.Infinite() == 0 {
-		if epsilon, ok = s.Parts[0].Pair.Single(closed); ok {
-			if epsilon > 0 {
-				epsilon = math.Nextafter(epsilon, side*math.Inf(1))
-			}
-			return epsilon, true
+	if epsilon, ok = s.Single(runs, closed); ok {
+		if epsilon > 0 {
+			epsilon = math.Nextafter(epsilon, side*math.Inf(1))
 		}
+		return epsilon, true
 	}
 	var variation float64 // adds up at most
 	for _, p := range s.Parts {
@@ -217,15 +215,15 @@ func epsilonOf(s *pld.Sum, methods []Method, runs, logDelta, side float64) (epsi
 // isBelow reports whether the largest loss, or Chernoff's bound for a tilt, is at most epsilon. For adding a
 // record it often is, by the tilt for removing one.
 func isBelow(s *pld.Sum, epsilon, runs, logDelta float64, index int) bool {
-	if !(epsilon > 0) {
+	if !(epsilon > 0) || s.Infinite() > 0 {
 		return false
 	}
-	if s.Infinite() == 0 && runs*s.Largest()*(1+closedMargin) <= epsilon {
+	if runs*s.Largest()*(1+closedMargin) <= epsilon {
 		return true
 	}
 	c := pld.TiltAt(index)
 	bound := runs*s.Cumulant(index)/c + orders.Surcharge(1+c, logDelta)
-	return s.Infinite() == 0 && bound+quadratureMargin*(math.Abs(bound)+1/c) <= epsilon
+	return bound+quadratureMargin*(math.Abs(bound)+1/c) <= epsilon
 }
 
 // closedMargin covers the rounding errors of closed forms in log δ, over 1 − log δ.

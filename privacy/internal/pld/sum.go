@@ -34,7 +34,12 @@ func (s *Sum) LogBelow(runs, bottom float64, index int) float64 {
 		return math.Inf(-1)
 	}
 	for _, p := range s.Parts {
-		if mixture, ok := p.Pair.(mixturePair); ok && len(mixture.branches) < 2 {
+		switch pair := p.Pair.(type) {
+		case mixturePair:
+			if len(pair.branches) < 2 {
+				return 0
+			}
+		case *allocationPair, wholeAtoms:
 			return 0
 		}
 	}
@@ -103,6 +108,21 @@ func (s *Sum) CountIn(w *meter.Work) {
 	for _, t := range s.truncated {
 		t.CountIn(w)
 	}
+}
+
+// Single returns the least ε >= 0 with δ(ε) <= e^logDelta if there is one run of one pair, and a closed form.
+func (s *Sum) Single(runs, logDelta float64) (epsilon float64, ok bool) {
+	if len(s.Parts) != 1 || runs*s.Parts[0].Count != 1 {
+		return 0, false
+	}
+	switch s.Parts[0].Pair.(type) {
+	case *allocationPair, wholeAtoms: // these count the infinite loss
+	default:
+		if s.Infinite() > 0 {
+			return 0, false
+		}
+	}
+	return s.Parts[0].Pair.Single(logDelta)
 }
 
 // Infinite bounds the probability of an infinite loss in one run of all parts.

@@ -1,0 +1,254 @@
+package pld
+
+import (
+	"math"
+	"sync"
+
+	"github.com/dpareto/dpareto/privacy/meter"
+)
+
+// allocation holds the bounds of the likelihood ratio of random allocation, by how small a δ they are for: points far
+// out would make those in the middle rarer. It is safe for concurrent use.
+type allocation struct {
+	steps, picks, epochs int64
+	sigma                float64
+
+	mu    sync.Mutex // guards what follows
+	known map[allocationKey]*ratios
+}
+
+type allocationKey struct {
+	side float64
+	tier int
+}
+
+// allocationTails are logarithms of a tail that a grid of ratios may leave out.
+var allocationTails = [...]float64{-46, -110, -300, -700}
+
+// allocationPoints is the number of points of a grid: ε is then about 1e-3 of it too large.
+const allocationPoints = 640
+
+// at returns the bound on a side that leaves out about e^logTail at most, or the best one.
+func (a *allocation) at(side, logTail float64, w *meter.Work) *ratios {
+	key := allocationKey{side: side}
+	room := math.Log(float64(a.picks) * float64(a.epochs))
+	for key.tier+1 < len(allocationTails) && allocationTails[key.tier]+room > logTail {
+		key.tier++
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r, ok := a.known[key]
+	if !ok {
+		tail := allocationTails[key.tier]
+		r = allocationRatios(a.steps, a.picks, a.epochs, a.sigma, ratioGrid{allocationPoints, math.Sqrt(-2 * tail), math.Exp(tail), side, w})
+		r.grid.work = nil
+		if a.known == nil {
+			a.known = make(map[allocationKey]*ratios)
+		}
+		a.known[key] = r
+	}
+	return r
+}
+
+// Allocation returns the pairs of the Gaussian with noise multiplier sigma when each record takes part in picks of
+// steps steps, epochs times over, each time by a new draw: for removing and for adding a record. Some data sets
+// attain the pairs of one pick. More picks are not known to be as bad as one of each block of steps.
+func Allocation(steps, picks, epochs int64, sigma float64) Pairs {
+	if steps == picks || sigma < leastAllocationNoise {
+		mu := math.Sqrt(float64(picks)) * math.Sqrt(float64(epochs)) / sigma
+		if steps == picks {
+			return Attained(Gaussian(mu))
+		}
+		return Pairs{Upper: []Pair{Gaussian(mu)}}
+	}
+	a := &allocation{steps: steps, picks: picks, epochs: epochs, sigma: sigma}
+	pairs := Pairs{Upper: []Pair{&allocationPair{a, 1, true}, &allocationPair{a, 1, false}}}
+	if picks == 1 {
+		pairs.Lower = []Pair{&allocationPair{a, -1, true}, &allocationPair{a, -1, false}}
+	}
+	return pairs
+}
+
+// leastAllocationNoise is the noise below which likelihood ratios leave the range of floats. The Gaussian without
+// amplification, which dominates by joint convexity, takes their place.
+const leastAllocationNoise = 0.06
+
+// allocationPair is a direction of random allocation.
+type allocationPair struct {
+	of     *allocation
+	side   float64
+	remove bool
+}
+
+// atoms returns the losses, which leave out about e^logTail at most.
+func (p *allocationPair) atoms(logTail float64) wholeAtoms {
+	r := p.of.at(p.side, logTail, nil)
+	if p.remove {
+		return wholeAtoms{r.removing(), p.side}
+	}
+	return wholeAtoms{r.adding(), p.side}
+}
+
+func (p *allocationPair) all() wholeAtoms { return p.atoms(math.Inf(-1)) }
+
+func (p *allocationPair) Normal() (rate float64, ok bool) { return 0, false }
+func (p *allocationPair) cliff() float64                  { return math.Inf(1) }
+func (p *allocationPair) Largest() float64                { return p.all().Largest() }
+func (p *allocationPair) Variation() float64              { return p.all().Variation() }
+
+// infinite bounds the mass without computing it: in each of some 40 operations lostMass is added, and it grows with
+// the number of factors.
+func (p *allocationPair) infinite() float64 {
+	return 1e6 * lostMass * float64(p.of.picks) * float64(p.of.epochs)
+}
+
+// Unsampled returns the Gaussian with all noise.
+func (p *allocationPair) Unsampled() (mu, epsilon float64) {
+	return math.Sqrt(float64(p.of.picks)) * math.Sqrt(float64(p.of.epochs)) / p.of.sigma, 0
+}
+
+// singleSpill is −log of the share of δ that losses left out may have, and is part of ε.
+const singleSpill = 14
+
+func (p *allocationPair) Single(logDelta float64) (epsilon float64, ok bool) {
+	return p.atoms(logDelta - singleSpill).Single(logDelta)
+}
+
+func (p *allocationPair) truncate(logTail float64) (Pair, bool) {
+	atoms := p.atoms(logTail)
+	if small, ok := atoms.truncate(logTail); ok {
+		return small, true
+	}
+	return atoms, true
+}
+
+func (p *allocationPair) Nodes(tilt, floor, panel float64) (n *Nodes, ok bool) {
+	return p.all().Nodes(tilt, floor, panel)
+}
+
+func (p *allocationPair) Discretise(step, bottom, side float64, w *meter.Work) (g Grid, ok bool) {
+	return p.all().Discretise(step, bottom, side, w)
+}
+
+// wholeAtoms is a pair with atoms some of whose losses may be rare. Single counts the infinite loss.
+type wholeAtoms struct {
+	atomPair
+
+	side float64
+}
+
+// truncate makes the largest losses infinite.
+func (p wholeAtoms) truncate(logTail float64) (Pair, bool) {
+	room := math.Exp(logTail)
+	first, beyond := 0, 0.0
+	for first+1 < len(p.losses) && beyond+p.upper[first] <= room {
+		beyond += p.upper[first]
+		first++
+	}
+	if first == 0 {
+		return p, false
+	}
+	small := atomPair{p.losses[first:], p.upper[first:], p.infiniteMass + beyond}
+	return wholeAtoms{small, p.side}, true
+}
+
+// Single is that of atomPair for what the infinite loss leaves of δ.
+func (p wholeAtoms) Single(logDelta float64) (epsilon float64, ok bool) {
+	rest := math.Exp(math.Log(p.infiniteMass) - logDelta)
+	if !(rest < 1) {
+		return math.Inf(1), false
+	}
+	return p.atomPair.Single(logDelta + math.Log1p(-rest))
+}
+
+// Nodes returns the atoms. Their masses do not add up to 1 where they bound others.
+func (p wholeAtoms) Nodes(tilt, floor, panel float64) (n *Nodes, ok bool) {
+	n, ok = p.atomPair.Nodes(tilt, floor, panel)
+	upper, excess := 0.0, 0.0
+	for i, mass := range n.Mass {
+		upper += mass
+		excess += n.Lower[i] - mass
+	}
+	n.beyond, n.Drift = 1-upper, excess
+	return n, ok
+}
+
+// allocationRatios returns a bound of the likelihood ratio of random allocation with the Gaussian of noise
+// multiplier sigma: each record takes part in picks of steps steps, epochs times over, each time by a new draw.
+//
+// Of one pick, Q = N(0, σ²I) on t coordinates and P is the mean of N(e_i, σ²I), so that S is the mean of t independent
+// lognormal ratios. More picks are one from each of as many blocks of t/k steps, rounded: a random partition with a
+// pick from each block is a uniform set of picks, and the partition may be revealed. Runs compose by products.
+func allocationRatios(steps, picks, epochs int64, sigma float64, o ratioGrid) *ratios {
+	one := lognormal(sigma, o)
+	v := 1 / (sigma * sigma)
+	mean := func(x *ratios, count int64, y *ratios, other int64) *ratios {
+		return meanOf(x, float64(count), y, float64(other), math.Sqrt(log1pExpOver(v, float64(count+other))))
+	}
+	product := func(x *ratios, _ int64, y *ratios, _ int64) *ratios { return productOf(x, y) }
+	size, larger := steps/picks, steps%picks // larger blocks have one step more
+	block := powerOf(one, size, mean)
+	var all *ratios
+	if n := (picks - larger) * epochs; n > 0 {
+		all = powerOf(block, n, product)
+	}
+	if larger == 0 {
+		return all
+	}
+	rest := powerOf(mean(block, size, one, 1), larger*epochs, product)
+	if all == nil {
+		return rest
+	}
+	return productOf(all, rest)
+}
+
+// log1pExpOver returns log(1 + (e^v − 1)/a).
+func log1pExpOver(v, a float64) float64 {
+	if v > 30 {
+		return math.Log1p(math.Exp(v-math.Log(a)) - 1/a)
+	}
+	return math.Log1p(math.Expm1(v) / a)
+}
+
+// removing returns the pair P against Q.
+func (r *ratios) removing() atomPair {
+	shift := r.grid.side * r.lossError
+	scale := 1 + shift - r.massError
+	p := atomPair{infiniteMass: r.infinite}
+	for i := len(r.s) - 1; i >= 0; i-- {
+		if r.p[i] > 0 && r.s[i] > 0 {
+			p.losses = append(p.losses, r.loss(i, 1)+shift)
+			p.upper = append(p.upper, r.p[i]*scale)
+		}
+	}
+	return p
+}
+
+// adding returns the pair Q against P.
+func (r *ratios) adding() atomPair {
+	shift := r.grid.side * r.lossError
+	scale := 1 - r.massError
+	var p atomPair
+	for i := range r.s {
+		switch {
+		case r.s[i] == 0:
+			p.infiniteMass += r.q[i] * scale
+		case r.q[i] > 0:
+			p.losses = append(p.losses, r.loss(i, -1)+shift)
+			p.upper = append(p.upper, r.q[i]*scale)
+		}
+	}
+	return p
+}
+
+// loss returns sign·log s, rounded up for an upper bound and down for a lower one.
+func (r *ratios) loss(i int, sign float64) float64 {
+	l := math.Log(r.s[i])
+	return sign*l + r.grid.side*0x1p-51*math.Abs(l)
+}
+
+// AllocationReplace returns the pairs for replacing a record.
+func AllocationReplace(steps, picks, epochs int64, sigma float64) Pairs {
+	mu := 2 * math.Sqrt(float64(picks)) * math.Sqrt(float64(epochs)) / sigma
+	return Pairs{Upper: []Pair{Gaussian(mu)}, Lower: Allocation(steps, picks, epochs, sigma).Lower}
+}

@@ -1,0 +1,400 @@
+package pld
+
+import (
+	"math"
+	"math/bits"
+	"sort"
+
+	"github.com/dpareto/dpareto/privacy/internal/gaussian"
+	"github.com/dpareto/dpareto/privacy/meter"
+)
+
+// ratios is the distribution of a likelihood ratio S = dP/dQ under Q, on finitely many points, as a bound of
+// another one. With loss log S under P and −log S under Q it gives both directions of a pair:
+//
+//	δ(ε) = E_Q[(S − e^ε)₊] and δ(ε) = E_Q[(1 − e^ε·S)₊].
+//
+// Both are expectations of convex functions of S. If S is replaced by an S' with E f(S) <= E f(S') for every convex
+// f (convex order, which needs E S = E S'), both δ rise, for every ε. Two operations keep the order, since they leave
+// a convex function of each independent argument, given the others: means of independent ratios, which random
+// allocation needs, and products, which are composition. Therefore
+//
+//   - an atom may be split between its neighbours on a grid so that the mean stays: by Jensen's inequality E f rises
+//     (upper bound);
+//   - atoms may be merged into their conditional mean: E f falls (lower bound).
+//
+// S' need not be a probability distribution: for f >= 0, more mass at any point raises E f, and less lowers it. That
+// is how rounding errors are covered. Upper bounds add to both ends of a cell what rounding may have taken off, lower
+// bounds keep track of massError. The third error is one of position: a sum of two ratios may end up in the cell
+// next to its own. Moving every ratio by a factor 1 ± lossError covers it, since means and products of moved ratios
+// are moved by at most the largest, and the sum, of their errors.
+type ratios struct {
+	s    []float64 // rising, from 0 on
+	q, p []float64 // masses of Q and P = s·Q; either may underflow where the other does not
+	// infinite is the mass of P where S is infinite.
+	infinite float64
+	spread   float64 // about the standard deviation of log S
+	// massError bounds the relative error of masses of a lower bound, which is 0 in upper bounds.
+	massError float64
+	// lossError bounds the error of log s.
+	lossError float64
+	grid      ratioGrid
+}
+
+// ratioGrid says on which points a ratio is put.
+type ratioGrid struct {
+	points  int
+	reach   float64 // in standard deviations of a lognormal ratio; beyond, S is 0 or infinite
+	trimmed float64 // a mass that may be moved to 0 and infinity
+	side    float64 // +1 for an upper bound, −1 for a lower one
+	work    *meter.Work
+}
+
+// ratioStretch is by how much the spacing of points around 1 exceeds that of points which are equidistant in
+// arsinh of log s over its standard deviation: tails matter more.
+const ratioStretch = 2
+
+// Errors.
+const (
+	ratioRounding = 0x1p-51 // of a position
+	// leastRatioMass is a mass below which lower bounds leave points out, so that products of two of the others, at
+	// least one of them large, keep their digits.
+	leastRatioMass = 1e-290
+	// lostMass bounds what underflow may take off all masses of an operation, N² products of at most 2⁻¹⁰²².
+	lostMass = 1e-301
+	// largestLog bounds |log s|.
+	largestLog = 690
+)
+
+// ratioCells collects the masses of products of atoms by the cells between points of a grid.
+type ratioCells struct {
+	g []float64 // 0, points, +Inf; one of them is 1
+	// Of the cell [g_k, g_{k+1}): the mass of Q and P/g_{k+1} if g_{k+1} <= 1, otherwise g_k·Q and P. The quotients
+	// of both are between g_k/g_{k+1} and 1.
+	q, p []float64
+	work *meter.Work
+}
+
+// newRatioCells returns empty cells on points exp(d·sinh u), for equidistant u, from e^lowest to e^highest.
+func newRatioCells(o ratioGrid, d, lowest, highest float64) *ratioCells {
+	d *= ratioStretch
+	points := o.points
+	lowest, highest = math.Max(math.Min(lowest, -d), -largestLog), math.Min(math.Max(highest, d), largestLog)
+	below, above := math.Asinh(-lowest/d), math.Asinh(highest/d)
+	step := (below + above) / float64(points)
+	n, m := int(math.Ceil(below/step)), int(math.Ceil(above/step))
+	g := make([]float64, 1, n+m+3)
+	for i := -n; i <= m; i++ {
+		switch {
+		case i < 0:
+			g = append(g, math.Exp(-d*math.Sinh(below*float64(-i)/float64(n))))
+		case i == 0:
+			g = append(g, 1)
+		default:
+			g = append(g, math.Exp(d*math.Sinh(above*float64(i)/float64(m))))
+		}
+	}
+	g = append(g, math.Inf(1))
+	return &ratioCells{g: g, q: make([]float64, len(g)-1), p: make([]float64, len(g)-1), work: o.work}
+}
+
+// find returns the cell of x.
+func (c *ratioCells) find(x float64) int {
+	return sort.Search(len(c.g)-2, func(k int) bool { return c.g[k+1] > x })
+}
+
+// addMeans adds alpha·s_i + beta·s_j for one atom i and all others j, at most as large.
+func (c *ratioCells) addMeans(a *ratios, i int, alpha, beta float64, b *ratios, n int) {
+	si, qi, pi := a.s[i], a.q[i], a.p[i]
+	s, q, p := b.s[:n], b.q[:n], b.p[:n]
+	c.work.Add(n / 8)
+	k := -1
+	for j := 0; j < n; {
+		if k++; k == 0 || s[j] >= (c.g[k+1]-alpha*si)/beta {
+			k = c.find(alpha*si + beta*s[j])
+		}
+		limit := (c.g[k+1] - alpha*si) / beta
+		sumQ, sumP := q[j], p[j]
+		for j++; j < n && s[j] < limit; j++ {
+			sumQ += q[j]
+			sumP += p[j]
+		}
+		if next := c.g[k+1]; next <= 1 {
+			c.q[k] += qi * sumQ
+			c.p[k] += qi * (alpha*(si/next)*sumQ + beta*(sumP/next))
+		} else {
+			c.q[k] += pi * (c.g[k] / si) * sumQ
+			c.p[k] += alpha*pi*sumQ + beta*qi*sumP
+		}
+	}
+}
+
+// addProducts adds s_i·s_j for one atom i with s_i > 0 and all others j, at most as large.
+func (c *ratioCells) addProducts(a *ratios, i int, b *ratios, n int) {
+	si, qi, pi := a.s[i], a.q[i], a.p[i]
+	s, q, p := b.s[:n], b.q[:n], b.p[:n]
+	c.work.Add(n / 8)
+	k := -1
+	for j := 0; j < n; {
+		if k++; k == 0 || s[j] >= c.g[k+1]/si {
+			k = c.find(si * s[j])
+		}
+		limit := c.g[k+1] / si
+		sumQ, sumP := q[j], p[j]
+		for j++; j < n && s[j] < limit; j++ {
+			sumQ += q[j]
+			sumP += p[j]
+		}
+		switch next := c.g[k+1]; {
+		case next > 1:
+			c.q[k] += pi * (c.g[k] / si) * sumQ
+			c.p[k] += pi * sumP
+		case si < 1:
+			c.q[k] += qi * sumQ
+			c.p[k] += qi * (si / next) * sumP
+		default:
+			c.q[k] += qi * sumQ
+			c.p[k] += pi * (sumP / next)
+		}
+	}
+}
+
+// pairsOf calls add for every atom of a and b with those of the other that are at most as large.
+func pairsOf(a, b *ratios, add func(x *ratios, i int, y *ratios, n int)) {
+	n := 0
+	for i := range a.s {
+		for n < len(b.s) && b.s[n] <= a.s[i] {
+			n++
+		}
+		if n > 0 {
+			add(a, i, b, n)
+		}
+	}
+	n = 0
+	for j := range b.s {
+		for n < len(a.s) && a.s[n] < b.s[j] {
+			n++
+		}
+		if n > 0 {
+			add(b, j, a, n)
+		}
+	}
+}
+
+// meanOf returns the mean of count independent ratios whose mean is a, and other ones whose mean is b.
+func meanOf(a *ratios, count float64, b *ratios, other, spread float64) *ratios {
+	alpha, beta := count/(count+other), other/(count+other)
+	low, high := math.Log(alpha*a.lowest()+beta*b.lowest()), math.Log(math.Max(a.highest(), b.highest()))
+	c := newRatioCells(a.grid, spread, low, high)
+	pairsOf(a, b, func(x *ratios, i int, y *ratios, n int) {
+		if x == a {
+			c.addMeans(x, i, alpha, beta, y, n)
+		} else {
+			c.addMeans(x, i, beta, alpha, y, n)
+		}
+	})
+	masses := a.massError + b.massError
+	r := &ratios{
+		infinite: (alpha*a.infinite*b.total(b.q) + beta*b.infinite*a.total(a.q)) * (1 + c.rounding(a, b)),
+		spread:   spread, grid: a.grid, massError: masses,
+		lossError: math.Max(a.lossError, b.lossError) + ratioRounding,
+	}
+	return c.finish(r, c.rounding(a, b))
+}
+
+// productOf returns the product of independent ratios.
+func productOf(a, b *ratios) *ratios {
+	low := math.Log(math.Max(a.lowest(), math.SmallestNonzeroFloat64)) + math.Log(math.Max(b.lowest(), math.SmallestNonzeroFloat64))
+	high := math.Log(a.highest()) + math.Log(b.highest())
+	spread := math.Hypot(a.spread, b.spread)
+	c := newRatioCells(a.grid, spread, low, high)
+	zero := 0.0
+	pairsOf(a, b, func(x *ratios, i int, y *ratios, n int) {
+		if x.s[i] > 0 {
+			c.addProducts(x, i, y, n)
+		} else {
+			for _, m := range y.q[:n] {
+				zero += x.q[i] * m
+			}
+		}
+	})
+	c.q[0] += zero
+	r := &ratios{
+		infinite: (a.infinite*b.total(b.p) + b.infinite*a.total(a.p) + a.infinite*b.infinite) * (1 + c.rounding(a, b)),
+		spread:   spread, grid: a.grid, massError: a.massError + b.massError,
+		lossError: a.lossError + b.lossError + ratioRounding,
+	}
+	return c.finish(r, c.rounding(a, b))
+}
+
+// rounding bounds the relative error of the masses of cells: sums of positive products along rows, and over rows.
+func (c *ratioCells) rounding(a, b *ratios) float64 {
+	return float64(2*len(a.s)+2*len(b.s)+32) * 0x1p-53
+}
+
+// lowest returns the lowest positive point.
+func (r *ratios) lowest() float64 {
+	if r.s[0] == 0 && len(r.s) > 1 {
+		return r.s[1]
+	}
+	return r.s[0]
+}
+
+// highest returns the highest point.
+func (r *ratios) highest() float64 { return r.s[len(r.s)-1] }
+
+func (r *ratios) total(masses []float64) float64 {
+	sum := 0.0
+	for _, m := range masses {
+		sum += m
+	}
+	return sum
+}
+
+// finish distributes the masses of cells to points, given a bound of their relative error.
+func (c *ratioCells) finish(r *ratios, rounding float64) *ratios {
+	if r.grid.side < 0 {
+		return c.merge(r, rounding)
+	}
+	return c.split(r, rounding)
+}
+
+// split shares the mass of each cell between its ends.
+func (c *ratioCells) split(r *ratios, rounding float64) *ratios {
+	n := len(c.g) - 2 // the last point
+	masses := make([]float64, n+1)
+	top := 0.0
+	for k := range c.q {
+		q, p := c.q[k], c.p[k]
+		if q == 0 && p == 0 {
+			continue
+		}
+		if k == n { // above the last point: g·Q stays there
+			masses[k] += q * (1 + 4*rounding)
+			top = math.Max(0, p-q) + 4*rounding*p
+			continue
+		}
+		next := c.g[k+1]
+		width := (next - c.g[k]) / next
+		if next <= 1 { // masses of Q
+			e := 4 * rounding * q / width
+			right := math.Min(math.Max((p-(1-width)*q)/width, 0), q)
+			masses[k] += q - right + e
+			masses[k+1] += right + e
+		} else { // of P
+			e := 4 * rounding * p / width
+			right := math.Min(math.Max((p-q)/width, 0), p)
+			masses[k] += math.Max(0, q-(1-width)*right) + e
+			masses[k+1] += right + e
+		}
+	}
+	r.infinite += top + lostMass
+	for k, m := range masses {
+		if m == 0 {
+			continue
+		}
+		m *= 1 + rounding
+		s := c.g[k]
+		r.s = append(r.s, s)
+		if s <= 1 {
+			r.q, r.p = append(r.q, m), append(r.p, m*s)
+		} else {
+			r.q, r.p = append(r.q, m/s), append(r.p, m)
+		}
+	}
+	r.trim()
+	return r
+}
+
+// trim moves ends with hardly any mass to 0 and to infinity: there all f are at least as large but those that
+// rise, for which the mass of P is added as well.
+func (r *ratios) trim() {
+	zero, infinite := 0.0, 0.0
+	first, last := 0, len(r.s)
+	for ; first+1 < last && zero+r.q[first] < r.grid.trimmed; first++ {
+		zero += r.q[first]
+		infinite += r.p[first]
+	}
+	for ; last-1 > first && infinite+r.p[last-1] < r.grid.trimmed; last-- {
+		infinite += r.p[last-1]
+		zero += r.q[last-1]
+	}
+	r.infinite += infinite
+	r.s, r.q, r.p = r.s[first:last], r.q[first:last], r.p[first:last]
+	if r.s[0] == 0 {
+		r.q[0] += zero
+		return
+	}
+	r.s = append([]float64{0}, r.s...)
+	r.q = append([]float64{zero + lostMass}, r.q...)
+	r.p = append([]float64{0}, r.p...)
+}
+
+// merge puts the mass of each cell at its mean.
+func (c *ratioCells) merge(r *ratios, rounding float64) *ratios {
+	// The masses of a mean have twice the errors of the masses, and so has the quotient.
+	r.lossError += 2*r.massError + 3*rounding
+	r.massError += 2 * rounding
+	r.infinite = 0
+	for k := range c.q {
+		q, p := c.q[k], c.p[k]
+		if !(q > leastRatioMass && p > leastRatioMass) {
+			continue
+		}
+		var s float64
+		if next := c.g[k+1]; next <= 1 {
+			s = math.Min(math.Max(p/q*next, c.g[k]), next)
+			p = q * s
+			if p < leastRatioMass {
+				continue
+			}
+		} else {
+			s = math.Max(p/q*c.g[k], c.g[k])
+			if math.IsInf(s, 1) {
+				continue
+			}
+			q = p / s
+		}
+		r.s, r.q, r.p = append(r.s, s), append(r.q, q), append(r.p, p)
+	}
+	return r
+}
+
+// lognormalRounding bounds the relative error of masses of a normal distribution on an interval.
+const lognormalRounding = 2e-12
+
+// lognormal returns the ratio of N(1, σ²) and N(0, σ²): log S is normal with variance v = 1/σ² and mean −v/2
+// under Q and v/2 under P.
+func lognormal(sigma float64, o ratioGrid) *ratios {
+	v := 1 / (sigma * sigma)
+	reach := 0.5*v + o.reach/sigma
+	c := newRatioCells(o, 1/sigma, -reach, reach)
+	from := math.Inf(-1)
+	for k := range c.q {
+		to := math.Log(c.g[k+1])
+		width := (to - from) * sigma
+		c.q[k] = gaussian.Interval((from+0.5*v)*sigma, (to+0.5*v)*sigma, width)
+		c.p[k] = gaussian.Interval((from-0.5*v)*sigma, (to-0.5*v)*sigma, width)
+		if c.g[k+1] <= 1 {
+			c.p[k] /= c.g[k+1]
+		} else {
+			c.q[k] *= c.g[k]
+		}
+		from = to
+	}
+	return c.finish(&ratios{spread: 1 / sigma, grid: o, lossError: ratioRounding}, lognormalRounding)
+}
+
+// powerOf returns what combining count copies of a gives.
+func powerOf(a *ratios, count int64, combine func(x *ratios, count int64, y *ratios, other int64) *ratios) *ratios {
+	result, times := a, int64(1)
+	for bit := bits.Len64(uint64(count)) - 2; bit >= 0; bit-- {
+		result = combine(result, times, result, times)
+		times *= 2
+		if count>>bit&1 == 1 {
+			result = combine(result, times, a, 1)
+			times++
+		}
+	}
+	return result
+}
