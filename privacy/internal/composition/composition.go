@@ -192,7 +192,7 @@ func epsilonOf(s *pld.Sum, methods []Method, runs, logDelta, side float64) (epsi
 		return 0, true
 	}
 	least := math.Inf(1) // of the upper bounds
-	if s.Infinite() == 0 {
+	if s.UnsampledHolds() {
 		least = unsampled(s, runs, closed)
 	}
 	for _, m := range methods {
@@ -203,7 +203,7 @@ func epsilonOf(s *pld.Sum, methods []Method, runs, logDelta, side float64) (epsi
 		}
 		if ok {
 			epsilon = math.Max(0, epsilon)
-			return math.Min(least, epsilon), chernoff > 0.99*epsilon // else a grid is too coarse
+			return math.Min(least, epsilon), chernoff >= 0.99*epsilon // else a grid is too coarse
 		}
 	}
 	if side < 0 {

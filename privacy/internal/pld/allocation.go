@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/meter"
 )
 
@@ -23,10 +24,11 @@ type allocationKey struct {
 }
 
 // allocationTails are logarithms of a tail that a grid of ratios may leave out.
-var allocationTails = [...]float64{-46, -110, -300, -700}
+var allocationTails = [...]float64{-46, -110, -300, -705}
 
-// allocationPoints is the number of points of a grid: ε is then about 1e-3 of it too large.
-const allocationPoints = 640
+// allocationPoints are the numbers of points of their grids. With those of the first one ε is about 1e-3 of it too
+// large.
+var allocationPoints = [...]int{640, 800, 1000, 1200}
 
 // at returns the bound on a side that leaves out about e^logTail at most, or the best one.
 func (a *allocation) at(side, logTail float64, w *meter.Work) *ratios {
@@ -40,7 +42,7 @@ func (a *allocation) at(side, logTail float64, w *meter.Work) *ratios {
 	r, ok := a.known[key]
 	if !ok {
 		tail := allocationTails[key.tier]
-		r = allocationRatios(a.steps, a.picks, a.epochs, a.sigma, ratioGrid{allocationPoints, math.Sqrt(-2 * tail), math.Exp(tail), side, w})
+		r = allocationRatios(a.steps, a.picks, a.epochs, a.sigma, ratioGrid{allocationPoints[key.tier], math.Sqrt(-2 * tail), math.Exp(tail), side, w})
 		r.grid.work = nil
 		if a.known == nil {
 			a.known = make(map[allocationKey]*ratios)
@@ -110,8 +112,14 @@ func (p *allocationPair) Unsampled() (mu, epsilon float64) {
 // singleSpill is −log of the share of δ that losses left out may have, and is part of ε.
 const singleSpill = 14
 
+// Single returns at most what the Gaussian with all noise has.
 func (p *allocationPair) Single(logDelta float64) (epsilon float64, ok bool) {
-	return p.atoms(logDelta - singleSpill).Single(logDelta)
+	epsilon, ok = p.atoms(logDelta - singleSpill).Single(logDelta)
+	if p.side < 0 {
+		return epsilon, ok
+	}
+	mu, _ := p.Unsampled()
+	return math.Min(epsilon, gaussian.Epsilon(mu, logDelta)), true
 }
 
 func (p *allocationPair) truncate(logTail float64) (Pair, bool) {
@@ -247,8 +255,85 @@ func (r *ratios) loss(i int, sign float64) float64 {
 	return sign*l + r.grid.side*0x1p-51*math.Abs(l)
 }
 
-// AllocationReplace returns the pairs for replacing a record.
-func AllocationReplace(steps, picks, epochs int64, sigma float64) Pairs {
+// AllocationReplace returns the pairs for replacing a record. Its profile is the less of two: the one of the Gaussian
+// with all noise, since pairs are jointly convex, and through the data set without the record
+//
+//	δ(ε) <= δ_remove(ε₁) + e^{ε₁}·δ_add(ε − ε₁), 0 <= ε₁ <= ε.
+//
+// For hockey sticks at e^{ε₁} and e^{ε₂}, (P − e^{ε₁+ε₂}·R)₊ <= (P − e^{ε₁}·Q)₊ + e^{ε₁}·(Q − e^{ε₂}·R)₊ everywhere.
+// The other direction is the same by symmetry. hull returns a pair that dominates a profile, given ε as a function
+// of log δ. If the other record adds nothing, the pairs of removing and adding are attained.
+func AllocationReplace(steps, picks, epochs int64, sigma float64, hull func(epsilon func(logDelta float64) float64) Pair) Pairs {
+	pairs := Allocation(steps, picks, epochs, sigma)
 	mu := 2 * math.Sqrt(float64(picks)) * math.Sqrt(float64(epochs)) / sigma
-	return Pairs{Upper: []Pair{Gaussian(mu)}, Lower: Allocation(steps, picks, epochs, sigma).Lower}
+	remove, ok := pairs.Upper[0].(*allocationPair)
+	if !ok {
+		if steps == picks {
+			return Attained(Gaussian(mu))
+		}
+		return Pairs{Upper: []Pair{Gaussian(mu)}}
+	}
+	p := &allocationReplacePair{remove: remove, add: pairs.Upper[1].(*allocationPair), mu: mu}
+	p.hull = sync.OnceValue(func() wholeAtoms {
+		return wholeAtoms{hull(func(logDelta float64) float64 {
+			epsilon, _ := p.Single(logDelta)
+			return epsilon
+		}).(atomPair), 1}
+	})
+	return Pairs{Upper: []Pair{p}, Lower: pairs.Lower}
+}
+
+// allocationReplacePair bounds random allocation if a record is replaced.
+type allocationReplacePair struct {
+	remove, add *allocationPair
+	mu          float64
+	hull        func() wholeAtoms // of Single
+}
+
+// replaceShares are the shares of δ for removing that are tried.
+var replaceShares = [...]float64{1e-4, 1e-3, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.27, 0.35, 0.43, 0.5, 0.57, 0.65, 0.73, 0.8, 0.85, 0.9, 0.94, 0.97, 0.99, 0.999}
+
+// splitRounding covers the rounding errors of the split of δ.
+const splitRounding = 1e-13
+
+func (p *allocationReplacePair) Single(logDelta float64) (epsilon float64, ok bool) {
+	epsilon = gaussian.Epsilon(p.mu, logDelta)
+	removing := p.remove.atoms(logDelta - singleSpill)
+	add := p.add.atoms(logDelta - singleSpill)
+	deepest := logDelta - singleSpill
+	for _, share := range replaceShares {
+		first, ok := removing.Single(logDelta + math.Log(share))
+		if !ok || first >= epsilon {
+			continue
+		}
+		rest := logDelta + math.Log1p(-share) - first
+		if rest-singleSpill < deepest {
+			deepest = 2*rest - logDelta - singleSpill // room for the next ones
+			add = p.add.atoms(deepest)
+		}
+		if second, ok := add.Single(rest); ok {
+			epsilon = math.Min(epsilon, (first+second)*(1+splitRounding))
+		}
+	}
+	return epsilon, true
+}
+
+func (p *allocationReplacePair) Normal() (rate float64, ok bool)  { return 0, false }
+func (p *allocationReplacePair) cliff() float64                   { return math.Inf(1) }
+func (p *allocationReplacePair) Largest() float64                 { return p.hull().Largest() }
+func (p *allocationReplacePair) infinite() float64                { return p.hull().infinite() }
+func (p *allocationReplacePair) Variation() float64               { return p.hull().Variation() }
+func (p *allocationReplacePair) Unsampled() (mu, epsilon float64) { return p.mu, 0 }
+
+func (p *allocationReplacePair) truncate(logTail float64) (Pair, bool) {
+	small, _ := p.hull().truncate(logTail)
+	return small, true
+}
+
+func (p *allocationReplacePair) Nodes(tilt, floor, panel float64) (n *Nodes, ok bool) {
+	return p.hull().Nodes(tilt, floor, panel)
+}
+
+func (p *allocationReplacePair) Discretise(step, bottom, side float64, w *meter.Work) (g Grid, ok bool) {
+	return p.hull().Discretise(step, bottom, side, w)
 }

@@ -60,8 +60,9 @@ const (
 	// leastRatioMass is a mass below which lower bounds leave points out, so that products of two of the others, at
 	// least one of them large, keep their digits.
 	leastRatioMass = 1e-290
-	// lostMass bounds what underflow may take off all masses of an operation, N² products of at most 2⁻¹⁰²².
-	lostMass = 1e-301
+	// lostMass bounds what underflow may take off all masses of an operation: N² products and sums of them lose at
+	// most 2⁻¹⁰⁷⁴ each, but for atoms of Q below 2⁻¹⁰²² on large ratios, which lose N·2⁻¹⁰²².
+	lostMass = 1e-304
 	// largestLog bounds |log s|.
 	largestLog = 690
 )

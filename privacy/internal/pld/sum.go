@@ -39,7 +39,7 @@ func (s *Sum) LogBelow(runs, bottom float64, index int) float64 {
 			if len(pair.branches) < 2 {
 				return 0
 			}
-		case *allocationPair, wholeAtoms:
+		case *allocationPair, *allocationReplacePair, wholeAtoms:
 			return 0
 		}
 	}
@@ -116,13 +116,27 @@ func (s *Sum) Single(runs, logDelta float64) (epsilon float64, ok bool) {
 		return 0, false
 	}
 	switch s.Parts[0].Pair.(type) {
-	case *allocationPair, wholeAtoms: // these count the infinite loss
+	case *allocationPair, *allocationReplacePair, wholeAtoms: // these count the infinite loss
 	default:
 		if s.Infinite() > 0 {
 			return 0, false
 		}
 	}
 	return s.Parts[0].Pair.Single(logDelta)
+}
+
+// UnsampledHolds reports whether Unsampled bounds all parts: it does not for infinite losses of truncated pairs.
+func (s *Sum) UnsampledHolds() bool {
+	for _, p := range s.Parts {
+		switch p.Pair.(type) {
+		case *allocationPair, *allocationReplacePair: // infinite losses come from rounding
+		default:
+			if p.Pair.infinite() > 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Infinite bounds the probability of an infinite loss in one run of all parts.

@@ -1,0 +1,159 @@
+package privacy
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/dpareto/dpareto/privacy/privacytest"
+)
+
+// TestSharedRandomAllocation compares each direction with inversions of the characteristic function of one epoch,
+// and otherwise with an extrapolation of certified bounds.
+func TestSharedRandomAllocation(t *testing.T) {
+	tb := privacytest.SharedVectors(t, "random_allocation_public.csv")
+	for _, row := range tb.Rows {
+		m := RandomAllocation{
+			Steps: tb.Int(row, "t"), Picks: tb.Int(row, "k"), NoiseMultiplier: tb.Float(row, "sigma"),
+			Epochs: tb.Int(row, "epochs"), Neighbours: AddRemove,
+		}
+		losses, err := Losses(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		direction := 0
+		if tb.Text(row, "direction") == "add" {
+			direction = 1
+		}
+		logDelta := math.Log(tb.Float(row, "delta"))
+		want, slack := tb.Float(row, "eps_exact"), 1e-6*tb.Float(row, "eps_exact")
+		if math.IsNaN(want) {
+			want, slack = tb.Float(row, "eps_richardson"), 3e-4*tb.Float(row, "eps_richardson")
+		}
+		got, ok := losses.UpperDirections()[direction].Epsilon(1, logDelta, 1)
+		if !ok || got < want-slack || got > want*(1+4e-3)+1e-4 {
+			t.Errorf("%v: epsilon %.9g, want %.9g", row[:6], got, want)
+		}
+		if m.Picks > 1 {
+			continue
+		}
+		got, ok = losses.LowerDirections()[direction].Epsilon(1, logDelta, -1)
+		if !ok || got > want+slack || got < want*(1-4e-3)-1e-4 {
+			t.Errorf("%v: lower bound %.9g, want %.9g", row[:6], got, want)
+		}
+	}
+}
+
+func TestSharedRandomAllocationReplace(t *testing.T) {
+	tb := privacytest.SharedVectors(t, "random_allocation_replace_public.csv")
+	for _, row := range tb.Rows {
+		m := RandomAllocation{Steps: tb.Int(row, "t"), Picks: 1, NoiseMultiplier: tb.Float(row, "sigma"), Epochs: 1, Neighbours: ReplaceOne}
+		g := epsilonOf(t, Exact{}, m, 1, tb.Float(row, "delta"))
+		want := math.Min(tb.Float(row, "eps_upper_triangle"), tb.Float(row, "eps_upper_gaussian"))
+		attained := math.Max(tb.Float(row, "eps_remove"), tb.Float(row, "eps_add"))
+		// The reference is an upper bound, on a coarser grid.
+		if g.Epsilon < want*(1-5e-3) || g.Epsilon > want*(1+5e-3)+1e-4 {
+			t.Errorf("%v: epsilon %.9g, want %.9g", row[:3], g.Epsilon, want)
+		}
+		if g.EpsilonLower > attained || g.EpsilonLower < 0.98*attained {
+			t.Errorf("%v: lower bound %.9g, attained %.9g", row[:3], g.EpsilonLower, attained)
+		}
+	}
+}
+
+// TestRandomAllocationEdges: at random parameters and δ from 1e-300 to ½ bounds are finite, in order, at most those of
+// the Gaussian without amplification, and monotone in the noise, the number of epochs and δ.
+func TestRandomAllocationEdges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(42, 1))
+	for range privacytest.Few(12, 400) {
+		m := RandomAllocation{
+			Steps: 1 + int64(math.Exp(rng.Float64()*9)), Picks: 1, NoiseMultiplier: 0.2 * math.Exp(rng.Float64()*4),
+			Epochs: 1 + int64(math.Exp(rng.Float64()*3)), SameSteps: rng.IntN(4) == 0, Neighbours: AddRemove,
+		}
+		if rng.IntN(3) == 0 {
+			m.Picks = 1 + rng.Int64N(m.Steps)
+		}
+		if rng.IntN(3) == 0 {
+			m.Neighbours = ReplaceOne
+		}
+		delta := math.Exp(-rng.Float64() * rng.Float64() * 690)
+		delta = math.Max(1e-300, math.Min(0.5, delta))
+		g := epsilonOf(t, Exact{}, m, 1, delta)
+		sensitivity := float64(m.Neighbours) * math.Sqrt(float64(m.Picks*m.Epochs))
+		whole := epsilonOf(t, Exact{}, Gaussian{sensitivity, m.NoiseMultiplier, m.Neighbours}, 1, delta)
+		if !(g.EpsilonLower >= 0 && g.EpsilonLower <= g.Epsilon && g.Epsilon <= whole.Epsilon*(1+1e-9)) {
+			t.Errorf("%+v, delta %g: epsilon %g to %g, Gaussian %g", m, delta, g.EpsilonLower, g.Epsilon, whole.Epsilon)
+		}
+		noisier, longer := m, m
+		noisier.NoiseMultiplier *= 1.3
+		longer.Epochs *= 2
+		for what, less := range map[string][2]float64{
+			"noise":  {epsilonOf(t, Exact{UpperOnly: true}, noisier, 1, delta).Epsilon, g.Epsilon},
+			"epochs": {g.Epsilon, epsilonOf(t, Exact{UpperOnly: true}, longer, 1, delta).Epsilon},
+			"delta":  {epsilonOf(t, Exact{UpperOnly: true}, m, 1, 1.5*delta).Epsilon, g.Epsilon},
+		} {
+			if less[0] > less[1]*(1+1e-9) {
+				t.Errorf("%+v, delta %g: epsilon %g exceeds %g for less %s", m, delta, less[0], less[1], what)
+			}
+		}
+	}
+}
+
+// TestRandomAllocationRuns: one run of several epochs is as private as several runs of one. On the grid of sums the
+// bound from below is coarser.
+func TestRandomAllocationRuns(t *testing.T) {
+	one := RandomAllocation{Steps: 100, Picks: 1, NoiseMultiplier: 1.2, Epochs: 1, Neighbours: AddRemove}
+	all := one
+	all.Epochs = 8
+	for _, delta := range []float64{1e-3, 1e-6, 1e-12} {
+		sum, whole := epsilonOf(t, Exact{}, one, 8, delta), epsilonOf(t, Exact{}, all, 1, delta)
+		if privacytest.RelErr(sum.Epsilon, whole.Epsilon) > 5e-3 || sum.EpsilonLower > whole.Epsilon || whole.EpsilonLower > sum.Epsilon ||
+			whole.EpsilonLower < 0.98*whole.Epsilon || sum.EpsilonLower < 0.95*sum.Epsilon {
+			t.Errorf("delta %g: epsilon %g to %g by runs, %g to %g of all epochs", delta, sum.EpsilonLower, sum.Epsilon, whole.EpsilonLower, whole.Epsilon)
+		}
+	}
+}
+
+// TestRandomAllocationSameSteps: with the steps of the first epoch, epochs are one with less noise.
+func TestRandomAllocationSameSteps(t *testing.T) {
+	m := RandomAllocation{Steps: 50, Picks: 2, NoiseMultiplier: 2, Epochs: 4, SameSteps: true, Neighbours: AddRemove}
+	one := RandomAllocation{Steps: 50, Picks: 2, NoiseMultiplier: 1, Epochs: 1, Neighbours: AddRemove}
+	if got, want := epsilonOf(t, Exact{}, m, 1, 1e-6).Epsilon, epsilonOf(t, Exact{}, one, 1, 1e-6).Epsilon; got != want {
+		t.Errorf("epsilon %g, want %g", got, want)
+	}
+}
+
+func TestRandomAllocationValidate(t *testing.T) {
+	fields := FieldErrors(RandomAllocation{Steps: 0, Picks: 1, NoiseMultiplier: -1, Epochs: 2_000_000}.Validate())
+	if len(fields) != 5 {
+		t.Errorf("errors %v, want 5", fields)
+	}
+}
+
+func BenchmarkRandomAllocation(b *testing.B) {
+	m := RandomAllocation{Steps: 1000, Picks: 1, NoiseMultiplier: 1, Epochs: 1, Neighbours: AddRemove}
+	for name, a := range map[string]Exact{"upper": {UpperOnly: true}, "both": {}} {
+		b.Run(name+", cold", func(b *testing.B) {
+			for range b.N {
+				c, err := a.Curve(m)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := c.Epsilon(1, 1e-5); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(name+", warm", func(b *testing.B) {
+			c, err := a.Curve(m)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range b.N {
+				if _, err := c.Epsilon(1, 1e-5); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
