@@ -109,3 +109,26 @@ func dominating(epsilon func(logDelta float64) float64) pld.Pair {
 	}
 	return profile.NewDiscretePair(points, points).Pair()
 }
+
+// RenyiCurve returns the divergence of the larger direction, for each block of steps of one pick and all epochs. For
+// integer orders up to 256 it is exact for removing a record, and between them an upper bound; for adding one it is
+// exact at all orders. Beyond, and if a record is replaced, it is the bound without amplification.
+func (m RandomAllocation) RenyiCurve() RenyiCurve {
+	epochs, sigma := m.epochs()
+	picks := float64(m.Picks) * float64(epochs)
+	if m.Neighbours == ReplaceOne {
+		return linearRenyi(2 * picks / (sigma * sigma))
+	}
+	larger := m.Steps % m.Picks
+	var sum renyiSum
+	for _, block := range []struct{ steps, count int64 }{{m.Steps / m.Picks, m.Picks - larger}, {m.Steps/m.Picks + 1, larger}} {
+		switch {
+		case block.count == 0:
+		case block.steps == 1:
+			sum.parts = append(sum.parts, rdpPart{linearRenyi(0.5 / (sigma * sigma)), float64(block.count * epochs)})
+		default:
+			sum.parts = append(sum.parts, rdpPart{pld.NewAllocationRenyi(block.steps, sigma), float64(block.count * epochs)})
+		}
+	}
+	return &sum
+}
