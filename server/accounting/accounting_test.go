@@ -145,6 +145,14 @@ func TestMechanisms(t *testing.T) {
 			`{"zero_concentrated":{"rho":"0.1"},"delta":1e-3` + addRemove + `}`,
 			privacy.RDP{}, privacy.ZeroConcentrated{Rho: 0.1, Neighbours: privacy.AddRemove}, 1, 1,
 		},
+		"random allocation": {
+			`{"random_allocation":{"steps_per_epoch":"100","noise_multiplier":"1","epochs":"4"},"delta":1e-6` + addRemove + `}`,
+			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 1, NoiseMultiplier: 1, Epochs: 4, Neighbours: privacy.AddRemove}, 1, 1,
+		},
+		"random allocation, replace-one": { // the same noise has half the multiplier
+			`{"random_allocation":{"steps_per_epoch":"100","picks":"2","noise_multiplier":"0.5","epochs":"4","same_steps":true},"delta":1e-6` + replaceOne + `}`,
+			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 2, NoiseMultiplier: 1, Epochs: 4, SameSteps: true, Neighbours: privacy.ReplaceOne}, 1, 1,
+		},
 		"repeated selection": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","eta":"0.5"},"delta":1e-6` + addRemove + `}`,
 			tuning.Location{}, tuning.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
@@ -360,6 +368,7 @@ func TestBadRequests(t *testing.T) {
 		"infinite noise":     {dpsgd(`"noise_multiplier":"1"`, `"noise_multiplier":"math.exp(1e6)"`), []string{"privacy.dp_sgd.noise_multiplier"}},
 		"negative deviation": {`{"gaussian":{"sensitivity":"1","standard_deviation":"-1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.gaussian.standard_deviation"}},
 		"no scale":           {`{"laplace":{"sensitivity":"1"}` + addRemove + `}`, []string{"privacy.laplace.scale"}},
+		"steps of an epoch":  {`{"random_allocation":{"steps_per_epoch":"0","noise_multiplier":"1","epochs":"0"},"delta":1e-5` + addRemove + `}`, []string{"privacy.random_allocation.steps_per_epoch", "privacy.random_allocation.picks", "privacy.random_allocation.epochs"}},
 		"cutoff":             {`{"sparse_vector":{"cutoff":"0","noise_scale":"0"}` + addRemove + `}`, []string{"privacy.sparse_vector.cutoff", "privacy.sparse_vector.noise_scale"}},
 		"feature norm":       {`{"output_perturbation":{"dataset_size":"10","regularization":"1","feature_norm":"-1","standard_deviation":"1"},"delta":1e-5` + replaceOne + `}`, []string{"privacy.output_perturbation.feature_norm"}},
 		"radius":             {`{"output_perturbation":{"dataset_size":"10","regularization":"1","feature_norm":"1","standard_deviation":"1","radius":"0"},"delta":1e-5` + replaceOne + `}`, []string{"privacy.output_perturbation.radius"}},

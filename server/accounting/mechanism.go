@@ -101,6 +101,8 @@ func (c *compiler) mechanism(path string, spec *dparetov1.PrivacySpec) *mechanis
 		compiled = c.selection(join(path, "selection"), m.Selection)
 	case *dparetov1.PrivacySpec_ZeroConcentrated:
 		compiled = c.zeroConcentrated(join(path, "zero_concentrated"), m.ZeroConcentrated)
+	case *dparetov1.PrivacySpec_RandomAllocation:
+		compiled = c.randomAllocation(join(path, "random_allocation"), m.RandomAllocation)
 	default:
 		c.addf(join(path, "mechanism"), "must be set")
 	}
@@ -509,6 +511,37 @@ func (c *compiler) zeroConcentrated(path string, m *dparetov1.ZeroConcentratedMe
 	rho := c.number(join(path, "rho"), m.GetRho())
 	return &mechanism{evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		return privacy.ZeroConcentrated{Rho: e.float("rho", rho), Neighbours: c.adjacency}, nil
+	})}
+}
+
+// randomAllocation compiles random allocation. All epochs are one run, whose pairs are more precise than sums of
+// those of epochs. The library's noise multiplier is relative to the clipping norm under either adjacency.
+func (c *compiler) randomAllocation(path string, m *dparetov1.RandomAllocationMechanism) *mechanism {
+	steps := c.integer(join(path, "steps_per_epoch"), m.GetStepsPerEpoch())
+	sigma := c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier())
+	epochs := c.integer(join(path, unitEpochs), m.GetEpochs())
+	var picks *expression.Number
+	if m.GetPicks() != "" {
+		picks = c.integer(join(path, "picks"), m.GetPicks())
+	}
+	names := map[string]string{"steps": "steps_per_epoch"}
+	return &mechanism{pair: true, evaluate: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		allocation := privacy.RandomAllocation{
+			Steps:           e.integer("steps_per_epoch", steps),
+			Picks:           1,
+			NoiseMultiplier: e.float("noise_multiplier", sigma),
+			Epochs:          e.integer(unitEpochs, epochs),
+			SameSteps:       m.GetSameSteps(),
+			Neighbours:      c.adjacency,
+		}
+		if picks != nil {
+			allocation.Picks = e.integer("picks", picks)
+		}
+		derived := map[string]float64{"noise_multiplier": allocation.NoiseMultiplier}
+		if c.adjacency == privacy.ReplaceOne {
+			allocation.NoiseMultiplier *= 2
+		}
+		return allocation, derived
 	})}
 }
 

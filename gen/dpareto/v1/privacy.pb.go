@@ -548,6 +548,7 @@ type PrivacySpec struct {
 	//	*PrivacySpec_RandomizedResponse
 	//	*PrivacySpec_Selection
 	//	*PrivacySpec_ZeroConcentrated
+	//	*PrivacySpec_RandomAllocation
 	Mechanism isPrivacySpec_Mechanism `protobuf_oneof:"mechanism"`
 	// δ in [0, 1). 0 asks for a pure guarantee, which mechanisms with Gaussian noise do
 	// not have; must be 0 with ACCOUNTANT_PURE. It should be well below 1/dataset_size.
@@ -698,6 +699,15 @@ func (x *PrivacySpec) GetZeroConcentrated() *ZeroConcentratedMechanism {
 	return nil
 }
 
+func (x *PrivacySpec) GetRandomAllocation() *RandomAllocationMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_RandomAllocation); ok {
+			return x.RandomAllocation
+		}
+	}
+	return nil
+}
+
 func (x *PrivacySpec) GetDelta() float64 {
 	if x != nil {
 		return x.Delta
@@ -785,6 +795,11 @@ type PrivacySpec_ZeroConcentrated struct {
 	ZeroConcentrated *ZeroConcentratedMechanism `protobuf:"bytes,15,opt,name=zero_concentrated,json=zeroConcentrated,proto3,oneof"`
 }
 
+type PrivacySpec_RandomAllocation struct {
+	// A gradient method whose records are allocated to steps at random.
+	RandomAllocation *RandomAllocationMechanism `protobuf:"bytes,16,opt,name=random_allocation,json=randomAllocation,proto3,oneof"`
+}
+
 func (*PrivacySpec_DpSgd) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_SparseVector) isPrivacySpec_Mechanism() {}
@@ -806,6 +821,8 @@ func (*PrivacySpec_RandomizedResponse) isPrivacySpec_Mechanism() {}
 func (*PrivacySpec_Selection) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_ZeroConcentrated) isPrivacySpec_Mechanism() {}
+
+func (*PrivacySpec_RandomAllocation) isPrivacySpec_Mechanism() {}
 
 // DP-SGD, DP-Adam and every other method whose step releases a clipped, averaged
 // gradient with Gaussian noise (Avent et al. 2020, Algorithms 3 and 4). ε depends
@@ -1499,6 +1516,92 @@ func (x *ZeroConcentratedMechanism) GetRho() string {
 	return ""
 }
 
+// DP-SGD on randomly allocated records ("balls in bins", Chua et al. 2024; Feldman and Shenfeld 2025): every
+// epoch allocates each record to picks of its steps, uniformly and independently of the other records. Batches
+// have random sizes. Shuffling is another sampler (SAMPLING_SHUFFLED).
+type RandomAllocationMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: the number of steps in an epoch, an integer in [1, 1000000]. It must not depend on the data.
+	StepsPerEpoch string `protobuf:"bytes,1,opt,name=steps_per_epoch,json=stepsPerEpoch,proto3" json:"steps_per_epoch,omitempty"`
+	// Expression: the number of steps in which a record takes part in an epoch, an integer in
+	// [1, steps_per_epoch]. Default: 1.
+	Picks string `protobuf:"bytes,2,opt,name=picks,proto3" json:"picks,omitempty"`
+	// Required. Expression: the standard deviation of the noise divided by the sensitivity of the sum of
+	// gradients under the spec's adjacency, positive: the clipping norm under add/remove, twice that under replace-one.
+	NoiseMultiplier string `protobuf:"bytes,3,opt,name=noise_multiplier,json=noiseMultiplier,proto3" json:"noise_multiplier,omitempty"`
+	// Required. Expression: the number of epochs, an integer in [1, 1000000].
+	Epochs string `protobuf:"bytes,4,opt,name=epochs,proto3" json:"epochs,omitempty"`
+	// Whether every epoch uses the allocation of the first one. By default each epoch draws a new one.
+	SameSteps     bool `protobuf:"varint,5,opt,name=same_steps,json=sameSteps,proto3" json:"same_steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RandomAllocationMechanism) Reset() {
+	*x = RandomAllocationMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RandomAllocationMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RandomAllocationMechanism) ProtoMessage() {}
+
+func (x *RandomAllocationMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RandomAllocationMechanism.ProtoReflect.Descriptor instead.
+func (*RandomAllocationMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RandomAllocationMechanism) GetStepsPerEpoch() string {
+	if x != nil {
+		return x.StepsPerEpoch
+	}
+	return ""
+}
+
+func (x *RandomAllocationMechanism) GetPicks() string {
+	if x != nil {
+		return x.Picks
+	}
+	return ""
+}
+
+func (x *RandomAllocationMechanism) GetNoiseMultiplier() string {
+	if x != nil {
+		return x.NoiseMultiplier
+	}
+	return ""
+}
+
+func (x *RandomAllocationMechanism) GetEpochs() string {
+	if x != nil {
+		return x.Epochs
+	}
+	return ""
+}
+
+func (x *RandomAllocationMechanism) GetSameSteps() bool {
+	if x != nil {
+		return x.SameSteps
+	}
+	return false
+}
+
 // The best of a random number of independent private runs (Papernot and Steinke
 // 2022).
 type RepeatedSelectionMechanism struct {
@@ -1527,7 +1630,7 @@ type RepeatedSelectionMechanism struct {
 
 func (x *RepeatedSelectionMechanism) Reset() {
 	*x = RepeatedSelectionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1539,7 +1642,7 @@ func (x *RepeatedSelectionMechanism) String() string {
 func (*RepeatedSelectionMechanism) ProtoMessage() {}
 
 func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1552,7 +1655,7 @@ func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepeatedSelectionMechanism.ProtoReflect.Descriptor instead.
 func (*RepeatedSelectionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RepeatedSelectionMechanism) GetBase() *PrivacySpec {
@@ -1662,7 +1765,7 @@ type FixedNumber struct {
 
 func (x *FixedNumber) Reset() {
 	*x = FixedNumber{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1777,7 @@ func (x *FixedNumber) String() string {
 func (*FixedNumber) ProtoMessage() {}
 
 func (x *FixedNumber) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1790,7 @@ func (x *FixedNumber) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FixedNumber.ProtoReflect.Descriptor instead.
 func (*FixedNumber) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12}
 }
 
 // The Poisson distribution.
@@ -1699,7 +1802,7 @@ type PoissonDistribution struct {
 
 func (x *PoissonDistribution) Reset() {
 	*x = PoissonDistribution{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1814,7 @@ func (x *PoissonDistribution) String() string {
 func (*PoissonDistribution) ProtoMessage() {}
 
 func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1827,7 @@ func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoissonDistribution.ProtoReflect.Descriptor instead.
 func (*PoissonDistribution) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
 }
 
 // Mechanisms applied one after the other to the same data.
@@ -1739,7 +1842,7 @@ type CompositionMechanism struct {
 
 func (x *CompositionMechanism) Reset() {
 	*x = CompositionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1854,7 @@ func (x *CompositionMechanism) String() string {
 func (*CompositionMechanism) ProtoMessage() {}
 
 func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1867,7 @@ func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CompositionMechanism) GetParts() []*CompositionMechanism_Part {
@@ -1807,7 +1910,7 @@ type PrivacyGuarantee struct {
 
 func (x *PrivacyGuarantee) Reset() {
 	*x = PrivacyGuarantee{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +1922,7 @@ func (x *PrivacyGuarantee) String() string {
 func (*PrivacyGuarantee) ProtoMessage() {}
 
 func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +1935,7 @@ func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivacyGuarantee.ProtoReflect.Descriptor instead.
 func (*PrivacyGuarantee) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PrivacyGuarantee) GetEpsilon() float64 {
@@ -1918,7 +2021,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2033,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2046,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Warning) GetCode() string {
@@ -1974,7 +2077,7 @@ type CompositionMechanism_Part struct {
 
 func (x *CompositionMechanism_Part) Reset() {
 	*x = CompositionMechanism_Part{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1986,7 +2089,7 @@ func (x *CompositionMechanism_Part) String() string {
 func (*CompositionMechanism_Part) ProtoMessage() {}
 
 func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1999,7 +2102,7 @@ func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism_Part.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism_Part) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13, 0}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14, 0}
 }
 
 func (x *CompositionMechanism_Part) GetMechanism() *PrivacySpec {
@@ -2021,7 +2124,7 @@ var File_dpareto_v1_privacy_proto protoreflect.FileDescriptor
 const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"\x18dpareto/v1/privacy.proto\x12\n" +
-	"dpareto.v1\"\x9d\b\n" +
+	"dpareto.v1\"\xf3\b\n" +
 	"\vPrivacySpec\x123\n" +
 	"\x06dp_sgd\x18\x01 \x01(\v2\x1a.dpareto.v1.DpSgdMechanismH\x00R\x05dpSgd\x12H\n" +
 	"\rsparse_vector\x18\x02 \x01(\v2!.dpareto.v1.SparseVectorMechanismH\x00R\fsparseVector\x12;\n" +
@@ -2033,7 +2136,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\vcomposition\x18\b \x01(\v2 .dpareto.v1.CompositionMechanismH\x00R\vcomposition\x12Z\n" +
 	"\x13randomized_response\x18\r \x01(\v2'.dpareto.v1.RandomizedResponseMechanismH\x00R\x12randomizedResponse\x12>\n" +
 	"\tselection\x18\x0e \x01(\v2\x1e.dpareto.v1.SelectionMechanismH\x00R\tselection\x12T\n" +
-	"\x11zero_concentrated\x18\x0f \x01(\v2%.dpareto.v1.ZeroConcentratedMechanismH\x00R\x10zeroConcentrated\x12\x14\n" +
+	"\x11zero_concentrated\x18\x0f \x01(\v2%.dpareto.v1.ZeroConcentratedMechanismH\x00R\x10zeroConcentrated\x12T\n" +
+	"\x11random_allocation\x18\x10 \x01(\v2%.dpareto.v1.RandomAllocationMechanismH\x00R\x10randomAllocation\x12\x14\n" +
 	"\x05delta\x18\t \x01(\x01R\x05delta\x123\n" +
 	"\tadjacency\x18\n" +
 	" \x01(\x0e2\x15.dpareto.v1.AdjacencyR\tadjacency\x126\n" +
@@ -2093,7 +2197,14 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x06method\x18\x01 \x01(\x0e2\x1b.dpareto.v1.SelectionMethodR\x06method\x12\x18\n" +
 	"\aepsilon\x18\x02 \x01(\tR\aepsilon\"-\n" +
 	"\x19ZeroConcentratedMechanism\x12\x10\n" +
-	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xb1\x02\n" +
+	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xbb\x01\n" +
+	"\x19RandomAllocationMechanism\x12&\n" +
+	"\x0fsteps_per_epoch\x18\x01 \x01(\tR\rstepsPerEpoch\x12\x14\n" +
+	"\x05picks\x18\x02 \x01(\tR\x05picks\x12)\n" +
+	"\x10noise_multiplier\x18\x03 \x01(\tR\x0fnoiseMultiplier\x12\x16\n" +
+	"\x06epochs\x18\x04 \x01(\tR\x06epochs\x12\x1d\n" +
+	"\n" +
+	"same_steps\x18\x05 \x01(\bR\tsameSteps\"\xb1\x02\n" +
 	"\x1aRepeatedSelectionMechanism\x12+\n" +
 	"\x04base\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\x04base\x12\x1b\n" +
 	"\tmean_runs\x18\x02 \x01(\tR\bmeanRuns\x12\x12\n" +
@@ -2197,7 +2308,7 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
 	(Accountant)(0),                        // 1: dpareto.v1.Accountant
@@ -2217,13 +2328,14 @@ var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(*RandomizedResponseMechanism)(nil),    // 15: dpareto.v1.RandomizedResponseMechanism
 	(*SelectionMechanism)(nil),             // 16: dpareto.v1.SelectionMechanism
 	(*ZeroConcentratedMechanism)(nil),      // 17: dpareto.v1.ZeroConcentratedMechanism
-	(*RepeatedSelectionMechanism)(nil),     // 18: dpareto.v1.RepeatedSelectionMechanism
-	(*FixedNumber)(nil),                    // 19: dpareto.v1.FixedNumber
-	(*PoissonDistribution)(nil),            // 20: dpareto.v1.PoissonDistribution
-	(*CompositionMechanism)(nil),           // 21: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 22: dpareto.v1.PrivacyGuarantee
-	(*Warning)(nil),                        // 23: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 24: dpareto.v1.CompositionMechanism.Part
+	(*RandomAllocationMechanism)(nil),      // 18: dpareto.v1.RandomAllocationMechanism
+	(*RepeatedSelectionMechanism)(nil),     // 19: dpareto.v1.RepeatedSelectionMechanism
+	(*FixedNumber)(nil),                    // 20: dpareto.v1.FixedNumber
+	(*PoissonDistribution)(nil),            // 21: dpareto.v1.PoissonDistribution
+	(*CompositionMechanism)(nil),           // 22: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 23: dpareto.v1.PrivacyGuarantee
+	(*Warning)(nil),                        // 24: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 25: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
 	9,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
@@ -2232,33 +2344,34 @@ var file_dpareto_v1_privacy_proto_depIdxs = []int32{
 	12, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
 	13, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
 	14, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
-	18, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	21, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	19, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
+	22, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
 	15, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
 	16, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
 	17, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
-	0,  // 11: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 12: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 13: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
-	3,  // 14: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
-	4,  // 15: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
-	5,  // 16: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
-	6,  // 17: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
-	7,  // 18: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
-	8,  // 19: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	20, // 20: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
-	19, // 21: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
-	24, // 22: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
-	0,  // 23: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 24: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 25: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	23, // 26: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	8,  // 27: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	18, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
+	0,  // 12: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 13: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 14: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
+	3,  // 15: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
+	4,  // 16: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
+	5,  // 17: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
+	6,  // 18: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
+	7,  // 19: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
+	8,  // 20: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
+	21, // 21: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
+	20, // 22: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
+	25, // 23: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	0,  // 24: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 25: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 26: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
+	24, // 27: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	8,  // 28: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_proto_init() }
@@ -2278,25 +2391,26 @@ func file_dpareto_v1_privacy_proto_init() {
 		(*PrivacySpec_RandomizedResponse)(nil),
 		(*PrivacySpec_Selection)(nil),
 		(*PrivacySpec_ZeroConcentrated)(nil),
+		(*PrivacySpec_RandomAllocation)(nil),
 	}
 	file_dpareto_v1_privacy_proto_msgTypes[1].OneofWrappers = []any{
 		(*DpSgdMechanism_Epochs)(nil),
 		(*DpSgdMechanism_Steps)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[10].OneofWrappers = []any{
+	file_dpareto_v1_privacy_proto_msgTypes[11].OneofWrappers = []any{
 		(*RepeatedSelectionMechanism_Eta)(nil),
 		(*RepeatedSelectionMechanism_Poisson)(nil),
 		(*RepeatedSelectionMechanism_Binomial)(nil),
 		(*RepeatedSelectionMechanism_Fixed)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[14].OneofWrappers = []any{}
+	file_dpareto_v1_privacy_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
