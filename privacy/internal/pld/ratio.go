@@ -72,8 +72,17 @@ type ratioCells struct {
 	g []float64 // 0, points, +Inf; one of them is 1
 	// Of the cell [g_k, g_{k+1}): the mass of Q and P/g_{k+1} if g_{k+1} <= 1, otherwise g_k·Q and P. The quotients
 	// of both are between g_k/g_{k+1} and 1.
-	q, p []float64
-	work *meter.Work
+	q, p  []float64
+	rough []float64 // bounds of further relative errors of the masses of cells, or nil
+	work  *meter.Work
+}
+
+// error returns a bound of the relative error of the masses of a cell.
+func (c *ratioCells) error(k int, rounding float64) float64 {
+	if c.rough == nil {
+		return rounding
+	}
+	return rounding + c.rough[k]
 }
 
 // newRatioCells returns empty cells on points exp(d·sinh u), for equidistant u, from e^lowest to e^highest.
@@ -270,6 +279,7 @@ func (c *ratioCells) split(r *ratios, rounding float64) *ratios {
 		if q == 0 && p == 0 {
 			continue
 		}
+		rounding := c.error(k, rounding)
 		if k == n { // above the last point: g·Q stays there
 			masses[k] += q * (1 + 4*rounding)
 			top = math.Max(0, p-q) + 4*rounding*p
@@ -294,7 +304,10 @@ func (c *ratioCells) split(r *ratios, rounding float64) *ratios {
 		if m == 0 {
 			continue
 		}
-		m *= 1 + rounding
+		m *= 1 + c.error(k, rounding)
+		if k > 0 {
+			m *= 1 + c.error(k-1, rounding)
+		}
 		s := c.g[k]
 		r.s = append(r.s, s)
 		if s <= 1 {
@@ -333,6 +346,11 @@ func (r *ratios) trim() {
 
 // merge puts the mass of each cell at its mean.
 func (c *ratioCells) merge(r *ratios, rounding float64) *ratios {
+	for k := range c.rough {
+		if c.q[k] > leastRatioMass && c.p[k] > leastRatioMass {
+			rounding = math.Max(rounding, c.rough[k]+lognormalRounding)
+		}
+	}
 	// The masses of a mean have twice the errors of the masses, and so has the quotient.
 	r.lossError += 2*r.massError + 3*rounding
 	r.massError += 2 * rounding
@@ -361,8 +379,8 @@ func (c *ratioCells) merge(r *ratios, rounding float64) *ratios {
 	return r
 }
 
-// lognormalRounding bounds the relative error of masses of a normal distribution on an interval.
-const lognormalRounding = 2e-12
+// lognormalRounding bounds the relative error of Φ(b) − Φ(a) for given a and b, apart from that of exp(−x²/2).
+const lognormalRounding = 4e-14
 
 // lognormal returns the ratio of N(1, σ²) and N(0, σ²): log S is normal with variance v = 1/σ² and mean −v/2
 // under Q and v/2 under P.
@@ -370,12 +388,14 @@ func lognormal(sigma float64, o ratioGrid) *ratios {
 	v := 1 / (sigma * sigma)
 	reach := 0.5*v + o.reach/sigma
 	c := newRatioCells(o, 1/sigma, -reach, reach)
+	c.rough = make([]float64, len(c.q))
 	from := math.Inf(-1)
 	for k := range c.q {
 		to := math.Log(c.g[k+1])
 		width := (to - from) * sigma
 		c.q[k] = gaussian.Interval((from+0.5*v)*sigma, (to+0.5*v)*sigma, width)
 		c.p[k] = gaussian.Interval((from-0.5*v)*sigma, (to-0.5*v)*sigma, width)
+		c.rough[k] = lognormalError(from, to, v, sigma)
 		if c.g[k+1] <= 1 {
 			c.p[k] /= c.g[k+1]
 		} else {
@@ -384,6 +404,19 @@ func lognormal(sigma float64, o ratioGrid) *ratios {
 		from = to
 	}
 	return c.finish(&ratios{spread: 1 / sigma, grid: o, lossError: ratioRounding}, lognormalRounding)
+}
+
+// lognormalError bounds by how much rounded ends of a cell of log s and rounded exponents change its masses, relative
+// to them. An end at x standard deviations is in error by 2⁻⁵¹·(|log s| + v/2)·σ, and the density there is at most
+// 1.7·(1/width + |x| + 1) times the mass.
+func lognormalError(from, to, v, sigma float64) float64 {
+	furthest, inverse := 0.0, 1/((to-from)*sigma)
+	for _, end := range [2]float64{from, to} {
+		if !math.IsInf(end, 0) {
+			furthest = math.Max(furthest, (math.Abs(end)+0.5*v)*sigma)
+		}
+	}
+	return 0x1p-52*furthest*furthest + 0x1p-51*furthest*3.4*(inverse+furthest+1)
 }
 
 // powerOf returns what combining count copies of a gives.
