@@ -113,10 +113,21 @@ func (c *ratioCells) find(x float64) int {
 	return sort.Search(len(c.g)-2, func(k int) bool { return c.g[k+1] > x })
 }
 
-// addMeans adds alpha·s_i + beta·s_j for one atom i and all others j, at most as large.
-func (c *ratioCells) addMeans(a *ratios, i int, alpha, beta float64, b *ratios, n int) {
-	si, qi, pi := a.s[i], a.q[i], a.p[i]
-	s, q, p := b.s[:n], b.q[:n], b.p[:n]
+// row is an atom of a ratio with those of another one that are at most as large, and how often they are taken.
+type row struct {
+	of          *ratios
+	index       int
+	others      *ratios
+	from, to    int
+	times       float64
+	alpha, beta float64 // weights in a mean, of the atom and of the others
+}
+
+// addMeans adds alpha·s_i + beta·s_j.
+func (c *ratioCells) addMeans(r row) {
+	si, qi, pi := r.of.s[r.index], r.of.q[r.index]*r.times, r.of.p[r.index]*r.times
+	s, q, p := r.others.s[r.from:r.to], r.others.q[r.from:r.to], r.others.p[r.from:r.to]
+	alpha, beta, n := r.alpha, r.beta, len(s)
 	c.work.Add(n / 8)
 	k := -1
 	for j := 0; j < n; {
@@ -139,11 +150,18 @@ func (c *ratioCells) addMeans(a *ratios, i int, alpha, beta float64, b *ratios, 
 	}
 }
 
-// addProducts adds s_i·s_j for one atom i with s_i > 0 and all others j, at most as large.
-func (c *ratioCells) addProducts(a *ratios, i int, b *ratios, n int) {
-	si, qi, pi := a.s[i], a.q[i], a.p[i]
-	s, q, p := b.s[:n], b.q[:n], b.p[:n]
+// addProducts adds s_i·s_j.
+func (c *ratioCells) addProducts(r row) {
+	si, qi, pi := r.of.s[r.index], r.of.q[r.index]*r.times, r.of.p[r.index]*r.times
+	s, q, p := r.others.s[r.from:r.to], r.others.q[r.from:r.to], r.others.p[r.from:r.to]
+	n := len(s)
 	c.work.Add(n / 8)
+	if si == 0 {
+		for _, m := range q {
+			c.q[0] += qi * m
+		}
+		return
+	}
 	k := -1
 	for j := 0; j < n; {
 		if k++; k == 0 || s[j] >= c.g[k+1]/si {
@@ -169,15 +187,24 @@ func (c *ratioCells) addProducts(a *ratios, i int, b *ratios, n int) {
 	}
 }
 
-// pairsOf calls add for every atom of a and b with those of the other that are at most as large.
-func pairsOf(a, b *ratios, add func(x *ratios, i int, y *ratios, n int)) {
+// pairsOf calls add for every pair of an atom of a and one of b, in rows.
+func pairsOf(a, b *ratios, alpha, beta float64, add func(r row)) {
+	if a == b {
+		for i := range a.s {
+			if i > 0 {
+				add(row{a, i, a, 0, i, 2, alpha, beta})
+			}
+			add(row{a, i, a, i, i + 1, 1, alpha, beta})
+		}
+		return
+	}
 	n := 0
 	for i := range a.s {
 		for n < len(b.s) && b.s[n] <= a.s[i] {
 			n++
 		}
 		if n > 0 {
-			add(a, i, b, n)
+			add(row{a, i, b, 0, n, 1, alpha, beta})
 		}
 	}
 	n = 0
@@ -186,23 +213,18 @@ func pairsOf(a, b *ratios, add func(x *ratios, i int, y *ratios, n int)) {
 			n++
 		}
 		if n > 0 {
-			add(b, j, a, n)
+			add(row{b, j, a, 0, n, 1, beta, alpha})
 		}
 	}
 }
 
-// meanOf returns the mean of count independent ratios whose mean is a, and other ones whose mean is b.
+// meanOf returns the mean of count independent ratios whose mean is a, and other ones whose mean is b; as many if
+// a and b are the same.
 func meanOf(a *ratios, count float64, b *ratios, other, spread float64) *ratios {
 	alpha, beta := count/(count+other), other/(count+other)
 	low, high := math.Log(alpha*a.lowest()+beta*b.lowest()), math.Log(math.Max(a.highest(), b.highest()))
 	c := newRatioCells(a.grid, spread, low, high)
-	pairsOf(a, b, func(x *ratios, i int, y *ratios, n int) {
-		if x == a {
-			c.addMeans(x, i, alpha, beta, y, n)
-		} else {
-			c.addMeans(x, i, beta, alpha, y, n)
-		}
-	})
+	pairsOf(a, b, alpha, beta, c.addMeans)
 	masses := a.massError + b.massError
 	r := &ratios{
 		infinite: (alpha*a.infinite*b.total(b.q) + beta*b.infinite*a.total(a.q)) * (1 + c.rounding(a, b)),
@@ -218,17 +240,7 @@ func productOf(a, b *ratios) *ratios {
 	high := math.Log(a.highest()) + math.Log(b.highest())
 	spread := math.Hypot(a.spread, b.spread)
 	c := newRatioCells(a.grid, spread, low, high)
-	zero := 0.0
-	pairsOf(a, b, func(x *ratios, i int, y *ratios, n int) {
-		if x.s[i] > 0 {
-			c.addProducts(x, i, y, n)
-		} else {
-			for _, m := range y.q[:n] {
-				zero += x.q[i] * m
-			}
-		}
-	})
-	c.q[0] += zero
+	pairsOf(a, b, 1, 1, c.addProducts)
 	r := &ratios{
 		infinite: (a.infinite*b.total(b.p) + b.infinite*a.total(a.p) + a.infinite*b.infinite) * (1 + c.rounding(a, b)),
 		spread:   spread, grid: a.grid, massError: a.massError + b.massError,
