@@ -27,8 +27,8 @@ type allocationKey struct {
 var allocationTails = [...]float64{-46, -110, -300, -705}
 
 // allocationPoints are the numbers of points of their grids. With those of the first one ε is about 1e-3 of it too
-// large.
-var allocationPoints = [...]int{640, 800, 1000, 1200}
+// large. Those of the others are no closer to each other, or ε might rise with δ where a grid takes over.
+var allocationPoints = [...]int{640, 680, 730, 780}
 
 // at returns the bound on a side that leaves out about e^logTail at most, or the best one.
 func (a *allocation) at(side, logTail float64, w *meter.Work) *ratios {
