@@ -150,7 +150,7 @@ func TestMechanisms(t *testing.T) {
 			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 1, NoiseMultiplier: 1, Epochs: 4, Neighbours: privacy.AddRemove}, 1, 1,
 		},
 		"random allocation, replace-one": { // the same noise has half the multiplier
-			`{"random_allocation":{"steps_per_epoch":"100","picks":"2","noise_multiplier":"0.5","epochs":"4","same_steps":true},"delta":1e-6` + replaceOne + `}`,
+			`{"random_allocation":{"steps_per_epoch":"100","picks":"2","noise_multiplier":"0.5","epochs":"4","allocation":"ALLOCATION_SAME"},"delta":1e-6` + replaceOne + `}`,
 			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 2, NoiseMultiplier: 1, Epochs: 4, SameSteps: true, Neighbours: privacy.ReplaceOne}, 1, 1,
 		},
 		"repeated selection": {

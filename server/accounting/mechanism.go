@@ -520,6 +520,14 @@ func (c *compiler) randomAllocation(path string, m *dparetov1.RandomAllocationMe
 	steps := c.integer(join(path, "steps_per_epoch"), m.GetStepsPerEpoch())
 	sigma := c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier())
 	epochs := c.integer(join(path, unitEpochs), m.GetEpochs())
+	same := false
+	switch m.GetAllocation() {
+	case dparetov1.Allocation_ALLOCATION_UNSPECIFIED, dparetov1.Allocation_ALLOCATION_FRESH:
+	case dparetov1.Allocation_ALLOCATION_SAME:
+		same = true
+	default:
+		c.addf(join(path, "allocation"), "is unknown: %v", m.GetAllocation())
+	}
 	var picks *expression.Number
 	if m.GetPicks() != "" {
 		picks = c.integer(join(path, "picks"), m.GetPicks())
@@ -531,7 +539,7 @@ func (c *compiler) randomAllocation(path string, m *dparetov1.RandomAllocationMe
 			Picks:           1,
 			NoiseMultiplier: e.float("noise_multiplier", sigma),
 			Epochs:          e.integer(unitEpochs, epochs),
-			SameSteps:       m.GetSameSteps(),
+			SameSteps:       same,
 			Neighbours:      c.adjacency,
 		}
 		if picks != nil {

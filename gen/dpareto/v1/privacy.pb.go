@@ -520,6 +520,59 @@ func (SelectionMethod) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
 }
 
+// When random allocation draws the steps of records.
+type Allocation int32
+
+const (
+	// ALLOCATION_FRESH.
+	Allocation_ALLOCATION_UNSPECIFIED Allocation = 0
+	// Every epoch draws anew.
+	Allocation_ALLOCATION_FRESH Allocation = 1
+	// Every epoch uses the steps that the first one drew.
+	Allocation_ALLOCATION_SAME Allocation = 2
+)
+
+// Enum value maps for Allocation.
+var (
+	Allocation_name = map[int32]string{
+		0: "ALLOCATION_UNSPECIFIED",
+		1: "ALLOCATION_FRESH",
+		2: "ALLOCATION_SAME",
+	}
+	Allocation_value = map[string]int32{
+		"ALLOCATION_UNSPECIFIED": 0,
+		"ALLOCATION_FRESH":       1,
+		"ALLOCATION_SAME":        2,
+	}
+)
+
+func (x Allocation) Enum() *Allocation {
+	p := new(Allocation)
+	*p = x
+	return p
+}
+
+func (x Allocation) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Allocation) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_proto_enumTypes[8].Descriptor()
+}
+
+func (Allocation) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_proto_enumTypes[8]
+}
+
+func (x Allocation) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Allocation.Descriptor instead.
+func (Allocation) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
+}
+
 // A differentially private mechanism, with everything needed to compute its ε from a trial's
 // parameters.
 //
@@ -1521,7 +1574,8 @@ func (x *ZeroConcentratedMechanism) GetRho() string {
 // have random sizes. Shuffling is another sampler (SAMPLING_SHUFFLED).
 type RandomAllocationMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Expression: the number of steps in an epoch, an integer in [1, 1000000]. It must not depend on the data.
+	// Required. Expression: the number of steps in an epoch, an integer in
+	// [1, 1000000]. It must not depend on the data.
 	StepsPerEpoch string `protobuf:"bytes,1,opt,name=steps_per_epoch,json=stepsPerEpoch,proto3" json:"steps_per_epoch,omitempty"`
 	// Expression: the number of steps in which a record takes part in an epoch, an integer in
 	// [1, steps_per_epoch]. Default: 1.
@@ -1531,8 +1585,8 @@ type RandomAllocationMechanism struct {
 	NoiseMultiplier string `protobuf:"bytes,3,opt,name=noise_multiplier,json=noiseMultiplier,proto3" json:"noise_multiplier,omitempty"`
 	// Required. Expression: the number of epochs, an integer in [1, 1000000].
 	Epochs string `protobuf:"bytes,4,opt,name=epochs,proto3" json:"epochs,omitempty"`
-	// Whether every epoch uses the allocation of the first one. By default each epoch draws a new one.
-	SameSteps     bool `protobuf:"varint,5,opt,name=same_steps,json=sameSteps,proto3" json:"same_steps,omitempty"`
+	// When records are allocated. Default: ALLOCATION_FRESH.
+	Allocation    Allocation `protobuf:"varint,5,opt,name=allocation,proto3,enum=dpareto.v1.Allocation" json:"allocation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1595,11 +1649,11 @@ func (x *RandomAllocationMechanism) GetEpochs() string {
 	return ""
 }
 
-func (x *RandomAllocationMechanism) GetSameSteps() bool {
+func (x *RandomAllocationMechanism) GetAllocation() Allocation {
 	if x != nil {
-		return x.SameSteps
+		return x.Allocation
 	}
-	return false
+	return Allocation_ALLOCATION_UNSPECIFIED
 }
 
 // The best of a random number of independent private runs (Papernot and Steinke
@@ -2197,14 +2251,15 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x06method\x18\x01 \x01(\x0e2\x1b.dpareto.v1.SelectionMethodR\x06method\x12\x18\n" +
 	"\aepsilon\x18\x02 \x01(\tR\aepsilon\"-\n" +
 	"\x19ZeroConcentratedMechanism\x12\x10\n" +
-	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xbb\x01\n" +
+	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xd4\x01\n" +
 	"\x19RandomAllocationMechanism\x12&\n" +
 	"\x0fsteps_per_epoch\x18\x01 \x01(\tR\rstepsPerEpoch\x12\x14\n" +
 	"\x05picks\x18\x02 \x01(\tR\x05picks\x12)\n" +
 	"\x10noise_multiplier\x18\x03 \x01(\tR\x0fnoiseMultiplier\x12\x16\n" +
-	"\x06epochs\x18\x04 \x01(\tR\x06epochs\x12\x1d\n" +
+	"\x06epochs\x18\x04 \x01(\tR\x06epochs\x126\n" +
 	"\n" +
-	"same_steps\x18\x05 \x01(\bR\tsameSteps\"\xb1\x02\n" +
+	"allocation\x18\x05 \x01(\x0e2\x16.dpareto.v1.AllocationR\n" +
+	"allocation\"\xb1\x02\n" +
 	"\x1aRepeatedSelectionMechanism\x12+\n" +
 	"\x04base\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\x04base\x12\x1b\n" +
 	"\tmean_runs\x18\x02 \x01(\tR\bmeanRuns\x12\x12\n" +
@@ -2290,7 +2345,12 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x1cSELECTION_METHOD_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cSELECTION_METHOD_EXPONENTIAL\x10\x01\x12%\n" +
 	"!SELECTION_METHOD_PERMUTE_AND_FLIP\x10\x02\x12%\n" +
-	"!SELECTION_METHOD_REPORT_NOISY_MAX\x10\x03B\x9c\x01\n" +
+	"!SELECTION_METHOD_REPORT_NOISY_MAX\x10\x03*S\n" +
+	"\n" +
+	"Allocation\x12\x1a\n" +
+	"\x16ALLOCATION_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10ALLOCATION_FRESH\x10\x01\x12\x13\n" +
+	"\x0fALLOCATION_SAME\x10\x02B\x9c\x01\n" +
 	"\x0ecom.dpareto.v1B\fPrivacyProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -2307,7 +2367,7 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_privacy_proto_rawDescData
 }
 
-var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
 var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
@@ -2318,38 +2378,39 @@ var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(DpSgdOptimizer)(0),                    // 5: dpareto.v1.DpSgdOptimizer
 	(ObjectiveCalibration)(0),              // 6: dpareto.v1.ObjectiveCalibration
 	(SelectionMethod)(0),                   // 7: dpareto.v1.SelectionMethod
-	(*PrivacySpec)(nil),                    // 8: dpareto.v1.PrivacySpec
-	(*DpSgdMechanism)(nil),                 // 9: dpareto.v1.DpSgdMechanism
-	(*SparseVectorMechanism)(nil),          // 10: dpareto.v1.SparseVectorMechanism
-	(*GaussianMechanism)(nil),              // 11: dpareto.v1.GaussianMechanism
-	(*LaplaceMechanism)(nil),               // 12: dpareto.v1.LaplaceMechanism
-	(*OutputPerturbationMechanism)(nil),    // 13: dpareto.v1.OutputPerturbationMechanism
-	(*ObjectivePerturbationMechanism)(nil), // 14: dpareto.v1.ObjectivePerturbationMechanism
-	(*RandomizedResponseMechanism)(nil),    // 15: dpareto.v1.RandomizedResponseMechanism
-	(*SelectionMechanism)(nil),             // 16: dpareto.v1.SelectionMechanism
-	(*ZeroConcentratedMechanism)(nil),      // 17: dpareto.v1.ZeroConcentratedMechanism
-	(*RandomAllocationMechanism)(nil),      // 18: dpareto.v1.RandomAllocationMechanism
-	(*RepeatedSelectionMechanism)(nil),     // 19: dpareto.v1.RepeatedSelectionMechanism
-	(*FixedNumber)(nil),                    // 20: dpareto.v1.FixedNumber
-	(*PoissonDistribution)(nil),            // 21: dpareto.v1.PoissonDistribution
-	(*CompositionMechanism)(nil),           // 22: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 23: dpareto.v1.PrivacyGuarantee
-	(*Warning)(nil),                        // 24: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 25: dpareto.v1.CompositionMechanism.Part
+	(Allocation)(0),                        // 8: dpareto.v1.Allocation
+	(*PrivacySpec)(nil),                    // 9: dpareto.v1.PrivacySpec
+	(*DpSgdMechanism)(nil),                 // 10: dpareto.v1.DpSgdMechanism
+	(*SparseVectorMechanism)(nil),          // 11: dpareto.v1.SparseVectorMechanism
+	(*GaussianMechanism)(nil),              // 12: dpareto.v1.GaussianMechanism
+	(*LaplaceMechanism)(nil),               // 13: dpareto.v1.LaplaceMechanism
+	(*OutputPerturbationMechanism)(nil),    // 14: dpareto.v1.OutputPerturbationMechanism
+	(*ObjectivePerturbationMechanism)(nil), // 15: dpareto.v1.ObjectivePerturbationMechanism
+	(*RandomizedResponseMechanism)(nil),    // 16: dpareto.v1.RandomizedResponseMechanism
+	(*SelectionMechanism)(nil),             // 17: dpareto.v1.SelectionMechanism
+	(*ZeroConcentratedMechanism)(nil),      // 18: dpareto.v1.ZeroConcentratedMechanism
+	(*RandomAllocationMechanism)(nil),      // 19: dpareto.v1.RandomAllocationMechanism
+	(*RepeatedSelectionMechanism)(nil),     // 20: dpareto.v1.RepeatedSelectionMechanism
+	(*FixedNumber)(nil),                    // 21: dpareto.v1.FixedNumber
+	(*PoissonDistribution)(nil),            // 22: dpareto.v1.PoissonDistribution
+	(*CompositionMechanism)(nil),           // 23: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 24: dpareto.v1.PrivacyGuarantee
+	(*Warning)(nil),                        // 25: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 26: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
-	9,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
-	10, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
-	11, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
-	12, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
-	13, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
-	14, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
-	19, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	22, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
-	15, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
-	16, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
-	17, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
-	18, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
+	10, // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
+	11, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
+	12, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
+	13, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
+	14, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
+	15, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
+	20, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
+	23, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	16, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
+	17, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
+	18, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
+	19, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
 	0,  // 12: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
 	1,  // 13: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
 	2,  // 14: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
@@ -2358,20 +2419,21 @@ var file_dpareto_v1_privacy_proto_depIdxs = []int32{
 	5,  // 17: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
 	6,  // 18: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
 	7,  // 19: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
-	8,  // 20: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	21, // 21: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
-	20, // 22: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
-	25, // 23: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
-	0,  // 24: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 25: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 26: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	24, // 27: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	8,  // 28: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	8,  // 20: dpareto.v1.RandomAllocationMechanism.allocation:type_name -> dpareto.v1.Allocation
+	9,  // 21: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
+	22, // 22: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
+	21, // 23: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
+	26, // 24: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	0,  // 25: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 26: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 27: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
+	25, // 28: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	9,  // 29: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_proto_init() }
@@ -2409,7 +2471,7 @@ func file_dpareto_v1_privacy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
-			NumEnums:      8,
+			NumEnums:      9,
 			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,

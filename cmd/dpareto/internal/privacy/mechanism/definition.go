@@ -45,6 +45,7 @@ var definitions = []definition{
 	{name: "randomized-response", adjacency: replaceOne, solveFor: flagEpsilon},
 	{name: "selection", adjacency: addRemove, solveFor: flagEpsilon},
 	{name: "zero-concentrated", adjacency: addRemove, solveFor: "rho"},
+	{name: "random-allocation", adjacency: addRemove, solveFor: flagNoiseMultiplier},
 }
 
 // Names returns the names of all mechanisms.

@@ -34,6 +34,7 @@ var lines = map[string]string{
 	"randomized-response":    "--epsilon 1 --categories 2",
 	"selection":              "--epsilon 1 --method permute-and-flip",
 	"zero-concentrated":      "--rho 0.1 --delta 1e-6",
+	"random-allocation":      "--steps-per-epoch 100 --noise-multiplier 1 --epochs 2 --allocation same --delta 1e-5",
 	"repeated-selection":     "--base gaussian --mean-runs 10 --distribution logarithmic --sensitivity 1 --standard-deviation 4 --delta 1e-5",
 }
 
