@@ -26,7 +26,7 @@ type allocationKey struct {
 // allocationTails are logarithms of a tail that a grid of ratios may leave out.
 var allocationTails = [...]float64{-46, -110, -300, -705}
 
-// allocationPoints are the numbers of points of their grids. With those of the first one ε is about 1e-3 of it too
+// allocationPoints are the numbers of points of their grids. With those of the first one ε is 1e-3 to 4e-3 of it too
 // large. Those of the others are no closer to each other, or ε might rise with δ where a grid takes over.
 var allocationPoints = [...]int{640, 680, 730, 780}
 
