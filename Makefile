@@ -16,7 +16,7 @@ RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
 # Tests damage pages of bbolt, whose slices then lie beyond the file. The program recovers from such a fault, but not
 # where the race detector reads the address: these tests run without it, and others without checkptr.
-UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy $(MODULE)/privacy/internal/...,-gcflags=$(p)=-race=false) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
+UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy/...,-gcflags=$(p)=-race=false) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
 # What takes longest begins first, so that no processor waits for it at the end.
 SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning cmd/dpareto)
 # The version of programs and packages, and the commit that programs name with it.

@@ -66,7 +66,7 @@ type PairMechanism interface {
 }
 
 // Losses returns the losses of one run of m, by the methods of [Exact]. It is for packages that need more
-// of them than a [Curve] gives. The errors are those of Exact's Curve.
+// of them than a [Curve] gives. It returns the errors of Exact's Curve.
 func Losses(m Mechanism) (*composition.Losses, error) { return lossesOf(Exact{}, m) }
 
 func lossesOf(a Accountant, m Mechanism) (*composition.Losses, error) {

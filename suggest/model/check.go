@@ -37,7 +37,8 @@ type Check struct {
 	// as much as runs that it did not know differ from its predictions. It is 1 for a metric without surrogate.
 	Inflation []float64
 
-	// density is the sum over metrics and runs of the mean log density of a run's measurements given the other runs.
+	// density is the sum over metrics and runs of the mean log density of a run's measurements given the other runs,
+	// without the constant.
 	density float64
 }
 
@@ -89,7 +90,7 @@ func (m *Model) check(ctx context.Context, f *fitter) error {
 		return nil
 	}
 	other, ok, err := m.simpler(ctx, f, simpler)
-	// What was measured may also be luck: a model that claims more must predict runs better that it did not know.
+	// The observed front may be luck: a model that claims more replaces this one only if it predicts left-out runs better.
 	better := ok && (!possible || other.checked.Claimed > m.checked.Claimed && other.checked.density > m.checked.density)
 	switch {
 	case err != nil:

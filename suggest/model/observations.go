@@ -167,13 +167,13 @@ const (
 	// sharedNoise bounds the noise, relative to the variance of the values, where runs do not show more of it.
 	sharedNoise = 0.3
 
-	// roughFactor is how many times as large as most runs show the noise may be, which differs over the space.
+	// roughFactor is the largest learned noise relative to the roughness of runs: noise differs over the space.
 	roughFactor = 3
 )
 
 // roughness returns a noise variance that three of four runs with at least three checkpoints stay below, and all runs where
-// values are fractions: the mean square by which a checkpoint is off the line between its neighbours, which also holds how
-// curved the curve is. It is 0 without such runs. Noise that a run shares does not show.
+// values are fractions. It is the mean square deviation of a checkpoint from the line between its neighbours, divided by that of
+// unit noise. It includes the curvature of the curve and excludes noise that the run shares. It is 0 without such runs.
 func (d *observations) roughness() float64 {
 	groups := make(map[int][]int)
 	for i, g := range d.group {
@@ -187,7 +187,10 @@ func (d *observations) roughness() float64 {
 		sum := 0.0
 		for k := 1; k+1 < len(run); k++ {
 			before, at, after := run[k-1], run[k], run[k+1]
-			w := (d.position[after] - d.position[at]) / (d.position[after] - d.position[before])
+			w := 0.5 // where all three are at the same place
+			if length := d.position[after] - d.position[before]; length > 0 {
+				w = (d.position[after] - d.position[at]) / length
+			}
 			off := d.y[at] - w*d.y[before] - (1-w)*d.y[after]
 			sum += off * off / (1 + w*w + (1-w)*(1-w))
 		}

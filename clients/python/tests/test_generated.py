@@ -1,4 +1,4 @@
-"""The generated code is that of the contract, and of the client for asyncio."""
+"""Generated code matches the contract and the client for asyncio."""
 
 from __future__ import annotations
 

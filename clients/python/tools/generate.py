@@ -32,7 +32,7 @@ OWN = HERE / "proto"
 # protoc names modules after the package of the contract, here and in the name of each module.
 MODULE = re.compile(r"(^from |, ')dpareto\.(?=v1|_details)", re.MULTILINE)
 
-# Names of the blocking client by those of the client for asyncio, and its other words.
+# Names and words of the client for asyncio, and their replacements in the blocking client.
 NAMES = ("Client", "Connection", "Search", "Study", "StudyReader", "Trial")
 TOKENS = {"_async": "_sync", "_tasks": "_threads", **{f"Async{name}": name for name in NAMES}}
 WORDS = [

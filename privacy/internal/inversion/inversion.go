@@ -332,7 +332,7 @@ func (cts contours) solve(b pld.Bound, most, left, negligible, side float64) (ep
 	return 0, false
 }
 
-// noise bounds the rounding errors of δ(ε), but for those of the scale of each contour.
+// noise bounds the rounding errors of δ(ε), except those of the scale of each contour.
 func (cts contours) noise(epsilon float64) float64 {
 	sum := 0.0
 	for _, ct := range cts {
