@@ -28,6 +28,9 @@ type Mechanism interface {
 const assumeSecretNoise = "the noise comes from entropy that nobody knows, not from a seed, and what is released is computed from exact noise, " +
 	"continuous or rounded with the data: the theorem does not cover noise added in floating point"
 
+// assumePublicSize is the assumption on the number of records where one is replaced.
+const assumePublicSize = "the number of records is public"
+
 // SizedMechanism is a Mechanism whose parameters are stated for a number of records.
 type SizedMechanism interface {
 	Mechanism

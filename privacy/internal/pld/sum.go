@@ -39,6 +39,10 @@ func (s *Sum) LogBelow(runs, bottom float64, index int) float64 {
 			if len(pair.branches) < 2 {
 				return 0
 			}
+		case mixedPair:
+			if !pair.isMirrored() {
+				return 0
+			}
 		case *allocationPair, *allocationReplacePair, wholeAtoms:
 			return 0
 		}
