@@ -301,7 +301,7 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 		if d.unit == unitSteps { // a pass has at least ⌊n/m⌋ lots
 			r.runs = (total-1)/(n/m) + 1
 		}
-		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma}
+		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma, Neighbours: privacy.ReplaceOne}
 		r.derived = map[string]float64{"passes": float64(r.runs)}
 		return r
 	case dparetov1.Sampling_SAMPLING_POISSON:

@@ -43,7 +43,7 @@ func (s *Sum) LogBelow(runs, bottom float64, index int) float64 {
 			if !pair.isMirrored() {
 				return 0
 			}
-		case *allocationPair, *allocationReplacePair, wholeAtoms:
+		case *allocationPair, *allocationReplacePair, *hullPair, largestLot, wholeAtoms:
 			return 0
 		}
 	}
@@ -120,7 +120,7 @@ func (s *Sum) Single(runs, logDelta float64) (epsilon float64, ok bool) {
 		return 0, false
 	}
 	switch s.Parts[0].Pair.(type) {
-	case *allocationPair, *allocationReplacePair, wholeAtoms: // these count the infinite loss
+	case *allocationPair, *allocationReplacePair, *hullPair, wholeAtoms: // these count the infinite loss
 	default:
 		if s.Infinite() > 0 {
 			return 0, false
@@ -133,7 +133,7 @@ func (s *Sum) Single(runs, logDelta float64) (epsilon float64, ok bool) {
 func (s *Sum) UnsampledHolds() bool {
 	for _, p := range s.Parts {
 		switch p.Pair.(type) {
-		case *allocationPair, *allocationReplacePair: // infinite losses come from rounding
+		case *allocationPair, *allocationReplacePair, *hullPair: // infinite losses come from rounding
 		default:
 			if p.Pair.infinite() > 0 {
 				return false

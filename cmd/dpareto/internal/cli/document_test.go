@@ -148,7 +148,7 @@ func TestDocumentedCosts(t *testing.T) {
 			show.NumberUp(guarantee(privacy.RDP{Conversion: privacy.Classic}, fixed, steps).Epsilon),
 			show.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.ReplaceOne), steps).Epsilon),
 			show.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.AddRemove), steps).Epsilon),
-			show.NumberUp(guarantee(privacy.Exact{}, privacy.ShuffledGaussian{NoiseMultiplier: sigma}, passes).Epsilon),
+			show.NumberUp(guarantee(privacy.Exact{}, privacy.ShuffledGaussian{NoiseMultiplier: sigma, Neighbours: privacy.ReplaceOne}, passes).Epsilon),
 		}
 		for i, w := range want {
 			if got := strings.TrimSpace(cells[6+i]); got != w {
