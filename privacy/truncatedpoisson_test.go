@@ -218,7 +218,7 @@ func TestSmallestPhysicalBatch(t *testing.T) {
 		m.PhysicalBatch = size
 		return epsilonOf(t, Exact{}, m, 2000, 1e-5).Epsilon/epsilonOf(t, Exact{}, m.poisson(), 2000, 1e-5).Epsilon - 1
 	}
-	if size < 100 || size > 180 || !(excess(size) <= FreeBatch && excess(size-1) > FreeBatch) {
+	if size != 145 || !(excess(size) <= FreeBatch && excess(size-1) > FreeBatch) {
 		t.Errorf("physical batch %d, excess %g, of one less %g", size, excess(size), excess(size-1))
 	}
 }

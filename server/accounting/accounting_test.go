@@ -108,6 +108,22 @@ func TestMechanisms(t *testing.T) {
 			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","epochs":"7"},"delta":1e-5` + replaceOne + `}`,
 			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
 		},
+		"shuffled, zeroed out": {
+			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","epochs":"7"},"delta":1e-5` + addRemove + `}`,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.AddRemove}, 7, 7,
+		},
+		"shuffled, amplified": {
+			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"200000","batch_size":"20","noise_multiplier":"4","epochs":"1"},"delta":1e-5` + replaceOne + `}`,
+			privacy.Exact{}, privacy.ShuffledGaussian{NoiseMultiplier: 4, Steps: 10_000, EvenSteps: true, Neighbours: privacy.ReplaceOne}, 1, 1,
+		},
+		"truncated": {
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"50","physical_batch_size":"65","noise_multiplier":"1.2","steps":"500"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.TruncatedPoissonGaussian{DatasetSize: 1000, PhysicalBatch: 65, SamplingProbability: 0.05, NoiseMultiplier: 1.2, Neighbours: privacy.AddRemove}, 500, 500,
+		},
+		"truncated, replace-one": { // the same noise has half the multiplier
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.05","dataset_size":"1000","physical_batch_size":"60+5","noise_multiplier":"0.6","steps":"500"},"delta":1e-5` + replaceOne + `}`,
+			privacy.Exact{}, privacy.TruncatedPoissonGaussian{DatasetSize: 1000, PhysicalBatch: 65, SamplingProbability: 0.05, NoiseMultiplier: 1.2, Neighbours: privacy.ReplaceOne}, 500, 500,
+		},
 		"sparse vector": {`{"sparse_vector":{"cutoff":"5","noise_scale":"10"},"accountant":"ACCOUNTANT_PURE"` + addRemove + `}`, privacy.Pure{}, svt, 1, 1},
 		"Gaussian": {
 			`{"gaussian":{"sensitivity":"2","standard_deviation":"3"},"delta":1e-6` + addRemove + `}`,
@@ -272,6 +288,8 @@ func TestDerived(t *testing.T) {
 		`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"1.0/8.0","noise_multiplier":"4.0/2.0","steps":"12"},"delta":1e-5` + addRemove + `}`:     {"sampling_probability": 0.125, "noise_multiplier": 2},
 		`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_OPACUS","dataset_size":"1000","batch_size":"400","noise_multiplier":"2","epochs":"12"},"delta":1e-5` + addRemove + `}`: {
 			"sampling_probability": 1. / 3, "steps_per_epoch": 3, "noise_multiplier": 2},
+		`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.02","dataset_size":"5000","physical_batch_size":"200","noise_multiplier":"1.2","steps":"2000"},"delta":1e-5` + addRemove + `}`: {
+			"sampling_probability": 0.02, "noise_multiplier": 1.2, "smallest_physical_batch": 145},
 		`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"9"}},"mean_runs":"10","eta":"1"},"delta":1e-6` + addRemove + `}`: {"gamma": 0.1},
 	} {
 		got := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, text)}).GetDerived()
@@ -308,6 +326,14 @@ func TestWarnings(t *testing.T) {
 		"none": {poisson + `,"delta":1e-5` + addRemove + `}`, nil},
 		"large delta": {`{"output_perturbation":{"dataset_size":"1000","regularization":"0.01","feature_norm":"1","standard_deviation":"2"},"delta":1e-3` + replaceOne + `}`,
 			[]string{warnLargeDelta}},
+		"shuffled": {`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"60000","batch_size":"256","noise_multiplier":"1","epochs":"10"},"delta":1e-5` + replaceOne + `}`,
+			[]string{warnShuffled}},
+		"shuffled, zeroed out": {`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"60000","batch_size":"256","noise_multiplier":"2","epochs":"10"},"delta":1e-5` + addRemove + `}`,
+			[]string{warnShuffled}},
+		"shuffled full batches": {`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"600","batch_size":"600","noise_multiplier":"1","epochs":"10"},"delta":1e-5` + replaceOne + `}`, nil},
+		"truncated": {`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.02","dataset_size":"5000","physical_batch_size":"110","noise_multiplier":"1.2","steps":"2000"},"delta":1e-5` + addRemove + `}`,
+			[]string{warnTruncated}},
+		"truncated rarely": {`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.02","dataset_size":"5000","physical_batch_size":"200","noise_multiplier":"1.2","steps":"2000"},"delta":1e-5` + addRemove + `}`, nil},
 		"loose": {`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.3","epochs":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_CLASSIC"` + replaceOne + `}`,
 			[]string{"LOOSE_BOUND", "ORDER_AT_EDGE"}},
 	} {
@@ -355,6 +381,10 @@ func TestBadRequests(t *testing.T) {
 			[]string{"privacy.dp_sgd.epochs", "privacy.dp_sgd.batch_size", "privacy.dp_sgd.convention"}},
 		"improbable": {dpsgd("FIXED_SIZE", "POISSON", `"dataset_size":"1000","batch_size":"10"`, `"sampling_probability":"1.01"`, "epochs", "steps"),
 			[]string{"privacy.dp_sgd.sampling_probability"}},
+		"physical batch of fixed lots": {dpsgd(`"batch_size"`, `"physical_batch_size":"20","batch_size"`), []string{"privacy.dp_sgd.physical_batch_size"}},
+		"physical batch of settings": {dpsgd("FIXED_SIZE", "POISSON", `"dataset_size":"1000","batch_size":"10"`, `"sampling_probability":"0.01","physical_batch_size":"20"`, "epochs", "steps"),
+			[]string{"privacy.dp_sgd.physical_batch_size"}},
+		"no physical batch":  {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","physical_batch_size":"0","batch_size"`), []string{"privacy.dp_sgd.physical_batch_size"}},
 		"no conversion":      {dpsgd(`"delta"`, `"accountant":"ACCOUNTANT_RDP","delta"`), []string{"privacy.conversion"}},
 		"useless conversion": {dpsgd(`"delta"`, `"conversion":"CONVERSION_CLASSIC","delta"`), []string{"privacy.conversion"}},
 		"no sampling":        {dpsgd(`"sampling":"SAMPLING_FIXED_SIZE",`, ``), []string{"privacy.dp_sgd.sampling"}},

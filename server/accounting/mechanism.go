@@ -43,6 +43,7 @@ type evaluated struct {
 	mechanism   privacy.Mechanism
 	runs        int64              // how often it is applied: steps of training, or passes
 	datasetSize int64              // 0 where unknown
+	lotSize     int64              // of shuffled lots, else 0
 	derived     map[string]float64 // as in ComputeEpsilonResponse
 }
 
@@ -155,9 +156,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 	switch d.sampling {
 	case dparetov1.Sampling_SAMPLING_FIXED_SIZE:
 		c.replaceOne("lots of a fixed size")
-	case dparetov1.Sampling_SAMPLING_SHUFFLED:
-		c.replaceOne("shuffled lots")
-	case dparetov1.Sampling_SAMPLING_POISSON:
+	case dparetov1.Sampling_SAMPLING_SHUFFLED, dparetov1.Sampling_SAMPLING_POISSON:
 	default:
 		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON or SAMPLING_SHUFFLED, is %v", m.GetSampling())
 	}
@@ -177,7 +176,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		withLength: func(variables map[string]any, length int64) (evaluated, error) { return d.evaluate(variables, &length) },
 		gaussian:   d.sampling == dparetov1.Sampling_SAMPLING_SHUFFLED,
 		pair:       true,
-		publicSize: d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.datasetSize != nil && d.adjacency == privacy.AddRemove,
+		publicSize: d.datasetSize != nil && d.adjacency == privacy.AddRemove,
 	}
 }
 
@@ -185,6 +184,15 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 func (c *compiler) lots(d *dpSGD, m *dparetov1.DpSgdMechanism) {
 	isPoisson := d.sampling == dparetov1.Sampling_SAMPLING_POISSON
 	convention := m.GetConvention()
+	if m.GetPhysicalBatchSize() != "" {
+		d.physicalBatch = c.integer(join(d.path, fieldPhysicalBatch), m.GetPhysicalBatchSize())
+		switch {
+		case !isPoisson:
+			c.addf(join(d.path, fieldPhysicalBatch), "is only for SAMPLING_POISSON")
+		case m.GetDatasetSize() == "":
+			c.addf(join(d.path, fieldPhysicalBatch), "must be unset without dataset_size: how often lots are too large follows from it")
+		}
+	}
 	if m.GetSamplingProbability() != "" {
 		d.probability = c.number(join(d.path, "sampling_probability"), m.GetSamplingProbability())
 		if m.GetDatasetSize() != "" {
@@ -240,7 +248,11 @@ type dpSGD struct {
 	datasetSize, batchSize *expression.Number
 	convention             privacy.Convention
 	probability            *expression.Number
+	physicalBatch          *expression.Number // nil for lots of any size
 }
+
+// fieldPhysicalBatch is the largest number of records that a step can hold.
+const fieldPhysicalBatch = "physical_batch_size"
 
 // evaluate evaluates the mechanism, with a length in place of the spec's if one is given.
 func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, error) {
@@ -265,7 +277,7 @@ func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, er
 		e.err = r.mechanism.Validate()
 	}
 	if e.err != nil {
-		return evaluated{}, below(d.path, nil, e.err)
+		return evaluated{}, below(d.path, map[string]string{"physical_batch": fieldPhysicalBatch}, e.err)
 	}
 	r.derived["noise_multiplier"] = sigma
 	return r, nil
@@ -280,7 +292,7 @@ func (d *dpSGD) withRate(e *evaluation, sigma float64, steps int64) evaluated {
 		}
 	}
 	q := e.float("sampling_probability", d.probability)
-	r.mechanism = d.poisson(q, sigma)
+	r.mechanism = d.poisson(e, r.datasetSize, q, sigma)
 	r.derived = map[string]float64{"sampling_probability": q}
 	return r
 }
@@ -301,13 +313,14 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 		if d.unit == unitSteps { // a pass has at least ⌊n/m⌋ lots
 			r.runs = (total-1)/(n/m) + 1
 		}
-		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma, Neighbours: privacy.ReplaceOne}
+		r.lotSize = m
+		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma, Steps: (n-1)/m + 1, EvenSteps: n%m == 0, Neighbours: d.adjacency}
 		r.derived = map[string]float64{"passes": float64(r.runs)}
 		return r
 	case dparetov1.Sampling_SAMPLING_POISSON:
 		var q float64
 		q, e.err = d.convention.SamplingProbability(n, m)
-		r.mechanism = d.poisson(q, sigma)
+		r.mechanism = d.poisson(e, n, q, sigma)
 		r.derived = map[string]float64{"sampling_probability": q}
 	default:
 		r.mechanism = fixedSize
@@ -324,8 +337,14 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 	return r
 }
 
-// poisson returns a step of Poisson sampling.
-func (d *dpSGD) poisson(q, sigma float64) privacy.Mechanism {
+// poisson returns a step of Poisson sampling of n records.
+func (d *dpSGD) poisson(e *evaluation, n int64, q, sigma float64) privacy.Mechanism {
+	if d.physicalBatch != nil {
+		return privacy.TruncatedPoissonGaussian{
+			DatasetSize: n, PhysicalBatch: e.integer(fieldPhysicalBatch, d.physicalBatch),
+			SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency,
+		}
+	}
 	return privacy.PoissonGaussian{
 		SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency, PublicSize: d.datasetSize != nil,
 	}

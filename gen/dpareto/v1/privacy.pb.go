@@ -242,10 +242,12 @@ const (
 	// setting, or follows from batch_size and dataset_size by a Convention. The guarantee is
 	// under either adjacency.
 	Sampling_SAMPLING_POISSON Sampling = 2
-	// Every epoch visits the records in a fresh random order, cut into lots. The sampling does
-	// not amplify privacy: a pass over the data is accounted as one step with the full noise,
-	// under ADJACENCY_REPLACE_ONE. An epoch is one pass, whatever its number of lots; steps are
-	// passes of floor(dataset_size / batch_size) lots, rounded up.
+	// Every epoch visits the records in a fresh random order, cut into lots. A pass over the data
+	// is accounted as one step with the full noise, unless the secret order is proven to amplify
+	// privacy, which takes much noise and thousands of lots of the same size. Under
+	// ADJACENCY_ADD_REMOVE the number of records is public and a record is zeroed out. An epoch is
+	// one pass, whatever its number of lots; steps are passes of floor(dataset_size / batch_size)
+	// lots, rounded up.
 	Sampling_SAMPLING_SHUFFLED Sampling = 3
 )
 
@@ -917,9 +919,14 @@ type DpSgdMechanism struct {
 	ClippingNorm string `protobuf:"bytes,10,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
 	// What the optimizer does with a gradient. Only together with learning_rate. Default:
 	// DP_SGD_OPTIMIZER_SGD.
-	Optimizer     DpSgdOptimizer `protobuf:"varint,11,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Optimizer DpSgdOptimizer `protobuf:"varint,11,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
+	// Expression, for SAMPLING_POISSON with dataset_size: the largest number of records that a step
+	// can hold, an integer of at least 1. Of a larger lot a uniform subset of this size is kept. ε
+	// accounts for that under either adjacency; the number of records is public. Default: lots of
+	// any size.
+	PhysicalBatchSize string `protobuf:"bytes,12,opt,name=physical_batch_size,json=physicalBatchSize,proto3" json:"physical_batch_size,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *DpSgdMechanism) Reset() {
@@ -1038,6 +1045,13 @@ func (x *DpSgdMechanism) GetOptimizer() DpSgdOptimizer {
 		return x.Optimizer
 	}
 	return DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED
+}
+
+func (x *DpSgdMechanism) GetPhysicalBatchSize() string {
+	if x != nil {
+		return x.PhysicalBatchSize
+	}
+	return ""
 }
 
 type isDpSgdMechanism_Length interface {
@@ -2201,7 +2215,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"conversion\x18\f \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversionB\v\n" +
-	"\tmechanism\"\xda\x03\n" +
+	"\tmechanism\"\x8a\x04\n" +
 	"\x0eDpSgdMechanism\x120\n" +
 	"\bsampling\x18\x01 \x01(\x0e2\x14.dpareto.v1.SamplingR\bsampling\x12!\n" +
 	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12\x1d\n" +
@@ -2217,7 +2231,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\rlearning_rate\x18\t \x01(\tR\flearningRate\x12#\n" +
 	"\rclipping_norm\x18\n" +
 	" \x01(\tR\fclippingNorm\x128\n" +
-	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizerB\b\n" +
+	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\x12.\n" +
+	"\x13physical_batch_size\x18\f \x01(\tR\x11physicalBatchSizeB\b\n" +
 	"\x06length\"P\n" +
 	"\x15SparseVectorMechanism\x12\x16\n" +
 	"\x06cutoff\x18\x01 \x01(\tR\x06cutoff\x12\x1f\n" +

@@ -176,7 +176,9 @@ type ComputeEpsilonResponse struct {
 	Guarantees []*PrivacyGuarantee `protobuf:"bytes,1,rep,name=guarantees,proto3" json:"guarantees,omitempty"`
 	// Quantities that a trainer needs besides ε, by name, such as beta and tau of objective
 	// perturbation or the scales of the sparse vector technique. Of DP-SGD noise_multiplier, and
-	// sampling_probability and steps_per_epoch where the sampling has them.
+	// sampling_probability and steps_per_epoch where the sampling has them. With
+	// physical_batch_size, smallest_physical_batch is the smallest one, of at least the expected lot
+	// size, that raises ε by 0.1 % at most (of one guarantee for the mechanism's own length).
 	Derived       map[string]float64 `protobuf:"bytes,2,rep,name=derived,proto3" json:"derived,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

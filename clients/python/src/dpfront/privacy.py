@@ -108,6 +108,10 @@ class DpSgd:
     """Largest norm of a record's gradient, together with learning_rate."""
     optimizer: Optimizer | None = None
     """What the optimizer does with a gradient, together with learning_rate; None is "sgd"."""
+    physical_batch_size: Expression | None = None
+    """For Poisson sampling with dataset_size, the largest number of records that a step can hold:
+    of a larger lot a uniform subset of this size is kept. Where that costs privacy,
+    `Client.epsilon` warns (``TRUNCATED_LOTS``) with the smallest size that costs nothing."""
 
 
 @dataclass(frozen=True)
@@ -287,7 +291,8 @@ def opacus(
 
     With ``poisson_sampling=False`` the lots come from an ordinary shuffling loader. Opacus
     still accounts them as Poisson lots, which is not a guarantee. Here ε is the valid one, for
-    one exchanged record and without amplification by sampling.
+    one exchanged record. `Client.epsilon` warns (``SHUFFLED_LOTS``) with what the same training
+    would cost with random allocation, Poisson lots and lots of a fixed size.
     """
     if (epochs is None) == (steps is None):
         raise ValueError("opacus: give either epochs or steps, or the names of their parameters")
