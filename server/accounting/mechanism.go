@@ -193,6 +193,15 @@ func (c *compiler) lots(d *dpSGD, m *dparetov1.DpSgdMechanism) {
 			c.addf(join(d.path, fieldPhysicalBatch), "must be unset without dataset_size: how often lots are too large follows from it")
 		}
 	}
+	if m.GetRecordsPerUser() != "" {
+		d.recordsPerUser = c.integer(join(d.path, fieldRecordsPerUser), m.GetRecordsPerUser())
+		switch {
+		case !isPoisson || d.adjacency != privacy.AddRemove:
+			c.addf(join(d.path, fieldRecordsPerUser), "is only for SAMPLING_POISSON under ADJACENCY_ADD_REMOVE")
+		case d.physicalBatch != nil:
+			c.addf(join(d.path, fieldRecordsPerUser), "must be unset with physical_batch_size")
+		}
+	}
 	if m.GetSamplingProbability() != "" {
 		d.probability = c.number(join(d.path, "sampling_probability"), m.GetSamplingProbability())
 		if m.GetDatasetSize() != "" {
@@ -249,10 +258,13 @@ type dpSGD struct {
 	convention             privacy.Convention
 	probability            *expression.Number
 	physicalBatch          *expression.Number // nil for lots of any size
+	recordsPerUser         *expression.Number // nil for guarantees for records
 }
 
-// fieldPhysicalBatch is the largest number of records that a step can hold.
-const fieldPhysicalBatch = "physical_batch_size"
+const (
+	fieldPhysicalBatch  = "physical_batch_size"
+	fieldRecordsPerUser = "records_per_user"
+)
 
 // evaluate evaluates the mechanism, with a length in place of the spec's if one is given.
 func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, error) {
@@ -343,6 +355,12 @@ func (d *dpSGD) poisson(e *evaluation, n int64, q, sigma float64) privacy.Mechan
 		return privacy.TruncatedPoissonGaussian{
 			DatasetSize: n, PhysicalBatch: e.integer(fieldPhysicalBatch, d.physicalBatch),
 			SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency,
+		}
+	}
+	if d.recordsPerUser != nil {
+		return privacy.UserPoissonGaussian{
+			RecordsPerUser: e.integer(fieldRecordsPerUser, d.recordsPerUser), SamplingProbability: q, NoiseMultiplier: sigma,
+			PublicSize: d.datasetSize != nil,
 		}
 	}
 	return privacy.PoissonGaussian{

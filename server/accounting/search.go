@@ -26,10 +26,10 @@ import (
 //     by up to a relative BatchSize/DatasetSize.
 //
 // Search returns nil for anything but DP-SGD with lots of a fixed size or Poisson sampled
-// ones of any size, and for a limit that is not positive and finite.
+// ones of any size, with guarantees for records, and for a limit that is not positive and finite.
 func (f *Function) Search(named func([]float64) map[string]any, limit float64) (smooth, rounded func([]float64) float64) {
 	d := f.mechanism.dpSGD
-	if d == nil || d.physicalBatch != nil {
+	if d == nil || d.physicalBatch != nil || d.recordsPerUser != nil {
 		return nil, nil
 	}
 	interpolant := f.interpolant(limit)

@@ -925,8 +925,13 @@ type DpSgdMechanism struct {
 	// accounts for that under either adjacency; the number of records is public. Default: lots of
 	// any size.
 	PhysicalBatchSize string `protobuf:"bytes,12,opt,name=physical_batch_size,json=physicalBatchSize,proto3" json:"physical_batch_size,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Expression, for SAMPLING_POISSON under ADJACENCY_ADD_REMOVE: the largest number of records of a
+	// user, an integer in [1, 1000]. Then the guarantee is for users: the datasets differ in all
+	// records of one user. Records are still drawn and clipped one by one. Not together with
+	// physical_batch_size. Default: the guarantee is for records.
+	RecordsPerUser string `protobuf:"bytes,13,opt,name=records_per_user,json=recordsPerUser,proto3" json:"records_per_user,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *DpSgdMechanism) Reset() {
@@ -1050,6 +1055,13 @@ func (x *DpSgdMechanism) GetOptimizer() DpSgdOptimizer {
 func (x *DpSgdMechanism) GetPhysicalBatchSize() string {
 	if x != nil {
 		return x.PhysicalBatchSize
+	}
+	return ""
+}
+
+func (x *DpSgdMechanism) GetRecordsPerUser() string {
+	if x != nil {
+		return x.RecordsPerUser
 	}
 	return ""
 }
@@ -2215,7 +2227,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"conversion\x18\f \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversionB\v\n" +
-	"\tmechanism\"\x8a\x04\n" +
+	"\tmechanism\"\xb4\x04\n" +
 	"\x0eDpSgdMechanism\x120\n" +
 	"\bsampling\x18\x01 \x01(\x0e2\x14.dpareto.v1.SamplingR\bsampling\x12!\n" +
 	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12\x1d\n" +
@@ -2232,7 +2244,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\rclipping_norm\x18\n" +
 	" \x01(\tR\fclippingNorm\x128\n" +
 	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\x12.\n" +
-	"\x13physical_batch_size\x18\f \x01(\tR\x11physicalBatchSizeB\b\n" +
+	"\x13physical_batch_size\x18\f \x01(\tR\x11physicalBatchSize\x12(\n" +
+	"\x10records_per_user\x18\r \x01(\tR\x0erecordsPerUserB\b\n" +
 	"\x06length\"P\n" +
 	"\x15SparseVectorMechanism\x12\x16\n" +
 	"\x06cutoff\x18\x01 \x01(\tR\x06cutoff\x12\x1f\n" +

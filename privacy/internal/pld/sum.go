@@ -43,7 +43,7 @@ func (s *Sum) LogBelow(runs, bottom float64, index int) float64 {
 			if !pair.isMirrored() {
 				return 0
 			}
-		case *allocationPair, *allocationReplacePair, *hullPair, largestLot, wholeAtoms:
+		case groupPair, *allocationPair, *allocationReplacePair, *hullPair, largestLot, wholeAtoms:
 			return 0
 		}
 	}

@@ -112,6 +112,9 @@ class DpSgd:
     """For Poisson sampling with dataset_size, the largest number of records that a step can hold:
     of a larger lot a uniform subset of this size is kept. Where that costs privacy,
     `Client.epsilon` warns (``TRUNCATED_LOTS``) with the smallest size that costs nothing."""
+    records_per_user: Expression | None = None
+    """For Poisson sampling under "add_remove", the largest number of records of a user: the
+    guarantee is then for all records of a user. Records are drawn and clipped one by one."""
 
 
 @dataclass(frozen=True)

@@ -289,6 +289,8 @@ class _Export:
     def dp_sgd(self, m: p.DpSgd) -> dp.DpEvent:
         if m.physical_batch_size is not None:
             raise ValueError("DpSgd: dp_accounting has no tight event for a physical_batch_size")
+        if m.records_per_user is not None:
+            raise ValueError("DpSgd: records_per_user cannot be converted to an event")
         gaussian = dp.GaussianDpEvent(self.factor * self.number(m.noise_multiplier))
         if m.sampling_probability is not None:
             q = self.number(m.sampling_probability)
