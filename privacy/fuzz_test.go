@@ -68,6 +68,8 @@ func FuzzAccountants(f *testing.F) {
 	f.Add(uint8(8), int64(30956), int64(1), 1e-4, 0.1, int64(1), 1e-5)
 	f.Add(uint8(9), int64(30956), int64(2), 1e-4, 0.5, int64(3), 1e-5)
 	f.Add(uint8(10), int64(1), int64(1), 1e-3, 1.0, int64(1e9), 1e-300)
+	f.Add(uint8(11), int64(2), int64(1), 5.0, 1.0, int64(100), 1e-9)
+	f.Add(uint8(12), int64(2), int64(1), 50.0, 1.0, int64(100), 1e-9)
 	f.Fuzz(func(t *testing.T, kind uint8, n, m int64, x, y float64, steps int64, delta float64) {
 		mechanisms := []privacy.Mechanism{
 			privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: x},
@@ -81,6 +83,8 @@ func FuzzAccountants(f *testing.F) {
 			privacy.OutputPerturbation{DatasetSize: n, Regularization: x, Lipschitz: y, StandardDeviation: x, Radius: y},
 			privacy.ObjectivePerturbation{DatasetSize: n, Regularization: x, Curvature: x, Epsilon: y, Calibration: privacy.ObjectiveCalibration(m), Split: 0.5},
 			privacy.ShuffledGaussian{NoiseMultiplier: x},
+			privacy.DiscreteGaussian{Sensitivity: n % 100, Sigma: math.Mod(x, 100), Neighbours: privacy.Adjacency(m)},
+			privacy.DiscreteLaplace{Sensitivity: n % 100, Scale: x, Neighbours: privacy.Adjacency(m)},
 		}
 		finite := plausible(steps, delta, x, math.Max(y, 1e-3)) && y >= 1e-9
 		checkAccountants(t, mechanisms[int(kind)%len(mechanisms)], steps, delta, finite)
