@@ -165,6 +165,18 @@ func TestMechanisms(t *testing.T) {
 			`{"zero_concentrated":{"rho":"0.1"},"delta":1e-3` + addRemove + `}`,
 			privacy.RDP{}, privacy.ZeroConcentrated{Rho: 0.1, Neighbours: privacy.AddRemove}, 1, 1,
 		},
+		"adaptive clipping": { // 1/σ² = 1/1² + 1/(2·4)²
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.01","steps":"100","noise_multiplier":"1","clipping_count_deviation":"4"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 8 / math.Sqrt(65), Neighbours: privacy.AddRemove}, 100, 100,
+		},
+		"discrete gaussian": {
+			`{"discrete_gaussian":{"sensitivity":"2","sigma":"5"},"delta":1e-3` + addRemove + `}`,
+			privacy.Exact{}, privacy.DiscreteGaussian{Sensitivity: 2, Sigma: 5, Neighbours: privacy.AddRemove}, 1, 1,
+		},
+		"discrete laplace": {
+			`{"discrete_laplace":{"sensitivity":"2","scale":"5"},"delta":1e-3` + replaceOne + `}`,
+			privacy.Exact{}, privacy.DiscreteLaplace{Sensitivity: 2, Scale: 5, Neighbours: privacy.ReplaceOne}, 1, 1,
+		},
 		"random allocation": {
 			`{"random_allocation":{"steps_per_epoch":"100","noise_multiplier":"1","epochs":"4"},"delta":1e-6` + addRemove + `}`,
 			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 1, NoiseMultiplier: 1, Epochs: 4, Neighbours: privacy.AddRemove}, 1, 1,

@@ -104,6 +104,10 @@ func (c *compiler) mechanism(path string, spec *dparetov1.PrivacySpec) *mechanis
 		compiled = c.zeroConcentrated(join(path, "zero_concentrated"), m.ZeroConcentrated)
 	case *dparetov1.PrivacySpec_RandomAllocation:
 		compiled = c.randomAllocation(join(path, "random_allocation"), m.RandomAllocation)
+	case *dparetov1.PrivacySpec_DiscreteGaussian:
+		compiled = c.discreteGaussian(join(path, "discrete_gaussian"), m.DiscreteGaussian)
+	case *dparetov1.PrivacySpec_DiscreteLaplace:
+		compiled = c.discreteLaplace(join(path, "discrete_laplace"), m.DiscreteLaplace)
 	default:
 		c.addf(join(path, "mechanism"), "must be set")
 	}
@@ -152,6 +156,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		path:            path,
 		isNamed:         m.GetLearningRate() != "",
 		noiseMultiplier: c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier()),
+		countDeviation:  c.optional(join(path, "clipping_count_deviation"), m.GetClippingCountDeviation()),
 	}
 	switch d.sampling {
 	case dparetov1.Sampling_SAMPLING_FIXED_SIZE:
@@ -259,6 +264,7 @@ type dpSGD struct {
 	probability            *expression.Number
 	physicalBatch          *expression.Number // nil for lots of any size
 	recordsPerUser         *expression.Number // nil for guarantees for records
+	countDeviation         *expression.Number // nil without an adaptive clipping norm
 }
 
 const (
@@ -279,11 +285,17 @@ func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, er
 	if e.err == nil && total < 1 {
 		e.failf(d.unit, "must be at least 1, is %d", total)
 	}
+	accounted := sigma
+	if d.countDeviation != nil {
+		if count := e.float("clipping_count_deviation", d.countDeviation); e.err == nil {
+			accounted, e.err = privacy.JointNoise(sigma, count, d.adjacency)
+		}
+	}
 	var r evaluated
 	if d.probability != nil {
-		r = d.withRate(&e, sigma, total)
+		r = d.withRate(&e, accounted, total)
 	} else {
-		r = d.withLotSize(&e, sigma, total)
+		r = d.withLotSize(&e, accounted, total)
 	}
 	if e.err == nil {
 		e.err = r.mechanism.Validate()
@@ -411,6 +423,30 @@ func (c *compiler) laplace(path string, m *dparetov1.LaplaceMechanism) *mechanis
 	return &mechanism{pure: true, pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		return privacy.Laplace{
 			Sensitivity: e.float("sensitivity", sensitivity),
+			Scale:       e.float("scale", scale),
+			Neighbours:  c.adjacency,
+		}, nil
+	})}
+}
+
+func (c *compiler) discreteGaussian(path string, m *dparetov1.DiscreteGaussianMechanism) *mechanism {
+	sensitivity := c.integer(join(path, "sensitivity"), m.GetSensitivity())
+	sigma := c.number(join(path, "sigma"), m.GetSigma())
+	return &mechanism{pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		return privacy.DiscreteGaussian{
+			Sensitivity: e.integer("sensitivity", sensitivity),
+			Sigma:       e.float("sigma", sigma),
+			Neighbours:  c.adjacency,
+		}, nil
+	})}
+}
+
+func (c *compiler) discreteLaplace(path string, m *dparetov1.DiscreteLaplaceMechanism) *mechanism {
+	sensitivity := c.integer(join(path, "sensitivity"), m.GetSensitivity())
+	scale := c.number(join(path, "scale"), m.GetScale())
+	return &mechanism{pure: true, pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		return privacy.DiscreteLaplace{
+			Sensitivity: e.integer("sensitivity", sensitivity),
 			Scale:       e.float("scale", scale),
 			Neighbours:  c.adjacency,
 		}, nil

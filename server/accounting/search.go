@@ -36,7 +36,7 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 	if interpolant == nil {
 		return nil, nil
 	}
-	sigma, length := d.noiseMultiplier.Function(named), d.length.Function(named)
+	sigma, length := d.accountedNoise(named), d.length.Function(named)
 	if d.probability != nil {
 		probability := d.probability.Function(named)
 		search := func(values []float64) float64 {
@@ -135,5 +135,21 @@ func rounding(c privacy.Convention) func(lots, epochs float64) (q, steps float64
 		case privacy.RoundedEpochs:
 		}
 		return 1 / lots, epochs * math.RoundToEven(lots)
+	}
+}
+
+// accountedNoise returns the noise multiplier of all that a step releases, NaN where it has none.
+func (d *dpSGD) accountedNoise(named func([]float64) map[string]any) func([]float64) float64 {
+	sigma := d.noiseMultiplier.Function(named)
+	if d.countDeviation == nil {
+		return sigma
+	}
+	count := d.countDeviation.Function(named)
+	return func(values []float64) float64 {
+		joint, err := privacy.JointNoise(sigma(values), count(values), d.adjacency)
+		if err != nil {
+			return math.NaN()
+		}
+		return joint
 	}
 }

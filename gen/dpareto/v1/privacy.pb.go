@@ -604,6 +604,8 @@ type PrivacySpec struct {
 	//	*PrivacySpec_Selection
 	//	*PrivacySpec_ZeroConcentrated
 	//	*PrivacySpec_RandomAllocation
+	//	*PrivacySpec_DiscreteGaussian
+	//	*PrivacySpec_DiscreteLaplace
 	Mechanism isPrivacySpec_Mechanism `protobuf_oneof:"mechanism"`
 	// δ in [0, 1). 0 asks for a pure guarantee, which mechanisms with Gaussian noise do
 	// not have; must be 0 with ACCOUNTANT_PURE. It should be well below 1/dataset_size.
@@ -763,6 +765,24 @@ func (x *PrivacySpec) GetRandomAllocation() *RandomAllocationMechanism {
 	return nil
 }
 
+func (x *PrivacySpec) GetDiscreteGaussian() *DiscreteGaussianMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_DiscreteGaussian); ok {
+			return x.DiscreteGaussian
+		}
+	}
+	return nil
+}
+
+func (x *PrivacySpec) GetDiscreteLaplace() *DiscreteLaplaceMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_DiscreteLaplace); ok {
+			return x.DiscreteLaplace
+		}
+	}
+	return nil
+}
+
 func (x *PrivacySpec) GetDelta() float64 {
 	if x != nil {
 		return x.Delta
@@ -855,6 +875,16 @@ type PrivacySpec_RandomAllocation struct {
 	RandomAllocation *RandomAllocationMechanism `protobuf:"bytes,16,opt,name=random_allocation,json=randomAllocation,proto3,oneof"`
 }
 
+type PrivacySpec_DiscreteGaussian struct {
+	// Adds discrete Gaussian noise to an integer.
+	DiscreteGaussian *DiscreteGaussianMechanism `protobuf:"bytes,20,opt,name=discrete_gaussian,json=discreteGaussian,proto3,oneof"`
+}
+
+type PrivacySpec_DiscreteLaplace struct {
+	// Adds discrete Laplace noise to integers.
+	DiscreteLaplace *DiscreteLaplaceMechanism `protobuf:"bytes,21,opt,name=discrete_laplace,json=discreteLaplace,proto3,oneof"`
+}
+
 func (*PrivacySpec_DpSgd) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_SparseVector) isPrivacySpec_Mechanism() {}
@@ -878,6 +908,10 @@ func (*PrivacySpec_Selection) isPrivacySpec_Mechanism() {}
 func (*PrivacySpec_ZeroConcentrated) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_RandomAllocation) isPrivacySpec_Mechanism() {}
+
+func (*PrivacySpec_DiscreteGaussian) isPrivacySpec_Mechanism() {}
+
+func (*PrivacySpec_DiscreteLaplace) isPrivacySpec_Mechanism() {}
 
 // DP-SGD, DP-Adam and every other method whose step releases a clipped, averaged
 // gradient with Gaussian noise (Avent et al. 2020, Algorithms 3 and 4). ε depends
@@ -930,8 +964,14 @@ type DpSgdMechanism struct {
 	// records of one user. Records are still drawn and clipped one by one. Not together with
 	// physical_batch_size. Default: the guarantee is for records.
 	RecordsPerUser string `protobuf:"bytes,13,opt,name=records_per_user,json=recordsPerUser,proto3" json:"records_per_user,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Expression, for a clipping norm that follows the gradients (Andrew, Thakkar, Ramaswamy and
+	// McMahan 2021): each step also releases how many gradients of the lot were within the norm,
+	// as the sum of 1/2 for each that was and −1/2 for each that was not, with Gaussian noise of
+	// this standard deviation, positive. noise_multiplier is that of the gradients alone; ε counts
+	// both. The norm must follow from what was released, and divisors must not depend on the data.
+	ClippingCountDeviation string `protobuf:"bytes,20,opt,name=clipping_count_deviation,json=clippingCountDeviation,proto3" json:"clipping_count_deviation,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *DpSgdMechanism) Reset() {
@@ -1062,6 +1102,13 @@ func (x *DpSgdMechanism) GetPhysicalBatchSize() string {
 func (x *DpSgdMechanism) GetRecordsPerUser() string {
 	if x != nil {
 		return x.RecordsPerUser
+	}
+	return ""
+}
+
+func (x *DpSgdMechanism) GetClippingCountDeviation() string {
+	if x != nil {
+		return x.ClippingCountDeviation
 	}
 	return ""
 }
@@ -1257,6 +1304,119 @@ func (x *LaplaceMechanism) GetScale() string {
 	return ""
 }
 
+// The discrete Gaussian mechanism on one integer: noise on the integers with probabilities
+// proportional to exp(−x²/2σ²) (Canonne, Kamath and Steinke 2020). For several integers use
+// zero_concentrated with ρ = Δ²/2σ², where Δ is the L2 sensitivity.
+type DiscreteGaussianMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: the sensitivity, an integer in [1, 10000].
+	Sensitivity string `protobuf:"bytes,1,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`
+	// Required. Expression: σ, in (0, 10000]. The noise's standard deviation is at most σ.
+	Sigma         string `protobuf:"bytes,2,opt,name=sigma,proto3" json:"sigma,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscreteGaussianMechanism) Reset() {
+	*x = DiscreteGaussianMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscreteGaussianMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscreteGaussianMechanism) ProtoMessage() {}
+
+func (x *DiscreteGaussianMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscreteGaussianMechanism.ProtoReflect.Descriptor instead.
+func (*DiscreteGaussianMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DiscreteGaussianMechanism) GetSensitivity() string {
+	if x != nil {
+		return x.Sensitivity
+	}
+	return ""
+}
+
+func (x *DiscreteGaussianMechanism) GetSigma() string {
+	if x != nil {
+		return x.Sigma
+	}
+	return ""
+}
+
+// The discrete Laplace mechanism, or geometric mechanism: noise on the integers with
+// probabilities proportional to exp(−|x|/scale) on each of some integers. ε = sensitivity / scale.
+type DiscreteLaplaceMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: the L1 sensitivity, an integer in [1, 10000].
+	Sensitivity string `protobuf:"bytes,1,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`
+	// Required. Expression: the scale of the noise, in (0, 10000].
+	Scale         string `protobuf:"bytes,2,opt,name=scale,proto3" json:"scale,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscreteLaplaceMechanism) Reset() {
+	*x = DiscreteLaplaceMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscreteLaplaceMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscreteLaplaceMechanism) ProtoMessage() {}
+
+func (x *DiscreteLaplaceMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscreteLaplaceMechanism.ProtoReflect.Descriptor instead.
+func (*DiscreteLaplaceMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DiscreteLaplaceMechanism) GetSensitivity() string {
+	if x != nil {
+		return x.Sensitivity
+	}
+	return ""
+}
+
+func (x *DiscreteLaplaceMechanism) GetScale() string {
+	if x != nil {
+		return x.Scale
+	}
+	return ""
+}
+
 // Private logistic regression by output perturbation (Wu et al. 2017, Algorithm 2).
 type OutputPerturbationMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1278,7 +1438,7 @@ type OutputPerturbationMechanism struct {
 
 func (x *OutputPerturbationMechanism) Reset() {
 	*x = OutputPerturbationMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[5]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1290,7 +1450,7 @@ func (x *OutputPerturbationMechanism) String() string {
 func (*OutputPerturbationMechanism) ProtoMessage() {}
 
 func (x *OutputPerturbationMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[5]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1303,7 +1463,7 @@ func (x *OutputPerturbationMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputPerturbationMechanism.ProtoReflect.Descriptor instead.
 func (*OutputPerturbationMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *OutputPerturbationMechanism) GetDatasetSize() string {
@@ -1366,7 +1526,7 @@ type ObjectivePerturbationMechanism struct {
 
 func (x *ObjectivePerturbationMechanism) Reset() {
 	*x = ObjectivePerturbationMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[6]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1538,7 @@ func (x *ObjectivePerturbationMechanism) String() string {
 func (*ObjectivePerturbationMechanism) ProtoMessage() {}
 
 func (x *ObjectivePerturbationMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[6]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1551,7 @@ func (x *ObjectivePerturbationMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectivePerturbationMechanism.ProtoReflect.Descriptor instead.
 func (*ObjectivePerturbationMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ObjectivePerturbationMechanism) GetEpsilon() string {
@@ -1449,7 +1609,7 @@ type RandomizedResponseMechanism struct {
 
 func (x *RandomizedResponseMechanism) Reset() {
 	*x = RandomizedResponseMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1621,7 @@ func (x *RandomizedResponseMechanism) String() string {
 func (*RandomizedResponseMechanism) ProtoMessage() {}
 
 func (x *RandomizedResponseMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1634,7 @@ func (x *RandomizedResponseMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RandomizedResponseMechanism.ProtoReflect.Descriptor instead.
 func (*RandomizedResponseMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RandomizedResponseMechanism) GetEpsilon() string {
@@ -1506,7 +1666,7 @@ type SelectionMechanism struct {
 
 func (x *SelectionMechanism) Reset() {
 	*x = SelectionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1518,7 +1678,7 @@ func (x *SelectionMechanism) String() string {
 func (*SelectionMechanism) ProtoMessage() {}
 
 func (x *SelectionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1531,7 +1691,7 @@ func (x *SelectionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectionMechanism.ProtoReflect.Descriptor instead.
 func (*SelectionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SelectionMechanism) GetMethod() SelectionMethod {
@@ -1560,7 +1720,7 @@ type ZeroConcentratedMechanism struct {
 
 func (x *ZeroConcentratedMechanism) Reset() {
 	*x = ZeroConcentratedMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1732,7 @@ func (x *ZeroConcentratedMechanism) String() string {
 func (*ZeroConcentratedMechanism) ProtoMessage() {}
 
 func (x *ZeroConcentratedMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1745,7 @@ func (x *ZeroConcentratedMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ZeroConcentratedMechanism.ProtoReflect.Descriptor instead.
 func (*ZeroConcentratedMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ZeroConcentratedMechanism) GetRho() string {
@@ -1619,7 +1779,7 @@ type RandomAllocationMechanism struct {
 
 func (x *RandomAllocationMechanism) Reset() {
 	*x = RandomAllocationMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1791,7 @@ func (x *RandomAllocationMechanism) String() string {
 func (*RandomAllocationMechanism) ProtoMessage() {}
 
 func (x *RandomAllocationMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1804,7 @@ func (x *RandomAllocationMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RandomAllocationMechanism.ProtoReflect.Descriptor instead.
 func (*RandomAllocationMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RandomAllocationMechanism) GetStepsPerEpoch() string {
@@ -1710,7 +1870,7 @@ type RepeatedSelectionMechanism struct {
 
 func (x *RepeatedSelectionMechanism) Reset() {
 	*x = RepeatedSelectionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1722,7 +1882,7 @@ func (x *RepeatedSelectionMechanism) String() string {
 func (*RepeatedSelectionMechanism) ProtoMessage() {}
 
 func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1735,7 +1895,7 @@ func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepeatedSelectionMechanism.ProtoReflect.Descriptor instead.
 func (*RepeatedSelectionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RepeatedSelectionMechanism) GetBase() *PrivacySpec {
@@ -1845,7 +2005,7 @@ type FixedNumber struct {
 
 func (x *FixedNumber) Reset() {
 	*x = FixedNumber{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +2017,7 @@ func (x *FixedNumber) String() string {
 func (*FixedNumber) ProtoMessage() {}
 
 func (x *FixedNumber) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +2030,7 @@ func (x *FixedNumber) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FixedNumber.ProtoReflect.Descriptor instead.
 func (*FixedNumber) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
 }
 
 // The Poisson distribution.
@@ -1882,7 +2042,7 @@ type PoissonDistribution struct {
 
 func (x *PoissonDistribution) Reset() {
 	*x = PoissonDistribution{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +2054,7 @@ func (x *PoissonDistribution) String() string {
 func (*PoissonDistribution) ProtoMessage() {}
 
 func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +2067,7 @@ func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoissonDistribution.ProtoReflect.Descriptor instead.
 func (*PoissonDistribution) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{15}
 }
 
 // Mechanisms applied one after the other to the same data.
@@ -1922,7 +2082,7 @@ type CompositionMechanism struct {
 
 func (x *CompositionMechanism) Reset() {
 	*x = CompositionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1934,7 +2094,7 @@ func (x *CompositionMechanism) String() string {
 func (*CompositionMechanism) ProtoMessage() {}
 
 func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1947,7 +2107,7 @@ func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CompositionMechanism) GetParts() []*CompositionMechanism_Part {
@@ -1990,7 +2150,7 @@ type PrivacyGuarantee struct {
 
 func (x *PrivacyGuarantee) Reset() {
 	*x = PrivacyGuarantee{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2162,7 @@ func (x *PrivacyGuarantee) String() string {
 func (*PrivacyGuarantee) ProtoMessage() {}
 
 func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2175,7 @@ func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivacyGuarantee.ProtoReflect.Descriptor instead.
 func (*PrivacyGuarantee) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PrivacyGuarantee) GetEpsilon() float64 {
@@ -2101,7 +2261,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2273,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2286,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{16}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Warning) GetCode() string {
@@ -2157,7 +2317,7 @@ type CompositionMechanism_Part struct {
 
 func (x *CompositionMechanism_Part) Reset() {
 	*x = CompositionMechanism_Part{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2169,7 +2329,7 @@ func (x *CompositionMechanism_Part) String() string {
 func (*CompositionMechanism_Part) ProtoMessage() {}
 
 func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2182,7 +2342,7 @@ func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism_Part.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism_Part) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14, 0}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{16, 0}
 }
 
 func (x *CompositionMechanism_Part) GetMechanism() *PrivacySpec {
@@ -2204,7 +2364,8 @@ var File_dpareto_v1_privacy_proto protoreflect.FileDescriptor
 const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"\x18dpareto/v1/privacy.proto\x12\n" +
-	"dpareto.v1\"\xf3\b\n" +
+	"dpareto.v1\"\x9c\n" +
+	"\n" +
 	"\vPrivacySpec\x123\n" +
 	"\x06dp_sgd\x18\x01 \x01(\v2\x1a.dpareto.v1.DpSgdMechanismH\x00R\x05dpSgd\x12H\n" +
 	"\rsparse_vector\x18\x02 \x01(\v2!.dpareto.v1.SparseVectorMechanismH\x00R\fsparseVector\x12;\n" +
@@ -2217,7 +2378,9 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x13randomized_response\x18\r \x01(\v2'.dpareto.v1.RandomizedResponseMechanismH\x00R\x12randomizedResponse\x12>\n" +
 	"\tselection\x18\x0e \x01(\v2\x1e.dpareto.v1.SelectionMechanismH\x00R\tselection\x12T\n" +
 	"\x11zero_concentrated\x18\x0f \x01(\v2%.dpareto.v1.ZeroConcentratedMechanismH\x00R\x10zeroConcentrated\x12T\n" +
-	"\x11random_allocation\x18\x10 \x01(\v2%.dpareto.v1.RandomAllocationMechanismH\x00R\x10randomAllocation\x12\x14\n" +
+	"\x11random_allocation\x18\x10 \x01(\v2%.dpareto.v1.RandomAllocationMechanismH\x00R\x10randomAllocation\x12T\n" +
+	"\x11discrete_gaussian\x18\x14 \x01(\v2%.dpareto.v1.DiscreteGaussianMechanismH\x00R\x10discreteGaussian\x12Q\n" +
+	"\x10discrete_laplace\x18\x15 \x01(\v2$.dpareto.v1.DiscreteLaplaceMechanismH\x00R\x0fdiscreteLaplace\x12\x14\n" +
 	"\x05delta\x18\t \x01(\x01R\x05delta\x123\n" +
 	"\tadjacency\x18\n" +
 	" \x01(\x0e2\x15.dpareto.v1.AdjacencyR\tadjacency\x126\n" +
@@ -2227,7 +2390,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"conversion\x18\f \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversionB\v\n" +
-	"\tmechanism\"\xb4\x04\n" +
+	"\tmechanism\"\xee\x04\n" +
 	"\x0eDpSgdMechanism\x120\n" +
 	"\bsampling\x18\x01 \x01(\x0e2\x14.dpareto.v1.SamplingR\bsampling\x12!\n" +
 	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12\x1d\n" +
@@ -2245,7 +2408,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	" \x01(\tR\fclippingNorm\x128\n" +
 	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\x12.\n" +
 	"\x13physical_batch_size\x18\f \x01(\tR\x11physicalBatchSize\x12(\n" +
-	"\x10records_per_user\x18\r \x01(\tR\x0erecordsPerUserB\b\n" +
+	"\x10records_per_user\x18\r \x01(\tR\x0erecordsPerUser\x128\n" +
+	"\x18clipping_count_deviation\x18\x14 \x01(\tR\x16clippingCountDeviationB\b\n" +
 	"\x06length\"P\n" +
 	"\x15SparseVectorMechanism\x12\x16\n" +
 	"\x06cutoff\x18\x01 \x01(\tR\x06cutoff\x12\x1f\n" +
@@ -2255,6 +2419,12 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\vsensitivity\x18\x01 \x01(\tR\vsensitivity\x12-\n" +
 	"\x12standard_deviation\x18\x02 \x01(\tR\x11standardDeviation\"J\n" +
 	"\x10LaplaceMechanism\x12 \n" +
+	"\vsensitivity\x18\x01 \x01(\tR\vsensitivity\x12\x14\n" +
+	"\x05scale\x18\x02 \x01(\tR\x05scale\"S\n" +
+	"\x19DiscreteGaussianMechanism\x12 \n" +
+	"\vsensitivity\x18\x01 \x01(\tR\vsensitivity\x12\x14\n" +
+	"\x05sigma\x18\x02 \x01(\tR\x05sigma\"R\n" +
+	"\x18DiscreteLaplaceMechanism\x12 \n" +
 	"\vsensitivity\x18\x01 \x01(\tR\vsensitivity\x12\x14\n" +
 	"\x05scale\x18\x02 \x01(\tR\x05scale\"\xd2\x01\n" +
 	"\x1bOutputPerturbationMechanism\x12!\n" +
@@ -2396,7 +2566,7 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
 	(Accountant)(0),                        // 1: dpareto.v1.Accountant
@@ -2412,56 +2582,60 @@ var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(*SparseVectorMechanism)(nil),          // 11: dpareto.v1.SparseVectorMechanism
 	(*GaussianMechanism)(nil),              // 12: dpareto.v1.GaussianMechanism
 	(*LaplaceMechanism)(nil),               // 13: dpareto.v1.LaplaceMechanism
-	(*OutputPerturbationMechanism)(nil),    // 14: dpareto.v1.OutputPerturbationMechanism
-	(*ObjectivePerturbationMechanism)(nil), // 15: dpareto.v1.ObjectivePerturbationMechanism
-	(*RandomizedResponseMechanism)(nil),    // 16: dpareto.v1.RandomizedResponseMechanism
-	(*SelectionMechanism)(nil),             // 17: dpareto.v1.SelectionMechanism
-	(*ZeroConcentratedMechanism)(nil),      // 18: dpareto.v1.ZeroConcentratedMechanism
-	(*RandomAllocationMechanism)(nil),      // 19: dpareto.v1.RandomAllocationMechanism
-	(*RepeatedSelectionMechanism)(nil),     // 20: dpareto.v1.RepeatedSelectionMechanism
-	(*FixedNumber)(nil),                    // 21: dpareto.v1.FixedNumber
-	(*PoissonDistribution)(nil),            // 22: dpareto.v1.PoissonDistribution
-	(*CompositionMechanism)(nil),           // 23: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 24: dpareto.v1.PrivacyGuarantee
-	(*Warning)(nil),                        // 25: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 26: dpareto.v1.CompositionMechanism.Part
+	(*DiscreteGaussianMechanism)(nil),      // 14: dpareto.v1.DiscreteGaussianMechanism
+	(*DiscreteLaplaceMechanism)(nil),       // 15: dpareto.v1.DiscreteLaplaceMechanism
+	(*OutputPerturbationMechanism)(nil),    // 16: dpareto.v1.OutputPerturbationMechanism
+	(*ObjectivePerturbationMechanism)(nil), // 17: dpareto.v1.ObjectivePerturbationMechanism
+	(*RandomizedResponseMechanism)(nil),    // 18: dpareto.v1.RandomizedResponseMechanism
+	(*SelectionMechanism)(nil),             // 19: dpareto.v1.SelectionMechanism
+	(*ZeroConcentratedMechanism)(nil),      // 20: dpareto.v1.ZeroConcentratedMechanism
+	(*RandomAllocationMechanism)(nil),      // 21: dpareto.v1.RandomAllocationMechanism
+	(*RepeatedSelectionMechanism)(nil),     // 22: dpareto.v1.RepeatedSelectionMechanism
+	(*FixedNumber)(nil),                    // 23: dpareto.v1.FixedNumber
+	(*PoissonDistribution)(nil),            // 24: dpareto.v1.PoissonDistribution
+	(*CompositionMechanism)(nil),           // 25: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 26: dpareto.v1.PrivacyGuarantee
+	(*Warning)(nil),                        // 27: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 28: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
 	10, // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
 	11, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
 	12, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
 	13, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
-	14, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
-	15, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
-	20, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	23, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
-	16, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
-	17, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
-	18, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
-	19, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
-	0,  // 12: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 13: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 14: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
-	3,  // 15: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
-	4,  // 16: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
-	5,  // 17: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
-	6,  // 18: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
-	7,  // 19: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
-	8,  // 20: dpareto.v1.RandomAllocationMechanism.allocation:type_name -> dpareto.v1.Allocation
-	9,  // 21: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	22, // 22: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
-	21, // 23: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
-	26, // 24: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
-	0,  // 25: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 26: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 27: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	25, // 28: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	9,  // 29: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	16, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
+	17, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
+	22, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
+	25, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	18, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
+	19, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
+	20, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
+	21, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
+	14, // 12: dpareto.v1.PrivacySpec.discrete_gaussian:type_name -> dpareto.v1.DiscreteGaussianMechanism
+	15, // 13: dpareto.v1.PrivacySpec.discrete_laplace:type_name -> dpareto.v1.DiscreteLaplaceMechanism
+	0,  // 14: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 15: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 16: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
+	3,  // 17: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
+	4,  // 18: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
+	5,  // 19: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
+	6,  // 20: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
+	7,  // 21: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
+	8,  // 22: dpareto.v1.RandomAllocationMechanism.allocation:type_name -> dpareto.v1.Allocation
+	9,  // 23: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
+	24, // 24: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
+	23, // 25: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
+	28, // 26: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	0,  // 27: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 28: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 29: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
+	27, // 30: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	9,  // 31: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_proto_init() }
@@ -2482,25 +2656,27 @@ func file_dpareto_v1_privacy_proto_init() {
 		(*PrivacySpec_Selection)(nil),
 		(*PrivacySpec_ZeroConcentrated)(nil),
 		(*PrivacySpec_RandomAllocation)(nil),
+		(*PrivacySpec_DiscreteGaussian)(nil),
+		(*PrivacySpec_DiscreteLaplace)(nil),
 	}
 	file_dpareto_v1_privacy_proto_msgTypes[1].OneofWrappers = []any{
 		(*DpSgdMechanism_Epochs)(nil),
 		(*DpSgdMechanism_Steps)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[11].OneofWrappers = []any{
+	file_dpareto_v1_privacy_proto_msgTypes[13].OneofWrappers = []any{
 		(*RepeatedSelectionMechanism_Eta)(nil),
 		(*RepeatedSelectionMechanism_Poisson)(nil),
 		(*RepeatedSelectionMechanism_Binomial)(nil),
 		(*RepeatedSelectionMechanism_Fixed)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[15].OneofWrappers = []any{}
+	file_dpareto_v1_privacy_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

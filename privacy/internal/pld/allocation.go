@@ -156,7 +156,7 @@ func (p wholeAtoms) truncate(logTail float64) (Pair, bool) {
 	if first == 0 {
 		return p, false
 	}
-	small := atomPair{p.losses[first:], p.upper[first:], p.infiniteMass + beyond}
+	small := atomPair{losses: p.losses[first:], upper: p.upper[first:], infiniteMass: p.infiniteMass + beyond}
 	return wholeAtoms{small, p.side}, true
 }
 

@@ -50,14 +50,21 @@ func (s *Sum) LogBelow(runs, bottom float64, index int) float64 {
 	return math.Min(0, runs*s.Cumulant(index)+(1+TiltAt(index))*bottom)
 }
 
-// Atom returns a loss > 0 at which a part has an atom, and whether all parts share it.
-func (s *Sum) Atom() (loss float64, one bool) {
+// Unit returns a loss > 0 of which the losses of all parts with atoms are multiples, but for rounding errors, if there
+// is one and all parts have atoms.
+func (s *Sum) Unit() (loss float64, one bool) {
 	for i, p := range s.Parts {
-		b, ok := p.Pair.(boundedPair)
-		if !ok || i > 0 && b.loss != loss {
+		unit := 0.0
+		switch pair := p.Pair.(type) {
+		case boundedPair:
+			unit = pair.loss
+		case atomPair:
+			unit = pair.unit
+		}
+		if unit == 0 || i > 0 && unit != loss {
 			return 0, false
 		}
-		loss = b.loss
+		loss = unit
 	}
 	return loss, loss > 0
 }
@@ -120,7 +127,7 @@ func (s *Sum) Single(runs, logDelta float64) (epsilon float64, ok bool) {
 		return 0, false
 	}
 	switch s.Parts[0].Pair.(type) {
-	case *allocationPair, *allocationReplacePair, *hullPair, wholeAtoms: // these count the infinite loss
+	case atomPair, *allocationPair, *allocationReplacePair, *hullPair, wholeAtoms: // these count the infinite loss
 	default:
 		if s.Infinite() > 0 {
 			return 0, false

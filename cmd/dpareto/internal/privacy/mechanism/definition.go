@@ -45,6 +45,8 @@ var definitions = []definition{
 	{name: "randomized-response", adjacency: replaceOne, solveFor: flagEpsilon},
 	{name: "selection", adjacency: addRemove, solveFor: flagEpsilon},
 	{name: "zero-concentrated", adjacency: addRemove, solveFor: "rho"},
+	{name: "discrete-gaussian", adjacency: addRemove, solveFor: "sigma"},
+	{name: "discrete-laplace", adjacency: addRemove, solveFor: "scale"},
 	{name: "random-allocation", adjacency: addRemove, solveFor: flagNoiseMultiplier},
 }
 

@@ -34,6 +34,8 @@ var lines = map[string]string{
 	"randomized-response":    "--epsilon 1 --categories 2",
 	"selection":              "--epsilon 1 --method permute-and-flip",
 	"zero-concentrated":      "--rho 0.1 --delta 1e-6",
+	"discrete-gaussian":      "--sensitivity 2 --sigma 5 --delta 1e-6",
+	"discrete-laplace":       "--sensitivity 2 --scale 5",
 	"random-allocation":      "--steps-per-epoch 100 --noise-multiplier 1 --epochs 2 --allocation same --delta 1e-5",
 	"repeated-selection":     "--base gaussian --mean-runs 10 --distribution logarithmic --sensitivity 1 --standard-deviation 4 --delta 1e-5",
 }
@@ -75,7 +77,8 @@ func TestHelpIsInTheContract(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"sensitivity": "gaussian: the L2 sensitivity, positive; laplace: the L1 sensitivity, positive",
+		"sensitivity": "gaussian: the L2 sensitivity, positive; laplace: the L1 sensitivity, positive; " +
+			"discrete-gaussian: the sensitivity, an integer in [1, 10000]; discrete-laplace: the L1 sensitivity, an integer in [1, 10000]",
 		"split":       "the share of ε that goes to the regulariser in rank-one, in (0, 1) (default 0.05)",
 		"sampling":    "how the trainer draws its lots: fixed-size, poisson, shuffled",
 	} {
