@@ -86,6 +86,8 @@ func FuzzAccountants(f *testing.F) {
 			privacy.ObjectivePerturbation{DatasetSize: n, Regularization: x, Curvature: x, Epsilon: y, Calibration: privacy.ObjectiveCalibration(m), Split: 0.5},
 			privacy.ShuffledGaussian{NoiseMultiplier: x, Steps: n, EvenSteps: y > 0.5, Neighbours: privacy.Adjacency(m)},
 			privacy.TruncatedPoissonGaussian{DatasetSize: n, PhysicalBatch: m, SamplingProbability: y, NoiseMultiplier: x, Neighbours: privacy.AddRemove},
+			privacy.FixedSizeAddRemoveGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: x},
+			privacy.UserPoissonGaussian{RecordsPerUser: m, SamplingProbability: y, NoiseMultiplier: x},
 		}
 		finite := plausible(steps, delta, x, math.Max(y, 1e-3)) && y >= 1e-9
 		checkAccountants(t, mechanisms[int(kind)%len(mechanisms)], steps, delta, finite)
