@@ -3,6 +3,7 @@ package privacy
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -252,10 +253,7 @@ func TestFixedSizeAddRemove(t *testing.T) {
 		sigma, epsilon float64
 	}{{4, 3, 1, 0.5}, {5, 2, 0.8, 1.5}, {6, 1, 1.2, 0.2}} {
 		m := FixedSizeAddRemoveGaussian{tc.records, tc.size, tc.sigma}
-		others := make([]int, tc.records-1)
-		for i := range others {
-			others[i] = -1
-		}
+		others := slices.Repeat([]int{-1}, int(tc.records-1))
 		with, without := outcomes(append(others, 1), int(tc.size), 1), outcomes(others, int(tc.size), 1)
 		delta := math.Max(hockeyStick(with, without, tc.sigma, tc.epsilon), hockeyStick(without, with, tc.sigma, tc.epsilon))
 		g := epsilonOf(t, Exact{}, m, 1, delta)
