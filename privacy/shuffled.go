@@ -54,7 +54,11 @@ func (m ShuffledGaussian) Assumptions() []string {
 	if m.Neighbours == AddRemove {
 		size += ": a record is zeroed out in its place instead of removed (zero-out adjacency)"
 	}
-	return []string{size, "a smaller last batch gets the same noise on its sum as the others", assumeSecretNoise}
+	all := []string{size, "a smaller last batch gets the same noise on its sum as the others", assumeSecretNoise}
+	if _, isNormal := m.DominatingPairs().Upper[0].Normal(); !isNormal {
+		all = append(all, "every epoch visits the records in a fresh, uniform and secret order, cut into batches of the same size")
+	}
+	return all
 }
 
 // GaussianMu returns μ = 1/NoiseMultiplier.

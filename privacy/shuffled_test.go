@@ -98,6 +98,9 @@ func TestShuffledAmplification(t *testing.T) {
 	if privacytest.RelErr(got.Epsilon, want) > 0.05 || got.Epsilon > 0.6*epsilonOf(t, Exact{}, whole, 1, delta).Epsilon || got.EpsilonLower > got.Epsilon {
 		t.Errorf("epsilon %g to %g, by hand %g", got.EpsilonLower, got.Epsilon, want)
 	}
+	if len(got.Assumptions) != 1+len(epsilonOf(t, Exact{}, whole, 1, delta).Assumptions) {
+		t.Errorf("assumptions %q: amplification needs a secret order", got.Assumptions)
+	}
 	if many, unamplified := epsilonOf(t, Exact{}, m, 20, delta), epsilonOf(t, Exact{}, whole, 20, delta); many.Epsilon > 0.8*unamplified.Epsilon || many.Epsilon < got.Epsilon {
 		t.Errorf("20 epochs: epsilon %g, without amplification %g", many.Epsilon, unamplified.Epsilon)
 	}

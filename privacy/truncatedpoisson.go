@@ -57,7 +57,7 @@ func (m TruncatedPoissonGaussian) poisson() PoissonGaussian {
 func (m TruncatedPoissonGaussian) Assumptions() []string {
 	size := assumePublicSize
 	if m.Neighbours == AddRemove {
-		size = "the number of records is public: a record is zeroed out instead of removed (zero-out adjacency), is drawn into no batch, and takes no one's place"
+		size = assumeAbsentRecord
 	}
 	return []string{
 		"every step draws each record independently with the stated probability; if more records are drawn than fit in the " +

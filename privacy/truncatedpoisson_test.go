@@ -3,6 +3,7 @@ package privacy
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -163,6 +164,9 @@ func TestTruncatedPoissonBruteForce(t *testing.T) {
 					t.Errorf("%+v: %s costs at least %g for delta %g, bound %g", tc, bound.what, epsilon, bound.delta, got)
 				}
 			}
+			if tc.q == 1 { // batches of a fixed size: see TestFixedSizeAddRemove
+				continue
+			}
 			if got, _ := lower[0].Epsilon(1, math.Log(removeZero), -1); math.Abs(got-epsilon) > 1e-3*epsilon {
 				t.Errorf("%+v: lower bound for removing %g, want %g", tc, got, epsilon)
 			}
@@ -238,5 +242,39 @@ func TestTruncatedPoissonValidate(t *testing.T) {
 	fields := FieldErrors(TruncatedPoissonGaussian{DatasetSize: 0, PhysicalBatch: 0, SamplingProbability: 2, NoiseMultiplier: -1}.Validate())
 	if len(fields) != 5 {
 		t.Errorf("errors %v, want 5", fields)
+	}
+}
+
+// TestFixedSizeAddRemove: batches of a fixed size are attained by data sets whose other records are opposite, and are those
+// that are always truncated. With the same noise, ε is the bound from below if a record is replaced.
+func TestFixedSizeAddRemove(t *testing.T) {
+	for _, tc := range []struct {
+		records, size  int64
+		sigma, epsilon float64
+	}{{4, 3, 1, 0.5}, {5, 2, 0.8, 1.5}, {6, 1, 1.2, 0.2}} {
+		m := FixedSizeAddRemoveGaussian{tc.records, tc.size, tc.sigma}
+		others := slices.Repeat([]int{-1}, int(tc.records-1))
+		with, without := outcomes(append(others, 1), int(tc.size), 1), outcomes(others, int(tc.size), 1)
+		delta := math.Max(hockeyStick(with, without, tc.sigma, tc.epsilon), hockeyStick(without, with, tc.sigma, tc.epsilon))
+		g := epsilonOf(t, Exact{}, m, 1, delta)
+		if privacytest.RelErr(g.Epsilon, tc.epsilon) > 1e-3 || privacytest.RelErr(g.EpsilonLower, tc.epsilon) > 1e-3 {
+			t.Errorf("%+v: epsilon %g to %g, want %g", tc, g.EpsilonLower, g.Epsilon, tc.epsilon)
+		}
+		truncated := TruncatedPoissonGaussian{tc.records, tc.size, 1, tc.sigma, AddRemove}
+		if got := epsilonOf(t, Exact{}, truncated, 40, 1e-5).Epsilon; privacytest.RelErr(got, epsilonOf(t, Exact{}, m, 40, 1e-5).Epsilon) > 1e-12 {
+			t.Errorf("%+v: truncated samples of all records cost %g", tc, got)
+		}
+	}
+	many := FixedSizeAddRemoveGaussian{40000, 128, 2}
+	g, replaced := epsilonOf(t, Exact{}, many, 3120, 1e-6), epsilonOf(t, Exact{}, FixedSizeGaussian{40000, 128, 1}, 3120, 1e-6)
+	if renyi := epsilonOf(t, RDP{}, many, 3120, 1e-6); !(privacytest.RelErr(g.Epsilon, replaced.EpsilonLower) < 1e-8 && renyi.Epsilon >= g.Epsilon) {
+		t.Errorf("epsilon %g to %g, if a record is replaced %g to %g, Rényi %g", g.EpsilonLower, g.Epsilon, replaced.EpsilonLower, replaced.Epsilon, renyi.Epsilon)
+	}
+	all := epsilonOf(t, Exact{}, FixedSizeAddRemoveGaussian{100, 100, 2}, 4, 1e-6)
+	if want := epsilonOf(t, Exact{}, Gaussian{1, 1, AddRemove}, 1, 1e-6); privacytest.RelErr(all.Epsilon, want.Epsilon) > 1e-12 {
+		t.Errorf("full batches: epsilon %g, want %g", all.Epsilon, want.Epsilon)
+	}
+	if fields := FieldErrors((FixedSizeAddRemoveGaussian{0, 0, 0}).Validate()); len(fields) != 3 {
+		t.Errorf("errors %v, want 3", fields)
 	}
 }

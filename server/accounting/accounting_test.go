@@ -84,6 +84,10 @@ func TestMechanisms(t *testing.T) {
 			`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1.0","epochs":"10"},"delta":1e-5` + replaceOne + `}`,
 			privacy.Exact{}, fixed, 2420, 2420,
 		},
+		"fixed size, add/remove": {
+			`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"2.0","epochs":"10"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.FixedSizeAddRemoveGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 2}, 2420, 2420,
+		},
 		"paper": {
 			`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1","steps":"2420"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_CLASSIC"` + replaceOne + `}`,
 			privacy.RDP{Conversion: privacy.Classic}, fixed, 2420, 2420,
@@ -380,7 +384,7 @@ func TestBadRequests(t *testing.T) {
 	}{
 		"nothing":            {`{}`, []string{"privacy.adjacency", "privacy.mechanism"}},
 		"no adjacency":       {dpsgd(replaceOne, ""), []string{"privacy.adjacency"}},
-		"wrong adjacency":    {dpsgd(replaceOne, addRemove), []string{"privacy.adjacency"}},
+		"wrong adjacency":    {`{"randomized_response":{"epsilon":"1","categories":"2"},"delta":1e-5` + addRemove + `}`, []string{"privacy.adjacency"}},
 		"no delta":           {dpsgd(`,"delta":1e-5`, ``), []string{"privacy.delta"}},
 		"delta of 1":         {dpsgd(`1e-5`, `1`), []string{"privacy.delta"}},
 		"NaN delta":          {dpsgd(`1e-5`, `"NaN"`), []string{"privacy.delta"}},

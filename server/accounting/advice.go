@@ -53,9 +53,7 @@ func (a adviser) warnf(code, format string, args ...any) {
 // unshuffled says what the samplers cost that are known to amplify privacy, with the same noise and size of lots.
 func (a adviser) unshuffled(m privacy.ShuffledGaussian, r evaluated) {
 	clipped, steps := m.NoiseMultiplier, int64(0) // noise relative to the clipping norm
-	var fixedSize privacy.Mechanism = privacy.TruncatedPoissonGaussian{
-		DatasetSize: r.datasetSize, PhysicalBatch: r.lotSize, SamplingProbability: 1, NoiseMultiplier: clipped, Neighbours: m.Neighbours,
-	}
+	var fixedSize privacy.Mechanism = privacy.FixedSizeAddRemoveGaussian{DatasetSize: r.datasetSize, BatchSize: r.lotSize, NoiseMultiplier: clipped}
 	if m.Neighbours == privacy.ReplaceOne {
 		clipped *= 2
 		fixedSize = privacy.FixedSizeGaussian{DatasetSize: r.datasetSize, BatchSize: r.lotSize, NoiseMultiplier: m.NoiseMultiplier}

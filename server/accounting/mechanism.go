@@ -159,9 +159,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		countDeviation:  c.optional(join(path, "clipping_count_deviation"), m.GetClippingCountDeviation()),
 	}
 	switch d.sampling {
-	case dparetov1.Sampling_SAMPLING_FIXED_SIZE:
-		c.replaceOne("lots of a fixed size")
-	case dparetov1.Sampling_SAMPLING_SHUFFLED, dparetov1.Sampling_SAMPLING_POISSON:
+	case dparetov1.Sampling_SAMPLING_FIXED_SIZE, dparetov1.Sampling_SAMPLING_SHUFFLED, dparetov1.Sampling_SAMPLING_POISSON:
 	default:
 		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON or SAMPLING_SHUFFLED, is %v", m.GetSampling())
 	}
@@ -348,6 +346,9 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 		r.derived = map[string]float64{"sampling_probability": q}
 	default:
 		r.mechanism = fixedSize
+		if d.adjacency == privacy.AddRemove {
+			r.mechanism = privacy.FixedSizeAddRemoveGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
+		}
 		r.derived = map[string]float64{"sampling_ratio": float64(m) / float64(n)}
 	}
 	convention := cmp.Or(d.convention, privacy.RoundedEpochs)
@@ -380,12 +381,16 @@ func (d *dpSGD) poisson(e *evaluation, n int64, q, sigma float64) privacy.Mechan
 	}
 }
 
-// multiplier returns the library's noise multiplier. For Poisson sampled lots it is
+// multiplier returns the noise multiplier of the library and of its interpolants. For Poisson sampled lots it is
 // relative to the clipping norm, which is half of the sensitivity when a record is
-// replaced.
+// replaced. For lots of a fixed size it is relative to twice that norm: where a record is removed, another one takes its
+// place.
 func (d *dpSGD) multiplier(sigma float64) float64 {
-	if d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.adjacency == privacy.ReplaceOne {
+	switch {
+	case d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.adjacency == privacy.ReplaceOne:
 		return 2 * sigma
+	case d.sampling == dparetov1.Sampling_SAMPLING_FIXED_SIZE && d.adjacency == privacy.AddRemove:
+		return 0.5 * sigma
 	}
 	return sigma
 }

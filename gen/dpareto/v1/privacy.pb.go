@@ -235,8 +235,9 @@ type Sampling int32
 const (
 	// Refused.
 	Sampling_SAMPLING_UNSPECIFIED Sampling = 0
-	// Every step draws a fresh lot of a fixed size, uniformly without replacement.
-	// Its guarantee is under ADJACENCY_REPLACE_ONE.
+	// Every step draws a fresh lot of a fixed size, uniformly without replacement. The number of
+	// records is public. Under ADJACENCY_ADD_REMOVE another record takes the place of one that is
+	// missing: the same noise costs at most as much as under ADJACENCY_REPLACE_ONE.
 	Sampling_SAMPLING_FIXED_SIZE Sampling = 1
 	// Every step takes each record independently with the same probability, which is a
 	// setting, or follows from batch_size and dataset_size by a Convention. The guarantee is
