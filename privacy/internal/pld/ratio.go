@@ -113,6 +113,14 @@ func (c *ratioCells) find(x float64) int {
 	return sort.Search(len(c.g)-2, func(k int) bool { return c.g[k+1] > x })
 }
 
+// advance returns the cell of x, which is not before k.
+func (c *ratioCells) advance(k int, x float64) int {
+	for k < len(c.g)-2 && c.g[k+1] <= x {
+		k++
+	}
+	return k
+}
+
 // row is an atom of a ratio with those of another one that are at most as large, and how often they are taken.
 type row struct {
 	of          *ratios
@@ -129,11 +137,9 @@ func (c *ratioCells) addMeans(r row) {
 	s, q, p := r.others.s[r.from:r.to], r.others.q[r.from:r.to], r.others.p[r.from:r.to]
 	alpha, beta, n := r.alpha, r.beta, len(s)
 	c.work.Add(n / 8)
-	k := -1
+	k := c.find(alpha*si + beta*s[0])
 	for j := 0; j < n; {
-		if k++; k == 0 || s[j] >= (c.g[k+1]-alpha*si)/beta {
-			k = c.find(alpha*si + beta*s[j])
-		}
+		k = c.advance(k, alpha*si+beta*s[j])
 		limit := (c.g[k+1] - alpha*si) / beta
 		sumQ, sumP := q[j], p[j]
 		for j++; j < n && s[j] < limit; j++ {
@@ -162,11 +168,9 @@ func (c *ratioCells) addProducts(r row) {
 		}
 		return
 	}
-	k := -1
+	k := c.find(si * s[0])
 	for j := 0; j < n; {
-		if k++; k == 0 || s[j] >= c.g[k+1]/si {
-			k = c.find(si * s[j])
-		}
+		k = c.advance(k, si*s[j])
 		limit := c.g[k+1] / si
 		sumQ, sumP := q[j], p[j]
 		for j++; j < n && s[j] < limit; j++ {
