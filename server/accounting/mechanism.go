@@ -41,7 +41,7 @@ type mechanism struct {
 // evaluated is a mechanism of package privacy with how it is used.
 type evaluated struct {
 	mechanism   privacy.Mechanism
-	runs        int64              // how often it is applied: steps of training, or passes
+	runs        int64              // how often it is applied: steps of training, passes, or once
 	datasetSize int64              // 0 where unknown
 	derived     map[string]float64 // as in ComputeEpsilonResponse
 }
@@ -157,9 +157,9 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		c.replaceOne("lots of a fixed size")
 	case dparetov1.Sampling_SAMPLING_SHUFFLED:
 		c.replaceOne("shuffled lots")
-	case dparetov1.Sampling_SAMPLING_POISSON:
+	case dparetov1.Sampling_SAMPLING_POISSON, dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION:
 	default:
-		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON or SAMPLING_SHUFFLED, is %v", m.GetSampling())
+		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON, SAMPLING_SHUFFLED or SAMPLING_RANDOM_ALLOCATION, is %v", m.GetSampling())
 	}
 	switch length := m.GetLength().(type) {
 	case *dparetov1.DpSgdMechanism_Epochs:
@@ -177,7 +177,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		withLength: func(variables map[string]any, length int64) (evaluated, error) { return d.evaluate(variables, &length) },
 		gaussian:   d.sampling == dparetov1.Sampling_SAMPLING_SHUFFLED,
 		pair:       true,
-		publicSize: d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.datasetSize != nil && d.adjacency == privacy.AddRemove,
+		publicSize: d.datasetSize != nil && d.adjacency == privacy.AddRemove,
 	}
 }
 
@@ -265,7 +265,11 @@ func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, er
 		e.err = r.mechanism.Validate()
 	}
 	if e.err != nil {
-		return evaluated{}, below(d.path, nil, e.err)
+		var names map[string]string
+		if d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION {
+			names = map[string]string{"steps": "batch_size", "epochs": d.unit}
+		}
+		return evaluated{}, below(d.path, names, e.err)
 	}
 	r.derived["noise_multiplier"] = sigma
 	return r, nil
@@ -304,6 +308,8 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma}
 		r.derived = map[string]float64{"passes": float64(r.runs)}
 		return r
+	case dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION:
+		return d.allocated(e, fixedSize, total)
 	case dparetov1.Sampling_SAMPLING_POISSON:
 		var q float64
 		q, e.err = d.convention.SamplingProbability(n, m)
@@ -324,6 +330,28 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 	return r
 }
 
+// allocated returns the mechanism of random allocation. All epochs are one run, whose pair is more precise than the sum
+// of those of epochs.
+func (d *dpSGD) allocated(e *evaluation, lots privacy.FixedSizeGaussian, total int64) evaluated {
+	var perEpoch int64
+	perEpoch, e.err = privacy.StepsPerEpoch(lots.DatasetSize, lots.BatchSize)
+	if e.err != nil {
+		return evaluated{}
+	}
+	epochs := total
+	if d.unit == unitSteps {
+		epochs = (total-1)/perEpoch + 1
+	}
+	return evaluated{
+		runs: 1, datasetSize: lots.DatasetSize,
+		mechanism: privacy.RandomAllocation{
+			Steps: perEpoch, Picks: 1, NoiseMultiplier: d.multiplier(lots.NoiseMultiplier), Epochs: epochs,
+			Neighbours: d.adjacency, PublicSize: d.adjacency == privacy.AddRemove,
+		},
+		derived: map[string]float64{"steps_per_epoch": float64(perEpoch)},
+	}
+}
+
 // poisson returns a step of Poisson sampling.
 func (d *dpSGD) poisson(q, sigma float64) privacy.Mechanism {
 	return privacy.PoissonGaussian{
@@ -331,11 +359,11 @@ func (d *dpSGD) poisson(q, sigma float64) privacy.Mechanism {
 	}
 }
 
-// multiplier returns the library's noise multiplier. For Poisson sampled lots it is
-// relative to the clipping norm, which is half of the sensitivity when a record is
-// replaced.
+// multiplier returns the library's noise multiplier. For lots that are drawn under either adjacency it is relative to
+// the clipping norm, which is half of the sensitivity when a record is replaced.
 func (d *dpSGD) multiplier(sigma float64) float64 {
-	if d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.adjacency == privacy.ReplaceOne {
+	isEither := d.sampling == dparetov1.Sampling_SAMPLING_POISSON || d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION
+	if isEither && d.adjacency == privacy.ReplaceOne {
 		return 2 * sigma
 	}
 	return sigma

@@ -77,7 +77,7 @@ func TestHelpIsInTheContract(t *testing.T) {
 	for name, want := range map[string]string{
 		"sensitivity": "gaussian: the L2 sensitivity, positive; laplace: the L1 sensitivity, positive",
 		"split":       "the share of ε that goes to the regulariser in rank-one, in (0, 1) (default 0.05)",
-		"sampling":    "how the trainer draws its lots: fixed-size, poisson, shuffled",
+		"sampling":    "how the trainer draws its lots: fixed-size, poisson, shuffled, random-allocation",
 	} {
 		if o, ok := findOption(name); !ok || o.usage != want {
 			t.Errorf("--%s: help %q, want %q", name, o.usage, want)
