@@ -145,6 +145,8 @@ func TestStudyInitOfEveryTrainer(t *testing.T) {
 	for id, line := range map[string]string{
 		"sgd":       "dp-sgd --set generated=true",
 		"poisson":   "dp-sgd --set generated=true --set sampling=poisson",
+		"allocated": "dp-adam --set generated=true --set sampling=random-allocation",
+		"replaced":  "dp-sgd --set generated=true --set sampling=random-allocation --set adjacency=replace-one",
 		"adam":      "dp-adam --set generated=true --set evaluation=test",
 		"output":    "output-perturbation --set generated=true",
 		"objective": "objective-perturbation --set generated=true --set calibration=continuous",
@@ -177,6 +179,10 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 		"adjacency": {
 			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
 			"adjacency: ADD_REMOVE", "adjacency: REPLACE_ONE", "stated for ADJACENCY_REPLACE_ONE",
+		},
+		"allocation": { // lots of 20 are 20 steps, of 40 are 10 with the same noise
+			"dp-sgd --set sampling=random-allocation --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=40 --set noise_multiplier=1",
+			`batch_size: "40"`, `batch_size: "20"`, "costs at least",
 		},
 		"convention": { // 1.6 lots in the data: 2 steps, with a probability of 0.625 and of 0.5
 			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=225 --set noise_multiplier=1",
@@ -226,9 +232,10 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 func TestStudyInitHasFeatures(t *testing.T) {
 	address, _ := clitest.StartServer(t)
 	for id, c := range map[string]struct{ flags, want string }{
-		"sgd":     {"--trainer dp-sgd", "on: learning rate learning_rate, clipping norm clipping_norm"},
-		"adam":    {"--trainer dp-adam --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
-		"poisson": {"--trainer dp-sgd --set sampling=poisson --set dataset=mnist --set model=softmax-regression", "on: learning rate learning_rate, clipping norm clipping_norm"},
+		"sgd":       {"--trainer dp-sgd", "on: learning rate learning_rate, clipping norm clipping_norm"},
+		"adam":      {"--trainer dp-adam --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
+		"allocated": {"--trainer dp-adam --set sampling=random-allocation --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
+		"poisson":   {"--trainer dp-sgd --set sampling=poisson --set dataset=mnist --set model=softmax-regression", "on: learning rate learning_rate, clipping norm clipping_norm"},
 	} {
 		path := filepath.Join(t.TempDir(), "study.yaml")
 		line := "study init " + c.flags + " --id " + id + " --file " + path
