@@ -3,7 +3,9 @@ package privacy
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/dpareto/dpareto/privacy/internal/logexp"
 	"github.com/dpareto/dpareto/privacy/internal/pld"
@@ -224,28 +226,45 @@ func TestRandomAllocationValidate(t *testing.T) {
 	}
 }
 
+// BenchmarkRandomAllocation takes 200 random settings of 1,000 steps an epoch once, and reports the mean and the 99th
+// percentile of the time of a first ε, and of another one of the same curve:
+// go test -run '^$' -bench RandomAllocation -benchtime 1x -cpu 1 ./privacy.
 func BenchmarkRandomAllocation(b *testing.B) {
-	m := RandomAllocation{Steps: 1000, Picks: 1, NoiseMultiplier: 1, Epochs: 1, Neighbours: AddRemove}
-	for name, a := range map[string]Exact{"upper": {UpperOnly: true}, "both": {}} {
-		b.Run(name+", cold", func(b *testing.B) {
-			for range b.N {
-				c, err := a.Curve(m)
-				if err != nil {
-					b.Fatal(err)
+	for _, tc := range []struct {
+		name       string
+		accountant Exact
+		neighbours Adjacency
+	}{{"both", Exact{}, AddRemove}, {"upper", Exact{UpperOnly: true}, AddRemove}, {"replace-one", Exact{}, ReplaceOne}} {
+		b.Run(tc.name, func(b *testing.B) {
+			for b.Loop() {
+				rng := rand.New(rand.NewPCG(7, 42))
+				var first, next []float64 // milliseconds
+				for range 200 {
+					m := RandomAllocation{
+						Steps: 1000, Picks: 1, NoiseMultiplier: 0.5 * math.Pow(16, rng.Float64()),
+						Epochs: int64(math.Pow(30, rng.Float64())), Neighbours: tc.neighbours,
+					}
+					start := time.Now()
+					c, err := tc.accountant.Curve(m)
+					for _, to := range []*[]float64{&first, &next} {
+						if err == nil {
+							_, err = c.Epsilon(1, math.Pow(10, -3-9*rng.Float64()))
+						}
+						if err != nil {
+							b.Fatal(err)
+						}
+						*to = append(*to, 1e3*time.Since(start).Seconds())
+						start = time.Now()
+					}
 				}
-				if _, err := c.Epsilon(1, 1e-5); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(name+", warm", func(b *testing.B) {
-			c, err := a.Curve(m)
-			if err != nil {
-				b.Fatal(err)
-			}
-			for range b.N {
-				if _, err := c.Epsilon(1, 1e-5); err != nil {
-					b.Fatal(err)
+				for name, milliseconds := range map[string][]float64{"first": first, "next": next} {
+					slices.Sort(milliseconds)
+					mean := 0.0
+					for _, x := range milliseconds {
+						mean += x / float64(len(milliseconds))
+					}
+					b.ReportMetric(mean, name+"-ms-mean")
+					b.ReportMetric(milliseconds[len(milliseconds)*99/100], name+"-ms-p99")
 				}
 			}
 		})
