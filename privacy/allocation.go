@@ -75,7 +75,7 @@ func (m RandomAllocation) Assumptions() []string {
 	size := "the numbers of steps and epochs are settings, which do not depend on the number of records"
 	switch {
 	case m.Neighbours == ReplaceOne:
-		size = "the number of records is public"
+		size = assumePublicSize
 	case m.PublicSize:
 		size = PublicSizeAssumption
 	}

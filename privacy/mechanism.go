@@ -23,6 +23,9 @@ type Mechanism interface {
 	Assumptions() []string
 }
 
+// assumePublicSize is the assumption of mechanisms that are accounted under ReplaceOne.
+const assumePublicSize = "the number of records is public"
+
 // assumeSecretNoise is the assumption on the noise of every mechanism whose theorem is about real
 // numbers.
 const assumeSecretNoise = "the noise comes from entropy that nobody knows, not from a seed, and what is released is computed from exact noise, " +

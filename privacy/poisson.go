@@ -58,7 +58,7 @@ func (m PoissonGaussian) Assumptions() []string {
 func (m PoissonGaussian) sizeAssumption() string {
 	switch {
 	case m.Neighbours == ReplaceOne:
-		return "the number of records is public"
+		return assumePublicSize
 	case m.PublicSize:
 		return PublicSizeAssumption
 	default:

@@ -2,6 +2,7 @@ package pld
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
@@ -261,8 +262,8 @@ func (r *ratios) removing() atomPair {
 	shift := r.grid.side * r.lossError
 	scale := 1 + shift - r.massError
 	p := atomPair{infiniteMass: r.infinite}
-	for i := len(r.s) - 1; i >= 0; i-- {
-		if r.p[i] > 0 && r.s[i] > 0 {
+	for i, s := range slices.Backward(r.s) {
+		if r.p[i] > 0 && s > 0 {
 			p.losses = append(p.losses, r.loss(i, 1)+shift)
 			p.upper = append(p.upper, r.p[i]*scale)
 		}

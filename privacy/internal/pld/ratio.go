@@ -295,21 +295,21 @@ func (c *ratioCells) split(r *ratios, rounding float64) *ratios {
 		if q == 0 && p == 0 {
 			continue
 		}
-		rounding := c.error(k, rounding)
+		relative := c.error(k, rounding)
 		if k == n { // above the last point: g·Q stays there
-			masses[k] += q * (1 + 4*rounding)
-			top = math.Max(0, p-q) + 4*rounding*p
+			masses[k] += q * (1 + 4*relative)
+			top = math.Max(0, p-q) + 4*relative*p
 			continue
 		}
 		next := c.g[k+1]
 		width := (next - c.g[k]) / next
 		if next <= 1 { // masses of Q
-			e := 4 * rounding * q / width
+			e := 4 * relative * q / width
 			right := math.Min(math.Max((p-(1-width)*q)/width, 0), q)
 			masses[k] += q - right + e
 			masses[k+1] += right + e
 		} else { // of P
-			e := 4 * rounding * p / width
+			e := 4 * relative * p / width
 			right := math.Min(math.Max((p-q)/width, 0), p)
 			masses[k] += math.Max(0, q-(1-width)*right) + e
 			masses[k+1] += right + e

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	"github.com/dpareto/dpareto/privacy"
 )
 
 const initAdult = "study init --trainer dp-sgd --set generated=true --set train_rows=2000"
@@ -224,6 +226,41 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 		if !strings.Contains(stdout, "queued") || strings.Contains(stdout, "succeeded") {
 			t.Errorf("%s: the trial was not given back:\n%s", id, stdout)
 		}
+	}
+}
+
+// An agent runs a study of random allocation under either adjacency, after it has compared ε of every trial with its
+// trainer's mechanism. Both have the same noise at σ and σ/2: ε of replace-one is between one and three times the other.
+func TestAgentOfRandomAllocation(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	epsilon := make(map[string]float64)
+	for adjacency, sigma := range map[string]string{"add-remove": "2", "replace-one": "1"} {
+		path := filepath.Join(t.TempDir(), "study.yaml")
+		run := func(line string) string {
+			t.Helper()
+			stdout, stderr, code := clitest.Invoke(t, "", strings.Fields(line)...)
+			if code != 0 {
+				t.Fatalf("%s: exit code %d: %s", line, code, stderr)
+			}
+			return stdout
+		}
+		run("study init --trials 1 --id " + adjacency + " --file " + path + " --trainer dp-adam --set generated=true --set train_rows=400 " +
+			"--set sampling=random-allocation --set adjacency=" + adjacency + " --set epochs=3 --set lot_size=30 --set noise_multiplier=" + sigma)
+		run("study create " + path + " --server " + address)
+		run("agent --study " + adjacency + " --server " + address)
+		found := regexp.MustCompile(`"epsilon":\s*\{[^{}]*"value":\s*([0-9.e-]+)`).FindStringSubmatch(run("trial list " + adjacency + " -o json --server " + address))
+		if found == nil {
+			t.Fatalf("%s: no epsilon in %s", adjacency, run("trial list " + adjacency + " -o json --server " + address))
+		}
+		epsilon[adjacency], _ = strconv.ParseFloat(found[1], 64)
+	}
+	m := privacy.RandomAllocation{Steps: 12, Picks: 1, NoiseMultiplier: 2, Epochs: 3, Neighbours: privacy.AddRemove} // 360 rows
+	want, err := privacy.Epsilon(privacy.Exact{}, m, 1, 1e-5)
+	if err != nil || epsilon["add-remove"] != want.Epsilon {
+		t.Errorf("epsilon %v, want %v: %v", epsilon, want.Epsilon, err)
+	}
+	if ratio := epsilon["replace-one"] / epsilon["add-remove"]; !(ratio > 1 && ratio < 3) {
+		t.Errorf("epsilon %v", epsilon)
 	}
 }
 
