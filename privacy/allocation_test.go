@@ -65,6 +65,32 @@ func TestSharedRandomAllocationReplace(t *testing.T) {
 	}
 }
 
+// TestSharedTradeoffAllocation compares the power of the best test, and the advantage, with brackets of both directions.
+// A trade-off is of the symmetric curve, whose power is that of the better direction or of a mean of tests of both.
+func TestSharedTradeoffAllocation(t *testing.T) {
+	tb := privacytest.SharedVectors(t, "tradeoff_allocation_public.csv")
+	for _, row := range tb.Rows {
+		m := RandomAllocation{Steps: tb.Int(row, "t"), Picks: 1, NoiseMultiplier: tb.Float(row, "sigma"), Epochs: 1, Neighbours: AddRemove}
+		got := tradeoff(t, Tightest{}, m, 1, 1e-5, tb.Float(row, "fpr")).TruePositiveRates[0]
+		least := math.Max(tb.Float(row, "tpr_remove_lower"), tb.Float(row, "tpr_add_lower"))
+		most := math.Max(tb.Float(row, "tpr_remove_upper"), tb.Float(row, "tpr_add_upper"))
+		if !(got >= least*(1-1e-9) && got <= most*1.03) {
+			t.Errorf("%v: true positive rate %.8g, want %.8g to %.8g", row[:3], got, least, most)
+		}
+		curve, err := Exact{}.Curve(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		atZero, err := Delta(curve, 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if delta := atZero.Delta; delta < tb.Float(row, "advantage_lower") || delta > tb.Float(row, "advantage_upper")*(1+1e-3) {
+			t.Errorf("%v: advantage %.8g, want %s to %s", row[:3], delta, tb.Text(row, "advantage_lower"), tb.Text(row, "advantage_upper"))
+		}
+	}
+}
+
 // divergences are those for adding a record by (σ, t, order) whose rows in the shared file are wrong: the integrand of
 // [pld.NewAllocationRenyi] is largest at w = 12 to 54, where the reference has ended. The values here are from mpmath 1.3
 // with 30 digits, by the trapezoidal rule with steps of 0.1 in w and 1/16 standard deviations within φ.

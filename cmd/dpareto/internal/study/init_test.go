@@ -250,7 +250,7 @@ func TestAgentOfRandomAllocation(t *testing.T) {
 		run("agent --study " + adjacency + " --server " + address)
 		found := regexp.MustCompile(`"epsilon":\s*\{[^{}]*"value":\s*([0-9.e-]+)`).FindStringSubmatch(run("trial list " + adjacency + " -o json --server " + address))
 		if found == nil {
-			t.Fatalf("%s: no epsilon in %s", adjacency, run("trial list " + adjacency + " -o json --server " + address))
+			t.Fatalf("%s: no epsilon in %s", adjacency, run("trial list "+adjacency+" -o json --server "+address))
 		}
 		epsilon[adjacency], _ = strconv.ParseFloat(found[1], 64)
 	}
