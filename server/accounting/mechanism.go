@@ -26,7 +26,7 @@ type mechanism struct {
 	// field; nil without one.
 	withLength func(variables map[string]any, length int64) (evaluated, error)
 
-	dpSGD    *dpSGD // nil for other mechanisms
+	dpSGD    *dpSGD // nil for other mechanisms than DP-SGD, also as random allocation
 	training *dpSGD // dpSGD, or that of a mechanism within, as Training describes; nil for none
 
 	pure     bool // has a pure guarantee
@@ -240,6 +240,7 @@ type dpSGD struct {
 	datasetSize, batchSize *expression.Number
 	convention             privacy.Convention
 	probability            *expression.Number
+	stepsPerEpoch          *expression.Number // of a RandomAllocationMechanism, in the place of sizes
 }
 
 // evaluate evaluates the mechanism, with a length in place of the spec's if one is given.
@@ -560,8 +561,15 @@ func (c *compiler) randomAllocation(path string, m *dparetov1.RandomAllocationMe
 	if m.GetPicks() != "" {
 		picks = c.integer(join(path, "picks"), m.GetPicks())
 	}
+	var d *dpSGD // for Search, of what its interpolants know
+	if picks == nil && !same {
+		d = &dpSGD{
+			sampling: dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION, adjacency: c.adjacency, path: path,
+			unit: unitEpochs, noiseMultiplier: sigma, length: epochs, stepsPerEpoch: steps,
+		}
+	}
 	names := map[string]string{"steps": "steps_per_epoch"}
-	return &mechanism{pair: true, evaluate: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	return &mechanism{pair: true, dpSGD: d, evaluate: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		allocation := privacy.RandomAllocation{
 			Steps:           e.integer("steps_per_epoch", steps),
 			Picks:           1,

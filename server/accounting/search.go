@@ -48,6 +48,17 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 		}
 		return search, search
 	}
+	if d.stepsPerEpoch != nil {
+		perEpoch := d.stepsPerEpoch.Function(named)
+		search := func(values []float64) float64 {
+			perEpoch, epochs := perEpoch(values), length(values)
+			if !(perEpoch >= 1 && epochs >= 1) {
+				return math.Inf(1)
+			}
+			return interpolant.Epsilon(1/perEpoch, d.multiplier(sigma(values)), epochs*perEpoch)
+		}
+		return search, search
+	}
 	n, m := d.datasetSize.Function(named), d.batchSize.Function(named)
 	with := func(draw func(lots, length float64) (q, steps float64)) func([]float64) float64 {
 		return func(values []float64) float64 {
