@@ -34,6 +34,9 @@ type RandomAllocation struct {
 	// noise NoiseMultiplier/√Epochs: what a record adds to its step in E epochs is a vector of norm √E at most.
 	SameSteps  bool
 	Neighbours Adjacency
+	// PublicSize says that Steps was computed from the number of records, as in [PoissonGaussian]: under AddRemove that
+	// number is public, and a record is zeroed out instead of removed. The guarantee is the same number.
+	PublicSize bool
 }
 
 // mostAllocated bounds the numbers of steps and of epochs.
@@ -70,8 +73,11 @@ func (m RandomAllocation) Assumptions() []string {
 			"and every epoch uses that allocation; shuffling and batches of fixed size are other samplers"
 	}
 	size := "the numbers of steps and epochs are settings, which do not depend on the number of records"
-	if m.Neighbours == ReplaceOne {
-		size = "the number of records is public"
+	switch {
+	case m.Neighbours == ReplaceOne:
+		size = assumePublicSize
+	case m.PublicSize:
+		size = PublicSizeAssumption
 	}
 	return []string{draw, "the allocation is secret, and nothing that is released depends on the size of a batch", size, assumeSecretNoise}
 }

@@ -3,7 +3,9 @@ package privacy
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/dpareto/dpareto/privacy/internal/logexp"
 	"github.com/dpareto/dpareto/privacy/internal/pld"
@@ -63,9 +65,40 @@ func TestSharedRandomAllocationReplace(t *testing.T) {
 	}
 }
 
-// wrongDivergence are rows (σ, t, order) for adding whose reference ends its integral too early: their value at
-// σ = 2, t = 2 is four times the divergence without amplification. TestRandomAllocationDirect has those of t = 2.
-var wrongDivergence = map[[3]float64]bool{{0.5, 2, 16}: true, {0.5, 10, 64}: true, {0.8, 2, 16}: true, {0.8, 2, 64}: true, {2, 2, 64}: true}
+// TestSharedTradeoffAllocation compares the power of the best test, and the advantage, with brackets of both directions.
+// A trade-off is of the symmetric curve, whose power is that of the better direction or of a mean of tests of both.
+func TestSharedTradeoffAllocation(t *testing.T) {
+	tb := privacytest.SharedVectors(t, "tradeoff_allocation_public.csv")
+	for _, row := range tb.Rows {
+		m := RandomAllocation{Steps: tb.Int(row, "t"), Picks: 1, NoiseMultiplier: tb.Float(row, "sigma"), Epochs: 1, Neighbours: AddRemove}
+		got := tradeoff(t, Tightest{}, m, 1, 1e-5, tb.Float(row, "fpr")).TruePositiveRates[0]
+		least := math.Max(tb.Float(row, "tpr_remove_lower"), tb.Float(row, "tpr_add_lower"))
+		most := math.Max(tb.Float(row, "tpr_remove_upper"), tb.Float(row, "tpr_add_upper"))
+		if !(got >= least*(1-1e-9) && got <= most*1.03) {
+			t.Errorf("%v: true positive rate %.8g, want %.8g to %.8g", row[:3], got, least, most)
+		}
+		curve, err := Exact{}.Curve(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		atZero, err := Delta(curve, 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if delta := atZero.Delta; delta < tb.Float(row, "advantage_lower") || delta > tb.Float(row, "advantage_upper")*(1+1e-3) {
+			t.Errorf("%v: advantage %.8g, want %s to %s", row[:3], delta, tb.Text(row, "advantage_lower"), tb.Text(row, "advantage_upper"))
+		}
+	}
+}
+
+// divergences are those for adding a record by (σ, t, order) whose rows in the shared file are wrong: the integrand of
+// [pld.NewAllocationRenyi] is largest at w = 12 to 54, where the reference has ended. The values here are from mpmath 1.3
+// with 30 digits, by the trapezoidal rule with steps of 0.1 in w and 1/16 standard deviations within φ.
+// TestRandomAllocationDirect has those of t = 2 without that integral.
+var divergences = map[[3]float64]float64{
+	{0.5, 2, 16}: 16.8865706717301, {0.5, 10, 64}: 14.3685900345128, {0.8, 2, 16}: 6.55679227129062,
+	{0.8, 2, 64}: 25.3596030288659, {2, 2, 64}: 4.04522219812369,
+}
 
 // TestRandomAllocationDirect compares the divergence for adding a record with an integral over both steps, by the
 // trapezoidal rule.
@@ -107,10 +140,7 @@ func TestRandomAllocationAccountants(t *testing.T) {
 // TestSharedRandomAllocationRDP compares each direction with sums in high precision.
 func TestSharedRandomAllocationRDP(t *testing.T) {
 	tb := privacytest.SharedVectors(t, "random_allocation_rdp_public.csv")
-	for i, row := range tb.Rows {
-		if privacytest.Skips(i, 3) {
-			continue
-		}
+	for _, row := range tb.Rows {
 		curve := pld.NewAllocationRenyi(tb.Int(row, "t"), tb.Float(row, "sigma"))
 		order, want := tb.Float(row, "order"), tb.Float(row, "rdp")
 		got := curve.Removing(order)
@@ -120,8 +150,11 @@ func TestSharedRandomAllocationRDP(t *testing.T) {
 			s := order - 1
 			want += math.Log1p(math.Exp(-60*s-s*want)/math.Gamma(s+1)*(1-0.015*s)) / s
 		}
-		if wrongDivergence[[3]float64{tb.Float(row, "sigma"), tb.Float(row, "t"), order}] && tb.Text(row, "direction") == "add" {
-			continue
+		if right, ok := divergences[[3]float64{tb.Float(row, "sigma"), tb.Float(row, "t"), order}]; ok && tb.Text(row, "direction") == "add" {
+			if privacytest.RelErr(want, right) < 1e-6 {
+				t.Errorf("%v: the reference is right by now", row[:4])
+			}
+			want = right
 		}
 		if !(got >= want*(1-1e-10) && got <= want*(1+1e-9)+2e-11) {
 			t.Errorf("%v: divergence %.15g, want %.15g", row[:4], got, want)
@@ -133,10 +166,14 @@ func TestSharedRandomAllocationRDP(t *testing.T) {
 // the Gaussian without amplification, and monotone in the noise, the number of epochs and δ.
 func TestRandomAllocationEdges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(42, 1))
-	for range privacytest.Few(12, 200) {
+	logSteps, logEpochs := 5.0, 2.0
+	if privacytest.Long {
+		logSteps, logEpochs = 9, 3
+	}
+	for range privacytest.Few(200, 10_000) {
 		m := RandomAllocation{
-			Steps: 1 + int64(math.Exp(rng.Float64()*9)), Picks: 1, NoiseMultiplier: 0.2 * math.Exp(rng.Float64()*4),
-			Epochs: 1 + int64(math.Exp(rng.Float64()*3)), SameSteps: rng.IntN(4) == 0, Neighbours: AddRemove,
+			Steps: 1 + int64(math.Exp(rng.Float64()*logSteps)), Picks: 1, NoiseMultiplier: 0.2 * math.Exp(rng.Float64()*4),
+			Epochs: 1 + int64(math.Exp(rng.Float64()*logEpochs)), SameSteps: rng.IntN(4) == 0, Neighbours: AddRemove,
 		}
 		if rng.IntN(3) == 0 {
 			m.Picks = 1 + rng.Int64N(m.Steps)
@@ -144,21 +181,38 @@ func TestRandomAllocationEdges(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			m.Neighbours = ReplaceOne
 		}
-		delta := math.Exp(-rng.Float64() * rng.Float64() * 690)
-		delta = math.Max(1e-300, math.Min(0.5, delta))
-		g := epsilonOf(t, Exact{}, m, 1, delta)
+		delta := 0.5 * math.Exp(-rng.Float64()*30)
+		if rng.IntN(8) == 0 {
+			delta = math.Exp(-1 - rng.Float64()*689)
+		}
+		curve, err := Exact{}.Curve(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(delta float64) Guarantee {
+			g, err := curve.Epsilon(1, delta)
+			if err != nil {
+				t.Fatalf("%+v, delta %g: %v", m, delta, err)
+			}
+			return g
+		}
+		g, more := at(delta), at(math.Min(0.75, 1.5*delta))
 		sensitivity := float64(m.Neighbours) * math.Sqrt(float64(m.Picks*m.Epochs))
 		whole := epsilonOf(t, Exact{}, Gaussian{sensitivity, m.NoiseMultiplier, m.Neighbours}, 1, delta)
-		if !(g.EpsilonLower >= 0 && g.EpsilonLower <= g.Epsilon && g.Epsilon <= whole.Epsilon*(1+1e-9)) {
+		if !(g.EpsilonLower >= 0 && g.EpsilonLower <= g.Epsilon && g.Epsilon <= whole.Epsilon*(1+1e-9)) || math.IsInf(g.Epsilon, 1) {
 			t.Errorf("%+v, delta %g: epsilon %g to %g, Gaussian %g", m, delta, g.EpsilonLower, g.Epsilon, whole.Epsilon)
 		}
+		if m.Picks > 1 && m.Picks < m.Steps && g.EpsilonLower != 0 {
+			t.Errorf("%+v, delta %g: lower bound %g, which is not proven", m, delta, g.EpsilonLower)
+		}
 		noisier, longer := m, m
-		noisier.NoiseMultiplier *= 1.3
-		longer.Epochs *= 2
+		noisier.NoiseMultiplier *= 1 + 0.5*rng.Float64()
+		longer.Epochs += 1 + rng.Int64N(m.Epochs)
 		for what, less := range map[string][2]float64{
-			"noise":  {epsilonOf(t, Exact{UpperOnly: true}, noisier, 1, delta).Epsilon, g.Epsilon},
-			"epochs": {g.Epsilon, epsilonOf(t, Exact{UpperOnly: true}, longer, 1, delta).Epsilon},
-			"delta":  {epsilonOf(t, Exact{UpperOnly: true}, m, 1, 1.5*delta).Epsilon, g.Epsilon},
+			"noise":              {epsilonOf(t, Exact{UpperOnly: true}, noisier, 1, delta).Epsilon, g.Epsilon},
+			"epochs":             {g.Epsilon, epsilonOf(t, Exact{UpperOnly: true}, longer, 1, delta).Epsilon},
+			"delta":              {more.Epsilon, g.Epsilon},
+			"delta (from below)": {more.EpsilonLower, g.EpsilonLower},
 		} {
 			if less[0] > less[1]*(1+1e-9) {
 				t.Errorf("%+v, delta %g: epsilon %g exceeds %g for less %s", m, delta, less[0], less[1], what)
@@ -198,28 +252,45 @@ func TestRandomAllocationValidate(t *testing.T) {
 	}
 }
 
+// BenchmarkRandomAllocation takes 200 random settings of 1,000 steps an epoch once, and reports the mean and the 99th
+// percentile of the time of a first ε, and of another one of the same curve:
+// go test -run '^$' -bench RandomAllocation -benchtime 1x -cpu 1 ./privacy.
 func BenchmarkRandomAllocation(b *testing.B) {
-	m := RandomAllocation{Steps: 1000, Picks: 1, NoiseMultiplier: 1, Epochs: 1, Neighbours: AddRemove}
-	for name, a := range map[string]Exact{"upper": {UpperOnly: true}, "both": {}} {
-		b.Run(name+", cold", func(b *testing.B) {
-			for range b.N {
-				c, err := a.Curve(m)
-				if err != nil {
-					b.Fatal(err)
+	for _, tc := range []struct {
+		name       string
+		accountant Exact
+		neighbours Adjacency
+	}{{"both", Exact{}, AddRemove}, {"upper", Exact{UpperOnly: true}, AddRemove}, {"replace-one", Exact{}, ReplaceOne}} {
+		b.Run(tc.name, func(b *testing.B) {
+			for b.Loop() {
+				rng := rand.New(rand.NewPCG(7, 42))
+				var first, next []float64 // milliseconds
+				for range 200 {
+					m := RandomAllocation{
+						Steps: 1000, Picks: 1, NoiseMultiplier: 0.5 * math.Pow(16, rng.Float64()),
+						Epochs: int64(math.Pow(30, rng.Float64())), Neighbours: tc.neighbours,
+					}
+					start := time.Now()
+					c, err := tc.accountant.Curve(m)
+					for _, to := range []*[]float64{&first, &next} {
+						if err == nil {
+							_, err = c.Epsilon(1, math.Pow(10, -3-9*rng.Float64()))
+						}
+						if err != nil {
+							b.Fatal(err)
+						}
+						*to = append(*to, 1e3*time.Since(start).Seconds())
+						start = time.Now()
+					}
 				}
-				if _, err := c.Epsilon(1, 1e-5); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(name+", warm", func(b *testing.B) {
-			c, err := a.Curve(m)
-			if err != nil {
-				b.Fatal(err)
-			}
-			for range b.N {
-				if _, err := c.Epsilon(1, 1e-5); err != nil {
-					b.Fatal(err)
+				for name, milliseconds := range map[string][]float64{"first": first, "next": next} {
+					slices.Sort(milliseconds)
+					mean := 0.0
+					for _, x := range milliseconds {
+						mean += x / float64(len(milliseconds))
+					}
+					b.ReportMetric(mean, name+"-ms-mean")
+					b.ReportMetric(milliseconds[len(milliseconds)*99/100], name+"-ms-p99")
 				}
 			}
 		})

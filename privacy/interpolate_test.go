@@ -267,3 +267,28 @@ func BenchmarkInterpolant(b *testing.B) {
 		}
 	})
 }
+
+// Within 2 % of the accountant for whole numbers of steps an epoch and of epochs.
+func TestInterpolantOfAllocation(t *testing.T) {
+	for _, neighbours := range []Adjacency{AddRemove, ReplaceOne} {
+		p, err := InterpolateAllocation(Exact{}, interpolatedDelta, interpolatedLimit, neighbours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(3, 5))
+		for range privacytest.Few(8, 200) {
+			m := RandomAllocation{
+				Steps: 2 + int64(math.Exp(rng.Float64()*7)), Picks: 1, NoiseMultiplier: float64(neighbours) * 0.5 * math.Exp(rng.Float64()*2.5),
+				Epochs: int64(math.Exp(rng.Float64() * 4)), Neighbours: neighbours,
+			}
+			want := epsilonOf(t, Exact{}, m, 1, interpolatedDelta).Epsilon
+			got := p.Epsilon(1/float64(m.Steps), m.NoiseMultiplier, float64(m.Steps*m.Epochs))
+			if want <= interpolatedLimit && math.Abs(got-want) > 0.02*want || want > 2*interpolatedLimit && got <= interpolatedLimit {
+				t.Errorf("%+v: %g, exact %g", m, got, want)
+			}
+		}
+	}
+	if _, err := InterpolateAllocation(Exact{}, interpolatedDelta, interpolatedLimit, 7); err == nil {
+		t.Error("no error of an unknown adjacency")
+	}
+}

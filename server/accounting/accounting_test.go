@@ -189,6 +189,14 @@ func TestMechanisms(t *testing.T) {
 			`{"random_allocation":{"steps_per_epoch":"100","picks":"2","noise_multiplier":"0.5","epochs":"4","allocation":"ALLOCATION_SAME"},"delta":1e-6` + replaceOne + `}`,
 			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 2, NoiseMultiplier: 1, Epochs: 4, SameSteps: true, Neighbours: privacy.ReplaceOne}, 1, 1,
 		},
+		"randomly allocated lots": { // 1000/300 is 3 lots, and 4 steps are 2 epochs
+			`{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"1000","batch_size":"300","noise_multiplier":"2","steps":"4"},"delta":1e-6` + addRemove + `}`,
+			privacy.Exact{}, privacy.RandomAllocation{Steps: 3, Picks: 1, NoiseMultiplier: 2, Epochs: 2, Neighbours: privacy.AddRemove}, 1, 1,
+		},
+		"randomly allocated lots, replace-one": {
+			`{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.5","epochs":"4"},"delta":1e-6` + replaceOne + `}`,
+			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 1, NoiseMultiplier: 1, Epochs: 4, Neighbours: privacy.ReplaceOne}, 1, 1,
+		},
 		"repeated selection": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","eta":"0.5"},"delta":1e-6` + addRemove + `}`,
 			tuning.Location{}, tuning.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
@@ -440,6 +448,8 @@ func TestBadRequests(t *testing.T) {
 		"part":                {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"-1"}}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].mechanism.laplace.scale"}},
 		"count":               {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"1"}},"count":"0"}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].count"}},
 		"replace-one part":    {`{"composition":{"parts":[{"mechanism":{"randomized_response":{"epsilon":"1","categories":"2"}}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.adjacency"}},
+		"allocated steps":     {`{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"10000000","batch_size":"1","noise_multiplier":"1","epochs":"1000001"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_sgd.batch_size", "privacy.dp_sgd.epochs"}},
+		"allocated by rule":   {`{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","convention":"CONVENTION_OPACUS","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","epochs":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_sgd.convention"}},
 	} {
 		_, err := Service{}.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, tc.text)})
 		if got := violated(t, err); !slices.Equal(got, tc.fields) {

@@ -26,7 +26,7 @@ type mechanism struct {
 	// field; nil without one.
 	withLength func(variables map[string]any, length int64) (evaluated, error)
 
-	dpSGD    *dpSGD // nil for other mechanisms
+	dpSGD    *dpSGD // nil for other mechanisms than DP-SGD, also as random allocation
 	training *dpSGD // dpSGD, or that of a mechanism within, as Training describes; nil for none
 
 	pure     bool // has a pure guarantee
@@ -41,7 +41,7 @@ type mechanism struct {
 // evaluated is a mechanism of package privacy with how it is used.
 type evaluated struct {
 	mechanism   privacy.Mechanism
-	runs        int64              // how often it is applied: steps of training, or passes
+	runs        int64              // how often it is applied: steps of training, passes, or once
 	datasetSize int64              // 0 where unknown
 	lotSize     int64              // of shuffled lots, else 0
 	derived     map[string]float64 // as in ComputeEpsilonResponse
@@ -159,9 +159,10 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		countDeviation:  c.optional(join(path, "clipping_count_deviation"), m.GetClippingCountDeviation()),
 	}
 	switch d.sampling {
-	case dparetov1.Sampling_SAMPLING_FIXED_SIZE, dparetov1.Sampling_SAMPLING_SHUFFLED, dparetov1.Sampling_SAMPLING_POISSON:
+	case dparetov1.Sampling_SAMPLING_FIXED_SIZE, dparetov1.Sampling_SAMPLING_SHUFFLED, dparetov1.Sampling_SAMPLING_POISSON,
+		dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION:
 	default:
-		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON or SAMPLING_SHUFFLED, is %v", m.GetSampling())
+		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON, SAMPLING_SHUFFLED or SAMPLING_RANDOM_ALLOCATION, is %v", m.GetSampling())
 	}
 	switch length := m.GetLength().(type) {
 	case *dparetov1.DpSgdMechanism_Epochs:
@@ -263,6 +264,7 @@ type dpSGD struct {
 	physicalBatch          *expression.Number // nil for lots of any size
 	recordsPerUser         *expression.Number // nil for guarantees for records
 	countDeviation         *expression.Number // nil without an adaptive clipping norm
+	stepsPerEpoch          *expression.Number // of a RandomAllocationMechanism, in the place of sizes
 }
 
 const (
@@ -300,6 +302,11 @@ func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, er
 	}
 	if e.err != nil {
 		return evaluated{}, below(d.path, map[string]string{"physical_batch": fieldPhysicalBatch}, e.err)
+		var names map[string]string
+		if d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION {
+			names = map[string]string{"steps": "batch_size", "epochs": d.unit}
+		}
+		return evaluated{}, below(d.path, names, e.err)
 	}
 	r.derived["noise_multiplier"] = sigma
 	return r, nil
@@ -339,6 +346,8 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma, Steps: (n-1)/m + 1, EvenSteps: n%m == 0, Neighbours: d.adjacency}
 		r.derived = map[string]float64{"passes": float64(r.runs)}
 		return r
+	case dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION:
+		return d.allocated(e, fixedSize, total)
 	case dparetov1.Sampling_SAMPLING_POISSON:
 		var q float64
 		q, e.err = d.convention.SamplingProbability(n, m)
@@ -376,6 +385,30 @@ func (d *dpSGD) poisson(e *evaluation, n int64, q, sigma float64) privacy.Mechan
 			PublicSize: d.datasetSize != nil,
 		}
 	}
+// allocated returns the mechanism of random allocation. All epochs are one run, whose pair is more precise than the sum
+// of those of epochs.
+func (d *dpSGD) allocated(e *evaluation, lots privacy.FixedSizeGaussian, total int64) evaluated {
+	var perEpoch int64
+	perEpoch, e.err = privacy.StepsPerEpoch(lots.DatasetSize, lots.BatchSize)
+	if e.err != nil {
+		return evaluated{}
+	}
+	epochs := total
+	if d.unit == unitSteps {
+		epochs = (total-1)/perEpoch + 1
+	}
+	return evaluated{
+		runs: 1, datasetSize: lots.DatasetSize,
+		mechanism: privacy.RandomAllocation{
+			Steps: perEpoch, Picks: 1, NoiseMultiplier: d.multiplier(lots.NoiseMultiplier), Epochs: epochs,
+			Neighbours: d.adjacency, PublicSize: d.adjacency == privacy.AddRemove,
+		},
+		derived: map[string]float64{"steps_per_epoch": float64(perEpoch)},
+	}
+}
+
+// poisson returns a step of Poisson sampling.
+func (d *dpSGD) poisson(q, sigma float64) privacy.Mechanism {
 	return privacy.PoissonGaussian{
 		SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency, PublicSize: d.datasetSize != nil,
 	}
@@ -388,6 +421,11 @@ func (d *dpSGD) poisson(e *evaluation, n int64, q, sigma float64) privacy.Mechan
 func (d *dpSGD) multiplier(sigma float64) float64 {
 	switch {
 	case d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.adjacency == privacy.ReplaceOne:
+// multiplier returns the library's noise multiplier. For lots that are drawn under either adjacency it is relative to
+// the clipping norm, which is half of the sensitivity when a record is replaced.
+func (d *dpSGD) multiplier(sigma float64) float64 {
+	isEither := d.sampling == dparetov1.Sampling_SAMPLING_POISSON || d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION
+	if isEither && d.adjacency == privacy.ReplaceOne {
 		return 2 * sigma
 	case d.sampling == dparetov1.Sampling_SAMPLING_FIXED_SIZE && d.adjacency == privacy.AddRemove:
 		return 0.5 * sigma
@@ -610,8 +648,15 @@ func (c *compiler) randomAllocation(path string, m *dparetov1.RandomAllocationMe
 	if m.GetPicks() != "" {
 		picks = c.integer(join(path, "picks"), m.GetPicks())
 	}
+	var d *dpSGD // for Search, of what its interpolants know
+	if picks == nil && !same {
+		d = &dpSGD{
+			sampling: dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION, adjacency: c.adjacency, path: path,
+			unit: unitEpochs, noiseMultiplier: sigma, length: epochs, stepsPerEpoch: steps,
+		}
+	}
 	names := map[string]string{"steps": "steps_per_epoch"}
-	return &mechanism{pair: true, evaluate: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	return &mechanism{pair: true, dpSGD: d, evaluate: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		allocation := privacy.RandomAllocation{
 			Steps:           e.integer("steps_per_epoch", steps),
 			Picks:           1,

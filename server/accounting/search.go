@@ -25,8 +25,8 @@ import (
 //     epoch, so that a search along the parameters meets no jumps. Both differ from Guarantee's
 //     by up to a relative BatchSize/DatasetSize.
 //
-// Search returns nil for anything but DP-SGD with lots of a fixed size or Poisson sampled
-// ones of any size, with guarantees for records, and for a limit that is not positive and finite.
+// Search returns nil for anything but DP-SGD with lots that are of a fixed size, Poisson sampled or randomly allocated, of
+// any size and with guarantees for records, and for a limit that is not positive and finite.
 func (f *Function) Search(named func([]float64) map[string]any, limit float64) (smooth, rounded func([]float64) float64) {
 	d := f.mechanism.dpSGD
 	if d == nil || d.physicalBatch != nil || d.recordsPerUser != nil {
@@ -48,6 +48,17 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 		}
 		return search, search
 	}
+	if d.stepsPerEpoch != nil {
+		perEpoch := d.stepsPerEpoch.Function(named)
+		search := func(values []float64) float64 {
+			perEpoch, epochs := perEpoch(values), length(values)
+			if !(perEpoch >= 1 && epochs >= 1) {
+				return math.Inf(1)
+			}
+			return interpolant.Epsilon(1/perEpoch, d.multiplier(sigma(values)), epochs*perEpoch)
+		}
+		return search, search
+	}
 	n, m := d.datasetSize.Function(named), d.batchSize.Function(named)
 	with := func(draw func(lots, length float64) (q, steps float64)) func([]float64) float64 {
 		return func(values []float64) float64 {
@@ -62,7 +73,14 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 			return interpolant.Epsilon(q, d.multiplier(sigma(values)), steps)
 		}
 	}
-	return with(func(lots, epochs float64) (q, steps float64) { return 1 / lots, epochs * lots }), with(rounding(d.convention))
+	draw := rounding(d.convention)
+	if d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION {
+		draw = func(lots, epochs float64) (q, steps float64) {
+			lots = math.RoundToEven(lots)
+			return 1 / lots, epochs * lots
+		}
+	}
+	return with(func(lots, epochs float64) (q, steps float64) { return 1 / lots, epochs * lots }), with(draw)
 }
 
 // interpolant returns the interpolant of ε up to a limit, or nil if there is none. Functions with the same accountant,
@@ -79,6 +97,8 @@ func (f *Function) interpolant(limit float64) *privacy.Interpolant {
 			made, err = privacy.InterpolateFixedSize(f.accountant, f.spec.GetDelta(), limit)
 		case dparetov1.Sampling_SAMPLING_POISSON:
 			made, err = privacy.InterpolatePoisson(f.accountant, f.spec.GetDelta(), limit, d.adjacency)
+		case dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION:
+			made, err = privacy.InterpolateAllocation(f.accountant, f.spec.GetDelta(), limit, d.adjacency)
 		default:
 		}
 		if err != nil {

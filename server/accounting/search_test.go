@@ -39,6 +39,10 @@ var searches = []searched{
 		[2]float64{8, 512}, [2]float64{0.1, 16}, 100},
 	{"Poisson", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
 		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
+	{"random allocation by steps", `{"random_allocation":{"steps_per_epoch":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
+		[2]float64{40, 90}, [2]float64{0.7, 4}, 8},
+	{"random allocation", `{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"3000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
+		[2]float64{32, 64}, [2]float64{0.7, 4}, 8},
 }
 
 func (s searched) named(values []float64) map[string]any {

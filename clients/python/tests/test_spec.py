@@ -157,6 +157,9 @@ def test_modes_of_publication() -> None:
 
 MECHANISMS: list[tuple[p.Mechanism, str]] = [
     (p.DpSgd("fixed_size", 1000, 10, 1.5, epochs=3), "dp_sgd"),
+    (p.DpSgd("random_allocation", 1000, 10, 1.5, epochs=3), "dp_sgd"),
+    (p.RandomAllocation(100, 1.5, 3), "random_allocation"),
+    (p.RandomAllocation(100, 1.5, 3, picks=2, allocation="same"), "random_allocation"),
     (p.SparseVector(5, 10.0), "sparse_vector"),
     (p.Gaussian(1.0, 2.0), "gaussian"),
     (p.Laplace(1.0, 2.0), "laplace"),

@@ -250,6 +250,11 @@ const (
 	// one pass, whatever its number of lots; steps are passes of floor(dataset_size / batch_size)
 	// lots, rounded up.
 	Sampling_SAMPLING_SHUFFLED Sampling = 3
+	// Every epoch allocates each record to one of its round(dataset_size / batch_size) lots (halves to
+	// even, at least one), uniformly and independently of other records and epochs ("balls in bins"). A
+	// lot has about batch_size records on average. The guarantee is under either adjacency; it is for whole
+	// epochs, to which steps are rounded up. RandomAllocationMechanism has more choices.
+	Sampling_SAMPLING_RANDOM_ALLOCATION Sampling = 4
 )
 
 // Enum value maps for Sampling.
@@ -259,12 +264,14 @@ var (
 		1: "SAMPLING_FIXED_SIZE",
 		2: "SAMPLING_POISSON",
 		3: "SAMPLING_SHUFFLED",
+		4: "SAMPLING_RANDOM_ALLOCATION",
 	}
 	Sampling_value = map[string]int32{
-		"SAMPLING_UNSPECIFIED": 0,
-		"SAMPLING_FIXED_SIZE":  1,
-		"SAMPLING_POISSON":     2,
-		"SAMPLING_SHUFFLED":    3,
+		"SAMPLING_UNSPECIFIED":       0,
+		"SAMPLING_FIXED_SIZE":        1,
+		"SAMPLING_POISSON":           2,
+		"SAMPLING_SHUFFLED":          3,
+		"SAMPLING_RANDOM_ALLOCATION": 4,
 	}
 )
 
@@ -2519,12 +2526,13 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"Conversion\x12\x1a\n" +
 	"\x16CONVERSION_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CONVERSION_CLASSIC\x10\x01\x12\x17\n" +
-	"\x13CONVERSION_IMPROVED\x10\x02*j\n" +
+	"\x13CONVERSION_IMPROVED\x10\x02*\x8a\x01\n" +
 	"\bSampling\x12\x18\n" +
 	"\x14SAMPLING_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13SAMPLING_FIXED_SIZE\x10\x01\x12\x14\n" +
 	"\x10SAMPLING_POISSON\x10\x02\x12\x15\n" +
-	"\x11SAMPLING_SHUFFLED\x10\x03*z\n" +
+	"\x11SAMPLING_SHUFFLED\x10\x03\x12\x1e\n" +
+	"\x1aSAMPLING_RANDOM_ALLOCATION\x10\x04*z\n" +
 	"\n" +
 	"Convention\x12\x1a\n" +
 	"\x16CONVENTION_UNSPECIFIED\x10\x00\x12\x16\n" +

@@ -203,7 +203,8 @@ func epsilonOf(s *pld.Sum, methods []Method, runs, logDelta, side float64) (epsi
 		}
 		if ok {
 			epsilon = math.Max(0, epsilon)
-			return math.Min(least, epsilon), chernoff >= 0.99*epsilon // else a grid is too coarse
+			// If Chernoff's bound is far less, a grid is too coarse. Both may be 0, which is exact.
+			return math.Min(least, epsilon), chernoff >= 0.99*epsilon
 		}
 	}
 	if side < 0 {

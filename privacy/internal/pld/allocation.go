@@ -2,6 +2,7 @@ package pld
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
@@ -27,16 +28,24 @@ type allocationKey struct {
 var allocationTails = [...]float64{-46, -110, -300, -705}
 
 // allocationPoints are the numbers of points of their grids. With those of the first one ε is 1e-3 to 4e-3 of it too
-// large. Those of the others are no closer to each other, or ε might rise with δ where a grid takes over.
+// large. Those of the others are no closer to each other.
 var allocationPoints = [...]int{640, 680, 730, 780}
 
-// at returns the bound on a side that leaves out about e^logTail at most, or the best one.
-func (a *allocation) at(side, logTail float64, w *meter.Work) *ratios {
-	key := allocationKey{side: side}
-	room := math.Log(float64(a.picks) * float64(a.epochs))
-	for key.tier+1 < len(allocationTails) && allocationTails[key.tier]+room > logTail {
-		key.tier++
+// room is the logarithm of the number of factors that can leave a tail out.
+func (a *allocation) room() float64 { return math.Log(float64(a.picks) * float64(a.epochs)) }
+
+// tier returns the first tier that leaves out about e^logTail at most, or the best one.
+func (a *allocation) tier(logTail float64) int {
+	tier, room := 0, a.room()
+	for tier+1 < len(allocationTails) && allocationTails[tier]+room > logTail {
+		tier++
 	}
+	return tier
+}
+
+// at returns the bound of a tier on a side.
+func (a *allocation) at(side float64, tier int, w *meter.Work) *ratios {
+	key := allocationKey{side, tier}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r, ok := a.known[key]
@@ -83,8 +92,11 @@ type allocationPair struct {
 }
 
 // atoms returns the losses, which leave out about e^logTail at most.
-func (p *allocationPair) atoms(logTail float64) wholeAtoms {
-	r := p.of.at(p.side, logTail, nil)
+func (p *allocationPair) atoms(logTail float64) wholeAtoms { return p.ofTier(p.of.tier(logTail)) }
+
+// ofTier returns the losses of a tier.
+func (p *allocationPair) ofTier(tier int) wholeAtoms {
+	r := p.of.at(p.side, tier, nil)
 	if p.remove {
 		return wholeAtoms{r.removing(), p.side}
 	}
@@ -113,8 +125,21 @@ func (p *allocationPair) Unsampled() (mu, epsilon float64) {
 const singleSpill = 14
 
 // Single returns at most what the Gaussian with all noise has.
+//
+// ε does not rise with δ. That holds within a tier, which is one pair, but the next tier might have less at its largest
+// δ than this one has there. Therefore every tier has at least what those before it have at the smallest δ that is
+// theirs, D > δ. No bound is lost: more is still a bound from above, and ε(D) is at most the true ε(δ) if it is a
+// bound from below. Take δ₁ < δ₂, of tiers k >= j. If k = j both are the larger of one falling function and the same
+// constants. If k > j, ε(δ₁) is at least ε_j(D_j) >= ε_j(δ₂), and at least all constants of j.
 func (p *allocationPair) Single(logDelta float64) (epsilon float64, ok bool) {
-	epsilon, ok = p.atoms(logDelta - singleSpill).Single(logDelta)
+	tier := p.of.tier(logDelta - singleSpill)
+	epsilon, ok = p.ofTier(tier).Single(logDelta)
+	for before := range tier {
+		least, found := p.ofTier(before).Single(allocationTails[before] + p.of.room() + singleSpill)
+		if found {
+			epsilon, ok = math.Max(epsilon, least), true
+		}
+	}
 	if p.side < 0 {
 		return epsilon, ok
 	}
@@ -237,8 +262,8 @@ func (r *ratios) removing() atomPair {
 	shift := r.grid.side * r.lossError
 	scale := 1 + shift - r.massError
 	p := atomPair{infiniteMass: r.infinite}
-	for i := len(r.s) - 1; i >= 0; i-- {
-		if r.p[i] > 0 && r.s[i] > 0 {
+	for i, s := range slices.Backward(r.s) {
+		if r.p[i] > 0 && s > 0 {
 			p.losses = append(p.losses, r.loss(i, 1)+shift)
 			p.upper = append(p.upper, r.p[i]*scale)
 		}
@@ -275,8 +300,14 @@ func (r *ratios) loss(i int, sign float64) float64 {
 //	δ(ε) <= δ_remove(ε₁) + e^{ε₁}·δ_add(ε − ε₁), 0 <= ε₁ <= ε.
 //
 // For hockey sticks at e^{ε₁} and e^{ε₂}, (P − e^{ε₁+ε₂}·R)₊ <= (P − e^{ε₁}·Q)₊ + e^{ε₁}·(Q − e^{ε₂}·R)₊ everywhere.
-// The other direction is the same by symmetry. hull returns a pair that dominates a profile, given ε as a function
-// of log δ. If the other record adds nothing, the pairs of removing and adding are attained.
+// The other direction is the same by symmetry. If the other record adds nothing, the pairs of removing and adding are
+// attained.
+//
+// hull returns a pair that dominates a profile, given ε as a function of log δ. It stands for a run where several are
+// composed: pairs that dominate each run dominate them together (Zhu, Dong and Wang, "Optimal accounting of
+// differential privacy via characteristic function", 2022, Theorem 10). So does N(0, 1) against N(μ, 1) with μ² added
+// up, so that the less of both ε holds. One run of all epochs is better than several runs of one: it adds up removals
+// and additions before they meet.
 func AllocationReplace(steps, picks, epochs int64, sigma float64, hull func(epsilon func(logDelta float64) float64) Pair) Pairs {
 	pairs := Allocation(steps, picks, epochs, sigma)
 	mu := 2 * math.Sqrt(float64(picks)) * math.Sqrt(float64(epochs)) / sigma
@@ -310,22 +341,16 @@ var replaceShares = [...]float64{1e-4, 1e-3, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0
 // splitRounding covers the rounding errors of the split of δ.
 const splitRounding = 1e-13
 
+// Single takes the least bound over shares of δ. All of them fall in δ, as the pairs of removing and adding do:
+// less δ means more ε₁, so that less is left for adding.
 func (p *allocationReplacePair) Single(logDelta float64) (epsilon float64, ok bool) {
 	epsilon = gaussian.Epsilon(p.mu, logDelta)
-	removing := p.remove.atoms(logDelta - singleSpill)
-	add := p.add.atoms(logDelta - singleSpill)
-	deepest := logDelta - singleSpill
 	for _, share := range replaceShares {
-		first, ok := removing.Single(logDelta + math.Log(share))
+		first, ok := p.remove.Single(logDelta + math.Log(share))
 		if !ok || first >= epsilon {
 			continue
 		}
-		rest := logDelta + math.Log1p(-share) - first
-		if rest-singleSpill < deepest {
-			deepest = 2*rest - logDelta - singleSpill // room for the next ones
-			add = p.add.atoms(deepest)
-		}
-		if second, ok := add.Single(rest); ok {
+		if second, ok := p.add.Single(logDelta + math.Log1p(-share) - first); ok {
 			epsilon = math.Min(epsilon, (first+second)*(1+splitRounding))
 		}
 	}

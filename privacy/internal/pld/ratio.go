@@ -113,6 +113,14 @@ func (c *ratioCells) find(x float64) int {
 	return sort.Search(len(c.g)-2, func(k int) bool { return c.g[k+1] > x })
 }
 
+// advance returns the cell of x, which is not before k.
+func (c *ratioCells) advance(k int, x float64) int {
+	for k < len(c.g)-2 && c.g[k+1] <= x {
+		k++
+	}
+	return k
+}
+
 // row is an atom of a ratio with those of another one that are at most as large, and how often they are taken.
 type row struct {
 	of          *ratios
@@ -129,11 +137,9 @@ func (c *ratioCells) addMeans(r row) {
 	s, q, p := r.others.s[r.from:r.to], r.others.q[r.from:r.to], r.others.p[r.from:r.to]
 	alpha, beta, n := r.alpha, r.beta, len(s)
 	c.work.Add(n / 8)
-	k := -1
+	k := c.find(alpha*si + beta*s[0])
 	for j := 0; j < n; {
-		if k++; k == 0 || s[j] >= (c.g[k+1]-alpha*si)/beta {
-			k = c.find(alpha*si + beta*s[j])
-		}
+		k = c.advance(k, alpha*si+beta*s[j])
 		limit := (c.g[k+1] - alpha*si) / beta
 		sumQ, sumP := q[j], p[j]
 		for j++; j < n && s[j] < limit; j++ {
@@ -162,11 +168,9 @@ func (c *ratioCells) addProducts(r row) {
 		}
 		return
 	}
-	k := -1
+	k := c.find(si * s[0])
 	for j := 0; j < n; {
-		if k++; k == 0 || s[j] >= c.g[k+1]/si {
-			k = c.find(si * s[j])
-		}
+		k = c.advance(k, si*s[j])
 		limit := c.g[k+1] / si
 		sumQ, sumP := q[j], p[j]
 		for j++; j < n && s[j] < limit; j++ {
@@ -291,21 +295,21 @@ func (c *ratioCells) split(r *ratios, rounding float64) *ratios {
 		if q == 0 && p == 0 {
 			continue
 		}
-		rounding := c.error(k, rounding)
+		relative := c.error(k, rounding)
 		if k == n { // above the last point: g·Q stays there
-			masses[k] += q * (1 + 4*rounding)
-			top = math.Max(0, p-q) + 4*rounding*p
+			masses[k] += q * (1 + 4*relative)
+			top = math.Max(0, p-q) + 4*relative*p
 			continue
 		}
 		next := c.g[k+1]
 		width := (next - c.g[k]) / next
 		if next <= 1 { // masses of Q
-			e := 4 * rounding * q / width
+			e := 4 * relative * q / width
 			right := math.Min(math.Max((p-(1-width)*q)/width, 0), q)
 			masses[k] += q - right + e
 			masses[k+1] += right + e
 		} else { // of P
-			e := 4 * rounding * p / width
+			e := 4 * relative * p / width
 			right := math.Min(math.Max((p-q)/width, 0), p)
 			masses[k] += math.Max(0, q-(1-width)*right) + e
 			masses[k+1] += right + e

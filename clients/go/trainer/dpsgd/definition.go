@@ -18,6 +18,7 @@ const (
 	SettingHuberWidth     = "huber_width"
 	SettingInitialization = "initialization"
 	SettingSampling       = "sampling"
+	SettingAdjacency      = "adjacency"
 )
 
 // Names of the settings of package experiment, and values of SettingEvaluation.
@@ -65,8 +66,9 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 			{Name: SettingHidden, Default: "", Usage: "widths of the hidden layers of model mlp, from the input on; 128,64 by default"},
 			{Name: SettingHuberWidth, Default: "", Usage: "half width h of the rounded corner of model huber-svm, in (0, 1]; 0.5 by default"},
 			{Name: SettingInitialization, Default: "", Usage: "first weights: zero, published (normal, also the biases) or he; zero by default, published for mlp"},
-			{Name: SettingSampling, Default: string(FixedSize), Usage: "lots: fixed-size (without replacement) or poisson, " +
-				"for which noise_multiplier is relative to the clipping norm"},
+			{Name: SettingSampling, Default: string(FixedSize), Usage: "lots: fixed-size (without replacement), poisson or random-allocation"},
+			{Name: SettingAdjacency, Default: "", Usage: "neighbouring datasets: add-remove or replace-one; replace-one for fixed-size lots, and by default " +
+				"add-remove for others; noise_multiplier is relative to the clipping norm, or twice that for replace-one"},
 		}, experiment.Settings()...),
 		New: func(ctx context.Context, options trainer.Options) (trainer.Trainer, error) {
 			return open(ctx, options)
@@ -88,6 +90,7 @@ func parseSettings(settings trainer.Settings) (o Options, err error) {
 	o.Model.Kind = model.Kind(settings.Text(SettingModel, string(model.LogisticRegression)))
 	o.Initialization = model.Initialization(settings.Text(SettingInitialization, ""))
 	o.Sampling = Sampling(settings.Text(SettingSampling, ""))
+	o.Adjacency = Adjacency(settings.Text(SettingAdjacency, ""))
 	if o.Model.Hidden, err = parseHidden(o.Model.Kind, settings); err != nil {
 		return o, err
 	}
@@ -188,9 +191,15 @@ func (t *Trainer) Declaration() trainer.Declaration {
 	if t.options.Optimizer == Adam {
 		mechanism["optimizer"] = "NORMALIZED"
 	}
-	adjacency := "REPLACE_ONE"
-	if t.options.Sampling == Poisson {
+	switch t.options.Sampling {
+	case Poisson:
 		mechanism["sampling"], mechanism["convention"] = "POISSON", "ROUNDED"
+	case RandomAllocation:
+		mechanism["sampling"] = "RANDOM_ALLOCATION"
+	case FixedSize:
+	}
+	adjacency := "REPLACE_ONE"
+	if t.options.Adjacency == AddRemove {
 		adjacency = "ADD_REMOVE"
 	}
 	return trainer.Declaration{

@@ -69,23 +69,23 @@ func TestDefinitionOptions(t *testing.T) {
 	}{
 		{SGD, nil, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: FixedSize,
+			Initialization: model.InitializeZero, Sampling: FixedSize, Adjacency: ReplaceOne,
 		}},
 		{Adam, map[string]string{SettingInitialization: "published"}, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: Adam,
-			Initialization: model.InitializePublished, Sampling: FixedSize,
+			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne,
 		}},
 		{SGD, map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "0.3", SettingSampling: "poisson"}, Options{
 			Model: model.Spec{Kind: model.HuberSVM, HuberWidth: 0.3}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: Poisson,
+			Initialization: model.InitializeZero, Sampling: Poisson, Adjacency: AddRemove,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{128, 64}}, Optimizer: SGD,
-			Initialization: model.InitializePublished, Sampling: FixedSize,
+			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp", SettingHidden: "1000", SettingInitialization: "he"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{1000}}, Optimizer: SGD,
-			Initialization: model.InitializeHe, Sampling: FixedSize,
+			Initialization: model.InitializeHe, Sampling: FixedSize, Adjacency: ReplaceOne,
 		}},
 	} {
 		settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "100"}
@@ -124,6 +124,8 @@ func TestDefinitionErrors(t *testing.T) {
 		{map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "2"}, `setting huber_width is "2"`},
 		{map[string]string{SettingModel: "mlp", SettingInitialization: "zero"}, "without gradients"},
 		{map[string]string{SettingSampling: "shuffle"}, `sampling "shuffle" is unknown`},
+		{map[string]string{SettingAdjacency: "add-remove"}, `adjacency "add-remove" is unknown, want replace-one`},
+		{map[string]string{SettingSampling: "poisson", SettingAdjacency: "zero-out"}, `adjacency "zero-out" is unknown, want add-remove or replace-one`},
 	} {
 		if _, ok := tt.settings[SettingGenerated]; !ok {
 			tt.settings[SettingGenerated] = "true"
@@ -267,5 +269,38 @@ func TestPoissonIsStated(t *testing.T) {
 		if !slices.Contains(m.Assumptions(), privacy.PublicSizeAssumption) {
 			t.Errorf("assumptions %q", m.Assumptions())
 		}
+	}
+}
+
+// Random allocation has round(n/m) steps an epoch. The study declares what the trainer's mechanism is, under either
+// adjacency, and the noise is relative to its sensitivity.
+func TestRandomAllocationIsStated(t *testing.T) {
+	for adjacency, neighbours := range map[string]privacy.Adjacency{"add-remove": privacy.AddRemove, "replace-one": privacy.ReplaceOne} {
+		made, err := load(t, Adam, map[string]string{
+			SettingSampling: "random-allocation", SettingAdjacency: adjacency, SettingGenerated: "true", SettingTrainRows: "1000",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := made.Declaration().Privacy
+		if d.Fields["sampling"] != "RANDOM_ALLOCATION" || d.Fields["convention"] != "" || !strings.EqualFold(d.Adjacency, strings.ReplaceAll(adjacency, "-", "_")) {
+			t.Errorf("declared %+v", d)
+		}
+		for lot, steps := range map[int64]int64{1: 900, 300: 3, 400: 2, 900: 1} { // of 900 rows
+			m, err := made.Mechanism(parameters(trainer.Parameters{ParameterLotSize: lot}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := privacy.RandomAllocation{
+				Steps: steps, Picks: 1, NoiseMultiplier: float64(neighbours), Epochs: 3, Neighbours: neighbours, PublicSize: neighbours == privacy.AddRemove,
+			}
+			if diff := cmp.Diff(privacy.Mechanism(want), m); diff != "" {
+				t.Errorf("lots of %d (-want +got):\n%s", lot, diff)
+			}
+		}
+	}
+	made := makeTrainer(t, Options{Sampling: RandomAllocation})
+	if _, err := made.Mechanism(parameters(trainer.Parameters{ParameterEpochs: int64(2_000_000)})); err == nil || !strings.Contains(err.Error(), "must lie in [1, 1000000], is 2000000") {
+		t.Errorf("2,000,000 epochs: error %v", err)
 	}
 }

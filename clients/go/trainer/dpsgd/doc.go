@@ -36,6 +36,14 @@
 //
 // At equal σ it has half the noise, and ε has another meaning.
 //
+// Under sampling = random-allocation ("balls in bins"), each epoch puts every example into one of its t = round(n/m)
+// lots, uniformly and independently of the other examples and epochs. Lots have random and secret sizes, some may be
+// empty, and every example counts once an epoch. The sum is divided by the expected size n/t, and the noise on the sum is
+// σL. As for Poisson sampling n is public (privacy.RandomAllocation).
+//
+// Under adjacency = replace-one, Poisson sampling and random allocation add noise of 2σL to sums, as for lots of fixed
+// size, and ε is for neighbours that exchange one example.
+//
 // # Parameters
 //
 //	epochs            int64    T, at least 1
@@ -85,9 +93,9 @@
 // grid (random.AddNoise). Everything that follows, the division by m first, is computed from the
 // exact sum. So a run is a function of the mechanism on real numbers that Mechanism returns, and
 // its ε holds as it is computed, but for 2⁻¹²⁵ in total variation for every number drawn. Lots of
-// a fixed size are drawn exactly; the gaps between the examples of Poisson lots are computed in
+// a fixed size, and allocated ones, are drawn exactly; the gaps between the examples of Poisson lots are computed in
 // float64, which moves sampling probabilities by a few units of 2⁻⁵³.
 //
-// σ must be at least 2⁻¹⁷ (2⁻¹⁶ with Poisson sampling), and at most 2²⁶ (2²⁷) over the root of the
+// σ must be at least 2⁻¹⁷ (2⁻¹⁶ with Poisson sampling or random allocation), and at most 2²⁶ (2²⁷) over the root of the
 // number of parameters, and L between 2⁻⁶⁰ and 2⁶⁰.
 package dpsgd

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
@@ -42,9 +43,31 @@ type Sampling string
 
 // The samplings, which the package comment explains.
 const (
-	FixedSize Sampling = "fixed-size"
-	Poisson   Sampling = "poisson"
+	FixedSize        Sampling = "fixed-size"
+	Poisson          Sampling = "poisson"
+	RandomAllocation Sampling = "random-allocation"
 )
+
+// Adjacency says which datasets are neighbours.
+type Adjacency string
+
+// The adjacencies.
+const (
+	AddRemove  Adjacency = "add-remove"
+	ReplaceOne Adjacency = "replace-one"
+)
+
+// sensitivity returns by how many clipping norms neighbours can move a sum of clipped gradients.
+func (a Adjacency) sensitivity() float64 {
+	if a == ReplaceOne {
+		return 2
+	}
+	return 1
+}
+
+// independent reports whether lots take each record by a draw of its own, so that adding a record changes nothing
+// else.
+func (s Sampling) independent() bool { return s != FixedSize }
 
 // Options say what is trained, and how. The zero value is logistic regression by
 // DP-SGD from w = 0, on lots of fixed size.
@@ -57,6 +80,9 @@ type Options struct {
 	Initialization model.Initialization
 	// Sampling of the lots. Empty means FixedSize.
 	Sampling Sampling
+	// Adjacency of the guarantee, to whose sensitivity the noise is relative: L for AddRemove, 2L for ReplaceOne. Empty
+	// means ReplaceOne for FixedSize, which has no other, and otherwise AddRemove.
+	Adjacency Adjacency
 }
 
 // normal fills in the defaults and checks the options.
@@ -76,23 +102,26 @@ func (o Options) normal() (Options, error) {
 	if err := o.Initialization.Check(o.Model); err != nil {
 		return o, err
 	}
-	err := errors.Join(
+	if err := errors.Join(
 		choose("optimizer", &o.Optimizer, SGD, Adam),
-		choose(SettingSampling, &o.Sampling, FixedSize, Poisson))
-	return o, err
+		choose(SettingSampling, &o.Sampling, FixedSize, Poisson, RandomAllocation)); err != nil {
+		return o, err
+	}
+	if o.Sampling == FixedSize {
+		return o, choose(SettingAdjacency, &o.Adjacency, ReplaceOne)
+	}
+	return o, choose(SettingAdjacency, &o.Adjacency, AddRemove, ReplaceOne)
 }
 
-// choose sets an empty value to the first of two choices and checks others.
-func choose[T ~string](name string, value *T, first, second T) error {
-	switch *value {
-	case first, second:
-		return nil
-	case "":
-		*value = first
-		return nil
-	default:
-		return fmt.Errorf("%s %q is unknown, want %s or %s", name, *value, first, second)
+// choose sets an empty value to the first of the choices and checks others.
+func choose[T ~string](name string, value *T, choices ...T) error {
+	if *value == "" {
+		*value = choices[0]
 	}
+	if !slices.Contains(choices, *value) {
+		return fmt.Errorf("%s %q is unknown, want %s", name, *value, trainer.Enumerate(choices...))
+	}
+	return nil
 }
 
 // Trainer implements trainer.PrivateTrainer. One step of training is one epoch.
@@ -153,11 +182,10 @@ func (t *Trainer) Parts() *dataset.Parts { return t.parts }
 // some of them.
 func (t *Trainer) Options() Options { return t.options }
 
-// Mechanism implements trainer.PrivateTrainer: all steps of one run, each a
-// privacy.FixedSizeGaussian under replace-one adjacency or, with Poisson sampling, a
-// privacy.PoissonGaussian under add-remove adjacency whose number of records is public. It does
-// not depend on the model and the optimizer: both see the data through the noisy sums of
-// clipped gradients alone.
+// Mechanism implements trainer.PrivateTrainer: all steps of one run, each a privacy.FixedSizeGaussian
+// or, with Poisson sampling, a privacy.PoissonGaussian; with random allocation, a
+// privacy.RandomAllocation of all epochs. The number of records is public. It does not depend on the
+// model and the optimizer: both see the data through the noisy sums of clipped gradients alone.
 func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	_, c, err := t.parse(p)
 	if err != nil {
@@ -171,11 +199,29 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	if err != nil {
 		return nil, &trainer.ParameterError{Name: ParameterEpochs, Reason: fmt.Sprintf("is %d: %v", c.epochs, err)}
 	}
-	var step privacy.Mechanism = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: c.noiseMultiplier}
-	if t.options.Sampling == Poisson {
-		step = privacy.PoissonGaussian{
-			SamplingProbability: float64(m) / float64(n), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove, PublicSize: true,
+	neighbours := privacy.AddRemove
+	if t.options.Adjacency == ReplaceOne {
+		neighbours = privacy.ReplaceOne
+	}
+	relative := c.noiseMultiplier * t.options.Adjacency.sensitivity() // to the clipping norm
+	var step privacy.Mechanism
+	switch t.options.Sampling {
+	case RandomAllocation:
+		whole := privacy.RandomAllocation{
+			Steps: c.stepsPerEpoch, Picks: 1, NoiseMultiplier: relative, Epochs: c.epochs,
+			Neighbours: neighbours, PublicSize: neighbours == privacy.AddRemove,
 		}
+		if err := whole.Validate(); err != nil {
+			return nil, &trainer.ParameterError{Name: ParameterEpochs, Reason: fmt.Sprintf("is %d, of %d steps each: %v", c.epochs, c.stepsPerEpoch, err)}
+		}
+		return whole, nil
+	case Poisson:
+		step = privacy.PoissonGaussian{
+			SamplingProbability: float64(m) / float64(n), NoiseMultiplier: relative,
+			Neighbours: neighbours, PublicSize: neighbours == privacy.AddRemove,
+		}
+	default:
+		step = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: c.noiseMultiplier}
 	}
 	return privacy.Composition{{Mechanism: step, Count: steps}}, nil
 }

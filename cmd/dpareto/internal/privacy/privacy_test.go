@@ -126,6 +126,15 @@ func TestPrivacyEpsilon(t *testing.T) {
 	}
 }
 
+// Lots of 60 of 60,000 records are 1,000 steps an epoch, under add/remove unless said.
+func TestPrivacyOfRandomAllocation(t *testing.T) {
+	lots := printed[printedGuarantee](t, "epsilon --mechanism dp-sgd --sampling random-allocation --dataset-size 60000 --batch-size 60 --noise-multiplier 1 --epochs 1 --delta 1e-5")
+	steps := printed[printedGuarantee](t, "epsilon --mechanism random-allocation --steps-per-epoch 1000 --noise-multiplier 1 --epochs 1 --delta 1e-5")
+	if lots.Epsilon != steps.Epsilon || lots.Adjacency != "add_remove" || !(lots.Epsilon > 0.138 && lots.Epsilon < 0.140) {
+		t.Errorf("ε of lots %+v, of steps %+v", lots, steps)
+	}
+}
+
 // For a trainer that shuffles, ε is the bound for shuffling: 10 passes with noise σ = 1 are
 // 10-fold Gaussian, μ = √10. What other samplers would cost is a warning. The old flag that printed
 // these as ε of a trainer that shuffles is refused.

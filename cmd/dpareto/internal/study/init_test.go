@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	"github.com/dpareto/dpareto/privacy"
 )
 
 const initAdult = "study init --trainer dp-sgd --set generated=true --set train_rows=2000"
@@ -145,6 +147,8 @@ func TestStudyInitOfEveryTrainer(t *testing.T) {
 	for id, line := range map[string]string{
 		"sgd":       "dp-sgd --set generated=true",
 		"poisson":   "dp-sgd --set generated=true --set sampling=poisson",
+		"allocated": "dp-adam --set generated=true --set sampling=random-allocation",
+		"replaced":  "dp-sgd --set generated=true --set sampling=random-allocation --set adjacency=replace-one",
 		"adam":      "dp-adam --set generated=true --set evaluation=test",
 		"output":    "output-perturbation --set generated=true",
 		"objective": "objective-perturbation --set generated=true --set calibration=continuous",
@@ -177,6 +181,10 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 		"adjacency": {
 			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
 			"adjacency: ADD_REMOVE", "adjacency: REPLACE_ONE", "stated for ADJACENCY_REPLACE_ONE",
+		},
+		"allocation": { // lots of 20 are 20 steps, of 40 are 10 with the same noise
+			"dp-sgd --set sampling=random-allocation --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=40 --set noise_multiplier=1",
+			`batch_size: "40"`, `batch_size: "20"`, "costs at least",
 		},
 		"convention": { // 1.6 lots in the data: 2 steps, with a probability of 0.625 and of 0.5
 			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=225 --set noise_multiplier=1",
@@ -221,14 +229,50 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 	}
 }
 
+// An agent runs a study of random allocation under either adjacency, after it has compared ε of every trial with its
+// trainer's mechanism. Both have the same noise at σ and σ/2: ε of replace-one is between one and three times the other.
+func TestAgentOfRandomAllocation(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	epsilon := make(map[string]float64)
+	for adjacency, sigma := range map[string]string{"add-remove": "2", "replace-one": "1"} {
+		path := filepath.Join(t.TempDir(), "study.yaml")
+		run := func(line string) string {
+			t.Helper()
+			stdout, stderr, code := clitest.Invoke(t, "", strings.Fields(line)...)
+			if code != 0 {
+				t.Fatalf("%s: exit code %d: %s", line, code, stderr)
+			}
+			return stdout
+		}
+		run("study init --trials 1 --id " + adjacency + " --file " + path + " --trainer dp-adam --set generated=true --set train_rows=400 " +
+			"--set sampling=random-allocation --set adjacency=" + adjacency + " --set epochs=3 --set lot_size=30 --set noise_multiplier=" + sigma)
+		run("study create " + path + " --server " + address)
+		run("agent --study " + adjacency + " --server " + address)
+		found := regexp.MustCompile(`"epsilon":\s*\{[^{}]*"value":\s*([0-9.e-]+)`).FindStringSubmatch(run("trial list " + adjacency + " -o json --server " + address))
+		if found == nil {
+			t.Fatalf("%s: no epsilon in %s", adjacency, run("trial list "+adjacency+" -o json --server "+address))
+		}
+		epsilon[adjacency], _ = strconv.ParseFloat(found[1], 64)
+	}
+	m := privacy.RandomAllocation{Steps: 12, Picks: 1, NoiseMultiplier: 2, Epochs: 3, Neighbours: privacy.AddRemove} // 360 rows
+	want, err := privacy.Epsilon(privacy.Exact{}, m, 1, 1e-5)
+	if err != nil || epsilon["add-remove"] != want.Epsilon {
+		t.Errorf("epsilon %v, want %v: %v", epsilon, want.Epsilon, err)
+	}
+	if ratio := epsilon["replace-one"] / epsilon["add-remove"]; !(ratio > 1 && ratio < 3) {
+		t.Errorf("epsilon %v", epsilon)
+	}
+}
+
 // A study that is written for a trainer of DP-SGD has features, which the server shows. Models begin without public
 // runs on its own dataset.
 func TestStudyInitHasFeatures(t *testing.T) {
 	address, _ := clitest.StartServer(t)
 	for id, c := range map[string]struct{ flags, want string }{
-		"sgd":     {"--trainer dp-sgd", "on: learning rate learning_rate, clipping norm clipping_norm"},
-		"adam":    {"--trainer dp-adam --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
-		"poisson": {"--trainer dp-sgd --set sampling=poisson --set dataset=mnist --set model=softmax-regression", "on: learning rate learning_rate, clipping norm clipping_norm"},
+		"sgd":       {"--trainer dp-sgd", "on: learning rate learning_rate, clipping norm clipping_norm"},
+		"adam":      {"--trainer dp-adam --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
+		"allocated": {"--trainer dp-adam --set sampling=random-allocation --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
+		"poisson":   {"--trainer dp-sgd --set sampling=poisson --set dataset=mnist --set model=softmax-regression", "on: learning rate learning_rate, clipping norm clipping_norm"},
 	} {
 		path := filepath.Join(t.TempDir(), "study.yaml")
 		line := "study init " + c.flags + " --id " + id + " --file " + path

@@ -41,6 +41,7 @@ class Sampling(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SAMPLING_FIXED_SIZE: _ClassVar[Sampling]
     SAMPLING_POISSON: _ClassVar[Sampling]
     SAMPLING_SHUFFLED: _ClassVar[Sampling]
+    SAMPLING_RANDOM_ALLOCATION: _ClassVar[Sampling]
 
 class Convention(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -68,6 +69,12 @@ class SelectionMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SELECTION_METHOD_EXPONENTIAL: _ClassVar[SelectionMethod]
     SELECTION_METHOD_PERMUTE_AND_FLIP: _ClassVar[SelectionMethod]
     SELECTION_METHOD_REPORT_NOISY_MAX: _ClassVar[SelectionMethod]
+
+class Allocation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ALLOCATION_UNSPECIFIED: _ClassVar[Allocation]
+    ALLOCATION_FRESH: _ClassVar[Allocation]
+    ALLOCATION_SAME: _ClassVar[Allocation]
 ADJACENCY_UNSPECIFIED: Adjacency
 ADJACENCY_ADD_REMOVE: Adjacency
 ADJACENCY_REPLACE_ONE: Adjacency
@@ -91,6 +98,7 @@ SAMPLING_UNSPECIFIED: Sampling
 SAMPLING_FIXED_SIZE: Sampling
 SAMPLING_POISSON: Sampling
 SAMPLING_SHUFFLED: Sampling
+SAMPLING_RANDOM_ALLOCATION: Sampling
 CONVENTION_UNSPECIFIED: Convention
 CONVENTION_ROUNDED: Convention
 CONVENTION_OPACUS: Convention
@@ -106,9 +114,12 @@ SELECTION_METHOD_UNSPECIFIED: SelectionMethod
 SELECTION_METHOD_EXPONENTIAL: SelectionMethod
 SELECTION_METHOD_PERMUTE_AND_FLIP: SelectionMethod
 SELECTION_METHOD_REPORT_NOISY_MAX: SelectionMethod
+ALLOCATION_UNSPECIFIED: Allocation
+ALLOCATION_FRESH: Allocation
+ALLOCATION_SAME: Allocation
 
 class PrivacySpec(_message.Message):
-    __slots__ = ("dp_sgd", "sparse_vector", "gaussian", "laplace", "output_perturbation", "objective_perturbation", "repeated_selection", "composition", "randomized_response", "selection", "zero_concentrated", "delta", "adjacency", "accountant", "conversion")
+    __slots__ = ("dp_sgd", "sparse_vector", "gaussian", "laplace", "output_perturbation", "objective_perturbation", "repeated_selection", "composition", "randomized_response", "selection", "zero_concentrated", "random_allocation", "delta", "adjacency", "accountant", "conversion")
     DP_SGD_FIELD_NUMBER: _ClassVar[int]
     SPARSE_VECTOR_FIELD_NUMBER: _ClassVar[int]
     GAUSSIAN_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +131,7 @@ class PrivacySpec(_message.Message):
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     SELECTION_FIELD_NUMBER: _ClassVar[int]
     ZERO_CONCENTRATED_FIELD_NUMBER: _ClassVar[int]
+    RANDOM_ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     ADJACENCY_FIELD_NUMBER: _ClassVar[int]
     ACCOUNTANT_FIELD_NUMBER: _ClassVar[int]
@@ -135,11 +147,12 @@ class PrivacySpec(_message.Message):
     randomized_response: RandomizedResponseMechanism
     selection: SelectionMechanism
     zero_concentrated: ZeroConcentratedMechanism
+    random_allocation: RandomAllocationMechanism
     delta: float
     adjacency: Adjacency
     accountant: Accountant
     conversion: Conversion
-    def __init__(self, dp_sgd: _Optional[_Union[DpSgdMechanism, _Mapping]] = ..., sparse_vector: _Optional[_Union[SparseVectorMechanism, _Mapping]] = ..., gaussian: _Optional[_Union[GaussianMechanism, _Mapping]] = ..., laplace: _Optional[_Union[LaplaceMechanism, _Mapping]] = ..., output_perturbation: _Optional[_Union[OutputPerturbationMechanism, _Mapping]] = ..., objective_perturbation: _Optional[_Union[ObjectivePerturbationMechanism, _Mapping]] = ..., repeated_selection: _Optional[_Union[RepeatedSelectionMechanism, _Mapping]] = ..., composition: _Optional[_Union[CompositionMechanism, _Mapping]] = ..., randomized_response: _Optional[_Union[RandomizedResponseMechanism, _Mapping]] = ..., selection: _Optional[_Union[SelectionMechanism, _Mapping]] = ..., zero_concentrated: _Optional[_Union[ZeroConcentratedMechanism, _Mapping]] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ...) -> None: ...
+    def __init__(self, dp_sgd: _Optional[_Union[DpSgdMechanism, _Mapping]] = ..., sparse_vector: _Optional[_Union[SparseVectorMechanism, _Mapping]] = ..., gaussian: _Optional[_Union[GaussianMechanism, _Mapping]] = ..., laplace: _Optional[_Union[LaplaceMechanism, _Mapping]] = ..., output_perturbation: _Optional[_Union[OutputPerturbationMechanism, _Mapping]] = ..., objective_perturbation: _Optional[_Union[ObjectivePerturbationMechanism, _Mapping]] = ..., repeated_selection: _Optional[_Union[RepeatedSelectionMechanism, _Mapping]] = ..., composition: _Optional[_Union[CompositionMechanism, _Mapping]] = ..., randomized_response: _Optional[_Union[RandomizedResponseMechanism, _Mapping]] = ..., selection: _Optional[_Union[SelectionMechanism, _Mapping]] = ..., zero_concentrated: _Optional[_Union[ZeroConcentratedMechanism, _Mapping]] = ..., random_allocation: _Optional[_Union[RandomAllocationMechanism, _Mapping]] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ...) -> None: ...
 
 class DpSgdMechanism(_message.Message):
     __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "convention", "sampling_probability", "learning_rate", "clipping_norm", "optimizer")
@@ -242,6 +255,20 @@ class ZeroConcentratedMechanism(_message.Message):
     RHO_FIELD_NUMBER: _ClassVar[int]
     rho: str
     def __init__(self, rho: _Optional[str] = ...) -> None: ...
+
+class RandomAllocationMechanism(_message.Message):
+    __slots__ = ("steps_per_epoch", "picks", "noise_multiplier", "epochs", "allocation")
+    STEPS_PER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PICKS_FIELD_NUMBER: _ClassVar[int]
+    NOISE_MULTIPLIER_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    steps_per_epoch: str
+    picks: str
+    noise_multiplier: str
+    epochs: str
+    allocation: Allocation
+    def __init__(self, steps_per_epoch: _Optional[str] = ..., picks: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., allocation: _Optional[_Union[Allocation, str]] = ...) -> None: ...
 
 class RepeatedSelectionMechanism(_message.Message):
     __slots__ = ("base", "mean_runs", "eta", "poisson", "binomial", "fixed", "max_runs")

@@ -167,7 +167,7 @@ func (d *definition) fill(v values, spec *dparetov1.PrivacySpec) {
 			set(m, strings.ReplaceAll(name, "-", "_"), v[name])
 		}
 	}
-	if d.name == dpSGDName && v[flagSampling] == poisson && v[flagAdjacency] == "" {
+	if isEither := v[flagSampling] == poisson || v[flagSampling] == allocated; d.name == dpSGDName && isEither && v[flagAdjacency] == "" {
 		spec.Adjacency = addRemove
 	}
 }

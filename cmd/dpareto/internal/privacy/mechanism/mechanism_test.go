@@ -80,7 +80,7 @@ func TestHelpIsInTheContract(t *testing.T) {
 		"sensitivity": "gaussian: the L2 sensitivity, positive; laplace: the L1 sensitivity, positive; " +
 			"discrete-gaussian: the sensitivity, an integer in [1, 10000]; discrete-laplace: the L1 sensitivity, an integer in [1, 10000]",
 		"split":       "the share of ε that goes to the regulariser in rank-one, in (0, 1) (default 0.05)",
-		"sampling":    "how the trainer draws its lots: fixed-size, poisson, shuffled",
+		"sampling":    "how the trainer draws its lots: fixed-size, poisson, shuffled, random-allocation",
 	} {
 		if o, ok := findOption(name); !ok || o.usage != want {
 			t.Errorf("--%s: help %q, want %q", name, o.usage, want)
