@@ -90,7 +90,8 @@ func (m RandomAllocation) epochs() (count int64, sigma float64) {
 	return m.Epochs, m.NoiseMultiplier
 }
 
-// DominatingPairs returns the pairs of [PairMechanism]. Bounds from below are for one pick.
+// DominatingPairs returns the pairs of [PairMechanism]. Bounds from below are for one pick. ε of one run falls as δ rises;
+// in the noise and the number of epochs it is monotone but for the excess of the bound.
 //
 // No tight pair is known if a record is replaced. Through the data set without it, for all ε₁ in [0, ε],
 //

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -163,7 +164,8 @@ func TestSharedRandomAllocationRDP(t *testing.T) {
 }
 
 // TestRandomAllocationEdges: at random parameters and δ from 1e-300 to ½ bounds are finite, in order, at most those of
-// the Gaussian without amplification, and monotone in the noise, the number of epochs and δ.
+// the Gaussian without amplification, and monotone in δ. They are monotone in the noise and the number of epochs but for
+// the excess of their grids, which other numbers of products change: 1.4 % was seen at δ = 1e-175, with 19 epochs and more.
 func TestRandomAllocationEdges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(42, 1))
 	logSteps, logEpochs := 5.0, 2.0
@@ -214,7 +216,15 @@ func TestRandomAllocationEdges(t *testing.T) {
 			"delta":              {more.Epsilon, g.Epsilon},
 			"delta (from below)": {more.EpsilonLower, g.EpsilonLower},
 		} {
-			if less[0] > less[1]*(1+1e-9) {
+			slack := 1e-9
+			switch {
+			case strings.HasPrefix(what, "delta"):
+			case delta < 1e-13:
+				slack = 0.03
+			default:
+				slack = 4e-3
+			}
+			if less[0] > less[1]*(1+slack) {
 				t.Errorf("%+v, delta %g: epsilon %g exceeds %g for less %s", m, delta, less[0], less[1], what)
 			}
 		}
