@@ -301,8 +301,7 @@ func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, er
 		e.err = r.mechanism.Validate()
 	}
 	if e.err != nil {
-		return evaluated{}, below(d.path, map[string]string{"physical_batch": fieldPhysicalBatch}, e.err)
-		var names map[string]string
+		names := map[string]string{"physical_batch": fieldPhysicalBatch}
 		if d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION {
 			names = map[string]string{"steps": "batch_size", "epochs": d.unit}
 		}
@@ -385,6 +384,11 @@ func (d *dpSGD) poisson(e *evaluation, n int64, q, sigma float64) privacy.Mechan
 			PublicSize: d.datasetSize != nil,
 		}
 	}
+	return privacy.PoissonGaussian{
+		SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency, PublicSize: d.datasetSize != nil,
+	}
+}
+
 // allocated returns the mechanism of random allocation. All epochs are one run, whose pair is more precise than the sum
 // of those of epochs.
 func (d *dpSGD) allocated(e *evaluation, lots privacy.FixedSizeGaussian, total int64) evaluated {
@@ -407,25 +411,13 @@ func (d *dpSGD) allocated(e *evaluation, lots privacy.FixedSizeGaussian, total i
 	}
 }
 
-// poisson returns a step of Poisson sampling.
-func (d *dpSGD) poisson(q, sigma float64) privacy.Mechanism {
-	return privacy.PoissonGaussian{
-		SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency, PublicSize: d.datasetSize != nil,
-	}
-}
-
-// multiplier returns the noise multiplier of the library and of its interpolants. For Poisson sampled lots it is
-// relative to the clipping norm, which is half of the sensitivity when a record is
-// replaced. For lots of a fixed size it is relative to twice that norm: where a record is removed, another one takes its
+// multiplier returns the noise multiplier of the library and of its interpolants. For lots that are drawn under either
+// adjacency it is relative to the clipping norm, which is half of the sensitivity when a record is replaced. For lots of a fixed size it is relative to twice that norm: where a record is removed, another one takes its
 // place.
 func (d *dpSGD) multiplier(sigma float64) float64 {
-	switch {
-	case d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.adjacency == privacy.ReplaceOne:
-// multiplier returns the library's noise multiplier. For lots that are drawn under either adjacency it is relative to
-// the clipping norm, which is half of the sensitivity when a record is replaced.
-func (d *dpSGD) multiplier(sigma float64) float64 {
 	isEither := d.sampling == dparetov1.Sampling_SAMPLING_POISSON || d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION
-	if isEither && d.adjacency == privacy.ReplaceOne {
+	switch {
+	case isEither && d.adjacency == privacy.ReplaceOne:
 		return 2 * sigma
 	case d.sampling == dparetov1.Sampling_SAMPLING_FIXED_SIZE && d.adjacency == privacy.AddRemove:
 		return 0.5 * sigma
