@@ -84,8 +84,8 @@ unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for
 	go test -race $(UNWATCHED) -skip Damage -timeout 60m $(RACE)
 	go test -run Damage ./server/store/... ./server/maintenance
 	go test -race -run Concurrent ./privacy/...
-	go test -timeout 20m -run Audit ./server
-	go test -timeout 20m $(SLOWEST) $(filter-out $(RACE),$(shell go list $(PACKAGES)))
+	go test -timeout 60m -run Audit ./server
+	go test -timeout 60m $(SLOWEST) $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
 # Tests that make test-postgres runs again: what services like ours are known to get wrong, failing stores,
 # repeated and late calls, leases, exports and imports, backups, watches; and SIGKILL at any moment.
@@ -104,10 +104,10 @@ space := $(empty) $(empty)
 .PHONY: test-postgres
 test-postgres: export DPARETO_TEST_STORE := postgres
 test-postgres: ## Run the tests of the store, and of what one and several servers promise of it, on PostgreSQL (three minutes)
-	go test -timeout 10m ./server/store
-	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' ./server
-	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
-	go test -timeout 10m -run '^TestGoClient$$' ./clients/contract
+	go test -timeout 60m ./server/store
+	go test -timeout 60m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' ./server
+	go test -timeout 60m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
+	go test -timeout 60m -run '^TestGoClient$$' ./clients/contract
 
 .PHONY: test-deploy
 test-deploy: build ## Check deploy/ with the types of Kubernetes and Compose, and start the program with its settings
