@@ -74,7 +74,7 @@ func (v *violations) needsLedger(field, ledger, with string) {
 }
 
 // variables returns values of parameters for expressions, or false where they are not in the parameters' domains.
-func (v *violations) variables(field string, p *points, values map[string]*dparetov1.Value) (variables map[string]any, ok bool) {
+func (v *violations) variables(field string, p *Points, values map[string]*dparetov1.Value) (variables map[string]any, ok bool) {
 	before := v.fields.Len()
 	variables = make(map[string]any)
 	for _, id := range slices.Sorted(maps.Keys(values)) {
@@ -127,7 +127,7 @@ func (c *compiler) compile() *Study {
 	if isNamed {
 		environment = c.environment(searchSpace)
 	}
-	metrics := metricCompiler{c.violations, environment, study.metrics, c.spec}
+	metrics := metricCompiler{c.violations, environment, study.Metrics, c.spec}
 	metrics.compile()
 	c.noise()
 	if environment != nil {
@@ -265,8 +265,8 @@ func (c *compiler) checkpoint(study *Study) {
 	if id == "" {
 		return
 	}
-	s := study.space
-	i, ok := study.points.index[id]
+	s := study.Points.space
+	i, ok := study.Points.index[id]
 	if !ok {
 		c.addf("checkpoint_parameter", "%q is not a parameter", id)
 		return
@@ -281,7 +281,7 @@ func (c *compiler) checkpoint(study *Study) {
 	case s.IsParent(i):
 		c.addf("checkpoint_parameter", "%q must not be the parent in a condition", id)
 	default:
-		study.checkpoint = i
+		study.Points.checkpoint = i
 	}
 }
 
@@ -294,10 +294,10 @@ func (c *compiler) priorValues(study *Study) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(values)) {
 		field := fmt.Sprintf("prior_values[%q]", id)
-		i, ok := study.points.index[id]
+		i, ok := study.Points.index[id]
 		if !ok {
 			c.addf(field, "is not a parameter")
-		} else if _, message := inDomain(&study.space.Parameters[i], values[id]); message != "" {
+		} else if _, message := inDomain(&study.Points.space.Parameters[i], values[id]); message != "" {
 			c.addf(field, "%s", message)
 		}
 	}
@@ -316,14 +316,14 @@ func (c *compiler) cost(study *Study) {
 			c.addf("cost.checkpoint_parameter", "needs the study's checkpoint_parameter to be set")
 		}
 	case *dparetov1.CostSpec_Metric:
-		i := study.metrics.index(measure.Metric)
+		i := study.Metrics.index(measure.Metric)
 		switch {
 		case i < 0:
 			c.addf("cost.metric", "%q is not a metric", measure.Metric)
-		case study.metrics.all[i].spec.GetReported() == nil:
+		case study.Metrics.all[i].spec.GetReported() == nil:
 			c.addf("cost.metric", "%q must be a reported metric", measure.Metric)
 		default:
-			study.cost = i
+			study.Metrics.cost = i
 		}
 	default:
 		c.addf("cost.measure", "one of runs, checkpoint_parameter and metric must be set")

@@ -49,8 +49,8 @@ func (c *compiler) constantPoints(study *Study) {
 
 // constantValues checks the values of a constant point.
 func (c *compiler) constantValues(field string, study *Study, values map[string]float64) {
-	for _, i := range study.objectives {
-		m := study.metrics.all[i].spec
+	for _, i := range study.Metrics.objectives {
+		m := study.Metrics.all[i].spec
 		v, ok := values[m.GetId()]
 		at := fmt.Sprintf("%s[%q]", field, m.GetId())
 		switch {
@@ -65,8 +65,8 @@ func (c *compiler) constantValues(field string, study *Study, values map[string]
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(values)) {
-		isObjective := func(i int) bool { return study.metrics.all[i].id() == id }
-		if !slices.ContainsFunc(study.objectives, isObjective) {
+		isObjective := func(i int) bool { return study.Metrics.all[i].id() == id }
+		if !slices.ContainsFunc(study.Metrics.objectives, isObjective) {
 			c.addf(fmt.Sprintf("%s[%q]", field, id), "is not an objective")
 		}
 	}

@@ -57,12 +57,12 @@ func (c *randomStoppingCompiler) curveMechanism() {
 	if !study.ReleasesCurve() {
 		return
 	}
-	id, function := study.Mechanism("")
+	id, function := study.Metrics.Mechanism("")
 	if function == nil {
 		return // mechanism says so
 	}
-	i := study.metrics.index(id)
-	if study.metrics.all[i].spec.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE {
+	i := study.Metrics.index(id)
+	if study.Metrics.all[i].spec.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE {
 		c.addf("random_stopping.release", "needs metric %q, the ε of a run, to be an objective: curves are compared by their hypervolume", id)
 	}
 	if !function.CoversCheckpoints() {

@@ -36,7 +36,7 @@ func (c *randomStoppingCompiler) subset(stopping *dparetov1.RandomStoppingSpec) 
 	if len(final.GetValues()) == 0 {
 		c.addf("random_stopping.final_run.values", "must hold the parameters that the cost of the final run depends on")
 	}
-	c.variables("random_stopping.final_run.values", c.study.points, final.GetValues())
+	c.variables("random_stopping.final_run.values", c.study.Points, final.GetValues())
 	const reason = "must be unset with subset_share: the final run shows one value"
 	if stopping.GetRelease() == dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE {
 		c.addf("random_stopping.release", reason)
@@ -52,7 +52,7 @@ func (c *randomStoppingCompiler) finalRun(again bool) {
 	if asked == nil {
 		return
 	}
-	id, function := c.study.Mechanism("")
+	id, function := c.study.Metrics.Mechanism("")
 	if function.Adjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE {
 		c.addf("random_stopping.subset_share", "needs ADJACENCY_REPLACE_ONE in %s: a record that is added or removed changes the size of the subset; is %v", id, function.Adjacency())
 		return
@@ -64,8 +64,8 @@ func (c *randomStoppingCompiler) finalRun(again bool) {
 	if f.Study = compileInto(c.fields, c.path, finalSpec(c.study.Spec), again); c.fields.Len() != before {
 		return
 	}
-	_, function = f.Study.Mechanism("")
-	variables, _ := c.variables("random_stopping.final_run.values", f.Study.points, f.values)
+	_, function = f.Study.Metrics.Mechanism("")
+	variables, _ := c.variables("random_stopping.final_run.values", f.Study.Points, f.values)
 	// The mechanism that these values alone determine cannot depend on the tuning.
 	var err error
 	if f.Part, err = function.Part(variables); err == nil {
@@ -86,8 +86,8 @@ func (c *randomStoppingCompiler) finalRun(again bool) {
 func (c *randomStoppingCompiler) candidateSize(f *FinalRun) {
 	rng := rand.New(rand.NewPCG(3, 6)) // fixed: a spec is valid or not
 	for range constraintDraws {
-		point := c.study.space.Sample(rng)
-		if !c.study.allowed(point) {
+		point := c.study.Points.space.Sample(rng)
+		if !c.study.Points.allowed(point) {
 			continue
 		}
 		part, err := c.study.candidate(point)

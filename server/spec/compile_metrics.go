@@ -21,7 +21,7 @@ type metricCompiler struct {
 	*violations
 
 	environment *expression.Environment // nil if expressions cannot be compiled
-	metrics     *metrics
+	metrics     *Metrics
 	spec        *dparetov1.StudySpec
 }
 

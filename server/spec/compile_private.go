@@ -89,7 +89,7 @@ func (c *privateCompiler) compile() {
 
 // values checks the number of values against the budget of trials.
 func (c *privateCompiler) values() {
-	mode, trials, metrics := c.study.Spec.GetPrivateMode(), c.study.Spec.GetBudget().GetMaxTrials(), c.study.ReportedMetrics()
+	mode, trials, metrics := c.study.Spec.GetPrivateMode(), c.study.Spec.GetBudget().GetMaxTrials(), c.study.Metrics.Reported()
 	switch n := mode.GetMaxValues(); {
 	case trials < 1:
 		c.addf("budget.max_trials", "must be set with private_mode: it bounds the number of published values")
@@ -151,7 +151,7 @@ func (c *privateCompiler) slots() {
 		c.addf("private_mode.train_filter", "must be unset with slots, which take the place of a filter, is %v", mode.GetTrainFilter())
 		return
 	}
-	_, function := c.study.Mechanism("")
+	_, function := c.study.Metrics.Mechanism("")
 	if function == nil {
 		return // a violation of the metric
 	}
@@ -159,7 +159,7 @@ func (c *privateCompiler) slots() {
 	total := int64(0)
 	for i, s := range mode.GetSlots() {
 		at := fmt.Sprintf("private_mode.slots[%d]", i)
-		variables, ok := c.variables(at+".parameters", c.study.points, s.GetParameters())
+		variables, ok := c.variables(at+".parameters", c.study.Points, s.GetParameters())
 		if n := s.GetCount(); n < 1 || n > maxSlots {
 			c.addf(at+".count", "must be in [1, %d], is %d", maxSlots, n)
 			ok = false
@@ -212,7 +212,7 @@ func (c *privateCompiler) warn() {
 			study.Warnings = append(study.Warnings, &dparetov1.Warning{Code: warnLargeDelta, Message: "private_mode: " + text})
 		}
 	}
-	if study.isPrivate() && study.Checkpoints() && study.MaxValues() == study.finalValues() {
+	if study.isPrivate() && study.Points.Checkpoints() && study.MaxValues() == study.finalValues() {
 		study.Warnings = append(study.Warnings, &dparetov1.Warning{
 			Code: warnNoneOnTheWay,
 			Message: fmt.Sprintf("private_mode.max_values is %d, which the final values of all trials use up: no measurement before the end of %s is kept; a larger number keeps some, and makes all values noisier",

@@ -64,7 +64,7 @@ func (c *randomStoppingCompiler) compile() {
 	refuse("cost", spec.GetCost() != nil, "nothing may be learnt from results")
 	refuse("disable_early_stopping", spec.GetDisableEarlyStopping(), "no run is ever stopped early")
 	refuse("seed", spec.Seed != nil, "it reveals how many configurations were drawn before the released one")
-	if len(c.study.metrics.all) > 0 {
+	if len(c.study.Metrics.all) > 0 {
 		c.mechanism()
 		c.curveMechanism()
 	}
@@ -151,8 +151,8 @@ func (c *randomStoppingCompiler) list(stopping *dparetov1.RandomStoppingSpec) {
 
 // score checks the metric that chooses the best trial, and how it is protected.
 func (c *randomStoppingCompiler) score() {
-	stopping, metrics := c.study.Spec.GetRandomStopping(), c.study.metrics.all
-	i := c.study.metrics.index(stopping.GetMetric())
+	stopping, metrics := c.study.Spec.GetRandomStopping(), c.study.Metrics.all
+	i := c.study.Metrics.index(stopping.GetMetric())
 	switch {
 	case i < 0:
 		c.addf("random_stopping.metric", "%q is not a metric", stopping.GetMetric())
@@ -184,7 +184,7 @@ func (c *randomStoppingCompiler) score() {
 // mechanism checks that a mechanism says what a trial costs.
 func (c *randomStoppingCompiler) mechanism() {
 	study := c.study
-	id, function := study.Mechanism("")
+	id, function := study.Metrics.Mechanism("")
 	if function == nil {
 		if !hasMechanism(study.Spec) {
 			c.addf("random_stopping", "needs a metric computed from a privacy mechanism, which says what a trial costs the training records")

@@ -16,7 +16,7 @@ const defaultCurvePoints = 10
 // what a candidate takes from a test record.
 type curve struct {
 	spec   *dparetov1.StudySpec
-	points *points
+	points *Points
 }
 
 // ReleasesCurve reports whether random stopping releases runs with all their scored states.

@@ -29,8 +29,8 @@ func subsetSize(share float64, n int64) int64 { return int64(math.Round(share * 
 func (f *FinalRun) Point(best space.Point) space.Point {
 	point := best.Clone()
 	for id, value := range f.values {
-		i := f.Study.points.index[id]
-		point[i], _ = inDomain(&f.Study.space.Parameters[i], value) // checked when the spec was compiled
+		i := f.Study.Points.index[id]
+		point[i], _ = inDomain(&f.Study.Points.space.Parameters[i], value) // checked when the spec was compiled
 	}
-	return f.Study.space.Canonical(point)
+	return f.Study.Points.space.Canonical(point)
 }

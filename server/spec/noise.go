@@ -11,7 +11,7 @@ import (
 // noise clips reported values and adds noise to them, in studies that keep no others.
 type noise struct {
 	spec    *dparetov1.StudySpec
-	metrics *metrics
+	metrics *Metrics
 }
 
 // isNoisy reports whether reported values are kept with noise only.
@@ -63,7 +63,7 @@ func (n *noise) Clipped(path string, m *dparetov1.Measurement) (*dparetov1.Measu
 }
 
 // AddNoise adds noise of a standard deviation to every reported value of a measurement
-// that Measurement returned, in place and in the order of the metrics, and records the
+// that Accept returned, in place and in the order of the metrics, and records the
 // deviation as the value's standard error. It returns the number of values.
 func (n *noise) AddNoise(m *dparetov1.Measurement, standardDeviation float64, noisy func(value float64) float64) int64 {
 	count := int64(0)

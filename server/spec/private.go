@@ -14,8 +14,8 @@ import (
 // of a run.
 type privateMode struct {
 	spec    *dparetov1.StudySpec
-	points  *points
-	metrics *metrics
+	points  *Points
+	metrics *Metrics
 	// slots are the runs that are declared beforehand; nil without.
 	slots *slots.Slots
 	// addedNoise is the standard deviation of the noise on every reported value, 0 without
@@ -46,13 +46,13 @@ func (p *privateMode) MaxValues() int64 {
 
 // finalValues returns the number of values that all trials report at their end.
 func (p *privateMode) finalValues() int64 {
-	return p.spec.GetBudget().GetMaxTrials() * p.metrics.ReportedMetrics()
+	return p.spec.GetBudget().GetMaxTrials() * p.metrics.Reported()
 }
 
 // MostValues returns the largest number of values that a configuration can bring each time
 // it is handed out: one for every metric and step.
 func (p *privateMode) MostValues(point space.Point) int64 {
-	return p.metrics.ReportedMetrics() * (p.points.LastStep(point) + 1)
+	return p.metrics.Reported() * (p.points.LastStep(point) + 1)
 }
 
 // Divergence bounds the Rényi divergence of an order of one run of the first privacy

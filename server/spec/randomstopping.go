@@ -22,10 +22,9 @@ const drawsPerListed = 1000
 // randomStopping keeps scores and draws the configurations of a study with random_stopping.
 type randomStopping struct {
 	spec         *dparetov1.StudySpec
-	points       *points
-	constraints  *constraints
-	metrics      *metrics
-	measurements *measurements
+	points       *Points
+	metrics      *Metrics
+	measurements *Measurements
 	noise        *noise
 }
 
@@ -41,7 +40,7 @@ func (r *randomStopping) Scored(path string, point space.Point, m *dparetov1.Mea
 			return nil, nil, err
 		}
 	}
-	return r.measurements.Measurement(path, point, m, final)
+	return r.measurements.Accept(path, point, m, final)
 }
 
 // SearchDelta returns the δ of the guarantees of a study with random stopping.
@@ -91,7 +90,7 @@ func (r *randomStopping) CheckListed(point space.Point) error {
 	if err := r.points.space.Contains(point); err != nil {
 		return err
 	}
-	if !r.constraints.allowed(point) {
+	if !r.points.allowed(point) {
 		return errors.New("the constraints do not hold")
 	}
 	_, err := r.listed(point)

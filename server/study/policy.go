@@ -151,7 +151,7 @@ func (Ordinary) Charge(*Change, *storev1.TrialRecord) error { return nil }
 
 // Keep implements Policy: it returns a checked copy of the measurement with computed metrics.
 func (Ordinary) Keep(c *Change, _ *storev1.TrialRecord, r Report) (Kept, error) {
-	kept, warnings, err := c.Compiled.Measurement(r.Path, r.Point, r.Measurement, r.Final)
+	kept, warnings, err := c.Compiled.Measurements.Accept(r.Path, r.Point, r.Measurement, r.Final)
 	return Kept{kept, warnings, true}, err
 }
 

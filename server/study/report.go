@@ -263,7 +263,7 @@ func (c *trialChange) keep(r Report) (Kept, error) {
 	if err := CheckSeeded(r.Path, c.ID, c.Compiled, r.Measurement); err != nil {
 		return Kept{}, err
 	}
-	if err := c.Compiled.CheckRuns(r.Path, r.Measurement, record.GetTrial().GetReplicates()); err != nil {
+	if err := c.Compiled.Measurements.CheckRuns(r.Path, r.Measurement, record.GetTrial().GetReplicates()); err != nil {
 		return Kept{}, err
 	}
 	kept, err := c.Policy.Keep(c.Change, record, r)

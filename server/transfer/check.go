@@ -147,11 +147,11 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if err := i.number(exported); err != nil {
 		return err
 	}
-	point, err := i.compiled.Point(path+".parameters", trial.GetParameters())
+	point, err := i.compiled.Points.Parse(path+".parameters", trial.GetParameters())
 	if err != nil {
 		return err
 	}
-	if err := i.compiled.CheckAllowed(path+".parameters", point); err != nil {
+	if err := i.compiled.Points.CheckAllowed(path+".parameters", point); err != nil {
 		return err
 	}
 	var fields invalid.Fields
@@ -298,7 +298,7 @@ func (i *studyImport) completion(exported *dparetov1.ExportedTrial, fields *inva
 
 // measurements checks the measured and computed metrics of a trial.
 func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point space.Point) error {
-	if err := i.compiled.CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
+	if err := i.compiled.Measurements.CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
 		return err
 	}
 	if err := i.steps(path, trial.GetMeasurements(), trial, point); err != nil {
@@ -317,10 +317,10 @@ func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point sp
 
 // measurement checks a measurement of a trial.
 func (i *studyImport) measurement(path string, m *dparetov1.Measurement, trial *dparetov1.Trial, point space.Point, final bool) error {
-	if err := i.compiled.CheckRuns(path, m, trial.GetReplicates()); err != nil {
+	if err := i.compiled.Measurements.CheckRuns(path, m, trial.GetReplicates()); err != nil {
 		return err
 	}
-	return i.compiled.CheckStored(path, point, m, final)
+	return i.compiled.Measurements.CheckStored(path, point, m, final)
 }
 
 // steps checks the intermediate measurements of an attempt at a trial.

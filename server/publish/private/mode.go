@@ -101,7 +101,7 @@ func (privateMode) Afford(c *study.Change, record *storev1.TrialRecord) study.Af
 	if record.GetPrivateMode().GetReservedValues() > 0 {
 		return study.Affordable
 	}
-	metrics := c.Compiled.ReportedMetrics()
+	metrics := c.Compiled.Metrics.Reported()
 	switch {
 	case terms.GetValues()+metrics > terms.GetMaxValues():
 		return study.Unaffordable
@@ -141,7 +141,7 @@ func (p privateMode) Charge(c *study.Change, record *storev1.TrialRecord) error 
 	paid.Charges = append(paid.GetCharges(), &storev1.TrainingCharge{Shard: int32(taken.shard), Cost: taken.cost, Slot: int32(taken.slot)})
 	trial.TrainingShard = int32(taken.shard)
 	if paid.GetReservedValues() == 0 {
-		paid.ReservedValues = c.Compiled.ReportedMetrics()
+		paid.ReservedValues = c.Compiled.Metrics.Reported()
 		terms.ReservedValues += paid.GetReservedValues()
 	}
 	paid.Checkpoints, paid.LastCheckpoint = int64(math.Ceil(checkpoints(c.Study, c.Compiled))), 0
@@ -163,7 +163,7 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 		return study.Kept{}, status.Errorf(codes.FailedPrecondition, "%s has private_mode: it takes results only from trials that it handed out and paid for", resource.StudyName(c.ID))
 	}
 	terms, trial := c.Study.GetPrivateMode(), record.GetTrial()
-	if !r.Final && !c.Compiled.Checkpoints() {
+	if !r.Final && !c.Compiled.Points.Checkpoints() {
 		return study.Kept{}, status.Errorf(codes.FailedPrecondition,
 			"%s has private_mode and no checkpoint parameter: its guarantee does not cover intermediate measurements", resource.StudyName(c.ID))
 	}
@@ -171,7 +171,7 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 	if err != nil {
 		return study.Kept{}, err
 	}
-	kept, warnings, err := c.Compiled.Measurement(r.Path, r.Point, clipped, r.Final)
+	kept, warnings, err := c.Compiled.Measurements.Accept(r.Path, r.Point, clipped, r.Final)
 	if err != nil {
 		return study.Kept{}, err
 	}
@@ -179,7 +179,7 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 		return study.Kept{Measurement: known}, err
 	}
 	if paid := record.GetPrivateMode(); !r.Final {
-		if !isPlanned(kept.GetStep(), c.Compiled.LastStep(r.Point), paid) {
+		if !isPlanned(kept.GetStep(), c.Compiled.Points.LastStep(r.Point), paid) {
 			return study.Kept{}, status.Errorf(codes.ResourceExhausted, "%s plans %d intermediate measurements of %s, none of them at step %d: the rest of its %d values is for other trials",
 				resource.StudyName(c.ID), paid.GetCheckpoints(), trial.GetName(), kept.GetStep(), terms.GetMaxValues())
 		}
@@ -203,7 +203,7 @@ func countValues(c *study.Change, record *storev1.TrialRecord, values int64, fin
 		paid.ReservedValues -= values
 		terms.ReservedValues -= values
 	} else {
-		metrics := c.Compiled.ReportedMetrics()
+		metrics := c.Compiled.Metrics.Reported()
 		if terms.GetValues()+values+terms.GetReservedValues()+waitingTrials(c.Study)*metrics > terms.GetMaxValues() {
 			return status.Errorf(codes.ResourceExhausted, "%s takes %d values; the rest is reserved for the final values of its trials",
 				resource.StudyName(c.ID), terms.GetMaxValues())
@@ -219,7 +219,7 @@ func (privateMode) Affords(record *storev1.StudyRecord, compiled *spec.Study, su
 	terms := proto.CloneOf(record.GetPrivateMode())
 	for i, s := range suggestions {
 		taken, ok := nextCharge(compiled, terms, s.Point, compiled.Replicates(), record.GetNextTrialNumber()+int64(i))
-		terms.ReservedValues += compiled.ReportedMetrics()
+		terms.ReservedValues += compiled.Metrics.Reported()
 		if !ok || terms.GetValues()+terms.GetReservedValues() > terms.GetMaxValues() {
 			return i
 		}

@@ -11,9 +11,9 @@ import (
 // checkpoints returns how many intermediate measurements each of the runs that are left may have, those
 // that are open included: their share in the values beyond the final ones of all trials.
 func checkpoints(record *storev1.StudyRecord, compiled *spec.Study) float64 {
-	terms, metrics, waiting := record.GetPrivateMode(), compiled.ReportedMetrics(), waitingTrials(record)
+	terms, metrics, waiting := record.GetPrivateMode(), compiled.Metrics.Reported(), waitingTrials(record)
 	spare := terms.GetMaxValues() - terms.GetValues() - terms.GetReservedValues() - waiting*metrics
-	if spare <= 0 || !compiled.Checkpoints() {
+	if spare <= 0 || !compiled.Points.Checkpoints() {
 		return 0
 	}
 	runs := min(waiting, affordableRuns(terms)) + terms.GetReservedValues()/metrics

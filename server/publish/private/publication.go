@@ -15,7 +15,7 @@ import (
 // privatePublication returns the guarantee of publishing the results of a study with private_mode.
 func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dparetov1.Publication, error) {
 	mode, terms := compiled.Spec.GetPrivateMode(), record.GetPrivateMode()
-	_, function := compiled.Mechanism("")
+	_, function := compiled.Metrics.Mechanism("")
 	test := func(epsilon float64) *dparetov1.PrivacyGuarantee {
 		return &dparetov1.PrivacyGuarantee{
 			Epsilon: epsilon, Delta: mode.GetDelta(),
@@ -76,7 +76,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 // privateAssumptions returns what the guarantee of a study with private_mode rests on.
 func privateAssumptions(compiled *spec.Study) []string {
 	mode := compiled.Spec.GetPrivateMode()
-	metric, function := compiled.Mechanism("")
+	metric, function := compiled.Metrics.Mechanism("")
 	all := []string{
 		fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
 		"no person is in both the training and the test records; both were separated without looking at them",
@@ -84,7 +84,7 @@ func privateAssumptions(compiled *spec.Study) []string {
 		"runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values",
 		"the server draws its noise from the entropy of the operating system",
 	}
-	if compiled.Checkpoints() {
+	if compiled.Points.Checkpoints() {
 		all = append(all, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
 	}
 	if n := compiled.Shards(); n > 1 {

@@ -84,7 +84,7 @@ func scoreOf(compiled *spec.Study) func(runs []*dparetov1.Trial) float64 {
 			var points [][]float64
 			for _, run := range runs {
 				for _, m := range states(run) {
-					if compiled.Acceptable(m) {
+					if compiled.Metrics.Acceptable(m) {
 						points = append(points, study.MeasuredCosts(compiled, m))
 					}
 				}
@@ -179,7 +179,7 @@ func releasedPoints(compiled *spec.Study, first *contender, deviation float64) [
 			if compiled.ReleasesCurve() {
 				point.Run = int32(i + 1)
 			}
-			if compiled.Acceptable(m) {
+			if compiled.Metrics.Acceptable(m) {
 				costs, acceptable = append(costs, study.MeasuredCosts(compiled, m)), append(acceptable, point)
 			}
 			released = append(released, point)
@@ -190,7 +190,7 @@ func releasedPoints(compiled *spec.Study, first *contender, deviation float64) [
 			acceptable[i].OnFront = true
 		}
 	}
-	epsilon, _ := compiled.Mechanism("")
+	epsilon, _ := compiled.Metrics.Mechanism("")
 	slices.SortStableFunc(released, func(a, b *dparetov1.ReleasedPoint) int {
 		return cmp.Compare(a.GetValues()[epsilon], b.GetValues()[epsilon])
 	})

@@ -39,7 +39,7 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 	if err != nil {
 		return nil, invalid.Field(field, "the cost of the best trial cannot be bounded: %v", err)
 	}
-	_, function := compiled.Mechanism("")
+	_, function := compiled.Metrics.Mechanism("")
 	p := &dparetov1.Publication{
 		Train: accounting.Message(g, function.Adjacency()),
 		Assumptions: []string{

@@ -145,7 +145,7 @@ func typicalConfigurations(compiled *spec.Study) []space.Point {
 	var points []space.Point
 	for range typicalTries {
 		point := compiled.Problem.Space.Sample(rng)
-		if compiled.CheckAllowed("", point) == nil {
+		if compiled.Points.CheckAllowed("", point) == nil {
 			points = append(points, point)
 		}
 		if len(points) == typicalDraws {
@@ -225,7 +225,7 @@ func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []sp
 				point := best.Clone()
 				point[i] = value
 				point = s.Canonical(point)
-				if compiled.CheckAllowed("", point) != nil {
+				if compiled.Points.CheckAllowed("", point) != nil {
 					continue
 				}
 				if c := cost(point); c < least {

@@ -110,7 +110,7 @@ func bestOf(compiled *spec.Study, req *dparetov1.ReleaseBestRequest) (bestReques
 			fields.Addf(field, "is not a computed metric of the study (computed: %v); a bound on a measured metric would depend on the data", computed)
 			continue
 		}
-		compiled.CheckBound(&fields, field, id, bound)
+		compiled.Metrics.CheckBound(&fields, field, id, bound)
 	}
 	if e := req.GetEpsilon(); spec.IsPublication(compiled.Spec) && e != 0 {
 		fields.Addf("epsilon", "must be unset: the study has already paid for everything it publishes, is %g", e)
@@ -302,7 +302,7 @@ func privateDraft(r *front.Results, mechanism string) *draft {
 // model's values for the reported ones.
 func releasedPoint(r *front.Results, c *front.Configuration, estimate *model.Estimate) *dparetov1.ReleasedPoint {
 	point := &dparetov1.ReleasedPoint{
-		Parameters:         r.Compiled.Values(c.Point),
+		Parameters:         r.Compiled.Points.Values(c.Point),
 		Values:             make(map[string]float64),
 		StandardDeviations: make(map[string]float64),
 	}

@@ -190,8 +190,8 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 
 // endedEarly reports whether a successful trial ended before its last step.
 func (f *fixedResults) endedEarly(trial *dparetov1.Trial, point space.Point) bool {
-	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && f.Compiled.Checkpoints() &&
-		trial.GetFinalMeasurement().GetStep() < f.Compiled.LastStep(point)
+	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && f.Compiled.Points.Checkpoints() &&
+		trial.GetFinalMeasurement().GetStep() < f.Compiled.Points.LastStep(point)
 }
 
 // checkComplete refuses a study with more trials to come, or whose time ran out first. The decision

@@ -161,9 +161,9 @@ func (s *Releases) kusnerCandidate(ctx context.Context, f *fixedResults, d *draf
 	if err != nil {
 		return invalid.Field("epsilon", "%v", err)
 	}
-	point := &dparetov1.ReleasedPoint{Parameters: f.Compiled.Values(candidates[selected]), Values: make(map[string]float64)}
+	point := &dparetov1.ReleasedPoint{Parameters: f.Compiled.Points.Values(candidates[selected]), Values: make(map[string]float64)}
 	for _, id := range computedMetrics(f.Study.GetSpec()) {
-		if value, _ := f.Compiled.ComputeMetric(id, candidates[selected]); value != nil && value.Value != nil {
+		if value, _ := f.Compiled.Metrics.ComputeOne(id, candidates[selected]); value != nil && value.Value != nil {
 			point.Values[id] = value.GetValue()
 		}
 	}
@@ -186,7 +186,7 @@ func (f *fixedResults) drawnCandidates(ctx context.Context, k *dparetov1.KusnerM
 	for _, suggestion := range drawn {
 		isWithin := true
 		for id, bound := range atMost {
-			value, _ := f.Compiled.ComputeMetric(id, suggestion.Point)
+			value, _ := f.Compiled.Metrics.ComputeOne(id, suggestion.Point)
 			isWithin = isWithin && value != nil && value.Value != nil && value.GetValue() <= bound
 		}
 		if isWithin {
