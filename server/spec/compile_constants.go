@@ -24,9 +24,6 @@ func (c *compiler) constantPoints(study *Study) {
 		c.addf("constant_points", "must hold at most %d points, holds %d", maxConstantPoints, n)
 		return
 	}
-	if len(points) > 0 && c.spec.GetRandomStopping() != nil {
-		c.addf("constant_points", "is not for studies with random_stopping, which have no front")
-	}
 	seen := make(map[string]bool)
 	for i, p := range points {
 		field := fmt.Sprintf("constant_points[%d]", i)

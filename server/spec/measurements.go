@@ -24,7 +24,6 @@ const (
 type Measurements struct {
 	points  *Points
 	metrics *Metrics
-	noise   *noise
 }
 
 // Accept checks a worker's measurement of a configuration and returns it with
@@ -101,7 +100,7 @@ func (c *Measurements) checkMeasurement(path string, point space.Point, m *dpare
 		switch {
 		case ok:
 			checkValue(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
-			c.checkNoise(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
+			checkNoise(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
 			if i == c.metrics.cost {
 				checkCost(fmt.Sprintf("%s.metrics[%q]", path, id), value, &fields)
 			}
@@ -163,10 +162,7 @@ func checkValue(field string, m *metric, value *dparetov1.MetricValue, fields *i
 }
 
 // checkNoise checks a reported value against what the spec says of the metric's noise.
-func (c *Measurements) checkNoise(field string, m *metric, value *dparetov1.MetricValue, fields *invalid.Fields) {
-	if c.noise.isNoisy() { // the only standard error is that of the server's noise
-		return
-	}
+func checkNoise(field string, m *metric, value *dparetov1.MetricValue, fields *invalid.Fields) {
 	runs := value.GetRuns()
 	switch m.spec.GetReported().GetNoise() {
 	case dparetov1.Noise_NOISE_NONE:

@@ -44,17 +44,6 @@ func (m *Metrics) isComputed(id string) bool {
 	return i >= 0 && m.all[i].computed != nil
 }
 
-// Reported returns the number of metrics that workers report.
-func (m *Metrics) Reported() int64 {
-	n := int64(0)
-	for i := range m.all {
-		if m.all[i].computed == nil {
-			n++
-		}
-	}
-	return n
-}
-
 // Statistic says which of a configuration's runs stand for it.
 type Statistic int
 

@@ -137,6 +137,28 @@ func (p *Points) Variables(point space.Point) map[string]any {
 	return values
 }
 
+// VariablesOf returns values of some parameters for expressions. It adds a violation for each that is not in
+// its parameter's domain, and returns false then. Field paths begin with path.
+func (p *Points) VariablesOf(fields *invalid.Fields, path string, values map[string]*dparetov1.Value) (variables map[string]any, ok bool) {
+	before := fields.Len()
+	variables = make(map[string]any)
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		at := fmt.Sprintf("%s[%q]", path, id)
+		i, known := p.index[id]
+		if !known {
+			fields.Addf(at, "is not a parameter of the study")
+			continue
+		}
+		x, message := inDomain(&p.space.Parameters[i], values[id])
+		if message != "" {
+			fields.Addf(at, "%s", message)
+			continue
+		}
+		variables[id] = native(&p.space.Parameters[i], x)
+	}
+	return variables, fields.Len() == before
+}
+
 // named is Variables for expressions as functions.
 func (p *Points) named(values []float64) map[string]any { return p.Variables(values) }
 

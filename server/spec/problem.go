@@ -60,9 +60,7 @@ func newObjective(study *Study, i int) suggest.Objective {
 	case o.Transform == suggest.Log:
 		o.Floor = logFloor * o.Reference
 	}
-	if m.computed == nil {
-		o.Noise = study.addedNoise
-	} else {
+	if m.computed != nil {
 		o.Known = study.Metrics.known(i, number)
 		o.Search, m.rounded = m.computed.search(study.Points, o.Reference)
 	}
@@ -85,9 +83,7 @@ func newConstraint(study *Study, i int) suggest.Constraint {
 		}
 		c.Floor = logFloor * smallest
 	}
-	if m.computed == nil {
-		c.Noise = study.addedNoise
-	} else {
+	if m.computed != nil {
 		c.Known = study.Metrics.known(i, constraintNumber)
 	}
 	return c

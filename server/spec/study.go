@@ -17,35 +17,22 @@ type Study struct {
 	Problem *suggest.Problem
 	// Warnings concern every reader of the study's results.
 	Warnings []*dparetov1.Warning
-	// Final is the final run of a study with random_stopping and a subset_share, nil without.
-	Final *FinalRun
+	// Terms is for what a package above has compiled of the spec before it shares the study (see package
+	// publish/private), nil in ordinary studies.
+	Terms any
 
 	Points       *Points
 	Metrics      *Metrics
 	Measurements *Measurements
-
-	*noise
-	*privateMode
-	*randomStopping
-	*curve
 
 	features *features // nil without
 }
 
 // newStudy connects the parts of a study. The compiler fills them.
 func newStudy(spec *dparetov1.StudySpec, s *space.Space) *Study {
-	study := &Study{Spec: spec}
-	study.Points = newPoints(s)
-	study.Metrics = &Metrics{points: study.Points, cost: -1, latest: newMemo()}
-	study.noise = &noise{spec: spec, metrics: study.Metrics}
-	study.Measurements = &Measurements{points: study.Points, metrics: study.Metrics, noise: study.noise}
-	study.privateMode = &privateMode{spec: spec, points: study.Points, metrics: study.Metrics}
-	study.randomStopping = &randomStopping{
-		spec: spec, points: study.Points,
-		metrics: study.Metrics, measurements: study.Measurements, noise: study.noise,
-	}
-	study.curve = &curve{spec: spec, points: study.Points}
-	return study
+	points := newPoints(s)
+	metrics := &Metrics{points: points, cost: -1, latest: newMemo()}
+	return &Study{Spec: spec, Points: points, Metrics: metrics, Measurements: &Measurements{points: points, metrics: metrics}}
 }
 
 // Objectives returns the ids of the objectives in the order of the problem's.

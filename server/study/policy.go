@@ -7,6 +7,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -31,6 +32,10 @@ type Policy interface {
 
 // CreationPolicy decides when a study is created, prepared or updated.
 type CreationPolicy interface {
+	// Compile checks what a spec says about publishing, and completes the compiled study with what follows:
+	// Terms, noise and warnings. compiled is nil if the rest of the spec has violations. record is the
+	// study that has the spec, or had another before an update, and nil for a new study.
+	Compile(fields *invalid.Fields, asked *dparetov1.StudySpec, compiled *spec.Study, record *storev1.StudyRecord)
 	// FixTerms fixes what a new study may spend. It may account many configurations, or draw many that
 	// the constraints refuse, so it runs in the pool, outside transactions.
 	FixTerms(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error
@@ -42,8 +47,6 @@ type CreationPolicy interface {
 	// Pay charges the ledgers that the spec names for what a study will publish. For an unprepared study
 	// it runs when its publication is known, otherwise when the study is created.
 	Pay(tx *store.Tx, record *storev1.StudyRecord, compiled *spec.Study, at time.Time) error
-	// CheckUpdate refuses changes of the spec that would break the guarantee.
-	CheckUpdate(record *storev1.StudyRecord, after *dparetov1.StudySpec) error
 }
 
 // SuggestionPolicy decides when a trial is created or handed out.
@@ -184,8 +187,8 @@ func (Ordinary) Prepare(context.Context, *storev1.StudyRecord, *spec.Study, func
 // Pay implements Policy.
 func (Ordinary) Pay(*store.Tx, *storev1.StudyRecord, *spec.Study, time.Time) error { return nil }
 
-// CheckUpdate implements Policy.
-func (Ordinary) CheckUpdate(*storev1.StudyRecord, *dparetov1.StudySpec) error { return nil }
+// Compile implements Policy.
+func (Ordinary) Compile(*invalid.Fields, *dparetov1.StudySpec, *spec.Study, *storev1.StudyRecord) {}
 
 // Ledgers checks the ledgers that a spec names. It is not called for specs that name none.
 type Ledgers interface {

@@ -202,7 +202,7 @@ func (p *Preparations) prepare(ctx context.Context, id, uid string, running *pre
 		return err
 	}
 	// The cache may still hold the spec of a deleted study with this uid.
-	compiled, err := spec.Recompile("study.spec", record.GetStudy().GetSpec())
+	compiled, err := p.studies.recompile(record)
 	if err != nil {
 		return err
 	}

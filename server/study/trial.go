@@ -124,7 +124,7 @@ func (t *Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialRequ
 func (t *Trials) precomputeRequested(ctx context.Context, id string, requested *dparetov1.Trial) error {
 	return precompute(ctx, t.studies, id, func(from *snapshot) ([]computation, error) {
 		point, err := requestedPoint(from.tx, id, from.Compiled, requested)
-		if err != nil || from.Compiled.Points.CheckAllowed("", point) != nil || checkOutcome(id, from.Compiled, requested) != nil {
+		if err != nil || from.Compiled.Points.CheckAllowed("", point) != nil || checkOutcome(id, from.policy, requested) != nil {
 			return nil, nil //nolint:nilerr // see above
 		}
 		missing := []computation{metricsAt(from.Compiled, point, 0)}
@@ -156,7 +156,7 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 	}
 	origin := dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED
 	isReplicate, isImport := requested.GetReplicateOf() != "", isImport(requested)
-	if err := checkOutcome(c.ID, c.Compiled, requested); err != nil {
+	if err := checkOutcome(c.ID, c.Policy, requested); err != nil {
 		return nil, err
 	}
 	switch {
@@ -190,7 +190,7 @@ func isWithoutResult(requested *dparetov1.Trial) bool {
 }
 
 // checkOutcome checks what does not depend on the configuration in the outcome of a requested trial.
-func checkOutcome(id string, compiled *spec.Study, requested *dparetov1.Trial) error {
+func checkOutcome(id string, policy Policy, requested *dparetov1.Trial) error {
 	var fields invalid.Fields
 	measurements := requested.GetMeasurements()
 	switch {
@@ -214,7 +214,7 @@ func checkOutcome(id string, compiled *spec.Study, requested *dparetov1.Trial) e
 	if err := fields.Err(); err != nil {
 		return err
 	}
-	if spec.IsPublication(compiled.Spec) && (isWithoutResult(requested) || len(measurements) > 0) {
+	if policy.Traits().Prepaid && (isWithoutResult(requested) || len(measurements) > 0) {
 		return status.Errorf(codes.FailedPrecondition, "%s has private_mode or random_stopping: it takes outcomes only from trials that it handed out", resource.StudyName(id))
 	}
 	return nil

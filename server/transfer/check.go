@@ -13,6 +13,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/specchange"
@@ -51,14 +52,14 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	if err != nil {
 		return err
 	}
-	if spec.IsPublication(asked.GetSpec()) {
+	if ledger.IsPrepaid(asked.GetSpec()) {
 		return invalid.Field(path+".spec", "must not have private_mode or random_stopping: what such a study has spent is kept where it was spent; "+
 			"to move %s, copy its whole store with \"dpareto store copy\"", asked.GetName())
 	}
 	var fields invalid.Fields
 	study.ValidateStudy(id, asked, &fields)
 	asked.Spec = spec.WithDefaults(asked.GetSpec())
-	compiled := spec.CompileInto(&fields, path+".spec", asked.GetSpec())
+	compiled := spec.CompileInto(&fields, path+".spec", asked.GetSpec(), false)
 	if err := fields.Err(); err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if n := trial.GetReplicates(); n < 1 || n > maxReplicates {
 		fields.Addf(path+".replicates", "must be in [1, %d], is %d", maxReplicates, n)
 	}
-	study.ValidateTrialFields(path, trial, i.compiled, &fields)
+	study.ValidateTrialFields(path, trial, &fields)
 	if name := trial.GetReplicateOf(); name != "" {
 		of, number, err := resource.ParseTrialName(path+".replicate_of", name)
 		if err != nil || of != i.id || number >= trial.GetNumber() {

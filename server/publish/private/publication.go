@@ -25,7 +25,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 	train := func(epsilon float64) *dparetov1.PrivacyGuarantee {
 		g := &dparetov1.PrivacyGuarantee{Epsilon: epsilon, Delta: mode.GetDelta(), Adjacency: function.Adjacency()}
 		switch {
-		case compiled.Slots() != nil:
+		case slotsOf(compiled) != nil:
 			g.Accountant = dparetov1.Accountant_ACCOUNTANT_EXACT
 		case terms.GetMaxHandOuts() > 0:
 			g.Accountant = dparetov1.Accountant_ACCOUNTANT_GDP
@@ -35,7 +35,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 		return g
 	}
 	declared := mode.GetTrainEpsilon()
-	if slots := compiled.Slots(); slots != nil {
+	if slots := slotsOf(compiled); slots != nil {
 		declared = slots.Price().Epsilon
 	}
 	spentTest, err := transcript.TestEpsilon(mode.GetTestSetSize(), terms.GetValues(), terms.GetNoiseStandardDeviation(), mode.GetDelta())
@@ -87,7 +87,7 @@ func privateAssumptions(compiled *spec.Study) []string {
 	if compiled.Points.Checkpoints() {
 		all = append(all, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
 	}
-	if n := compiled.Shards(); n > 1 {
+	if n := shards(compiled); n > 1 {
 		all = append(all, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains only on its trial's shard", n))
 		if function.Adjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
 			// A cut by position and count would move all other records, and change every shard.
@@ -108,7 +108,7 @@ func privateAssumptions(compiled *spec.Study) []string {
 
 // trainSpent returns ε of the shard that has spent most: of several with slots, the largest.
 func trainSpent(compiled *spec.Study, terms *storev1.PrivateModeRecord) (float64, error) {
-	slots := compiled.Slots()
+	slots := slotsOf(compiled)
 	if slots == nil {
 		return filterEpsilon(compiled, terms, slices.Max(terms.GetShardCosts()))
 	}

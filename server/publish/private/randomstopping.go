@@ -80,7 +80,7 @@ func (randomStopping) Present(record *storev1.StudyRecord) *dparetov1.Study {
 // FixTerms implements study.Policy: it draws the number of trials, the list of configurations, and the
 // training subset if there is one.
 func (p randomStopping) FixTerms(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
-	dist, err := spec.TrialsDistribution(compiled.Spec.GetRandomStopping())
+	dist, err := trialsDistribution(compiled.Spec.GetRandomStopping())
 	if err != nil {
 		return err
 	}
@@ -88,10 +88,10 @@ func (p randomStopping) FixTerms(ctx context.Context, record *storev1.StudyRecor
 	if err != nil {
 		return err
 	}
-	list, err := compiled.SearchList(ctx, rand.New(rand.NewPCG(p.entropy.Uint64(), p.entropy.Uint64())))
+	list, err := searchList(ctx, compiled, rand.New(rand.NewPCG(p.entropy.Uint64(), p.entropy.Uint64())))
 	record.GetStudy().Seed = 0 // unused
 	record.RandomStopping = &storev1.RandomStopping{
-		Trials: candidates * compiled.Portfolio(), Listed: slices.Concat(list...), SubsetKey: drawSubset(p.entropy, compiled),
+		Trials: candidates * portfolio(compiled), Listed: slices.Concat(list...), SubsetKey: drawSubset(p.entropy, compiled),
 	}
 	return err
 }
@@ -125,7 +125,7 @@ func listOf(r *storev1.RandomStopping, compiled *spec.Study) ([]space.Point, err
 	}
 	var list []space.Point
 	for coordinates := range slices.Chunk(r.GetListed(), n) {
-		if err := compiled.CheckListed(coordinates); err != nil {
+		if err := checkListed(compiled, coordinates); err != nil {
 			return nil, err
 		}
 		list = append(list, coordinates)
@@ -183,12 +183,12 @@ func (randomStopping) Exhausts(*study.Change) bool { return false }
 // Keep implements study.Policy: it keeps what is scored, the final value or a curve, with noise if test
 // records are protected. A value that is reported again gets the noise of the first time.
 func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r study.Report) (study.Kept, error) {
-	isCurve := c.Compiled.ReleasesCurve()
+	isCurve := releasesCurve(c.Compiled)
 	if !r.Final && !isCurve {
 		return study.Kept{}, nil
 	}
 	compiled := compiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
-	kept, warnings, err := compiled.Scored(r.Path, r.Point, r.Measurement, r.Final)
+	kept, warnings, err := p.scored(compiled, r)
 	if err != nil {
 		return study.Kept{}, err
 	}
@@ -197,13 +197,13 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 		if err != nil || known != nil {
 			return study.Kept{Measurement: known}, err
 		}
-		if !c.Compiled.IsScored(r.Point, kept.GetStep()) {
+		if !isScored(c.Compiled, r.Point, kept.GetStep()) {
 			return study.Kept{}, nil
 		}
 	}
 	if p.isNoisy {
 		sigma := c.Study.GetStudy().GetPublication().GetNoiseStandardDeviation()
-		compiled.AddNoise(kept, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
+		addNoise(compiled.Spec, kept, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
 	}
 	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, nil
 }
@@ -212,7 +212,7 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 // that is not scored ends with its last value that is.
 func keptBefore(c *study.Change, record *storev1.TrialRecord, r study.Report, step int64) (*dparetov1.Measurement, error) {
 	known, err := c.MeasurementAt(record, step)
-	if err != nil || known != nil || !r.Final || c.Compiled.IsScored(r.Point, step) {
+	if err != nil || known != nil || !r.Final || isScored(c.Compiled, r.Point, step) {
 		return known, err
 	}
 	measured := record.GetTrial().GetMeasurements()

@@ -16,6 +16,7 @@ import (
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/publish/private"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
@@ -56,7 +57,7 @@ func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string
 			return err
 		}
 		of = record.GetStudy()
-		if cached, err = s.studies.Get(record); err == nil && cached.Compiled.HasRandomStopping() {
+		if cached, err = s.studies.Get(record); err == nil && cached.Compiled.Spec.GetRandomStopping() != nil {
 			whole, err = private.ReleaseBest(ctx, tx, id, record, cached.Compiled)
 		}
 		return err
@@ -112,9 +113,9 @@ func bestOf(compiled *spec.Study, req *dparetov1.ReleaseBestRequest) (bestReques
 		}
 		compiled.Metrics.CheckBound(&fields, field, id, bound)
 	}
-	if e := req.GetEpsilon(); spec.IsPublication(compiled.Spec) && e != 0 {
+	if e := req.GetEpsilon(); ledger.IsPrepaid(compiled.Spec) && e != 0 {
 		fields.Addf("epsilon", "must be unset: the study has already paid for everything it publishes, is %g", e)
-	} else if !spec.IsPublication(compiled.Spec) {
+	} else if !ledger.IsPrepaid(compiled.Spec) {
 		fields.CheckPositive("epsilon", e)
 	}
 	return b, fields.Err()

@@ -16,7 +16,6 @@ import (
 	"github.com/dpareto/dpareto/privacy/selection"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/publish/ledger"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
@@ -43,7 +42,7 @@ func (s *Releases) bestByKusner(ctx context.Context, id string, want bestRequest
 	if err != nil {
 		return nil, err
 	}
-	if spec.IsPublication(r.Study.GetSpec()) {
+	if ledger.IsPrepaid(r.Study.GetSpec()) {
 		return nil, invalid.Field("kusner", "must be unset: the study has already paid for everything it publishes")
 	}
 	if err := checkKusner(k, want, epsilon); err != nil {
