@@ -53,9 +53,6 @@ func defaultFeatures(spec *dparetov1.StudySpec) *dparetov1.DpSgdFeatures {
 		default: // methods to compare with, which are what their authors say
 			return nil
 		}
-		if spec.GetRandomStopping() != nil { // has no model
-			return nil
-		}
 	}
 	filled := proto.CloneOf(declared)
 	if filled == nil {

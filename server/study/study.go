@@ -94,7 +94,7 @@ func newRecord(ctx context.Context, s *Studies, id string, requested *dparetov1.
 	if err := policy.FixTerms(ctx, created, compiled); err != nil {
 		return nil, nil, err
 	}
-	if policy.Unprepared(created) {
+	if isUnprepared(policy, created) {
 		created.Study.State = dparetov1.StudyState_STUDY_STATE_PREPARING
 	}
 	return created, compiled, nil
@@ -161,7 +161,7 @@ func create(s *Studies, tx *store.Tx, id string, created *storev1.StudyRecord, c
 	if err := CheckNew(s, tx, id, created.GetStudy().GetSpec()); err != nil {
 		return nil, err
 	}
-	if policy := s.Policy(compiled.Spec); !policy.Unprepared(created) {
+	if policy := s.Policy(compiled.Spec); !isUnprepared(policy, created) {
 		if err := policy.Pay(tx, created, compiled, s.times.wallIn(&tx.ReadTx)); err != nil {
 			return nil, err
 		}

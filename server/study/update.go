@@ -212,7 +212,7 @@ func (s *Studies) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyReque
 		return nil, err
 	}
 	return answer(ctx, s, id, req, func(c *Change, resp *dparetov1.PauseStudyResponse) error {
-		if c.Policy.Unprepared(c.Study) {
+		if isUnprepared(c.Policy, c.Study) {
 			return status.Errorf(codes.FailedPrecondition, "%s hands out no trials that a pause could stop: its preparation is not complete", req.GetName())
 		}
 		resp.Study = c.setState(dparetov1.StudyState_STUDY_STATE_PAUSED)
@@ -228,7 +228,7 @@ func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyReq
 	}
 	resp, err := answer(ctx, s, id, req, func(c *Change, resp *dparetov1.ResumeStudyResponse) error {
 		state := dparetov1.StudyState_STUDY_STATE_ACTIVE
-		if c.Policy.Unprepared(c.Study) { // it could not be paid for; perhaps it can now
+		if isUnprepared(c.Policy, c.Study) { // it could not be paid for; perhaps it can now
 			state = dparetov1.StudyState_STUDY_STATE_PREPARING
 		}
 		resp.Study = c.setState(state)

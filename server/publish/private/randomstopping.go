@@ -51,13 +51,13 @@ type randomStopping struct {
 
 // Traits implements study.Policy.
 func (p randomStopping) Traits() study.Traits {
-	return study.Traits{Hidden: true, OwnDraws: true, Prepaid: true, NoReasons: p.isNoisy}
+	return study.Traits{Hidden: true, OwnDraws: true, Prepared: true, Prepaid: true, NoReasons: p.isNoisy}
 }
 
 // Allowance implements study.Policy.
 func (p randomStopping) Allowance(record *storev1.StudyRecord) study.Allowance {
-	if of := record.GetStudy(); p.Unprepared(record) && of.GetState() == dparetov1.StudyState_STUDY_STATE_COMPLETED {
-		return study.Allowance{Reason: of.GetStateReason(), End: dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT}
+	if !record.GetRandomStopping().GetPaid() {
+		return study.Allowance{Reason: record.GetStudy().GetStateReason(), End: dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT}
 	}
 	return study.Allowance{Trials: trialsLeft(record), Reason: "all of its trials have been run", End: dparetov1.EndReason_END_REASON_BUDGET_SPENT}
 }
@@ -94,11 +94,6 @@ func (p randomStopping) FixTerms(ctx context.Context, record *storev1.StudyRecor
 		Trials: candidates * portfolio(compiled), Listed: slices.Concat(list...), SubsetKey: drawSubset(p.entropy, compiled),
 	}
 	return err
-}
-
-// Unprepared implements study.Policy.
-func (randomStopping) Unprepared(record *storev1.StudyRecord) bool {
-	return !record.GetRandomStopping().GetPaid()
 }
 
 // Prepare implements study.Policy: it computes what the study costs.

@@ -65,6 +65,11 @@ func (c stoppingCompiler) compile(again bool) {
 	if len(spec.GetConstantPoints()) > 0 {
 		c.addf("constant_points", "is not for studies with random_stopping, which have no front")
 	}
+	for i, m := range spec.GetMetrics() {
+		if m.GetReported() != nil && m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE && m.ReferenceValue == nil {
+			c.addf(fmt.Sprintf("metrics[%d].reference_value", i), "must be set with random_stopping, whose results stay secret")
+		}
+	}
 	c.noiseOfReports("random_stopping")
 	c.mechanism()
 	if c.fields.Len() == before && c.compiled != nil {
