@@ -2,14 +2,11 @@ package server_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,11 +21,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
-	"github.com/dpareto/dpareto/server/spec"
 )
 
 // searchSpec is a study with random stopping, of Gaussian mechanisms.
@@ -750,23 +745,4 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 		t.Errorf("prepared: %v, %d charges", shown, charges())
 	}
 	f.one(study, "w")
-}
-
-// The draws of a list pass their slot of the pool on, and end with the call.
-func TestSearchListPauses(t *testing.T) {
-	compiled, err := spec.Compile("spec", searchSpec(10, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := errors.New("ended")
-	pauses := 0
-	ctx := pause.With(t.Context(), func(context.Context) error {
-		if pauses++; pauses == 3 {
-			return ended
-		}
-		return nil
-	})
-	if _, err := compiled.SearchList(ctx, rand.New(rand.NewPCG(1, 2))); !errors.Is(err, ended) || pauses != 3 {
-		t.Errorf("%v after %d pauses", err, pauses)
-	}
 }

@@ -229,7 +229,7 @@ func TestModelStopsRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	completed := func(x float64, step int64, value float64) *dparetov1.Measurement {
-		m, _, err := cached.Compiled.Measurement("measurement", space.Point{x, 64}, enginetest.ErrorAt(step, value), false)
+		m, _, err := cached.Compiled.Measurements.Accept("measurement", space.Point{x, 64}, enginetest.ErrorAt(step, value), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +288,7 @@ func TestJudgingFitsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _, err := cached.Compiled.Measurement("measurement", space.Point{0.9, 64}, enginetest.ErrorAt(1, 0.9), false)
+	m, _, err := cached.Compiled.Measurements.Accept("measurement", space.Point{0.9, 64}, enginetest.ErrorAt(1, 0.9), false)
 	if err != nil {
 		t.Fatal(err)
 	}

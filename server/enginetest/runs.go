@@ -184,7 +184,7 @@ func Insert(c *study.Change, point space.Point, measurements ...*dparetov1.Measu
 	_, err := c.Create(point, dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED, func(record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		for i, reported := range measurements {
-			m, _, err := c.Compiled.Measurement("m", point, reported, i == len(measurements)-1)
+			m, _, err := c.Compiled.Measurements.Accept("m", point, reported, i == len(measurements)-1)
 			if err != nil {
 				return err
 			}

@@ -24,8 +24,8 @@ var faults = []fault{
 		{"study/update.go", "c.noteDesignChange(after.GetSpec())", ""},
 	}},
 	{"private_mode needs no ledger", "budget", []edit{
-		{"spec/compile_private.go", `c.needsLedger("test_ledger", spec.GetTestLedger(), "private_mode")`, ""},
-		{"spec/compile_private.go", `c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")`, ""},
+		{"publish/private/mode_compile.go", `c.needsLedger("test_ledger", spec.GetTestLedger(), "private_mode")`, ""},
+		{"publish/private/mode_compile.go", `c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")`, ""},
 	}},
 	{"leases follow the wall clock", "leases", []edit{
 		{"study/time.go", "return t.clock.Elapsed() - t.started", "return time.Duration(t.clock.Now().UnixNano())"},

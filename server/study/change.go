@@ -221,13 +221,13 @@ func (c *Change) Create(point space.Point, origin dparetov1.TrialOrigin, prepare
 func (c *Change) CreateAs(compiled *spec.Study, point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
 	number := c.Study.GetNextTrialNumber()
 	c.Study.NextTrialNumber++
-	computed, warnings := compiled.Compute(point)
+	computed, warnings := compiled.Metrics.Compute(point)
 	record := &storev1.TrialRecord{Trial: &dparetov1.Trial{
 		Name:            resource.TrialName(c.ID, number),
 		Number:          number,
 		State:           dparetov1.TrialState_TRIAL_STATE_QUEUED,
 		Origin:          origin,
-		Parameters:      compiled.Values(point),
+		Parameters:      compiled.Points.Values(point),
 		Replicates:      compiled.Replicates(),
 		ComputedMetrics: computed,
 		Warnings:        warnings,

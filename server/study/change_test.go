@@ -89,7 +89,7 @@ func TestReportsAreOneTransaction(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if !cached.Compiled.AtHand(cached.Compiled.At([]float64{0.25, 60}, step)) {
+					if !cached.Compiled.Metrics.AtHand(cached.Compiled.Points.At([]float64{0.25, 60}, step)) {
 						t.Errorf("the metrics at step %d are computed in the transaction", step)
 					}
 				}

@@ -34,9 +34,7 @@ func (p *prepared) FixTerms(ctx context.Context, _ *storev1.StudyRecord, _ *spec
 	return p.begin(ctx)
 }
 
-func (p *prepared) Unprepared(record *storev1.StudyRecord) bool {
-	return record.GetStudy().GetPublication() == nil
-}
+func (p *prepared) Traits() study.Traits { return study.Traits{Prepared: true} }
 
 func (p *prepared) Prepare(_ context.Context, record *storev1.StudyRecord, _ *spec.Study, _ func(done, total int)) error {
 	record.Study.Publication = new(dparetov1.Publication)

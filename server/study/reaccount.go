@@ -186,7 +186,7 @@ func (r *reaccounting) change(ctx context.Context, trial *dparetov1.Trial) error
 		return err
 	}
 	r.before = count(r.response.GetBefore(), r.before, trial.GetComputedMetrics()[r.metric])
-	if r.compiled.Recompute(trial, point, r.metric, r.compute) {
+	if r.compiled.Measurements.Recompute(trial, point, r.metric, r.compute) {
 		r.response.DifferingReports++
 	}
 	r.after = count(r.response.GetAfter(), r.after, trial.GetComputedMetrics()[r.metric])
@@ -200,7 +200,7 @@ func (r *reaccounting) compute(point space.Point) (*dparetov1.MetricValue, *dpar
 	if known, ok := r.known[key]; ok {
 		return known.value, known.warning
 	}
-	value, warning := r.compiled.ComputeMetric(r.metric, point)
+	value, warning := r.compiled.Metrics.ComputeOne(r.metric, point)
 	if len(r.known) < maxKeptValues {
 		r.known[key] = computedMetric{value, warning}
 	}

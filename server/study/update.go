@@ -128,8 +128,7 @@ func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.Upd
 	if proto.Equal(before.GetSpec(), after.GetSpec()) {
 		return before, after, nil
 	}
-	policy := s.Policy(before.GetSpec())
-	traits := policy.Traits()
+	traits := s.Policy(before.GetSpec()).Traits()
 	if err := specchange.Check(before.GetSpec(), after.GetSpec(), specchange.Fixed{Domains: traits.OwnDraws, Ledgers: traits.Prepaid}); err != nil {
 		return nil, nil, err
 	}
@@ -142,11 +141,8 @@ func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.Upd
 			return nil, nil, err
 		}
 	}
-	compiled, err := spec.Compile("study.spec", after.GetSpec())
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := policy.CheckUpdate(record, after.GetSpec()); err != nil {
+	compiled := s.compile(&fields, after.GetSpec(), record)
+	if err := fields.Err(); err != nil {
 		return nil, nil, err
 	}
 	after.Warnings = compiled.Warnings
@@ -192,21 +188,21 @@ func (t *Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialRequ
 // checkTrialFields checks the fields that clients may set besides configuration and result.
 func (c *Change) checkTrialFields(trial *dparetov1.Trial) error {
 	var fields invalid.Fields
-	ValidateTrialFields("trial", trial, c.Compiled, &fields)
+	ValidateTrialFields("trial", trial, &fields)
+	if c.Policy.Traits().Prepaid {
+		attachment.CheckNone("trial", trial, &fields)
+	}
 	return fields.Err()
 }
 
 // ValidateTrialFields adds violations by the fields of a trial at a path that clients may set besides
 // configuration and result to fields.
-func ValidateTrialFields(path string, trial *dparetov1.Trial, compiled *spec.Study, fields *invalid.Fields) {
+func ValidateTrialFields(path string, trial *dparetov1.Trial, fields *invalid.Fields) {
 	ValidateLabels(path+".labels", trial.GetLabels(), fields)
 	if n := len([]rune(trial.GetNote())); n > MaxText {
 		fields.Addf(path+".note", "must have at most %d characters, has %d", MaxText, n)
 	}
 	attachment.Check(path, trial, fields)
-	if spec.IsPublication(compiled.Spec) {
-		attachment.CheckNone(path, trial, fields)
-	}
 }
 
 // PauseStudy implements StudyService.
@@ -216,7 +212,7 @@ func (s *Studies) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyReque
 		return nil, err
 	}
 	return answer(ctx, s, id, req, func(c *Change, resp *dparetov1.PauseStudyResponse) error {
-		if c.Policy.Unprepared(c.Study) {
+		if isUnprepared(c.Policy, c.Study) {
 			return status.Errorf(codes.FailedPrecondition, "%s hands out no trials that a pause could stop: its preparation is not complete", req.GetName())
 		}
 		resp.Study = c.setState(dparetov1.StudyState_STUDY_STATE_PAUSED)
@@ -232,7 +228,7 @@ func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyReq
 	}
 	resp, err := answer(ctx, s, id, req, func(c *Change, resp *dparetov1.ResumeStudyResponse) error {
 		state := dparetov1.StudyState_STUDY_STATE_ACTIVE
-		if c.Policy.Unprepared(c.Study) { // it could not be paid for; perhaps it can now
+		if isUnprepared(c.Policy, c.Study) { // it could not be paid for; perhaps it can now
 			state = dparetov1.StudyState_STUDY_STATE_PREPARING
 		}
 		resp.Study = c.setState(state)

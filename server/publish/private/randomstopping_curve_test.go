@@ -10,7 +10,6 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 	"github.com/dpareto/dpareto/privacy/tuning"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -60,11 +59,7 @@ func TestNoiseOfCurves(t *testing.T) {
 // The training records pay for the k-fold composition of a draw from the list, and for no state but the last.
 func TestTrainingCostOfCurves(t *testing.T) {
 	epsilon := func(asked *dparetov1.StudySpec) float64 {
-		compiled, err := spec.Compile("spec", asked)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return priced(t, compiled, []space.Point{{20}}).GetTrain().GetEpsilon()
+		return priced(t, compile(t, asked), []space.Point{{20}}).GetTrain().GetEpsilon()
 	}
 	stopping := func(portfolio int32) *dparetov1.RandomStoppingSpec {
 		return &dparetov1.RandomStoppingSpec{MeanTrials: 8, Portfolio: portfolio, Listed: 1}

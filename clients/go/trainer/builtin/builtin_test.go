@@ -290,11 +290,11 @@ func checkPrivacy(t *testing.T, d trainer.Declaration, made trainer.PrivateTrain
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 5 {
 		parameters, values := draw(d, rng)
-		point, err := compiled.Point("parameters", values)
+		point, err := compiled.Points.Parse("parameters", values)
 		if err != nil {
 			t.Fatal(err)
 		}
-		computed, warnings := compiled.Compute(point)
+		computed, warnings := compiled.Metrics.Compute(point)
 		mechanism, err := made.Mechanism(parameters)
 		if err != nil {
 			t.Fatal(err)

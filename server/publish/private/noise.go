@@ -1,4 +1,4 @@
-package spec
+package private
 
 import (
 	"fmt"
@@ -8,28 +8,21 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
-// noise clips reported values and adds noise to them, in studies that keep no others.
-type noise struct {
-	spec    *dparetov1.StudySpec
-	metrics *metrics
-}
-
-// isNoisy reports whether reported values are kept with noise only.
-func (n *noise) isNoisy() bool {
-	return n.spec.GetPrivateMode() != nil || n.spec.GetRandomStopping().GetTestSetSize() > 0
-}
-
-// Clipped reduces a worker's measurement, before it is checked, to what a study with noisy
+// clipped reduces a worker's measurement, before it is checked, to what a study with noisy
 // values uses: the step, and the mean of every reported metric over its runs, each run clipped
 // to [0, 1]. No error reveals a value.
-func (n *noise) Clipped(path string, m *dparetov1.Measurement) (*dparetov1.Measurement, error) {
+func clipped(spec *dparetov1.StudySpec, path string, m *dparetov1.Measurement) (*dparetov1.Measurement, error) {
 	if m == nil {
 		return nil, invalid.Field(path, "must be set")
 	}
 	out := &dparetov1.Measurement{Step: m.GetStep(), Metrics: make(map[string]*dparetov1.MetricValue)}
+	isComputed := make(map[string]bool)
+	for _, metric := range spec.GetMetrics() {
+		isComputed[metric.GetId()] = metric.GetComputed() != nil
+	}
 	var fields invalid.Fields
 	for id, value := range m.GetMetrics() {
-		if n.metrics.isComputed(id) {
+		if isComputed[id] {
 			continue
 		}
 		field := fmt.Sprintf("%s.metrics[%q]", path, id)
@@ -62,14 +55,14 @@ func (n *noise) Clipped(path string, m *dparetov1.Measurement) (*dparetov1.Measu
 	return out, nil
 }
 
-// AddNoise adds noise of a standard deviation to every reported value of a measurement
-// that Measurement returned, in place and in the order of the metrics, and records the
+// addNoise adds noise of a standard deviation to every reported value of a measurement
+// that Measurements.Accept returned, in place and in the order of the metrics, and records the
 // deviation as the value's standard error. It returns the number of values.
-func (n *noise) AddNoise(m *dparetov1.Measurement, standardDeviation float64, noisy func(value float64) float64) int64 {
+func addNoise(spec *dparetov1.StudySpec, m *dparetov1.Measurement, standardDeviation float64, noisy func(value float64) float64) int64 {
 	count := int64(0)
-	for i := range n.metrics.all {
-		value := m.GetMetrics()[n.metrics.all[i].id()]
-		if n.metrics.all[i].computed != nil || value == nil {
+	for _, metric := range spec.GetMetrics() {
+		value := m.GetMetrics()[metric.GetId()]
+		if metric.GetComputed() != nil || value == nil {
 			continue
 		}
 		value.Value = new(noisy(value.GetValue()))

@@ -1,4 +1,4 @@
-package spec
+package private
 
 import (
 	"math"

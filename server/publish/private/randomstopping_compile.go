@@ -1,4 +1,4 @@
-package spec
+package private
 
 import (
 	"fmt"
@@ -14,27 +14,22 @@ import (
 const (
 	maxMeanTrials = 1e5 // a tenth of the trials that a study may have
 	maxEta        = 100
-	// DefaultListed is the length of the list that candidates are drawn from, unless the spec says another.
-	DefaultListed   = 1000
+	// defaultListed is the length of the list that candidates are drawn from, unless the spec says another.
+	defaultListed   = 1000
 	maxListed       = 10_000
 	maxListedValues = 100_000
+	maxPortfolio    = 100
+	maxCurvePoints  = 1000
 )
 
-// randomStoppingCompiler checks random_stopping.
-type randomStoppingCompiler struct {
-	*violations
-
-	study *Study
-}
+// stoppingCompiler checks random_stopping.
+type stoppingCompiler struct{ *compiler }
 
 // compile checks that trials are independent draws from one distribution, each with one
-// score, and that accounting knows what each costs.
-func (c *randomStoppingCompiler) compile() {
-	spec := c.study.Spec
-	stopping := spec.GetRandomStopping()
-	if stopping == nil {
-		return
-	}
+// score, and that accounting knows what each costs. Then it compiles the final run; again is set for a
+// stored study, whose metrics need not be tried again.
+func (c stoppingCompiler) compile(again bool) {
+	spec, stopping, before := c.spec, c.spec.GetRandomStopping(), c.fields.Len()
 	c.needsLedger("train_ledger", spec.GetTrainLedger(), "random_stopping")
 	if stopping.GetTestSetSize() > 0 {
 		c.needsLedger("test_ledger", spec.GetTestLedger(), "random_stopping with a test_set_size")
@@ -64,14 +59,26 @@ func (c *randomStoppingCompiler) compile() {
 	refuse("cost", spec.GetCost() != nil, "nothing may be learnt from results")
 	refuse("disable_early_stopping", spec.GetDisableEarlyStopping(), "no run is ever stopped early")
 	refuse("seed", spec.Seed != nil, "it reveals how many configurations were drawn before the released one")
-	if len(c.study.metrics.all) > 0 {
-		c.mechanism()
-		c.curveMechanism()
+	if spec.GetPrivateMode() != nil {
+		c.addf("random_stopping", "is not for studies with private_mode")
+	}
+	if len(spec.GetConstantPoints()) > 0 {
+		c.addf("constant_points", "is not for studies with random_stopping, which have no front")
+	}
+	for i, m := range spec.GetMetrics() {
+		if m.GetReported() != nil && m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE && m.ReferenceValue == nil {
+			c.addf(fmt.Sprintf("metrics[%d].reference_value", i), "must be set with random_stopping, whose results stay secret")
+		}
+	}
+	c.noiseOfReports("random_stopping")
+	c.mechanism()
+	if c.fields.Len() == before && c.compiled != nil {
+		c.finalRun(again)
 	}
 }
 
 // distribution checks the distribution of the number of trials.
-func (c *randomStoppingCompiler) distribution(stopping *dparetov1.RandomStoppingSpec) {
+func (c stoppingCompiler) distribution(stopping *dparetov1.RandomStoppingSpec) {
 	const field = "random_stopping."
 	if eta, ok := stopping.GetDistribution().(*dparetov1.RandomStoppingSpec_Eta); ok && !(eta.Eta > -1 && eta.Eta <= maxEta) {
 		c.addf(field+"eta", "must be above -1 and at most %d, is %g", maxEta, eta.Eta)
@@ -105,7 +112,7 @@ func (c *randomStoppingCompiler) distribution(stopping *dparetov1.RandomStopping
 		c.addf(field+"max_trials", "must be unset: it is only for eta")
 		return
 	}
-	if _, err := TrialsDistribution(stopping); err != nil {
+	if _, err := trialsDistribution(stopping); err != nil {
 		name := "mean_trials"
 		if slices.ContainsFunc(privacy.FieldErrors(err), func(e *privacy.FieldError) bool { return e.Field == "most" }) {
 			name = "max_trials"
@@ -114,8 +121,8 @@ func (c *randomStoppingCompiler) distribution(stopping *dparetov1.RandomStopping
 	}
 }
 
-// TrialsDistribution returns the distribution of the number of trials.
-func TrialsDistribution(asked *dparetov1.RandomStoppingSpec) (stopping.Distribution, error) {
+// trialsDistribution returns the distribution of the number of trials.
+func trialsDistribution(asked *dparetov1.RandomStoppingSpec) (stopping.Distribution, error) {
 	mean, eta := asked.GetMeanTrials(), 1.0
 	var dist stopping.Distribution
 	switch d := asked.GetDistribution().(type) {
@@ -142,28 +149,69 @@ func TrialsDistribution(asked *dparetov1.RandomStoppingSpec) (stopping.Distribut
 }
 
 // list checks the list that candidates are drawn from.
-func (c *randomStoppingCompiler) list(stopping *dparetov1.RandomStoppingSpec) {
-	n, parameters := int64(stopping.GetListed()), int64(max(1, len(c.study.Spec.GetParameters())))
+func (c stoppingCompiler) list(stopping *dparetov1.RandomStoppingSpec) {
+	n, parameters := int64(stopping.GetListed()), int64(max(1, len(c.spec.GetParameters())))
 	if most := min(maxListed, maxListedValues/parameters); n < 0 || n > most {
-		c.addf("random_stopping.listed", "must be in [1, %d] for %d parameters, or 0 for %d, is %d", most, parameters, DefaultListed, n)
+		c.addf("random_stopping.listed", "must be in [1, %d] for %d parameters, or 0 for %d, is %d", most, parameters, defaultListed, n)
+	}
+}
+
+// curve checks what random stopping releases of the best candidate.
+func (c stoppingCompiler) curve() {
+	const field = "random_stopping."
+	spec := c.spec
+	stopping := spec.GetRandomStopping()
+	if k := stopping.GetPortfolio(); k < 0 || k > maxPortfolio {
+		c.addf(field+"portfolio", "must be in [1, %d], or 0 for 1, is %d", maxPortfolio, k)
+	}
+	switch stopping.GetRelease() {
+	case dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE:
+	case dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_UNSPECIFIED, dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_BEST_VALUE:
+		c.value()
+		return
+	default:
+		c.addf(field+"release", "is unknown: %v", stopping.GetRelease())
+		return
+	}
+	if n := stopping.GetCurvePoints(); n < 0 || n > maxCurvePoints {
+		c.addf(field+"curve_points", "must be in [1, %d], or 0 for %d, is %d", maxCurvePoints, defaultCurvePoints, n)
+	}
+	if spec.GetCheckpointParameter() == "" {
+		c.addf("checkpoint_parameter", "must be set with RANDOM_STOPPING_RELEASE_CURVE: a curve has the states of a run")
+	}
+}
+
+// value checks that a study that releases one value asks for nothing of a curve.
+func (c stoppingCompiler) value() {
+	spec := c.spec
+	stopping := spec.GetRandomStopping()
+	const curve = "RANDOM_STOPPING_RELEASE_CURVE"
+	if stopping.GetPortfolio() > 1 {
+		c.addf("random_stopping.portfolio", "must be 1 or unset without %s: several runs have no single value, is %d", curve, stopping.GetPortfolio())
+	}
+	if stopping.GetCurvePoints() != 0 {
+		c.addf("random_stopping.curve_points", "must be unset without %s, is %d", curve, stopping.GetCurvePoints())
+	}
+	if spec.GetCheckpointParameter() != "" {
+		c.addf("checkpoint_parameter", "must not be set with random_stopping, except with %s: a run is one candidate, at its end", curve)
 	}
 }
 
 // score checks the metric that chooses the best trial, and how it is protected.
-func (c *randomStoppingCompiler) score() {
-	stopping, metrics := c.study.Spec.GetRandomStopping(), c.study.metrics.all
-	i := c.study.metrics.index(stopping.GetMetric())
+func (c stoppingCompiler) score() {
+	stopping, metrics := c.spec.GetRandomStopping(), c.spec.GetMetrics()
+	i := slices.IndexFunc(metrics, func(m *dparetov1.MetricSpec) bool { return m.GetId() == stopping.GetMetric() })
 	switch {
 	case i < 0:
 		c.addf("random_stopping.metric", "%q is not a metric", stopping.GetMetric())
-	case metrics[i].spec.GetReported() == nil || metrics[i].spec.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
+	case metrics[i].GetReported() == nil || metrics[i].GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
 		c.addf("random_stopping.metric", "%q must be a reported objective", stopping.GetMetric())
 	default:
-		if n, size := stopping.GetTestSetSize(), metrics[i].spec.GetReported().GetSampleSize(); n > 0 && size != 0 && size != float64(n) {
+		if n, size := stopping.GetTestSetSize(), metrics[i].GetReported().GetSampleSize(); n > 0 && size != 0 && size != float64(n) {
 			c.addf(fmt.Sprintf("metrics[%d].reported.sample_size", i), "must be test_set_size, %d, or unset with random_stopping, is %g", n, size)
 		}
 		for j := range metrics {
-			if j != i && metrics[j].spec.GetReported() != nil {
+			if j != i && metrics[j].GetReported() != nil {
 				c.addf(fmt.Sprintf("metrics[%d].reported", j), "must not be set with random_stopping: %q is the only reported metric, since no other is ever shown", stopping.GetMetric())
 			}
 		}
@@ -176,23 +224,31 @@ func (c *randomStoppingCompiler) score() {
 	case n > 0 && !(epsilon > 0 && !math.IsInf(epsilon, 1)):
 		c.addf("random_stopping.test_epsilon", "must be positive and finite, is %g", epsilon)
 	}
-	if c.study.Spec.GetTestLedger() != "" && stopping.GetTestSetSize() == 0 {
+	if c.spec.GetTestLedger() != "" && stopping.GetTestSetSize() == 0 {
 		c.addf("test_ledger", "needs random_stopping.test_set_size: without it nothing is guaranteed for the test records")
 	}
 }
 
-// mechanism checks that a mechanism says what a trial costs.
-func (c *randomStoppingCompiler) mechanism() {
-	study := c.study
-	id, function := study.Mechanism("")
-	if function == nil {
-		if !hasMechanism(study.Spec) {
-			c.addf("random_stopping", "needs a metric computed from a privacy mechanism, which says what a trial costs the training records")
-		}
-		return // a metric with violations has none
+// mechanism checks that a mechanism says what a trial costs, for curves also of every state of a run.
+func (c stoppingCompiler) mechanism() {
+	if len(c.spec.GetMetrics()) > 0 && !hasMechanism(c.spec) {
+		c.addf("random_stopping", "needs a metric computed from a privacy mechanism, which says what a trial costs the training records")
+		return
 	}
-	stopping := study.Spec.GetRandomStopping()
-	if delta := study.SearchDelta(); !(delta > 0 && delta < 1) {
-		c.addf("random_stopping.delta", "must be in (0, 1), or 0 for the delta of %s if that is positive, is %g", id, stopping.GetDelta())
+	if c.compiled == nil {
+		return // a metric with violations has no mechanism
+	}
+	id, function := c.compiled.Metrics.Mechanism("")
+	if delta := searchDelta(c.compiled); !(delta > 0 && delta < 1) {
+		c.addf("random_stopping.delta", "must be in (0, 1), or 0 for the delta of %s if that is positive, is %g", id, c.spec.GetRandomStopping().GetDelta())
+	}
+	if !releasesCurve(c.compiled) {
+		return
+	}
+	if !slices.Contains(c.compiled.Objectives(), id) {
+		c.addf("random_stopping.release", "needs metric %q, the ε of a run, to be an objective: curves are compared by their hypervolume", id)
+	}
+	if !function.CoversCheckpoints() {
+		c.addf("random_stopping.release", "must be RANDOM_STOPPING_RELEASE_BEST_VALUE with the mechanism of metric %q, which covers the last state of a run only; dp_sgd covers all states", id)
 	}
 }

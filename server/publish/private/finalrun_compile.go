@@ -1,4 +1,4 @@
-package spec
+package private
 
 import (
 	"fmt"
@@ -11,13 +11,20 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/tuning"
+	"github.com/dpareto/dpareto/server/spec"
 )
 
-// maxDatasetSize bounds the number of training records of a final run.
-const maxDatasetSize = 1 << 40
+const (
+	// maxDatasetSize bounds the number of training records of a final run.
+	maxDatasetSize = 1 << 40
+	// maxDraws bounds the draws for an allowed configuration.
+	maxDraws = 10_000
+	// finalValuesPath is the path of the parameters that the final run fixes.
+	finalValuesPath = specPath + ".random_stopping.final_run.values"
+)
 
 // subset checks subset_share and final_run by themselves.
-func (c *randomStoppingCompiler) subset(stopping *dparetov1.RandomStoppingSpec) {
+func (c stoppingCompiler) subset(stopping *dparetov1.RandomStoppingSpec) {
 	share, final := stopping.GetSubsetShare(), stopping.GetFinalRun()
 	switch {
 	case share == 0 && final == nil:
@@ -36,7 +43,9 @@ func (c *randomStoppingCompiler) subset(stopping *dparetov1.RandomStoppingSpec) 
 	if len(final.GetValues()) == 0 {
 		c.addf("random_stopping.final_run.values", "must hold the parameters that the cost of the final run depends on")
 	}
-	c.variables("random_stopping.final_run.values", c.study.points, final.GetValues())
+	if c.compiled != nil {
+		c.compiled.Points.VariablesOf(c.fields, finalValuesPath, final.GetValues())
+	}
 	const reason = "must be unset with subset_share: the final run shows one value"
 	if stopping.GetRelease() == dparetov1.RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE {
 		c.addf("random_stopping.release", reason)
@@ -46,59 +55,60 @@ func (c *randomStoppingCompiler) subset(stopping *dparetov1.RandomStoppingSpec) 
 	}
 }
 
-// finalRun compiles the final run of a study that has no violations so far. again is as in Recompile.
-func (c *randomStoppingCompiler) finalRun(again bool) {
-	asked := c.study.Spec.GetRandomStopping().GetFinalRun()
+// finalRun compiles the final run of a study that has no violations so far. again is set for a
+// stored study.
+func (c stoppingCompiler) finalRun(again bool) {
+	asked := c.spec.GetRandomStopping().GetFinalRun()
 	if asked == nil {
 		return
 	}
-	id, function := c.study.Mechanism("")
+	id, function := c.compiled.Metrics.Mechanism("")
 	if function.Adjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE {
 		c.addf("random_stopping.subset_share", "needs ADJACENCY_REPLACE_ONE in %s: a record that is added or removed changes the size of the subset; is %v", id, function.Adjacency())
 		return
 	}
 	n := asked.GetDatasetSize()
-	f := &FinalRun{SubsetSize: subsetSize(c.study.Spec.GetRandomStopping().GetSubsetShare(), n), DatasetSize: n, values: asked.GetValues()}
+	f := &finalRun{subsetSize: subsetSize(c.spec.GetRandomStopping().GetSubsetShare(), n), datasetSize: n, values: asked.GetValues()}
 	c.candidateSize(f)
 	before := c.fields.Len()
-	if f.Study = compileInto(c.fields, c.path, finalSpec(c.study.Spec), again); c.fields.Len() != before {
+	if f.study = spec.CompileInto(c.fields, specPath, finalSpec(c.spec), again); c.fields.Len() != before {
 		return
 	}
-	_, function = f.Study.Mechanism("")
-	variables, _ := c.variables("random_stopping.final_run.values", f.Study.points, f.values)
+	_, function = f.study.Metrics.Mechanism("")
+	variables, _ := f.study.Points.VariablesOf(c.fields, finalValuesPath, f.values)
 	// The mechanism that these values alone determine cannot depend on the tuning.
 	var err error
-	if f.Part, err = function.Part(variables); err == nil {
-		err = f.Part.Mechanism.Validate()
+	if f.part, err = function.Part(variables); err == nil {
+		err = f.part.Mechanism.Validate()
 	}
 	if err != nil {
 		c.addf("random_stopping.final_run.values", "must hold every parameter that the mechanism of %s depends on, with values that it can have: %v", id, err)
 		return
 	}
-	if f.Part, err = repeated(f.Part, c.study.Spec); err != nil {
+	if f.part, err = repeated(f.part, c.compiled); err != nil {
 		c.addf("random_stopping.final_run.values", "%v", err)
 		return
 	}
-	c.study.Final = f
+	c.compiled.Terms = f
 }
 
 // candidateSize checks that the mechanism of a candidate is stated for the subset.
-func (c *randomStoppingCompiler) candidateSize(f *FinalRun) {
+func (c stoppingCompiler) candidateSize(f *finalRun) {
 	rng := rand.New(rand.NewPCG(3, 6)) // fixed: a spec is valid or not
-	for range constraintDraws {
-		point := c.study.space.Sample(rng)
-		if !c.study.allowed(point) {
+	for range maxDraws {
+		point := c.compiled.Problem.Space.Sample(rng)
+		if c.compiled.Points.CheckAllowed("", point) != nil {
 			continue
 		}
-		part, err := c.study.candidate(point)
+		part, err := candidateRun(c.compiled, point)
 		if err != nil {
 			continue
 		}
-		if err = statedFor(part.Mechanism, f.SubsetSize); err == nil {
-			err = tuning.SubsetSampled{Base: privacy.Composition{part}, SubsetSize: f.SubsetSize, DatasetSize: f.DatasetSize}.Validate()
+		if err = statedFor(part.Mechanism, f.subsetSize); err == nil {
+			err = tuning.SubsetSampled{Base: privacy.Composition{part}, SubsetSize: f.subsetSize, DatasetSize: f.datasetSize}.Validate()
 		}
 		if err != nil {
-			c.addf("random_stopping.subset_share", "does not fit the privacy mechanism of a candidate, which sees %d of %d records: %v", f.SubsetSize, f.DatasetSize, err)
+			c.addf("random_stopping.subset_share", "does not fit the privacy mechanism of a candidate, which sees %d of %d records: %v", f.subsetSize, f.datasetSize, err)
 		}
 		return
 	}

@@ -1,10 +1,10 @@
-package spec
+package private
 
 import (
 	"fmt"
 	"math"
-	"slices"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
@@ -16,9 +16,6 @@ import (
 const (
 	maxShards        = 10_000
 	maxPrivateValues = 1_000_000_000
-	// maxTestSet bounds the number of test records, so that the noise on a value never
-	// falls below its rounding.
-	maxTestSet = 1 << 40
 	// maxNoise bounds the standard deviation of the noise. Much less already hides a value in [0, 1].
 	maxNoise = 1e6
 )
@@ -29,20 +26,13 @@ const warnNoneOnTheWay = "NO_VALUES_ON_THE_WAY"
 // warnLargeDelta warns of a δ that would allow the publication of a record.
 const warnLargeDelta = "LARGE_TEST_DELTA"
 
-// privateCompiler checks private_mode.
-type privateCompiler struct {
-	*violations
+// modeCompiler checks private_mode.
+type modeCompiler struct{ *compiler }
 
-	study *Study
-}
-
-// compile computes the noise of a study with private_mode.
-func (c *privateCompiler) compile() {
-	spec := c.study.Spec
-	mode := spec.GetPrivateMode()
-	if mode == nil {
-		return
-	}
+// compile checks private_mode, and completes the study with its noise, slots and warnings. terms are
+// those of a stored study, nil for a new one.
+func (c modeCompiler) compile(terms *storev1.PrivateModeRecord) {
+	spec, mode := c.spec, c.spec.GetPrivateMode()
 	before := c.fields.Len()
 	at := func(field string) string { return "private_mode." + field }
 	if n := mode.GetTestSetSize(); n < 1 || n > maxTestSet {
@@ -69,12 +59,16 @@ func (c *privateCompiler) compile() {
 	c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")
 	c.values()
 	c.metrics()
+	c.noiseOfReports("private_mode")
+	if most := terms.GetMaxValues() / max(1, reportedMetrics(spec)); terms != nil && spec.GetBudget().GetMaxTrials() > most {
+		c.addf("budget.max_trials", "must be at most %d: the study takes %d noisy values, as fixed at its creation, is %d", most, terms.GetMaxValues(), spec.GetBudget().GetMaxTrials())
+	}
 	if c.fields.Len() == before {
 		c.noise()
-		c.slots()
 	}
-	if spec.GetRandomStopping() != nil {
-		c.addf("random_stopping", "is not for studies with private_mode")
+	if c.fields.Len() == before && c.compiled != nil {
+		c.slots()
+		c.warn()
 	}
 	if _, isMetric := spec.GetCost().GetMeasure().(*dparetov1.CostSpec_Metric); isMetric {
 		c.addf("cost.metric", "is not for studies with private_mode, which keep no measured cost")
@@ -88,8 +82,8 @@ func (c *privateCompiler) compile() {
 }
 
 // values checks the number of values against the budget of trials.
-func (c *privateCompiler) values() {
-	mode, trials, metrics := c.study.Spec.GetPrivateMode(), c.study.Spec.GetBudget().GetMaxTrials(), c.study.ReportedMetrics()
+func (c modeCompiler) values() {
+	mode, trials, metrics := c.spec.GetPrivateMode(), c.spec.GetBudget().GetMaxTrials(), reportedMetrics(c.spec)
 	switch n := mode.GetMaxValues(); {
 	case trials < 1:
 		c.addf("budget.max_trials", "must be set with private_mode: it bounds the number of published values")
@@ -105,12 +99,12 @@ func (c *privateCompiler) values() {
 }
 
 // metrics checks what private_mode asks of metrics.
-func (c *privateCompiler) metrics() {
-	mode := c.study.Spec.GetPrivateMode()
-	if !hasMechanism(c.study.Spec) {
+func (c modeCompiler) metrics() {
+	mode := c.spec.GetPrivateMode()
+	if !hasMechanism(c.spec) {
 		c.addf("metrics", "must hold a metric computed from a privacy mechanism with private_mode")
 	}
-	for i, m := range c.study.Spec.GetMetrics() {
+	for i, m := range c.spec.GetMetrics() {
 		if m.GetReported() == nil {
 			continue
 		}
@@ -120,30 +114,37 @@ func (c *privateCompiler) metrics() {
 	}
 }
 
-// hasMechanism reports whether a metric is computed from a privacy mechanism, which may have
-// violations.
-func hasMechanism(spec *dparetov1.StudySpec) bool {
-	return slices.ContainsFunc(spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetComputed().GetPrivacy() != nil })
-}
-
-// noise computes the standard deviation of the noise.
-func (c *privateCompiler) noise() {
-	mode, values := c.study.Spec.GetPrivateMode(), c.study.MaxValues()
+// noise computes the standard deviation of the noise. It differs a little from the standard errors of
+// stored values where max_trials has changed since.
+func (c modeCompiler) noise() {
+	mode, values := c.spec.GetPrivateMode(), maxValues(c.spec)
 	deviation, err := transcript.Noise(mode.GetTestSetSize(), values, mode.GetTestEpsilon(), mode.GetDelta())
 	if fields := privacy.FieldErrors(err); len(fields) > 0 && fields[0].Field == "epsilon" {
 		c.addf("private_mode.test_epsilon", "%s", fields[0].Message)
 	} else if err != nil || !(deviation <= maxNoise) {
 		c.addf("private_mode.test_epsilon", "is so small that noise hides all %d values over %d test records", values, mode.GetTestSetSize())
 	}
-	c.study.addedNoise = deviation
+	if c.compiled == nil {
+		return
+	}
+	for i := range c.compiled.Problem.Objectives {
+		if o := &c.compiled.Problem.Objectives[i]; o.Known == nil {
+			o.Noise = deviation
+		}
+	}
+	for i := range c.compiled.Problem.Constraints {
+		if o := &c.compiled.Problem.Constraints[i]; o.Known == nil {
+			o.Noise = deviation
+		}
+	}
 }
 
 // maxSlots bounds the number of slots of a study.
 const maxSlots = 1_000_000
 
 // slots computes the price of the slots, which must fit train_epsilon.
-func (c *privateCompiler) slots() {
-	mode := c.study.Spec.GetPrivateMode()
+func (c modeCompiler) slots() {
+	mode := c.spec.GetPrivateMode()
 	if len(mode.GetSlots()) == 0 {
 		return
 	}
@@ -151,7 +152,7 @@ func (c *privateCompiler) slots() {
 		c.addf("private_mode.train_filter", "must be unset with slots, which take the place of a filter, is %v", mode.GetTrainFilter())
 		return
 	}
-	_, function := c.study.Mechanism("")
+	_, function := c.compiled.Metrics.Mechanism("")
 	if function == nil {
 		return // a violation of the metric
 	}
@@ -159,7 +160,7 @@ func (c *privateCompiler) slots() {
 	total := int64(0)
 	for i, s := range mode.GetSlots() {
 		at := fmt.Sprintf("private_mode.slots[%d]", i)
-		variables, ok := c.variables(at+".parameters", c.study.points, s.GetParameters())
+		variables, ok := c.compiled.Points.VariablesOf(c.fields, specPath+"."+at+".parameters", s.GetParameters())
 		if n := s.GetCount(); n < 1 || n > maxSlots {
 			c.addf(at+".count", "must be in [1, %d], is %d", maxSlots, n)
 			ok = false
@@ -172,12 +173,12 @@ func (c *privateCompiler) slots() {
 			c.addf(at+".parameters", "do not give the run that the privacy metric describes: %v", err)
 			continue
 		}
-		if part.Count > math.MaxInt32/int64(c.study.Replicates()) {
+		if part.Count > math.MaxInt32/int64(c.compiled.Replicates()) {
 			c.addf(at+".parameters", "give a run of %d steps, which are too many", part.Count)
 			continue
 		}
 		total += s.GetCount()
-		declared = append(declared, slots.Slot{Mechanism: part.Mechanism, Steps: part.Count * int64(c.study.Replicates()), Count: s.GetCount()})
+		declared = append(declared, slots.Slot{Mechanism: part.Mechanism, Steps: part.Count * int64(c.compiled.Replicates()), Count: s.GetCount()})
 	}
 	if len(declared) < len(mode.GetSlots()) {
 		return
@@ -190,8 +191,8 @@ func (c *privateCompiler) slots() {
 }
 
 // price sets the slots of the study.
-func (c *privateCompiler) price(declared []slots.Slot) {
-	mode := c.study.Spec.GetPrivateMode()
+func (c modeCompiler) price(declared []slots.Slot) {
+	mode := c.spec.GetPrivateMode()
 	all, err := slots.NewSlots(declared, mode.GetDelta())
 	if err != nil {
 		c.addf("private_mode.slots", "have no price: %v", err)
@@ -201,22 +202,20 @@ func (c *privateCompiler) price(declared []slots.Slot) {
 		c.addf("private_mode.slots", "cost ε = %.4g together, more than train_epsilon, which is %g", price, mode.GetTrainEpsilon())
 		return
 	}
-	c.study.slots = all
+	c.compiled.Terms = all
 }
 
-// warn warns if the final values use up max_values, so that no checkpoint can be kept.
-func (c *privateCompiler) warn() {
-	study := c.study
-	if mode := study.Spec.GetPrivateMode(); mode != nil {
-		if text := show.LargeDelta(mode.GetDelta(), mode.GetTestSetSize()); text != "" {
-			study.Warnings = append(study.Warnings, &dparetov1.Warning{Code: warnLargeDelta, Message: "private_mode: " + text})
-		}
+// warn adds the warnings about private_mode.
+func (c modeCompiler) warn() {
+	mode := c.spec.GetPrivateMode()
+	warn := func(code, message string) {
+		c.compiled.Warnings = append(c.compiled.Warnings, &dparetov1.Warning{Code: code, Message: message})
 	}
-	if study.isPrivate() && study.Checkpoints() && study.MaxValues() == study.finalValues() {
-		study.Warnings = append(study.Warnings, &dparetov1.Warning{
-			Code: warnNoneOnTheWay,
-			Message: fmt.Sprintf("private_mode.max_values is %d, which the final values of all trials use up: no measurement before the end of %s is kept; a larger number keeps some, and makes all values noisier",
-				study.MaxValues(), study.Spec.GetCheckpointParameter()),
-		})
+	if text := show.LargeDelta(mode.GetDelta(), mode.GetTestSetSize()); text != "" {
+		warn(warnLargeDelta, "private_mode: "+text)
+	}
+	if most := maxValues(c.spec); c.compiled.Points.Checkpoints() && most == finalValues(c.spec) {
+		warn(warnNoneOnTheWay, fmt.Sprintf("private_mode.max_values is %d, which the final values of all trials use up: no measurement before the end of %s is kept; a larger number keeps some, and makes all values noisier",
+			most, c.spec.GetCheckpointParameter()))
 	}
 }
