@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"io"
-	"strconv"
 )
 
 // BreastCancerDim is the number of features of the Wisconsin diagnostic breast cancer data.
@@ -78,9 +77,5 @@ const BreastCancerOriginalDim = 9
 //
 // A malformed file gives a *SyntaxError.
 func LoadBreastCancerOriginal(path string) (*Dataset, error) {
-	options := CSVOptions{Label: "11", Labels: []string{"2", "4"}, Missing: []string{"?"}, Dense: true}
-	for i := range BreastCancerOriginalDim {
-		options.Numeric = append(options.Numeric, NumericColumn{Column: strconv.Itoa(2 + i), Min: 0, Max: 10})
-	}
-	return LoadCSV(path, options)
+	return LoadCSV(path, CSVOptions{Skip: 1, Features: BreastCancerOriginalDim, Max: 10, Missing: "?", Labels: []string{"2", "4"}})
 }
