@@ -29,7 +29,7 @@ func LoadBreastCancer(path string) (*Dataset, error) {
 //
 // Malformed input, which includes negative measurements, gives a *SyntaxError.
 func ReadBreastCancer(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file, ',')
+	records, err := newRecords(r, file)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func LoadCSV(path string, options CSVOptions) (*Dataset, error) {
 }
 
 func readCSV(r io.Reader, file string, o CSVOptions) (*Dataset, error) {
-	records, err := newRecords(r, file, ',')
+	records, err := newRecords(r, file)
 	if err != nil {
 		return nil, err
 	}
