@@ -29,11 +29,10 @@ func LoadBreastCancer(path string) (*Dataset, error) {
 //
 // Malformed input, which includes negative measurements, gives a *SyntaxError.
 func ReadBreastCancer(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file)
+	records, err := newRecords(r, file, 2+BreastCancerDim)
 	if err != nil {
 		return nil, err
 	}
-	records.width = 2 + BreastCancerDim
 	b := newBuilder(0, 0, true)
 	row := make([]float32, BreastCancerDim)
 	for records.next() {

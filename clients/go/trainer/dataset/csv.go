@@ -35,12 +35,11 @@ func LoadCSV(path string, options CSVOptions) (*Dataset, error) {
 }
 
 func readCSV(r io.Reader, file string, o CSVOptions) (*Dataset, error) {
-	records, err := newRecords(r, file)
+	records, err := newRecords(r, file, o.Skip+o.Features+1)
 	if err != nil {
 		return nil, err
 	}
 	records.csv.TrimLeadingSpace = true
-	records.width = o.Skip + o.Features + 1
 	b := newBuilder(0, 0, true)
 	row := make([]float32, o.Features)
 	for records.next() {
