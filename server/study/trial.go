@@ -100,23 +100,19 @@ func (t *Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialRequ
 	if err := t.precomputeRequested(ctx, id, requested); err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.CreateTrialResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	err = t.studies.Change(ctx, id, r, func(c *Change) error {
+	var validated *dparetov1.CreateTrialResponse
+	resp, err := answer(ctx, t.studies, id, req, func(c *Change, resp *dparetov1.CreateTrialResponse) error {
 		record, err := c.createRequested(requested)
 		resp.Trial = record.GetTrial()
 		if err == nil && req.GetValidateOnly() {
-			return errOnlyValidated
+			validated, err = resp, errOnlyValidated
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, errOnlyValidated) {
-		return nil, err
+	if errors.Is(err, errOnlyValidated) {
+		return validated, nil
 	}
-	return resp, nil
+	return resp, err
 }
 
 // precomputeRequested computes the metrics of a trial that a user requests, also at the steps of its

@@ -47,27 +47,13 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 	if err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.UpdateStudyResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	if done, err := r.answered(ctx, s, store.StudyScope(id)); err != nil || done {
-		return resp, err
-	}
-	for raced := true; raced; {
+	return answerPlanned(ctx, s, id, req, func() (func(*Change, *dparetov1.UpdateStudyResponse) error, error) {
 		before, after, err := updatedStudy(ctx, s, id, req)
-		if err != nil {
-			return nil, err
-		}
-		err = s.Change(ctx, id, r, func(c *Change) error {
+		return func(c *Change, resp *dparetov1.UpdateStudyResponse) error {
 			study := c.Study.GetStudy()
-			raced = study.GetEtag() != before.GetEtag()
-			if raced {
-				r.Effect = EffectNone
-				return nil
+			if study.GetEtag() != before.GetEtag() {
+				return errRaced
 			}
-			r.Effect = EffectAll
 			if !proto.Equal(before, after) {
 				study.DisplayName, study.Description, study.Labels = after.GetDisplayName(), after.GetDescription(), after.GetLabels()
 				c.noteDesignChange(after.GetSpec())
@@ -76,14 +62,8 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 			}
 			resp.Study = s.Present(proto.CloneOf(c.Study))
 			return nil
-		})
-		if err != nil {
-			s.cache.forget(before.GetUid()) // later changes in the failed commit may have cached the new spec
-			return nil, err
-		}
-		raced = raced && !r.Repeated
-	}
-	return resp, nil
+		}, err
+	})
 }
 
 // noteDesignChange notes that a new spec changes which trials the study will have, or which of them

@@ -30,7 +30,6 @@ func pictures() map[string]picture {
 	return map[string]picture{
 		"figure": example(), "fronts": exampleFronts(), "heatmap": exampleMap(false), "log heatmap": exampleMap(true),
 		"curves": exampleCurves(false), "log curves": exampleCurves(true),
-		"curve": &Curve{Title: "Adult", X: Axis{Label: "epochs"}, Y: Axis{Label: "hypervolume"}, Points: []Point{{X: 10, Y: 8}, {X: 30, Y: 9}}},
 		"panels": &Panels{
 			Title: "DPareto, figure 1: " + longText(12), Subtitle: []string{"ε of one run, δ = 1e-5, " + longText(20)}, Columns: 2,
 			Panels: []Panel{exampleMap(false), exampleFronts(), exampleCurves(true), example(), exampleMap(true)},

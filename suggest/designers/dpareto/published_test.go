@@ -245,7 +245,7 @@ func TestAcquisition(t *testing.T) {
 		h.Evaluations = append(h.Evaluations, simulated.Train(p.Space.Sample(rng)))
 	}
 	h.Pending = []space.Point{p.Space.Sample(rng)}
-	for _, o := range []Options{{}, {Published: true}, {ExactKnown: true}} {
+	for _, o := range []Options{{}, {Published: true}} {
 		s := simulated.Ask(t, New(o), p, h, suggest.Request{Count: 1, Seed: 3, Number: 21})[0]
 		points := []space.Point{s.Point}
 		for range 200 {
@@ -270,13 +270,4 @@ func TestAcquisition(t *testing.T) {
 	if _, err := Acquisition(t.Context(), p, &suggest.History{Pending: []space.Point{{1}}}, 3, Options{}, nil); err == nil {
 		t.Error("a point of another length is accepted")
 	}
-}
-
-func TestNewPanicsForBoth(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic for ExactKnown with Published")
-		}
-	}()
-	New(Options{ExactKnown: true, Published: true})
 }

@@ -94,7 +94,7 @@ func TestBoldness(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.boldness = boldness
-			e := &explorer{surface: s, options: o, tried: h.Tried(), rng: sample.Stream(1, number, sample.Search)}
+			e := newExplorer(s, o, h.Tried(), sample.Stream(1, number, sample.Search))
 			c, ok, err := e.find(t.Context(), sample.Stream(1, number, sample.Candidates))
 			if err != nil || !ok {
 				t.Fatalf("%t, %v", ok, err)

@@ -16,8 +16,8 @@ func TestSuggestedPointsAreCopies(t *testing.T) {
 	p := simulated.TradeOff()
 	h := simulated.TradeOffHistory(p, 20, 3, 1)
 	s := newTestSurface(t, p, h, Options{})
-	e := &explorer{surface: s, options: Options{}, tried: h.Tried()}
-	list, _ := e.replicable(nil)
+	e := newExplorer(s, Options{}, h.Tried(), nil)
+	list, _ := newComparison(e).replicable(nil)
 	if len(list) == 0 {
 		t.Fatal("nothing to replicate")
 	}
@@ -38,12 +38,12 @@ func TestSuggestedPointsAreCopies(t *testing.T) {
 func TestPendingIsNotRepeated(t *testing.T) {
 	p := simulated.TradeOff()
 	h := simulated.TradeOffHistory(p, 20, 3, 1)
-	e := &explorer{surface: newTestSurface(t, p, h, Options{}), tried: h.Tried()}
-	all, _ := e.replicable(nil)
+	e := newExplorer(newTestSurface(t, p, h, Options{}), Options{}, h.Tried(), nil)
+	all, _ := newComparison(e).replicable(nil)
 	if len(all) < 2 {
 		t.Fatal("too few to replicate")
 	}
-	left, trials := e.replicable(all[:1])
+	left, trials := newComparison(e).replicable(all[:1])
 	if !slices.EqualFunc(left, all[1:], slices.Equal[space.Point]) || len(trials) != len(left) {
 		t.Errorf("%v to replicate of %v, of which the first is pending", left, all)
 	}

@@ -69,7 +69,7 @@ func TestSearchOfUncertainFront(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := &explorer{surface: s, options: designer.options, tried: h.Tried(), rng: sample.Stream(seed, number, sample.Search)}
+			x := newExplorer(s, designer.options, h.Tried(), sample.Stream(seed, number, sample.Search))
 			found, ok, err := x.find(t.Context(), sample.Stream(seed, number, sample.Candidates))
 			if err != nil || !ok {
 				t.Fatal(ok, err)

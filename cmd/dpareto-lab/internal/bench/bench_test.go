@@ -5,9 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -287,91 +284,12 @@ func TestAdult(t *testing.T) {
 	}
 }
 
-const recordedStudy = `
-spec:
-  parameters:
-    - {id: x, double_domain: {min: 0, max: 10}, scale: LINEAR}
-    - {id: kind, categorical_domain: {categories: [a, b]}}
-  metrics:
-    - {id: cost, role: OBJECTIVE, goal: MINIMIZE, transform: IDENTITY, reference_value: 10, computed: {expression: x}}
-    - {id: quality, role: OBJECTIVE, goal: MAXIMIZE, transform: IDENTITY, reference_value: 0, reported: {}}
-  algorithm: {name: RANDOM}
-`
-
-func write(t *testing.T, name, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func TestReplay(t *testing.T) {
-	study := write(t, "study.yaml", recordedStudy)
-	trials := write(t, "trials.csv", "trial,x,kind,quality\n1,2,a,1\n2,4,a,3\n3,4,b,2\n4,9,b,\n5,8,b,5\n")
-	p, err := Open(t.Context(), "replay:"+trials, ProblemOptions{Study: study})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// (2,1) (4,3) (8,5): 8x1 + 6x2 + 2x2.
-	if p.MaxHypervolume != 24 || p.InitialPoints != 4 {
-		t.Errorf("maximal hypervolume %v, %d initial points", p.MaxHypervolume, p.InitialPoints)
-	}
-	evaluate := p.Start()
-	for _, tc := range []struct{ asked, want space.Point }{
-		{space.Point{4.4, 1}, space.Point{4, 1}},
-		{space.Point{4.4, 1}, space.Point{8, 1}}, // used up; the same kind is nearer
-		{space.Point{9, 1}, space.Point{4, 0}},
-		{space.Point{9, 1}, space.Point{2, 0}},
-	} {
-		e, err := evaluate(t.Context(), tc.asked, 0)
-		if err != nil || !e[0].Point.Equal(tc.want) {
-			t.Errorf("%v is answered by %+v, want %v: %v", tc.asked, e, tc.want, err)
-		}
-	}
-	if _, err := evaluate(t.Context(), space.Point{1, 0}, 0); err == nil || !strings.Contains(err.Error(), "all 4 recorded trials") {
-		t.Errorf("a fifth run: %v", err)
-	}
-	result, err := Run(t.Context(), p, Options{Designers: []string{"random"}, Seeds: 2, Budget: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := column(t, result.Table(), "true_hypervolume_mean")[0]; got != 24.0 {
-		t.Errorf("hypervolume of all recorded trials %v", got)
-	}
-}
-
-func TestReplayErrors(t *testing.T) {
-	study := write(t, "study.yaml", recordedStudy)
-	for content, want := range map[string]string{
-		"":                            "empty",
-		"x,kind\n1,a\n":               "line 1: column quality is missing",
-		"x,quality\n1,2\n":            "line 1: column kind is missing",
-		"x,kind,quality\n1,c,2\n":     "line 2",
-		"x,kind,quality\n11,a,2\n":    "line 2",
-		"x,kind,quality\n1,a,2\ny,a,": `line 3: x must be a number, is "y"`,
-		"x,kind,quality\n1,a,lots\n":  `line 2: quality must be a number, is "lots"`,
-		"x,kind,quality\n1,a,\n":      "no complete trial",
-	} {
-		trials := write(t, "trials.csv", content)
-		_, err := Open(t.Context(), "replay:"+trials, ProblemOptions{Study: study})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", content, err, want)
-		}
-	}
-	if _, err := Open(t.Context(), "replay:trials.csv", ProblemOptions{}); err == nil {
-		t.Error("a replay without a study is accepted")
-	}
-}
-
 func TestErrors(t *testing.T) {
 	for _, tc := range []struct {
 		problem string
 		options ProblemOptions
 	}{
 		{"zdt9", ProblemOptions{}}, {"zdt1", ProblemOptions{FinalOnly: true}}, {"svt", ProblemOptions{FinalOnly: true}},
-		{"zdt1", ProblemOptions{Study: "study.yaml"}},
 	} {
 		if _, err := Open(t.Context(), tc.problem, tc.options); err == nil {
 			t.Errorf("problem %s with %+v is accepted", tc.problem, tc.options)
