@@ -23,6 +23,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/fault"
 	"github.com/dpareto/dpareto/server/store/opentest"
@@ -137,7 +138,7 @@ func (w *faultWorker) step(ctx context.Context) {
 	switch w.random.IntN(5) {
 	case 0:
 		_, err := w.studies.AddMeasurement(ctx, &dparetov1.AddMeasurementRequest{
-			Name: name, LeaseToken: token, Measurement: measurement(int64(w.random.IntN(5)), w.random.Float64()),
+			Name: name, LeaseToken: token, Measurement: servertest.Measurement(int64(w.random.IntN(5)), w.random.Float64()),
 		})
 		w.check("measure", err)
 	case 1:
@@ -152,7 +153,7 @@ func (w *faultWorker) step(ctx context.Context) {
 		known := w.record.note(name, func(t *told) { t.attempted = true })
 		_, err := w.studies.CompleteTrial(ctx, &dparetov1.CompleteTrialRequest{
 			Name: name, LeaseToken: token,
-			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(0, known.value)},
+			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: servertest.Measurement(0, known.value)},
 		})
 		w.check("complete", err)
 		w.record.note(name, func(t *told) { t.completed = t.completed || err == nil })
@@ -205,7 +206,7 @@ func TestFaultyStore(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "store.db")
 			studies, stop := faultyServer(t, path, plan)
-			created, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "fire", Study: &dparetov1.Study{Spec: svtSpec()}})
+			created, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "fire", Study: &dparetov1.Study{Spec: servertest.SVTSpec()}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +256,7 @@ func TestUnwritableStore(t *testing.T) {
 	studies, stop := faultyServer(t, filepath.Join(t.TempDir(), "secret-name.db"), plan)
 	defer stop()
 	create := func(id string) error {
-		_, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: svtSpec()}})
+		_, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: servertest.SVTSpec()}})
 		return err
 	}
 	if err := create("one"); err != nil {
@@ -263,7 +264,7 @@ func TestUnwritableStore(t *testing.T) {
 	}
 	full.Store(true)
 	err := create("two")
-	wantCode(t, err, codes.Unavailable, "no space is left on the device")
+	servertest.WantCode(t, err, codes.Unavailable, "no space is left on the device")
 	if strings.Contains(err.Error(), "secret-name") {
 		t.Errorf("the error tells the name of the file: %v", err)
 	}

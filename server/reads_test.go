@@ -18,6 +18,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/enginetest"
+	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
@@ -77,12 +78,12 @@ func runOf(steps int, noise float64) *dparetov1.Trial {
 	if steps == 1 {
 		return &dparetov1.Trial{
 			Parameters:       map[string]*dparetov1.Value{"cutoff": integer(5), "noise_scale": number(noise)},
-			FinalMeasurement: measurement(0, 0.5),
+			FinalMeasurement: servertest.Measurement(0, 0.5),
 		}
 	}
 	return &dparetov1.Trial{
 		Parameters:       map[string]*dparetov1.Value{"epochs": integer(int64(steps)), "lot_size": integer(64), "variance": number(noise)},
-		FinalMeasurement: measurement(int64(steps), 0.5),
+		FinalMeasurement: servertest.Measurement(int64(steps), 0.5),
 	}
 }
 
@@ -152,10 +153,10 @@ func BenchmarkReads(b *testing.B) {
 		steps  int
 	}{{100, 1}, {10_000, 1}, {100_000, 1}, {10_000, 10}} {
 		name := strconv.FormatInt(size.trials, 10)
-		spec := svtSpec()
+		spec := servertest.SVTSpec()
 		if size.steps > 1 {
 			name += fmt.Sprintf("x%d", size.steps)
-			spec = sgdSpec()
+			spec = servertest.SGDSpec()
 		}
 		b.Run(name, func(b *testing.B) {
 			db, err := bolt.Open(filepath.Join(b.TempDir(), "dpareto.db"))
