@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -188,9 +189,7 @@ func TestFrontOfWhatSucceeded(t *testing.T) {
 		dparetov1.FrontKind_FRONT_KIND_BEST, dparetov1.FrontKind_FRONT_KIND_WORST,
 	} {
 		resp, err := f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: kind})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if front := resp.GetFront(); len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrials()[0] != succeeded.GetName() || math.IsNaN(front.GetHypervolume()) {
 			t.Errorf("%s: %v", kind, front)
 		}
@@ -207,9 +206,7 @@ func TestNothingIsStoppedByChance(t *testing.T) {
 	}
 	for range 5 {
 		resp, err := f.Studies.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{Parent: study, LeaseTokens: tokens})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for name, result := range resp.GetResults() {
 			if !result.GetHeld() || result.GetShouldStop() {
 				t.Errorf("%s: %v", name, result)

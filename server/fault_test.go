@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
@@ -34,9 +35,7 @@ func faultyServer(t *testing.T, path string, plan fault.Plan) (studies dparetov1
 	t.Helper()
 	db := opentest.Open(t, path)
 	records, err := store.New(context.Background(), fault.New(db, plan))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := server.New(server.Options{Store: records, Version: "test", Logger: slog.New(slog.DiscardHandler)})
 	g := s.GRPC()
 	listener := bufconn.Listen(1 << 20)
@@ -49,9 +48,7 @@ func faultyServer(t *testing.T, path string, plan fault.Plan) (studies dparetov1
 	conn, err := grpc.NewClient("passthrough:///bufconn",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dparetov1.NewStudyServiceClient(conn), func() {
 		if err := conn.Close(); err != nil {
 			t.Error(err)
@@ -207,9 +204,7 @@ func TestFaultyStore(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "store.db")
 			studies, stop := faultyServer(t, path, plan)
 			created, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "fire", Study: &dparetov1.Study{Spec: servertest.SVTSpec()}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			faulty.Store(true)
 			acknowledged := &record{trials: make(map[string]*told)}
 			all := make([]*faultWorker, workers)
@@ -259,9 +254,7 @@ func TestUnwritableStore(t *testing.T) {
 		_, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: servertest.SVTSpec()}})
 		return err
 	}
-	if err := create("one"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, create("one"))
 	full.Store(true)
 	err := create("two")
 	servertest.WantCode(t, err, codes.Unavailable, "no space is left on the device")

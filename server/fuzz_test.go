@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -52,22 +53,16 @@ func (f *fuzzer) prepare(t testing.TB) {
 		_, err = f.Studies.CreateStudy(ctx, full)
 		f.done = nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
 		if _, err := f.Studies.ResumeStudy(ctx, &dparetov1.ResumeStudyRequest{Name: "studies/full"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	resp, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/full", WorkerId: "fuzzer"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(resp.GetTrials()) == 0 { // the budget is spent
-		if err := f.remove(ctx, "studies/full"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.remove(ctx, "studies/full"))
 		f.prepare(t)
 		return
 	}
@@ -86,9 +81,7 @@ func (f *fuzzer) prepare(t testing.TB) {
 				"error": {Runs: []float64{0.1, 0.3}}, "seconds": {Runs: []float64{value, value}},
 			}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		f.done = done.GetTrial()
 	}
 }
@@ -105,22 +98,14 @@ func (f *fuzzer) prepareReleases(t testing.TB) {
 	_, err := f.Releases().CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: "full", Ledger: &dparetov1.Ledger{
 		Records: servertest.TestRecords, Epsilon: 1e6, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := f.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: name}); err == nil {
-		if err := f.remove(ctx, name); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.remove(ctx, name))
 	}
 	_, err = f.Studies.CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: "fixed", Study: &dparetov1.Study{Spec: servertest.FixedSpec(2, "ledgers/full")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	asked, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: name, WorkerId: "fixed", Count: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, trial := range asked.GetTrials() {
 		if _, err := f.Studies.CompleteTrial(ctx, servertest.Completion(trial, 0.3)); err != nil {
 			t.Fatal(err)
@@ -208,9 +193,7 @@ func (f *fuzzer) check(t testing.TB) {
 		t.Errorf("store: %v", fault)
 	}
 	list, err := f.Studies.ListStudies(ctx, &dparetov1.ListStudiesRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, study := range list.GetStudies() {
 		_, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study.GetName(), WorkerId: "checker", Count: 2})
 		if err != nil {
@@ -355,9 +338,7 @@ func fuzz(f *testing.F, name string) {
 	method := servertest.Methods()[name]
 	for _, seed := range seeds(f, method) {
 		b, err := proto.Marshal(seed)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(b)
 	}
 	server := &fuzzer{Fixture: servertest.Start(f)}
@@ -467,9 +448,7 @@ func FuzzStopTrial(f *testing.F) { fuzz(f, "StudyService.StopTrial") }
 // Every method has its fuzz target.
 func TestEveryMethodIsFuzzed(t *testing.T) {
 	source, err := os.ReadFile("fuzz_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name := range servertest.Methods() {
 		if !strings.Contains(string(source), `fuzz(f, "`+name+`")`) {
 			t.Errorf("%s has no fuzz target", name)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -33,9 +34,7 @@ type hostile struct {
 func newMessage(t testing.TB, descriptor protoreflect.MessageDescriptor) proto.Message {
 	t.Helper()
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(descriptor.FullName())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return kind.New().Interface()
 }
 
@@ -616,9 +615,7 @@ func privacyRequests(t testing.TB) map[string]func() proto.Message {
 	parse := func(text string, empty proto.Message) func() proto.Message {
 		return func() proto.Message {
 			m := empty.ProtoReflect().New().Interface()
-			if err := protojson.Unmarshal([]byte(text), m); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, protojson.Unmarshal([]byte(text), m))
 			return m
 		}
 	}
@@ -646,9 +643,7 @@ func TestHostileRequests(t *testing.T) {
 	held, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
 		Parent: "studies/full", Trial: &dparetov1.Trial{Parameters: servertest.FullParameters()},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trial := f.One("studies/full", "w")
 	if trial.GetName() != held.GetTrial().GetName() {
 		t.Fatalf("%s was handed out instead of %s", trial.GetName(), held.GetTrial().GetName())

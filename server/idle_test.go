@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/servertest"
 )
@@ -53,9 +54,7 @@ func answerPings(t *testing.T, conn net.Conn) (types []byte) {
 func listen(g *servertest.Guarded) (address string) {
 	g.T.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, err)
 	go g.GRPC.Serve(listener) // it ends with the server
 	return listener.Addr().String()
 }
@@ -66,28 +65,20 @@ func TestIdleConnection(t *testing.T) {
 	g.Make("a-1")
 	address := listen(g)
 	client, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	watch, err := dparetov1.NewStudyServiceClient(client).WatchStudy(g.As("viewer"), &dparetov1.WatchStudyRequest{Name: "studies/a-1"})
 	if err == nil {
 		_, err = watch.Recv()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	if _, err := conn.Write([]byte(http2Preface)); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 	if types := answerPings(t, conn); len(types) == 0 || types[len(types)-1] != frameGoAway {
 		t.Errorf("frames %v, want the server to say goodbye", types)
 	}
@@ -103,9 +94,7 @@ func TestIdleConnection(t *testing.T) {
 func beginCheck(g *servertest.Guarded, ctx context.Context) grpc.ClientStream {
 	g.T.Helper()
 	stream, err := g.Conn.NewStream(ctx, &grpc.StreamDesc{}, healthv1.Health_Check_FullMethodName)
-	if err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, err)
 	return stream
 }
 
@@ -152,9 +141,7 @@ func TestHealthStreamsLeaveTheChecks(t *testing.T) {
 		if err == nil {
 			_, err = stream.Recv()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	if _, err := health.Check(t.Context(), new(healthv1.HealthCheckRequest)); err != nil {
 		t.Error(err)

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/servertest"
@@ -48,9 +49,7 @@ func TestMetrics(t *testing.T) {
 	_, err := f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/b"})
 	servertest.WantCode(t, err, codes.NotFound, "studies/b")
 	front, err := f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := fmt.Sprintf(`# HELP dpareto_lease_expiries_total Expired leases, counted when their trials are handed out again, settled or given up.
 # TYPE dpareto_lease_expiries_total counter
 dpareto_lease_expiries_total 1
@@ -156,9 +155,7 @@ func TestHypervolumeGauge(t *testing.T) {
 func gauge(t *testing.T, m *metrics.Metrics, name string) float64 {
 	t.Helper()
 	families, err := m.Gatherer().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, family := range families {
 		if family.GetName() == name && len(family.GetMetric()) == 1 {
 			return family.GetMetric()[0].GetGauge().GetValue()
@@ -172,9 +169,7 @@ func gauge(t *testing.T, m *metrics.Metrics, name string) float64 {
 func histogramCounts(t *testing.T, m *metrics.Metrics) map[string]uint64 {
 	t.Helper()
 	families, err := m.Gatherer().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	counts := make(map[string]uint64)
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -292,9 +287,7 @@ func TestLog(t *testing.T) {
 	refused := 0
 	for line := range strings.Lines(log.String()) {
 		var record map[string]any
-		if err := json.Unmarshal([]byte(line), &record); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(line), &record))
 		if record["request_id"] == nil {
 			t.Errorf("no request id: %s", line)
 		}
@@ -327,9 +320,7 @@ func TestDraining(t *testing.T) {
 	check := func(service string) healthv1.HealthCheckResponse_ServingStatus {
 		t.Helper()
 		resp, err := healthv1.NewHealthClient(f.Conn).Check(context.Background(), &healthv1.HealthCheckRequest{Service: service})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetStatus()
 	}
 	services := []string{"", "dpareto.v1.StudyService", "dpareto.v1.FrontService", "dpareto.v1.PrivacyService", "dpareto.v1.ReleaseService", "dpareto.v1.AdminService"}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -27,17 +28,13 @@ func TestPrivacyService(t *testing.T) {
 	}
 	request := &dparetov1.ComputeEpsilonRequest{Privacy: spec, Parameters: parameters}
 	published, err := client.ComputeEpsilon(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if g := published.GetGuarantees()[0]; math.Abs(g.GetEpsilon()-2.535565) > 1e-6 || g.GetOrder() != 9 || g.GetSteps() != 2420 {
 		t.Errorf("published accountant: %v", g)
 	}
 	spec.Accountant, spec.Conversion = dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	tight, err := client.ComputeEpsilon(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g := tight.GetGuarantees()[0]
 	if ratio := published.GetGuarantees()[0].GetEpsilon() / g.GetEpsilon(); !(ratio > 1.4 && ratio < 2) || g.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_EXACT {
 		t.Errorf("tight accountant: %v", g)
@@ -99,9 +96,7 @@ func TestReportUnderAnotherConvention(t *testing.T) {
 		request.GetMeasurement().Step = 10
 		request.GetMeasurement().Metrics["epsilon"] = &dparetov1.MetricValue{Value: &own}
 		done, err := f.Studies.CompleteTrial(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		warnings := done.GetTrial().GetWarnings()
 		if convention == dparetov1.Convention_CONVENTION_OPACUS {
 			if len(warnings) != 0 {
@@ -125,9 +120,7 @@ func TestStudyWarnsOfLooseBounds(t *testing.T) {
 	f := servertest.Start(t)
 	spec := servertest.SGDSpec() // noise multipliers from 0.32
 	study, err := f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: f.Create("loose", spec)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !slices.ContainsFunc(study.GetStudy().GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "LOOSE_BOUND" }) {
 		t.Errorf("warnings %v", study.GetStudy().GetWarnings())
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/servertest"
@@ -40,9 +41,7 @@ func newReaders(b *testing.B, records *store.Store) (r *readers, stop func()) {
 	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	r = &readers{dparetov1.NewStudyServiceClient(conn), dparetov1.NewFrontServiceClient(conn), dparetov1.NewPrivacyServiceClient(conn)}
 	return r, func() {
 		if err := conn.Close(); err != nil {
@@ -62,9 +61,7 @@ func newRun(b *testing.B, records *store.Store, spec *dparetov1.StudySpec, steps
 		b.Fatal(err)
 	}
 	resp, err := calls.studies.CreateTrial(b.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/big", Trial: runOf(steps, 1)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return enginetest.ReadRun(b, records, "big", resp.GetTrial().GetNumber())
 }
 
@@ -160,18 +157,14 @@ func BenchmarkReads(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			db, err := bolt.Open(filepath.Join(b.TempDir(), "dpareto.db"))
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			defer func() {
 				if err := db.Close(); err != nil {
 					b.Error(err)
 				}
 			}()
 			records, err := store.New(b.Context(), db)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			run := newRun(b, records, spec, size.steps)
 			run.Fill(b, records, size.trials)
 			calls := reads()
@@ -188,9 +181,7 @@ func benchmarkRead(b *testing.B, records *store.Store, read func(context.Context
 	once := func(b *testing.B, calls *readers) {
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
-		if err := read(ctx, calls); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, read(ctx, calls))
 	}
 	b.Run("cold", func(b *testing.B) {
 		for b.Loop() {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
@@ -256,9 +257,7 @@ func TestReplicasTakeOver(t *testing.T) {
 	s := servertest.SearchSpec(4, 1)
 	a.OpenLedgers(t.Context(), s)
 	created, err := a.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if state := created.GetStudy().GetState(); state != dparetov1.StudyState_STUDY_STATE_PREPARING {
 		t.Fatalf("the study is %v already", state)
 	}
@@ -279,27 +278,18 @@ func TestReplicasImport(t *testing.T) {
 	a, b := servers[0], servers[1]
 	records := a.ManyTrials("parts", 1200)
 	stream, err := a.Admin.ImportStudy(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, record := range records[:1001] {
-		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, stream.Send(&dparetov1.ImportStudyRequest{Record: record}))
 	}
 	for marked := false; !marked; {
-		err := a.Records.View(t.Context(), func(tx *store.ReadTx) (err error) { marked, err = tx.Importing("parts"); return err })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Records.View(t.Context(), func(tx *store.ReadTx) (err error) { marked, err = tx.Importing("parts"); return err }))
 	}
 	b.Restart() // it removes what imports left behind that were interrupted
 	_, err = b.ImportRecords(records)
 	servertest.WantCode(t, err, codes.Aborted, "is being imported")
 	for _, record := range records[1001:] {
-		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, stream.Send(&dparetov1.ImportStudyRequest{Record: record}))
 	}
 	resp, err := stream.CloseAndRecv()
 	if err != nil || resp.GetTrials() != 1200 || b.Study("studies/parts").GetTrialCounts().GetSucceeded() != 1200 {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/servertest"
@@ -28,9 +29,7 @@ func methodOf(t *testing.T, full string) protoreflect.MethodDescriptor {
 	t.Helper()
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(full, "/"), "/", "."))
 	d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d.(protoreflect.MethodDescriptor)
 }
 
@@ -49,21 +48,15 @@ func answer(ctx context.Context, t *testing.T, conn *grpc.ClientConn, full strin
 		}
 	}
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := stream.SendMsg(req); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, stream.CloseSend())
 	var all strings.Builder
 	for {
 		kind, err := protoregistry.GlobalTypes.FindMessageByName(m.Output().FullName())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		resp := kind.New().Interface()
 		err = stream.RecvMsg(resp)
 		if errors.Is(err, io.EOF) {
@@ -74,9 +67,7 @@ func answer(ctx context.Context, t *testing.T, conn *grpc.ClientConn, full strin
 			return randoms.ReplaceAllString(all.String(), "$1")
 		}
 		b, err := prototext.MarshalOptions{Multiline: true}.Marshal(resp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all.WriteString(strings.ReplaceAll(string(b), ":  ", ": "))
 		if change, ok := resp.(*dparetov1.WatchStudyResponse); ok && change.GetRevision() >= until {
 			return randoms.ReplaceAllString(all.String(), "$1")
@@ -95,9 +86,7 @@ func questions(t *testing.T, full, study string) []proto.Message {
 	t.Helper()
 	m, _ := auth.Lookup(full)
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(methodOf(t, full).Input().FullName())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	empty := kind.New().Interface()
 	trials := []string{study + "/trials/1", study + "/trials/2", study + "/trials/4", study + "/trials/9"}
 	switch req := empty.(type) {
@@ -285,9 +274,7 @@ func TestSubsetKeyIsSecret(t *testing.T) {
 		t.Errorf("%d questions", asked)
 	}
 	exported, err := g.Admin.ExportStudy(g.As("admin"), &dparetov1.ExportStudyRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if record, err := exported.Recv(); err != nil || string(record.GetRecord().GetStudy().GetRandomStopping().GetSubsetKey()) != key[:32] {
 		t.Errorf("the export by an admin lacks the key: %v", err)
 	}

@@ -23,6 +23,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/gen/openapi"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
@@ -77,9 +78,7 @@ func newWorlds(t *testing.T, spec *dparetov1.StudySpec, seeds [2]uint64, differ 
 			{Name: "stranger", Grants: []auth.Grant{{Studies: "c-*", Role: auth.Admin}}},
 		} {
 			made, token, err := auth.NewToken(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			g.Tokens[c.Name] = token
 			g.Change(func(all []*auth.Credential) []*auth.Credential { return append(all, made) })
 		}
@@ -99,9 +98,7 @@ func newWorlds(t *testing.T, spec *dparetov1.StudySpec, seeds [2]uint64, differ 
 func importAs(g *servertest.Guarded, name string, records []*dparetov1.ExportedRecord) {
 	g.T.Helper()
 	stream, err := g.Admin.ImportStudy(g.As(name))
-	if err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, err)
 	for _, record := range records {
 		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
 			break // the answer says why
@@ -117,21 +114,15 @@ func handler(g *servertest.Guarded) http.Handler {
 	g.T.Helper()
 	served := g.Server.GRPC()
 	local, err := rest.Connect(served)
-	if err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, err)
 	g.T.Cleanup(func() {
 		served.Stop()
 		local.Close()
 	})
 	api, err := rest.Handler(g.T.Context(), local, rest.Options{})
-	if err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, err)
 	page, err := web.Handler(local, web.Options{SignIn: true})
-	if err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, err)
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api)
 	mux.Handle("/", page)
@@ -217,9 +208,7 @@ func (w *worlds) get(world int, caller, path string) string {
 	answer := recorder.Result()
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	answer.Header.Del("X-Request-ID")
 	text := fmt.Sprintf("%d %v\n%s", answer.StatusCode, answer.Header, body)
 	for _, random := range []*regexp.Regexp{tokens, readings, requestIDs, jsonEtags} {
@@ -237,9 +226,7 @@ func (w *worlds) compareREST(caller string) {
 	var described struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}
-	if err := json.Unmarshal(openapi.Document(), &described); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, json.Unmarshal(openapi.Document(), &described))
 	for _, pattern := range slices.Sorted(maps.Keys(described.Paths)) {
 		if described.Paths[pattern]["get"] == nil || strings.HasSuffix(pattern, ":watch") || strings.HasSuffix(pattern, ":backup") || caller == "admin" && strings.HasSuffix(pattern, ":export") {
 			continue // endless or of the whole store; gRPC compares what it can
@@ -477,9 +464,7 @@ func TestSecretsOfPrivateMode(t *testing.T) {
 func present(g *servertest.Guarded, study string) *dparetov1.Study {
 	g.T.Helper()
 	resp, err := g.Studies.GetStudy(g.As("admin"), &dparetov1.GetStudyRequest{Name: study})
-	if err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, err)
 	return resp.GetStudy()
 }
 

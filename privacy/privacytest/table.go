@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // RelErr returns |got − want| / |want|, and 0 for equal values, infinite ones
@@ -29,16 +31,12 @@ type Table struct {
 func ReadTable(t *testing.T, path string) Table {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	r := csv.NewReader(f)
 	r.Comment = '#'
 	rows, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	columns := make(map[string]int)
 	for i, name := range rows[0] {
 		columns[name] = i
@@ -88,9 +86,7 @@ func SharedVectors(t *testing.T, name string) Table {
 	dir := os.Getenv("DPARETO_SHARED")
 	if dir == "" {
 		root, err := filepath.Abs(".")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for {
 			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
 				break

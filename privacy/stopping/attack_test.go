@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/tuning"
 )
@@ -71,13 +72,9 @@ func TestAttackBelowBound(t *testing.T) {
 				m := draw(t, rng).Mechanism(base, steps)
 				delta := math.Pow(10, -0.3-[]float64{20, 299.7}[i%2]*rng.Float64())
 				bound, err := privacy.Epsilon(tuning.Location{UpperOnly: true}, m, 1, delta)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				attack, err := tuning.Location{}.Attack(m, delta)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if !(attack >= 0 && attack <= bound.Epsilon) || math.IsInf(attack, 1) {
 					t.Errorf("%+v, delta %g: attack %.12g, bound %.12g", m, delta, attack, bound.Epsilon)
 				}
@@ -88,9 +85,7 @@ func TestAttackBelowBound(t *testing.T) {
 					continue
 				}
 				g, err := privacy.Epsilon(tuning.Location{}, m, 1, delta)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				for _, w := range g.Warnings {
 					if w.Code == privacy.WarnContradiction {
 						t.Errorf("%+v, delta %g: %s", m, delta, w.Message)
@@ -127,13 +122,9 @@ func TestStrongestAttacks(t *testing.T) {
 	type selection interface{ MeanRuns() float64 }
 	strongest(t, func(m privacy.Mechanism, delta, epsilon float64) {
 		bound, err := privacy.Epsilon(tuning.Location{UpperOnly: true}, m, 1, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		attack, err := tuning.Location{}.Attack(m, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		mean := m.(selection).MeanRuns()
 		if attack > math.Max(0, epsilon)*(1+1e-9) || bound.Epsilon < epsilon || epsilon > 0.05 && epsilon < 200 && mean < 100 && attack < 0.8*epsilon {
 			t.Errorf("%+v, mean %g, delta %g: attack %.9g, strongest %.9g, bound %.9g", m, mean, delta, attack, epsilon, bound.Epsilon)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -19,9 +20,7 @@ func TestImportanceOfComputedMetric(t *testing.T) {
 	f := servertest.Start(t)
 	study := f.Create("svt", servertest.SVTSpec())
 	resp, err := f.Analyses().AnalyzeImportance(t.Context(), &dparetov1.AnalyzeImportanceRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(resp.GetWarnings()) != 1 || resp.GetWarnings()[0].GetCode() != "NO_MODEL" {
 		t.Errorf("warnings %v of a study without results", resp.GetWarnings())
 	}
@@ -66,9 +65,7 @@ func TestAnalysesOfStudy(t *testing.T) {
 		}
 	}
 	importance, err := f.Analyses().AnalyzeImportance(t.Context(), &dparetov1.AnalyzeImportanceRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(importance.GetObjectives()) != 2 || len(importance.GetWarnings()) != 0 {
 		t.Fatalf("%v", importance)
 	}
@@ -82,9 +79,7 @@ func TestAnalysesOfStudy(t *testing.T) {
 	}
 
 	slices, err := f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: study, Points: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	onFront := false
 	for _, p := range f.Front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR).GetPoints() {
 		onFront = onFront || cmp.Equal(p.GetParameters(), slices.GetParameters(), protocmp.Transform())
@@ -99,9 +94,7 @@ func TestAnalysesOfStudy(t *testing.T) {
 	contour, err := f.Analyses().AnalyzeContour(t.Context(), &dparetov1.AnalyzeContourRequest{
 		Name: study, Metric: "epsilon", XParameter: "noise_scale", YParameter: "cutoff", Points: 3, Parameters: servertest.Sparse(4, 1),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(contour.GetXValues()) != 3 || len(contour.GetYValues()) != 3 || len(contour.GetPredictions()) != 9 {
 		t.Fatalf("%v", contour)
 	}
@@ -203,9 +196,7 @@ func TestSlicesWithoutModel(t *testing.T) {
 	delete(sgd, "beta")
 	for name, parameters := range map[string]map[string]*dparetov1.Value{"adam": servertest.FullParameters(), "sgd": sgd} {
 		resp, err := f.Analyses().AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: "studies/full", Parameters: parameters, Points: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found := make(map[string]int)
 		for _, s := range resp.GetSlices() {
 			if s.GetMetric() != "epsilon" {

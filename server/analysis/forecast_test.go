@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -17,9 +18,7 @@ func TestForecastOfPrivateStudy(t *testing.T) {
 	forecast := func(runs int32) *dparetov1.ForecastGainResponse {
 		t.Helper()
 		resp, err := analyses.ForecastGain(t.Context(), &dparetov1.ForecastGainRequest{Name: study, Runs: runs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp
 	}
 	codesOf := func(resp *dparetov1.ForecastGainResponse) map[string]bool {

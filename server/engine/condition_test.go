@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -75,9 +76,7 @@ func TestConditionsAndExistingTrials(t *testing.T) {
 	study := f.Create("svt", servertest.SVTSpec())
 	held := f.One(study, "w")
 	queued, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: servertest.Sparse(9, 10)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	other := held.GetParameters()["cutoff"].GetIntValue()%30 + 1
 	if other == 9 {
 		other = 11

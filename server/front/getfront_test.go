@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -129,9 +130,7 @@ func TestCheckpointsAreOnTheFront(t *testing.T) {
 		}
 	}
 	resp, err := f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED, FinalOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := len(resp.GetFront().GetPoints()); n != 1 {
 		t.Errorf("final_only: %d points", n)
 	}
@@ -153,9 +152,7 @@ func TestListHypervolumes(t *testing.T) {
 		f.ImportTrial(study, noise, 0.5)
 	}
 	resp, err := f.Fronts.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []float64{5 * 0.5, 5 * 0.5, 9 * 0.5}
 	if len(resp.GetPoints()) != len(want) {
 		t.Fatalf("%d points", len(resp.GetPoints()))
@@ -275,9 +272,7 @@ func TestHypervolumesOverTime(t *testing.T) {
 	list := func(kind dparetov1.FrontKind) []*dparetov1.HypervolumePoint {
 		t.Helper()
 		resp, err := f.Fronts.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: study, Kind: kind})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetPoints()
 	}
 	for _, kind := range kinds {

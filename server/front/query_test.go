@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -20,9 +21,7 @@ func TestQueryFront(t *testing.T) {
 		t.Helper()
 		req.Name = study
 		resp, err := f.Fronts.QueryFront(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp
 	}
 	atMost := map[string]float64{"epsilon": 3}
@@ -192,9 +191,7 @@ func TestReportsWithoutModel(t *testing.T) {
 		}
 	}
 	front, err := f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	hasCodes(front.GetFront().GetWarnings(), "NO_TRUSTED_MODEL")
 	if n := len(front.GetFront().GetPoints()); n != 2 {
 		t.Errorf("%d points on the front", n)
@@ -208,9 +205,7 @@ func TestReportsWithoutModel(t *testing.T) {
 	}
 	for _, confidence := range []float64{0.5, 0.9} {
 		resp, err := f.Fronts.QueryFront(t.Context(), &dparetov1.QueryFrontRequest{Name: study, Bounds: map[string]float64{"loss": 1.5}, Confidence: confidence, MeasuredOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		codes := []string{"NO_TRUSTED_MODEL"}
 		if confidence > 0.5 {
 			codes = append(codes, "NO_CONFIDENCE")

@@ -33,6 +33,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
@@ -202,9 +203,7 @@ func TestListShowsGrantedStudies(t *testing.T) {
 	list := func(who string, size int32, token string) ([]string, string) {
 		t.Helper()
 		resp, err := g.Studies.ListStudies(g.As(who), &dparetov1.ListStudiesRequest{PageSize: size, PageToken: token})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var names []string
 		for _, s := range resp.GetStudies() {
 			names = append(names, s.GetName())
@@ -242,9 +241,7 @@ func TestLeaseTokensAreHidden(t *testing.T) {
 	g := servertest.Guard(t, limit.Limits{})
 	g.Make("a-1")
 	resp, err := g.Studies.SuggestTrials(g.As("worker"), &dparetov1.SuggestTrialsRequest{Parent: "studies/a-1", WorkerId: "w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trial := resp.GetTrials()[0]
 	token := trial.GetLease().GetToken()
 	if token == "" {
@@ -277,9 +274,7 @@ func completeAs(g *servertest.Guarded, who string, trial *dparetov1.Trial) error
 func TestWorkerIDsBelongToPrincipals(t *testing.T) {
 	g := servertest.Guard(t, limit.Limits{})
 	second, token, err := auth.NewToken(auth.Credential{Name: "worker", Role: auth.Worker})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g.Tokens["second"] = token
 	g.Change(func(all []*auth.Credential) []*auth.Credential { return append(all, second) })
 	ask := func(who, study, worker string) (*dparetov1.SuggestTrialsResponse, error) {
@@ -288,9 +283,7 @@ func TestWorkerIDsBelongToPrincipals(t *testing.T) {
 	g.Make("a-1")
 	g.Make("a-2")
 	first, err := ask("worker", "studies/a-1", "w")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = ask("limited", "studies/a-1", "w")
 	servertest.WantCode(t, err, codes.PermissionDenied, `worker_id "w"`)
 	if other, err := ask("limited", "studies/a-1", "v"); err != nil || other.GetTrials()[0].GetName() == first.GetTrials()[0].GetName() {
@@ -326,15 +319,11 @@ func TestStreamsAreAuthorizedAgain(t *testing.T) {
 	}
 	open := func(who string) grpc.BidiStreamingClient[reflectionv1.ServerReflectionRequest, reflectionv1.ServerReflectionResponse] {
 		stream, err := reflectionv1.NewServerReflectionClient(g.Conn).ServerReflectionInfo(g.As(who))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return stream
 	}
 	stream := open("limited")
-	if err := ask(stream); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ask(stream))
 	g.Change(func(all []*auth.Credential) []*auth.Credential {
 		return slices.DeleteFunc(all, func(c *auth.Credential) bool { return c.Name == "limited" })
 	})
@@ -355,9 +344,7 @@ func TestIdleStreamsEndWithRights(t *testing.T) {
 		if err == nil {
 			_, err = stream.Recv() // the study
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return stream
 	}
 	limited, viewer := idle("limited"), idle("viewer")
@@ -412,9 +399,7 @@ func records(g *servertest.Guarded) []audit.Record {
 	var records []audit.Record
 	for line := range strings.Lines(g.Audit.String()) {
 		var r audit.Record
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			g.T.Fatal(err)
-		}
+		require.NoError(g.T, json.Unmarshal([]byte(line), &r))
 		r.Time, r.Peer, r.Credential = time.Time{}, "", ""
 		records = append(records, r)
 	}
@@ -425,9 +410,7 @@ func TestAudit(t *testing.T) {
 	g := servertest.Guard(t, limit.Limits{})
 	g.Make("a-1")
 	created, err := g.Studies.GetStudy(g.As("viewer"), &dparetov1.GetStudyRequest{Name: "studies/a-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := g.Studies.CreateStudy(g.As("admin"), &dparetov1.CreateStudyRequest{
 		StudyId: "a-9", Study: &dparetov1.Study{Spec: servertest.SVTSpec()}, ValidateOnly: true,
 	}); err != nil {
@@ -440,9 +423,7 @@ func TestAudit(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp, err := g.Studies.SuggestTrials(g.As("limited"), &dparetov1.SuggestTrialsRequest{Parent: "studies/a-1", WorkerId: "w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const s = "/dpareto.v1.StudyService/"
 	want := []audit.Record{
 		{Principal: "admin", Method: s + "CreateStudy", Resource: "studies/a-1", Code: "OK", Changed: []audit.Changed{
@@ -470,9 +451,7 @@ func TestNoSecretsInLogs(t *testing.T) {
 	}
 	lease := func() *dparetov1.Trial {
 		resp, err := g.Studies.SuggestTrials(g.As("worker"), &dparetov1.SuggestTrialsRequest{Parent: "studies/a-1", WorkerId: "w", Resume: new(false)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		secrets = append(secrets, resp.GetTrials()[0].GetLease().GetToken())
 		return resp.GetTrials()[0]
 	}
@@ -514,14 +493,10 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left")
 // Where changes cannot be recorded they are refused; reading goes on.
 func TestAuditLogThatCannotBeWritten(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "dpareto.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer db.Close()
 	records, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
 	f := &servertest.Fixture{T: t}
 	stop := connect(f, server.New(server.Options{Store: records, Logger: quiet, Audit: audit.New(broken{}, quiet)}))
@@ -549,9 +524,7 @@ func TestDenialsWithoutAuditLog(t *testing.T) {
 	}
 	full.full.Store(false)
 	_, err = g.Studies.DeleteStudy(g.As("owner"), &dparetov1.DeleteStudyRequest{Name: "studies/a-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := strings.Count(full.String(), "\n"); n != 2 {
 		t.Errorf("%d records, want those of the changes:\n%s", n, full)
 	}
@@ -586,9 +559,7 @@ func connect(f *servertest.Fixture, s *server.Server, options ...grpc.ServerOpti
 	f.Conn, err = grpc.NewClient("passthrough:///bufconn",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	f.Studies, f.Admin = dparetov1.NewStudyServiceClient(f.Conn), dparetov1.NewAdminServiceClient(f.Conn)
 	return func() {
 		f.Conn.Close()
@@ -684,9 +655,7 @@ func TestStreamsAreLimited(t *testing.T) {
 		return stream, err
 	}
 	stream, err := watch()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = watch()
 	wantRetry(t, err)
 
@@ -718,9 +687,7 @@ func TestHealthStreamsAreCountedApart(t *testing.T) {
 	if err == nil {
 		_, err = health.Recv()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	watch, err := g.Studies.WatchStudy(g.As("viewer"), &dparetov1.WatchStudyRequest{Name: "studies/a-1"})
 	if err == nil {
 		_, err = watch.Recv()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/servertest"
 )
@@ -61,9 +62,7 @@ func varied(f *servertest.Fixture) (study string, trials []*dparetov1.Trial) {
 				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"labels"}},
 			})
 		}
-		if err != nil {
-			f.T.Fatal(err)
-		}
+		require.NoError(f.T, err)
 	}
 	trials, _ = f.Pages(&dparetov1.ListTrialsRequest{Parent: study, PageSize: 1000})
 	return study, trials
@@ -198,9 +197,7 @@ func TestListNewestTrials(t *testing.T) {
 	}
 	req := &dparetov1.ListTrialsRequest{Parent: study, PageSize: 3, OrderBy: "number desc", Filter: "number != 9"}
 	resp, err := f.Studies.ListTrials(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := gocmp.Diff([]int64{11, 10, 8}, numbers(resp.GetTrials())); d != "" {
 		t.Error(d)
 	}
@@ -209,9 +206,7 @@ func TestListNewestTrials(t *testing.T) {
 	remove(4)
 	req.PageToken = resp.GetNextPageToken()
 	resp, err = f.Studies.ListTrials(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := gocmp.Diff([]int64{7, 3, 2}, numbers(resp.GetTrials())); d != "" {
 		t.Error(d)
 	}
@@ -233,9 +228,7 @@ func TestLargeTrials(t *testing.T) {
 		pages := 0
 		for req.PageToken = ""; pages == 0 || req.GetPageToken() != ""; pages++ {
 			resp, err := f.Studies.ListTrials(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if size := proto.Size(resp); len(resp.GetTrials()) == 0 || size > 4<<20 {
 				t.Errorf("%v: a page of %d trials and %d bytes", req, len(resp.GetTrials()), size)
 			}
@@ -320,9 +313,7 @@ func TestAfterRevision(t *testing.T) {
 		req := &dparetov1.ListTrialsRequest{Parent: study, PageSize: 7, AfterRevision: revision}
 		for {
 			resp, err := f.Studies.ListTrials(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, trial := range resp.GetTrials() {
 				known[trial.GetName()] = trial
 			}
@@ -400,9 +391,7 @@ func TestListStudiesFilterAndOrder(t *testing.T) {
 			got, token := "", ""
 			for {
 				resp, err := f.Studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{PageSize: size, PageToken: token, Filter: test.filter, OrderBy: test.order})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if len(resp.GetStudies()) > int(size) {
 					t.Errorf("%d studies on a page of %d", len(resp.GetStudies()), size)
 				}
@@ -421,9 +410,7 @@ func TestListStudiesFilterAndOrder(t *testing.T) {
 	_, err := f.Studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{Filter: "parameters.x = 1"})
 	servertest.WantCode(t, err, codes.InvalidArgument, "is not a field of studies")
 	first, err := f.Studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{PageSize: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = f.Studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{PageToken: first.GetNextPageToken(), OrderBy: "name"})
 	servertest.WantCode(t, err, codes.InvalidArgument, "page_token")
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
@@ -90,25 +91,17 @@ func GuardAs(t *testing.T, configure func(*server.Options), options ...grpc.Serv
 		{Name: "owner", Grants: []auth.Grant{{Studies: "a-*", Role: auth.Admin}}},
 	} {
 		made, token, err := auth.NewToken(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g.Tokens[c.Name] = token
 		g.Change(func(all []*auth.Credential) []*auth.Credential { return append(all, made) })
 	}
 	logger := slog.New(slog.NewTextHandler(&g.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	known, err := auth.Open(g.file, auth.Options{Logger: logger, Now: g.Clock.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "dpareto.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	records, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g.Fixture.Records = records
 	o := server.Options{
 		Store: records, Version: "test", Clock: g.Clock, Logger: logger,
@@ -127,9 +120,7 @@ func GuardAs(t *testing.T, configure func(*server.Options), options ...grpc.Serv
 	g.Conn, err = grpc.NewClient("passthrough:///bufconn",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g.Studies, g.Admin = dparetov1.NewStudyServiceClient(g.Conn), dparetov1.NewAdminServiceClient(g.Conn)
 	t.Cleanup(func() {
 		g.Conn.Close()
@@ -147,10 +138,7 @@ func GuardAs(t *testing.T, configure func(*server.Options), options ...grpc.Serv
 // Change changes the file of credentials, and lets the server find out.
 func (g *Guarded) Change(change func([]*auth.Credential) []*auth.Credential) {
 	g.T.Helper()
-	err := auth.Change(g.file, func(all []*auth.Credential) ([]*auth.Credential, error) { return change(all), nil })
-	if err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, auth.Change(g.file, func(all []*auth.Credential) ([]*auth.Credential, error) { return change(all), nil }))
 	g.Clock.Advance(time.Minute)
 }
 
@@ -163,9 +151,7 @@ func (g *Guarded) As(name string) context.Context {
 func (g *Guarded) Make(id string) {
 	g.T.Helper()
 	_, err := g.Studies.CreateStudy(g.As("admin"), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: SVTSpec()}})
-	if err != nil {
-		g.T.Fatal(err)
-	}
+	require.NoError(g.T, err)
 }
 
 // Methods calls fn for every method that the server has.
@@ -173,9 +159,7 @@ func (g *Guarded) Methods(fn func(full string, d protoreflect.MethodDescriptor))
 	for service, info := range g.GRPC.GetServiceInfo() {
 		for _, m := range info.Methods {
 			d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service + "." + m.Name))
-			if err != nil {
-				g.T.Fatal(err)
-			}
+			require.NoError(g.T, err)
 			fn("/"+service+"/"+m.Name, d.(protoreflect.MethodDescriptor))
 		}
 	}

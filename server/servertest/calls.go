@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // ErrOf returns the error of a call.
@@ -33,9 +34,7 @@ func (f *Fixture) AskFor(study, worker string, conditions ...*dparetov1.Suggesti
 	resp, err := f.Studies.SuggestTrials(f.T.Context(), &dparetov1.SuggestTrialsRequest{
 		Parent: study, WorkerId: worker, Count: int32(len(conditions)), Conditions: conditions,
 	})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp
 }
 
@@ -76,9 +75,7 @@ func (f *Fixture) ImportTrial(study string, noise float64, errors ...float64) *d
 		},
 		FinalMeasurement: Measurement(0, errors...),
 	}})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetTrial()
 }
 
@@ -86,9 +83,7 @@ func (f *Fixture) ImportTrial(study string, noise float64, errors ...float64) *d
 func (f *Fixture) Front(study string, kind dparetov1.FrontKind) *dparetov1.Front {
 	f.T.Helper()
 	resp, err := f.Fronts.GetFront(f.T.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: kind})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetFront()
 }
 
@@ -96,9 +91,7 @@ func (f *Fixture) Front(study string, kind dparetov1.FrontKind) *dparetov1.Front
 func (f *Fixture) Ledger(study string, delta float64) *dparetov1.GetPrivacyLedgerResponse {
 	f.T.Helper()
 	resp, err := dparetov1.NewPrivacyServiceClient(f.Conn).GetPrivacyLedger(f.T.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: study, Delta: delta})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp
 }
 
@@ -108,9 +101,7 @@ func (f *Fixture) Pages(req *dparetov1.ListTrialsRequest) (trials []*dparetov1.T
 	req.PageToken = ""
 	for {
 		resp, err := f.Studies.ListTrials(f.T.Context(), req)
-		if err != nil {
-			f.T.Fatal(err)
-		}
+		require.NoError(f.T, err)
 		if n := len(resp.GetTrials()); n > int(req.GetPageSize()) {
 			f.T.Errorf("%d trials on a page of %d", n, req.GetPageSize())
 		}
@@ -245,9 +236,7 @@ func (f *Fixture) Reaccount(study string, privacy *dparetov1.PrivacySpec, valida
 	resp, err := dparetov1.NewPrivacyServiceClient(f.Conn).ReaccountStudy(f.T.Context(), &dparetov1.ReaccountStudyRequest{
 		Name: study, Metric: "epsilon", Privacy: privacy, ValidateOnly: validateOnly,
 	})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp
 }
 
@@ -262,9 +251,7 @@ func (f *Fixture) NewLedger(id string, epsilon float64) string {
 	resp, err := f.Releases().CreateLedger(f.T.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
 		Records: TestRecords, Epsilon: epsilon, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 	}})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetLedger().GetName()
 }
 
@@ -272,9 +259,7 @@ func (f *Fixture) NewLedger(id string, epsilon float64) string {
 func (f *Fixture) GetLedger(name string) *dparetov1.Ledger {
 	f.T.Helper()
 	resp, err := f.Releases().GetLedger(context.Background(), &dparetov1.GetLedgerRequest{Name: name})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetLedger()
 }
 
@@ -282,9 +267,7 @@ func (f *Fixture) GetLedger(name string) *dparetov1.Ledger {
 func (f *Fixture) Charges(ledger string) []*dparetov1.Charge {
 	f.T.Helper()
 	resp, err := f.Releases().ListCharges(f.T.Context(), &dparetov1.ListChargesRequest{Parent: ledger})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetCharges()
 }
 
@@ -302,9 +285,7 @@ func (f *Fixture) Fixed(ledger string, errors ...float64) string {
 func (f *Fixture) AllTrials(study string) []*dparetov1.Trial {
 	f.T.Helper()
 	resp, err := f.Studies.ListTrials(f.T.Context(), &dparetov1.ListTrialsRequest{Parent: study})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetTrials()
 }
 
@@ -340,9 +321,7 @@ func (f *Fixture) Create(id string, spec *dparetov1.StudySpec) string {
 	resp, err := f.Studies.CreateStudy(f.T.Context(), &dparetov1.CreateStudyRequest{
 		StudyId: id, Study: &dparetov1.Study{Spec: spec},
 	})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	if resp.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PREPARING {
 		f.Settled(resp.GetStudy().GetName())
 	}
@@ -355,9 +334,7 @@ func (f *Fixture) Ask(study, worker string, count int32) *dparetov1.SuggestTrial
 	resp, err := f.Studies.SuggestTrials(f.T.Context(), &dparetov1.SuggestTrialsRequest{
 		Parent: study, WorkerId: worker, Count: count,
 	})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp
 }
 
@@ -375,9 +352,7 @@ func (f *Fixture) One(study, worker string) *dparetov1.Trial {
 func (f *Fixture) Tell(trial *dparetov1.Trial, errors ...float64) *dparetov1.Trial {
 	f.T.Helper()
 	resp, err := f.Studies.CompleteTrial(f.T.Context(), Completion(trial, errors...))
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetTrial()
 }
 
@@ -385,9 +360,7 @@ func (f *Fixture) Tell(trial *dparetov1.Trial, errors ...float64) *dparetov1.Tri
 func (f *Fixture) Trial(name string) *dparetov1.Trial {
 	f.T.Helper()
 	resp, err := f.Studies.GetTrial(f.T.Context(), &dparetov1.GetTrialRequest{Name: name})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetTrial()
 }
 
@@ -417,9 +390,7 @@ func Violated(err error) []string {
 func (f *Fixture) Study(name string) *dparetov1.Study {
 	f.T.Helper()
 	resp, err := f.Studies.GetStudy(f.T.Context(), &dparetov1.GetStudyRequest{Name: name})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetStudy()
 }
 

@@ -15,6 +15,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -23,18 +24,14 @@ import (
 func (f *Fixture) Export(study string) []*dparetov1.ExportedRecord {
 	f.T.Helper()
 	stream, err := f.Admin.ExportStudy(f.T.Context(), &dparetov1.ExportStudyRequest{Name: study})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	var records []*dparetov1.ExportedRecord
 	for {
 		resp, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return records
 		}
-		if err != nil {
-			f.T.Fatal(err)
-		}
+		require.NoError(f.T, err)
 		records = append(records, resp.GetRecord())
 	}
 }
@@ -46,9 +43,7 @@ func (f *Fixture) ImportRecords(records []*dparetov1.ExportedRecord) (*dparetov1
 		f.OpenLedgers(f.T.Context(), records[0].GetStudy().GetStudy().GetSpec())
 	}
 	stream, err := f.Admin.ImportStudy(f.T.Context())
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	for _, record := range records {
 		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
 			break // the answer says why
@@ -68,11 +63,9 @@ func (f *Fixture) Place(records []*dparetov1.ExportedRecord) {
 		if err == nil {
 			err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, to)
 		}
-		if err != nil {
-			f.T.Fatal(err)
-		}
+		require.NoError(f.T, err)
 	}
-	err := f.Records.Update(f.T.Context(), store.In(store.StudyScope(id), store.StoreScope), func(tx *store.Tx) error {
+	require.NoError(f.T, f.Records.Update(f.T.Context(), store.In(store.StudyScope(id), store.StoreScope), func(tx *store.Tx) error {
 		for _, r := range records[1:] {
 			record := new(storev1.TrialRecord)
 			convert(r.GetTrial(), record)
@@ -88,10 +81,7 @@ func (f *Fixture) Place(records []*dparetov1.ExportedRecord) {
 		convert(exported, record)
 		record.Lineage = rand.Uint64()
 		return tx.PutStudy(id, record)
-	})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	}))
 }
 
 // replace deletes a study and places its records, changed, in its stead.
@@ -111,9 +101,7 @@ func Lines(t *testing.T, records []*dparetov1.ExportedRecord) string {
 	var all bytes.Buffer
 	for _, record := range records {
 		line, err := protojson.Marshal(record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := json.Compact(&all, line); err != nil { // protojson puts spaces in at random
 			t.Fatal(err)
 		}
@@ -128,9 +116,7 @@ func Parse(t *testing.T, text string) []*dparetov1.ExportedRecord {
 	var records []*dparetov1.ExportedRecord
 	for line := range strings.Lines(text) {
 		record := new(dparetov1.ExportedRecord)
-		if err := protojson.Unmarshal([]byte(line), record); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, protojson.Unmarshal([]byte(line), record))
 		records = append(records, record)
 	}
 	return records
@@ -146,9 +132,7 @@ func (f *Fixture) Eventful() (study string, held *dparetov1.Trial) {
 	study = f.Create("eventful", spec)
 	must := func(err error) {
 		f.T.Helper()
-		if err != nil {
-			f.T.Fatal(err)
-		}
+		require.NoError(f.T, err)
 	}
 	add := func(trial *dparetov1.Trial, m *dparetov1.Measurement) {
 		_, err := f.Studies.AddMeasurement(f.T.Context(), &dparetov1.AddMeasurementRequest{

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/clock/clocktest"
@@ -84,9 +85,7 @@ func (f *Fixture) Serve() {
 		kv = gated{kv, f.Gate}
 	}
 	records, err := store.New(context.Background(), kv)
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	f.Records = records
 	o := server.Options{Store: records, Version: "test", Clock: f.Clock}
 	if f.Configure != nil {
@@ -105,9 +104,7 @@ func (f *Fixture) Serve() {
 	f.Conn, err = grpc.NewClient("passthrough:///bufconn", append(f.dial,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	f.Studies = dparetov1.NewStudyServiceClient(f.Conn)
 	f.Fronts = dparetov1.NewFrontServiceClient(f.Conn)
 	f.Admin = dparetov1.NewAdminServiceClient(f.Conn)

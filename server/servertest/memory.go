@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -23,9 +24,7 @@ var _ store.KV = (*memory)(nil)
 func NewMemory(t testing.TB) *store.Store {
 	t.Helper()
 	records, err := store.New(t.Context(), &memory{values: make(map[string][]byte)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return records
 }
 

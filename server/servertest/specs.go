@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // SVTError is an error that falls as the noise falls: a fraction of 10 queries.
@@ -22,9 +23,7 @@ func SVTError(noise float64) float64 { return math.Round(10*noise/(1+noise)) / 1
 func Attributes(t testing.TB, values map[string]any) map[string]*structpb.Value {
 	t.Helper()
 	out, err := structpb.NewStruct(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return out.GetFields()
 }
 
@@ -165,9 +164,7 @@ const fullStudy = `{
 func FullRequest(t testing.TB) *dparetov1.CreateStudyRequest {
 	t.Helper()
 	req := new(dparetov1.CreateStudyRequest)
-	if err := protojson.Unmarshal([]byte(fullStudy), req); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, protojson.Unmarshal([]byte(fullStudy), req))
 	return req
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Watch is a stream of changes.
@@ -21,9 +22,7 @@ func (f *Fixture) Watch(req *dparetov1.WatchStudyRequest) *Watch {
 	f.T.Helper()
 	ctx, cancel := context.WithCancel(f.T.Context())
 	stream, err := f.Studies.WatchStudy(ctx, req)
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return &Watch{f, stream, cancel}
 }
 
@@ -31,9 +30,7 @@ func (f *Fixture) Watch(req *dparetov1.WatchStudyRequest) *Watch {
 func (w *Watch) Next() *dparetov1.WatchStudyResponse {
 	w.F.T.Helper()
 	resp, err := w.Stream.Recv()
-	if err != nil {
-		w.F.T.Fatal(err)
-	}
+	require.NoError(w.F.T, err)
 	return resp
 }
 

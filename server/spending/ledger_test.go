@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -114,9 +115,7 @@ func TestLedgerChargesEveryRun(t *testing.T) {
 				"variance": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}},
 			},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetTrial()
 	}
 	want := make(map[dparetov1.LedgerOutcome][4]int64) // runs, deleted, shortened, unknown

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -133,7 +134,7 @@ func TestLedgerChargesRunsBeyondReplicates(t *testing.T) {
 			f := servertest.Start(t)
 			study := f.Create("sgd", servertest.SGDSpec())
 			f.Tell(f.One(study, "w"), 0.5)
-			err := f.Records.Update(t.Context(), store.In(store.StudyScope("sgd")), func(tx *store.Tx) error {
+			require.NoError(t, f.Records.Update(t.Context(), store.In(store.StudyScope("sgd")), func(tx *store.Tx) error {
 				record, err := tx.Trial("sgd", 1)
 				if err != nil {
 					return err
@@ -143,10 +144,7 @@ func TestLedgerChargesRunsBeyondReplicates(t *testing.T) {
 				m.Metrics["error"].Runs = []float64{0.1, 0.2, 0.3, 0.4, 0.5}
 				where.add(record.GetTrial(), m)
 				return errors.Join(tx.PutParts("sgd", record), tx.PutTrial("sgd", record))
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))
 			if got := f.Ledger(study, 0).GetRuns(); got != where.want {
 				t.Errorf("%d runs, want %d", got, where.want)
 			}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/servertest"
@@ -51,18 +52,13 @@ func TestAttributesAndArtifacts(t *testing.T) {
 		Attributes: servertest.Attributes(t, map[string]any{"host": "a", "gone": nil, "shape": []any{1.0, map[string]any{"x": nil}}}),
 		Artifacts:  []*dparetov1.Artifact{model, log},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name := created.GetTrial().GetName()
 	wantKept(t, created.GetTrial(), servertest.Attributes(t, map[string]any{"host": "a", "shape": []any{1.0, map[string]any{"x": nil}}}), model, log)
 
 	newer := &dparetov1.Artifact{Id: "model", Uri: "s3://models/svt/1b.pt"}
 	curve := &dparetov1.Artifact{Id: "curve", Uri: "file:///curves/1.csv"}
-	err = attach(f, name, servertest.Attributes(t, map[string]any{"host": nil, "loss": 0.25}), newer, curve, &dparetov1.Artifact{Id: "log"}, &dparetov1.Artifact{Id: "never"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, attach(f, name, servertest.Attributes(t, map[string]any{"host": nil, "loss": 0.25}), newer, curve, &dparetov1.Artifact{Id: "log"}, &dparetov1.Artifact{Id: "never"}))
 	kept := servertest.Attributes(t, map[string]any{"loss": 0.25, "after": true, "shape": []any{1.0, map[string]any{"x": nil}}})
 	if done := f.Tell(f.One(study, "v"), 0.5); done.GetName() != name {
 		t.Fatalf("completed %s, want %s", done.GetName(), name)
@@ -74,9 +70,7 @@ func TestAttributesAndArtifacts(t *testing.T) {
 	f.Restart()
 	wantKept(t, f.Trial(name), kept, newer, curve)
 	list, err := f.Studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: study, Filter: "number = 2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantKept(t, list.GetTrials()[0], kept, newer, curve)
 
 	records := f.Export(study)
@@ -94,17 +88,13 @@ func TestAttributesByMask(t *testing.T) {
 	f := servertest.Start(t)
 	trial := f.One(f.Create("svt", servertest.SVTSpec()), "w")
 	artifact := &dparetov1.Artifact{Id: "a", Uri: "x"}
-	if err := attach(f, trial.GetName(), servertest.Attributes(t, map[string]any{"a": 1.0}), artifact); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, attach(f, trial.GetName(), servertest.Attributes(t, map[string]any{"a": 1.0}), artifact))
 	for _, path := range []string{"labels", "*"} {
 		got, err := f.Studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{
 			Trial:      &dparetov1.Trial{Name: trial.GetName(), Labels: map[string]string{"k": "v"}, Attributes: servertest.Attributes(t, map[string]any{"b": 2.0})},
 			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{path}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := map[string]any{"a": 1.0}
 		if path == "*" {
 			want["b"] = 2.0

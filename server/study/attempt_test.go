@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -26,9 +27,7 @@ func add(f *servertest.Fixture, trial *dparetov1.Trial, step int64, errors ...fl
 // must fails the test on an error.
 func must(f *servertest.Fixture, err error) {
 	f.T.Helper()
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 }
 
 // again hands a trial out to another worker, an hour after its last sign of life.
@@ -162,9 +161,7 @@ func TestPastAttempts(t *testing.T) {
 	done := servertest.Completion(released)
 	done.Outcome = &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: &dparetov1.UseLastMeasurement{}}
 	resp, err := f.Studies.CompleteTrial(t.Context(), done)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := resp.GetTrial(); curve(got.GetMeasurements()) != "1:0.1 2:0.2" || curve([]*dparetov1.Measurement{got.GetFinalMeasurement()}) != "2:0.2" || len(got.GetPastAttempts()) != 0 {
 		t.Errorf("completed %v", got)
 	}

@@ -6,6 +6,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // derivation is what a package might derive from a study.
@@ -36,9 +37,7 @@ func TestStudiesAreForgotten(t *testing.T) {
 	get := func(study *dparetov1.Study) *Cached {
 		t.Helper()
 		cached, err := studies.get(&storev1.StudyRecord{Study: study})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !cached.hasSpec(study.GetSpec()) {
 			t.Errorf("compiled %v", cached.Compiled.Spec)
 		}

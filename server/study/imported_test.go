@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -105,9 +106,7 @@ func TestRoundedParameters(t *testing.T) {
 		return resp.GetTrial(), err
 	}
 	trial, err := add(math.Nextafter(0.1, 0), math.Nextafter(64, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, want := range map[string]float64{"noise": 0.1, "width": 64, "beta": 1} {
 		if got := trial.GetParameters()[name].GetDoubleValue(); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -19,13 +20,9 @@ import (
 func all(f *servertest.Fixture, study string) (*dparetov1.Study, []*dparetov1.Trial) {
 	f.T.Helper()
 	resp, err := f.Studies.GetStudy(f.T.Context(), &dparetov1.GetStudyRequest{Name: study})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	trials, err := f.Studies.ListTrials(f.T.Context(), &dparetov1.ListTrialsRequest{Parent: study, PageSize: 1000})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetStudy(), trials.GetTrials()
 }
 
@@ -90,9 +87,7 @@ func TestReaccountStudy(t *testing.T) {
 		last := trial.GetParameters()["epochs"].GetIntValue()
 		lengths := []int64{1, last}
 		want, err := client.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{Privacy: tight, Parameters: trial.GetParameters(), Lengths: lengths})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		check := func(value *dparetov1.MetricValue, k int) {
 			t.Helper()
 			// The RPC adds the lower bound, which trials do not carry.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -98,9 +99,7 @@ func TestRequestIDs(t *testing.T) {
 			elsewhere := f.Create("elsewhere", servertest.SGDSpec())
 			req := withID(request(f, study), id)
 			first, err := f.Call(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			// Others go on.
 			if name == "DeleteStudy" {
 				f.Create("once", servertest.SVTSpec())
@@ -112,9 +111,7 @@ func TestRequestIDs(t *testing.T) {
 			revision := f.Revision(study)
 			for range 2 {
 				again, err := f.Call(t.Context(), req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if d := cmp.Diff(first, again, protocmp.Transform()); d != "" {
 					t.Errorf("another answer: %s", d)
 				}
@@ -163,16 +160,12 @@ func TestRequestIDsOutliveTheStudy(t *testing.T) {
 			study := f.Create("once", servertest.SGDSpec())
 			req := withID(request(f, study), "id of the test")
 			first, err := f.Call(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 				t.Fatal(err)
 			}
 			again, err := f.Call(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if d := cmp.Diff(first, again, protocmp.Transform()); d != "" {
 				t.Errorf("another answer: %s", d)
 			}
@@ -286,22 +279,16 @@ func TestRequestIDOfDemand(t *testing.T) {
 	no := false
 	req := &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Count: 2, Resume: &no, RequestId: "first"}
 	first, err := f.Studies.SuggestTrials(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.RequestId = "second"
 	second, err := f.Studies.SuggestTrials(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := second.GetTrials()[0].GetNumber(); n != 3 {
 		t.Errorf("trial %d for another request, want 3", n)
 	}
 	req.RequestId = "first"
 	again, err := f.Studies.SuggestTrials(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := cmp.Diff(first, again, protocmp.Transform()); d != "" {
 		t.Error(d)
 	}

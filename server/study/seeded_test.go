@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/study"
 )
@@ -34,9 +35,7 @@ func TestSeededRun(t *testing.T) {
 	f.Tell(f.One(name, "w"), 0.3)
 	trial := f.One(name, "w")
 	resp, err := f.Studies.CompleteTrial(t.Context(), seeded(trial, 0.2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := resp.GetTrial(); !hasSeeded(got.GetWarnings()) || !got.GetFinalMeasurement().GetSeeded() {
 		t.Errorf("trial %v", got)
 	}
@@ -72,9 +71,7 @@ func TestSeededRun(t *testing.T) {
 		t.Errorf("what all runs cost: %v", l)
 	}
 	released, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: name, Metric: "error", Epsilon: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := released.GetRelease()
 	if !hasSeeded(r.GetWarnings()) || !math.IsInf(r.GetTrainingGuarantee().GetEpsilon(), 1) || r.GetGuarantee().GetEpsilon() != 1 {
 		t.Errorf("release %v", r)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -123,9 +124,7 @@ func TestBoundsOnFront(t *testing.T) {
 				"error": {Runs: slices.Repeat([]float64{loss}, len(seconds))}, "seconds": {Runs: seconds},
 			}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetTrial().GetName()
 	}
 	add(1, 0.1, 101)
@@ -139,9 +138,7 @@ func TestBoundsOnFront(t *testing.T) {
 		t.Errorf("hypervolume %g, want %g", front.GetHypervolume(), want)
 	}
 	resp, err := f.Fronts.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if points := resp.GetPoints(); len(points) != 2 || points[0].GetHypervolume() != 0 || math.Abs(points[1].GetHypervolume()-8*0.8) > 1e-12 {
 		t.Errorf("hypervolumes %v", points)
 	}
@@ -159,9 +156,7 @@ func TestCreateTrialOfChoices(t *testing.T) {
 		"optimizer": servertest.TextValue("lamb"), "noise": servertest.DoubleValue(1), "beta": servertest.DoubleValue(0.9), "layers": servertest.IntValue(2), "width": servertest.DoubleValue(16),
 	}
 	trial, err := create(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	checkChoice(t, trial)
 	for name, test := range map[string]struct {
 		change map[string]*dparetov1.Value // nil removes

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/servertest"
@@ -17,9 +18,7 @@ import (
 func storedBytes(f *servertest.Fixture) (bytes int64) {
 	f.T.Helper()
 	counts, err := f.Records.Counts(f.T.Context())
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	for _, c := range counts {
 		bytes += c.Bytes
 	}
@@ -129,9 +128,7 @@ func TestWorkerIDsAreBounded(t *testing.T) {
 	spec := randomSpec()
 	spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_NSGA2 // which does not draw in the transaction that notes the id
 	_, err := g.Studies.CreateStudy(g.As("admin"), &dparetov1.CreateStudyRequest{StudyId: "full", Study: &dparetov1.Study{Spec: spec}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ask := func(worker string) error {
 		_, err := g.Studies.SuggestTrials(g.As("worker"), &dparetov1.SuggestTrialsRequest{Parent: "studies/full", WorkerId: worker})
 		return err

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -23,9 +24,7 @@ func TestCreateStudy(t *testing.T) {
 	f := servertest.Start(t)
 	request := &dparetov1.CreateStudyRequest{StudyId: "svt", Study: &dparetov1.Study{DisplayName: "SVT", Spec: servertest.SVTSpec()}}
 	resp, err := f.Studies.CreateStudy(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	study := resp.GetStudy()
 	if study.GetName() != "studies/svt" || study.GetUid() == "" || study.GetEtag() == "" || study.GetRevision() != 1 ||
 		study.GetState() != dparetov1.StudyState_STUDY_STATE_ACTIVE || !study.GetCreateTime().AsTime().Equal(f.Clock.Now()) {
@@ -34,9 +33,7 @@ func TestCreateStudy(t *testing.T) {
 
 	t.Run("again", func(t *testing.T) {
 		again, err := f.Studies.CreateStudy(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(study, again.GetStudy(), protocmp.Transform()); diff != "" {
 			t.Error(diff)
 		}
@@ -64,9 +61,7 @@ func TestCreateStudy(t *testing.T) {
 	t.Run("restart", func(t *testing.T) {
 		f.Restart()
 		got, err := f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: study.GetName()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(study, got.GetStudy(), protocmp.Transform()); diff != "" {
 			t.Error(diff)
 		}
@@ -244,9 +239,7 @@ func TestListStudies(t *testing.T) {
 	token := ""
 	for pages := 1; ; pages++ {
 		resp, err := f.Studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{PageSize: 2, PageToken: token})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, study := range resp.GetStudies() {
 			got = append(got, study.GetName())
 		}
@@ -270,9 +263,7 @@ func TestDeleteStudy(t *testing.T) {
 	f := servertest.Start(t)
 	name := f.Create("gone", servertest.SVTSpec())
 	before, err := f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	etag := before.GetStudy().GetEtag()
 	f.Tell(f.One(name, "w"), 0.5)
 	_, err = f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name, Etag: "stale"})
@@ -296,9 +287,7 @@ func TestDeleteStudy(t *testing.T) {
 func TestServerInfo(t *testing.T) {
 	f := servertest.Start(t)
 	info, err := f.Admin.GetServerInfo(t.Context(), &dparetov1.GetServerInfoRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if info.GetVersion() != "test" || len(info.GetAlgorithms()) == 0 || info.GetStoreFormat() != store.Format {
 		t.Errorf("info %v", info)
 	}

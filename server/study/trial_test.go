@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -79,9 +80,7 @@ func TestWorkerResumes(t *testing.T) {
 
 	no := false
 	resp, err := f.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Resume: &no})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if resp.GetTrials()[0].GetName() == first.GetName() {
 		t.Error("resume = false gave the held trial back")
 	}
@@ -143,9 +142,7 @@ func TestCompleteIsIdempotentAndNeverOverwrites(t *testing.T) {
 	request := servertest.Completion(trial, 0.5)
 	f.Tell(trial, 0.5)
 	again, err := f.Studies.CompleteTrial(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(f.Trial(trial.GetName()), again.GetTrial(), protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
@@ -190,9 +187,7 @@ func TestLeaseWhenTheClockIsSet(t *testing.T) {
 		study := f.Create("svt", servertest.SVTSpec())
 		request := &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", RequestId: "1"}
 		answer, err := f.Studies.SuggestTrials(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		held := answer.GetTrials()[0]
 		f.Clock.Step(step)
 		f.Clock.Advance(59 * time.Second)
@@ -262,9 +257,7 @@ func TestSilentWorkerReturns(t *testing.T) {
 	resp, err := f.Studies.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{
 		Parent: study, LeaseTokens: map[string]string{trial.GetName(): trial.GetLease().GetToken(), study + "/trials/99": "x"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if r := resp.GetResults()[trial.GetName()]; !r.GetHeld() || !r.GetExpireTime().AsTime().Equal(f.Clock.Now().Add(time.Minute)) {
 		t.Errorf("result %v", r)
 	}
@@ -374,9 +367,7 @@ func TestReleaseAndFailure(t *testing.T) {
 	release := &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: "preempted"}
 	for range 2 { // the second call repeats the first
 		resp, err := f.Studies.ReleaseTrial(t.Context(), release)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := resp.GetTrial(); got.GetState() != dparetov1.TrialState_TRIAL_STATE_QUEUED || got.GetStateReason() != "preempted" {
 			t.Errorf("released %v", got)
 		}
@@ -390,9 +381,7 @@ func TestReleaseAndFailure(t *testing.T) {
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 			Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "out of memory", Retryable: retryable}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetTrial()
 	}
 	if got := fail(again, true); got.GetState() != dparetov1.TrialState_TRIAL_STATE_QUEUED {
@@ -428,9 +417,7 @@ func TestInfeasible(t *testing.T) {
 	servertest.WantCode(t, err, codes.InvalidArgument, "infeasible.reason")
 	request.GetInfeasible().Reason = "diverged"
 	resp, err := f.Studies.CompleteTrial(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := resp.GetTrial(); got.GetState() != dparetov1.TrialState_TRIAL_STATE_INFEASIBLE || got.GetStateReason() != "diverged" {
 		t.Errorf("trial %v", got)
 	}
@@ -448,9 +435,7 @@ func TestMeasurements(t *testing.T) {
 	}
 	f.Clock.Advance(30 * time.Second)
 	resp, err := add(servertest.Measurement(1, 0.4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if resp.GetShouldStop() || !resp.GetLeaseExpireTime().AsTime().Equal(f.Clock.Now().Add(time.Minute)) {
 		t.Errorf("response %v", resp)
 	}
@@ -480,9 +465,7 @@ func TestMeasurements(t *testing.T) {
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: &dparetov1.UseLastMeasurement{}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if m := done.GetTrial().GetFinalMeasurement(); m.GetStep() != last || m.GetMetrics()["error"].GetValue() != 0.2 {
 		t.Errorf("final measurement %v", m)
 	}
@@ -498,9 +481,7 @@ func TestStopTrial(t *testing.T) {
 	resp, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: servertest.Measurement(1, 0.4),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !resp.GetShouldStop() || resp.GetStopReason() != "hopeless" {
 		t.Errorf("response %v", resp)
 	}
@@ -634,9 +615,7 @@ func TestReportedEpsilon(t *testing.T) {
 		request := servertest.Completion(trial, 0.5)
 		request.GetMeasurement().Metrics["epsilon"] = &dparetov1.MetricValue{Value: &own}
 		resp, err := f.Studies.CompleteTrial(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := resp.GetTrial().GetFinalMeasurement().GetMetrics()["epsilon"]
 		if got.GetValue() != computed || got.GetReported() != own {
 			t.Errorf("value %g, reported %g, want %g and %g", got.GetValue(), got.GetReported(), computed, own)
@@ -661,17 +640,13 @@ func TestCreateTrial(t *testing.T) {
 		return resp.GetTrial(), err
 	}
 	queued, err := create(&dparetov1.Trial{Parameters: parameters(3, 0.5), Note: "a guess"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := f.One(study, "w"); got.GetName() != queued.GetName() || got.GetNote() != "a guess" ||
 		got.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED {
 		t.Errorf("handed out %v", got)
 	}
 	imported, err := create(&dparetov1.Trial{Parameters: parameters(3, 0.5), FinalMeasurement: servertest.Measurement(0, 0.25)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if imported.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || !finite(imported.GetFinalMeasurement().GetMetrics()["epsilon"]) {
 		t.Errorf("imported %v", imported)
 	}
@@ -720,9 +695,7 @@ func TestCreateReplicate(t *testing.T) {
 
 	for _, parameters := range []map[string]*dparetov1.Value{nil, original.GetParameters(), with("epochs", integer(epochs-1))} {
 		replicate, err := create(study, original.GetName(), parameters)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := epochs
 		if parameters != nil {
 			want = parameters["epochs"].GetIntValue()
@@ -784,9 +757,7 @@ func TestListTrials(t *testing.T) {
 	var numbers []int64
 	for token, first := "", true; first || token != ""; first = false {
 		resp, err := f.Studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: study, PageSize: 2, PageToken: token})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, trial := range resp.GetTrials() {
 			numbers = append(numbers, trial.GetNumber())
 		}
@@ -851,9 +822,7 @@ func TestConcurrentWorkers(t *testing.T) {
 		t.Errorf("%d trials, want 40", len(seen))
 	}
 	resp, err := f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c := resp.GetStudy().GetTrialCounts(); c.GetSucceeded() != 40 || c.GetActive() != 0 {
 		t.Errorf("counts %v", c)
 	}
@@ -912,9 +881,7 @@ func TestStoppedTrialsAreSettled(t *testing.T) {
 				t.Errorf("renewal %v, %v", renewed, err)
 			}
 			for range 2 { // the second call repeats the first
-				if err := end(trial); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, end(trial))
 			}
 			if got := f.Trial(trial.GetName()); got.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED || got.GetStateReason() != "enough" {
 				t.Errorf("trial %v", got)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -34,9 +35,7 @@ func TestUpdateStudy(t *testing.T) {
 
 	// Only what the mask names changes.
 	after, err := f.Update(asked, "display_name", "spec.budget.max_trials")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := proto.CloneOf(before)
 	want.DisplayName, want.Spec.Budget = "A study", &dparetov1.Budget{MaxTrials: 3}
 	output := protocmp.IgnoreFields(want, "etag", "revision", "update_time")
@@ -55,16 +54,12 @@ func TestUpdateStudy(t *testing.T) {
 	// All at once; the same again changes nothing.
 	asked.Etag = after.GetEtag()
 	after, err = f.Update(asked, "*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := cmp.Diff(asked, after, protocmp.Transform(), output); d != "" {
 		t.Error(d)
 	}
 	again, err := f.Update(after, "*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := cmp.Diff(after, again, protocmp.Transform()); d != "" {
 		t.Errorf("the same update again: %s", d)
 	}
@@ -277,9 +272,7 @@ func TestUpdateTrial(t *testing.T) {
 	asked := proto.CloneOf(before)
 	asked.Labels, asked.Note, asked.State = map[string]string{"k": "v"}, "why", dparetov1.TrialState_TRIAL_STATE_QUEUED
 	after, err := update(asked, "note")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := proto.CloneOf(before)
 	want.Note = "why"
 	changes := protocmp.IgnoreFields(want, "etag", "revision")
@@ -321,9 +314,7 @@ func TestPauseAndResume(t *testing.T) {
 	pause := func() *dparetov1.Study {
 		t.Helper()
 		resp, err := f.Studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetStudy()
 	}
 	paused := pause()
@@ -341,9 +332,7 @@ func TestPauseAndResume(t *testing.T) {
 	resume := func() *dparetov1.Study {
 		t.Helper()
 		resp, err := f.Studies.ResumeStudy(t.Context(), &dparetov1.ResumeStudyRequest{Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetStudy()
 	}
 	resumed := resume()

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
@@ -23,9 +24,7 @@ func TestExportReleases(t *testing.T) {
 	study := f.Fixed(ledger, 0.4, 0.1, 0.3)
 	best := &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1, RequestId: "best"}
 	first, err := f.Releases().ReleaseBest(t.Context(), best)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: 2, Delta: 1e-6}); err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +60,7 @@ func TestExportReleases(t *testing.T) {
 	// Where it comes from the charges are there: deleted and imported again it costs nothing.
 	// What the older copy does not know of is not charged as something that was.
 	forgotten, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +71,7 @@ func TestExportReleases(t *testing.T) {
 		t.Errorf("%d charges after the import, want 3", n)
 	}
 	next, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if next.GetRelease().GetName() == forgotten.GetRelease().GetName() || len(f.Charges(ledger)) != 4 {
 		t.Errorf("%s after %s, %d charges", next.GetRelease().GetName(), forgotten.GetRelease().GetName(), len(f.Charges(ledger)))
 	}
@@ -162,9 +157,7 @@ func TestCheckOfLedgers(t *testing.T) {
 		if faults := records.Check(t.Context()); len(faults) != 0 {
 			t.Fatalf("a sound store: %v", faults)
 		}
-		if err := records.Update(t.Context(), store.In(store.StudyScope("s"), store.LedgerScope("l")), damage); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, records.Update(t.Context(), store.In(store.StudyScope("s"), store.LedgerScope("l")), damage))
 		faults := records.Check(t.Context())
 		found := false
 		for _, fault := range faults {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/opentest"
@@ -34,9 +35,7 @@ func TestExportImport(t *testing.T) {
 		}
 	}
 	resp, err := to.ImportRecords(servertest.Parse(t, exported))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if resp.GetTrials() != 11 || resp.GetExisted() || resp.GetStudy().GetName() != study {
 		t.Errorf("the answer is %v", resp)
 	}
@@ -182,13 +181,9 @@ func TestImportHalf(t *testing.T) {
 	f := servertest.Start(t)
 	records := f.ManyTrials("many", 1200)
 	stream, err := f.Admin.ImportStudy(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, record := range records[:1100] {
-		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, stream.Send(&dparetov1.ImportStudyRequest{Record: record}))
 	}
 	// Messages of a stream and calls have no order: wait until the import is under way.
 	var refused error
@@ -200,14 +195,11 @@ func TestImportHalf(t *testing.T) {
 	servertest.WantCode(t, refused, codes.Aborted, "is being imported")
 	for { // also when trials are written already
 		var written bool
-		err := f.Records.View(t.Context(), func(tx *store.ReadTx) error {
+		require.NoError(t, f.Records.View(t.Context(), func(tx *store.ReadTx) error {
 			_, err := tx.Trial("many", 1)
 			written = err == nil
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if written {
 			break
 		}
@@ -266,9 +258,7 @@ func TestImportsOfOneUID(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	other := proto.CloneOf(records[0])
 	other.GetStudy().GetStudy().Name = "studies/b"
 	_, err = f.ImportRecords([]*dparetov1.ExportedRecord{other})
@@ -290,9 +280,7 @@ func TestDeleteMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		if crash {
-			if err := f.Records.Update(t.Context(), store.In(store.StudyScope("many")), func(tx *store.Tx) error { return tx.DeleteStudy("many") }); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, f.Records.Update(t.Context(), store.In(store.StudyScope("many")), func(tx *store.Tx) error { return tx.DeleteStudy("many") }))
 		} else if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 			t.Fatal(err)
 		}
@@ -315,9 +303,7 @@ func TestDeleteMany(t *testing.T) {
 func trialCount(f *servertest.Fixture) int64 {
 	f.T.Helper()
 	counts, err := f.Records.Counts(f.T.Context())
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return counts["trial"].Keys
 }
 
@@ -339,9 +325,7 @@ func TestBackupStore(t *testing.T) {
 	study, _ := f.Eventful()
 	want := servertest.Lines(t, f.Export(study))
 	stream, err := f.Admin.BackupStore(t.Context(), &dparetov1.BackupStoreRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var data []byte
 	var last *dparetov1.BackupStoreResponse
 	for last.GetTotalBytes() == 0 {

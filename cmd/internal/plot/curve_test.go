@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestCurve(t *testing.T) {
@@ -18,9 +20,7 @@ func TestCurve(t *testing.T) {
 			X: Axis{Label: "epochs"}, Y: Axis{Label: "hypervolume"}, Points: points,
 		}
 		var svg bytes.Buffer
-		if err := c.Render(&svg, "svg"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.Render(&svg, "svg"))
 		if bytes.Contains(svg.Bytes(), []byte("NaN")) || bytes.Contains(svg.Bytes(), []byte("Inf")) {
 			t.Errorf("%v: coordinates that are no numbers", points)
 		}

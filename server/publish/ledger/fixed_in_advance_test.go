@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -47,9 +48,7 @@ func TestPeekAndExtend(t *testing.T) {
 		study := f.Create(id, spec)
 		f.Tell(f.One(study, "w"), first)
 		if f.Trial(study + "/trials/1").GetFinalMeasurement().GetMetrics()["error"].GetValue() > 0.30005 {
-			if err := f.Respec(study, func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 4 }); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, f.Respec(study, func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 4 }))
 		}
 		finish(f, study)
 		resp, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 0.01})
@@ -451,9 +450,7 @@ func TestPublicationsAreFixedInAdvance(t *testing.T) {
 	}
 
 	// Harmless with private_mode: a filter charges what a configuration costs, whatever decided it.
-	if err := f.Respec(private, func(s *dparetov1.StudySpec) { s.Parameters[0].GetDoubleDomain().Max = 64; s.Budget.MaxTrials = 3 }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Respec(private, func(s *dparetov1.StudySpec) { s.Parameters[0].GetDoubleDomain().Max = 64; s.Budget.MaxTrials = 3 }))
 	finish(f, private)
 	now := f.Study(private)
 	if p := now.GetPublication(); now.GetDesignChange() != nil || p.GetTest().GetEpsilon() != guaranteed.GetTest().GetEpsilon() || !proto.Equal(p.GetTrain(), guaranteed.GetTrain()) ||
@@ -469,9 +466,7 @@ func TestPublicationsAreFixedInAdvance(t *testing.T) {
 		}
 		resp, err := f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: spec}})
 		if spec.GetRandomStopping() != nil { // priced after its creation
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if reason := f.Settled(study).GetStateReason(); !strings.Contains(reason, "the budget of ledgers/search does not pay for the study") {
 				t.Errorf("created: %v, %v", resp, err)
 			}
@@ -500,9 +495,7 @@ func TestLedgersAreFixedInAdvance(t *testing.T) {
 		})
 	}
 	first, err := spend(0, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for field, change := range map[string]func(*dparetov1.Ledger){
 		"epsilon":   func(l *dparetov1.Ledger) { l.Epsilon = 2 },
 		"delta":     func(l *dparetov1.Ledger) { l.Delta = 1e-4 },
@@ -551,9 +544,7 @@ func TestPeekElsewhere(t *testing.T) {
 	release := func(study, want string) {
 		t.Helper()
 		resp, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 0.01})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if w := resp.GetRelease().GetWarnings(); len(w) != 1 || w[0].GetCode() != "EARLIER_RESULTS" || !strings.Contains(w[0].GetMessage(), want) {
 			t.Errorf("%s: warnings %v, want one of %s", study, w, want)
 		}
@@ -564,9 +555,7 @@ func TestPeekElsewhere(t *testing.T) {
 	waiting, open := create("waiting"), create("open")
 	f.Tell(f.One(open, "w"), 0.3001)
 	f.Clock.Advance(time.Second)
-	if err := f.Respec(waiting, func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 4 }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Respec(waiting, func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 4 }))
 	finish(f, waiting)
 	release(waiting, "1 other studies of ledgers/l, such as studies/open")
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -40,9 +41,7 @@ func report(f *servertest.Fixture, trial *dparetov1.Trial, step int64, value flo
 func curve(f *servertest.Fixture, trial *dparetov1.Trial, value func(epoch int64) float64) *dparetov1.Trial {
 	f.T.Helper()
 	for epoch := int64(1); epoch <= epochsOf(trial); epoch++ {
-		if err := report(f, trial, epoch, value(epoch)); err != nil {
-			f.T.Fatal(err)
-		}
+		require.NoError(f.T, report(f, trial, epoch, value(epoch)))
 	}
 	return f.Tell(trial, value(epochsOf(trial)))
 }
@@ -104,15 +103,11 @@ func TestCurveOfRandomStopping(t *testing.T) {
 			f.Tell(trial, value(epochsOf(trial)))
 		case 3:
 			for epoch := int64(1); epoch <= 3; epoch++ {
-				if err := report(f, trial, epoch, value(epoch)); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, report(f, trial, epoch, value(epoch)))
 			}
 			f.Restart()
 			for epoch := int64(3); epoch <= epochsOf(trial); epoch++ {
-				if err := report(f, trial, epoch, value(epoch)); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, report(f, trial, epoch, value(epoch)))
 			}
 			f.Tell(trial, value(epochsOf(trial)))
 		default:
@@ -139,9 +134,7 @@ func TestCurveOfRandomStopping(t *testing.T) {
 		}
 	}
 	release, err := f.ReleaseBest(study)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kept := keptOf(t, best)
 	if len(release.GetPoints()) != len(kept) {
 		t.Fatalf("%d points, want %d", len(release.GetPoints()), len(kept))
@@ -158,9 +151,7 @@ func TestCurveOfRandomStopping(t *testing.T) {
 		g, err := dparetov1.NewPrivacyServiceClient(f.Conn).ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{
 			Privacy: f.Study(study).GetSpec().GetMetrics()[0].GetComputed().GetPrivacy(), Parameters: point.GetParameters(),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if want := g.GetGuarantees()[0].GetEpsilon(); point.GetValues()["epsilon"] != want || !(want > before) {
 			t.Errorf("ε at epoch %d is %g, want %g", step, point.GetValues()["epsilon"], want)
 		}
@@ -190,9 +181,7 @@ func TestNoiseOfCurves(t *testing.T) {
 		trial := f.One(study, "w")
 		for _, again := range []float64{0, 0, 0.1, -0.2} {
 			for epoch := int64(1); epoch <= epochsOf(trial); epoch++ {
-				if err := report(f, trial, epoch, score+again); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, report(f, trial, epoch, score+again))
 			}
 			if again == 0 {
 				count++
@@ -238,9 +227,7 @@ func TestCurveEndsEarly(t *testing.T) {
 	_, err := end(trial, 5)
 	servertest.WantCode(t, err, codes.FailedPrecondition, "step 5")
 	for epoch := int64(1); epoch <= 5; epoch++ {
-		if err := report(f, trial, epoch, 0.5); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, report(f, trial, epoch, 0.5))
 	}
 	done, err := end(trial, 5)
 	if err != nil || done.GetFinalMeasurement().GetStep() != 4 || len(keptOf(t, done)) != 3 {
@@ -248,9 +235,7 @@ func TestCurveEndsEarly(t *testing.T) {
 	}
 	last := f.One(study, "w")
 	for epoch := int64(1); epoch <= 3; epoch++ {
-		if err := report(f, last, epoch, 0.5); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, report(f, last, epoch, 0.5))
 	}
 	resp, err := f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: last.GetName(), LeaseToken: last.GetLease().GetToken(), Outcome: &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: new(dparetov1.UseLastMeasurement)},
@@ -294,9 +279,7 @@ func TestPortfolioOfRandomStopping(t *testing.T) {
 		runs = append(runs, curve(f, trial, errors[trial.GetNumber()]))
 	}
 	release, err := f.ReleaseBest(study)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := make(map[string]bool)
 	for i, run := range runs[len(runs)-2:] {
 		for step, value := range keptOf(t, run) {
@@ -341,9 +324,7 @@ func TestCurveDependsOnTheChoiceAlone(t *testing.T) {
 		copied.OpenLedgers(t.Context(), records[0].GetStudy().GetStudy().GetSpec())
 		copied.Place(records)
 		again, err := copied.ReleaseBest(study)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return again.GetPoints()
 	}
 	// exchange gives a trial the outcome and the parameters of another.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server"
@@ -56,17 +57,13 @@ func TestSubsetGuaranteeAtTheEnds(t *testing.T) {
 	const n = 5000
 	nearly := f.Prepared("nearly", servertest.SubsetSpec(n, 1-1.0/n, 26, 1250)).GetPublication()
 	gamma, err := tuning.SelectionGamma(1, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	search := tuning.RepeatedSelection{Base: privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: 26, NoiseMultiplier: 4}, Steps: 1250, Eta: 1, Gamma: gamma}
 	want, err := privacy.Epsilon(privacy.Tightest{}, privacy.Composition{
 		{Mechanism: tuning.SubsetSampled{Base: search, SubsetSize: n, DatasetSize: n}, Count: 1},
 		{Mechanism: privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: 256, NoiseMultiplier: 4}, Count: 1270},
 	}, 1, 1e-6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if e := nearly.GetTrain().GetEpsilon(); math.Abs(e-want.Epsilon) > 2e-3*want.Epsilon {
 		t.Errorf("epsilon %g, want about %g", e, want.Epsilon)
 	}
@@ -157,9 +154,7 @@ func TestFinalRun(t *testing.T) {
 	}
 	f.Tell(final, 0.25)
 	release, err := f.ReleaseBest(study)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	point := release.GetPoints()[0]
 	if len(release.GetPoints()) != 1 || !proto.Equal(point.GetParameters()["rate"], final.GetParameters()["rate"]) || point.GetParameters()["lot"].GetIntValue() != 256 ||
 		point.GetValues()["error"] != 0.25 || math.Abs(point.GetValues()["epsilon"]-0.3037) > 1e-4 {
@@ -178,9 +173,7 @@ func TestLedgerOfFinalRun(t *testing.T) {
 	f := servertest.Start(t)
 	study := f.Prepared("tuned", servertest.SubsetSpec(32561, 0.1, 26, 1250))
 	resp, err := dparetov1.NewReleaseServiceClient(f.Conn).GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: study.GetSpec().GetTrainLedger()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, want := resp.GetLedger().GetSpent().GetEpsilon(), study.GetPublication().GetTrain().GetEpsilon(); got < want || got > want*(1+1e-9) {
 		t.Errorf("the ledger has spent %g, the study costs %g", got, want)
 	}
@@ -218,9 +211,7 @@ func TestFinalRunIsMadeOnce(t *testing.T) {
 			f.OpenLedgers(t.Context(), records[0].GetStudy().GetStudy().GetSpec())
 			f.Place(records)
 			tune(f, "studies/tuned", 2)
-			if err := end(f, f.One("studies/tuned", "w")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, end(f, f.One("studies/tuned", "w")))
 			if resp := f.Ask("studies/tuned", "other", 1); len(resp.GetTrials()) != 0 || resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
 				t.Errorf("asked again: %v", resp)
 			}

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/transcript"
@@ -158,9 +159,7 @@ func TestPrivateModeKeepsNoiseOnly(t *testing.T) {
 		request := servertest.Completion(trial)
 		request.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: m}
 		resp, err := f.Studies.CompleteTrial(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		final := resp.GetTrial().GetFinalMeasurement()
 		value := final.GetMetrics()["error"]
 		want := &dparetov1.MetricValue{Value: value.Value, StandardError: &sigma}
@@ -187,9 +186,7 @@ func TestPrivateModeKeepsNoiseOnly(t *testing.T) {
 		t.Errorf("ε of the test records so far: %g", e)
 	}
 	ledger, err := dparetov1.NewPrivacyServiceClient(f.Conn).GetPrivacyLedger(t.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(f.Study(study).GetPublication(), ledger.GetPublication(), protocmp.Transform()); diff != "" {
 		t.Errorf("publication in the ledger (-study +ledger):\n%s", diff)
 	}
@@ -246,9 +243,7 @@ func TestPrivateModeLeaksNothing(t *testing.T) {
 				other.ProtoReflect().Clear(other.ProtoReflect().Descriptor().Fields().ByName("request_id"))
 			}
 			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(other)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			sum := sha256.Sum256(b)
 			needles = append(needles, sum[:])
 		}
@@ -338,9 +333,7 @@ func TestPrivateModeLeaksNothing(t *testing.T) {
 	places := map[string][]byte{"trial": []byte(trial.String()), "export": []byte(servertest.Lines(t, f.Export(study)))}
 	for _, r := range f.Export(study) {
 		b, err := proto.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		places["exported records"] = append(places["exported records"], b...)
 	}
 	stream, err := f.Admin.BackupStore(t.Context(), new(dparetov1.BackupStoreRequest))
@@ -398,15 +391,11 @@ func TestRawValuesAreFoundWithoutPrivateMode(t *testing.T) {
 	other := proto.CloneOf(request)
 	other.RequestId = ""
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sum := sha256.Sum256(b)
 	f.Stop()
 	content, err := os.ReadFile(f.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, needle := range [][]byte{sum[:], binary.LittleEndian.AppendUint64(nil, math.Float64bits(x))} {
 		if !bytes.Contains(content, needle) {
 			t.Errorf("%q is not found", needle)
@@ -425,9 +414,7 @@ func TestPrivateModeRepetitions(t *testing.T) {
 		_, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: servertest.Measurement(step, value),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	values := func() int64 { return f.Study(study).GetPublication().GetSpent().GetValues() }
 	add(2, 0.5)
@@ -440,9 +427,7 @@ func TestPrivateModeRepetitions(t *testing.T) {
 	complete := servertest.Completion(trial)
 	complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: servertest.Measurement(2, 0.7)}
 	first, err := f.Studies.CompleteTrial(t.Context(), complete)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := first.GetTrial().GetFinalMeasurement(); !proto.Equal(got.GetMetrics()["error"], kept.GetMetrics()["error"]) || values() != 1 {
 		t.Errorf("final measurement %v, %d values", got, values())
 	}
@@ -531,9 +516,7 @@ func testTrainingBudget(t *testing.T, filter dparetov1.TrainFilter) {
 		queued, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 			Parameters: map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var resp *dparetov1.SuggestTrialsResponse
 		trials := 0
 		for resp = f.Ask(study, "w", 1); len(resp.GetTrials()) > 0; resp = f.Ask(study, "w", 1) {
@@ -748,12 +731,8 @@ func TestPrivateModeIsFixed(t *testing.T) {
 	} {
 		servertest.WantCode(t, change(c), codes.InvalidArgument, field)
 	}
-	if err := change(func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 2 }); err != nil {
-		t.Fatal(err)
-	}
-	if err := change(func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 4 }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, change(func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 2 }))
+	require.NoError(t, change(func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 4 }))
 	if n := f.Study(study).GetPublication().GetSpent().GetMaxValues(); n != 4 {
 		t.Errorf("%d values", n)
 	}
@@ -793,9 +772,7 @@ func TestPrivateModeLedgers(t *testing.T) {
 	spent := func(id string) float64 {
 		t.Helper()
 		resp, err := releases.GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: "ledgers/" + id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetLedger().GetSpent().GetEpsilon()
 	}
 	if a, b := spent("test"), spent("train"); a < 1 || a > 1.2 || b < 1.5 || b > 2 {
@@ -816,9 +793,7 @@ func TestPrivateModeReleases(t *testing.T) {
 	}
 	publication := f.Study(study).GetPublication()
 	resp, err := dparetov1.NewReleaseServiceClient(f.Conn).ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := resp.GetRelease()
 	if !proto.Equal(r.GetGuarantee(), publication.GetTest()) || !proto.Equal(r.GetTrainingGuarantee(), publication.GetTrain()) ||
 		len(r.GetPoints()) == 0 || r.GetNoiseStandardDeviation() != publication.GetNoiseStandardDeviation() {

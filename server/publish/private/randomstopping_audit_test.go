@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 	trialcount "github.com/dpareto/dpareto/privacy/stopping"
@@ -54,13 +55,9 @@ func answers(stopping *dparetov1.RandomStoppingSpec) *dparetov1.StudySpec {
 func published(t *testing.T, asked *dparetov1.StudySpec) *dparetov1.Publication {
 	t.Helper()
 	compiled, err := spec.Compile("spec", asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	list, err := compiled.SearchList(t.Context(), rand.New(rand.NewPCG(1, 2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return priced(t, compiled, list)
 }
 
@@ -68,9 +65,7 @@ func published(t *testing.T, asked *dparetov1.StudySpec) *dparetov1.Publication 
 func priced(t *testing.T, compiled *spec.Study, list []space.Point) *dparetov1.Publication {
 	t.Helper()
 	p, err := SearchPublication(t.Context(), compiled, list, func(int, int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -94,9 +89,7 @@ func (f fixedTrials) Draw(*noise.Source) (int64, error) { return f.trials, nil }
 func search(t *testing.T, entropy *noise.Source, dist trialcount.Distribution, run func() float64) searched {
 	t.Helper()
 	trials, err := dist.Draw(entropy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out := searched{score: math.NaN(), trials: trials}
 	var best candidate
 	var token [8]byte // of any length, as long as it is uniform
@@ -115,9 +108,7 @@ func search(t *testing.T, entropy *noise.Source, dist trialcount.Distribution, r
 func distributionAskedFor(t *testing.T, asked *dparetov1.RandomStoppingSpec) trialcount.Distribution {
 	t.Helper()
 	dist, err := spec.TrialsDistribution(asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dist
 }
 
@@ -222,9 +213,7 @@ func TestAuditOfTheList(t *testing.T) {
 	asked := answers(&dparetov1.RandomStoppingSpec{MeanTrials: 1, Distribution: &dparetov1.RandomStoppingSpec_Fixed{Fixed: new(dparetov1.FixedNumber)}, Metric: "answer"})
 	asked.GetMetrics()[0].GetComputed().GetPrivacy().GetRandomizedResponse().Epsilon = "1.0 + 3.0*x"
 	compiled, err := spec.Compile("spec", asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	claim, best := priced(t, compiled, []space.Point{{0}, {1}}).GetTrain(), priced(t, compiled, []space.Point{{0}, {0}}).GetTrain()
 	if math.Abs(claim.GetEpsilon()-4) > 0.01 || math.Abs(best.GetEpsilon()-1) > 0.01 {
 		t.Fatalf("claims %g and %g, want 4 and 1", claim.GetEpsilon(), best.GetEpsilon())

@@ -25,6 +25,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/servertest"
@@ -367,9 +368,7 @@ func TestReleaseOfRandomStopping(t *testing.T) {
 		return []float64{0.5, math.NaN(), 0.1, 0.2, 0.3}[n-1]
 	})
 	release, err := f.ReleaseBest(study)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(release.GetPoints()) != 1 {
 		t.Fatalf("%d points", len(release.GetPoints()))
 	}
@@ -404,9 +403,7 @@ func TestReleaseOfNoisyScoresIsClipped(t *testing.T) {
 	study := f.WithTrials("search", servertest.NoisySpec(), 10)
 	f.RunAll(study, func(*dparetov1.Trial) float64 { return 0 })
 	release, err := f.ReleaseBest(study)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if v := release.GetPoints()[0].GetValues()["error"]; v != 0 || !(release.GetPoints()[0].GetStandardDeviations()["error"] > 0) {
 		t.Errorf("an error of %g is published", v)
 	}
@@ -474,9 +471,7 @@ func TestScoresOfRandomStopping(t *testing.T) {
 		done := servertest.Completion(trial, score)
 		done.RequestId = fmt.Sprint("end ", n)
 		resp, err := f.Studies.CompleteTrial(t.Context(), done)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if again, err := f.Studies.CompleteTrial(t.Context(), servertest.Completion(trial, score)); err != nil || !proto.Equal(again.GetTrial(), resp.GetTrial()) {
 			t.Errorf("repeated: %v, %v", again, err) // and no other noise is drawn
 		}
@@ -502,9 +497,7 @@ func TestScoresOfRandomStopping(t *testing.T) {
 	exported := servertest.Lines(t, f.Export(study))
 	f.Stop()
 	content, err := os.ReadFile(f.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw := binary.LittleEndian.AppendUint64(nil, math.Float64bits(score)) // as a message has it
 	if bytes.Contains(content, raw) || bytes.Contains(content, []byte("0.43219876")) {
 		t.Error("the store holds the score")
@@ -534,9 +527,7 @@ func scoreDigests(t *testing.T, study string, score float64, trials int, exporte
 		done := servertest.Completion(trial.GetTrial(), score)
 		done.LeaseToken = trial.GetCompletionToken()
 		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(done)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sum := sha256.Sum256(b)
 		all = append(all, sum[:])
 	}
@@ -644,15 +635,11 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 	s := servertest.SearchSpec(4, 1)
 	f.OpenLedgers(t.Context(), s)
 	created, err := f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	study := created.GetStudy().GetName()
 	charges := func() int64 {
 		resp, err := releases.GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: s.GetTrainLedger()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetLedger().GetCharges()
 	}
 	<-f.Gate.Reached
@@ -682,9 +669,7 @@ func TestPreparationOfRandomStopping(t *testing.T) {
 // The draws of a list pass their slot of the pool on, and end with the call.
 func TestSearchListPauses(t *testing.T) {
 	compiled, err := spec.Compile("spec", servertest.SearchSpec(10, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ended := errors.New("ended")
 	pauses := 0
 	ctx := pause.With(t.Context(), func(context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server/spec"
 )
@@ -33,15 +34,11 @@ func TestDrawTrials(t *testing.T) {
 		"default": {&dparetov1.RandomStoppingSpec{MeanTrials: 10}, math.Sqrt(0.9) / 0.1, 0.1},
 	} {
 		dist, err := spec.TrialsDistribution(tc.asked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sum, ones := 0.0, 0.0
 		for range draws {
 			n, err := dist.Draw(entropy)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			sum += float64(n)
 			if n == 1 {
 				ones++

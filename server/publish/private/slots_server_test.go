@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -39,9 +40,7 @@ func TestPrivateModeSlots(t *testing.T) {
 		queued, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 			Parameters: map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 3.9}}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		guarantee := f.Study(study).GetPublication().GetTrain()
 		if e := guarantee.GetEpsilon(); math.Abs(e-2.2541) > 1e-3 || guarantee.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_EXACT {
 			t.Errorf("the guarantee is %v, want ε = 2.2541", guarantee)
@@ -158,18 +157,14 @@ func TestPrivateModeSlotsCostlyTrial(t *testing.T) {
 	var names []string
 	for _, parameters := range []map[string]*dparetov1.Value{run(1.036, 30, 25), run(2.5, 1500, 4)} { // the slot dominates both
 		created, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: parameters}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		names = append(names, created.GetTrial().GetName())
 	}
 	if trial := f.One(study, "w"); trial.GetName() != names[1] {
 		t.Errorf("got %s, want the second trial", trial.GetName())
 	}
 	costly, err := f.Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: names[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if state := costly.GetTrial().GetState(); state != dparetov1.TrialState_TRIAL_STATE_FAILED {
 		t.Errorf("the costly trial is %v", state)
 	}

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -30,17 +31,13 @@ func TestAssess(t *testing.T) {
 			Slots: []*dparetov1.Slot{{Parameters: sigma(4), Count: 3}}},
 		TestLedger: "ledgers/test", TrainLedger: "ledgers/train",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trial := &dparetov1.Trial{Parameters: sigma(5), Replicates: 1}
 	compare := privateMode{}.Assess(compiled, trial)
 	if compare == nil {
 		t.Fatal("knows a trial that was never compared")
 	}
-	if err := compare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, compare(t.Context()))
 	if (privateMode{}).Assess(compiled, trial) != nil {
 		t.Error("would compare the trial again")
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/servertest"
 )
@@ -23,17 +24,13 @@ func TestWhoMayRelease(t *testing.T) {
 	_, err := releases.CreateLedger(admin, &dparetov1.CreateLedgerRequest{LedgerId: "l", Ledger: &dparetov1.Ledger{
 		Records: servertest.TestRecords, Epsilon: 10, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	create := func(id, ledger string) error {
 		_, err := g.Studies.CreateStudy(owner, &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: servertest.FixedSpec(2, ledger)}})
 		return err
 	}
 	servertest.WantCode(t, create("a-1", "ledgers/l"), codes.PermissionDenied, "study.spec.test_ledger: requires the role admin on the whole server")
-	if err := create("a-1", ""); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, create("a-1", ""))
 	name := &dparetov1.UpdateStudyRequest{Study: &dparetov1.Study{Name: "studies/a-1", Spec: servertest.FixedSpec(2, "ledgers/l")}}
 	name.UpdateMask = &fieldmaskpb.FieldMask{Paths: []string{"spec.test_ledger"}}
 	_, err = g.Studies.UpdateStudy(owner, name)
@@ -47,9 +44,7 @@ func TestWhoMayRelease(t *testing.T) {
 	}
 	for range 2 {
 		resp, err := g.Studies.SuggestTrials(owner, &dparetov1.SuggestTrialsRequest{Parent: "studies/a-1", WorkerId: "w"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := g.Studies.CompleteTrial(owner, servertest.Completion(resp.GetTrials()[0], 0.25)); err != nil {
 			t.Fatal(err)
 		}
@@ -58,9 +53,7 @@ func TestWhoMayRelease(t *testing.T) {
 	_, err = releases.ReleaseBest(limited, best)
 	servertest.WantCode(t, err, codes.PermissionDenied, "studies/a-1")
 	mine, err := releases.ReleaseBest(owner, best)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	other, err := releases.ReleaseBest(admin, best)
 	if err != nil || other.GetRelease().GetName() == mine.GetRelease().GetName() {
 		t.Errorf("the id of another caller gave %v, %v", other.GetRelease().GetName(), err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 	"github.com/dpareto/dpareto/privacy/transcript"
@@ -39,9 +40,7 @@ func auditLedger(f *servertest.Fixture, id string) string {
 	resp, err := f.Releases().CreateLedger(f.T.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
 		Records: auditRecords, Epsilon: 1e9, Delta: 0.99, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 	}})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	return resp.GetLedger().GetName()
 }
 
@@ -110,9 +109,7 @@ func TestAuditSelectPrivately(t *testing.T) {
 					resp, err := f.Releases().SelectPrivately(t.Context(), &dparetov1.SelectPrivatelyRequest{
 						Utilities: utilities, Sensitivity: sensitivity, Epsilon: epsilon, Ledger: ledger, Method: method,
 					})
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					return resp.GetIndex() == 0
 				}
 			}
@@ -132,9 +129,7 @@ func TestAuditReleaseBest(t *testing.T) {
 		return func(second bool) bool {
 			p := next()
 			resp, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: p.names[truth(second)], Metric: "error", Epsilon: epsilon})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return publishes(resp.GetRelease(), p.favourite)
 		}
 	}
@@ -151,9 +146,7 @@ func TestAuditReleaseFront(t *testing.T) {
 		return func(second bool) bool {
 			p := next()
 			resp, err := f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: p.names[truth(second)], Epsilon: epsilon, Delta: delta})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return publishes(resp.GetRelease(), p.favourite)
 		}
 	}
@@ -178,9 +171,7 @@ func TestPrivateModeAudit(t *testing.T) {
 	create := func(turn int) string { return f.Create(fmt.Sprintf("s%d", turn), spec) }
 	sigma := f.Study(create(-1)).GetPublication().GetNoiseStandardDeviation()
 	epsilon, err := transcript.TestEpsilon(records, 1, sigma, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	study := turns(trials, create)
 	value := func(wrong float64) float64 { // of so many records
 		return f.Tell(f.One(study(), "w"), wrong/records).GetFinalMeasurement().GetMetrics()["error"].GetValue()

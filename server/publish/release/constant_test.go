@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -60,9 +61,7 @@ func TestConstantPointOnFronts(t *testing.T) {
 			t.Errorf("%v: the constant point contributes %g, want %g", kind, constant.GetContribution(), volume)
 		}
 		trace, err := f.Fronts.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: with, Kind: kind})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if last := trace.GetPoints()[2].GetHypervolume(); math.Abs(last-front.GetHypervolume()) > 1e-9 {
 			t.Errorf("%v: hypervolume %g over time, %g of the front", kind, last, front.GetHypervolume())
 		}
@@ -86,9 +85,7 @@ func TestQueryOfConstantPoint(t *testing.T) {
 		t.Helper()
 		req.Name = study
 		resp, err := f.Fronts.QueryFront(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp
 	}
 	within := func(epsilon float64, measuredOnly bool) *dparetov1.QueryFrontResponse {
@@ -152,9 +149,7 @@ func TestConstantPointsAreChecked(t *testing.T) {
 	// The values are part of the question.
 	study := f.Create("fixed", servertest.WithConstant(servertest.SVTSpec(), 0, 0.5))
 	got, err := f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	changed := proto.CloneOf(got.GetStudy())
 	changed.Spec.ConstantPoints[0].Values["error"] = 0.4
 	_, err = f.Studies.UpdateStudy(t.Context(), &dparetov1.UpdateStudyRequest{Study: changed, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"spec"}}})
@@ -175,13 +170,9 @@ func TestReleasesOfAFixedDesignIgnoreConstantPoints(t *testing.T) {
 			f.Tell(f.One(study, "w"), 0.5-0.05*float64(i))
 		}
 		f1, err := f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: 3, Delta: 1e-6})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		f2, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return f1.GetRelease().GetPoints(), f2.GetRelease().GetPoints()
 	}
 	front, best := released()
@@ -219,9 +210,7 @@ func TestReleasesOfAPrivateStudyBesideConstantPoints(t *testing.T) {
 			t.Errorf("assumptions %q", a)
 		}
 		resp, err := f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		front := f.Front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
 		if front.GetPoints()[0].GetConstantPoint() != "majority" {
 			t.Fatalf("error %g: the front is %v", e, front)

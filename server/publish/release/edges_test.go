@@ -13,6 +13,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
@@ -29,17 +30,11 @@ func TestRepeatedReleaseOfASpentLedger(t *testing.T) {
 	release := func() (all []*dparetov1.Release) {
 		t.Helper()
 		one, err := f.Releases().ReleaseBest(t.Context(), best)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		two, err := f.Releases().ReleaseFront(t.Context(), front)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		three, err := f.Releases().SelectPrivately(t.Context(), selection)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return []*dparetov1.Release{one.GetRelease(), two.GetRelease(), three.GetRelease()}
 	}
 	if left := f.GetLedger(ledger).GetRemainingEpsilon(); left != 3 {
@@ -204,9 +199,7 @@ func TestPrivateModeFailuresReserveNothing(t *testing.T) {
 		Name: failed.GetName(), LeaseToken: failed.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "broken"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if resp := f.Ask(study, "v", 2); len(resp.GetTrials()) != 2 {
 		t.Errorf("%d trials: %v", len(resp.GetTrials()), resp)
 	}
@@ -284,9 +277,7 @@ func TestNoisyScores(t *testing.T) {
 	study := f.WithTrials("search", spec, 1)
 	f.Tell(f.One(study, "w"), 0.25)
 	release, err := f.ReleaseBest(study)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	point := release.GetPoints()[0]
 	sigma := point.GetStandardDeviations()["error"]
 	if off := math.Abs(point.GetValues()["error"] - 0.25); !(off > 0 && off < 10*sigma && sigma < 0.01) {
@@ -301,9 +292,7 @@ func TestReleaseOfLargeDelta(t *testing.T) {
 	ledger, err := f.Releases().CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "l", Ledger: &dparetov1.Ledger{
 		Records: servertest.TestRecords, Epsilon: 100, Delta: 0.1, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	spec := servertest.FixedSpec(2, ledger.GetLedger().GetName())
 	spec.Metrics[1].GetReported().SampleSize = 0
 	study := f.Create("s", spec)
@@ -312,9 +301,7 @@ func TestReleaseOfLargeDelta(t *testing.T) {
 	}
 	for delta, warned := range map[float64]bool{1e-6: false, 0.5 / servertest.TestRecords: false, 1.5 / servertest.TestRecords: true} {
 		front, err := f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: 1, Delta: delta})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := slices.ContainsFunc(front.GetRelease().GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "LARGE_DELTA" })
 		if got != warned {
 			t.Errorf("δ = %g: warned %v", delta, got)
@@ -372,9 +359,7 @@ func TestMetricsOfReleases(t *testing.T) {
 	_, err = f.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: m},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1}); err != nil {
 		t.Error(err)
 	}
@@ -392,15 +377,12 @@ func TestOverspentLedger(t *testing.T) {
 	f.Serve()
 	ledger := f.NewLedger("l", 1)
 	study := f.Fixed(ledger, 0.4, 0.1)
-	err := records.Update(t.Context(), store.In(store.LedgerScope("l")), func(tx *store.Tx) error {
+	require.NoError(t, records.Update(t.Context(), store.In(store.LedgerScope("l")), func(tx *store.Tx) error {
 		return tx.PutCharge("l", 1, &storev1.ChargeRecord{Charge: &dparetov1.Charge{
 			Name: ledger + "/charges/1", Resource: "studies/none/releases/1",
 			Guarantee: &dparetov1.PrivacyGuarantee{Epsilon: 2, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
 		}})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	_, getErr := f.Releases().GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: ledger})
 	_, listErr := f.Releases().ListLedgers(t.Context(), &dparetov1.ListLedgersRequest{})
 	_, bestErr := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 0.1})

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
@@ -34,9 +35,7 @@ func faulty(f *servertest.Fixture, plan fault.Plan) {
 			}
 		})
 		records, err := store.New(context.Background(), fault.New(db, plan))
-		if err != nil {
-			f.T.Fatal(err)
-		}
+		require.NoError(f.T, err)
 		o.Store, f.Records = records, records
 	}
 	f.Serve()
@@ -123,9 +122,7 @@ func TestReleasesOnAFailingStore(t *testing.T) {
 		for n := range ids {
 			id := fmt.Sprintf("%d-%d", w, n)
 			release, err := call(t.Context(), id, n)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if first, ok := handedOut.Load(id); ok {
 				if diff := cmp.Diff(first, release, protocmp.Transform()); diff != "" {
 					t.Errorf("%s (-handed out +now):\n%s", id, diff)
@@ -184,9 +181,7 @@ func TestReleaseWithoutAnswer(t *testing.T) {
 	charges(1)
 	set(fault.Commit)
 	kept, err := f.Releases().GetRelease(t.Context(), &dparetov1.GetReleaseRequest{Name: study + "/releases/1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	again, err := f.Releases().ReleaseBest(t.Context(), req)
 	if diff := cmp.Diff(kept.GetRelease(), again.GetRelease(), protocmp.Transform()); diff != "" || err != nil {
 		t.Errorf("repeated: %s, %v", diff, err)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -44,9 +45,7 @@ func TestKusnerConfiguration(t *testing.T) {
 	servertest.WantCode(t, err, codes.FailedPrecondition, "chooses configurations by earlier results")
 
 	r, err := byKusner(f, study, 0.5, kusner1())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g := r.GetGuarantee()
 	if g.GetEpsilon() != 0.5 || g.GetDelta() != 0 || g.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE {
 		t.Errorf("guarantee %v", g)
@@ -94,9 +93,7 @@ func TestKusnerFollowsMeans(t *testing.T) {
 	k := kusner1()
 	k.Candidates, k.LengthScale = 300, 0.1
 	r, err := byKusner(f, study, 1e6, k)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := distance(r.GetPoints()[0].GetParameters()); d > 0.1 {
 		t.Errorf("the candidate lies %g away from the only good trial", d)
 	}
@@ -114,9 +111,7 @@ func TestKusnerValue(t *testing.T) {
 	f := servertest.Start(t)
 	study, _ := looked(f, "s", 1e9, 0.3, 0.2, 0.4)
 	r, err := byKusner(f, study, 1e8, &dparetov1.KusnerMethod{Algorithm: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := r.GetPoints()[0]
 	if got := p.GetValues()["error"]; math.Abs(got-0.2) > 1e-5 || len(p.GetParameters()) != 0 || r.GetModelClaim() != "" {
 		t.Errorf("release %v", r)
@@ -138,9 +133,7 @@ func TestKusnerValue(t *testing.T) {
 	ridge := f.Create("r", spec)
 	f.Tell(f.One(ridge, "w"), 0.25)
 	r, err = byKusner(f, ridge, 2, &dparetov1.KusnerMethod{Algorithm: 3, Lipschitz: 0.25})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// min(1, 2·0.25/0.5)/m + 0.25·(2 − 1)
 	if want := math.Sqrt2 * (1./servertest.TestRecords + 0.25) / 2; math.Abs(r.GetNoiseStandardDeviation()/want-1) > 1e-9 {
 		t.Errorf("noise %g, want %g", r.GetNoiseStandardDeviation(), want)
@@ -157,9 +150,7 @@ func TestKusnerValueIsClipped(t *testing.T) {
 	ends := make(map[float64]bool)
 	for range 60 {
 		r, err := byKusner(f, study, 0.25, &dparetov1.KusnerMethod{Algorithm: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		v := r.GetPoints()[0].GetValues()["error"]
 		if !(v >= 0 && v <= 1) {
 			t.Errorf("an error of %g is published", v)
@@ -196,9 +187,7 @@ func TestKusnerErrors(t *testing.T) {
 		t.Errorf("violated (-want +got):\n%s", diff)
 	}
 	// The domains decide the candidates.
-	if err := f.Respec(study, func(s *dparetov1.StudySpec) { s.Parameters[0].GetIntegerDomain().Max = 40 }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.Respec(study, func(s *dparetov1.StudySpec) { s.Parameters[0].GetIntegerDomain().Max = 40 }))
 	_, err = byKusner(f, study, 1, kusner1())
 	servertest.WantCode(t, err, codes.FailedPrecondition, "changed after the first trial")
 	if n := len(f.Charges(ledger)); n != 0 {

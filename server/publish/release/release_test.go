@@ -23,6 +23,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/audit"
@@ -34,9 +35,7 @@ import (
 func errorOf(f *servertest.Fixture, study string, point *dparetov1.ReleasedPoint) float64 {
 	f.T.Helper()
 	resp, err := f.Studies.ListTrials(f.T.Context(), &dparetov1.ListTrialsRequest{Parent: study})
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	require.NoError(f.T, err)
 	for _, trial := range resp.GetTrials() {
 		if cmp.Equal(trial.GetParameters(), point.GetParameters(), protocmp.Transform()) {
 			return trial.GetFinalMeasurement().GetMetrics()["error"].GetValue()
@@ -54,9 +53,7 @@ func TestLedgers(t *testing.T) {
 		return resp.GetLedger(), err
 	}
 	first, err := create("b", declared)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if first.GetName() != "ledgers/b" || first.GetUid() == "" || first.GetCharges() != 0 || first.GetSpent().GetEpsilon() != 0 || first.GetCreateTime() == nil {
 		t.Errorf("ledger %v", first)
 	}
@@ -83,9 +80,7 @@ func TestLedgers(t *testing.T) {
 	var names []string
 	for token := ""; ; {
 		resp, err := f.Releases().ListLedgers(t.Context(), &dparetov1.ListLedgersRequest{PageSize: 2, PageToken: token})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, l := range resp.GetLedgers() {
 			names = append(names, l.GetName())
 		}
@@ -155,9 +150,7 @@ func TestReleaseBest(t *testing.T) {
 	release := func(req *dparetov1.ReleaseBestRequest) *dparetov1.Release {
 		t.Helper()
 		resp, err := f.Releases().ReleaseBest(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetRelease()
 	}
 	first := release(req) // ε·m is so large that nothing but the best has a chance
@@ -282,9 +275,7 @@ func TestReleaseRefused(t *testing.T) {
 	trial, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: brought, Trial: &dparetov1.Trial{
 		Parameters: f.AllTrials(brought)[0].GetParameters(), FinalMeasurement: servertest.Measurement(0, 0.2),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	refused(brought, "a user chose or conditioned the configuration of trial "+strings.TrimPrefix(trial.GetTrial().GetName(), brought+"/trials/"))
 
 	deleted := with("deleted", nothing, 3)
@@ -324,9 +315,7 @@ func TestReleaseRefused(t *testing.T) {
 			_, err := f.Studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 				Name: run.GetName(), LeaseToken: run.GetLease().GetToken(), Measurement: servertest.Measurement(step, 0.2),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}
 		if _, err := f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: run.GetName(), Reason: reason}); err != nil {
 			t.Fatal(err)
@@ -416,13 +405,9 @@ func TestReleaseOfGrid(t *testing.T) {
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "no"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := f.Releases().ReleaseBest(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := resp.GetRelease()
 	if r.GetMechanism() != "permute-and-flip among 3 configurations" || r.GetWarnings()[0].GetCode() != "UNSUCCESSFUL_TRIALS" || errorOf(f, study, r.GetPoints()[0]) != 0.1 {
 		t.Errorf("release %v", r)
@@ -438,9 +423,7 @@ func TestReleaseFront(t *testing.T) {
 	study := f.Fixed(ledger, errors...)
 	const epsilon, delta = 5, 1e-6
 	resp, err := f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: epsilon, Delta: delta, RequestId: "front"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := resp.GetRelease()
 	// The account of so many Gaussian mechanisms, by another way than the calibration.
 	g, err := privacy.Epsilon(privacy.Exact{}, privacy.Gaussian{Sensitivity: 1.0 / servertest.TestRecords, StandardDeviation: r.GetNoiseStandardDeviation(), Neighbours: privacy.ReplaceOne}, int64(len(errors)), delta)
@@ -488,9 +471,7 @@ func TestReleasedFrontIsClipped(t *testing.T) {
 	study := f.Fixed(f.NewLedger("l", 1e6), 0.9, 0.02, 0.01, 0, 0.98, 1)
 	for range 10 {
 		resp, err := f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: 0.02, Delta: 1e-7})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, p := range resp.GetRelease().GetPoints() {
 			if v := p.GetValues()["error"]; !(v >= 0 && v <= 1) {
 				t.Errorf("an error of %g is published", v)
@@ -515,17 +496,13 @@ func TestReleaseOfStates(t *testing.T) {
 		})
 		if trial.GetParameters()["epochs"].GetIntValue() > 4 {
 			states++
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}
 		f.Tell(trial, 0.3)
 		states++
 	}
 	resp, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := fmt.Sprintf("permute-and-flip among %d configurations", states); resp.GetRelease().GetMechanism() != want || states < 3 {
 		t.Errorf("%s, want %s", resp.GetRelease().GetMechanism(), want)
 	}
@@ -546,9 +523,7 @@ func TestSelectPrivately(t *testing.T) {
 	utilities := []float64{0.123456789012345, 0.987654321098765, 0.5555555555555}
 	req := &dparetov1.SelectPrivatelyRequest{Utilities: utilities, Sensitivity: 0.001, Epsilon: 50, Ledger: ledger, RequestId: "one"}
 	first, err := f.Releases().SelectPrivately(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if first.GetIndex() != 1 || first.GetRelease().Index == nil || first.GetRelease().GetIndex() != 1 || first.GetRelease().GetName() != "ledgers/l/releases/1" ||
 		first.GetGuarantee().GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE || first.GetGuarantee().GetEpsilon() != 50 {
 		t.Errorf("selected %v", first)
@@ -582,9 +557,7 @@ func TestSelectPrivately(t *testing.T) {
 	}
 
 	disk, err := os.ReadFile(f.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, u := range utilities {
 		encoded := binary.LittleEndian.AppendUint64(nil, math.Float64bits(u))
 		text := fmt.Sprint(u)[:8]
@@ -694,22 +667,16 @@ func TestReleaseOfPrivateStudy(t *testing.T) {
 		record.Study.Etag += "-00000000"
 		return tx.PutStudy("s", record)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	private, err := f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	publication := private.GetStudy().GetPublication()
 	_, err = f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1})
 	servertest.WantCode(t, err, codes.InvalidArgument, "epsilon: must be unset")
 	_, err = f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Delta: 1e-6})
 	servertest.WantCode(t, err, codes.InvalidArgument, "epsilon: must be unset")
 	front, err := f.Releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := front.GetRelease()
 	posterior := f.Front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
 	if len(r.GetPoints()) != len(posterior.GetPoints()) || len(r.GetPoints()) == 0 {
@@ -763,9 +730,7 @@ func TestNameALedger(t *testing.T) {
 	servertest.WantCode(t, name("ledgers/none"), codes.FailedPrecondition, "study.spec.test_ledger: ledgers/none does not exist")
 	servertest.WantCode(t, name("ledgers/added"), codes.FailedPrecondition, "is kept under ADJACENCY_ADD_REMOVE")
 	servertest.WantCode(t, name("studies/s"), codes.InvalidArgument, "ledgers/{ledger}")
-	if err := name("ledgers/l"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, name("ledgers/l"))
 	servertest.WantCode(t, name("ledgers/m"), codes.InvalidArgument, "study.spec.test_ledger")
 	if _, err := f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 0.5}); err != nil {
 		t.Error(err)

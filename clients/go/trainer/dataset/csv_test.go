@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // loans are options for a small table.
@@ -35,9 +37,7 @@ const loansTable = "\ufeffage, id,home,score,default\n" +
 
 func TestReadCSV(t *testing.T) {
 	got, err := ReadCSV(strings.NewReader(loansTable), "loans", loans())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := &Dataset{
 		Name: "loans", Rows: 3, Dim: 4, Classes: 2,
 		RowStart: []int{0, 3, 5, 6},
@@ -53,9 +53,7 @@ func TestReadCSV(t *testing.T) {
 	options.Dense = true
 	options.Labels = append(options.Labels, "unclear")
 	got, err = ReadCSV(strings.NewReader(loansTable), "loans", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want = &Dataset{
 		Name: "loans", Rows: 3, Dim: 4, Classes: 3,
 		Dense: []float32{
@@ -77,9 +75,7 @@ func TestReadCSVNumbers(t *testing.T) {
 		Numeric: []NumericColumn{{Column: "1", Min: 1.6e9, Max: 1.6e9 + 10}},
 	}
 	got, err := ReadCSV(strings.NewReader("1600000005;x;b\n1;y;a\n"), "f", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff([]float32{0.5}, got.Values); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
 	}
@@ -95,9 +91,7 @@ func TestReadCSVNumbers(t *testing.T) {
 // Tables of spreadsheets and of old programs are read as they are.
 func TestReadCSVHabits(t *testing.T) {
 	want, err := ReadCSV(strings.NewReader(loansTable), "loans", loans())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plain := strings.TrimPrefix(loansTable, "\ufeff")
 	quoted := strings.Replace(plain, "age, id", "\"age\", id", 1)
 	for name, text := range map[string]string{
@@ -200,9 +194,7 @@ func TestReadCSVRoundTrip(t *testing.T) {
 		want := b.dataset("f", 1+len(categories))
 		want.Classes = 3
 		got, err := ReadCSV(strings.NewReader(text.String()), "f", options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text.String(), diff)
 		}
