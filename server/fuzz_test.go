@@ -20,6 +20,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -458,6 +459,7 @@ func TestEveryMethodIsFuzzed(t *testing.T) {
 
 // The seeds of the fuzz targets, changed at random places.
 func TestRandomRequests(t *testing.T) {
+	requests := testsize.Pick(8, 200) // for each method
 	t.Parallel()
 	server := &fuzzer{Fixture: servertest.Start(t)}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -471,7 +473,7 @@ func TestRandomRequests(t *testing.T) {
 		method := all[name]
 		accepted := 0
 		valid := seeds(t, method)
-		for i := range len(valid) + servertest.RandomRequests {
+		for i := range len(valid) + requests {
 			req := proto.Clone(valid[i%len(valid)])
 			if i >= len(valid) { // the seeds themselves come first
 				for range 1 + i%3 {
@@ -485,7 +487,7 @@ func TestRandomRequests(t *testing.T) {
 			}
 		}
 		if accepted == 0 {
-			t.Errorf("%s accepted none of %d requests", name, servertest.RandomRequests)
+			t.Errorf("%s accepted none of %d requests", name, requests)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
 )
 
 // RelErr returns |got − want| / |want|, and 0 for equal values, infinite ones
@@ -107,7 +108,7 @@ func SharedVectors(t *testing.T, name string) Table {
 
 // Few returns short, or long where tests take all of their settings.
 func Few(short, long int) int {
-	if Long {
+	if testsize.Long {
 		return long
 	}
 	return short
@@ -115,4 +116,4 @@ func Few(short, long int) int {
 
 // Skips reports whether to leave the setting of a number out, which all but every few are where tests do not take
 // all of them.
-func Skips(setting, every int) bool { return !Long && setting%every != 0 }
+func Skips(setting, every int) bool { return !testsize.Long && setting%every != 0 }

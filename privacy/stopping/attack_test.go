@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/tuning"
 )
@@ -62,12 +63,13 @@ func attackedRun(rng *rand.Rand, i int) (base privacy.Mechanism, steps int64) {
 // TestAttackBelowBound: the attack on random searches is finite and not above the bound, for ε from 0.01 to 700 and
 // beyond, δ from 1e-300 to 0.5 and distributions of every kind. Neither is EpsilonLower.
 func TestAttackBelowBound(t *testing.T) {
+	searches := testsize.Pick(30, 10_000) // of each kind; so many take minutes
 	for kind, draw := range numbersOfRuns {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(39, 3))
 			shown := 0
-			for i := range attackedSearches {
+			for i := range searches {
 				base, steps := attackedRun(rng, i)
 				m := draw(t, rng).Mechanism(base, steps)
 				delta := math.Pow(10, -0.3-[]float64{20, 299.7}[i%2]*rng.Float64())
@@ -92,8 +94,8 @@ func TestAttackBelowBound(t *testing.T) {
 					}
 				}
 			}
-			if shown < attackedSearches/3 {
-				t.Errorf("only %d of %d attacks show half of the bound", shown, attackedSearches)
+			if shown < searches/3 {
+				t.Errorf("only %d of %d attacks show half of the bound", shown, searches)
 			}
 		})
 	}

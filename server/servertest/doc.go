@@ -4,5 +4,5 @@
 //   - callers.go: Guarded, a server that knows its callers
 //   - calls.go: the calls that most tests make; watch.go: their streams; export.go: exported records
 //   - specs.go: studies, configurations and results
-//   - memory.go: a store that keeps nothing; repetitions.go: how much random tests draw
+//   - memory.go: a store that keeps nothing
 package servertest

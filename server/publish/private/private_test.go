@@ -30,6 +30,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/transcript"
@@ -608,7 +609,7 @@ func TestPrivateModeFilterOfSpec(t *testing.T) {
 // Whatever happens, neither budget is exceeded, and what every hand-out and every value
 // cost is there after a crash.
 func TestPrivateModeFilters(t *testing.T) {
-	for seed := range uint64(servertest.RandomBudgetPaths) {
+	for seed := range uint64(testsize.Pick(2, 30)) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		f := servertest.Start(t)
 		spec := servertest.WithCheckpoints(servertest.PrivateSpec(30, 0.5+4*rng.Float64()), 60)

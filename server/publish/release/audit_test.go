@@ -9,6 +9,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 	"github.com/dpareto/dpareto/privacy/transcript"
@@ -123,6 +124,7 @@ func TestAuditSelectPrivately(t *testing.T) {
 
 func TestAuditReleaseBest(t *testing.T) {
 	const epsilon = 1
+	runs := testsize.Pick(400, auditRuns) // 400 show ε of 0.25 at least, and find 8ε; 1,200 show 0.3
 	f := startAudit(t, 11)
 	event := func(id string, epsilon float64) func(bool) bool {
 		next := turns(auditReleases, func(turn int) pair { return neighbours(f, fmt.Sprintf("%s-%d", id, turn)) })
@@ -133,7 +135,7 @@ func TestAuditReleaseBest(t *testing.T) {
 			return publishes(resp.GetRelease(), p.favourite)
 		}
 	}
-	privacytest.Audit{Epsilon: epsilon, Runs: auditRuns, Power: 0.3, Event: event("right", epsilon), Broken: event("broken", 8*epsilon)}.Check(t)
+	privacytest.Audit{Epsilon: epsilon, Runs: runs, Power: 0.25, Event: event("right", epsilon), Broken: event("broken", 8*epsilon)}.Check(t)
 }
 
 // A front of two configurations shows the one with the larger ε where its noisy error is the

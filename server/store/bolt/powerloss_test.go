@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -278,9 +279,10 @@ func testPowerLoss(t *testing.T, log []logged, times int, random *rand.Rand) (wr
 func TestPowerLoss(t *testing.T) {
 	log := recordWrites(t)
 	random := rand.New(rand.NewPCG(1, 1))
-	wrong, err := testPowerLoss(t, log, lossCount, random)
+	losses := testsize.Pick(50, 250)
+	wrong, err := testPowerLoss(t, log, losses, random)
 	if wrong > 0 {
-		t.Errorf("%d of %d losses: %v", wrong, lossCount, err)
+		t.Errorf("%d of %d losses: %v", wrong, losses, err)
 	}
 	meta := int64(2 * pageSize)
 	var unsafe []logged
@@ -298,5 +300,5 @@ func TestPowerLoss(t *testing.T) {
 		}
 		lost, _ = testPowerLoss(t, unsafe, 50, random)
 	}
-	t.Logf("%d losses in a log of %d records, %d of them wrong; %d of 50 without the first sync", lossCount, len(log), wrong, lost)
+	t.Logf("%d losses in a log of %d records, %d of them wrong; %d of 50 without the first sync", losses, len(log), wrong, lost)
 }
