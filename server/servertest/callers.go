@@ -102,7 +102,7 @@ func GuardAs(t *testing.T, configure func(*server.Options), options ...grpc.Serv
 	require.NoError(t, err)
 	records, err := store.New(t.Context(), db)
 	require.NoError(t, err)
-	g.Fixture.Records = records
+	g.Records = records
 	o := server.Options{
 		Store: records, Version: "test", Clock: g.Clock, Logger: logger,
 		Auth: known, Audit: audit.New(&g.Audit, logger),
