@@ -18,7 +18,7 @@ RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/
 # where the race detector reads the address: these tests run without it, and others without checkptr.
 UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy/...,-gcflags=$(p)=-race=false) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
 # What takes longest begins first, so that no processor waits for it at the end.
-SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning cmd/dpareto)
+SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning server/publish/private cmd/dpareto)
 # The version of programs and packages, and the commit that programs name with it.
 VERSION := $(shell cat cmd/internal/command/VERSION)
 COMMIT ?= $(shell git describe --always --abbrev=12 --exclude '*' --dirty=.dirty)
