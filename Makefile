@@ -9,16 +9,16 @@ BIN := .bin
 PACKAGES := ./...
 MODULE := github.com/dpareto/dpareto
 # Packages whose goroutines share memory are tested with the race detector, which watches all that
-# they import but the numerics of UNWATCHED. The others are numerics, mostly: there it finds nothing and
-# costs most.
-RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/private simulation spec),$(shell go list ./server/...)) \
+# they import but the numerics of UNWATCHED. The others compute, or look at one call at a time: there it finds
+# nothing and costs most.
+RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/ledger publish/private simulation spec spending),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
 # Tests damage pages of bbolt, whose slices then lie beyond the file. The program recovers from such a fault, but not
 # where the race detector reads the address: these tests run without it, and others without checkptr.
 UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy/...,-gcflags=$(p)=-race=false) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
 # What takes longest begins first, so that no processor waits for it at the end.
-SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning cmd/dpareto)
+SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning server/publish/private cmd/dpareto)
 # The version of programs and packages, and the commit that programs name with it.
 VERSION := $(shell cat cmd/internal/command/VERSION)
 COMMIT ?= $(shell git describe --always --abbrev=12 --exclude '*' --dirty=.dirty)
@@ -84,7 +84,7 @@ unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for
 	go test -race $(UNWATCHED) -skip Damage -timeout 60m $(RACE)
 	go test -run Damage ./server/store/... ./server/maintenance
 	go test -race -run Concurrent ./privacy/...
-	go test -timeout 60m -run Audit ./server
+	go test -timeout 60m -run Audit ./server/publish/release
 	go test -timeout 60m $(SLOWEST) $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
 # Tests that make test-postgres runs again: what services like ours are known to get wrong, failing stores,
@@ -105,7 +105,7 @@ space := $(empty) $(empty)
 test-postgres: export DPARETO_TEST_STORE := postgres
 test-postgres: ## Run the tests of the store, and of what one and several servers promise of it, on PostgreSQL (three minutes)
 	go test -timeout 60m ./server/store
-	go test -timeout 60m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' ./server
+	go test -timeout 60m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' $(addprefix ./server/,. study transfer spending publish/release)
 	go test -timeout 60m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
 	go test -timeout 60m -run '^TestGoClient$$' ./clients/contract
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -40,9 +41,7 @@ func (c interpolated) interpolant(t testing.TB) *Interpolant {
 	if c.neighbours != 0 {
 		p, err = InterpolatePoisson(c.accountant, interpolatedDelta, interpolatedLimit, c.neighbours)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -16,17 +17,11 @@ import (
 func tradeoff(t *testing.T, a Accountant, m Mechanism, steps int64, delta float64, rates ...float64) Tradeoff {
 	t.Helper()
 	c, err := a.Curve(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g, err := c.Epsilon(steps, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	bounds, err := NewTradeoff(c, g, rates)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return bounds
 }
 
@@ -284,9 +279,7 @@ func TestTradeoffProperties(t *testing.T) {
 				t.Errorf("%s: not concave at %g", name, alpha)
 			}
 			g, err := c.Epsilon(steps, between(1e-9, 1)*0.999)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			limit := math.Min(g.Delta+math.Exp(g.Epsilon)*alpha, 1-math.Exp(-g.Epsilon)*(1-alpha-g.Delta))
 			if powers[i] > math.Max(limit, alpha)*(1+2*tradeoffPrecision) {
 				t.Errorf("%s: at %g %g, above %g", name, alpha, powers[i], limit)
@@ -322,9 +315,7 @@ func TestTradeoffIsLimited(t *testing.T) {
 	}
 	stopped := errors.New("stopped")
 	c, err := Within(Exact{}, &meter.Work{Pause: func() error { return stopped }}).Curve(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := NewTradeoff(c, Guarantee{Epsilon: 5, Delta: 1e-5, Steps: 100}, []float64{0.1}); !errors.Is(err, stopped) {
 		t.Errorf("a stopped one: %v", err)
 	}
@@ -343,13 +334,9 @@ func BenchmarkTradeoff(b *testing.B) {
 			work := new(meter.Work)
 			for b.Loop() {
 				c, err := Within(a, work).Curve(m)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				g, err := c.Epsilon(1000, 1e-5)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				if _, err := NewTradeoff(c, g, someRates); err != nil {
 					b.Fatal(err)
 				}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -78,14 +79,10 @@ func BenchmarkCompute(b *testing.B) {
 		dparetov1.Accountant_ACCOUNTANT_TIGHTEST, dparetov1.Accountant_ACCOUNTANT_EXACT, dparetov1.Accountant_ACCOUNTANT_PLD,
 	} {
 		message := new(dparetov1.StudySpec)
-		if err := protojson.Unmarshal([]byte(adult), message); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, protojson.Unmarshal([]byte(adult), message))
 		message.Metrics[1].GetComputed().GetPrivacy().Accountant = accountant
 		study, err := Compile("spec", message)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		run := func(name string, f func(i int)) {
 			b.Run(accountant.String()+"/"+name, func(b *testing.B) {
 				i := 0

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -39,13 +40,9 @@ const text = `{
 func compile(t *testing.T) *Study {
 	t.Helper()
 	message := new(dparetov1.StudySpec)
-	if err := protojson.Unmarshal([]byte(text), message); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, protojson.Unmarshal([]byte(text), message))
 	study, err := Compile("spec", message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return study
 }
 
@@ -92,13 +89,9 @@ func TestCost(t *testing.T) {
 	for measure, want := range map[string]suggest.Cost{`{"checkpoint_parameter": {}}`: suggest.CostCheckpoint, `{"runs": {}}`: suggest.CostRuns} {
 		study := compile(t)
 		study.Spec.Cost = new(dparetov1.CostSpec)
-		if err := protojson.Unmarshal([]byte(measure), study.Spec.GetCost()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, protojson.Unmarshal([]byte(measure), study.Spec.GetCost()))
 		again, err := Compile("spec", study.Spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := again.Problem.Cost; got != want {
 			t.Errorf("%s: cost %v, want %v", measure, got, want)
 		}
@@ -112,9 +105,7 @@ func TestEvaluation(t *testing.T) {
 		m, _, err := study.Measurements.Accept("measurement", point, &dparetov1.Measurement{Step: 8, Metrics: map[string]*dparetov1.MetricValue{
 			"error": {Runs: []float64{0.2, 0.4}}, "gap": {Value: &gap, StandardError: new(0.01)}, "loss": {Value: &loss}, "joules": {Value: new(7.5)},
 		}}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return m
 	}
 	e := study.Metrics.Evaluation(point, measured(0.05, 3))
@@ -177,13 +168,9 @@ func TestPointInvertsValues(t *testing.T) {
 
 func BenchmarkAllowed(b *testing.B) {
 	message := new(dparetov1.StudySpec)
-	if err := protojson.Unmarshal([]byte(text), message); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, protojson.Unmarshal([]byte(text), message))
 	study, err := Compile("spec", message)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	point := space.Point{32, 4, 1, 0, 1e-3}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -193,9 +180,7 @@ func BenchmarkAllowed(b *testing.B) {
 
 func BenchmarkCompile(b *testing.B) {
 	message := new(dparetov1.StudySpec)
-	if err := protojson.Unmarshal([]byte(text), message); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, protojson.Unmarshal([]byte(text), message))
 	for b.Loop() {
 		if _, err := Compile("spec", message); err != nil {
 			b.Fatal(err)

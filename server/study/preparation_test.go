@@ -12,6 +12,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/spec"
@@ -95,9 +96,7 @@ func TestResumeBeforePreparationEnds(t *testing.T) {
 	}
 	for ; ; time.Sleep(time.Millisecond) { // until something prepares the study, as long as go test lets it
 		resp, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if resp.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_ACTIVE {
 			break
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 	trialcount "github.com/dpareto/dpareto/privacy/stopping"
@@ -78,9 +79,7 @@ func published(t *testing.T, asked *dparetov1.StudySpec) *dparetov1.Publication 
 func priced(t *testing.T, compiled *spec.Study, list []space.Point) *dparetov1.Publication {
 	t.Helper()
 	p, err := SearchPublication(t.Context(), compiled, list, func(int, int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -104,9 +103,7 @@ func (f fixedTrials) Draw(*noise.Source) (int64, error) { return f.trials, nil }
 func search(t *testing.T, entropy *noise.Source, dist trialcount.Distribution, run func() float64) searched {
 	t.Helper()
 	trials, err := dist.Draw(entropy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out := searched{score: math.NaN(), trials: trials}
 	var best candidate
 	var token [8]byte // of any length, as long as it is uniform

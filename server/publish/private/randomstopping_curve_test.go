@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -65,15 +66,11 @@ func TestTrainingCostOfCurves(t *testing.T) {
 		return &dparetov1.RandomStoppingSpec{MeanTrials: 8, Portfolio: portfolio, Listed: 1}
 	}
 	gamma, err := tuning.SelectionGamma(1, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	run := privacy.FixedSizeGaussian{DatasetSize: 1000, BatchSize: 100, NoiseMultiplier: 8}
 	for _, k := range []int32{1, 3} {
 		want, err := privacy.Epsilon(tuning.Location{}, tuning.RepeatedSelection{Base: run, Steps: 200 * int64(k), Eta: 1, Gamma: gamma}, 1, 1e-6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := epsilon(curves(20, stopping(k))); !(got >= want.Epsilon) || got > 1.01*want.Epsilon {
 			t.Errorf("portfolio of %d: ε = %g, want %g", k, got, want.Epsilon)
 		}

@@ -9,6 +9,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
@@ -42,9 +43,7 @@ func TestDrawTrials(t *testing.T) {
 		sum, ones := 0.0, 0.0
 		for range draws {
 			n, err := dist.Draw(entropy)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			sum += float64(n)
 			if n == 1 {
 				ones++

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // sigma returns the parameters of a run with a standard deviation.
@@ -41,9 +42,7 @@ func TestAssess(t *testing.T) {
 	if compare == nil {
 		t.Fatal("knows a trial that was never compared")
 	}
-	if err := compare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, compare(t.Context()))
 	if (privateMode{}).Assess(compiled, trial) != nil {
 		t.Error("would compare the trial again")
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -23,9 +24,7 @@ func TestExamine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := study.history(40)
 			m, err := model.Fit(t.Context(), study.problem, h, model.Options{ImputeInfeasible: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			o := New(Options{}).(designer).options
 			s, err := newSurface(m, new(common), o, turn{seed: 1, number: 41})
 			if err != nil {
@@ -34,13 +33,9 @@ func TestExamine(t *testing.T) {
 			e := newExplorer(s, o, h.Tried(), sample.Stream(1, 41, sample.Search))
 			list := e.choices.candidates(s.centres(), o.Candidates, sample.Stream(1, 41, sample.Candidates))
 			chunks, err := e.chunks(t.Context(), list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			finalists, err := e.screen(t.Context(), chunks)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			v := e.evaluator()
 			e.examine(v, finalists)
 			for _, c := range finalists {
@@ -167,9 +162,7 @@ func TestExamineSeeking(t *testing.T) {
 		t.Fatal(err)
 	}
 	finalists, err := e.screen(t.Context(), chunks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v := e.evaluator()
 	e.examine(v, finalists)
 	if len(finalists) != 24 {
@@ -205,21 +198,15 @@ func TestCommon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := study.history(40)
 			m, err := model.Fit(t.Context(), study.problem, h, model.Options{ImputeInfeasible: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			o := New(Options{}).(designer).options
 			shared := new(common)
 			var pending []space.Point
 			for number := int64(41); number < 44; number++ {
 				got, err := newSurface(m, shared, o, turn{pending: pending, seed: 1, number: number})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				want, err := newSurface(m, new(common), o, turn{pending: pending, seed: 1, number: number})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if len(got.members) != len(want.members) || got.seeking != want.seeking {
 					t.Fatalf("%d members, want %d", len(got.members), len(want.members))
 				}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -60,9 +61,7 @@ func TestNoRepetitionWithoutNoise(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			for number := int64(21); number < 29; number++ {
 				suggestions, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: number})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if suggestions[0].Replicate {
 					n++
 				}
@@ -103,9 +102,7 @@ func TestRepetitionsOfARoughFunction(t *testing.T) {
 	n := 0
 	for number := int64(31); number < 51; number++ {
 		suggestions, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 1, Number: number})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if suggestions[0].Replicate {
 			n++
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 const changingStudy = `
@@ -62,9 +63,7 @@ func (c *changes) refuse(code int, want string, args ...string) {
 func (c *changes) fields(encoded, field string) (values []string) {
 	c.t.Helper()
 	var objects []map[string]any
-	if err := json.Unmarshal([]byte(encoded), &objects); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, json.Unmarshal([]byte(encoded), &objects))
 	for _, o := range objects {
 		values = append(values, fmt.Sprint(o[field]))
 	}
@@ -126,9 +125,7 @@ func TestUpdateTrial(t *testing.T) {
 	var before struct {
 		Revision int64 `json:"revision"`
 	}
-	if err := json.Unmarshal([]byte(c.run("", "trial", "list", "s", "--after-revision", "0", "--output", "json")), &before); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(c.run("", "trial", "list", "s", "--after-revision", "0", "--output", "json")), &before))
 	out := c.run("", "trial", "update", "s", "2", "--note", "odd one", "--label", "gpu=a")
 	if !strings.Contains(out, "odd one") || !strings.Contains(out, "gpu=a") {
 		t.Errorf("updated: %s", out)
@@ -156,9 +153,7 @@ func (c *changes) watchStudy(args ...string) (line func() string, end func() (st
 	line = func() string {
 		c.t.Helper()
 		text, err := p.Stdout.ReadString('\n')
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, err)
 		return strings.TrimSpace(text)
 	}
 	return line, p.Wait
@@ -200,9 +195,7 @@ func TestSettingsAreKept(t *testing.T) {
 		Description string            `json:"description"`
 		Labels      map[string]string `json:"labels"`
 	}
-	if err := json.Unmarshal([]byte(out), &study); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(out), &study))
 	if study.Description != "3.10" || study.Labels["py"] != "007" {
 		t.Errorf("study %+v", study)
 	}
