@@ -25,7 +25,6 @@ import (
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/servertest"
-	"github.com/dpareto/dpareto/server/spec"
 )
 
 // poisson gives a spec the Poisson distribution.

@@ -77,7 +77,7 @@ func TestReportOfLittle(t *testing.T) {
 	t.Setenv("DPARETO_SERVER", address)
 	clitest.Must(t, clitest.SmallStudy, "study", "create", "-")
 	report := clitest.Succeed(t, "report small")
-	for _, want := range []string{"Nothing was measured yet", "guarantees nothing about privacy", "a, b", "1 to 9, whole numbers"} {
+	for _, want := range []string{"Nothing was measured yet", "guarantees nothing about privacy", "a, b", "whole numbers from 1 to 9"} {
 		if !strings.Contains(report, want) {
 			t.Errorf("%q is missing in\n%s", want, report)
 		}

@@ -84,12 +84,12 @@ func TestUpdateStudy(t *testing.T) {
 	shown("name The study", "", "study", "get", "s")
 	shown("labels site=x state", "", "study", "update", "s", "--unlabel", "team,owner")
 	shown("description first", "budget", "study", "update", "s", "--set", "spec.budget.max_trials=")
-	shown("x in [0, 2]", "", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 2}, scale: LINEAR}]")
+	shown("parameter x: from 0 to 2", "", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 2}, scale: LINEAR}]")
 
 	// A file says it all, and what it does not say is gone.
 	file := strings.Replace(changingStudy, "max: 1}", "max: 3}", 1)
 	out := c.run(strings.Replace(file, "description: first\n", "", 1), "study", "update", "s", "-")
-	if strings.Contains(out, "first") || !strings.Contains(out, "[0, 3]") || !strings.Contains(out, "team=a") {
+	if strings.Contains(out, "first") || !strings.Contains(out, "from 0 to 3") || !strings.Contains(out, "team=a") {
 		t.Errorf("after the file: %s", out)
 	}
 
