@@ -9,16 +9,15 @@ BIN := .bin
 PACKAGES := ./...
 MODULE := github.com/dpareto/dpareto
 # Packages whose goroutines share memory are tested with the race detector, which watches all that
-# they import but the numerics of UNWATCHED. The others compute, or look at one call at a time: there it finds
-# nothing and costs most.
-RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/ledger publish/private simulation spec spending),$(shell go list ./server/...)) \
+# they import but the numerics of UNWATCHED. The others compute: there it finds nothing and costs most.
+RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression simulation spec),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
 # Tests damage pages of bbolt, whose slices then lie beyond the file. The program recovers from such a fault, but not
 # where the race detector reads the address: these tests run without it, and others without checkptr.
 UNWATCHED = $(foreach p,gonum.org/v1/gonum/... $(MODULE)/privacy/...,-gcflags=$(p)=-race=false) -gcflags=go.etcd.io/bbolt/...=-d=checkptr=0
 # What takes longest begins first, so that no processor waits for it at the end.
-SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning server/publish/private cmd/dpareto)
+SLOWEST = $(addprefix $(MODULE)/,privacy privacy/tuning cmd/dpareto)
 # The version of programs and packages, and the commit that programs name with it.
 VERSION := $(shell cat cmd/internal/command/VERSION)
 COMMIT ?= $(shell git describe --always --abbrev=12 --exclude '*' --dirty=.dirty)
