@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/internal/logexp"
 	"github.com/dpareto/dpareto/privacy/internal/pld"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -23,9 +24,7 @@ func TestSharedRandomAllocation(t *testing.T) {
 			Epochs: tb.Int(row, "epochs"), Neighbours: AddRemove,
 		}
 		losses, err := Losses(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		direction := 0
 		if tb.Text(row, "direction") == "add" {
 			direction = 1
@@ -79,13 +78,9 @@ func TestSharedTradeoffAllocation(t *testing.T) {
 			t.Errorf("%v: true positive rate %.8g, want %.8g to %.8g", row[:3], got, least, most)
 		}
 		curve, err := Exact{}.Curve(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		atZero, err := Delta(curve, 1, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if delta := atZero.Delta; delta < tb.Float(row, "advantage_lower") || delta > tb.Float(row, "advantage_upper")*(1+1e-3) {
 			t.Errorf("%v: advantage %.8g, want %s to %s", row[:3], delta, tb.Text(row, "advantage_lower"), tb.Text(row, "advantage_upper"))
 		}
@@ -168,10 +163,7 @@ func TestSharedRandomAllocationRDP(t *testing.T) {
 // the excess of their grids, which other numbers of products change: 1.4 % was seen at δ = 1e-175, with 19 epochs and more.
 func TestRandomAllocationEdges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(42, 1))
-	logSteps, logEpochs := 5.0, 2.0
-	if privacytest.Long {
-		logSteps, logEpochs = 9, 3
-	}
+	logSteps, logEpochs := float64(privacytest.Few(5, 9)), float64(privacytest.Few(2, 3))
 	for range privacytest.Few(200, 10_000) {
 		m := RandomAllocation{
 			Steps: 1 + int64(math.Exp(rng.Float64()*logSteps)), Picks: 1, NoiseMultiplier: 0.2 * math.Exp(rng.Float64()*4),
@@ -188,9 +180,7 @@ func TestRandomAllocationEdges(t *testing.T) {
 			delta = math.Exp(-1 - rng.Float64()*689)
 		}
 		curve, err := Exact{}.Curve(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		at := func(delta float64) Guarantee {
 			g, err := curve.Epsilon(1, delta)
 			if err != nil {
@@ -286,9 +276,7 @@ func BenchmarkRandomAllocation(b *testing.B) {
 						if err == nil {
 							_, err = c.Epsilon(1, math.Pow(10, -3-9*rng.Float64()))
 						}
-						if err != nil {
-							b.Fatal(err)
-						}
+						require.NoError(b, err)
 						*to = append(*to, 1e3*time.Since(start).Seconds())
 						start = time.Now()
 					}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -40,9 +41,7 @@ func (c interpolated) interpolant(t testing.TB) *Interpolant {
 	if c.neighbours != 0 {
 		p, err = InterpolatePoisson(c.accountant, interpolatedDelta, interpolatedLimit, c.neighbours)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -272,9 +271,7 @@ func BenchmarkInterpolant(b *testing.B) {
 func TestInterpolantOfAllocation(t *testing.T) {
 	for _, neighbours := range []Adjacency{AddRemove, ReplaceOne} {
 		p, err := InterpolateAllocation(Exact{}, interpolatedDelta, interpolatedLimit, neighbours)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		rng := rand.New(rand.NewPCG(3, 5))
 		for range privacytest.Few(8, 200) {
 			m := RandomAllocation{

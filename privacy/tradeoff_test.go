@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -16,17 +17,11 @@ import (
 func tradeoff(t *testing.T, a Accountant, m Mechanism, steps int64, delta float64, rates ...float64) Tradeoff {
 	t.Helper()
 	c, err := a.Curve(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g, err := c.Epsilon(steps, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	bounds, err := NewTradeoff(c, g, rates, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return bounds
 }
 
@@ -174,13 +169,9 @@ func TestTradeoffSummaries(t *testing.T) {
 		{PoissonGaussian{SamplingProbability: 0.005, NoiseMultiplier: 1, Neighbours: AddRemove}, 2000, 0.1153584129, 0.0999998373, 0.31327284, 0.00455542},
 	} {
 		c, err := Tightest{}.Curve(tc.m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := NewTradeoff(c, epsilonOf(t, Tightest{}, tc.m, tc.steps, 1e-5), rates, []float64{0.1, 0.9})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if privacytest.RelErr(got.Advantage, tc.advantage) > 1e-3 || epsilonOf(t, Exact{}, tc.m, tc.steps, got.Advantage).EpsilonLower > 0 {
 			t.Errorf("%+v: advantage %.9g", tc.m, got.Advantage)
 		}
@@ -347,9 +338,7 @@ func TestTradeoffProperties(t *testing.T) {
 				t.Errorf("%s: not concave at %g", name, alpha)
 			}
 			g, err := c.Epsilon(steps, between(1e-9, 1)*0.999)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			limit := math.Min(g.Delta+math.Exp(g.Epsilon)*alpha, 1-math.Exp(-g.Epsilon)*(1-alpha-g.Delta))
 			if powers[i] > math.Max(limit, alpha)*(1+2*tradeoffPrecision) {
 				t.Errorf("%s: at %g %g, above %g", name, alpha, powers[i], limit)
@@ -385,9 +374,7 @@ func TestTradeoffIsLimited(t *testing.T) {
 	}
 	stopped := errors.New("stopped")
 	c, err := Within(Exact{}, &meter.Work{Pause: func() error { return stopped }}).Curve(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := NewTradeoff(c, Guarantee{Epsilon: 5, Delta: 1e-5, Steps: 100}, []float64{0.1}, nil); !errors.Is(err, stopped) {
 		t.Errorf("a stopped one: %v", err)
 	}
@@ -406,13 +393,9 @@ func BenchmarkTradeoff(b *testing.B) {
 			work := new(meter.Work)
 			for b.Loop() {
 				c, err := Within(a, work).Curve(m)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				g, err := c.Epsilon(1000, 1e-5)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				if _, err := NewTradeoff(c, g, someRates, nil); err != nil {
 					b.Fatal(err)
 				}

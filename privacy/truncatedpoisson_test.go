@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -21,9 +22,7 @@ func TestSharedTruncatedPoisson(t *testing.T) {
 		for i, direction := range []string{"remove", "add"} {
 			at := func(m Mechanism) float64 {
 				losses, err := Losses(m)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				epsilon, ok := losses.UpperDirections()[i].Epsilon(tb.Float(row, "steps"), math.Log(tb.Float(row, "delta")), 1)
 				if !ok {
 					t.Errorf("%v: %s is not precise", row[:6], direction)
@@ -122,14 +121,10 @@ func TestTruncatedPoissonBruteForce(t *testing.T) {
 	}{{2, 1, 0.5, 0.7}, {3, 1, 0.3, 1}, {4, 2, 0.6, 0.6}, {5, 2, 0.5, 1}, {6, 3, 0.7, 0.8}, {6, 1, 0.9, 1.5}, {4, 3, 1, 1}} {
 		m := TruncatedPoissonGaussian{int64(tc.records), int64(tc.size), tc.q, tc.sigma, AddRemove}
 		losses, err := Losses(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		m.Neighbours = ReplaceOne
 		replaced, err := Losses(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, epsilon := range []float64{0.1, 1, 3} {
 			var remove, add, replace, removeZero, replaceZero float64
 			others(tc.records-1, func(values []int) {
@@ -215,9 +210,7 @@ func TestTruncatedPoissonEdges(t *testing.T) {
 func TestSmallestPhysicalBatch(t *testing.T) {
 	m := TruncatedPoissonGaussian{DatasetSize: 5000, PhysicalBatch: 1, SamplingProbability: 0.02, NoiseMultiplier: 1.2, Neighbours: AddRemove}
 	size, err := SmallestPhysicalBatch(Exact{UpperOnly: true}, m, 2000, 1e-5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	excess := func(size int64) float64 {
 		m.PhysicalBatch = size
 		return epsilonOf(t, Exact{}, m, 2000, 1e-5).Epsilon/epsilonOf(t, Exact{}, m.poisson(), 2000, 1e-5).Epsilon - 1

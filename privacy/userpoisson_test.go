@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -16,9 +17,7 @@ func TestSharedUserPoisson(t *testing.T) {
 	for _, row := range tb.Rows {
 		m := UserPoissonGaussian{tb.Int(row, "group"), tb.Float(row, "q"), tb.Float(row, "sigma"), false}
 		losses, err := Losses(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		rounding := 0.0
 		if tb.Int(row, "steps") == 5000 {
 			rounding = 5e-3
@@ -65,9 +64,7 @@ func TestUserPoissonBruteForce(t *testing.T) {
 	for range 6 {
 		m := UserPoissonGaussian{2 + rng.Int64N(4), 0.1 + 0.6*rng.Float64(), 0.7 + 2*rng.Float64(), false}
 		losses, err := Losses(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		of := func(values ...int) map[int]float64 { return outcomes(values, len(values), m.SamplingProbability) }
 		same, different := make([]int, m.RecordsPerUser), make([]int, m.RecordsPerUser)
 		for i := range same {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -23,9 +24,7 @@ import (
 func spec(t testing.TB, text string) *dparetov1.PrivacySpec {
 	t.Helper()
 	s := new(dparetov1.PrivacySpec)
-	if err := protojson.Unmarshal([]byte(text), s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, protojson.Unmarshal([]byte(text), s))
 	return s
 }
 
@@ -37,9 +36,7 @@ const (
 func compute(t *testing.T, req *dparetov1.ComputeEpsilonRequest) *dparetov1.ComputeEpsilonResponse {
 	t.Helper()
 	response, err := Service{}.ComputeEpsilon(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return response
 }
 
@@ -66,13 +63,9 @@ func TestMechanisms(t *testing.T) {
 	svt := privacy.SparseVector{Cutoff: 5, NoiseScale: 10, Neighbours: privacy.AddRemove}
 	fixed := privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 1}
 	gamma, err := tuning.SelectionGamma(0.5, 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	geometric, err := tuning.SelectionGamma(1, 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		spec       string
 		accountant privacy.Accountant
@@ -233,9 +226,7 @@ func TestMechanisms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := spec(t, tc.spec)
 			want, err := privacy.Epsilon(tc.accountant, tc.mechanism, tc.runs, s.GetDelta())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: s}).GetGuarantees()
 			if len(got) != 1 {
 				t.Fatalf("%d guarantees", len(got))
@@ -280,9 +271,7 @@ func TestLengths(t *testing.T) {
 	response := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: s, Parameters: parameters, Lengths: lengths})
 	for i, length := range lengths {
 		want, err := privacy.Epsilon(privacy.Exact{}, privacy.FixedSizeGaussian{DatasetSize: 20000, BatchSize: 200, NoiseMultiplier: 2}, 100*length, 1e-6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if g := response.GetGuarantees()[i]; math.Abs(g.GetEpsilon()-want.Epsilon) > 1e-9*want.Epsilon || g.GetSteps() != 100*length {
 			t.Errorf("%d epochs: %v, want epsilon %v", length, g, want.Epsilon)
 		}
@@ -540,9 +529,7 @@ func TestCalibrate(t *testing.T) {
 				Privacy: spec(t, text), Parameters: values, SolveFor: solve.name, Min: solve.lo, Max: solve.hi,
 				TargetEpsilon: at.GetEpsilon() * (1 + 1e-10),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := response.GetValue()
 			// The guarantee is the one that the value has, lower bound included.
 			values[solve.name] = got
@@ -633,9 +620,7 @@ func TestKeptCurves(t *testing.T) {
 	for round := range 2 {
 		for batch := int64(1); batch <= 2*keptCurves; batch++ {
 			got, err := function.Guarantee(map[string]any{"batch": batch})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := compute(t, request(batch)).GetGuarantees()[0]
 			if !proto.Equal(got, want) {
 				t.Errorf("round %d, batch %d: %v, want %v", round, batch, got, want)

@@ -84,8 +84,7 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 }
 
 // interpolant returns the interpolant of ε up to a limit, or nil if there is none. Functions with the same accountant,
-// sampling, adjacency and δ share it, those of other studies too: filling it takes an accountant seconds, more than all
-// else that a study of thirty trials asks of a server.
+// sampling, adjacency and δ share it, those of other studies too.
 func (f *Function) interpolant(limit float64) *privacy.Interpolant {
 	d := f.mechanism.dpSGD
 	key := interpolantKey{f.spec.GetAccountant(), f.spec.GetConversion(), d.sampling, d.adjacency, f.spec.GetDelta(), limit}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -56,14 +57,10 @@ func (s searched) draw(rng *rand.Rand) []float64 {
 
 func (s searched) compile(t testing.TB) *Function {
 	environment, err := expression.NewEnvironment([]expression.Variable{{Name: "epochs"}, {Name: "lot"}, {Name: "noise", Type: expression.Double}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var fields invalid.Fields
 	f := Compile("privacy", &fields, environment, spec(t, s.spec))
-	if err := fields.Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, fields.Err())
 	return f
 }
 
@@ -78,9 +75,7 @@ func TestSearch(t *testing.T) {
 			for range points {
 				x := s.draw(rng)
 				g, err := f.Guarantee(s.named(x))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if got, want := search(x), g.GetEpsilon(); want <= limit && math.Abs(got-want) > 0.02*want || want > 2*limit && got < limit {
 					t.Errorf("at %v: %g, exact %g", x, got, want)
 				}

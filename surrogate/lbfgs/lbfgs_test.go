@@ -9,6 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/optimize/functions"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // testFunction is a differentiable function from plain Go functions that
@@ -122,9 +124,7 @@ func TestMinimise(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got := append([]float64{}, test.start...)
 			value, err := Minimise(context.Background(), test.f, got, test.lower, test.upper, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if maxDifference(got, test.want) > test.tol {
 				t.Errorf("minimum at %v after %d evaluations, want %v", got, test.f.calls, test.want)
 			}
@@ -144,9 +144,7 @@ func TestMinimiseNeverClimbs(t *testing.T) {
 	for _, start := range []float64{-2, -1e-9, 0, 3} {
 		x := []float64{start}
 		value, err := Minimise(context.Background(), f, x, []float64{-5}, []float64{5}, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if value > start*start || value != x[0]*x[0] {
 			t.Errorf("from %v to %v with value %v", start, x[0], value)
 		}
@@ -174,9 +172,7 @@ func TestMinimiseEvaluations(t *testing.T) {
 		f := &testFunction{f: rosenbrock.Func, grad: rosenbrock.Grad}
 		x := []float64{-1.2, 1}
 		value, err := Minimise(context.Background(), f, x, []float64{-5, -5}, []float64{5, 5}, Options{MaxEvaluations: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if f.calls > limit || (limit < 20 && f.calls < limit) {
 			t.Errorf("%d evaluations of %d", f.calls, limit)
 		}
@@ -196,9 +192,7 @@ func TestMinimiseDecrease(t *testing.T) {
 		f := newTestFunction(bowl)
 		x := []float64{4, -3}
 		value, err := Minimise(context.Background(), f, x, []float64{-5, -5}, []float64{5, 5}, Options{Decrease: decrease})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if value > 5*decrease+1e-4 {
 			t.Errorf("value %v with the tolerance %v", value, decrease)
 		}

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"io"
-	"strconv"
 )
 
 // BreastCancerDim is the number of features of the Wisconsin diagnostic breast cancer data.
@@ -30,11 +29,10 @@ func LoadBreastCancer(path string) (*Dataset, error) {
 //
 // Malformed input, which includes negative measurements, gives a *SyntaxError.
 func ReadBreastCancer(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file, ',')
+	records, err := newRecords(r, file, 2+BreastCancerDim)
 	if err != nil {
 		return nil, err
 	}
-	records.width = 2 + BreastCancerDim
 	b := newBuilder(0, 0, true)
 	row := make([]float32, BreastCancerDim)
 	for records.next() {
@@ -78,9 +76,5 @@ const BreastCancerOriginalDim = 9
 //
 // A malformed file gives a *SyntaxError.
 func LoadBreastCancerOriginal(path string) (*Dataset, error) {
-	options := CSVOptions{Label: "11", Labels: []string{"2", "4"}, Missing: []string{"?"}, Dense: true}
-	for i := range BreastCancerOriginalDim {
-		options.Numeric = append(options.Numeric, NumericColumn{Column: strconv.Itoa(2 + i), Min: 0, Max: 10})
-	}
-	return LoadCSV(path, options)
+	return LoadCSV(path, CSVOptions{Skip: 1, Features: BreastCancerOriginalDim, Max: 10, Missing: "?", Labels: []string{"2", "4"}})
 }

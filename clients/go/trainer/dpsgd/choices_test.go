@@ -11,14 +11,13 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func makeTrainer(t *testing.T, options Options) *Trainer {
 	t.Helper()
 	made, err := New(&dataset.Parts{Train: dataset.Generated(300, 1), Test: dataset.Generated(100, 2)}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return made
 }
 
@@ -68,9 +67,7 @@ func TestChoicesAreSettings(t *testing.T) {
 func TestBadChoices(t *testing.T) {
 	sgd, adam := makeTrainer(t, Options{}), makeTrainer(t, Options{Optimizer: Adam})
 	ten, err := New(&dataset.Parts{Train: digits(30, 10, 1), Test: digits(30, 10, 2)}, Options{Model: model.Spec{Kind: model.SoftmaxRegression}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, tt := range []struct {
 		made    *Trainer
 		choices trainer.Parameters
@@ -108,9 +105,7 @@ func TestBadChoices(t *testing.T) {
 func TestChoicesOfOptimizer(t *testing.T) {
 	made := makeTrainer(t, Options{})
 	want, err := made.Mechanism(parameters(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, optimizer := range []Optimizer{SGD, Adam} {
 		p := parameters(trainer.Parameters{"optimizer": string(optimizer), "learning_rate": 0.25})
 		one := metrics(t, made, trainer.Run{Parameters: p, Replicates: 1, Seed: new(uint64(1))})

@@ -12,6 +12,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -45,9 +46,7 @@ func TestDefinitionData(t *testing.T) {
 	} {
 		tt.settings[SettingGenerated] = "true"
 		made, err := load(t, SGD, tt.settings)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		data := made.Parts()
 		validation := 0
 		if data.Validation != nil {
@@ -91,9 +90,7 @@ func TestDefinitionOptions(t *testing.T) {
 		settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "100"}
 		maps.Copy(settings, tt.settings)
 		made, err := load(t, tt.optimizer, settings)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(tt.want, made.Options()); diff != "" {
 			t.Errorf("%v: options (-want +got):\n%s", tt.settings, diff)
 		}
@@ -144,13 +141,9 @@ func TestDefinitionDefaults(t *testing.T) {
 	}
 	defaults[SettingGenerated] = "true"
 	stated, err := load(t, SGD, defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	used, err := load(t, SGD, map[string]string{SettingGenerated: "true"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(stated.Options(), used.Options()); diff != "" {
 		t.Errorf("options (-stated +used):\n%s", diff)
 	}
@@ -163,14 +156,10 @@ func TestDefinitionDefaults(t *testing.T) {
 func TestValidationIsHeldOut(t *testing.T) {
 	settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "500", SettingEvaluation: "test"}
 	all, err := load(t, SGD, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	delete(settings, SettingEvaluation)
 	parts, err := load(t, SGD, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rows := func(datasets ...*dataset.Dataset) []string {
 		var texts []string
 		for _, d := range datasets {
@@ -222,9 +211,7 @@ func TestDeclaration(t *testing.T) {
 		},
 	} {
 		made, err := load(t, SGD, map[string]string{SettingGenerated: "true", SettingModel: string(kind)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d := made.Declaration()
 		got := make(map[string]domain)
 		for _, p := range d.Parameters {
@@ -246,18 +233,14 @@ func TestDeclaration(t *testing.T) {
 // mechanism and its study name the convention, and say that the number is public.
 func TestPoissonIsStated(t *testing.T) {
 	made, err := load(t, SGD, map[string]string{SettingSampling: "poisson", SettingGenerated: "true"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := made.Declaration().Privacy; d.Fields["sampling"] != "POISSON" || d.Fields["convention"] != "ROUNDED" || d.Adjacency != "ADD_REMOVE" {
 		t.Errorf("declared %+v", d)
 	}
 	rows := int64(made.Parts().Train.Rows)
 	for _, lot := range []int64{1, rows / 3, rows*2/3 + 1, rows} {
 		m, err := made.Mechanism(parameters(trainer.Parameters{ParameterLotSize: lot}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		q, err1 := privacy.RoundedEpochs.SamplingProbability(rows, lot)
 		steps, err2 := privacy.RoundedEpochs.Steps(rows, lot, 3)
 		want := privacy.Composition{{Mechanism: privacy.PoissonGaussian{
@@ -279,18 +262,14 @@ func TestRandomAllocationIsStated(t *testing.T) {
 		made, err := load(t, Adam, map[string]string{
 			SettingSampling: "random-allocation", SettingAdjacency: adjacency, SettingGenerated: "true", SettingTrainRows: "1000",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d := made.Declaration().Privacy
 		if d.Fields["sampling"] != "RANDOM_ALLOCATION" || d.Fields["convention"] != "" || !strings.EqualFold(d.Adjacency, strings.ReplaceAll(adjacency, "-", "_")) {
 			t.Errorf("declared %+v", d)
 		}
 		for lot, steps := range map[int64]int64{1: 900, 300: 3, 400: 2, 900: 1} { // of 900 rows
 			m, err := made.Mechanism(parameters(trainer.Parameters{ParameterLotSize: lot}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := privacy.RandomAllocation{
 				Steps: steps, Picks: 1, NoiseMultiplier: float64(neighbours), Epochs: 3, Neighbours: neighbours, PublicSize: neighbours == privacy.AddRemove,
 			}

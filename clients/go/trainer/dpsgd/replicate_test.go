@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func testConfiguration(rows, lotSize int) configuration {
@@ -48,9 +49,7 @@ func digits(rows, dim int, seed uint64) *dataset.Dataset {
 func prepare(t testing.TB, d *dataset.Dataset) *model.Examples {
 	t.Helper()
 	examples, err := model.NewExamples(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return examples
 }
 
@@ -58,13 +57,9 @@ func prepare(t testing.TB, d *dataset.Dataset) *model.Examples {
 func newLinear(t testing.TB, d *dataset.Dataset, o Options, c configuration, index int) *replicate[float64] {
 	t.Helper()
 	o, err := o.normal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r, err := newReplicate(model.NewLinear(o.Model, prepare(t, d)), o, c, new(uint64(5)), index, parallel.New(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -72,13 +67,9 @@ func newLinear(t testing.TB, d *dataset.Dataset, o Options, c configuration, ind
 func newNetwork(t testing.TB, d *dataset.Dataset, o Options, c configuration, index int, workers model.Workers) *replicate[float32] {
 	t.Helper()
 	o, err := o.normal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r, err := newReplicate(model.NewNetwork(o.Model, prepare(t, d), workers), o, c, new(uint64(5)), index, workers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 

@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/combin"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The output blocks of example F.5.1, AES-128 in counter mode, of NIST Special
@@ -38,9 +40,7 @@ func TestKnownAnswers(t *testing.T) {
 // under (seed, purpose), as the package comment says.
 func TestStreamIsCounterMode(t *testing.T) {
 	block, err := aes.NewCipher([]byte("\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x07"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := New(5, 3, 7, 11)
 	for i := range uint64(3 * buffered / 2) {
 		counter := [aes.BlockSize]byte{3: 3, 7: 11}

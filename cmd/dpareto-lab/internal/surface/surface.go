@@ -148,10 +148,7 @@ const digitsFile = "digits.csv.gz"
 // openDigits returns the trainer on scikit-learn's digits: 64 pixels between 0 and 16 and the
 // digit in each line of the file in dataDir.
 func openDigits(dataDir string) (trainer.Trainer, error) {
-	options := dataset.CSVOptions{Label: "65", Dense: true}
-	for pixel := range 64 {
-		options.Numeric = append(options.Numeric, dataset.NumericColumn{Column: strconv.Itoa(pixel + 1), Max: 16})
-	}
+	options := dataset.CSVOptions{Features: 64, Max: 16}
 	for digit := range 10 {
 		options.Labels = append(options.Labels, strconv.Itoa(digit))
 	}

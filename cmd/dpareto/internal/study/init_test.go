@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -25,13 +26,9 @@ func TestStudyInit(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := studyfile.Parse(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := len(file.Study.GetSpec().GetParameters()); n != 1 {
 		t.Errorf("%d parameters, want the noise scale alone", n)
 	}
@@ -96,13 +93,9 @@ func TestStudyInitConstant(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "study.yaml")
 		clitest.Succeed(t, line+" --constant --id "+id+" --file "+path)
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		file, err := studyfile.Parse(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		points := file.Study.GetSpec().GetConstantPoints()
 		if len(points) != 1 || points[0].GetId() != "majority" || !strings.Contains(points[0].GetDisplayName(), "always predict class") {
 			t.Fatalf("%s: constant points %v", id, points)
@@ -120,9 +113,7 @@ func TestStudyInitConstant(t *testing.T) {
 
 func TestStudyInitUsage(t *testing.T) {
 	existing := filepath.Join(t.TempDir(), "study.yaml")
-	if err := os.WriteFile(existing, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(existing, nil, 0o600))
 	for line, want := range map[string]string{
 		"study init":                            "--trainer is required",
 		"study init --trainer nobody":           `trainer "nobody" is unknown, want one of`,
@@ -205,17 +196,13 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 			t.Fatalf("%s: %s", id, stderr)
 		}
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		at := strings.LastIndex(string(content), tt.old) // the settings come last
 		if at < 0 {
 			t.Fatalf("%s: %q is not in\n%s", id, tt.old, content)
 		}
 		edited := string(content[:at]) + tt.changed + string(content[at+len(tt.old):])
-		if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(edited), 0o600))
 		if stderr, code := run("study create " + path + " --server " + address); code != 0 {
 			t.Fatalf("%s: %s", id, stderr)
 		}
@@ -285,9 +272,7 @@ func TestStudyInitHasFeatures(t *testing.T) {
 		}
 		stdout, _, _ = clitest.Invoke(t, "", "study", "get", id, "--server", address, "--output", "json")
 		file, err := studyfile.Parse([]byte(stdout))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		features := file.Study.GetSpec().GetAlgorithm().GetDpSgdFeatures()
 		without, isPublic := map[string]string{"sgd": "adult", "poisson": "mnist"}[id]
 		if features.GetLearningRate() != "learning_rate" || isPublic && !slices.Equal(features.GetWithoutDatasets(), []string{without}) {

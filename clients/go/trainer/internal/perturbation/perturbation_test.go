@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestNewExamples(t *testing.T) {
@@ -23,9 +24,7 @@ func TestNewExamples(t *testing.T) {
 	} {
 		parts.Split.Dataset = tt.dataset
 		e, err := NewExamples(parts, tt.norm)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var largest float64
 		for i := range e.Train.Rows() {
 			largest = max(largest, e.Train.SquaredNorm(i))
