@@ -168,6 +168,8 @@ MECHANISMS: list[tuple[p.Mechanism, str]] = [
     (p.RandomizedResponse(1.0, 4), "randomized_response"),
     (p.Selection("permute_and_flip", 1.0), "selection"),
     (p.ZeroConcentrated(0.1), "zero_concentrated"),
+    (p.DiscreteGaussian(2, 5.0), "discrete_gaussian"),
+    (p.DiscreteLaplace(2, 5.0), "discrete_laplace"),
     (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, eta=1.0), "repeated_selection"),
     (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, max_runs=30), "repeated_selection"),
     (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, binomial=30), "repeated_selection"),

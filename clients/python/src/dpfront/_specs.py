@@ -442,6 +442,8 @@ _MECHANISM_FIELDS: dict[type, str] = {
     p.RandomizedResponse: "randomized_response",
     p.Selection: "selection",
     p.ZeroConcentrated: "zero_concentrated",
+    p.DiscreteGaussian: "discrete_gaussian",
+    p.DiscreteLaplace: "discrete_laplace",
     p.RepeatedSelection: "repeated_selection",
     p.Composition: "composition",
 }

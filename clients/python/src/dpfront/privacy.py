@@ -23,6 +23,8 @@ __all__ = [
     "Convention",
     "Conversion",
     "CountDistribution",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
     "DpSgd",
     "Expression",
     "Gaussian",
@@ -121,6 +123,10 @@ class DpSgd:
     records_per_user: Expression | None = None
     """For Poisson sampling under "add_remove", the largest number of records of a user: the
     guarantee is then for all records of a user. Records are drawn and clipped one by one."""
+    clipping_count_deviation: Expression | None = None
+    """For a clipping norm that follows the gradients (Andrew et al. 2021): the standard deviation
+    of the noise on the sum of 1/2 for each gradient within the norm and −1/2 for each other one,
+    which every step releases as well. The norm must follow from released sums."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +229,26 @@ class ZeroConcentrated:
 
 
 @dataclass(frozen=True)
+class DiscreteGaussian:
+    """Discrete Gaussian noise on one integer (Canonne, Kamath and Steinke 2020)."""
+
+    sensitivity: Expression
+    """An integer from 1 to 10,000."""
+    sigma: Expression
+    """σ, positive and at most 10,000; the standard deviation is at most σ."""
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """Discrete Laplace noise on integers, the geometric mechanism: ε = sensitivity / scale."""
+
+    sensitivity: Expression
+    """ℓ1 sensitivity, an integer from 1 to 10,000."""
+    scale: Expression
+    """Positive and at most 10,000."""
+
+
+@dataclass(frozen=True)
 class RepeatedSelection:
     """The best of a random number of independent private runs (Papernot and Steinke 2022)."""
 
@@ -268,6 +294,8 @@ Mechanism = (
     | RandomizedResponse
     | Selection
     | ZeroConcentrated
+    | DiscreteGaussian
+    | DiscreteLaplace
     | RepeatedSelection
     | Composition
 )
