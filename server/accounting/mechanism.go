@@ -170,6 +170,12 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		c.addf(join(path, "length"), "one of epochs and steps must be set")
 	}
 	c.lots(d, m)
+	if m.GetBands() != "" {
+		d.bands = c.integer(join(path, fieldBands), m.GetBands())
+		if d.sampling != dparetov1.Sampling_SAMPLING_POISSON {
+			c.addf(join(path, fieldBands), "is only for SAMPLING_POISSON")
+		}
+	}
 	return &mechanism{
 		dpSGD:      d,
 		training:   d,
@@ -222,6 +228,9 @@ var conventions = map[dparetov1.Convention]privacy.Convention{
 	dparetov1.Convention_CONVENTION_TENSORFLOW_PRIVACY: privacy.TensorFlowEpochs,
 }
 
+// fieldBands is the number of bands of correlated noise.
+const fieldBands = "bands"
+
 // Units of the length of a run.
 const (
 	unitEpochs = "epochs" // passes over the data
@@ -240,6 +249,7 @@ type dpSGD struct {
 	datasetSize, batchSize *expression.Number
 	convention             privacy.Convention
 	probability            *expression.Number
+	bands                  *expression.Number // nil for independent noise
 }
 
 // evaluate evaluates the mechanism, with a length in place of the spec's if one is given.
@@ -260,6 +270,9 @@ func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, er
 		r = d.withRate(&e, sigma, total)
 	} else {
 		r = d.withLotSize(&e, sigma, total)
+	}
+	if d.bands != nil {
+		d.correlate(&e, &r)
 	}
 	if e.err == nil {
 		e.err = r.mechanism.Validate()
@@ -322,6 +335,29 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 		r.runs, e.err = convention.Steps(n, m, total)
 	}
 	return r
+}
+
+// correlate replaces steps of Poisson sampling by rounds of correlated noise. One band leaves the steps.
+func (d *dpSGD) correlate(e *evaluation, r *evaluated) {
+	bands := e.integer(fieldBands, d.bands)
+	step, ok := r.mechanism.(privacy.PoissonGaussian)
+	if e.err != nil || !ok || bands == 1 {
+		return
+	}
+	m := privacy.BandMF{
+		Bands: bands, SamplingProbability: step.SamplingProbability, NoiseMultiplier: step.NoiseMultiplier,
+		Neighbours: step.Neighbours, PublicSize: step.PublicSize,
+	}
+	if d.probability == nil && bands > 1 {
+		if m.SamplingProbability *= float64(bands); m.SamplingProbability > 1 {
+			e.failf(fieldBands, "must be at most the number of lots in the data, %g, is %d", 1/step.SamplingProbability, bands)
+			return
+		}
+		r.derived["sampling_probability"] = m.SamplingProbability
+	}
+	r.mechanism = m
+	r.runs = (r.runs-1)/max(1, bands) + 1
+	r.derived["rounds"] = float64(r.runs)
 }
 
 // poisson returns a step of Poisson sampling.

@@ -39,6 +39,8 @@ var searches = []searched{
 		[2]float64{8, 512}, [2]float64{0.1, 16}, 100},
 	{"Poisson", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
 		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
+	{"bands", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs","bands":"lot > 256 ? 3 : 16"},"delta":1e-5` + addRemove + `}`,
+		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
 }
 
 func (s searched) named(values []float64) map[string]any {

@@ -917,7 +917,14 @@ type DpSgdMechanism struct {
 	ClippingNorm string `protobuf:"bytes,10,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
 	// What the optimizer does with a gradient. Only together with learning_rate. Default:
 	// DP_SGD_OPTIMIZER_SGD.
-	Optimizer     DpSgdOptimizer `protobuf:"varint,11,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
+	Optimizer DpSgdOptimizer `protobuf:"varint,11,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
+	// Expression, for SAMPLING_POISSON: the number b of bands of a matrix C with which the noise of
+	// steps is correlated (DP-BandMF, Choquette-Choo et al. 2023), an integer of at least 1. Default:
+	// 1, independent noise. The records are split into b groups, whatever the other records are, and
+	// step i draws from group i modulo b: with b times the probability that batch_size gives, at most 1,
+	// or with sampling_probability. Steps add rows of the noise C⁻¹Z. noise_multiplier is that of Z, for columns
+	// of C of norm at most 1. ε composes ⌈steps/b⌉ rounds, each as private as one step of Poisson sampling.
+	Bands         string `protobuf:"bytes,24,opt,name=bands,proto3" json:"bands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1038,6 +1045,13 @@ func (x *DpSgdMechanism) GetOptimizer() DpSgdOptimizer {
 		return x.Optimizer
 	}
 	return DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED
+}
+
+func (x *DpSgdMechanism) GetBands() string {
+	if x != nil {
+		return x.Bands
+	}
+	return ""
 }
 
 type isDpSgdMechanism_Length interface {
@@ -1951,8 +1965,8 @@ type PrivacyGuarantee struct {
 	Conversion Conversion `protobuf:"varint,6,opt,name=conversion,proto3,enum=dpareto.v1.Conversion" json:"conversion,omitempty"`
 	// The Rényi order at which the bound is attained, for ACCOUNTANT_RDP.
 	Order float64 `protobuf:"fixed64,7,opt,name=order,proto3" json:"order,omitempty"`
-	// How often the mechanism is composed: for DP-SGD the number of steps, or of passes
-	// over the data with SAMPLING_SHUFFLED; else 1.
+	// How often the mechanism is composed: for DP-SGD the number of steps, of passes over the data
+	// with SAMPLING_SHUFFLED, or of rounds of as many steps as there are bands; else 1.
 	Steps int64 `protobuf:"varint,8,opt,name=steps,proto3" json:"steps,omitempty"`
 	// What must be true of the mechanism for the guarantee to hold.
 	Assumptions []string `protobuf:"bytes,9,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
@@ -2201,7 +2215,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"conversion\x18\f \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversionB\v\n" +
-	"\tmechanism\"\xda\x03\n" +
+	"\tmechanism\"\xf0\x03\n" +
 	"\x0eDpSgdMechanism\x120\n" +
 	"\bsampling\x18\x01 \x01(\x0e2\x14.dpareto.v1.SamplingR\bsampling\x12!\n" +
 	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12\x1d\n" +
@@ -2217,7 +2231,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\rlearning_rate\x18\t \x01(\tR\flearningRate\x12#\n" +
 	"\rclipping_norm\x18\n" +
 	" \x01(\tR\fclippingNorm\x128\n" +
-	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizerB\b\n" +
+	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\x12\x14\n" +
+	"\x05bands\x18\x18 \x01(\tR\x05bandsB\b\n" +
 	"\x06length\"P\n" +
 	"\x15SparseVectorMechanism\x12\x16\n" +
 	"\x06cutoff\x18\x01 \x01(\tR\x06cutoff\x12\x1f\n" +
