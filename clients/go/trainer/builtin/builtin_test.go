@@ -139,6 +139,7 @@ var variants = map[string][]trainer.Settings{
 		small(experiment.SettingDataset, "mnist", experiment.SettingTrainRows, "", dpsgd.SettingModel, "softmax-regression"),
 	},
 	dpsgd.NameAdam: {small()},
+	dpsgd.NameMF:   {small(), small(dpsgd.SettingModel, "mlp", dpsgd.SettingHidden, "5")},
 	outputperturbation.Name: {
 		small(), small(experiment.SettingEvaluation, experiment.EvaluationTest),
 		small(outputperturbation.SettingProjection, "published"), small(outputperturbation.SettingProjection, "small"),

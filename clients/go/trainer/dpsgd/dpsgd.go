@@ -18,6 +18,7 @@ import (
 const (
 	Name     = "dp-sgd"
 	NameAdam = "dp-adam"
+	NameMF   = "dp-mf"
 )
 
 // Names of the metrics, which package experiment explains.
@@ -57,6 +58,8 @@ type Options struct {
 	Initialization model.Initialization
 	// Sampling of the lots. Empty means FixedSize.
 	Sampling Sampling
+	// Correlated says that runs have correlated noise, with ParameterBands (DP-MF). Sampling is then Poisson.
+	Correlated bool
 }
 
 // normal fills in the defaults and checks the options.
@@ -75,6 +78,12 @@ func (o Options) normal() (Options, error) {
 	}
 	if err := o.Initialization.Check(o.Model); err != nil {
 		return o, err
+	}
+	if o.Correlated && o.Sampling == "" {
+		o.Sampling = Poisson
+	}
+	if o.Correlated && o.Sampling != Poisson {
+		return o, fmt.Errorf("sampling must be %s with correlated noise, is %q", Poisson, o.Sampling)
 	}
 	err := errors.Join(
 		choose("optimizer", &o.Optimizer, SGD, Adam),
@@ -140,10 +149,14 @@ func (t *Trainer) checkClasses(m model.Spec) error {
 
 // Name implements trainer.Trainer.
 func (t *Trainer) Name() string {
-	if t.options.Optimizer == Adam {
+	switch {
+	case t.options.Correlated:
+		return NameMF
+	case t.options.Optimizer == Adam:
 		return NameAdam
+	default:
+		return Name
 	}
-	return Name
 }
 
 // Parts returns the examples, and how they were divided.
@@ -155,8 +168,8 @@ func (t *Trainer) Options() Options { return t.options }
 
 // Mechanism implements trainer.PrivateTrainer: all steps of one run, each a
 // privacy.FixedSizeGaussian under replace-one adjacency or, with Poisson sampling, a
-// privacy.PoissonGaussian under add-remove adjacency whose number of records is public. It does
-// not depend on the model and the optimizer: both see the data through the noisy sums of
+// privacy.PoissonGaussian under add-remove adjacency whose number of records is public; or, with
+// correlated noise, rounds of privacy.BandMF under the same. It does not depend on the model and the optimizer: both see the data through the noisy sums of
 // clipped gradients alone.
 func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	_, c, err := t.parse(p)
@@ -172,9 +185,15 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 		return nil, &trainer.ParameterError{Name: ParameterEpochs, Reason: fmt.Sprintf("is %d: %v", c.epochs, err)}
 	}
 	var step privacy.Mechanism = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: c.noiseMultiplier}
-	if t.options.Sampling == Poisson {
+	switch {
+	case c.bands > 1:
+		step = privacy.BandMF{
+			Bands: int64(c.bands), SamplingProbability: c.probability(), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove, PublicSize: true,
+		}
+		steps = (steps-1)/int64(c.bands) + 1
+	case t.options.Sampling == Poisson:
 		step = privacy.PoissonGaussian{
-			SamplingProbability: float64(m) / float64(n), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove, PublicSize: true,
+			SamplingProbability: c.probability(), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove, PublicSize: true,
 		}
 	}
 	return privacy.Composition{{Mechanism: step, Count: steps}}, nil

@@ -37,6 +37,9 @@ type replicate[T model.Float] struct {
 	poisson bool
 	order   []int32 // the lot is its beginning; a permutation of the rows unless poisson
 
+	cycle      *cycle           // nil if every step may draw all rows
+	correlated *correlatedNoise // nil for independent noise
+
 	lots  *random.Stream
 	noise []*random.Stream // of each block of parameters; nil without noise
 	step  uint64           // of the whole training, from 1
@@ -70,8 +73,18 @@ func newReplicate[T model.Float](
 	for i := range r.order {
 		r.order[i] = int32(i)
 	}
+	if c.bands > 1 {
+		r.cycle = newCycle(c, r.lots)
+	}
 	if c.noiseMultiplier > 0 {
 		r.grid = c.grid(r.poisson)
+		if c.bands > 1 {
+			var err error
+			if r.correlated, err = newCorrelatedNoise(c.bands, len(m.Weights())); err != nil {
+				return nil, err
+			}
+			r.grid = r.correlated.grid(r.grid)
+		}
 		if err := model.CheckGrid(len(m.Weights()), c.clippingNorm, r.grid); err != nil {
 			return nil, &trainer.ParameterError{Name: ParameterNoiseMultiplier, Reason: fmt.Sprintf("is %g: %v", c.noiseMultiplier, err)}
 		}
@@ -152,8 +165,11 @@ func (r *replicate[T]) accumulate(lot []int32) {
 
 // lot draws the rows of a step.
 func (r *replicate[T]) lot() []int32 {
-	if r.poisson {
-		return r.lots.Bernoulli(r.order[:0], r.c.rows, float64(r.c.lotSize)/float64(r.c.rows))
+	switch {
+	case r.cycle != nil:
+		return r.cycle.lot(r.order[:0], r.step, r.lots)
+	case r.poisson:
+		return r.lots.Bernoulli(r.order[:0], r.c.rows, r.c.probability())
 	}
 	r.lots.Lot(r.order, r.c.lotSize)
 	return r.order[:r.c.lotSize]
@@ -168,7 +184,11 @@ func (r *replicate[T]) noisy(block int) (gradient []T, first int) {
 	gradient = gradient[first:last]
 	if r.grid > 0 {
 		sum := r.model.Sum()[first:last]
-		random.AddNoise(sum, r.noise[block])
+		if r.correlated != nil {
+			r.correlated.addTo(sum, first, r.step, r.noise[block])
+		} else {
+			random.AddNoise(sum, r.noise[block])
+		}
 		for j, units := range sum {
 			gradient[j] = T(float64(units) * r.grid)
 		}

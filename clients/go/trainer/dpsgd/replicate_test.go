@@ -19,7 +19,7 @@ import (
 func testConfiguration(rows, lotSize int) configuration {
 	return configuration{
 		rows: rows, epochs: 1, stepsPerEpoch: 1, lotSize: lotSize,
-		learningRate: 1, clippingNorm: 1, noiseMultiplier: 1,
+		learningRate: 1, clippingNorm: 1, noiseMultiplier: 1, bands: 1,
 	}
 }
 
@@ -315,9 +315,12 @@ func TestEpochDoesNotAllocate(t *testing.T) {
 	pool := parallel.New(2)
 	defer pool.Close()
 	for _, o := range []Options{
-		{}, {Optimizer: Adam}, {Sampling: Poisson},
+		{}, {Optimizer: Adam}, {Sampling: Poisson}, {Correlated: true},
 	} {
 		c := testConfiguration(200, 10)
+		if o.Correlated {
+			c.bands = 3
+		}
 		c.stepsPerEpoch = 5
 		linear := newLinear(t, dataset.Generated(200, 1), o, c, 0)
 		o.Model = model.Spec{Kind: model.MLP, Hidden: []int{32}}
