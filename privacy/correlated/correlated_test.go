@@ -50,7 +50,7 @@ func TestSharedColumns(t *testing.T) {
 		c, tolerance := SquareRoot(bands), 1e-9
 		if tb.Text(row, "strategy") == "optimised" {
 			var err error
-			if c, err = Optimise(n, bands, objective); err != nil {
+			if c, err = Optimise(t.Context(), n, bands, objective); err != nil {
 				t.Fatal(err)
 			}
 			tolerance = 1e-5
@@ -290,7 +290,7 @@ func TestOptimise(t *testing.T) {
 		for i := range x {
 			near(t, "gradient", got[i], want[i], 1e-6)
 		}
-		c, err := Optimise(20, 5, objective)
+		c, err := Optimise(t.Context(), 20, 5, objective)
 		if err != nil {
 			t.Fatal(err)
 		}

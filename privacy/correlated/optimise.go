@@ -29,8 +29,8 @@ func (o Objective) weight(j, n int) float64 {
 }
 
 // Optimise returns a banded column of norm 1 that minimises an objective for a run of steps >= 1 steps, by L-BFGS from
-// the square-root column. bands is from 1 to steps.
-func Optimise(steps, bands int, objective Objective) (Column, error) {
+// the square-root column. bands is from 1 to steps; other values panic. It returns the error of ctx.
+func Optimise(ctx context.Context, steps, bands int, objective Objective) (Column, error) {
 	if bands < 1 || bands > steps {
 		panic(fmt.Sprintf("correlated: %d bands for %d steps", bands, steps))
 	}
@@ -44,7 +44,7 @@ func Optimise(steps, bands int, objective Objective) (Column, error) {
 		x[i], upper[i] = start[i+1]/start[0], 1
 	}
 	options := lbfgs.Options{GradientTolerance: 1e-9, ValueTolerance: 1e-14}
-	if _, err := lbfgs.Minimise(context.Background(), newLoss(steps, bands, objective), x, lower, upper, options); err != nil {
+	if _, err := lbfgs.Minimise(ctx, newLoss(steps, bands, objective), x, lower, upper, options); err != nil {
 		return nil, fmt.Errorf("optimise %d bands for %d steps: %w", bands, steps, err)
 	}
 	return append(Column{1}, x...).normalised(), nil

@@ -1,6 +1,7 @@
 package correlated
 
 import (
+	"context"
 	"math"
 
 	"github.com/dpareto/dpareto/privacy"
@@ -29,14 +30,14 @@ type Choice struct {
 
 // Choose returns the choice of least Error among numbers of bands, at least one of them at most Steps and Records/Lot.
 // Others are left out. More bands cancel more noise and weaken the amplification by sampling. The errors are those of
-// [privacy.CalibrateNoise].
-func (p Plan) Choose(bands ...int) (Choice, error) {
+// [privacy.CalibrateNoise], and that of ctx.
+func (p Plan) Choose(ctx context.Context, bands ...int) (Choice, error) {
 	best := Choice{Error: math.Inf(1)}
 	for _, b := range bands {
 		if int64(b) > min(p.Steps, p.Records/p.Lot) {
 			continue
 		}
-		c, err := p.with(b)
+		c, err := p.with(ctx, b)
 		if err != nil {
 			return Choice{}, err
 		}
@@ -51,8 +52,8 @@ func (p Plan) Choose(bands ...int) (Choice, error) {
 }
 
 // with returns the choice of a number of bands.
-func (p Plan) with(bands int) (c Choice, err error) {
-	if c.Column, err = Optimise(int(p.Steps), bands, p.Objective); err != nil {
+func (p Plan) with(ctx context.Context, bands int) (c Choice, err error) {
+	if c.Column, err = Optimise(ctx, int(p.Steps), bands, p.Objective); err != nil {
 		return c, err
 	}
 	family := func(noise float64) privacy.Mechanism {

@@ -13,14 +13,14 @@ func TestPlan(t *testing.T) {
 	bands := 0
 	for _, epsilon := range []float64{0.3, 8} {
 		plan.Epsilon = epsilon
-		best, err := plan.Choose(1, 4, 16, 1000)
+		best, err := plan.Choose(t.Context(), 1, 4, 16, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if best.Guarantee.Epsilon > epsilon || best.Guarantee.Epsilon < 0.999*epsilon {
 			t.Errorf("epsilon %g, want %g", best.Guarantee.Epsilon, epsilon)
 		}
-		single, err := plan.Choose(1)
+		single, err := plan.Choose(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestPlan(t *testing.T) {
 	if bands == 1 {
 		t.Error("one band is best at epsilon 8")
 	}
-	if _, err := plan.Choose(101); err == nil {
+	if _, err := plan.Choose(t.Context(), 101); err == nil {
 		t.Error("101 groups for 100 lots of records")
 	}
 }

@@ -1,6 +1,7 @@
 package dpsgd
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -70,12 +71,16 @@ type correlatedNoise struct {
 	draws        []int64
 }
 
-// newCorrelatedNoise returns the noise of a number of parameters with at least 2 bands.
-func newCorrelatedNoise(bands, parameters int) (*correlatedNoise, error) {
-	column, err := correlated.Optimise(horizonCycles*bands, bands, correlated.LastError)
-	if err != nil {
-		return nil, err
+// columnOf returns the column of a number of bands, nil for one.
+func columnOf(ctx context.Context, bands int) (correlated.Column, error) {
+	if bands == 1 {
+		return nil, nil
 	}
+	return correlated.Optimise(ctx, horizonCycles*bands, bands, correlated.LastError)
+}
+
+// newCorrelatedNoise returns the noise of a number of parameters for a column of at least 2 bands.
+func newCorrelatedNoise(column correlated.Column, parameters int) *correlatedNoise {
 	n := &correlatedNoise{draws: make([]int64, parameters)}
 	square := int64(1 << (2 * coefficientBits))
 	for _, x := range column[1:] {
@@ -85,7 +90,7 @@ func newCorrelatedNoise(bands, parameters int) (*correlatedNoise, error) {
 		square += a * a
 	}
 	n.norm = math.Nextafter(math.Sqrt(float64(square)), math.Inf(1))
-	return n, nil
+	return n
 }
 
 // grid returns the grid of gradients, for the grid on which noise of deviation 2⁴⁰ protects them without correlation.

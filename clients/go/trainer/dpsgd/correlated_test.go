@@ -21,11 +21,11 @@ import (
 // newNoise returns correlated noise of a number of parameters.
 func newNoise(t *testing.T, bands, parameters int) *correlatedNoise {
 	t.Helper()
-	n, err := newCorrelatedNoise(bands, parameters)
+	column, err := columnOf(t.Context(), bands)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return newCorrelatedNoise(column, parameters)
 }
 
 // inverse returns C⁻¹ of the rounded coefficients, for c₀ = 1.

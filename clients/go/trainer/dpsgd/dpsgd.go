@@ -210,6 +210,9 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	if err != nil {
 		return trainer.Measurement{}, err
 	}
+	if c.column, err = columnOf(ctx, c.bands); err != nil {
+		return trainer.Measurement{}, err
+	}
 	learners := make([]experiment.Learner[*model.Examples], run.Replicates)
 	workers := max(1, runtime.GOMAXPROCS(0)/run.Replicates)
 	for r := range learners {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/correlated"
 )
 
 // Names of the parameters, which the package comment explains.
@@ -40,6 +41,7 @@ type configuration struct {
 	clippingNorm    float64
 	noiseMultiplier float64
 	bands           int // of correlated noise; 1 for independent noise
+	column          correlated.Column
 }
 
 // probability returns that with which a step of Poisson sampling draws a row, of its group if there are several.

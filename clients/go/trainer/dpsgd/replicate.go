@@ -79,10 +79,7 @@ func newReplicate[T model.Float](
 	if c.noiseMultiplier > 0 {
 		r.grid = c.grid(r.poisson)
 		if c.bands > 1 {
-			var err error
-			if r.correlated, err = newCorrelatedNoise(c.bands, len(m.Weights())); err != nil {
-				return nil, err
-			}
+			r.correlated = newCorrelatedNoise(c.column, len(m.Weights()))
 			r.grid = r.correlated.grid(r.grid)
 		}
 		if err := model.CheckGrid(len(m.Weights()), c.clippingNorm, r.grid); err != nil {

@@ -60,6 +60,9 @@ func newLinear(t testing.TB, d *dataset.Dataset, o Options, c configuration, ind
 	if err != nil {
 		t.Fatal(err)
 	}
+	if c.column, err = columnOf(t.Context(), c.bands); err != nil {
+		t.Fatal(err)
+	}
 	r, err := newReplicate(model.NewLinear(o.Model, prepare(t, d)), o, c, new(uint64(5)), index, parallel.New(1))
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +75,9 @@ func newNetwork(t testing.TB, d *dataset.Dataset, o Options, c configuration, in
 	t.Helper()
 	o, err := o.normal()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if c.column, err = columnOf(t.Context(), c.bands); err != nil {
 		t.Fatal(err)
 	}
 	r, err := newReplicate(model.NewNetwork(o.Model, prepare(t, d), workers), o, c, new(uint64(5)), index, workers)
