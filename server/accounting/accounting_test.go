@@ -366,6 +366,7 @@ func TestBadRequests(t *testing.T) {
 		"two probabilities": {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_OPACUS","sampling_probability":"0.01","batch_size"`),
 			[]string{"privacy.dp_sgd.epochs", "privacy.dp_sgd.batch_size", "privacy.dp_sgd.convention"}},
 		"bands of lots of a fixed size": {dpsgd(`"batch_size"`, `"bands":"2","batch_size"`), []string{"privacy.dp_sgd.bands"}},
+		"bands and a learning rate":     {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","bands":"2","learning_rate":"0.1","clipping_norm":"1.0","batch_size"`), []string{"privacy.dp_sgd.learning_rate"}},
 		"no bands":                      {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","bands":"0","batch_size"`), []string{"privacy.dp_sgd.bands"}},
 		"more bands than lots":          {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","bands":"101","batch_size"`), []string{"privacy.dp_sgd.bands"}},
 		"improbable": {dpsgd("FIXED_SIZE", "POISSON", `"dataset_size":"1000","batch_size":"10"`, `"sampling_probability":"1.01"`, "epochs", "steps"),

@@ -175,6 +175,9 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		if d.sampling != dparetov1.Sampling_SAMPLING_POISSON {
 			c.addf(join(path, fieldBands), "is only for SAMPLING_POISSON")
 		}
+		if d.isNamed { // what follows from it is for independent noise
+			c.addf(join(path, "learning_rate"), "must be unset with bands")
+		}
 	}
 	return &mechanism{
 		dpSGD:      d,

@@ -924,6 +924,7 @@ type DpSgdMechanism struct {
 	// step i draws from group i modulo b: with b times the probability that batch_size gives, at most 1,
 	// or with sampling_probability. Steps add rows of the noise C⁻¹Z. noise_multiplier is that of Z, for columns
 	// of C of norm at most 1. ε composes ⌈steps/b⌉ rounds, each as private as one step of Poisson sampling.
+	// Not together with learning_rate: what AlgorithmSpec.dp_sgd_features knows is for independent noise.
 	Bands         string `protobuf:"bytes,24,opt,name=bands,proto3" json:"bands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -211,6 +211,8 @@ func (t *Trainer) Declaration() trainer.Declaration {
 	if t.options.Correlated {
 		const most = 16
 		mechanism["bands"] = ParameterBands
+		delete(mechanism, "learning_rate") // named for models of runs with independent noise
+		delete(mechanism, "clipping_norm")
 		parameters[1].Max = min(lotSize.Max, math.Floor(rows/most)) // every group has a lot
 		parameters[1].Min = min(lotSize.Min, parameters[1].Max)
 		parameters = append(parameters, trainer.ParameterDeclaration{
