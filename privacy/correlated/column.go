@@ -61,7 +61,7 @@ func (c Column) at(i int) float64 {
 // bound is attained, up to rounding, if the entries are not negative and do not increase, or if there are at most
 // separation entries.
 //
-// Columns s < t of C have the product p(s, t) = Σ_{u < steps−t} c_{u+t−s}·c_u. If c does not increase, p falls in t
+// Columns s < t of C have the product p(s, t) = Σ_{u < steps−t} c_{u+t−s}·c_u. If c >= 0 does not increase, p falls in t
 // for equal t − s, and in t − s for equal t. So among all patterns the columns 0, b, 2b, … have the largest product in
 // every pair, and rows of equal direction attain ‖Σ_i C_{ib}‖ (Kalinin and Lampert, 2024, Theorem 2). Other c are
 // bounded by c_j ← max_{l >= j} |c_l|, with products no smaller than the absolute ones of c. With at most separation
