@@ -93,6 +93,18 @@ func TestMechanisms(t *testing.T) {
 			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.5","epochs":"5"},"delta":1e-5` + replaceOne + `}`,
 			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 1, Neighbours: privacy.ReplaceOne}, 500, 500,
 		},
+		"bands": { // 500 steps of 8 make 63 rounds
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"10","noise_multiplier":"2","epochs":"5","bands":"8"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.08, NoiseMultiplier: 2, Neighbours: privacy.AddRemove}, 63, 63,
+		},
+		"bands, replace-one": { // the probability is that in the group
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.08","noise_multiplier":"1","steps":"500","bands":"8"},"delta":1e-5` + replaceOne + `}`,
+			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.08, NoiseMultiplier: 2, Neighbours: privacy.ReplaceOne}, 63, 63,
+		},
+		"one band": {
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","epochs":"5","bands":"1"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 1, Neighbours: privacy.AddRemove}, 500, 500,
+		},
 		"shuffled": { // 61 lots are 7 passes of 10
 			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"100","noise_multiplier":"4","steps":"61"},"delta":1e-5,"accountant":"ACCOUNTANT_GDP"` + replaceOne + `}`,
 			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
@@ -396,6 +408,10 @@ func TestBadRequests(t *testing.T) {
 		"unknown convention": {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":9,"batch_size"`), []string{"privacy.dp_sgd.convention"}},
 		"two probabilities": {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_OPACUS","sampling_probability":"0.01","batch_size"`),
 			[]string{"privacy.dp_sgd.epochs", "privacy.dp_sgd.batch_size", "privacy.dp_sgd.convention"}},
+		"bands of lots of a fixed size": {dpsgd(`"batch_size"`, `"bands":"2","batch_size"`), []string{"privacy.dp_sgd.bands"}},
+		"bands and a learning rate":     {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","bands":"2","learning_rate":"0.1","clipping_norm":"1.0","batch_size"`), []string{"privacy.dp_sgd.learning_rate"}},
+		"no bands":                      {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","bands":"0","batch_size"`), []string{"privacy.dp_sgd.bands"}},
+		"more bands than lots":          {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","bands":"101","batch_size"`), []string{"privacy.dp_sgd.bands"}},
 		"improbable": {dpsgd("FIXED_SIZE", "POISSON", `"dataset_size":"1000","batch_size":"10"`, `"sampling_probability":"1.01"`, "epochs", "steps"),
 			[]string{"privacy.dp_sgd.sampling_probability"}},
 		"physical batch of fixed lots": {dpsgd(`"batch_size"`, `"physical_batch_size":"20","batch_size"`), []string{"privacy.dp_sgd.physical_batch_size"}},

@@ -156,7 +156,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		path:            path,
 		isNamed:         m.GetLearningRate() != "",
 		noiseMultiplier: c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier()),
-		countDeviation:  c.optional(join(path, "clipping_count_deviation"), m.GetClippingCountDeviation()),
+		countDeviation:  c.optional(join(path, fieldCountDeviation), m.GetClippingCountDeviation()),
 	}
 	switch d.sampling {
 	case dparetov1.Sampling_SAMPLING_FIXED_SIZE, dparetov1.Sampling_SAMPLING_SHUFFLED, dparetov1.Sampling_SAMPLING_POISSON,
@@ -173,6 +173,22 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		c.addf(join(path, "length"), "one of epochs and steps must be set")
 	}
 	c.lots(d, m)
+	if m.GetBands() != "" {
+		d.bands = c.integer(join(path, fieldBands), m.GetBands())
+		if d.sampling != dparetov1.Sampling_SAMPLING_POISSON {
+			c.addf(join(path, fieldBands), "is only for SAMPLING_POISSON")
+		}
+		for field, isSet := range map[string]bool{
+			fieldPhysicalBatch: d.physicalBatch != nil, fieldRecordsPerUser: d.recordsPerUser != nil, fieldCountDeviation: d.countDeviation != nil,
+		} {
+			if isSet { // nothing is proven for both
+				c.addf(join(path, field), "must be unset with bands")
+			}
+		}
+		if d.isNamed { // what follows from it is for independent noise
+			c.addf(join(path, "learning_rate"), "must be unset with bands")
+		}
+	}
 	return &mechanism{
 		dpSGD:      d,
 		training:   d,
@@ -243,6 +259,9 @@ var conventions = map[dparetov1.Convention]privacy.Convention{
 	dparetov1.Convention_CONVENTION_TENSORFLOW_PRIVACY: privacy.TensorFlowEpochs,
 }
 
+// fieldBands is the number of bands of correlated noise.
+const fieldBands = "bands"
+
 // Units of the length of a run.
 const (
 	unitEpochs = "epochs" // passes over the data
@@ -265,11 +284,13 @@ type dpSGD struct {
 	recordsPerUser         *expression.Number // nil for guarantees for records
 	countDeviation         *expression.Number // nil without an adaptive clipping norm
 	stepsPerEpoch          *expression.Number // of a RandomAllocationMechanism, in the place of sizes
+	bands                  *expression.Number // nil for independent noise
 }
 
 const (
 	fieldPhysicalBatch  = "physical_batch_size"
 	fieldRecordsPerUser = "records_per_user"
+	fieldCountDeviation = "clipping_count_deviation"
 )
 
 // evaluate evaluates the mechanism, with a length in place of the spec's if one is given.
@@ -287,7 +308,7 @@ func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, er
 	}
 	accounted := sigma
 	if d.countDeviation != nil {
-		if count := e.float("clipping_count_deviation", d.countDeviation); e.err == nil {
+		if count := e.float(fieldCountDeviation, d.countDeviation); e.err == nil {
 			accounted, e.err = privacy.JointNoise(sigma, count, d.adjacency)
 		}
 	}
@@ -296,6 +317,9 @@ func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, er
 		r = d.withRate(&e, accounted, total)
 	} else {
 		r = d.withLotSize(&e, accounted, total)
+	}
+	if d.bands != nil {
+		d.correlate(&e, &r)
 	}
 	if e.err == nil {
 		e.err = r.mechanism.Validate()
@@ -368,6 +392,29 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 		r.runs, e.err = convention.Steps(n, m, total)
 	}
 	return r
+}
+
+// correlate replaces steps of Poisson sampling by rounds of correlated noise. One band leaves the steps.
+func (d *dpSGD) correlate(e *evaluation, r *evaluated) {
+	bands := e.integer(fieldBands, d.bands)
+	step, ok := r.mechanism.(privacy.PoissonGaussian)
+	if e.err != nil || !ok || bands == 1 {
+		return
+	}
+	m := privacy.BandMF{
+		Bands: bands, SamplingProbability: step.SamplingProbability, NoiseMultiplier: step.NoiseMultiplier,
+		Neighbours: step.Neighbours, PublicSize: step.PublicSize,
+	}
+	if d.probability == nil && bands > 1 {
+		if m.SamplingProbability *= float64(bands); m.SamplingProbability > 1 {
+			e.failf(fieldBands, "must be at most the number of lots in the data, %g, is %d", 1/step.SamplingProbability, bands)
+			return
+		}
+		r.derived["sampling_probability"] = m.SamplingProbability
+	}
+	r.mechanism = m
+	r.runs = (r.runs-1)/max(1, bands) + 1
+	r.derived["rounds"] = float64(r.runs)
 }
 
 // poisson returns a step of Poisson sampling of n records.

@@ -37,14 +37,18 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 		return nil, nil
 	}
 	sigma, length := d.accountedNoise(named), d.length.Function(named)
+	bands := func([]float64) float64 { return 1 }
+	if d.bands != nil {
+		bands = d.bands.Function(named)
+	}
 	if d.probability != nil {
 		probability := d.probability.Function(named)
 		search := func(values []float64) float64 {
-			q, steps := probability(values), length(values)
-			if !(q > 0 && q <= 1 && steps >= 1) {
+			q, steps, b := probability(values), length(values), bands(values)
+			if !(q > 0 && q <= 1 && steps >= 1 && b >= 1) {
 				return math.Inf(1)
 			}
-			return interpolant.Epsilon(q, d.multiplier(sigma(values)), steps)
+			return interpolant.Epsilon(q, d.multiplier(sigma(values)), math.Ceil(steps/b))
 		}
 		return search, search
 	}
@@ -60,17 +64,17 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 		return search, search
 	}
 	n, m := d.datasetSize.Function(named), d.batchSize.Function(named)
-	with := func(draw func(lots, length float64) (q, steps float64)) func([]float64) float64 {
+	with := func(draw func(lots, length float64) (q, steps float64), whole func(rounds float64) float64) func([]float64) float64 {
 		return func(values []float64) float64 {
-			n, m, length := n(values), m(values), length(values)
-			if !(m >= 1 && m <= n && length >= 1) {
+			n, m, length, b := n(values), m(values), length(values), bands(values)
+			if !(m >= 1 && m <= n && length >= 1 && b >= 1 && b*m <= n) {
 				return math.Inf(1)
 			}
 			q, steps := draw(n/m, length)
 			if d.unit == unitSteps {
 				steps = length
 			}
-			return interpolant.Epsilon(q, d.multiplier(sigma(values)), steps)
+			return interpolant.Epsilon(b*q, d.multiplier(sigma(values)), whole(steps/b))
 		}
 	}
 	draw := rounding(d.convention)
@@ -80,7 +84,10 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 			return 1 / lots, epochs * lots
 		}
 	}
-	return with(func(lots, epochs float64) (q, steps float64) { return 1 / lots, epochs * lots }), with(draw)
+	smooth = with(
+		func(lots, epochs float64) (q, steps float64) { return 1 / lots, epochs * lots },
+		func(rounds float64) float64 { return math.Max(1, rounds) })
+	return smooth, with(draw, math.Ceil)
 }
 
 // interpolant returns the interpolant of ε up to a limit, or nil if there is none. Functions with the same accountant,

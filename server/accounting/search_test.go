@@ -44,6 +44,8 @@ var searches = []searched{
 		[2]float64{40, 90}, [2]float64{0.7, 4}, 8},
 	{"random allocation", `{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"3000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
 		[2]float64{32, 64}, [2]float64{0.7, 4}, 8},
+	{"bands", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs","bands":"lot > 256 ? 3 : 16"},"delta":1e-5` + addRemove + `}`,
+		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
 }
 
 func (s searched) named(values []float64) map[string]any {

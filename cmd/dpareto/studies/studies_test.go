@@ -64,7 +64,7 @@ func serve(t *testing.T) *dpareto.Client {
 
 func TestNames(t *testing.T) {
 	if diff := cmp.Diff([]string{
-		"adult", "adult-adam", "adult-best", "adult-curve", "adult-fairness", "adult-models", "adult-private", "adult-subset", "adult-svm", "adult-variance", "mnist", "mnist-mlp1", "mnist-mlp2",
+		"adult", "adult-adam", "adult-best", "adult-correlated", "adult-curve", "adult-fairness", "adult-models", "adult-private", "adult-subset", "adult-svm", "adult-variance", "mnist", "mnist-mlp1", "mnist-mlp2",
 		"paper-adult-adam", "paper-adult-sgd", "paper-adult-svm", "paper-mnist-mlp1", "paper-mnist-mlp2", "svt",
 	}, studies.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)

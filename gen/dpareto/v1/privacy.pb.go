@@ -978,8 +978,16 @@ type DpSgdMechanism struct {
 	// this standard deviation, positive. noise_multiplier is that of the gradients alone; ε counts
 	// both. The norm must follow from what was released, and divisors must not depend on the data.
 	ClippingCountDeviation string `protobuf:"bytes,20,opt,name=clipping_count_deviation,json=clippingCountDeviation,proto3" json:"clipping_count_deviation,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	// Expression, for SAMPLING_POISSON: the number b of bands of a matrix C with which the noise of
+	// steps is correlated (DP-BandMF, Choquette-Choo et al. 2023), an integer of at least 1. Default:
+	// 1, independent noise. The records are split into b groups, whatever the other records are, and
+	// step i draws from group i modulo b: with b times the probability that batch_size gives, at most 1,
+	// or with sampling_probability. Steps add rows of the noise C⁻¹Z. noise_multiplier is that of Z, for columns
+	// of C of norm at most 1. ε composes ⌈steps/b⌉ rounds, each as private as one step of Poisson sampling.
+	// Not together with learning_rate: what AlgorithmSpec.dp_sgd_features knows is for independent noise.
+	Bands         string `protobuf:"bytes,24,opt,name=bands,proto3" json:"bands,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DpSgdMechanism) Reset() {
@@ -1117,6 +1125,13 @@ func (x *DpSgdMechanism) GetRecordsPerUser() string {
 func (x *DpSgdMechanism) GetClippingCountDeviation() string {
 	if x != nil {
 		return x.ClippingCountDeviation
+	}
+	return ""
+}
+
+func (x *DpSgdMechanism) GetBands() string {
+	if x != nil {
+		return x.Bands
 	}
 	return ""
 }
@@ -2145,8 +2160,8 @@ type PrivacyGuarantee struct {
 	Conversion Conversion `protobuf:"varint,6,opt,name=conversion,proto3,enum=dpareto.v1.Conversion" json:"conversion,omitempty"`
 	// The Rényi order at which the bound is attained, for ACCOUNTANT_RDP.
 	Order float64 `protobuf:"fixed64,7,opt,name=order,proto3" json:"order,omitempty"`
-	// How often the mechanism is composed: for DP-SGD the number of steps, or of passes
-	// over the data with SAMPLING_SHUFFLED; else 1.
+	// How often the mechanism is composed: for DP-SGD the number of steps, of passes over the data
+	// with SAMPLING_SHUFFLED, or of rounds of as many steps as there are bands; else 1.
 	Steps int64 `protobuf:"varint,8,opt,name=steps,proto3" json:"steps,omitempty"`
 	// What must be true of the mechanism for the guarantee to hold.
 	Assumptions []string `protobuf:"bytes,9,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
@@ -2398,7 +2413,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"conversion\x18\f \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversionB\v\n" +
-	"\tmechanism\"\xee\x04\n" +
+	"\tmechanism\"\x84\x05\n" +
 	"\x0eDpSgdMechanism\x120\n" +
 	"\bsampling\x18\x01 \x01(\x0e2\x14.dpareto.v1.SamplingR\bsampling\x12!\n" +
 	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12\x1d\n" +
@@ -2417,7 +2432,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\x12.\n" +
 	"\x13physical_batch_size\x18\f \x01(\tR\x11physicalBatchSize\x12(\n" +
 	"\x10records_per_user\x18\r \x01(\tR\x0erecordsPerUser\x128\n" +
-	"\x18clipping_count_deviation\x18\x14 \x01(\tR\x16clippingCountDeviationB\b\n" +
+	"\x18clipping_count_deviation\x18\x14 \x01(\tR\x16clippingCountDeviation\x12\x14\n" +
+	"\x05bands\x18\x18 \x01(\tR\x05bandsB\b\n" +
 	"\x06length\"P\n" +
 	"\x15SparseVectorMechanism\x12\x16\n" +
 	"\x06cutoff\x18\x01 \x01(\tR\x06cutoff\x12\x1f\n" +

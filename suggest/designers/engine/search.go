@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/dpareto/dpareto/internal/lbfgs"
 	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/space"
 	"github.com/dpareto/dpareto/surrogate"
-	"github.com/dpareto/dpareto/surrogate/lbfgs"
 )
 
 const (

@@ -134,6 +134,7 @@ var variants = map[string][]trainer.Settings{
 		small(experiment.SettingDataset, "mnist", experiment.SettingTrainRows, "", dpsgd.SettingModel, "softmax-regression"),
 	},
 	dpsgd.NameAdam: {small()},
+	dpsgd.NameMF:   {small(), small(dpsgd.SettingModel, "mlp", dpsgd.SettingHidden, "5")},
 	outputperturbation.Name: {
 		small(), small(experiment.SettingEvaluation, experiment.EvaluationTest),
 		small(outputperturbation.SettingProjection, "published"), small(outputperturbation.SettingProjection, "small"),
@@ -274,9 +275,7 @@ func checkPrivacy(t *testing.T, d trainer.Declaration, made trainer.PrivateTrain
 	for range 5 {
 		parameters, values := draw(d, rng)
 		point, err := compiled.Points.Parse("parameters", values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		computed, warnings := compiled.Metrics.Compute(point)
 		mechanism, err := made.Mechanism(parameters)
 		require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 const (
 	Name     = "dp-sgd"
 	NameAdam = "dp-adam"
+	NameMF   = "dp-mf"
 )
 
 // Names of the metrics, which package experiment explains.
@@ -83,6 +84,8 @@ type Options struct {
 	// Adjacency of the guarantee, to whose sensitivity the noise is relative: L for AddRemove, 2L for ReplaceOne. Empty
 	// means ReplaceOne for FixedSize, which has no other, and otherwise AddRemove.
 	Adjacency Adjacency
+	// Correlated says that runs have correlated noise, with ParameterBands (DP-MF). Sampling is then Poisson.
+	Correlated bool
 }
 
 // normal fills in the defaults and checks the options.
@@ -102,13 +105,22 @@ func (o Options) normal() (Options, error) {
 	if err := o.Initialization.Check(o.Model); err != nil {
 		return o, err
 	}
+	if o.Correlated && o.Sampling == "" {
+		o.Sampling = Poisson
+	}
+	if o.Correlated && o.Sampling != Poisson {
+		return o, fmt.Errorf("sampling must be %s with correlated noise, is %q", Poisson, o.Sampling)
+	}
 	if err := errors.Join(
 		choose("optimizer", &o.Optimizer, SGD, Adam),
 		choose(SettingSampling, &o.Sampling, FixedSize, Poisson, RandomAllocation)); err != nil {
 		return o, err
 	}
-	if o.Sampling == FixedSize {
+	switch {
+	case o.Sampling == FixedSize:
 		return o, choose(SettingAdjacency, &o.Adjacency, ReplaceOne)
+	case o.Correlated: // the mechanism is for groups of equal sizes
+		return o, choose(SettingAdjacency, &o.Adjacency, AddRemove)
 	}
 	return o, choose(SettingAdjacency, &o.Adjacency, AddRemove, ReplaceOne)
 }
@@ -169,10 +181,14 @@ func (t *Trainer) checkClasses(m model.Spec) error {
 
 // Name implements trainer.Trainer.
 func (t *Trainer) Name() string {
-	if t.options.Optimizer == Adam {
+	switch {
+	case t.options.Correlated:
+		return NameMF
+	case t.options.Optimizer == Adam:
 		return NameAdam
+	default:
+		return Name
 	}
-	return Name
 }
 
 // Parts returns the examples, and how they were divided.
@@ -184,8 +200,9 @@ func (t *Trainer) Options() Options { return t.options }
 
 // Mechanism implements trainer.PrivateTrainer: all steps of one run, each a privacy.FixedSizeGaussian
 // or, with Poisson sampling, a privacy.PoissonGaussian; with random allocation, a
-// privacy.RandomAllocation of all epochs. The number of records is public. It does not depend on the
-// model and the optimizer: both see the data through the noisy sums of clipped gradients alone.
+// privacy.RandomAllocation of all epochs; with correlated noise, rounds of privacy.BandMF. The number of
+// records is public. It does not depend on the model and the optimizer: both see the data through the noisy
+// sums of clipped gradients alone.
 func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	_, c, err := t.parse(p)
 	if err != nil {
@@ -205,8 +222,13 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	}
 	relative := c.noiseMultiplier * t.options.Adjacency.sensitivity() // to the clipping norm
 	var step privacy.Mechanism
-	switch t.options.Sampling {
-	case RandomAllocation:
+	switch {
+	case c.bands > 1:
+		step = privacy.BandMF{
+			Bands: int64(c.bands), SamplingProbability: c.probability(), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove, PublicSize: true,
+		}
+		steps = (steps-1)/int64(c.bands) + 1
+	case t.options.Sampling == RandomAllocation:
 		whole := privacy.RandomAllocation{
 			Steps: c.stepsPerEpoch, Picks: 1, NoiseMultiplier: relative, Epochs: c.epochs,
 			Neighbours: neighbours, PublicSize: neighbours == privacy.AddRemove,
@@ -215,9 +237,9 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 			return nil, &trainer.ParameterError{Name: ParameterEpochs, Reason: fmt.Sprintf("is %d, of %d steps each: %v", c.epochs, c.stepsPerEpoch, err)}
 		}
 		return whole, nil
-	case Poisson:
+	case t.options.Sampling == Poisson:
 		step = privacy.PoissonGaussian{
-			SamplingProbability: float64(m) / float64(n), NoiseMultiplier: relative,
+			SamplingProbability: c.probability(), NoiseMultiplier: relative,
 			Neighbours: neighbours, PublicSize: neighbours == privacy.AddRemove,
 		}
 	default:
@@ -235,6 +257,9 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	}
 	options, c, err := t.parse(run.Parameters)
 	if err != nil {
+		return trainer.Measurement{}, err
+	}
+	if c.column, err = columnOf(ctx, c.bands); err != nil {
 		return trainer.Measurement{}, err
 	}
 	learners := make([]experiment.Learner[*model.Examples], run.Replicates)

@@ -41,6 +41,9 @@ type replicate[T model.Float] struct {
 	// expected is by what sums are divided: the size of a lot or, if it is random, its expectation.
 	expected float64
 
+	cycle      *cycle           // nil if every step may draw all rows
+	correlated *correlatedNoise // nil for independent noise
+
 	lots  *random.Stream
 	noise []*random.Stream // of each block of parameters; nil without noise
 	step  uint64           // of the whole training, from 1
@@ -79,8 +82,15 @@ func newReplicate[T model.Float](
 	for i := range r.order {
 		r.order[i] = int32(i)
 	}
+	if c.bands > 1 {
+		r.cycle = newCycle(c, r.lots)
+	}
 	if c.noiseMultiplier > 0 {
 		r.grid = c.grid(options.Adjacency)
+		if c.bands > 1 {
+			r.correlated = newCorrelatedNoise(c.column, len(m.Weights()))
+			r.grid = r.correlated.grid(r.grid)
+		}
 		if err := model.CheckGrid(len(m.Weights()), c.clippingNorm, r.grid); err != nil {
 			return nil, &trainer.ParameterError{Name: ParameterNoiseMultiplier, Reason: fmt.Sprintf("is %g: %v", c.noiseMultiplier, err)}
 		}
@@ -158,10 +168,12 @@ func (r *replicate[T]) accumulate(lot []int32) {
 
 // lot draws the rows of step i of an epoch.
 func (r *replicate[T]) lot(i int) []int32 {
-	switch r.sampling {
-	case Poisson:
-		return r.lots.Bernoulli(r.order[:0], r.c.rows, float64(r.c.lotSize)/float64(r.c.rows))
-	case RandomAllocation:
+	switch {
+	case r.cycle != nil:
+		return r.cycle.lot(r.order[:0], r.step, r.lots)
+	case r.sampling == Poisson:
+		return r.lots.Bernoulli(r.order[:0], r.c.rows, r.c.probability())
+	case r.sampling == RandomAllocation:
 		begin := int32(0)
 		if i > 0 {
 			begin = r.ends[i-1]
@@ -184,7 +196,11 @@ func (r *replicate[T]) noisy(block int) (gradient []T, first int) {
 	gradient = gradient[first:last]
 	if r.grid > 0 {
 		sum := r.model.Sum()[first:last]
-		random.AddNoise(sum, r.noise[block])
+		if r.correlated != nil {
+			r.correlated.addTo(sum, first, r.step, r.noise[block])
+		} else {
+			random.AddNoise(sum, r.noise[block])
+		}
 		for j, units := range sum {
 			gradient[j] = T(float64(units) * r.grid)
 		}

@@ -21,7 +21,7 @@ import (
 func testConfiguration(rows, lotSize int) configuration {
 	return configuration{
 		rows: rows, epochs: 1, stepsPerEpoch: 1, lotSize: lotSize,
-		learningRate: 1, clippingNorm: 1, noiseMultiplier: 1,
+		learningRate: 1, clippingNorm: 1, noiseMultiplier: 1, bands: 1,
 	}
 }
 
@@ -58,6 +58,8 @@ func newLinear(t testing.TB, d *dataset.Dataset, o Options, c configuration, ind
 	t.Helper()
 	o, err := o.normal()
 	require.NoError(t, err)
+	c.column, err = columnOf(t.Context(), c.bands)
+	require.NoError(t, err)
 	r, err := newReplicate(model.NewLinear(o.Model, prepare(t, d)), o, c, new(uint64(5)), index, parallel.New(1))
 	require.NoError(t, err)
 	return r
@@ -67,6 +69,8 @@ func newLinear(t testing.TB, d *dataset.Dataset, o Options, c configuration, ind
 func newNetwork(t testing.TB, d *dataset.Dataset, o Options, c configuration, index int, workers model.Workers) *replicate[float32] {
 	t.Helper()
 	o, err := o.normal()
+	require.NoError(t, err)
+	c.column, err = columnOf(t.Context(), c.bands)
 	require.NoError(t, err)
 	r, err := newReplicate(model.NewNetwork(o.Model, prepare(t, d), workers), o, c, new(uint64(5)), index, workers)
 	require.NoError(t, err)
@@ -396,9 +400,12 @@ func TestEpochDoesNotAllocate(t *testing.T) {
 	pool := parallel.New(2)
 	defer pool.Close()
 	for _, o := range []Options{
-		{}, {Optimizer: Adam}, {Sampling: Poisson}, {Sampling: RandomAllocation},
+		{}, {Optimizer: Adam}, {Sampling: Poisson}, {Sampling: RandomAllocation}, {Correlated: true},
 	} {
 		c := testConfiguration(200, 10)
+		if o.Correlated {
+			c.bands = 3
+		}
 		c.stepsPerEpoch = 5
 		linear := newLinear(t, dataset.Generated(200, 1), o, c, 0)
 		o.Model = model.Spec{Kind: model.MLP, Hidden: []int{32}}

@@ -127,6 +127,10 @@ class DpSgd:
     """For a clipping norm that follows the gradients (Andrew et al. 2021): the standard deviation
     of the noise on the sum of 1/2 for each gradient within the norm and −1/2 for each other one,
     which every step releases as well. The norm must follow from released sums."""
+    bands: Expression | None = None
+    """For Poisson sampling, the number b of bands of correlated noise (DP-BandMF): the records are
+    split into b groups, and step i draws from group i modulo b, with b times the probability that
+    batch_size gives. noise_multiplier is that of the noise before it is correlated."""
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,10 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=225 --set noise_multiplier=1",
 			"convention: ROUNDED", "convention: OPACUS", "costs at least",
 		},
+		"bands": {
+			"dp-mf --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1 --set bands=4",
+			`bands: "4"`, `bands: "16"`, "costs at least",
+		},
 		"rows": {
 			"dp-sgd --set generated=true --set train_rows=4000 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
 			`train_rows: "4000"`, `train_rows: "400"`, "costs at least",

@@ -159,7 +159,7 @@ class PrivacySpec(_message.Message):
     def __init__(self, dp_sgd: _Optional[_Union[DpSgdMechanism, _Mapping]] = ..., sparse_vector: _Optional[_Union[SparseVectorMechanism, _Mapping]] = ..., gaussian: _Optional[_Union[GaussianMechanism, _Mapping]] = ..., laplace: _Optional[_Union[LaplaceMechanism, _Mapping]] = ..., output_perturbation: _Optional[_Union[OutputPerturbationMechanism, _Mapping]] = ..., objective_perturbation: _Optional[_Union[ObjectivePerturbationMechanism, _Mapping]] = ..., repeated_selection: _Optional[_Union[RepeatedSelectionMechanism, _Mapping]] = ..., composition: _Optional[_Union[CompositionMechanism, _Mapping]] = ..., randomized_response: _Optional[_Union[RandomizedResponseMechanism, _Mapping]] = ..., selection: _Optional[_Union[SelectionMechanism, _Mapping]] = ..., zero_concentrated: _Optional[_Union[ZeroConcentratedMechanism, _Mapping]] = ..., random_allocation: _Optional[_Union[RandomAllocationMechanism, _Mapping]] = ..., discrete_gaussian: _Optional[_Union[DiscreteGaussianMechanism, _Mapping]] = ..., discrete_laplace: _Optional[_Union[DiscreteLaplaceMechanism, _Mapping]] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ...) -> None: ...
 
 class DpSgdMechanism(_message.Message):
-    __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "convention", "sampling_probability", "learning_rate", "clipping_norm", "optimizer", "physical_batch_size", "records_per_user", "clipping_count_deviation")
+    __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "convention", "sampling_probability", "learning_rate", "clipping_norm", "optimizer", "physical_batch_size", "records_per_user", "clipping_count_deviation", "bands")
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
     DATASET_SIZE_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -174,6 +174,7 @@ class DpSgdMechanism(_message.Message):
     PHYSICAL_BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
     RECORDS_PER_USER_FIELD_NUMBER: _ClassVar[int]
     CLIPPING_COUNT_DEVIATION_FIELD_NUMBER: _ClassVar[int]
+    BANDS_FIELD_NUMBER: _ClassVar[int]
     sampling: Sampling
     dataset_size: str
     batch_size: str
@@ -188,7 +189,8 @@ class DpSgdMechanism(_message.Message):
     physical_batch_size: str
     records_per_user: str
     clipping_count_deviation: str
-    def __init__(self, sampling: _Optional[_Union[Sampling, str]] = ..., dataset_size: _Optional[str] = ..., batch_size: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., steps: _Optional[str] = ..., convention: _Optional[_Union[Convention, str]] = ..., sampling_probability: _Optional[str] = ..., learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[DpSgdOptimizer, str]] = ..., physical_batch_size: _Optional[str] = ..., records_per_user: _Optional[str] = ..., clipping_count_deviation: _Optional[str] = ...) -> None: ...
+    bands: str
+    def __init__(self, sampling: _Optional[_Union[Sampling, str]] = ..., dataset_size: _Optional[str] = ..., batch_size: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., steps: _Optional[str] = ..., convention: _Optional[_Union[Convention, str]] = ..., sampling_probability: _Optional[str] = ..., learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[DpSgdOptimizer, str]] = ..., physical_batch_size: _Optional[str] = ..., records_per_user: _Optional[str] = ..., clipping_count_deviation: _Optional[str] = ..., bands: _Optional[str] = ...) -> None: ...
 
 class SparseVectorMechanism(_message.Message):
     __slots__ = ("cutoff", "noise_scale")

@@ -16,7 +16,6 @@ const (
 	memory           = 8     // correction pairs kept
 	maxIterations    = 100   // accepted steps and restarts of the memory
 	maxBacktracks    = 20    // per line search
-	valueTolerance   = 1e-8  // on the relative decrease of one step
 	sufficientFactor = 1e-4  // Armijo's condition
 	curvatureFactor  = 1e-10 // least cosine of a correction pair
 )
@@ -25,6 +24,7 @@ const (
 const (
 	DefaultMaxStep           = 2.0
 	DefaultGradientTolerance = 1e-2
+	DefaultValueTolerance    = 1e-8
 )
 
 // Function is a differentiable function.
@@ -46,6 +46,10 @@ type Options struct {
 	// GradientTolerance ends the search when no entry of the projected gradient is
 	// larger in magnitude. Default [DefaultGradientTolerance].
 	GradientTolerance float64
+
+	// ValueTolerance ends the search when a step decreases the value by no more, relative to
+	// the value or to 1 if that is less. Default [DefaultValueTolerance].
+	ValueTolerance float64
 
 	// MaxEvaluations is the largest number of calls of Value, at least the one at the
 	// start. 0 means no limit.
@@ -77,6 +81,7 @@ type correction struct {
 func Minimise(ctx context.Context, f Function, x, lower, upper []float64, o Options) (float64, error) {
 	maxStep := cmp.Or(o.MaxStep, DefaultMaxStep)
 	gradientTolerance := cmp.Or(o.GradientTolerance, DefaultGradientTolerance)
+	valueTolerance := cmp.Or(o.ValueTolerance, DefaultValueTolerance)
 	n := len(x)
 	clamp(x, lower, upper)
 	if err := pause.Check(ctx); err != nil {
