@@ -290,12 +290,8 @@ func corner(a, b profileLine) float64 { return (a.intercept - b.intercept) / (b.
 func (p *tradeoffProfile) guess(prior float64) (rate, wrong float64) {
 	slope := (1 - prior) / prior // one more false positive is worth as many true ones
 	lines := p.hull()
-	i := slices.IndexFunc(lines, func(l profileLine) bool { return l.slope > slope })
-	power := 0.0
-	switch {
-	case i < 0:
-		power = lines[len(lines)-1].intercept
-	default:
+	power := lines[len(lines)-1].intercept
+	if i := slices.IndexFunc(lines, func(l profileLine) bool { return l.slope > slope }); i >= 0 {
 		rate = math.Min(1, math.Max(0, corner(lines[i-1], lines[i])))
 		power = math.Min(1, lines[i-1].at(rate))
 	}

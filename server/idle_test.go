@@ -91,7 +91,7 @@ func TestIdleConnection(t *testing.T) {
 }
 
 // beginCheck begins a health check whose request does not come.
-func beginCheck(g *servertest.Guarded, ctx context.Context) grpc.ClientStream {
+func beginCheck(ctx context.Context, g *servertest.Guarded) grpc.ClientStream {
 	g.T.Helper()
 	stream, err := g.Conn.NewStream(ctx, &grpc.StreamDesc{}, healthv1.Health_Check_FullMethodName)
 	require.NoError(g.T, err)
@@ -103,9 +103,9 @@ func TestUnfinishedHealthChecks(t *testing.T) {
 	g := servertest.Guard(t, limit.Limits{StreamsPerPrincipal: 2})
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 2 {
-		beginCheck(g, ctx)
+		beginCheck(ctx, g)
 	}
-	servertest.WantCode(t, beginCheck(g, ctx).RecvMsg(new(healthv1.HealthCheckResponse)), codes.ResourceExhausted, "already has 2 concurrent health checks")
+	servertest.WantCode(t, beginCheck(ctx, g).RecvMsg(new(healthv1.HealthCheckResponse)), codes.ResourceExhausted, "already has 2 concurrent health checks")
 	cancel()
 	for { // until the server has noticed
 		_, err := healthv1.NewHealthClient(g.Conn).Check(t.Context(), new(healthv1.HealthCheckRequest))
@@ -122,7 +122,7 @@ func TestUnfinishedHealthChecks(t *testing.T) {
 func TestHealthChecksEnd(t *testing.T) {
 	g := servertest.Guard(t, limit.Limits{IdleTime: 100 * time.Millisecond, StreamsPerPrincipal: 1})
 	for ended := 0; ended < 2; {
-		err := beginCheck(g, t.Context()).RecvMsg(new(healthv1.HealthCheckResponse))
+		err := beginCheck(t.Context(), g).RecvMsg(new(healthv1.HealthCheckResponse))
 		if err == nil {
 			t.Fatal("a check without a request has an answer")
 		}

@@ -185,7 +185,7 @@ func TestReplicasAnswerAlike(t *testing.T) {
 		for i, f := range servers {
 			calls.Go(func() {
 				var err error
-				if answers[i], err = callAny(f, t.Context(), req); err != nil {
+				if answers[i], err = callAny(t.Context(), f, req); err != nil {
 					t.Error(err)
 				}
 			})
@@ -201,7 +201,7 @@ func TestReplicasAnswerAlike(t *testing.T) {
 }
 
 // callAny makes a call of TestReplicasAnswerAlike.
-func callAny(f *servertest.Fixture, ctx context.Context, req proto.Message) (proto.Message, error) {
+func callAny(ctx context.Context, f *servertest.Fixture, req proto.Message) (proto.Message, error) {
 	if release, ok := req.(*dparetov1.SelectPrivatelyRequest); ok {
 		return f.Releases().SelectPrivately(ctx, release)
 	}

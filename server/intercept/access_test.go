@@ -44,7 +44,7 @@ import (
 )
 
 // call calls any method with a request and returns the error.
-func call(g *servertest.Guarded, ctx context.Context, full string, d protoreflect.MethodDescriptor, request proto.Message) error {
+func call(ctx context.Context, g *servertest.Guarded, full string, d protoreflect.MethodDescriptor, request proto.Message) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answer := dynamicpb.NewMessage(d.Output())
@@ -93,14 +93,14 @@ func TestUnauthenticated(t *testing.T) {
 			if header != "" {
 				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", header)
 			}
-			err := call(g, ctx, full, d, dynamicpb.NewMessage(d.Input()))
+			err := call(ctx, g, full, d, dynamicpb.NewMessage(d.Input()))
 			if (status.Code(err) == codes.Unauthenticated) == public {
 				t.Errorf("%s with %.20q: %v", full, header, err)
 			}
 		}
 		g.Clock.Advance(time.Minute)
 		twice := metadata.AppendToOutgoingContext(g.As("admin"), "authorization", "Bearer wrong")
-		if err := call(g, twice, full, d, dynamicpb.NewMessage(d.Input())); (status.Code(err) == codes.Unauthenticated) == public {
+		if err := call(twice, g, full, d, dynamicpb.NewMessage(d.Input())); (status.Code(err) == codes.Unauthenticated) == public {
 			t.Errorf("%s with two tokens: %v", full, err)
 		}
 	})
@@ -150,7 +150,7 @@ func TestDenialTellsNothing(t *testing.T) {
 			}
 			field := message.Descriptor().Fields().ByName(protoreflect.Name(path[len(path)-1]))
 			message.Set(field, protoreflect.ValueOfString(name))
-			return status.Convert(call(g, g.As("limited"), full, d, request))
+			return status.Convert(call(g.As("limited"), g, full, d, request))
 		}
 		there, gone := answer("secret"), answer("absent")
 		if there.Code() != codes.PermissionDenied || gone.Code() != codes.PermissionDenied ||
