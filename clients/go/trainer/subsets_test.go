@@ -86,7 +86,7 @@ func TestSubsetsOfTrainers(t *testing.T) {
 	registry := builtin.Registry()
 	asked := &subset.Subset{Key: bytes.Repeat([]byte{7}, subset.KeySize), Size: 90, Of: 900}
 	settings := map[string]trainer.Settings{
-		"dp-sgd": {"epochs": "1", "parts": "3"}, "dp-adam": {"lot_size": "8"}, "output-perturbation": nil, "objective-perturbation": nil,
+		"dp-sgd": {"epochs": "1", "parts": "3"}, "dp-adam": {"lot_size": "8"}, "dp-mf": {"lot_size": "8", "bands": "2"}, "output-perturbation": nil, "objective-perturbation": nil,
 	}
 	for _, d := range registry.Definitions() {
 		options := subsetOptions()

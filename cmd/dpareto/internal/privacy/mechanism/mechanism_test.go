@@ -203,7 +203,7 @@ func TestErrors(t *testing.T) {
 		"--mechanism sparse-vector --cutoff 5 --noise-scale 1 --standard-deviation 3":          "--standard-deviation is not for the mechanism sparse-vector",
 		"--mechanism repeated-selection --sensitivity 1 --standard-deviation 1":                "--base is required",
 		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5": "must be dp-sgd, gaussian",
-		"--sampling uniform": `"uniform" for "--sampling" flag: must be fixed-size, poisson or shuffled`,
+		"--sampling uniform": `"uniform" for "--sampling" flag: must be fixed-size, poisson, shuffled or random-allocation`,
 		"--mechanism dp-sgd --sampling fixed-size --dataset-size 100 --batch-size 10 --noise-multiplier 1 --epochs 7 --steps 10": "--epochs and --steps are both given",
 		"--epochs ten":              "must be a finite number",
 		"--standard-deviation NaN":  "must be a finite number",
