@@ -203,10 +203,10 @@ func TestCreateStudyInvalid(t *testing.T) {
 		"design without a distribution": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.Parameters[1].Design = &dparetov1.DesignDistribution{}
 		}, []string{"study.spec.parameters[1].design.distribution"}},
-		"adjacency of fixed-size lots": {func(r *dparetov1.CreateStudyRequest) {
+		"convention of fixed-size lots": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec = servertest.SGDSpec()
-			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().Adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
-		}, []string{"study.spec.metrics[0].computed.privacy.adjacency"}},
+			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().GetDpSgd().Convention = dparetov1.Convention_CONVENTION_OPACUS
+		}, []string{"study.spec.metrics[0].computed.privacy.dp_sgd.convention"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request := &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: servertest.SVTSpec()}}
