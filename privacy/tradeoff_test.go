@@ -192,23 +192,6 @@ func TestTradeoffSummaries(t *testing.T) {
 	}
 }
 
-// Certified brackets of the power of the best tests of both orders, of which the bound is the concave hull.
-func TestTradeoffOfAllocationVectors(t *testing.T) {
-	tb := privacytest.SharedVectors(t, "tradeoff_allocation_public.csv")
-	for _, row := range tb.Rows {
-		m := RandomAllocation{Steps: tb.Int(row, "t"), Picks: 1, NoiseMultiplier: tb.Float(row, "sigma"), Epochs: 1, Neighbours: AddRemove}
-		all := tradeoff(t, Tightest{}, m, 1, 1e-5, tb.Float(row, "fpr"))
-		got := all.TruePositiveRates[0]
-		if low, high := tb.Float(row, "advantage_lower"), tb.Float(row, "advantage_upper"); all.Advantage < low || all.Advantage > high*(1+2e-3) {
-			t.Errorf("%v: advantage %.9g", row, all.Advantage)
-		}
-		least := math.Max(tb.Float(row, "tpr_remove_lower"), tb.Float(row, "tpr_add_lower"))
-		if most := math.Max(tb.Float(row, "tpr_remove_upper"), tb.Float(row, "tpr_add_upper")); got < least || got > 1.25*most {
-			t.Errorf("%v: %.9g", row, got)
-		}
-	}
-}
-
 // The best tests of one step on a Poisson sample have different powers for adding and for removing a
 // record. The bound is above both, and equals their concave hull.
 func TestTradeoffOfBothOrders(t *testing.T) {
