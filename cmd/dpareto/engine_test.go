@@ -342,7 +342,7 @@ func TestDocumentedStudy(t *testing.T) {
 	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
 	createStudy(t, srv, file.String())
 	view := must(t, "--server", srv.address, "study", "get", "choices")
-	for _, want := range []string{"width in {32, 128, 512}, logarithmic, when model is network", "must be at most 1.5", "its train_seconds", "algorithm    default"} {
+	for _, want := range []string{"width: one of 32, 128, 512, logarithmic, where model is network", ", at most 1.5", "its train_seconds", "algorithm    default"} {
 		if !strings.Contains(view, want) {
 			t.Errorf("no %q in\n%s", want, view)
 		}
