@@ -180,7 +180,7 @@ func TestCompletion(t *testing.T) {
 		{"front small --kind |", "observed posterior best worst"},
 		{"front small --output |", "table json csv"},
 		{"release best small --metric |", "error size"},
-		{"study init --trainer dp|", "dp-adam dp-sgd"},
+		{"study init --trainer dp|", "dp-adam dp-mf dp-sgd"},
 		{"data fetch adult m|", "mnist"},
 		{"context use |", ""},
 		{"token create --role |", "viewer worker admin"},
