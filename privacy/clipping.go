@@ -8,7 +8,8 @@ import (
 // JointNoise returns the noise multiplier of DP-SGD that releases, at every step and from the same lot, the noisy sum
 // of clipped gradients, with noise multiplier gradients > 0, and the noisy sum of +1/2 for every gradient within the
 // clipping norm and −1/2 for every other one, with noise of standard deviation count > 0 (Andrew, Thakkar, Ramaswamy
-// and McMahan, "Differentially private learning with adaptive clipping", 2021, Theorem 1). The next clipping norm may
+// and McMahan, "Differentially private learning with adaptive clipping", 2021, Theorem 1). A record that is missing or zeroed
+// out adds 0 to both. The next clipping norm may
 // depend on all releases so far. It holds under every sampler, since each record adds one vector to one sum: divided
 // by the standard deviations, its norm, or under ReplaceOne that of a difference of two, is 1/JointNoise at most.
 //

@@ -7,16 +7,19 @@ import (
 	"github.com/dpareto/dpareto/privacy/internal/pld"
 )
 
-// mostDiscrete bounds the parameters of discrete noise, and so the number of losses: sensitivities, σ and scales.
-const mostDiscrete = 10_000
+// Bounds of the parameters of discrete noise, and so of the number of losses and their sizes.
+const (
+	mostDiscrete  = 10_000 // sensitivities, σ and scales
+	leastDiscrete = 0.01   // σ and scales
+)
 
 // DiscreteGaussian releases one integer statistic with noise of the probabilities P(x) ∝ e^{−x²/2σ²} on the
-// integers (Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", 2020). Its δ is up to a
-// third larger than that of [Gaussian] with the same σ: neither stands for the other. For several statistics use
+// integers (Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy", 2020). Its δ is up to
+// 1.36 times that of [Gaussian] with the same σ, so that neither stands for the other. For several statistics use
 // [ZeroConcentrated] with ρ = Δ²/2σ², where Δ is the ℓ2 sensitivity (their Theorem 14).
 type DiscreteGaussian struct {
 	Sensitivity int64     // Δ, the largest difference between the statistics of adjacent data sets, in [1, 10⁴]
-	Sigma       float64   // σ, in the unit of the statistic, in (0, 10⁴]; the noise's standard deviation is at most σ
+	Sigma       float64   // σ, in the unit of the statistic, in [0.01, 10⁴]; the noise's standard deviation is at most σ
 	Neighbours  Adjacency // the adjacency that Sensitivity is stated for
 }
 
@@ -77,7 +80,7 @@ const (
 // Roughgarden and Sundararajan, "Universally utility-maximizing privacy mechanisms", 2009).
 type DiscreteLaplace struct {
 	Sensitivity int64     // Δ, in [1, 10⁴]
-	Scale       float64   // b, in the unit of the statistics, in (0, 10⁴]
+	Scale       float64   // b, in the unit of the statistics, in [0.01, 10⁴]
 	Neighbours  Adjacency // the adjacency that Sensitivity is stated for
 }
 
@@ -144,9 +147,9 @@ func (m DiscreteLaplace) losses() (losses, upper []float64) {
 const assumeExactDraws = "the noise comes from entropy that nobody knows, not from a seed, by a sampler that is exact, without floating point"
 
 func checkDiscrete(field string, sensitivity int64, width float64) error {
-	err := CheckPositive(field, width)
-	if width > mostDiscrete {
-		err = errors.Join(err, FieldErrorf(field, "must be at most %d, is %g", mostDiscrete, width))
+	var err error
+	if !(width >= leastDiscrete && width <= mostDiscrete) {
+		err = FieldErrorf(field, "must lie in [%g, %d], is %g", leastDiscrete, mostDiscrete, width)
 	}
 	if sensitivity < 1 || sensitivity > mostDiscrete {
 		err = errors.Join(err, FieldErrorf("sensitivity", "must lie in [1, %d], is %d", mostDiscrete, sensitivity))

@@ -173,9 +173,27 @@ func TestDiscreteBounds(t *testing.T) {
 	}
 }
 
+// At the ends of the parameters' ranges ε is what little or much noise gives, and its bounds are in order.
+func TestDiscreteEnds(t *testing.T) {
+	for _, width := range []float64{leastDiscrete, mostDiscrete} {
+		for _, sensitivity := range []int64{1, mostDiscrete} {
+			for _, m := range []RenyiMechanism{DiscreteGaussian{sensitivity, width, AddRemove}, DiscreteLaplace{sensitivity, width, AddRemove}} {
+				for _, runs := range []int64{1, 100} {
+					for _, delta := range []float64{1e-300, 1e-5, 0.4} {
+						g, most := epsilonOf(t, Exact{}, m, runs, delta), epsilonOf(t, RDP{}, m, runs, delta).Epsilon
+						if width < 1 && !(g.Epsilon > 90) || g.EpsilonLower > g.Epsilon || g.EpsilonLower > most*(1+1e-9) || g.Epsilon > most*(1+1e-6) {
+							t.Errorf("%+v, %d runs, delta %g: %g to %g, Rényi %g", m, runs, delta, g.EpsilonLower, g.Epsilon, most)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestDiscreteValidate(t *testing.T) {
 	for _, m := range []Mechanism{
-		DiscreteGaussian{0, 1, AddRemove}, DiscreteGaussian{1, 0, AddRemove}, DiscreteGaussian{1, math.Inf(1), AddRemove},
+		DiscreteGaussian{0, 1, AddRemove}, DiscreteGaussian{1, 0, AddRemove}, DiscreteGaussian{1, 1e-200, AddRemove}, DiscreteLaplace{1, 0.009, AddRemove}, DiscreteGaussian{1, math.Inf(1), AddRemove},
 		DiscreteGaussian{1, 1, 0}, DiscreteLaplace{10001, 1, AddRemove}, DiscreteLaplace{1, 10001, AddRemove}, DiscreteLaplace{1, math.NaN(), AddRemove},
 	} {
 		if len(FieldErrors(m.Validate())) == 0 {

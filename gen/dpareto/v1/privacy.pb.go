@@ -974,9 +974,10 @@ type DpSgdMechanism struct {
 	RecordsPerUser string `protobuf:"bytes,13,opt,name=records_per_user,json=recordsPerUser,proto3" json:"records_per_user,omitempty"`
 	// Expression, for a clipping norm that follows the gradients (Andrew, Thakkar, Ramaswamy and
 	// McMahan 2021): each step also releases how many gradients of the lot were within the norm,
-	// as the sum of 1/2 for each that was and −1/2 for each that was not, with Gaussian noise of
-	// this standard deviation, positive. noise_multiplier is that of the gradients alone; ε counts
-	// both. The norm must follow from what was released, and divisors must not depend on the data.
+	// as the sum of 1/2 for each that was and −1/2 for each that was not, 0 for a missing record, with
+	// Gaussian noise of this standard deviation, positive. noise_multiplier is that of the gradients
+	// alone; ε counts both. The norm must follow from what was released, and divisors must not depend
+	// on the data.
 	ClippingCountDeviation string `protobuf:"bytes,20,opt,name=clipping_count_deviation,json=clippingCountDeviation,proto3" json:"clipping_count_deviation,omitempty"`
 	// Expression, for SAMPLING_POISSON: the number b of bands of a matrix C with which the noise of
 	// steps is correlated (DP-BandMF, Choquette-Choo et al. 2023), an integer of at least 1. Default:
@@ -1334,7 +1335,7 @@ type DiscreteGaussianMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Expression: the sensitivity, an integer in [1, 10000].
 	Sensitivity string `protobuf:"bytes,1,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`
-	// Required. Expression: σ, in (0, 10000]. The noise's standard deviation is at most σ.
+	// Required. Expression: σ, in [0.01, 10000]. The noise's standard deviation is at most σ.
 	Sigma         string `protobuf:"bytes,2,opt,name=sigma,proto3" json:"sigma,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1390,7 +1391,7 @@ type DiscreteLaplaceMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Expression: the L1 sensitivity, an integer in [1, 10000].
 	Sensitivity string `protobuf:"bytes,1,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`
-	// Required. Expression: the scale of the noise, in (0, 10000].
+	// Required. Expression: the scale of the noise, in [0.01, 10000].
 	Scale         string `protobuf:"bytes,2,opt,name=scale,proto3" json:"scale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

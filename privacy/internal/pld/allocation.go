@@ -185,27 +185,9 @@ func (p wholeAtoms) truncate(logTail float64) (Pair, bool) {
 	return wholeAtoms{small, p.side}, true
 }
 
-// Single solves δ(ε) = infinite + a − b·e^{ε−l}, where a is the mass with losses above ε under the upper
-// distribution, and b under the lower one, over e^{−l} for the lowest of these losses.
+// Single solves δ(ε), rounded to the side of the pair.
 func (p wholeAtoms) Single(logDelta float64) (epsilon float64, ok bool) {
-	rest := math.Exp(math.Log(p.infiniteMass) - logDelta)
-	if !(rest < 1) {
-		return math.Inf(1), p.side > 0
-	}
-	delta := math.Exp(logDelta + math.Log1p(-rest))
-	a, b, at := 0.0, 0.0, p.Largest()
-	for i, l := range p.losses {
-		scaled := b * math.Exp(l-at)
-		if l <= 0 || a-scaled > delta {
-			break
-		}
-		a, b, at = a+p.upper[i], scaled+p.upper[i], l
-	}
-	if !(a > delta) {
-		return 0, true
-	}
-	rounding := p.side * 4 * float64(len(p.losses)+8) * 0x1p-53 * a / (a - delta)
-	return math.Max(0, at+math.Log((a-delta)/b)+rounding), true
+	return p.solve(logDelta, p.side)
 }
 
 // Nodes returns the atoms. Their masses do not add up to 1 where they bound others.

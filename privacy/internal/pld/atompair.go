@@ -59,25 +59,31 @@ func (p atomPair) Variation() float64 {
 	return sum
 }
 
-// Single solves δ(ε) = infinite + a − b·e^ε, where a is the mass with finite losses above ε under the upper
-// distribution, and b under the lower one.
-func (p atomPair) Single(logDelta float64) (epsilon float64, ok bool) {
-	delta := math.Exp(logDelta) - p.infiniteMass
-	if !(delta > 0) {
-		return math.Inf(1), true
+// Single solves δ(ε). What rounding may cost is in the masses.
+func (p atomPair) Single(logDelta float64) (epsilon float64, ok bool) { return p.solve(logDelta, 0) }
+
+// solve solves δ(ε) = infinite + a − b·e^{ε−l}, where a is the mass with losses above ε under the upper
+// distribution, and b under the lower one, over e^{−l} for the lowest of these losses. The result is rounded up for
+// side > 0 and down for side < 0.
+func (p atomPair) solve(logDelta, side float64) (epsilon float64, ok bool) {
+	rest := math.Exp(math.Log(p.infiniteMass) - logDelta)
+	if !(rest < 1) {
+		return math.Inf(1), side >= 0
 	}
-	a, b := 0.0, 0.0
+	delta := math.Exp(logDelta + math.Log1p(-rest))
+	a, b, at := 0.0, 0.0, p.Largest()
 	for i, l := range p.losses {
-		if l <= 0 || a-b*math.Exp(l) > delta {
+		scaled := b * math.Exp(l-at)
+		if l <= 0 || a-scaled > delta {
 			break
 		}
-		a += p.upper[i]
-		b += p.upper[i] * math.Exp(-l)
+		a, b, at = a+p.upper[i], scaled+p.upper[i], l
 	}
 	if !(a > delta) {
 		return 0, true
 	}
-	return math.Max(0, math.Log((a-delta)/b)), true
+	rounding := side * 4 * float64(len(p.losses)+8) * 0x1p-53 * a / (a - delta)
+	return math.Max(0, at+math.Log((a-delta)/b)+rounding), true
 }
 
 // Nodes returns the atoms. The arguments concern inversion, which is not for pairs with atoms.

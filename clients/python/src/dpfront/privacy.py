@@ -239,7 +239,7 @@ class DiscreteGaussian:
     sensitivity: Expression
     """An integer from 1 to 10,000."""
     sigma: Expression
-    """σ, positive and at most 10,000; the standard deviation is at most σ."""
+    """σ, from 0.01 to 10,000; the standard deviation is at most σ."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class DiscreteLaplace:
     sensitivity: Expression
     """ℓ1 sensitivity, an integer from 1 to 10,000."""
     scale: Expression
-    """Positive and at most 10,000."""
+    """From 0.01 to 10,000."""
 
 
 @dataclass(frozen=True)
