@@ -119,12 +119,15 @@ func dominating(epsilon func(logDelta float64) float64) pld.Pair {
 
 // RenyiCurve returns the divergence of the larger direction, for each block of steps of one pick and all epochs. For
 // integer orders up to 256 it is exact for removing a record, and between them an upper bound; for adding one it is
-// exact at all orders. Beyond, and if a record is replaced, it is the bound without amplification.
+// exact at all orders. Beyond, with very little or very much noise, and if a record is replaced, it is the bound without amplification.
 func (m RandomAllocation) RenyiCurve() RenyiCurve {
 	epochs, sigma := m.epochs()
 	picks := float64(m.Picks) * float64(epochs)
-	if m.Neighbours == ReplaceOne {
-		return linearRenyi(2 * picks / (sigma * sigma))
+	switch {
+	case m.Neighbours == ReplaceOne:
+		return linearRenyi(2 * picks / sigma / sigma)
+	case !pld.HasAllocationRatios(sigma):
+		return linearRenyi(0.5 * picks / sigma / sigma)
 	}
 	larger := m.Steps % m.Picks
 	var sum renyiSum

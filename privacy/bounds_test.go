@@ -66,6 +66,40 @@ func checkBounds(t *testing.T, rng *rand.Rand, points int) {
 	}
 }
 
+// With hardly any noise ε is large, with very much it is small, and bounds are in order.
+func TestAbsurdNoise(t *testing.T) {
+	for _, sigma := range []float64{1e-200, 1e-9, 1e9, 1e200} {
+		for _, m := range []Mechanism{
+			PoissonGaussian{0.01, sigma, AddRemove, false},
+			FixedSizeGaussian{1000, 10, sigma},
+			FixedSizeAddRemoveGaussian{1000, 10, sigma},
+			ShuffledGaussian{NoiseMultiplier: sigma, Steps: 100, EvenSteps: true, Neighbours: ReplaceOne},
+			ShuffledGaussian{NoiseMultiplier: sigma, Steps: 100, EvenSteps: true, Neighbours: AddRemove},
+			TruncatedPoissonGaussian{DatasetSize: 1000, PhysicalBatch: 20, SamplingProbability: 0.01, NoiseMultiplier: sigma, Neighbours: AddRemove},
+			TruncatedPoissonGaussian{DatasetSize: 1000, PhysicalBatch: 20, SamplingProbability: 0.01, NoiseMultiplier: sigma, Neighbours: ReplaceOne},
+			UserPoissonGaussian{RecordsPerUser: 4, SamplingProbability: 0.01, NoiseMultiplier: sigma},
+			BandMF{Bands: 4, SamplingProbability: 0.01, NoiseMultiplier: sigma, Neighbours: AddRemove},
+			RandomAllocation{Steps: 100, Picks: 1, NoiseMultiplier: sigma, Epochs: 3, Neighbours: AddRemove},
+			RandomAllocation{Steps: 100, Picks: 3, NoiseMultiplier: sigma, Epochs: 3, Neighbours: ReplaceOne},
+		} {
+			if _, truncated := m.(TruncatedPoissonGaussian); truncated && sigma > mostTruncatedNoise {
+				if len(FieldErrors(m.Validate())) == 0 {
+					t.Errorf("%+v is accepted", m)
+				}
+				continue
+			}
+			for _, delta := range []float64{1e-300, 1e-5} {
+				for _, runs := range []int64{1, 50} {
+					g := epsilonOf(t, Tightest{}, m, runs, delta)
+					if math.IsNaN(g.Epsilon) || g.EpsilonLower > g.Epsilon || sigma < 1 && !(g.Epsilon > 1e15) || sigma > 1 && !(g.Epsilon < 1e-3) {
+						t.Errorf("%+v, %d runs, delta %g: %g to %g by %s", m, runs, delta, g.EpsilonLower, g.Epsilon, g.Accountant)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Runs count alike, whether a curve or a composition multiplies them.
 func TestGroupedRuns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(39, 2))

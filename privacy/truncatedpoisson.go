@@ -26,6 +26,9 @@ type TruncatedPoissonGaussian struct {
 // mostRecords bounds DatasetSize of a TruncatedPoissonGaussian: the tails of binomial distributions are sums.
 const mostRecords = 1_000_000_000_000
 
+// mostTruncatedNoise is the largest noise multiplier: beyond, losses of a mixture are lost in rounding errors.
+const mostTruncatedNoise = 1e9
+
 // Name returns "truncated_poisson_gaussian".
 func (m TruncatedPoissonGaussian) Name() string { return "truncated_poisson_gaussian" }
 
@@ -44,6 +47,9 @@ func (m TruncatedPoissonGaussian) Validate() error {
 	}
 	if m.PhysicalBatch < 1 {
 		errs = append(errs, FieldErrorf("physical_batch", "must be at least 1, is %d", m.PhysicalBatch))
+	}
+	if m.NoiseMultiplier > mostTruncatedNoise {
+		errs = append(errs, FieldErrorf("noise_multiplier", "must be at most %g, is %g", mostTruncatedNoise, m.NoiseMultiplier))
 	}
 	return errors.Join(append(errs, m.poisson().Validate())...)
 }

@@ -65,7 +65,7 @@ func (a *allocation) at(side float64, tier int, w *meter.Work) *ratios {
 // steps steps, epochs times over, each time by a new draw: for removing and for adding a record. Some data sets
 // attain the pairs of one pick. More picks are not known to be as bad as one of each block of steps.
 func Allocation(steps, picks, epochs int64, sigma float64) Pairs {
-	if steps == picks || sigma < leastAllocationNoise {
+	if steps == picks || !HasAllocationRatios(sigma) {
 		mu := math.Sqrt(float64(picks)) * math.Sqrt(float64(epochs)) / sigma
 		if steps == picks {
 			return Attained(Gaussian(mu))
@@ -80,9 +80,17 @@ func Allocation(steps, picks, epochs int64, sigma float64) Pairs {
 	return pairs
 }
 
-// leastAllocationNoise is the noise below which likelihood ratios leave the range of floats. The Gaussian without
-// amplification, which dominates by joint convexity, takes their place.
-const leastAllocationNoise = 0.06
+// Below leastAllocationNoise likelihood ratios leave the range of floats, and beyond mostAllocationNoise they are 1 but
+// for rounding errors. The Gaussian without amplification, which dominates by joint convexity, takes their place.
+const (
+	leastAllocationNoise = 0.06
+	mostAllocationNoise  = 1e6
+)
+
+// HasAllocationRatios reports whether likelihood ratios of random allocation with noise multiplier sigma are floats.
+func HasAllocationRatios(sigma float64) bool {
+	return sigma >= leastAllocationNoise && sigma <= mostAllocationNoise
+}
 
 // allocationPair is a direction of random allocation.
 type allocationPair struct {

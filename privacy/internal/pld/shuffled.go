@@ -52,7 +52,7 @@ func ShuffledZeroOut(lots Lots, sigma float64, hull func(epsilon func(logDelta f
 	}
 	// Other records may be exchanged for it in shufflingEpsilon, at twice the distance.
 	pairs := Pairs{Upper: []Pair{shuffledUpper(lots, 0.5*sigma, 1/sigma, hull)}}
-	if lots.Count > 1 && lots.Count <= mostLots {
+	if lots.Count > 1 && lots.Count <= mostLots && HasAllocationRatios(sigma) {
 		pairs.Lower = []Pair{newLargestLot(lots.Count, sigma, true), newLargestLot(lots.Count, sigma, false)}
 	}
 	return pairs
