@@ -12,7 +12,7 @@ import (
 )
 
 // horizonCycles is the length of the runs for which columns are optimised, in cycles of as many steps as there are
-// bands. It does not follow the length of the run, so that its state after t epochs is that of a run of t epochs. For
+// bands. It does not follow the length of the run: after t epochs a run is in the state of a run of t epochs. For
 // 4 to 256 cycles the variance of the sum of the noise is within 8 % of the least one.
 const horizonCycles = 16
 
@@ -58,7 +58,7 @@ func (y *cycle) lot(dst []int32, step uint64, s *random.Stream) []int32 {
 //	w_t = round(2⁻ˢ·(z_t − Σ_{j >= 1} a_j·w_{t−j})).
 //
 // The rows y_t = Σ_j a_j·g_{t−j} + z_t are a Gaussian mechanism (random.AddNoise) of standard deviation 2⁴⁰ whose
-// sensitivity is ‖a‖ times that of the g_t. What leaves it, x_t = g_t + w_t, is computed from these rows:
+// sensitivity is ‖a‖ times the sensitivity of the g_t. What leaves it, x_t = g_t + w_t, is computed from these rows:
 //
 //	x_t = round(2⁻ˢ·(y_t − Σ_{j >= 1} a_j·x_{t−j})),
 //

@@ -202,7 +202,7 @@ func TestCyclicLots(t *testing.T) {
 	}
 }
 
-// With one band, or where the mechanism is DP-SGD, runs are those of DP-SGD on Poisson lots.
+// With one band, or where the mechanism is DP-SGD, a run is DP-SGD on Poisson lots.
 func TestOneBandIsDPSGD(t *testing.T) {
 	parts := &dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}
 	made := func(o Options) *Trainer {
@@ -231,7 +231,7 @@ func TestOneBandIsDPSGD(t *testing.T) {
 	}
 }
 
-// The mechanism is that of the accountant: rounds with b times the probability of a step.
+// The mechanism is what the accountant accounts: rounds with b times the probability of a step.
 func TestCorrelatedMechanism(t *testing.T) {
 	made, err := New(&dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{Correlated: true})
 	require.NoError(t, err)

@@ -69,7 +69,7 @@
 //	bands             int64    b, of dp-mf, between 1, which is dp-sgd with Poisson lots, and n/m
 //	mechanism         string   of dp-mf: dp-mf, or dp-sgd for 1 band, in place of bands
 //
-// model, hidden and optimizer make the choice of a model and of an optimizer part of a search, mechanism that of
+// model, hidden and optimizer make the choice of a model and of an optimizer part of a search. mechanism does so for
 // correlated noise: give bands a condition on it. Only the trainers dp-sgd and dp-mf take the optimizer; sgd is its default. learning_rate_sgd and learning_rate_adam stand for
 // learning_rate in the runs of that optimizer, for studies in which each has a domain and
 // a condition. A run's ε depends on none of these: all models and both optimizers see the training

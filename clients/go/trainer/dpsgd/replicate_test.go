@@ -313,7 +313,7 @@ func TestPoissonUpdate(t *testing.T) {
 	}
 }
 
-// Every epoch of random allocation uses each row exactly once, in a lot that is uniform and independent of those of
+// Every epoch of random allocation uses each row exactly once, in a lot that is uniform and independent of the lots of
 // other rows and of other epochs. Lots are in increasing order.
 func TestRandomAllocation(t *testing.T) {
 	const rows, steps, epochs = 12, 4, 20_000

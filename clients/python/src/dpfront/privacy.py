@@ -130,7 +130,7 @@ class DpSgd:
     bands: Expression | None = None
     """For Poisson sampling, the number b of bands of correlated noise (DP-BandMF): the records are
     split into b groups, and step i draws from group i modulo b, with b times the probability that
-    batch_size gives. noise_multiplier is that of the noise before it is correlated."""
+    batch_size gives. noise_multiplier is for the noise before it is correlated."""
 
 
 @dataclass(frozen=True)

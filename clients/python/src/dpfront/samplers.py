@@ -142,7 +142,7 @@ class RandomAllocationBatches:
     the index is padding: multiply clipped gradients by it before they are summed. Batches are
     never truncated, which would be another mechanism.
 
-    Other arguments and `check` are those of `RandomAllocationSampler`. It needs NumPy.
+    It has the other arguments and the `check` of `RandomAllocationSampler`. It needs NumPy.
     """
 
     def __init__(
