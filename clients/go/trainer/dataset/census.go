@@ -88,7 +88,7 @@ func LoadCensus(path string) (*Dataset, error) {
 //
 // Malformed input, which includes unknown categories, gives a *SyntaxError.
 func ReadCensus(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file, ',')
+	records, err := newRecords(r, file)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func LoadCovertype(path string) (*Dataset, error) {
 }
 
 func readCovertype(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file, ',')
+	records, err := newRecords(r, file)
 	if err != nil {
 		return nil, err
 	}

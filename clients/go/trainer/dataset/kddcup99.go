@@ -116,7 +116,7 @@ func LoadKDDCup99(path string) (*Dataset, error) {
 // Malformed input, which includes unknown symbols and negative numbers, gives a
 // *SyntaxError.
 func ReadKDDCup99(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file, ',')
+	records, err := newRecords(r, file)
 	if err != nil {
 		return nil, err
 	}

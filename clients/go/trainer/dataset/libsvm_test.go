@@ -107,6 +107,12 @@ func TestReadLIBSVMErrors(t *testing.T) {
 	}
 }
 
+// brokenReader fails.
+type brokenReader struct{ err error }
+
+// Read implements io.Reader.
+func (r brokenReader) Read([]byte) (int, error) { return 0, r.err }
+
 func TestReadLIBSVMReadError(t *testing.T) {
 	broken := errors.New("broken")
 	r := io.MultiReader(strings.NewReader("1 1:1\n1 2:1\n"), brokenReader{broken})

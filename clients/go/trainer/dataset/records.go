@@ -19,13 +19,12 @@ type records struct {
 	err    error    // that ended the reading
 }
 
-func newRecords(r io.Reader, file string, comma rune) (*records, error) {
+func newRecords(r io.Reader, file string) (*records, error) {
 	r, err := gunzip(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	reader := csv.NewReader(text.NewLineReader(text.NewReader(r), true))
-	reader.Comma = comma
 	reader.FieldsPerRecord = -1 // counted here, for an error with both numbers
 	reader.ReuseRecord = true
 	return &records{csv: reader, file: file}, nil

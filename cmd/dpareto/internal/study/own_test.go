@@ -1,0 +1,162 @@
+package study_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+)
+
+// people returns a table of people whose label follows their age, with mixed columns and missing values.
+func people(rows int) string {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	b.WriteString("id,age,income,work,note,repaid\n")
+	for i := range rows {
+		age, income, label := 18+rng.IntN(70), fmt.Sprint(rng.IntN(100000)), "no"
+		if rng.IntN(8) == 0 {
+			income = "?"
+		}
+		if age > 50 {
+			label = "yes"
+		}
+		fmt.Fprintf(&b, "p%d,%d,%s,%s,\"a, %d\",%s\n", i, age, income, []string{"private", "public", ""}[rng.IntN(3)], i, label)
+	}
+	return b.String()
+}
+
+// From a table to a front without code: propose, check, init, create, train. Agents refuse other data.
+func TestOwnData(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	t.Setenv("DPARETO_SERVER", address)
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(path(name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table := people(600)
+	write("my.csv", table)
+	schema := clitest.Succeed(t, "data schema "+path("my.csv")+" --public-rows 100 --label repaid")
+	write("my.yaml", schema)
+	for _, line := range []string{"data check " + path("my.csv"), "study init --data " + path("my.csv")} {
+		clitest.WantFailure(t, "rows: are private, but every mechanism here depends", strings.Fields(line+" --schema "+path("my.yaml"))...)
+	}
+	write("my.yaml", strings.Replace(schema, "rows: private", "rows: public", 1))
+	checked := clitest.Succeed(t, "data check "+path("my.csv")+" --schema "+path("my.yaml")+" --output csv")
+	if !strings.Contains(checked, "fact,,training examples,420\n") || strings.Contains(checked, "error,") {
+		t.Errorf("check:\n%s", checked)
+	}
+	clitest.Succeed(t, "study init --data "+path("my.csv")+" --schema "+path("my.yaml")+" --id mine --trials 4 --file "+path("study.yaml"))
+	content, err := os.ReadFile(path("study.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"dpareto agent --study mine --data-dir " + folder, `dataset_size: "420"`, `learning_rate: "normalized_learning_rate / clipping_norm"`,
+		`dataset: "my.csv"`, `schema: "my.yaml"`, "data_digest: ", "schema_digest: ",
+	} {
+		if !strings.Contains(string(content), want) {
+			t.Errorf("the study lacks %s:\n%s", want, content)
+		}
+	}
+	_, warnings := clitest.Must(t, "", "study", "create", path("study.yaml"))
+	if strings.Contains(warnings, "WARN") {
+		t.Errorf("the study has warnings: %s", warnings)
+	}
+
+	// Other data, another schema, and data without their key are refused, without a value of the file.
+	key, err := os.ReadFile(path("my.csv.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := strings.Fields("agent --study mine --workers 1 --seed 1 --data-dir " + folder)
+	write("my.csv", strings.Replace(table, ",yes\n", ",no\n", 1))
+	clitest.WantFailure(t, "but the study was made with data of digest", agent...)
+	write("my.csv", table+"p9,SECRET,1,private,x,no\n")
+	if _, stderr, code := clitest.Invoke(t, "", agent...); code != command.ExitFailure || strings.Contains(stderr, "SECRET") ||
+		!strings.Contains(stderr, `column \"age\": values are not finite numbers (1 rows)`) && !strings.Contains(stderr, `column "age": values are not finite numbers (1 rows)`) {
+		t.Errorf("broken data: exit code %d, %s", code, stderr)
+	}
+	write("my.csv", table)
+	write("my.yaml", schema)
+	clitest.WantFailure(t, "but the study was made with a schema of digest", agent...)
+	write("my.yaml", "# a comment\n"+strings.Replace(schema, "rows: private", "rows: public", 1))
+	if err := os.Remove(path("my.csv.key")); err != nil {
+		t.Fatal(err)
+	}
+	clitest.WantFailure(t, "my.csv.key is missing: copy it together with the data", agent...)
+	write("my.csv.key", string(key))
+
+	clitest.Must(t, "", agent...)
+	trials := clitest.Succeed(t, "trial list mine --output csv")
+	if strings.Count(trials, "succeeded") != 4 {
+		t.Errorf("trials:\n%s", trials)
+	}
+	shown := clitest.Succeed(t, "trial get mine 2 --output json")
+	for _, name := range []string{"data_digest", "schema_digest"} {
+		_, digest, _ := strings.Cut(string(content), name+": ")
+		digest, _, _ = strings.Cut(digest, "\n")
+		if want := fmt.Sprintf("%q: %s", name, digest); len(digest) != 34 || !strings.Contains(shown, want) {
+			t.Errorf("the trial lacks %s: %s", want, shown)
+		}
+	}
+}
+
+// Every trainer of classifiers takes a user's own data, with several classes where it can.
+func TestOwnDataOfEveryTrainer(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	folder := t.TempDir()
+	table, schema := filepath.Join(folder, "my.csv"), filepath.Join(folder, "my.yaml")
+	three := strings.ReplaceAll(people(300), "public,", "maybe,")
+	for id, tt := range map[string]struct{ label, flags, want string }{
+		"sgd":       {"repaid", "--trainer dp-sgd --set sampling=poisson", `learning_rate: "normalized_learning_rate / clipping_norm"`},
+		"adam":      {"repaid", "--trainer dp-adam", "learning_rate: learning_rate"},
+		"output":    {"repaid", "--trainer output-perturbation", "output_perturbation:"},
+		"objective": {"repaid", "--trainer objective-perturbation --set evaluation=test", "objective_perturbation:"},
+		"several":   {"work", "", `model: "softmax-regression"`},
+	} {
+		if err := os.WriteFile(table, []byte(three), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		proposal := clitest.Succeed(t, "data schema "+table+" --public-rows 100 --number-public --label "+tt.label)
+		if err := os.WriteFile(schema, []byte(proposal), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file := clitest.Succeed(t, "study init --data "+table+" --schema "+schema+" --trials 1 --id "+id+" "+tt.flags)
+		if !strings.Contains(file, tt.want) {
+			t.Errorf("%s: no %s in\n%s", id, tt.want, file)
+		}
+		clitest.Must(t, file, "study", "create", "-", "--server", address)
+		clitest.Succeed(t, "agent --workers 1 --seed 1 --study "+id+" --data-dir "+folder+" --server "+address)
+		if trials := clitest.Succeed(t, "trial list "+id+" --output csv --server "+address); !strings.Contains(trials, "succeeded") {
+			t.Errorf("%s: %s", id, trials)
+		}
+	}
+}
+
+func TestOwnDataUsage(t *testing.T) {
+	folder := t.TempDir()
+	for line, want := range map[string]string{
+		"study init --data my.csv":                                                                                "--data and --schema must be given together",
+		"study init --data a/my.csv --schema my.yaml":                                                             "the schema must stand in the folder of the data",
+		"study init --data " + folder + "/x --schema " + folder + "/y":                                            "no such file",
+		"data check my.csv":                                                                                       "--schema is required",
+		"data schema my.csv --public-rows 3":                                                                      "--label is required",
+		"data schema " + folder + "/my.csv --public-rows 3 --label x":                                             "no such file",
+		"study init --trainer dp-sgd --set schema=my.yaml":                                                        "setting schema_digest is missing, want what dpareto data check prints",
+		"study init --trainer dp-sgd --set data_digest=00":                                                        `setting data_digest is "00", want none without schema`,
+		"study init --trainer dp-sgd --set schema=s --set train_rows=9":                                           `setting train_rows is "9", want none with schema, which divides the rows`,
+		"study init --trainer dp-sgd --set schema=s --set schema_digest=1 --set data_digest=1 --set dataset=../x": "the name of a file in the data folder",
+		"study init --trainer dp-sgd --set schema=s --set schema_digest=1 --set data_digest=1":                    "that is no dataset's name",
+	} {
+		clitest.WantFailure(t, want, strings.Fields(line)...)
+	}
+}
