@@ -122,7 +122,7 @@ func TestStudyInitUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"study init":                            "--trainer is required",
+		"study init":                            "--trainer or --data is required",
 		"study init --trainer nobody":           `trainer "nobody" is unknown, want one of`,
 		initAdult + " --trials 0":               "--trials must be at least 1, is 0",
 		initAdult + " --set bogus=1":            `setting "bogus" of trainer dp-sgd is unknown`,

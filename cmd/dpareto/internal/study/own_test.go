@@ -108,6 +108,31 @@ func TestOwnData(t *testing.T) {
 			t.Errorf("the trial lacks %s: %s", want, shown)
 		}
 	}
+
+	// A model comes out, and predicts the labels of new rows, whose other columns it does not need.
+	train := "train mine --recommend epsilon=9 --out " + path("model")
+	clitest.WantFailure(t, "--data-dir names the folder", strings.Fields(train+" --data-dir "+t.TempDir())...)
+	_, said := clitest.Must(t, "", strings.Fields(train+" --data-dir "+folder)...)
+	if !strings.Contains(said, "replace-one adjacency, for the training rows. The search that chose the configuration had 4 runs on the same rows: "+
+		"the ledger of the study states no ε for them") { // they are seeded
+		t.Errorf("train said %s", said)
+	}
+	clitest.WantFailure(t, "must be a new or empty folder", strings.Fields(train+" --data-dir "+folder)...)
+	write("new.csv", "income,age,work\n50000,20,private\n?,85,\n10000,30,unheard of\n90000,80,public\n")
+	predicted := clitest.Succeed(t, "predict "+path("model")+" "+path("new.csv"))
+	lines := strings.Split(strings.TrimSpace(predicted), "\n")
+	if len(lines) != 5 || lines[0] != "repaid,p_no,p_yes" {
+		t.Fatalf("predictions:\n%s", predicted)
+	}
+	for i, want := range []string{"no", "yes", "no", "yes"} {
+		if !strings.HasPrefix(lines[i+1], want+",") {
+			t.Errorf("row %d is %s, want %s", i, lines[i+1], want)
+		}
+	}
+	write("new.csv", "age,work\n50000,private\n")
+	clitest.WantFailure(t, `has no column "income"`, "predict", path("model"), path("new.csv"))
+	clitest.WantFailure(t, "--recommend and --out are required", "train", "mine")
+	clitest.WantFailure(t, "no configuration to train meets the bounds", strings.Fields("train mine --recommend epsilon=1e-9 --out "+path("other")+" --data-dir "+folder)...)
 }
 
 // Every trainer of classifiers takes a user's own data, with several classes where it can.

@@ -39,6 +39,8 @@ type encoder struct {
 	label   map[string]int
 	from    moment
 	row     []float32 // the encoded row
+	// features alone: the label, the id and the time are not read.
+	unlabelled bool
 }
 
 // column is where a feature stands in the file and among the encoded features.
@@ -180,7 +182,7 @@ func (e *encoder) resolve(header []string) (fields, error) {
 	for i, name := range header {
 		names[i] = strings.TrimSpace(name)
 	}
-	f := fields{count: len(names), group: -1, time: -1}
+	f := fields{count: len(names), label: -1, group: -1, time: -1}
 	var lacking, twice []string
 	find := func(name string) int {
 		i := slices.Index(names, name)
@@ -192,14 +194,16 @@ func (e *encoder) resolve(header []string) (fields, error) {
 		}
 		return i
 	}
-	f.label = find(e.schema.Label.Column)
+	if !e.unlabelled {
+		f.label = find(e.schema.Label.Column)
+	}
 	for i := range e.columns {
 		e.columns[i].field = find(e.columns[i].Column)
 	}
-	if e.schema.Group != "" {
+	if e.schema.Group != "" && !e.unlabelled {
 		f.group = find(e.schema.Group)
 	}
-	if e.schema.Split.Time != nil {
+	if e.schema.Split.Time != nil && !e.unlabelled {
 		f.time = find(e.schema.Split.Time.Column)
 	}
 	if len(lacking) > 0 {
@@ -232,15 +236,7 @@ func (e *encoder) encode(record []string, f fields) {
 		e.cell(&e.columns[i], strings.TrimSpace(record[e.columns[i].field]))
 	}
 	scaleTo(e.row, e.bound, &e.found)
-	class, ok := e.label[strings.TrimSpace(record[f.label])]
-	if !ok {
-		e.found.add(true, e.schema.Label.Column, problemLabel)
-	}
-	label := float32(class)
-	if e.data.Classes == 2 {
-		label = 2*label - 1
-	}
-	e.data.Labels = append(e.data.Labels, label)
+	e.data.Labels = append(e.data.Labels, e.labelOf(record, f))
 	e.data.Rows++
 	if f.group >= 0 {
 		id := strings.TrimSpace(record[f.group])
@@ -264,6 +260,21 @@ func (e *encoder) encode(record []string, f fields) {
 		}
 	}
 	e.data.RowStart = append(e.data.RowStart, len(e.data.Indices))
+}
+
+// labelOf returns the label of a row, or 0 where none is read.
+func (e *encoder) labelOf(record []string, f fields) float32 {
+	if f.label < 0 {
+		return 0
+	}
+	class, ok := e.label[strings.TrimSpace(record[f.label])]
+	if !ok {
+		e.found.add(true, e.schema.Label.Column, problemLabel)
+	}
+	if e.data.Classes == 2 {
+		return float32(2*class - 1)
+	}
+	return float32(class)
 }
 
 // cell encodes the value of a column.

@@ -88,6 +88,20 @@ func (e *encoder) load(ctx context.Context, r Request) (*Table, error) {
 	return t, nil
 }
 
+// Features returns the examples of a file without labels, in the order of its rows, as a model of the schema
+// takes them. Errors are as for Load.
+func Features(path string, s *Schema) (*dataset.Dataset, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	e := newEncoder(s)
+	e.unlabelled = true
+	if _, err := e.readFile(path); err != nil {
+		return nil, err
+	}
+	return e.finish(filepath.Base(path)), e.found.invalid(filepath.Base(path))
+}
+
 // readFile reads a file.
 func (e *encoder) readFile(path string) (sum []byte, err error) {
 	f, err := os.Open(path)

@@ -82,7 +82,7 @@ const (
 type Split struct {
 	// Test and Validation are the shares of the rows, or ids, for testing and for validation, in (0, 1).
 	// 0 means DefaultTest and DefaultValidation.
-	Test       float64 `json:"test,omitempty" yaml:"test,omitempty"`
+	Test       float64 `json:"test,omitempty"       yaml:"test,omitempty"`
 	Validation float64 `json:"validation,omitempty" yaml:"validation,omitempty"`
 	// Time makes later rows test examples.
 	Time *Time `json:"time,omitempty" yaml:"time,omitempty"`
