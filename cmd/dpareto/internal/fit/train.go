@@ -91,9 +91,6 @@ func train(ctx context.Context, call *remote.Call, f trainFlags) error {
 	if err != nil {
 		return err
 	}
-	if m.Layers == nil {
-		return fmt.Errorf("trainer %s hands out no model of these settings; dp-sgd and dp-adam do, without parts", j.trainer.Name())
-	}
 	if err := m.Write(f.out); err != nil {
 		return err
 	}
@@ -115,6 +112,7 @@ func (f *trainFlags) prepare(ctx context.Context, handle *dpareto.Study) (*job, 
 	}
 	spec := study.GetSpec()
 	settings := trainer.Settings(spec.GetTrainer().GetSettings())
+	name := spec.GetTrainer().GetName()
 	switch metric := show.PrivacyMetric(spec); {
 	case spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil || spec.GetTrainLedger() != "":
 		return nil, errors.New("the study publishes under a guarantee of its own, to which this run would not be charged")
@@ -122,6 +120,8 @@ func (f *trainFlags) prepare(ctx context.Context, handle *dpareto.Study) (*job, 
 		return nil, errors.New("the study is not about your own data (dpareto study init --data)")
 	case metric == nil:
 		return nil, errors.New("the study has no metric that is computed from a mechanism")
+	case name != dpsgd.Name && name != dpsgd.NameAdam || settings.Text(trainer.SettingParts, "1") != "1":
+		return nil, fmt.Errorf("trainer %s hands out no model of these settings; %s and %s do, without %s", name, dpsgd.Name, dpsgd.NameAdam, trainer.SettingParts)
 	}
 	j := &job{study: study, bounds: make(map[string]float64)}
 	for id, text := range f.recommend {
@@ -143,7 +143,7 @@ func (f *trainFlags) prepare(ctx context.Context, handle *dpareto.Study) (*job, 
 	if j.schema, err = table.ParseSchema(content); err != nil {
 		return nil, err
 	}
-	opened, err := builtin.Registry().New(ctx, spec.GetTrainer().GetName(), trainer.Options{DataDir: f.dataDir, Settings: settings})
+	opened, err := builtin.Registry().New(ctx, name, trainer.Options{DataDir: f.dataDir, Settings: settings})
 	if err != nil {
 		return nil, err
 	}

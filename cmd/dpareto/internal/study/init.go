@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -166,6 +167,10 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 	for _, d := range registry.Definitions() {
 		if d.Name == f.trainer {
 			study.Summary = d.Summary
+			if f.data != "" {
+				what, _, _ := strings.Cut(d.Summary, " on ")
+				study.Summary = what + " on " + filepath.Base(f.data)
+			}
 			study.WithoutDatasets = publicDatasets(d, f.settings, declaration)
 		}
 	}
