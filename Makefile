@@ -9,9 +9,8 @@ BIN := .bin
 PACKAGES := ./...
 MODULE := github.com/dpareto/dpareto
 # Packages whose goroutines share memory are tested with the race detector, which watches all that
-# they import but the numerics of UNWATCHED. The others are numerics, mostly: there it finds nothing and
-# costs most.
-RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/private simulation spec),$(shell go list ./server/...)) \
+# they import but the numerics of UNWATCHED. The others compute: there it finds nothing and costs most.
+RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression simulation spec),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
 # Tests damage pages of bbolt, whose slices then lie beyond the file. The program recovers from such a fault, but not
@@ -84,8 +83,8 @@ unit: $(BIN)/axe.min.js ## Run the tests; properties draw from RAPID_SEED, 0 for
 	go test -race $(UNWATCHED) -skip Damage -timeout 60m $(RACE)
 	go test -run Damage ./server/store/... ./server/maintenance
 	go test -race -run Concurrent ./privacy/...
-	go test -timeout 20m -run Audit ./server
-	go test -timeout 20m $(SLOWEST) $(filter-out $(RACE),$(shell go list $(PACKAGES)))
+	go test -timeout 60m -run Audit ./server/publish/release
+	go test -timeout 60m $(SLOWEST) $(filter-out $(RACE),$(shell go list $(PACKAGES)))
 
 # Tests that make test-postgres runs again: what services like ours are known to get wrong, failing stores,
 # repeated and late calls, leases, exports and imports, backups, watches; and SIGKILL at any moment.
@@ -104,10 +103,10 @@ space := $(empty) $(empty)
 .PHONY: test-postgres
 test-postgres: export DPARETO_TEST_STORE := postgres
 test-postgres: ## Run the tests of the store, and of what one and several servers promise of it, on PostgreSQL (three minutes)
-	go test -timeout 10m ./server/store
-	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' ./server
-	go test -timeout 10m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
-	go test -timeout 10m -run '^TestGoClient$$' ./clients/contract
+	go test -timeout 60m ./server/store
+	go test -timeout 60m -run '^($(subst $(space),|,$(strip $(SERVER_ON_POSTGRES))))$$' $(addprefix ./server/,. study transfer spending publish/release)
+	go test -timeout 60m -run '^($(subst $(space),|,$(strip $(PROGRAM_ON_POSTGRES))))$$' ./cmd/dpareto
+	go test -timeout 60m -run '^TestGoClient$$' ./clients/contract
 
 .PHONY: test-deploy
 test-deploy: build ## Check deploy/ with the types of Kubernetes and Compose, and start the program with its settings

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -106,9 +107,7 @@ func objectiveAudit(name string, m ObjectivePerturbation, g Guarantee) audit {
 func TestAudit(t *testing.T) {
 	claim := func(a Accountant, m Mechanism, steps int64, delta float64) Guarantee {
 		g, err := Epsilon(a, m, steps, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return g
 	}
 	const gaussianDelta = 1e-2

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -44,17 +45,13 @@ func TestSharedLaplaceProfile(t *testing.T) {
 		m := Laplace{1, tb.Float(row, "b_over_sens"), AddRemove}
 		for _, a := range []Accountant{Exact{}, PLD{}} {
 			c, err := a.Curve(m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got, want := epsilonOf(t, a, m, 1, 1e-6).Epsilon, tb.Float(row, "eps_at_delta_1e-6"); privacytest.RelErr(got, want) > 1e-12 {
 				t.Errorf("%s, %v: epsilon %.15g, want %.15g", a.Name(), row, got, want)
 			}
 			for column, epsilon := range map[string]float64{"delta_at_eps_0": 0, "delta_at_eps_0.1": 0.1, "delta_at_eps_0.5": 0.5} {
 				g, err := Delta(c, 1, epsilon)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if want := tb.Float(row, column); math.Abs(g.Delta-want) > 2e-9*want+1e-299 {
 					t.Errorf("%s, %v: %s %.12g, want %.12g", a.Name(), row, column, g.Delta, want)
 				}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,9 +14,18 @@ import (
 // TestBoundsAreOrdered: for random mechanisms, ε is finite or says that it is vacuous, at least its lower bound, and
 // does not rise with δ and noise nor fall with the sampling probability and the number of steps, but for what the
 // methods may be in error.
+//
+// With -tags long there are 20 parts of 500 points each, which can be run one by one.
 func TestBoundsAreOrdered(t *testing.T) {
-	rng := rand.New(rand.NewPCG(39, 1))
-	for range privacytest.Few(12, 10000) {
+	for part := range privacytest.Few(1, 20) {
+		t.Run(strconv.Itoa(part), func(t *testing.T) {
+			checkBounds(t, rand.New(rand.NewPCG(39, uint64(part+1))), privacytest.Few(12, 500))
+		})
+	}
+}
+
+func checkBounds(t *testing.T, rng *rand.Rand, points int) {
+	for range points {
 		q := math.Exp(-20 * rng.Float64())
 		sigma := 0.2 * math.Exp(5*rng.Float64())
 		steps := int64(math.Exp(16 * rng.Float64()))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -19,9 +20,7 @@ func TestCalibrateNoise(t *testing.T) {
 		{30956, 128, 10, 1, 1.81609}, {30956, 512, 32, 3, 2.31217}, {60000, 800, 50, 1, 6.70441},
 	} {
 		steps, err := Steps(tc.n, tc.m, tc.epochs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sigma, g, err := CalibrateNoise(RDP{}, func(x float64) Mechanism {
 			return FixedSizeGaussian{tc.n, tc.m, x}
 		}, steps, tc.eps, 1e-5)
@@ -85,9 +84,7 @@ func TestCalibrateBatchSize(t *testing.T) {
 
 func TestDelta(t *testing.T) {
 	c, err := GDP{}.Curve(Gaussian{1, 1, AddRemove})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, eps := range []float64{0, 0.5, 1, 5, 20} {
 		g, err := Delta(c, 1, eps)
 		want := math.Erf(1 / (2 * math.Sqrt2))
@@ -100,9 +97,7 @@ func TestDelta(t *testing.T) {
 		}
 	}
 	pure, err := Pure{}.Curve(SparseVector{1, 10, AddRemove})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if g, err := Delta(pure, 1, 1); err != nil || g.Delta != 0 {
 		t.Errorf("pure: %v, %v", g, err)
 	}
@@ -145,9 +140,7 @@ func TestCalibrationsFail(t *testing.T) {
 	a := failing{left: &left}
 	family := func(sigma float64) Mechanism { return Gaussian{1, sigma, AddRemove} }
 	c, err := a.Curve(family(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, f := range map[string]func() error{
 		"small delta": func() error { _, err := Delta(c, 1, 5); return err },
 		"large delta": func() error { _, err := Delta(c, 1, 0.01); return err },
@@ -179,9 +172,7 @@ func TestCalibrationsFail(t *testing.T) {
 func TestCalibrationErrors(t *testing.T) {
 	m := Gaussian{1, 1, AddRemove}
 	c, err := GDP{}.Curve(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, epsilon := range []float64{-1, math.NaN()} {
 		_, deltaErr := Delta(c, 1, epsilon)
 		_, _, stepsErr := CalibrateSteps(GDP{}, m, epsilon, 1e-5)

@@ -54,18 +54,19 @@
 //     names say; meter counts operations.
 //
 // On top of it stand packages tuning (selections and subsets), adaptive (budgets for choices that depend on
-// outputs) and slots, with internal/profile and internal/runs between them; package price compares searches; and
+// outputs) and slots, with internal/profile and internal/runs between them; package correlated has matrices of
+// correlated noise; package price compares searches; and
 // noise, selection, stopping and transcript sample releases without floating-point leaks.
 //
 // # Adding a mechanism
 //
 // A new sampler is one file: a type with the methods of [Mechanism] and of [PairMechanism]. [Exact], [PLD] and
 // [Tightest], trade-offs, calibration and tuning on subsets then account it. If no pair of internal/pld fits, losses
-// with atoms take pld.NewAtoms, as a random allocation or discrete noise would; a density is a Pair in a file of its
+// with atoms take pld.NewAtoms, as discrete noise would; a density is a Pair in a file of its
 // own beside the others. Optional methods add accountants: RenyiCurve ([RenyiMechanism]) for [RDP], slots and repeated selection, GaussianMu
 // ([GaussianDPMechanism]) for [GDP], PureEpsilon for [Pure], Curves ([CurvesMechanism]) for bounds of its own, and
-// Records ([SizedMechanism]) if it is stated for a number of records. A mechanism with much code, such as correlated
-// noise, is a package beside this one, as tuning is.
+// Records ([SizedMechanism]) if it is stated for a number of records. A mechanism with much code is a package
+// beside this one, as tuning is.
 //
 // # Caveats
 //

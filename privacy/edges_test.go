@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -14,14 +15,10 @@ import (
 // values are of contour integrals in 40 to 60 digits, with two settings each (testdata/edges.py).
 func TestEdges(t *testing.T) {
 	f, err := os.Open("testdata/edges.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rowsOf := make(map[string]int)
 	for _, row := range rows[1:] {
 		rowsOf[row[0]]++

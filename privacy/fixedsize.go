@@ -41,7 +41,7 @@ func (m FixedSizeGaussian) Validate() error {
 func (m FixedSizeGaussian) Assumptions() []string {
 	return []string{
 		"every step draws a fresh batch of exactly the stated size, uniformly without replacement; shuffling once per epoch is another sampler",
-		"the number of records is public",
+		assumePublicSize,
 		assumeSecretNoise,
 	}
 }

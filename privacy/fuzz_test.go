@@ -67,7 +67,13 @@ func FuzzAccountants(f *testing.F) {
 	f.Add(uint8(7), int64(3), int64(1), 1e-3, 1.0, int64(9), 1e-5)
 	f.Add(uint8(8), int64(30956), int64(1), 1e-4, 0.1, int64(1), 1e-5)
 	f.Add(uint8(9), int64(30956), int64(2), 1e-4, 0.5, int64(3), 1e-5)
-	f.Add(uint8(10), int64(1), int64(1), 1e-3, 1.0, int64(1e9), 1e-300)
+	f.Add(uint8(10), int64(1), int64(2), 1e-3, 1.0, int64(1e9), 1e-300)
+	f.Add(uint8(10), int64(10_000), int64(2), 4.0, 1.0, int64(3), 1e-6)
+	f.Add(uint8(10), int64(10_000), int64(1), 1.0, 0.1, int64(3), 1e-6)
+	f.Add(uint8(11), int64(50_000), int64(300), 1.0, 5e-3, int64(1000), 1e-6)
+	f.Add(uint8(11), int64(50_000), int64(10_000), 1.0, 0.1, int64(1000), 1e-300)
+	f.Add(uint8(14), int64(2), int64(1), 5.0, 1.0, int64(100), 1e-9)
+	f.Add(uint8(15), int64(2), int64(1), 50.0, 1.0, int64(100), 1e-9)
 	f.Fuzz(func(t *testing.T, kind uint8, n, m int64, x, y float64, steps int64, delta float64) {
 		mechanisms := []privacy.Mechanism{
 			privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: x},
@@ -80,7 +86,12 @@ func FuzzAccountants(f *testing.F) {
 			privacy.ZeroConcentrated{Rho: x, Neighbours: privacy.Adjacency(m)},
 			privacy.OutputPerturbation{DatasetSize: n, Regularization: x, Lipschitz: y, StandardDeviation: x, Radius: y},
 			privacy.ObjectivePerturbation{DatasetSize: n, Regularization: x, Curvature: x, Epsilon: y, Calibration: privacy.ObjectiveCalibration(m), Split: 0.5},
-			privacy.ShuffledGaussian{NoiseMultiplier: x},
+			privacy.ShuffledGaussian{NoiseMultiplier: x, Steps: n, EvenSteps: y > 0.5, Neighbours: privacy.Adjacency(m)},
+			privacy.TruncatedPoissonGaussian{DatasetSize: n, PhysicalBatch: m, SamplingProbability: y, NoiseMultiplier: x, Neighbours: privacy.AddRemove},
+			privacy.FixedSizeAddRemoveGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: x},
+			privacy.UserPoissonGaussian{RecordsPerUser: m, SamplingProbability: y, NoiseMultiplier: x},
+			privacy.DiscreteGaussian{Sensitivity: n % 100, Sigma: math.Mod(x, 100), Neighbours: privacy.Adjacency(m)},
+			privacy.DiscreteLaplace{Sensitivity: n % 100, Scale: x, Neighbours: privacy.Adjacency(m)},
 		}
 		finite := plausible(steps, delta, x, math.Max(y, 1e-3)) && y >= 1e-9
 		checkAccountants(t, mechanisms[int(kind)%len(mechanisms)], steps, delta, finite)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -82,9 +83,7 @@ func TestGDPComposes(t *testing.T) {
 
 func BenchmarkGDPEpsilon(b *testing.B) {
 	c, err := GDP{}.Curve(Gaussian{1, 4, AddRemove})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.Epsilon(10, 1e-6); err != nil {

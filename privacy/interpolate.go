@@ -20,7 +20,7 @@ import (
 // An Interpolant is safe for concurrent use.
 type Interpolant struct {
 	accountant Accountant
-	mechanism  func(rate, noise float64) Mechanism
+	open       func(rate, noise float64) (Curve, error)
 	delta      float64
 	logLimit   float64
 	kinks      bool // ε has kinks, around which nothing is interpolated
@@ -66,6 +66,37 @@ func InterpolatePoisson(a Accountant, delta, limit float64, neighbours Adjacency
 	return p, nil
 }
 
+// InterpolateAllocation returns the interpolant of ε of [RandomAllocation] with one pick and an adjacency, otherwise as
+// [InterpolatePoisson]. The rate is one over the steps of an epoch, and there is at least one epoch.
+func InterpolateAllocation(a Accountant, delta, limit float64, neighbours Adjacency) (*Interpolant, error) {
+	if err := CheckAdjacency(neighbours); err != nil {
+		return nil, err
+	}
+	p, err := newInterpolant(a, delta, limit, nil)
+	if err != nil {
+		return nil, err
+	}
+	p.open = func(rate, noise float64) (Curve, error) {
+		return allocationCurve{p.accountant, RandomAllocation{
+			Steps: int64(math.Round(1 / rate)), Picks: 1, NoiseMultiplier: noise, Epochs: 1, Neighbours: neighbours,
+		}}, nil
+	}
+	return p, nil
+}
+
+// allocationCurve is ε by steps of whole epochs.
+type allocationCurve struct {
+	accountant Accountant
+	epoch      RandomAllocation
+}
+
+// Epsilon rounds up to whole epochs.
+func (c allocationCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
+	m := c.epoch
+	m.Epochs = (steps + m.Steps - 1) / m.Steps
+	return Epsilon(c.accountant, m, 1, delta)
+}
+
 func newInterpolant(a Accountant, delta, limit float64, mechanism func(rate, noise float64) Mechanism) (*Interpolant, error) {
 	if err := errors.Join(CheckDelta(delta), CheckPositive("limit", limit)); err != nil {
 		return nil, err
@@ -74,7 +105,8 @@ func newInterpolant(a Accountant, delta, limit float64, mechanism func(rate, noi
 		a = Exact{}
 	}
 	a = UpperOnly(a)
-	p := &Interpolant{accountant: a, mechanism: mechanism, delta: delta, logLimit: math.Log(limit)}
+	p := &Interpolant{accountant: a, delta: delta, logLimit: math.Log(limit)}
+	p.open = func(rate, noise float64) (Curve, error) { return a.Curve(mechanism(rate, noise)) }
 	p.axes = [gridAxes]gridAxis{{math.Ln2, 2}, {0.35, 1}, {2 * math.Ln2, 1}}
 	if _, ok := a.(RDP); ok { // whose best order jumps
 		p.axes[passesAxis].width = math.Ln2
@@ -220,7 +252,7 @@ func (p *Interpolant) Epsilon(rate, noise, steps float64) float64 {
 
 // direct returns the accountant's ε, or +Inf if it has none.
 func (p *Interpolant) direct(rate, noise, steps float64) float64 {
-	curve, err := p.accountant.Curve(p.mechanism(rate, noise))
+	curve, err := p.open(rate, noise)
 	if err != nil {
 		return math.Inf(1)
 	}
@@ -356,7 +388,7 @@ func (p *Interpolant) node(n gridPoint) float64 {
 
 // curve returns the accountant's curve, or nil if it has none.
 func (p *Interpolant) curve(at [2]int) Curve {
-	c, err := p.accountant.Curve(p.mechanism(math.Exp(p.place(rateAxis, at[0])), noiseAt(p.place(noiseAxis, at[1]))))
+	c, err := p.open(math.Exp(p.place(rateAxis, at[0])), noiseAt(p.place(noiseAxis, at[1])))
 	if err != nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -40,9 +41,7 @@ func (c interpolated) interpolant(t testing.TB) *Interpolant {
 	if c.neighbours != 0 {
 		p, err = InterpolatePoisson(c.accountant, interpolatedDelta, interpolatedLimit, c.neighbours)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -266,4 +265,27 @@ func BenchmarkInterpolant(b *testing.B) {
 			c.interpolant(b).Epsilon(128./30956, 1.3, 2420)
 		}
 	})
+}
+
+// Within 2 % of the accountant for whole numbers of steps an epoch and of epochs.
+func TestInterpolantOfAllocation(t *testing.T) {
+	for _, neighbours := range []Adjacency{AddRemove, ReplaceOne} {
+		p, err := InterpolateAllocation(Exact{}, interpolatedDelta, interpolatedLimit, neighbours)
+		require.NoError(t, err)
+		rng := rand.New(rand.NewPCG(3, 5))
+		for range privacytest.Few(8, 200) {
+			m := RandomAllocation{
+				Steps: 2 + int64(math.Exp(rng.Float64()*7)), Picks: 1, NoiseMultiplier: float64(neighbours) * 0.5 * math.Exp(rng.Float64()*2.5),
+				Epochs: int64(math.Exp(rng.Float64() * 4)), Neighbours: neighbours,
+			}
+			want := epsilonOf(t, Exact{}, m, 1, interpolatedDelta).Epsilon
+			got := p.Epsilon(1/float64(m.Steps), m.NoiseMultiplier, float64(m.Steps*m.Epochs))
+			if want <= interpolatedLimit && math.Abs(got-want) > 0.02*want || want > 2*interpolatedLimit && got <= interpolatedLimit {
+				t.Errorf("%+v: %g, exact %g", m, got, want)
+			}
+		}
+	}
+	if _, err := InterpolateAllocation(Exact{}, interpolatedDelta, interpolatedLimit, 7); err == nil {
+		t.Error("no error of an unknown adjacency")
+	}
 }

@@ -28,6 +28,12 @@ type Mechanism interface {
 const assumeSecretNoise = "the noise comes from entropy that nobody knows, not from a seed, and what is released is computed from exact noise, " +
 	"continuous or rounded with the data: the theorem does not cover noise added in floating point"
 
+// assumePublicSize is the assumption on the number of records where one is replaced.
+const assumePublicSize = "the number of records is public"
+
+// assumeAbsentRecord is the same where one is added or removed, and would have taken another one's place in a batch.
+const assumeAbsentRecord = assumePublicSize + ": a record is zeroed out instead of removed (zero-out adjacency), is drawn into no batch, and takes no one's place"
+
 // SizedMechanism is a Mechanism whose parameters are stated for a number of records.
 type SizedMechanism interface {
 	Mechanism

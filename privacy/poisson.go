@@ -23,7 +23,7 @@ type PoissonGaussian struct {
 	PublicSize bool
 }
 
-// PublicSizeAssumption is what a PoissonGaussian with PublicSize assumes under AddRemove.
+// PublicSizeAssumption is what a PoissonGaussian or RandomAllocation with PublicSize assumes under AddRemove.
 const PublicSizeAssumption = "the number of records is public, since the sampling probability and the number of steps follow from it: " +
 	"a record is zeroed out instead of removed (zero-out adjacency)"
 
@@ -58,7 +58,7 @@ func (m PoissonGaussian) Assumptions() []string {
 func (m PoissonGaussian) sizeAssumption() string {
 	switch {
 	case m.Neighbours == ReplaceOne:
-		return "the number of records is public"
+		return assumePublicSize
 	case m.PublicSize:
 		return PublicSizeAssumption
 	default:

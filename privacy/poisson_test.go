@@ -14,8 +14,8 @@ func TestPoissonStatesWhatIsPublic(t *testing.T) {
 	}{
 		{AddRemove, true, PublicSizeAssumption},
 		{AddRemove, false, "the sampling probability and the number of steps are settings, which do not depend on the number of records"},
-		{ReplaceOne, true, "the number of records is public"},
-		{ReplaceOne, false, "the number of records is public"},
+		{ReplaceOne, true, assumePublicSize},
+		{ReplaceOne, false, assumePublicSize},
 	} {
 		m := PoissonGaussian{0.1, 1, tc.neighbours, tc.publicSize}
 		if got := epsilonOf(t, Exact{}, m, 1, 1e-5).Assumptions; !slices.Contains(got, tc.want) {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -296,9 +297,7 @@ func TestComposeErrors(t *testing.T) {
 func TestOptimalOfEqualParts(t *testing.T) {
 	for _, k := range []int64{2, 17, 400} {
 		want, err := ComposeOptimal(0.3, 0, k, 1e-6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := epsilonOf(t, Pure{Optimal}, RandomizedResponse{0.3, 2}, k, 1e-6).Epsilon; privacytest.RelErr(got, want) > 1e-13 {
 			t.Errorf("%d runs: %.16g, want %.16g", k, got, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/internal/moments"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -76,9 +77,7 @@ func TestImprovedEpsilon(t *testing.T) {
 	} {
 		m := FixedSizeGaussian{tc.n, tc.m, tc.sigma}
 		steps, err := Steps(tc.n, tc.m, tc.epochs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g := publishedEpsilon(t, Improved, m, steps, 1e-5)
 		if privacytest.RelErr(g.Epsilon, tc.eps) > 1e-5 || (tc.order > 0 && g.Order != tc.order) {
 			t.Errorf("%+v: epsilon %g at order %g, want %g at %g", m, g.Epsilon, g.Order, tc.eps, tc.order)
@@ -134,9 +133,7 @@ func publishedEpsilon(t *testing.T, conversion Conversion, m FixedSizeGaussian, 
 		renyiSum: renyiSum{parts: []rdpPart{{moments.NewFixedSize(m.Rate(), m.NoiseMultiplier), 1}}},
 	}
 	g, err := c.Epsilon(steps, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g
 }
 
@@ -231,17 +228,13 @@ func TestRDPMonotone(t *testing.T) {
 func TestTrajectoryEqualsSingleValues(t *testing.T) {
 	m := FixedSizeGaussian{DatasetSize: 60000, BatchSize: 256, NoiseMultiplier: 1.1}
 	perEpoch, err := StepsPerEpoch(m.DatasetSize, m.BatchSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	steps := make([]int64, 65)
 	for i := range steps {
 		steps[i] = int64(i) * perEpoch
 	}
 	gs, err := Trajectory(RDP{}, m, steps, 1e-5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, g := range gs {
 		one := epsilonOf(t, RDP{}, m, steps[i], 1e-5)
 		if g.Epsilon != one.Epsilon || g.Order != one.Order || g.Steps != steps[i] {
@@ -255,9 +248,7 @@ func TestTrajectoryEqualsSingleValues(t *testing.T) {
 
 func TestCurveConcurrently(t *testing.T) {
 	c, err := RDP{}.Curve(FixedSizeGaussian{30956, 128, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	results := make([][]float64, 8)
 	var wg sync.WaitGroup
 	for i := range results {
@@ -404,9 +395,7 @@ func BenchmarkRDPEpsilon(b *testing.B) {
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			steps, err := Steps(bc.m.DatasetSize, bc.m.BatchSize, bc.epochs)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			a := RDP{}
 			if bc.classic {
 				a.Conversion = Classic
@@ -437,9 +426,7 @@ func BenchmarkRDPTrajectory64(b *testing.B) {
 
 func BenchmarkRDPCurveWarm(b *testing.B) {
 	c, err := RDP{}.Curve(FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 4})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.Epsilon(2420, 1e-5); err != nil {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/tuning"
 )
@@ -129,8 +130,6 @@ func TestUpperOnly(t *testing.T) {
 func epsilonOf(t testing.TB, a privacy.Accountant, m privacy.Mechanism, steps int64, delta float64) privacy.Guarantee {
 	t.Helper()
 	g, err := privacy.Epsilon(a, m, steps, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g
 }

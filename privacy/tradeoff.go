@@ -8,6 +8,9 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/internal/profile"
 	"github.com/dpareto/dpareto/privacy/meter"
 )
@@ -19,6 +22,19 @@ type Tradeoff struct {
 	// TruePositiveRates are upper bounds, in the order of the false positive rates asked for. As a
 	// function of them they are concave and do not fall.
 	TruePositiveRates []float64
+	// Advantage is an upper bound of the true minus the false positive rate of every test: δ for ε = 0.
+	Advantage float64
+	// BayesErrors are lower bounds of how often a guess is wrong whether the record was in the data, in the order of
+	// the priors asked for. Without the output the error of a prior of 0.1 is 0.1.
+	BayesErrors []float64
+	// Mu is the least μ >= 0 for which telling N(μ, 1) from N(0, 1) is at least as easy, by these bounds, as telling the
+	// data sets apart, for tests of which both error rates are at least [LeastMuRate]. Where some δ > 0 has no finite ε,
+	// no μ serves all tests.
+	Mu float64
+	// MuRegret says how far Mu's curve is above these bounds: if both error rates of a test may be larger by as
+	// much, none is better than they say (Kulynych, Gomez, Kaissis, Hayes, Balle, Calmon and Raisaro, "Gaussian DP for
+	// reporting differential privacy guarantees in machine learning", 2025). Below 0.01 Mu describes the mechanism well.
+	MuRegret float64
 	// Attained reports whether the bounds follow from the whole of δ(ε), which is nearly attained:
 	// for every ε by some adjacent data sets in one of their orders. Where the best tests of the
 	// two orders differ, as with few steps on Poisson samples and little noise, the bounds are
@@ -34,6 +50,7 @@ const (
 	tradeoffClose      = 1e-2 // the same where the work ended early, to count as attained
 	tradeoffNegligible = 1e-7 // δ over the least false positive rate that is small enough
 	tradeoffMargin     = 1e-9 // covers rounding errors
+	tradeoffRounds     = 3    // of finding the best tests of guesses
 )
 
 // NewTradeoff bounds the true positive rates of tests with false positive rates in [0, 1], from the
@@ -44,9 +61,15 @@ const (
 //
 // (Wasserman and Zhou, "A statistical framework for differential privacy", 2010; Dong, Roth and Su,
 // 2022, Proposition 2.5). The least over all ε is the trade-off function; the least over some of
-// them is larger. Where a curve of [Within] ends early, the bound uses what it gave before. The
-// errors are FieldErrors for "false_positive_rates[i]", and the curve's.
-func NewTradeoff(c Curve, g Guarantee, falsePositiveRates []float64) (Tradeoff, error) {
+// them is larger. Where a curve of [Within] ends early, the bound uses what it gave before. Priors, in (0, 1), are
+// probabilities with which a record was in the data, for BayesErrors. The errors are FieldErrors for
+// "false_positive_rates[i]" and "priors[i]", and the curve's.
+func NewTradeoff(c Curve, g Guarantee, falsePositiveRates, priors []float64) (Tradeoff, error) {
+	for i, prior := range priors {
+		if !(prior > 0 && prior < 1) {
+			return Tradeoff{}, FieldErrorf(fmt.Sprintf("priors[%d]", i), "must be in (0, 1), is %g", prior)
+		}
+	}
 	rates := slices.Clone(falsePositiveRates)
 	least := 1.0 // positive rate
 	for i, alpha := range falsePositiveRates {
@@ -61,10 +84,27 @@ func NewTradeoff(c Curve, g Guarantee, falsePositiveRates []float64) (Tradeoff, 
 	p := tradeoffProfile{curve: c, steps: g.Steps, attained: true, points: []profile.Point{{R: 0, Epsilon: 0, Delta: 1}}}
 	p.add(g)
 	gain, err := p.refine(rates, math.Sqrt(-math.Log(math.Max(tradeoffNegligible*least, profile.LeastDelta))))
+	guesses := append([]float64{0.5}, priors...)
+	for range tradeoffRounds { // the best tests of guesses come out with the curve
+		best := make([]float64, len(guesses))
+		for i, prior := range guesses {
+			best[i], _ = p.guess(prior)
+		}
+		if err == nil {
+			_, err = p.refineAt(best)
+		}
+	}
 	if _, early := errors.AsType[*meter.LimitError](err); err != nil && !early {
 		return Tradeoff{}, err
 	}
-	t := Tradeoff{make([]float64, len(rates)), p.attained && gain <= tradeoffClose}
+	t := Tradeoff{TruePositiveRates: make([]float64, len(rates)), Attained: p.attained && gain <= tradeoffClose}
+	_, wrong := p.guess(0.5)
+	t.Advantage = math.Min(1, math.Max(0, 1-2*wrong)*(1+tradeoffMargin))
+	for _, prior := range priors {
+		_, wrong := p.guess(prior)
+		t.BayesErrors = append(t.BayesErrors, math.Max(0, wrong-tradeoffMargin*prior))
+	}
+	t.Mu, t.MuRegret = p.gaussian()
 	for i, alpha := range rates {
 		_, power := p.least(alpha)
 		t.TruePositiveRates[i] = math.Min(1, math.Max(alpha, power*(1+tradeoffMargin)))
@@ -145,6 +185,11 @@ func (p *tradeoffProfile) refine(rates []float64, furthest float64) (gain float6
 	if err := p.evaluate(math.Exp(-furthest * furthest)); err != nil {
 		return 1, err
 	}
+	return p.refineAt(rates)
+}
+
+// refineAt adds points between those there are.
+func (p *tradeoffProfile) refineAt(rates []float64) (gain float64, err error) {
 	for {
 		wanted := make(map[float64]float64) // gain by r
 		for _, alpha := range rates {
@@ -217,4 +262,83 @@ func chord(a, b profileLine, otherwise float64) float64 {
 	default:
 		return (b.intercept - a.intercept) / width
 	}
+}
+
+// hull returns the lines of which the trade-off function is the least at some rate, by ascending slope, with the one at a
+// true positive rate of 1.
+func (p *tradeoffProfile) hull() []profileLine {
+	hull := []profileLine{{0, 1, 0}}
+	zero := profileLine{1, p.points[0].Delta, 1 - p.points[0].Delta} // ε = 0
+	for _, l := range slices.Insert(slices.Clone(p.lines), len(p.points)-1, zero) {
+		for len(hull) > 1 {
+			a, b := hull[len(hull)-2], hull[len(hull)-1]
+			if b.slope < l.slope && corner(a, b) > corner(b, l) {
+				break
+			}
+			hull = hull[:len(hull)-1]
+		}
+		hull = append(hull, l)
+	}
+	return hull
+}
+
+// corner returns the false positive rate at which two lines meet.
+func corner(a, b profileLine) float64 { return (a.intercept - b.intercept) / (b.slope - a.slope) }
+
+// guess returns the false positive rate of the best test by the lines for a guess whether a record was in the data,
+// which has the probability prior, and how often that guess is wrong.
+func (p *tradeoffProfile) guess(prior float64) (rate, wrong float64) {
+	slope := (1 - prior) / prior // one more false positive is worth as many true ones
+	lines := p.hull()
+	power := lines[len(lines)-1].intercept
+	if i := slices.IndexFunc(lines, func(l profileLine) bool { return l.slope > slope }); i >= 0 {
+		rate = math.Min(1, math.Max(0, corner(lines[i-1], lines[i])))
+		power = math.Min(1, lines[i-1].at(rate))
+	}
+	return rate, math.Min(math.Min(prior, 1-prior), prior*(1-power)+(1-prior)*rate)
+}
+
+// LeastMuRate is the least error rate of the tests that Tradeoff.Mu is for.
+const LeastMuRate = 1e-6
+
+// gaussian returns Mu and MuRegret. Between the corners of the lines the largest true positive rate is linear in the false
+// one, and that of μ is concave: what holds at the corners holds between them. The lines are symmetric, so that the largest
+// false positive rate is as the least.
+func (p *tradeoffProfile) gaussian() (mu, regret float64) {
+	lines := p.hull()
+	power := func(alpha float64) float64 {
+		_, value := p.least(alpha)
+		return math.Min(1, math.Max(alpha, value))
+	}
+	rates := []float64{LeastMuRate}
+	for i, l := range lines[1:] {
+		rates = append(rates, corner(lines[i], l))
+	}
+	for _, alpha := range rates {
+		if beta := power(alpha); alpha >= LeastMuRate && (1-beta >= LeastMuRate || alpha == LeastMuRate) {
+			mu = math.Max(mu, mathext.NormalQuantile(beta)-mathext.NormalQuantile(alpha))
+		}
+	}
+	mu *= 1 + tradeoffMargin
+	// A test of μ with the error rates a and b is matched if one with a + regret and b + regret is on the curve.
+	matched := func(regret float64) bool {
+		const points = 400
+		for i := range points {
+			x := 12*float64(i)/points - 6 // a quantile
+			a, b := math.Exp(gaussian.LogCDF(-x)), math.Exp(gaussian.LogCDF(x-mu))
+			if a+regret < 1 && 1-power(a+regret)-regret > b {
+				return false
+			}
+		}
+		return true
+	}
+	low, high := 0.0, 1.0
+	for high-low > 1e-6 {
+		if middle := 0.5 * (low + high); matched(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return mu, high
 }

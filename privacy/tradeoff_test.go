@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -16,17 +17,11 @@ import (
 func tradeoff(t *testing.T, a Accountant, m Mechanism, steps int64, delta float64, rates ...float64) Tradeoff {
 	t.Helper()
 	c, err := a.Curve(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g, err := c.Epsilon(steps, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounds, err := NewTradeoff(c, g, rates)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	bounds, err := NewTradeoff(c, g, rates, nil)
+	require.NoError(t, err)
 	return bounds
 }
 
@@ -150,6 +145,65 @@ func TestTradeoffVectors(t *testing.T) {
 		}
 		alpha, want := tb.Float(row, "fpr"), tb.Float(row, "tpr_riskcal")
 		if got := tradeoff(t, Tightest{}, m, steps, 1e-5, alpha).TruePositiveRates[0]; privacytest.RelErr(got, want) > 2e-3 {
+			t.Errorf("%v: %.9g", row, got)
+		}
+	}
+}
+
+// The advantage, the error of guesses and μ say what ε for other δ says. The values of other libraries are rounded: their
+// errors of guesses are up to 2e-7 too small.
+func TestTradeoffSummaries(t *testing.T) {
+	var rates []float64
+	for x := -4.75; x < 4.8; x += 0.25 {
+		rates = append(rates, 0.5*math.Erfc(-x/math.Sqrt2))
+	}
+	for _, tc := range []struct {
+		m                                 Mechanism
+		steps                             int64
+		advantage, bayesError, mu, regret float64
+	}{
+		{Gaussian{1, 0.7, AddRemove}, 1, 0.5249494759, 0.09043180396, 1 / 0.7, 0},
+		{Gaussian{1, 3, AddRemove}, 1, 0.1323676652, 0.09999999992, 1. / 3, 0},
+		{Laplace{1, 1, AddRemove}, 1, 0.3934693403, 0.1, 1.030064, 0.0370161},
+		{PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 0.8, Neighbours: AddRemove}, 300, 0.1259593938, 0.09999953733, 0.50914201, 0.0374931},
+		{PoissonGaussian{SamplingProbability: 0.005, NoiseMultiplier: 1, Neighbours: AddRemove}, 2000, 0.1153584129, 0.0999998373, 0.31327284, 0.00455542},
+	} {
+		c, err := Tightest{}.Curve(tc.m)
+		require.NoError(t, err)
+		got, err := NewTradeoff(c, epsilonOf(t, Tightest{}, tc.m, tc.steps, 1e-5), rates, []float64{0.1, 0.9})
+		require.NoError(t, err)
+		if privacytest.RelErr(got.Advantage, tc.advantage) > 1e-3 || epsilonOf(t, Exact{}, tc.m, tc.steps, got.Advantage).EpsilonLower > 0 {
+			t.Errorf("%+v: advantage %.9g", tc.m, got.Advantage)
+		}
+		delta := 1 - got.BayesErrors[0]/0.1 // at ε = log 9
+		if math.Abs(got.BayesErrors[0]-tc.bayesError) > 1e-6 || epsilonOf(t, Exact{}, tc.m, tc.steps, delta).EpsilonLower > math.Log(9) {
+			t.Errorf("%+v: error %.12g", tc.m, got.BayesErrors[0])
+		}
+		if math.Abs(got.BayesErrors[1]-got.BayesErrors[0]) > 1e-6 { // the bounds are symmetric
+			t.Errorf("%+v: errors %.9g", tc.m, got.BayesErrors)
+		}
+		most, far := 1.01*tc.mu, 3e-3
+		if _, sampled := tc.m.(PoissonGaussian); sampled { // the reference leaves out small rates
+			most, far = 1.08*tc.mu, 1e-2
+		}
+		if got.Mu < tc.mu*(1-1e-6) || got.Mu > most || math.Abs(got.MuRegret-tc.regret) > far {
+			t.Errorf("%+v: mu %.9g, regret %.9g", tc.m, got.Mu, got.MuRegret)
+		}
+	}
+}
+
+// Certified brackets of the power of the best tests of both orders, of which the bound is the concave hull.
+func TestTradeoffOfAllocationVectors(t *testing.T) {
+	tb := privacytest.SharedVectors(t, "tradeoff_allocation_public.csv")
+	for _, row := range tb.Rows {
+		m := RandomAllocation{Steps: tb.Int(row, "t"), Picks: 1, NoiseMultiplier: tb.Float(row, "sigma"), Epochs: 1, Neighbours: AddRemove}
+		all := tradeoff(t, Tightest{}, m, 1, 1e-5, tb.Float(row, "fpr"))
+		got := all.TruePositiveRates[0]
+		if low, high := tb.Float(row, "advantage_lower"), tb.Float(row, "advantage_upper"); all.Advantage < low || all.Advantage > high*(1+2e-3) {
+			t.Errorf("%v: advantage %.9g", row, all.Advantage)
+		}
+		least := math.Max(tb.Float(row, "tpr_remove_lower"), tb.Float(row, "tpr_add_lower"))
+		if most := math.Max(tb.Float(row, "tpr_remove_upper"), tb.Float(row, "tpr_add_upper")); got < least || got > 1.25*most {
 			t.Errorf("%v: %.9g", row, got)
 		}
 	}
@@ -284,9 +338,7 @@ func TestTradeoffProperties(t *testing.T) {
 				t.Errorf("%s: not concave at %g", name, alpha)
 			}
 			g, err := c.Epsilon(steps, between(1e-9, 1)*0.999)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			limit := math.Min(g.Delta+math.Exp(g.Epsilon)*alpha, 1-math.Exp(-g.Epsilon)*(1-alpha-g.Delta))
 			if powers[i] > math.Max(limit, alpha)*(1+2*tradeoffPrecision) {
 				t.Errorf("%s: at %g %g, above %g", name, alpha, powers[i], limit)
@@ -322,14 +374,12 @@ func TestTradeoffIsLimited(t *testing.T) {
 	}
 	stopped := errors.New("stopped")
 	c, err := Within(Exact{}, &meter.Work{Pause: func() error { return stopped }}).Curve(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := NewTradeoff(c, Guarantee{Epsilon: 5, Delta: 1e-5, Steps: 100}, []float64{0.1}); !errors.Is(err, stopped) {
+	require.NoError(t, err)
+	if _, err := NewTradeoff(c, Guarantee{Epsilon: 5, Delta: 1e-5, Steps: 100}, []float64{0.1}, nil); !errors.Is(err, stopped) {
 		t.Errorf("a stopped one: %v", err)
 	}
 	for _, alpha := range []float64{-1e-9, 1.01, math.NaN()} {
-		_, err := NewTradeoff(c, Guarantee{Steps: 1, Delta: 1e-5}, []float64{0.5, alpha})
+		_, err := NewTradeoff(c, Guarantee{Steps: 1, Delta: 1e-5}, []float64{0.5, alpha}, nil)
 		if found := FieldErrors(err); len(found) != 1 || found[0].Field != "false_positive_rates[1]" {
 			t.Errorf("%g: %v", alpha, err)
 		}
@@ -343,14 +393,10 @@ func BenchmarkTradeoff(b *testing.B) {
 			work := new(meter.Work)
 			for b.Loop() {
 				c, err := Within(a, work).Curve(m)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				g, err := c.Epsilon(1000, 1e-5)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := NewTradeoff(c, g, someRates); err != nil {
+				require.NoError(b, err)
+				if _, err := NewTradeoff(c, g, someRates, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

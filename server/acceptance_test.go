@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/server/servertest"
 )
 
 // The tests in this file are faults that suggestion services are known for. Others have
@@ -30,9 +32,9 @@ import (
 // Trials that users create and trials that are suggested never get the same number, and
 // none gets lost, whoever comes first.
 func TestNumbersDoNotRace(t *testing.T) {
-	f := start(t)
-	study := f.create("svt", svtSpec())
-	parameters := f.one(study, "w").GetParameters()
+	f := servertest.Start(t)
+	study := f.Create("svt", servertest.SVTSpec())
+	parameters := f.One(study, "w").GetParameters()
 	const each = 20
 	var mu sync.Mutex
 	var names []string
@@ -49,7 +51,7 @@ func TestNumbersDoNotRace(t *testing.T) {
 			for i := range each {
 				if c%2 == 0 {
 					value := 0.5
-					resp, err := f.studies.CreateTrial(context.Background(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+					resp, err := f.Studies.CreateTrial(context.Background(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 						Parameters: parameters, FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &value}}},
 					}})
 					if err != nil {
@@ -58,7 +60,7 @@ func TestNumbersDoNotRace(t *testing.T) {
 					add(resp.GetTrial())
 					continue
 				}
-				resp, err := f.studies.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: fmt.Sprintf("w%d-%d", c, i)})
+				resp, err := f.Studies.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: fmt.Sprintf("w%d-%d", c, i)})
 				if err != nil {
 					t.Error(err)
 				}
@@ -80,19 +82,19 @@ func TestWorkersGetDifferentPoints(t *testing.T) {
 		dparetov1.Algorithm_ALGORITHM_NSGA2, dparetov1.Algorithm_ALGORITHM_DEFAULT,
 	} {
 		t.Run(algorithm.String(), func(t *testing.T) {
-			f := start(t)
-			spec := svtSpec()
+			f := servertest.Start(t)
+			spec := servertest.SVTSpec()
 			spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm, InitialTrials: 6}
-			study := f.create("svt", spec)
+			study := f.Create("svt", spec)
 			for i := range 8 {
-				f.tell(f.one(study, "w"), 0.9-0.1*float64(i))
+				f.Tell(f.One(study, "w"), 0.9-0.1*float64(i))
 			}
 			var mu sync.Mutex
 			seen := make(map[string]string)
 			var workers sync.WaitGroup
 			for w := range 64 {
 				workers.Go(func() {
-					resp, err := f.studies.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: fmt.Sprintf("w%d", w)})
+					resp, err := f.Studies.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: fmt.Sprintf("w%d", w)})
 					if err != nil || len(resp.GetTrials()) != 1 {
 						t.Errorf("%v, error %v", resp, err)
 						return
@@ -115,17 +117,17 @@ func TestWorkersGetDifferentPoints(t *testing.T) {
 // The published acquisition finds other points than the paper's, and does not know the references.
 func TestPublishedAcquisition(t *testing.T) {
 	point := func(published bool, reference float64) string {
-		f := start(t)
-		spec := svtSpec()
+		f := servertest.Start(t)
+		spec := servertest.SVTSpec()
 		spec.Metrics[1].ReferenceValue = &reference
 		spec.Algorithm = &dparetov1.AlgorithmSpec{
 			Name: dparetov1.Algorithm_ALGORITHM_DPARETO, InitialTrials: 8, PublishedAcquisition: published,
 		}
-		study := f.create("svt", spec)
+		study := f.Create("svt", spec)
 		for i := range 8 {
-			f.tell(f.one(study, "w"), 0.9-0.1*float64(i))
+			f.Tell(f.One(study, "w"), 0.9-0.1*float64(i))
 		}
-		trial := f.one(study, "w")
+		trial := f.One(study, "w")
 		if got := trial.GetProvenance(); got.GetAlgorithm() != "dpareto" || got.GetFallbackReason() != "" {
 			t.Errorf("provenance %v", got)
 		}
@@ -143,20 +145,20 @@ func TestPublishedAcquisition(t *testing.T) {
 // A clock that is set back or forward loses nothing: a lease may last longer or shorter,
 // results count, and the study goes on.
 func TestClockJumps(t *testing.T) {
-	f := start(t)
-	spec := svtSpec()
+	f := servertest.Start(t)
+	spec := servertest.SVTSpec()
 	spec.Budget = &dparetov1.Budget{MaxTrials: 20}
-	study := f.create("svt", spec)
+	study := f.Create("svt", spec)
 	for i, jump := range []time.Duration{-time.Hour, 24 * time.Hour, -100 * 24 * time.Hour, time.Second, 1000 * 24 * time.Hour} {
-		trial := f.one(study, "w")
-		f.clock.Advance(jump)
-		if resp := f.ask(study, "other", 1); len(resp.GetTrials()) != 1 {
+		trial := f.One(study, "w")
+		f.Clock.Advance(jump)
+		if resp := f.Ask(study, "other", 1); len(resp.GetTrials()) != 1 {
 			t.Fatalf("jump %d: %v", i, resp)
 		}
 		if i%2 == 1 {
-			f.restart()
+			f.Restart()
 		}
-		if done := f.tell(trial, 0.5); done.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+		if done := f.Tell(trial, 0.5); done.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 			t.Errorf("jump %d: state %s", i, done.GetState())
 		}
 	}
@@ -165,9 +167,9 @@ func TestClockJumps(t *testing.T) {
 // A front has neither infeasible nor failed trials, nor values that are not finite: an ε
 // that is infinite is worse than any reference.
 func TestFrontOfWhatSucceeded(t *testing.T) {
-	f := start(t)
-	study := f.create("svt", svtSpec())
-	succeeded := f.tell(f.one(study, "w"), 0.5)
+	f := servertest.Start(t)
+	study := f.Create("svt", servertest.SVTSpec())
+	succeeded := f.Tell(f.One(study, "w"), 0.5)
 	for _, outcome := range []func(*dparetov1.CompleteTrialRequest){
 		func(r *dparetov1.CompleteTrialRequest) {
 			r.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "diverged"}}
@@ -176,9 +178,9 @@ func TestFrontOfWhatSucceeded(t *testing.T) {
 			r.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "lost power"}}
 		},
 	} {
-		req := completion(f.one(study, "w"))
+		req := servertest.Completion(f.One(study, "w"))
 		outcome(req)
-		if _, err := f.studies.CompleteTrial(t.Context(), req); err != nil {
+		if _, err := f.Studies.CompleteTrial(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,10 +188,8 @@ func TestFrontOfWhatSucceeded(t *testing.T) {
 		dparetov1.FrontKind_FRONT_KIND_OBSERVED, dparetov1.FrontKind_FRONT_KIND_POSTERIOR,
 		dparetov1.FrontKind_FRONT_KIND_BEST, dparetov1.FrontKind_FRONT_KIND_WORST,
 	} {
-		resp, err := f.fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: kind})
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp, err := f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: kind})
+		require.NoError(t, err)
 		if front := resp.GetFront(); len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrials()[0] != succeeded.GetName() || math.IsNaN(front.GetHypervolume()) {
 			t.Errorf("%s: %v", kind, front)
 		}
@@ -198,17 +198,15 @@ func TestFrontOfWhatSucceeded(t *testing.T) {
 
 // Without measurements no run is told to stop, however often it asks.
 func TestNothingIsStoppedByChance(t *testing.T) {
-	f := start(t)
-	study := f.create("sgd", sgdSpec())
+	f := servertest.Start(t)
+	study := f.Create("sgd", servertest.SGDSpec())
 	tokens := make(map[string]string)
-	for _, trial := range f.ask(study, "w", 10).GetTrials() {
+	for _, trial := range f.Ask(study, "w", 10).GetTrials() {
 		tokens[trial.GetName()] = trial.GetLease().GetToken()
 	}
 	for range 5 {
-		resp, err := f.studies.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{Parent: study, LeaseTokens: tokens})
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp, err := f.Studies.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{Parent: study, LeaseTokens: tokens})
+		require.NoError(t, err)
 		for name, result := range resp.GetResults() {
 			if !result.GetHeld() || result.GetShouldStop() {
 				t.Errorf("%s: %v", name, result)
@@ -220,23 +218,20 @@ func TestNothingIsStoppedByChance(t *testing.T) {
 // What does not exist is NOT_FOUND under every method, and nothing of the server's inside
 // is told.
 func TestNotFound(t *testing.T) {
-	f := start(t)
-	study := f.create("svt", svtSpec())
+	f := servertest.Start(t)
+	study := f.Create("svt", servertest.SVTSpec())
 	for _, err := range []error{
-		second(f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/none"})),
-		second(f.studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/none"})),
-		second(f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/none", WorkerId: "w"})),
-		second(f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: study + "/trials/7"})),
-		second(f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: study + "/trials/7"})),
-		second(f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: study + "/trials/7"})),
-		second(f.fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/none", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})),
+		servertest.ErrOf(f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/none"})),
+		servertest.ErrOf(f.Studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/none"})),
+		servertest.ErrOf(f.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/none", WorkerId: "w"})),
+		servertest.ErrOf(f.Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: study + "/trials/7"})),
+		servertest.ErrOf(f.Studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: study + "/trials/7"})),
+		servertest.ErrOf(f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: study + "/trials/7"})),
+		servertest.ErrOf(f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/none", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})),
 	} {
-		wantCode(t, err, codes.NotFound, "does not exist")
+		servertest.WantCode(t, err, codes.NotFound, "does not exist")
 		if status.Convert(err).Message() == "" {
 			t.Error("no message")
 		}
 	}
 }
-
-// second returns the error of a call.
-func second[T any](_ T, err error) error { return err }

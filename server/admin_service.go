@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -24,14 +23,14 @@ import (
 
 // adminService implements AdminService.
 type adminService struct {
-	dparetov1.UnimplementedAdminServiceServer
+	dparetov1.UnsafeAdminServiceServer
 
-	options  Options
-	started  time.Time
-	transfer *transfer.Transfer
+	*transfer.Transfer // BackupStore, ExportStudy, ImportStudy
+	options            Options
+	started            time.Time
 }
 
-func (s *adminService) GetServerInfo(ctx context.Context, req *dparetov1.GetServerInfoRequest) (*dparetov1.GetServerInfoResponse, error) {
+func (s adminService) GetServerInfo(ctx context.Context, req *dparetov1.GetServerInfoRequest) (*dparetov1.GetServerInfoResponse, error) {
 	caller := auth.FromContext(ctx)
 	role := caller.Role
 	if name := req.GetStudy(); name != "" {
@@ -97,16 +96,4 @@ func calledHost(ctx context.Context) string {
 		}
 	}
 	return ""
-}
-
-func (s *adminService) BackupStore(req *dparetov1.BackupStoreRequest, stream grpc.ServerStreamingServer[dparetov1.BackupStoreResponse]) error {
-	return s.transfer.BackupStore(req, stream)
-}
-
-func (s *adminService) ExportStudy(req *dparetov1.ExportStudyRequest, stream grpc.ServerStreamingServer[dparetov1.ExportStudyResponse]) error {
-	return s.transfer.ExportStudy(req, stream)
-}
-
-func (s *adminService) ImportStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
-	return s.transfer.ImportStudy(stream)
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Every file that docs/architecture.md and internals.md name exists, and the former names every
@@ -14,9 +16,7 @@ import (
 func TestArchitectureIsDescribed(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("..", "docs", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(text)
 	}
 	document := read("architecture.md")
@@ -46,7 +46,7 @@ func TestArchitectureIsDescribed(t *testing.T) {
 			}
 		}
 	}
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() || path == "." {
 			return err
 		}
@@ -56,28 +56,19 @@ func TestArchitectureIsDescribed(t *testing.T) {
 			t.Errorf("%s is not described", path)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // Every test that SECURITY.md or docs/publishing.md names, or the Makefile for PostgreSQL, exists.
 func TestNamedTestsExist(t *testing.T) {
 	document, err := os.ReadFile(filepath.Join("..", "SECURITY.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	publishing, err := os.ReadFile(filepath.Join("..", "docs", "publishing.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	makefile, err := os.ReadFile(filepath.Join("..", "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tests := map[string]bool{}
-	err = filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil || entry.IsDir() && path == "..":
 			return err
@@ -91,10 +82,7 @@ func TestNamedTestsExist(t *testing.T) {
 			tests[string(test[1])] = true
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(append(document, publishing...), -1)
 	if len(named) < 10 {
 		t.Fatalf("the documents name %d tests", len(named))

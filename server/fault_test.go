@@ -22,7 +22,9 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/fault"
 	"github.com/dpareto/dpareto/server/store/opentest"
@@ -33,9 +35,7 @@ func faultyServer(t *testing.T, path string, plan fault.Plan) (studies dparetov1
 	t.Helper()
 	db := opentest.Open(t, path)
 	records, err := store.New(context.Background(), fault.New(db, plan))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := server.New(server.Options{Store: records, Version: "test", Logger: slog.New(slog.DiscardHandler)})
 	g := s.GRPC()
 	listener := bufconn.Listen(1 << 20)
@@ -48,9 +48,7 @@ func faultyServer(t *testing.T, path string, plan fault.Plan) (studies dparetov1
 	conn, err := grpc.NewClient("passthrough:///bufconn",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dparetov1.NewStudyServiceClient(conn), func() {
 		if err := conn.Close(); err != nil {
 			t.Error(err)
@@ -137,7 +135,7 @@ func (w *faultWorker) step(ctx context.Context) {
 	switch w.random.IntN(5) {
 	case 0:
 		_, err := w.studies.AddMeasurement(ctx, &dparetov1.AddMeasurementRequest{
-			Name: name, LeaseToken: token, Measurement: measurement(int64(w.random.IntN(5)), w.random.Float64()),
+			Name: name, LeaseToken: token, Measurement: servertest.Measurement(int64(w.random.IntN(5)), w.random.Float64()),
 		})
 		w.check("measure", err)
 	case 1:
@@ -152,7 +150,7 @@ func (w *faultWorker) step(ctx context.Context) {
 		known := w.record.note(name, func(t *told) { t.attempted = true })
 		_, err := w.studies.CompleteTrial(ctx, &dparetov1.CompleteTrialRequest{
 			Name: name, LeaseToken: token,
-			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(0, known.value)},
+			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: servertest.Measurement(0, known.value)},
 		})
 		w.check("complete", err)
 		w.record.note(name, func(t *told) { t.completed = t.completed || err == nil })
@@ -205,10 +203,8 @@ func TestFaultyStore(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "store.db")
 			studies, stop := faultyServer(t, path, plan)
-			created, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "fire", Study: &dparetov1.Study{Spec: svtSpec()}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			created, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "fire", Study: &dparetov1.Study{Spec: servertest.SVTSpec()}})
+			require.NoError(t, err)
 			faulty.Store(true)
 			acknowledged := &record{trials: make(map[string]*told)}
 			all := make([]*faultWorker, workers)
@@ -255,15 +251,13 @@ func TestUnwritableStore(t *testing.T) {
 	studies, stop := faultyServer(t, filepath.Join(t.TempDir(), "secret-name.db"), plan)
 	defer stop()
 	create := func(id string) error {
-		_, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: svtSpec()}})
+		_, err := studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: servertest.SVTSpec()}})
 		return err
 	}
-	if err := create("one"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, create("one"))
 	full.Store(true)
 	err := create("two")
-	wantCode(t, err, codes.Unavailable, "no space is left on the device")
+	servertest.WantCode(t, err, codes.Unavailable, "no space is left on the device")
 	if strings.Contains(err.Error(), "secret-name") {
 		t.Errorf("the error tells the name of the file: %v", err)
 	}

@@ -19,6 +19,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
+	"github.com/dpareto/dpareto/server/servertest"
 )
 
 // Placeholders in seeds: the trial that the fuzzing worker holds, its token, and a trial
@@ -31,7 +34,7 @@ const (
 
 // fuzzer sends requests to a server, and checks what they leave behind.
 type fuzzer struct {
-	*fixture
+	*servertest.Fixture
 	held *dparetov1.Trial
 	done *dparetov1.Trial
 }
@@ -41,53 +44,45 @@ type fuzzer struct {
 func (f *fuzzer) prepare(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
-	full := fullRequest(t)
-	got, err := f.studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: "studies/full"})
+	full := servertest.FullRequest(t)
+	got, err := f.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: "studies/full"})
 	if err == nil && !proto.Equal(got.GetStudy().GetSpec(), full.GetStudy().GetSpec()) {
 		err = f.remove(ctx, "studies/full")
 		got = nil
 	}
 	if got == nil {
-		_, err = f.studies.CreateStudy(ctx, full)
+		_, err = f.Studies.CreateStudy(ctx, full)
 		f.done = nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
-		if _, err := f.studies.ResumeStudy(ctx, &dparetov1.ResumeStudyRequest{Name: "studies/full"}); err != nil {
+		if _, err := f.Studies.ResumeStudy(ctx, &dparetov1.ResumeStudyRequest{Name: "studies/full"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	resp, err := f.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/full", WorkerId: "fuzzer"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/full", WorkerId: "fuzzer"})
+	require.NoError(t, err)
 	if len(resp.GetTrials()) == 0 { // the budget is spent
-		if err := f.remove(ctx, "studies/full"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.remove(ctx, "studies/full"))
 		f.prepare(t)
 		return
 	}
 	f.held = resp.GetTrials()[0]
 	f.prepareReleases(t)
 	if f.done != nil {
-		_, err := f.studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: f.done.GetName()})
+		_, err := f.Studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: f.done.GetName()})
 		if status.Code(err) == codes.NotFound {
 			f.done = nil
 		}
 	}
 	if f.done == nil {
 		value := 0.2
-		done, err := f.studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: "studies/full", Trial: &dparetov1.Trial{
-			Parameters: fullParameters(), FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{
+		done, err := f.Studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: "studies/full", Trial: &dparetov1.Trial{
+			Parameters: servertest.FullParameters(), FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{
 				"error": {Runs: []float64{0.1, 0.3}}, "seconds": {Runs: []float64{value, value}},
 			}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		f.done = done.GetTrial()
 	}
 }
@@ -98,40 +93,32 @@ func (f *fuzzer) prepareReleases(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
 	const name = "studies/fixed"
-	if _, err := f.releases().GetRelease(ctx, &dparetov1.GetReleaseRequest{Name: name + "/releases/1"}); err == nil {
+	if _, err := f.Releases().GetRelease(ctx, &dparetov1.GetReleaseRequest{Name: name + "/releases/1"}); err == nil {
 		return
 	}
-	_, err := f.releases().CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: "full", Ledger: &dparetov1.Ledger{
-		Records: testRecords, Epsilon: 1e6, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+	_, err := f.Releases().CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: "full", Ledger: &dparetov1.Ledger{
+		Records: servertest.TestRecords, Epsilon: 1e6, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 	}})
-	if err != nil {
-		t.Fatal(err)
+	require.NoError(t, err)
+	if _, err := f.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: name}); err == nil {
+		require.NoError(t, f.remove(ctx, name))
 	}
-	if _, err := f.studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: name}); err == nil {
-		if err := f.remove(ctx, name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err = f.studies.CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: "fixed", Study: &dparetov1.Study{Spec: fixedSpec(2, "ledgers/full")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked, err := f.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: name, WorkerId: "fixed", Count: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Studies.CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: "fixed", Study: &dparetov1.Study{Spec: servertest.FixedSpec(2, "ledgers/full")}})
+	require.NoError(t, err)
+	asked, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: name, WorkerId: "fixed", Count: 2})
+	require.NoError(t, err)
 	for _, trial := range asked.GetTrials() {
-		if _, err := f.studies.CompleteTrial(ctx, completion(trial, 0.3)); err != nil {
+		if _, err := f.Studies.CompleteTrial(ctx, servertest.Completion(trial, 0.3)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := f.releases().ReleaseBest(ctx, &dparetov1.ReleaseBestRequest{Name: name, Metric: "error", Epsilon: 1e-3}); err != nil {
+	if _, err := f.Releases().ReleaseBest(ctx, &dparetov1.ReleaseBestRequest{Name: name, Metric: "error", Epsilon: 1e-3}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (f *fuzzer) remove(ctx context.Context, name string) error {
-	_, err := f.studies.DeleteStudy(ctx, &dparetov1.DeleteStudyRequest{Name: name})
+	_, err := f.Studies.DeleteStudy(ctx, &dparetov1.DeleteStudyRequest{Name: name})
 	return err
 }
 
@@ -183,7 +170,7 @@ func (f *fuzzer) send(t testing.TB, method protoreflect.MethodDescriptor, req pr
 		defer stop()
 		ctx = watch
 	}
-	err := call(ctx, t, f.conn, method, req)
+	err := call(ctx, t, f.Conn, method, req)
 	code := status.Code(err)
 	if code == codes.Unimplemented && strings.Contains(err.Error(), "is not supported by this version") {
 		code = codes.InvalidArgument // a field from the future
@@ -203,15 +190,13 @@ func (f *fuzzer) send(t testing.TB, method protoreflect.MethodDescriptor, req pr
 func (f *fuzzer) check(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
-	for _, fault := range f.records.Check(ctx) {
+	for _, fault := range f.Records.Check(ctx) {
 		t.Errorf("store: %v", fault)
 	}
-	list, err := f.studies.ListStudies(ctx, &dparetov1.ListStudiesRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list, err := f.Studies.ListStudies(ctx, &dparetov1.ListStudiesRequest{})
+	require.NoError(t, err)
 	for _, study := range list.GetStudies() {
-		_, err := f.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study.GetName(), WorkerId: "checker", Count: 2})
+		_, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study.GetName(), WorkerId: "checker", Count: 2})
 		if err != nil {
 			t.Errorf("%s takes no suggestion: %v\n%v", study.GetName(), err, study)
 		}
@@ -235,8 +220,8 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 	}
 	switch method.Name() {
 	case "CreateStudy":
-		svt, sgd := svtSpec(), sgdSpec()
-		other := fullRequest(t)
+		svt, sgd := servertest.SVTSpec(), servertest.SGDSpec()
+		other := servertest.FullRequest(t)
 		other.StudyId = "other"
 		return []proto.Message{
 			other,
@@ -245,7 +230,7 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 		}
 	case "CreateTrial":
 		return []proto.Message{
-			&dparetov1.CreateTrialRequest{Parent: "studies/full", Trial: &dparetov1.Trial{Parameters: fullParameters(), FinalMeasurement: measured(0)}},
+			&dparetov1.CreateTrialRequest{Parent: "studies/full", Trial: &dparetov1.Trial{Parameters: servertest.FullParameters(), FinalMeasurement: measured(0)}},
 			&dparetov1.CreateTrialRequest{Parent: "studies/full", Trial: &dparetov1.Trial{ReplicateOf: heldTrial}},
 		}
 	case "SuggestTrials":
@@ -272,9 +257,9 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 	case "AnalyzeImportance":
 		return []proto.Message{&dparetov1.AnalyzeImportanceRequest{Name: "studies/full"}}
 	case "AnalyzeSlices":
-		return []proto.Message{&dparetov1.AnalyzeSlicesRequest{Name: "studies/full", Parameters: fullParameters(), Points: 5}}
+		return []proto.Message{&dparetov1.AnalyzeSlicesRequest{Name: "studies/full", Parameters: servertest.FullParameters(), Points: 5}}
 	case "AnalyzeContour":
-		return []proto.Message{&dparetov1.AnalyzeContourRequest{Name: "studies/full", Metric: "error", XParameter: "rate", YParameter: "noise", Parameters: fullParameters(), Points: 3}}
+		return []proto.Message{&dparetov1.AnalyzeContourRequest{Name: "studies/full", Metric: "error", XParameter: "rate", YParameter: "noise", Parameters: servertest.FullParameters(), Points: 3}}
 	case "CrossValidate":
 		return []proto.Message{&dparetov1.CrossValidateRequest{Name: "studies/full"}}
 	case "ForecastGain":
@@ -284,19 +269,17 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 	case "QueryFront":
 		return []proto.Message{&dparetov1.QueryFrontRequest{Name: "studies/full", Bounds: map[string]float64{"epsilon": 1}, Confidence: 0.9}}
 	case "PredictMetrics":
-		return []proto.Message{&dparetov1.PredictMetricsRequest{Name: "studies/full", Configurations: []*dparetov1.Configuration{{Parameters: fullParameters()}}}}
+		return []proto.Message{&dparetov1.PredictMetricsRequest{Name: "studies/full", Configurations: []*dparetov1.Configuration{{Parameters: servertest.FullParameters()}}}}
 	case "UpdateStudy":
-		study := fullRequest(t).GetStudy()
+		study := servertest.FullRequest(t).GetStudy()
 		study.Name = "studies/full"
 		study.Spec.Parameters[1].GetIntegerDomain().Max = 1024
 		req := new(dparetov1.UpdateStudyRequest)
 		req.Study = study
-		if err := protoUpdateMask(req, "display_name", "labels", "spec.parameters"); err != nil {
-			t.Fatal(err)
-		}
+		req.UpdateMask = &fieldmaskpb.FieldMask{Paths: []string{"display_name", "labels", "spec.parameters"}}
 		return []proto.Message{req}
 	case "ReaccountStudy":
-		privacy := fullRequest(t).GetStudy().GetSpec().GetMetrics()[0].GetComputed().GetPrivacy()
+		privacy := servertest.FullRequest(t).GetStudy().GetSpec().GetMetrics()[0].GetComputed().GetPrivacy()
 		privacy.Delta = 1e-6
 		return []proto.Message{&dparetov1.ReaccountStudyRequest{Name: "studies/full", Metric: "epsilon", Privacy: privacy}}
 	case "UpdateTrial":
@@ -304,7 +287,7 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 		req.UpdateMask = &fieldmaskpb.FieldMask{Paths: []string{"note", "labels"}}
 		return []proto.Message{req}
 	case "ImportStudy":
-		study := fullRequest(t).GetStudy()
+		study := servertest.FullRequest(t).GetStudy()
 		study.Name, study.Uid, study.Etag = "studies/imported", strings.Repeat("0123", 8), "01230123-1"
 		study.Seed, study.Revision, study.State = study.GetSpec().GetSeed(), 1, dparetov1.StudyState_STUDY_STATE_ACTIVE
 		study.CreateTime, study.UpdateTime = timestamppb.New(time.Unix(1, 0)), timestamppb.New(time.Unix(2, 0))
@@ -347,27 +330,19 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 	}
 }
 
-// protoUpdateMask sets the update mask of a request.
-func protoUpdateMask(req *dparetov1.UpdateStudyRequest, paths ...string) (err error) {
-	req.UpdateMask, err = fieldmaskpb.New(req.GetStudy(), paths...)
-	return err
-}
-
 // fuzz fuzzes the request message of a method.
 func fuzz(f *testing.F, name string) {
 	f.Helper()
 	if flag.Lookup("test.fuzz").Value.String() == "" {
 		f.Skip("TestRandomRequests sends the seeds")
 	}
-	method := methods()[name]
+	method := servertest.Methods()[name]
 	for _, seed := range seeds(f, method) {
 		b, err := proto.Marshal(seed)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(b)
 	}
-	server := &fuzzer{fixture: start(f)}
+	server := &fuzzer{Fixture: servertest.Start(f)}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		req := newMessage(t, method.Input())
 		if proto.Unmarshal(b, req) != nil {
@@ -377,61 +352,105 @@ func fuzz(f *testing.F, name string) {
 	})
 }
 
-func FuzzGetServerInfo(f *testing.F)      { fuzz(f, "AdminService.GetServerInfo") }
-func FuzzBackupStore(f *testing.F)        { fuzz(f, "AdminService.BackupStore") }
-func FuzzExportStudy(f *testing.F)        { fuzz(f, "AdminService.ExportStudy") }
-func FuzzImportStudy(f *testing.F)        { fuzz(f, "AdminService.ImportStudy") }
-func FuzzAnalyzeImportance(f *testing.F)  { fuzz(f, "AnalysisService.AnalyzeImportance") }
-func FuzzAnalyzeSlices(f *testing.F)      { fuzz(f, "AnalysisService.AnalyzeSlices") }
-func FuzzAnalyzeContour(f *testing.F)     { fuzz(f, "AnalysisService.AnalyzeContour") }
-func FuzzCrossValidate(f *testing.F)      { fuzz(f, "AnalysisService.CrossValidate") }
-func FuzzForecastGain(f *testing.F)       { fuzz(f, "AnalysisService.ForecastGain") }
-func FuzzGetFront(f *testing.F)           { fuzz(f, "FrontService.GetFront") }
-func FuzzQueryFront(f *testing.F)         { fuzz(f, "FrontService.QueryFront") }
-func FuzzListHypervolumes(f *testing.F)   { fuzz(f, "FrontService.ListHypervolumes") }
-func FuzzPredictMetrics(f *testing.F)     { fuzz(f, "FrontService.PredictMetrics") }
-func FuzzComputeEpsilon(f *testing.F)     { fuzz(f, "PrivacyService.ComputeEpsilon") }
-func FuzzComputeTradeoff(f *testing.F)    { fuzz(f, "PrivacyService.ComputeTradeoff") }
-func FuzzPriceSearch(f *testing.F)        { fuzz(f, "PrivacyService.PriceSearch") }
+func FuzzGetServerInfo(f *testing.F) { fuzz(f, "AdminService.GetServerInfo") }
+
+func FuzzBackupStore(f *testing.F) { fuzz(f, "AdminService.BackupStore") }
+
+func FuzzExportStudy(f *testing.F) { fuzz(f, "AdminService.ExportStudy") }
+
+func FuzzImportStudy(f *testing.F) { fuzz(f, "AdminService.ImportStudy") }
+
+func FuzzAnalyzeImportance(f *testing.F) { fuzz(f, "AnalysisService.AnalyzeImportance") }
+
+func FuzzAnalyzeSlices(f *testing.F) { fuzz(f, "AnalysisService.AnalyzeSlices") }
+
+func FuzzAnalyzeContour(f *testing.F) { fuzz(f, "AnalysisService.AnalyzeContour") }
+
+func FuzzCrossValidate(f *testing.F) { fuzz(f, "AnalysisService.CrossValidate") }
+
+func FuzzForecastGain(f *testing.F) { fuzz(f, "AnalysisService.ForecastGain") }
+
+func FuzzGetFront(f *testing.F) { fuzz(f, "FrontService.GetFront") }
+
+func FuzzQueryFront(f *testing.F) { fuzz(f, "FrontService.QueryFront") }
+
+func FuzzListHypervolumes(f *testing.F) { fuzz(f, "FrontService.ListHypervolumes") }
+
+func FuzzPredictMetrics(f *testing.F) { fuzz(f, "FrontService.PredictMetrics") }
+
+func FuzzComputeEpsilon(f *testing.F) { fuzz(f, "PrivacyService.ComputeEpsilon") }
+
+func FuzzComputeTradeoff(f *testing.F) { fuzz(f, "PrivacyService.ComputeTradeoff") }
+
+func FuzzPriceSearch(f *testing.F) { fuzz(f, "PrivacyService.PriceSearch") }
+
 func FuzzCalibrateMechanism(f *testing.F) { fuzz(f, "PrivacyService.CalibrateMechanism") }
-func FuzzCreateLedger(f *testing.F)       { fuzz(f, "ReleaseService.CreateLedger") }
-func FuzzGetLedger(f *testing.F)          { fuzz(f, "ReleaseService.GetLedger") }
-func FuzzListLedgers(f *testing.F)        { fuzz(f, "ReleaseService.ListLedgers") }
-func FuzzListCharges(f *testing.F)        { fuzz(f, "ReleaseService.ListCharges") }
-func FuzzReleaseBest(f *testing.F)        { fuzz(f, "ReleaseService.ReleaseBest") }
-func FuzzReleaseFront(f *testing.F)       { fuzz(f, "ReleaseService.ReleaseFront") }
-func FuzzSelectPrivately(f *testing.F)    { fuzz(f, "ReleaseService.SelectPrivately") }
-func FuzzGetRelease(f *testing.F)         { fuzz(f, "ReleaseService.GetRelease") }
-func FuzzListReleases(f *testing.F)       { fuzz(f, "ReleaseService.ListReleases") }
-func FuzzGetPrivacyLedger(f *testing.F)   { fuzz(f, "PrivacyService.GetPrivacyLedger") }
-func FuzzReaccountStudy(f *testing.F)     { fuzz(f, "PrivacyService.ReaccountStudy") }
-func FuzzCreateStudy(f *testing.F)        { fuzz(f, "StudyService.CreateStudy") }
-func FuzzGetStudy(f *testing.F)           { fuzz(f, "StudyService.GetStudy") }
-func FuzzListStudies(f *testing.F)        { fuzz(f, "StudyService.ListStudies") }
-func FuzzUpdateStudy(f *testing.F)        { fuzz(f, "StudyService.UpdateStudy") }
-func FuzzDeleteStudy(f *testing.F)        { fuzz(f, "StudyService.DeleteStudy") }
-func FuzzPauseStudy(f *testing.F)         { fuzz(f, "StudyService.PauseStudy") }
-func FuzzResumeStudy(f *testing.F)        { fuzz(f, "StudyService.ResumeStudy") }
-func FuzzWatchStudy(f *testing.F)         { fuzz(f, "StudyService.WatchStudy") }
-func FuzzSuggestTrials(f *testing.F)      { fuzz(f, "StudyService.SuggestTrials") }
-func FuzzCreateTrial(f *testing.F)        { fuzz(f, "StudyService.CreateTrial") }
-func FuzzGetTrial(f *testing.F)           { fuzz(f, "StudyService.GetTrial") }
-func FuzzListTrials(f *testing.F)         { fuzz(f, "StudyService.ListTrials") }
-func FuzzUpdateTrial(f *testing.F)        { fuzz(f, "StudyService.UpdateTrial") }
-func FuzzDeleteTrial(f *testing.F)        { fuzz(f, "StudyService.DeleteTrial") }
-func FuzzAddMeasurement(f *testing.F)     { fuzz(f, "StudyService.AddMeasurement") }
-func FuzzRenewLeases(f *testing.F)        { fuzz(f, "StudyService.RenewLeases") }
-func FuzzCompleteTrial(f *testing.F)      { fuzz(f, "StudyService.CompleteTrial") }
-func FuzzReleaseTrial(f *testing.F)       { fuzz(f, "StudyService.ReleaseTrial") }
-func FuzzStopTrial(f *testing.F)          { fuzz(f, "StudyService.StopTrial") }
+
+func FuzzCreateLedger(f *testing.F) { fuzz(f, "ReleaseService.CreateLedger") }
+
+func FuzzGetLedger(f *testing.F) { fuzz(f, "ReleaseService.GetLedger") }
+
+func FuzzListLedgers(f *testing.F) { fuzz(f, "ReleaseService.ListLedgers") }
+
+func FuzzListCharges(f *testing.F) { fuzz(f, "ReleaseService.ListCharges") }
+
+func FuzzReleaseBest(f *testing.F) { fuzz(f, "ReleaseService.ReleaseBest") }
+
+func FuzzReleaseFront(f *testing.F) { fuzz(f, "ReleaseService.ReleaseFront") }
+
+func FuzzSelectPrivately(f *testing.F) { fuzz(f, "ReleaseService.SelectPrivately") }
+
+func FuzzGetRelease(f *testing.F) { fuzz(f, "ReleaseService.GetRelease") }
+
+func FuzzListReleases(f *testing.F) { fuzz(f, "ReleaseService.ListReleases") }
+
+func FuzzGetPrivacyLedger(f *testing.F) { fuzz(f, "PrivacyService.GetPrivacyLedger") }
+
+func FuzzReaccountStudy(f *testing.F) { fuzz(f, "PrivacyService.ReaccountStudy") }
+
+func FuzzCreateStudy(f *testing.F) { fuzz(f, "StudyService.CreateStudy") }
+
+func FuzzGetStudy(f *testing.F) { fuzz(f, "StudyService.GetStudy") }
+
+func FuzzListStudies(f *testing.F) { fuzz(f, "StudyService.ListStudies") }
+
+func FuzzUpdateStudy(f *testing.F) { fuzz(f, "StudyService.UpdateStudy") }
+
+func FuzzDeleteStudy(f *testing.F) { fuzz(f, "StudyService.DeleteStudy") }
+
+func FuzzPauseStudy(f *testing.F) { fuzz(f, "StudyService.PauseStudy") }
+
+func FuzzResumeStudy(f *testing.F) { fuzz(f, "StudyService.ResumeStudy") }
+
+func FuzzWatchStudy(f *testing.F) { fuzz(f, "StudyService.WatchStudy") }
+
+func FuzzSuggestTrials(f *testing.F) { fuzz(f, "StudyService.SuggestTrials") }
+
+func FuzzCreateTrial(f *testing.F) { fuzz(f, "StudyService.CreateTrial") }
+
+func FuzzGetTrial(f *testing.F) { fuzz(f, "StudyService.GetTrial") }
+
+func FuzzListTrials(f *testing.F) { fuzz(f, "StudyService.ListTrials") }
+
+func FuzzUpdateTrial(f *testing.F) { fuzz(f, "StudyService.UpdateTrial") }
+
+func FuzzDeleteTrial(f *testing.F) { fuzz(f, "StudyService.DeleteTrial") }
+
+func FuzzAddMeasurement(f *testing.F) { fuzz(f, "StudyService.AddMeasurement") }
+
+func FuzzRenewLeases(f *testing.F) { fuzz(f, "StudyService.RenewLeases") }
+
+func FuzzCompleteTrial(f *testing.F) { fuzz(f, "StudyService.CompleteTrial") }
+
+func FuzzReleaseTrial(f *testing.F) { fuzz(f, "StudyService.ReleaseTrial") }
+
+func FuzzStopTrial(f *testing.F) { fuzz(f, "StudyService.StopTrial") }
 
 // Every method has its fuzz target.
 func TestEveryMethodIsFuzzed(t *testing.T) {
 	source, err := os.ReadFile("fuzz_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range methods() {
+	require.NoError(t, err)
+	for name := range servertest.Methods() {
 		if !strings.Contains(string(source), `fuzz(f, "`+name+`")`) {
 			t.Errorf("%s has no fuzz target", name)
 		}
@@ -440,10 +459,11 @@ func TestEveryMethodIsFuzzed(t *testing.T) {
 
 // The seeds of the fuzz targets, changed at random places.
 func TestRandomRequests(t *testing.T) {
+	requests := testsize.Pick(8, 200) // for each method
 	t.Parallel()
-	server := &fuzzer{fixture: start(t)}
+	server := &fuzzer{Fixture: servertest.Start(t)}
 	rng := rand.New(rand.NewPCG(1, 2))
-	all := methods()
+	all := servertest.Methods()
 	var names []string
 	for name := range all {
 		names = append(names, name)
@@ -453,7 +473,7 @@ func TestRandomRequests(t *testing.T) {
 		method := all[name]
 		accepted := 0
 		valid := seeds(t, method)
-		for i := range len(valid) + randomRequests {
+		for i := range len(valid) + requests {
 			req := proto.Clone(valid[i%len(valid)])
 			if i >= len(valid) { // the seeds themselves come first
 				for range 1 + i%3 {
@@ -467,7 +487,7 @@ func TestRandomRequests(t *testing.T) {
 			}
 		}
 		if accepted == 0 {
-			t.Errorf("%s accepted none of %d requests", name, randomRequests)
+			t.Errorf("%s accepted none of %d requests", name, requests)
 		}
 	}
 }

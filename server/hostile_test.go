@@ -18,6 +18,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/server/servertest"
 )
 
 // hostile is one bad request with the code that it deserves.
@@ -28,35 +30,11 @@ type hostile struct {
 	code    codes.Code
 }
 
-// methods returns all methods of the contract by name, service and all.
-func methods() map[string]protoreflect.MethodDescriptor {
-	all := make(map[string]protoreflect.MethodDescriptor)
-	for _, file := range []protoreflect.FileDescriptor{
-		dparetov1.File_dpareto_v1_study_service_proto,
-		dparetov1.File_dpareto_v1_front_service_proto,
-		dparetov1.File_dpareto_v1_privacy_service_proto,
-		dparetov1.File_dpareto_v1_release_service_proto,
-		dparetov1.File_dpareto_v1_admin_service_proto,
-		dparetov1.File_dpareto_v1_analysis_service_proto,
-	} {
-		for i := range file.Services().Len() {
-			service := file.Services().Get(i)
-			for j := range service.Methods().Len() {
-				method := service.Methods().Get(j)
-				all[string(service.Name())+"."+string(method.Name())] = method
-			}
-		}
-	}
-	return all
-}
-
 // newMessage returns an empty message.
 func newMessage(t testing.TB, descriptor protoreflect.MessageDescriptor) proto.Message {
 	t.Helper()
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(descriptor.FullName())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return kind.New().Interface()
 }
 
@@ -90,52 +68,6 @@ func call(ctx context.Context, t testing.TB, conn *grpc.ClientConn, method proto
 		}
 	}
 	return nil
-}
-
-// fullStudy is a valid request with nearly every field of a spec set.
-const fullStudy = `{
-  "studyId": "full",
-  "study": {
-    "displayName": "full", "description": "d", "labels": {"k": "v"},
-    "spec": {
-      "parameters": [
-        {"id": "epochs", "integerDomain": {"min": 1, "max": 64}, "scale": "SCALE_LOG", "design": {"uniform": {}, "acceptMin": 1, "acceptMax": 64}, "gridLevels": 3},
-        {"id": "lot", "integerDomain": {"min": 8, "max": 512}, "scale": "SCALE_LOG", "design": {"normal": {"mean": 128, "standardDeviation": 64}}},
-        {"id": "rate", "doubleDomain": {"min": 0.001, "max": 1}, "scale": "SCALE_LOG", "design": {"shiftedExponential": {"rate": 10, "shift": 0.001}}},
-        {"id": "noise", "doubleDomain": {"min": 0.1, "max": 16}, "scale": "SCALE_LOG", "design": {"logUniform": {}}},
-        {"id": "depth", "discreteDomain": {"values": [1, 2, 4]}, "scale": "SCALE_LINEAR"},
-        {"id": "optimizer", "categoricalDomain": {"categories": ["sgd", "adam"]}},
-        {"id": "beta", "doubleDomain": {"min": 0, "max": 1}, "scale": "SCALE_LINEAR", "condition": {"parent": "optimizer", "values": [{"stringValue": "adam"}]}}
-      ],
-      "metrics": [
-        {"id": "epsilon", "role": "METRIC_ROLE_OBJECTIVE", "goal": "GOAL_MINIMIZE", "transform": "TRANSFORM_LOG", "referenceValue": 10,
-         "computed": {"privacy": {"dpSgd": {"sampling": "SAMPLING_FIXED_SIZE", "datasetSize": "30956", "batchSize": "lot", "noiseMultiplier": "noise", "epochs": "epochs"},
-           "delta": 1e-5, "adjacency": "ADJACENCY_REPLACE_ONE", "accountant": "ACCOUNTANT_RDP", "conversion": "CONVERSION_IMPROVED"}, "reportTolerance": 0.01}},
-        {"id": "error", "role": "METRIC_ROLE_OBJECTIVE", "goal": "GOAL_MINIMIZE", "transform": "TRANSFORM_LOGIT", "referenceValue": 1, "reported": {"sampleSize": 1605}, "unit": "ratio"},
-        {"id": "size", "role": "METRIC_ROLE_CONSTRAINT", "transform": "TRANSFORM_IDENTITY", "computed": {"expression": "depth * 100.0"}, "bounds": {"min": 1, "max": 1000}},
-        {"id": "seconds", "role": "METRIC_ROLE_TRACKED", "reported": {}}
-      ],
-      "parameterConstraints": ["lot * epochs < 40000"],
-      "checkpointParameter": "epochs",
-      "replicates": 2,
-      "algorithm": {"name": "ALGORITHM_RANDOM", "initialTrials": 5},
-      "budget": {"maxTrials": 100, "maxDuration": "3600s", "maxStagnantTrials": 50, "maxParallelTrials": 10},
-      "lease": {"duration": "60s", "maxAttempts": 3},
-      "seed": 1,
-      "cost": {"metric": "seconds"},
-      "trainer": {"name": "dp-sgd", "settings": {"dataset": "adult"}}
-    }
-  }
-}`
-
-// fullRequest returns fullStudy.
-func fullRequest(t testing.TB) *dparetov1.CreateStudyRequest {
-	t.Helper()
-	req := new(dparetov1.CreateStudyRequest)
-	if err := protojson.Unmarshal([]byte(fullStudy), req); err != nil {
-		t.Fatal(err)
-	}
-	return req
 }
 
 // leaf is a value in a message, which set replaces.
@@ -289,7 +221,7 @@ var badNames = []string{
 func hostileNames(t testing.TB) []hostile {
 	t.Helper()
 	var all []hostile
-	for label, method := range methods() {
+	for label, method := range servertest.Methods() {
 		for _, fieldName := range []protoreflect.Name{"name", "parent"} {
 			field := method.Input().Fields().ByName(fieldName)
 			if field == nil {
@@ -359,7 +291,7 @@ func hostileExpressions(t testing.TB) []hostile {
 	var all []hostile
 	for place, put := range places {
 		for _, e := range badExpressions {
-			req := fullRequest(t)
+			req := servertest.FullRequest(t)
 			put(req.GetStudy().GetSpec(), e)
 			all = append(all, hostile{fmt.Sprintf("%s = %.60q", place, e), "StudyService.CreateStudy", req, codes.InvalidArgument})
 		}
@@ -475,7 +407,7 @@ func hostileSpecs(t testing.TB) []hostile {
 	}
 	var all []hostile
 	for label, fn := range change {
-		req := fullRequest(t)
+		req := servertest.FullRequest(t)
 		fn(req)
 		all = append(all, hostile{label, "StudyService.CreateStudy", req, codes.InvalidArgument})
 	}
@@ -498,28 +430,6 @@ func deepConditions(spec *dparetov1.StudySpec, depth int) {
 	}
 }
 
-// value returns a parameter's value.
-func value(v any) *dparetov1.Value {
-	switch v := v.(type) {
-	case float64:
-		return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: v}}
-	case int64:
-		return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: v}}
-	case string:
-		return &dparetov1.Value{Kind: &dparetov1.Value_StringValue{StringValue: v}}
-	default:
-		return new(dparetov1.Value)
-	}
-}
-
-// fullParameters is a configuration of fullStudy.
-func fullParameters() map[string]*dparetov1.Value {
-	return map[string]*dparetov1.Value{
-		"epochs": value(int64(4)), "lot": value(int64(128)), "rate": value(0.1), "noise": value(1.0),
-		"depth": value(2.0), "optimizer": value("adam"), "beta": value(0.9),
-	}
-}
-
 // hostileTrials are trials of fullStudy that cannot be.
 func hostileTrials() []hostile {
 	bad := map[string][]any{
@@ -539,37 +449,37 @@ func hostileTrials() []hostile {
 		})
 	}
 	for id, values := range bad {
-		missing := fullParameters()
+		missing := servertest.FullParameters()
 		delete(missing, id)
 		add("without "+id, &dparetov1.Trial{Parameters: missing})
 		for _, v := range values {
-			parameters := fullParameters()
-			parameters[id] = value(v)
+			parameters := servertest.FullParameters()
+			parameters[id] = servertest.Value(v)
 			add(fmt.Sprintf("%s = %.20v", id, v), &dparetov1.Trial{Parameters: parameters})
 		}
 	}
 	for _, id := range []string{"", "unknown", "Epochs", "epochs ", "error", "epsilon", "../epochs", strings.Repeat("x", 100_000)} {
-		parameters := fullParameters()
-		parameters[id] = value(1.0)
+		parameters := servertest.FullParameters()
+		parameters[id] = servertest.Value(1.0)
 		add(fmt.Sprintf("also %.20q", id), &dparetov1.Trial{Parameters: parameters})
 	}
-	inactive := fullParameters()
-	inactive["optimizer"] = value("sgd")
+	inactive := servertest.FullParameters()
+	inactive["optimizer"] = servertest.Value("sgd")
 	add("value of an inactive parameter", &dparetov1.Trial{Parameters: inactive})
-	forbidden := fullParameters()
-	forbidden["epochs"], forbidden["lot"] = value(int64(64)), value(int64(512+0))
-	forbidden["lot"] = value(int64(512))
-	forbidden["epochs"] = value(int64(64))
+	forbidden := servertest.FullParameters()
+	forbidden["epochs"], forbidden["lot"] = servertest.Value(int64(64)), servertest.Value(int64(512+0))
+	forbidden["lot"] = servertest.Value(int64(512))
+	forbidden["epochs"] = servertest.Value(int64(64))
 	all = append(all, hostile{
 		"no trial", "StudyService.CreateTrial", &dparetov1.CreateTrialRequest{Parent: "studies/full"}, codes.InvalidArgument,
 	})
-	add("a name", &dparetov1.Trial{Name: "studies/full/trials/99", Parameters: fullParameters()})
-	add("a long note", &dparetov1.Trial{Note: strings.Repeat("n", 20_000), Parameters: fullParameters()})
+	add("a name", &dparetov1.Trial{Name: "studies/full/trials/99", Parameters: servertest.FullParameters()})
+	add("a long note", &dparetov1.Trial{Note: strings.Repeat("n", 20_000), Parameters: servertest.FullParameters()})
 	add("a bad original", &dparetov1.Trial{ReplicateOf: "studies/full/trials/x"})
 	add("an original of another study", &dparetov1.Trial{ReplicateOf: "studies/other/trials/1"})
-	add("a long label", &dparetov1.Trial{Labels: map[string]string{"k": strings.Repeat("v", 300)}, Parameters: fullParameters()})
+	add("a long label", &dparetov1.Trial{Labels: map[string]string{"k": strings.Repeat("v", 300)}, Parameters: servertest.FullParameters()})
 	for label, final := range badMeasurements() {
-		add("final measurement: "+label, &dparetov1.Trial{Parameters: fullParameters(), FinalMeasurement: final})
+		add("final measurement: "+label, &dparetov1.Trial{Parameters: servertest.FullParameters(), FinalMeasurement: final})
 	}
 	return all
 }
@@ -682,7 +592,7 @@ func hostileCalls(trial, token string) []hostile {
 		add(fmt.Sprintf("kind %d", kind), "FrontService.GetFront", &dparetov1.GetFrontRequest{Name: study, Kind: kind}, codes.InvalidArgument)
 	}
 	for _, method := range []string{"GetStudy", "DeleteStudy"} {
-		descriptor := methods()["StudyService."+method].Input()
+		descriptor := servertest.Methods()["StudyService."+method].Input()
 		kind, err := protoregistry.GlobalTypes.FindMessageByName(descriptor.FullName())
 		if err != nil {
 			panic(err) // it is in the contract
@@ -705,9 +615,7 @@ func privacyRequests(t testing.TB) map[string]func() proto.Message {
 	parse := func(text string, empty proto.Message) func() proto.Message {
 		return func() proto.Message {
 			m := empty.ProtoReflect().New().Interface()
-			if err := protojson.Unmarshal([]byte(text), m); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, protojson.Unmarshal([]byte(text), m))
 			return m
 		}
 	}
@@ -728,29 +636,27 @@ func privacyRequests(t testing.TB) map[string]func() proto.Message {
 // A server answers whatever is sent with the code that it deserves, and goes on.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
-	f := start(t)
-	if _, err := f.studies.CreateStudy(t.Context(), fullRequest(t)); err != nil {
+	f := servertest.Start(t)
+	if _, err := f.Studies.CreateStudy(t.Context(), servertest.FullRequest(t)); err != nil {
 		t.Fatal(err)
 	}
-	held, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
-		Parent: "studies/full", Trial: &dparetov1.Trial{Parameters: fullParameters()},
+	held, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+		Parent: "studies/full", Trial: &dparetov1.Trial{Parameters: servertest.FullParameters()},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	trial := f.one("studies/full", "w")
+	require.NoError(t, err)
+	trial := f.One("studies/full", "w")
 	if trial.GetName() != held.GetTrial().GetName() {
 		t.Fatalf("%s was handed out instead of %s", trial.GetName(), held.GetTrial().GetName())
 	}
 
 	all := hostileNames(t)
-	all = append(all, hostileScalars(t, "StudyService.CreateStudy", func() proto.Message { return fullRequest(t) })...)
+	all = append(all, hostileScalars(t, "StudyService.CreateStudy", func() proto.Message { return servertest.FullRequest(t) })...)
 	all = append(all, hostileExpressions(t)...)
 	all = append(all, hostileSpecs(t)...)
 	all = append(all, hostileTrials()...)
 	all = append(all, hostileCalls(trial.GetName(), trial.GetLease().GetToken())...)
 	for method, valid := range privacyRequests(t) {
-		if err := call(t.Context(), t, f.conn, methods()[method], valid()); err != nil {
+		if err := call(t.Context(), t, f.Conn, servertest.Methods()[method], valid()); err != nil {
 			t.Errorf("%s: %v", method, err)
 		}
 		all = append(all, slices.DeleteFunc(hostileScalars(t, method, valid), func(h hostile) bool {
@@ -761,7 +667,7 @@ func TestHostileRequests(t *testing.T) {
 		t.Errorf("%d hostile requests, want 1,000", len(all))
 	}
 	for _, h := range all {
-		err := call(t.Context(), t, f.conn, methods()[h.method], h.request)
+		err := call(t.Context(), t, f.Conn, servertest.Methods()[h.method], h.request)
 		if status.Code(err) != h.code {
 			t.Errorf("%s, %s: %.300v, want %s", h.method, h.label, err, h.code)
 		}
@@ -770,11 +676,11 @@ func TestHostileRequests(t *testing.T) {
 		}
 	}
 
-	list, err := f.studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{})
+	list, err := f.Studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{})
 	if err != nil || len(list.GetStudies()) != 1 {
 		t.Errorf("%d studies afterwards, error %v; want 1", len(list.GetStudies()), err)
 	}
-	if again := f.one("studies/full", "w"); again.GetName() != trial.GetName() || again.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE {
+	if again := f.One("studies/full", "w"); again.GetName() != trial.GetName() || again.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE {
 		t.Errorf("%s is %s afterwards", again.GetName(), again.GetState())
 	}
 	t.Logf("%d requests", len(all))

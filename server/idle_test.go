@@ -15,7 +15,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/servertest"
 )
 
 const (
@@ -49,48 +51,38 @@ func answerPings(t *testing.T, conn net.Conn) (types []byte) {
 }
 
 // listen serves the gRPC server on a port, too.
-func (g *guarded) listen() (address string) {
-	g.t.Helper()
+func listen(g *servertest.Guarded) (address string) {
+	g.T.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	go g.grpc.Serve(listener) // it ends with the server
+	require.NoError(g.T, err)
+	go g.GRPC.Serve(listener) // it ends with the server
 	return listener.Addr().String()
 }
 
 // A connection that makes no call is closed, although it answers pings; one with a stream stays.
 func TestIdleConnection(t *testing.T) {
-	g := guard(t, limit.Limits{IdleTime: 50 * time.Millisecond})
-	g.make("a-1")
-	address := g.listen()
+	g := servertest.Guard(t, limit.Limits{IdleTime: 50 * time.Millisecond})
+	g.Make("a-1")
+	address := listen(g)
 	client, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
-	watch, err := dparetov1.NewStudyServiceClient(client).WatchStudy(g.as("viewer"), &dparetov1.WatchStudyRequest{Name: "studies/a-1"})
+	watch, err := dparetov1.NewStudyServiceClient(client).WatchStudy(g.As("viewer"), &dparetov1.WatchStudyRequest{Name: "studies/a-1"})
 	if err == nil {
 		_, err = watch.Recv()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	if _, err := conn.Write([]byte(http2Preface)); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
 	if types := answerPings(t, conn); len(types) == 0 || types[len(types)-1] != frameGoAway {
 		t.Errorf("frames %v, want the server to say goodbye", types)
 	}
-	if _, err := g.studies.PauseStudy(g.as("admin"), &dparetov1.PauseStudyRequest{Name: "studies/a-1"}); err != nil {
+	if _, err := g.Studies.PauseStudy(g.As("admin"), &dparetov1.PauseStudyRequest{Name: "studies/a-1"}); err != nil {
 		t.Fatal(err)
 	}
 	if change, err := watch.Recv(); err != nil {
@@ -99,26 +91,24 @@ func TestIdleConnection(t *testing.T) {
 }
 
 // beginCheck begins a health check whose request does not come.
-func (g *guarded) beginCheck(ctx context.Context) grpc.ClientStream {
-	g.t.Helper()
-	stream, err := g.conn.NewStream(ctx, &grpc.StreamDesc{}, healthv1.Health_Check_FullMethodName)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+func beginCheck(ctx context.Context, g *servertest.Guarded) grpc.ClientStream {
+	g.T.Helper()
+	stream, err := g.Conn.NewStream(ctx, &grpc.StreamDesc{}, healthv1.Health_Check_FullMethodName)
+	require.NoError(g.T, err)
 	return stream
 }
 
 // There are not many health checks whose requests never come.
 func TestUnfinishedHealthChecks(t *testing.T) {
-	g := guard(t, limit.Limits{StreamsPerPrincipal: 2})
+	g := servertest.Guard(t, limit.Limits{StreamsPerPrincipal: 2})
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 2 {
-		g.beginCheck(ctx)
+		beginCheck(ctx, g)
 	}
-	wantCode(t, g.beginCheck(ctx).RecvMsg(new(healthv1.HealthCheckResponse)), codes.ResourceExhausted, "already has 2 concurrent health checks")
+	servertest.WantCode(t, beginCheck(ctx, g).RecvMsg(new(healthv1.HealthCheckResponse)), codes.ResourceExhausted, "already has 2 concurrent health checks")
 	cancel()
 	for { // until the server has noticed
-		_, err := healthv1.NewHealthClient(g.conn).Check(t.Context(), new(healthv1.HealthCheckRequest))
+		_, err := healthv1.NewHealthClient(g.Conn).Check(t.Context(), new(healthv1.HealthCheckRequest))
 		if err == nil {
 			break
 		}
@@ -130,9 +120,9 @@ func TestUnfinishedHealthChecks(t *testing.T) {
 
 // A health check whose request never comes ends, and leaves its place to others.
 func TestHealthChecksEnd(t *testing.T) {
-	g := guard(t, limit.Limits{IdleTime: 100 * time.Millisecond, StreamsPerPrincipal: 1})
+	g := servertest.Guard(t, limit.Limits{IdleTime: 100 * time.Millisecond, StreamsPerPrincipal: 1})
 	for ended := 0; ended < 2; {
-		err := g.beginCheck(t.Context()).RecvMsg(new(healthv1.HealthCheckResponse))
+		err := beginCheck(t.Context(), g).RecvMsg(new(healthv1.HealthCheckResponse))
 		if err == nil {
 			t.Fatal("a check without a request has an answer")
 		}
@@ -144,16 +134,14 @@ func TestHealthChecksEnd(t *testing.T) {
 
 // Streams of health checks, which anyone may open and never end, do not use up the checks.
 func TestHealthStreamsLeaveTheChecks(t *testing.T) {
-	g := guard(t, limit.Limits{StreamsPerPrincipal: 2})
-	health := healthv1.NewHealthClient(g.conn)
+	g := servertest.Guard(t, limit.Limits{StreamsPerPrincipal: 2})
+	health := healthv1.NewHealthClient(g.Conn)
 	for range 2 {
 		stream, err := health.Watch(t.Context(), new(healthv1.HealthCheckRequest))
 		if err == nil {
 			_, err = stream.Recv()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	if _, err := health.Check(t.Context(), new(healthv1.HealthCheckRequest)); err != nil {
 		t.Error(err)

@@ -8,17 +8,18 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/servertest"
 )
 
 // An import with a random fault is refused for a reason that is the client's, or gives a
 // study that a server can go on with.
 func TestImportMutants(t *testing.T) {
 	t.Parallel()
-	f := start(t)
-	study, _ := f.eventful()
-	exported := lines(t, f.export(study))
+	f := servertest.Start(t)
+	study, _ := f.Eventful()
+	exported := servertest.Lines(t, f.Export(study))
 	remove := func() {
-		if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		if _, err := f.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -26,9 +27,9 @@ func TestImportMutants(t *testing.T) {
 	refused, accepted := 0, 0
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 3))
-		records := parse(t, exported)
+		records := servertest.Parse(t, exported)
 		mutate(random, records[random.IntN(len(records))].ProtoReflect())
-		_, err := f.importRecords(records)
+		_, err := f.ImportRecords(records)
 		switch code := status.Code(err); code {
 		case codes.InvalidArgument, codes.Unimplemented:
 			refused++
@@ -42,17 +43,17 @@ func TestImportMutants(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 			continue
 		}
-		if again := lines(t, f.export(study)); again != lines(t, records) {
-			t.Errorf("seed %d: exported again: %s\nwant: %s", seed, again, lines(t, records))
+		if again := servertest.Lines(t, f.Export(study)); again != servertest.Lines(t, records) {
+			t.Errorf("seed %d: exported again: %s\nwant: %s", seed, again, servertest.Lines(t, records))
 		}
-		if _, err := f.fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}); status.Code(err) == codes.Internal {
+		if _, err := f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}); status.Code(err) == codes.Internal {
 			t.Errorf("seed %d: front: %v", seed, err)
 		}
-		if _, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "worker", Count: 12}); status.Code(err) == codes.Internal {
+		if _, err := f.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "worker", Count: 12}); status.Code(err) == codes.Internal {
 			t.Errorf("seed %d: suggest: %v", seed, err)
 		}
 		if seed%10 == 0 {
-			f.restart() // checks the store
+			f.Restart() // checks the store
 		}
 		remove()
 	}

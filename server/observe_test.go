@@ -22,34 +22,34 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/servertest"
 )
 
 // What is scraped is what was done.
 func TestMetrics(t *testing.T) {
 	m := metrics.New("test")
-	f := startWith(t, func(o *server.Options) { o.Metrics = m })
-	spec := svtSpec()
+	f := servertest.StartWith(t, func(o *server.Options) { o.Metrics = m })
+	spec := servertest.SVTSpec()
 	*spec.GetMetrics()[0].ReferenceValue = 1e6 // so that every trial counts
-	study := f.create("a", spec)
-	trials := f.ask(study, "first", 3).GetTrials()
-	f.tell(trials[0], 0.25)
-	failed := completion(trials[1])
+	study := f.Create("a", spec)
+	trials := f.Ask(study, "first", 3).GetTrials()
+	f.Tell(trials[0], 0.25)
+	failed := servertest.Completion(trials[1])
 	failed.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "the disk is full"}}
-	if _, err := f.studies.CompleteTrial(t.Context(), failed); err != nil {
+	if _, err := f.Studies.CompleteTrial(t.Context(), failed); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.Advance(24 * 3600 * 1e9)
-	if again := f.one(study, "second"); again.GetNumber() != trials[2].GetNumber() {
+	f.Clock.Advance(24 * 3600 * 1e9)
+	if again := f.One(study, "second"); again.GetNumber() != trials[2].GetNumber() {
 		t.Fatalf("trial %d was handed out again", again.GetNumber())
 	}
-	_, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/b"})
-	wantCode(t, err, codes.NotFound, "studies/b")
-	front, err := f.fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/b"})
+	servertest.WantCode(t, err, codes.NotFound, "studies/b")
+	front, err := f.Fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})
+	require.NoError(t, err)
 	want := fmt.Sprintf(`# HELP dpareto_lease_expiries_total Expired leases, counted when their trials are handed out again, settled or given up.
 # TYPE dpareto_lease_expiries_total counter
 dpareto_lease_expiries_total 1
@@ -122,12 +122,12 @@ dpareto_trials{state="succeeded"} 1
 // measurements as it was.
 func TestHypervolumeGauge(t *testing.T) {
 	m := metrics.New("test")
-	f := startWith(t, func(o *server.Options) { o.Metrics = m })
-	spec := sgdSpec()
-	study := f.create("sgd", spec)
+	f := servertest.StartWith(t, func(o *server.Options) { o.Metrics = m })
+	spec := servertest.SGDSpec()
+	study := f.Create("sgd", spec)
 	want := func(after string) float64 {
 		t.Helper()
-		front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED).GetHypervolume()
+		front := f.Front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED).GetHypervolume()
 		if got := gauge(t, m, "dpareto_study_hypervolume"); got != front || got == 0 {
 			t.Errorf("after %s: the gauge is %v, the front has %v", after, got, front)
 		}
@@ -135,19 +135,19 @@ func TestHypervolumeGauge(t *testing.T) {
 	}
 	var last *dparetov1.Trial
 	for i := range 3 {
-		last = f.tell(f.one(study, "w"), 0.4-0.1*float64(i))
+		last = f.Tell(f.One(study, "w"), 0.4-0.1*float64(i))
 	}
 	before := want("three trials")
 	tight := proto.CloneOf(spec.GetMetrics()[0].GetComputed().GetPrivacy())
 	tight.Accountant, tight.Conversion = dparetov1.Accountant_ACCOUNTANT_EXACT, dparetov1.Conversion_CONVERSION_UNSPECIFIED
-	f.reaccount(study, tight, false)
+	f.Reaccount(study, tight, false)
 	if after := want("ReaccountStudy"); after <= before {
 		t.Errorf("the hypervolume is %v after, and was %v before", after, before)
 	}
-	if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: last.GetName()}); err != nil {
+	if _, err := f.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: last.GetName()}); err != nil {
 		t.Fatal(err)
 	}
-	f.tell(f.one(study, "w"), 0.5)
+	f.Tell(f.One(study, "w"), 0.5)
 	want("one trial in place of another")
 }
 
@@ -155,9 +155,7 @@ func TestHypervolumeGauge(t *testing.T) {
 func gauge(t *testing.T, m *metrics.Metrics, name string) float64 {
 	t.Helper()
 	families, err := m.Gatherer().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, family := range families {
 		if family.GetName() == name && len(family.GetMetric()) == 1 {
 			return family.GetMetric()[0].GetGauge().GetValue()
@@ -171,9 +169,7 @@ func gauge(t *testing.T, m *metrics.Metrics, name string) float64 {
 func histogramCounts(t *testing.T, m *metrics.Metrics) map[string]uint64 {
 	t.Helper()
 	families, err := m.Gatherer().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	counts := make(map[string]uint64)
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -193,7 +189,7 @@ func histogramCounts(t *testing.T, m *metrics.Metrics) map[string]uint64 {
 
 // modelled is a study whose third trial needs a model.
 func modelled() *dparetov1.StudySpec {
-	spec := svtSpec()
+	spec := servertest.SVTSpec()
 	spec.Algorithm = &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_DPARETO, InitialTrials: 2}
 	return spec
 }
@@ -204,16 +200,16 @@ func TestTraces(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	m := metrics.New("test")
-	f := startWith(t, func(o *server.Options) { o.TracerProvider, o.Metrics = provider, m },
+	f := servertest.StartWith(t, func(o *server.Options) { o.TracerProvider, o.Metrics = provider, m },
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithTracerProvider(provider), otelgrpc.WithPropagators(propagation.TraceContext{}))))
-	study := f.create("a", modelled())
-	for _, trial := range f.ask(study, "w", 2).GetTrials() {
-		f.tell(trial, 0.3)
+	study := f.Create("a", modelled())
+	for _, trial := range f.Ask(study, "w", 2).GetTrials() {
+		f.Tell(trial, 0.3)
 	}
 	before := histogramCounts(t, m)
 	spans.Reset()
 	ctx, root := provider.Tracer("test").Start(t.Context(), "worker")
-	if _, err := f.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Count: 2}); err != nil {
+	if _, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Count: 2}); err != nil {
 		t.Fatal(err)
 	}
 	root.End()
@@ -221,7 +217,7 @@ func TestTraces(t *testing.T) {
 	parents := make(map[string]string)
 	var names []string
 	byID := make(map[string]string)
-	f.stop() // all spans have ended
+	f.Stop() // all spans have ended
 	for _, span := range spans.GetSpans() {
 		byID[span.SpanContext.SpanID().String()] = span.Name + " " + span.SpanKind.String()
 	}
@@ -268,32 +264,30 @@ func TestTraces(t *testing.T) {
 // Records of the log name the request, the study and the trial, and no secret.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
-	f := startWith(t, func(o *server.Options) {
+	f := servertest.StartWith(t, func(o *server.Options) {
 		o.Logger = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	study := f.create("a", svtSpec())
-	trial := f.one(study, "w")
-	f.tell(trial, 0.5)
+	study := f.Create("a", servertest.SVTSpec())
+	trial := f.One(study, "w")
+	f.Tell(trial, 0.5)
 	var header metadata.MD
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-request-id", "mine", "authorization", "Bearer secret-token")
-	_, err := f.studies.CompleteTrial(ctx, completion(trial, 0.25), grpc.Header(&header))
-	wantCode(t, err, codes.FailedPrecondition, "already")
+	_, err := f.Studies.CompleteTrial(ctx, servertest.Completion(trial, 0.25), grpc.Header(&header))
+	servertest.WantCode(t, err, codes.FailedPrecondition, "already")
 	if got := header.Get("x-request-id"); len(got) != 1 || got[0] != "mine" {
 		t.Errorf("request id %q in the answer", got)
 	}
-	_, err = f.studies.GetTrial(metadata.AppendToOutgoingContext(t.Context(), "x-request-id", "a b"),
+	_, err = f.Studies.GetTrial(metadata.AppendToOutgoingContext(t.Context(), "x-request-id", "a b"),
 		&dparetov1.GetTrialRequest{Name: "studies/a/trials/9"}, grpc.Header(&header))
-	wantCode(t, err, codes.NotFound, "trials/9")
+	servertest.WantCode(t, err, codes.NotFound, "trials/9")
 	if got := header.Get("x-request-id"); len(got) != 1 || len(got[0]) != 16 {
 		t.Errorf("request id %q in the answer to one that is not printable", got)
 	}
-	f.stop()
+	f.Stop()
 	refused := 0
 	for line := range strings.Lines(log.String()) {
 		var record map[string]any
-		if err := json.Unmarshal([]byte(line), &record); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(line), &record))
 		if record["request_id"] == nil {
 			t.Errorf("no request id: %s", line)
 		}
@@ -322,13 +316,11 @@ func TestLog(t *testing.T) {
 
 // A server that is about to stop says so, and goes on serving.
 func TestDraining(t *testing.T) {
-	f := start(t)
+	f := servertest.Start(t)
 	check := func(service string) healthv1.HealthCheckResponse_ServingStatus {
 		t.Helper()
-		resp, err := healthv1.NewHealthClient(f.conn).Check(context.Background(), &healthv1.HealthCheckRequest{Service: service})
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp, err := healthv1.NewHealthClient(f.Conn).Check(context.Background(), &healthv1.HealthCheckRequest{Service: service})
+		require.NoError(t, err)
 		return resp.GetStatus()
 	}
 	services := []string{"", "dpareto.v1.StudyService", "dpareto.v1.FrontService", "dpareto.v1.PrivacyService", "dpareto.v1.ReleaseService", "dpareto.v1.AdminService"}
@@ -337,17 +329,17 @@ func TestDraining(t *testing.T) {
 			t.Errorf("%q is %v", service, got)
 		}
 	}
-	if err := f.server.Ready(); err != nil {
+	if err := f.Server.Ready(); err != nil {
 		t.Error(err)
 	}
-	f.server.Drain()
+	f.Server.Drain()
 	for _, service := range services {
 		if got := check(service); got != healthv1.HealthCheckResponse_NOT_SERVING {
 			t.Errorf("%q is %v while draining", service, got)
 		}
 	}
-	if err := f.server.Ready(); err == nil || !strings.Contains(err.Error(), "shutting down") {
+	if err := f.Server.Ready(); err == nil || !strings.Contains(err.Error(), "shutting down") {
 		t.Errorf("ready: %v", err)
 	}
-	f.create("a", svtSpec())
+	f.Create("a", servertest.SVTSpec())
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/servertest"
 )
 
 // infinite returns the name of a number in a message that is not finite, or "".
@@ -52,8 +53,8 @@ func TestAbsurdValues(t *testing.T) {
 		for _, given := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, reference given %v", name, given), func(t *testing.T) {
 				t.Parallel()
-				f := start(t)
-				asked := svtSpec()
+				f := servertest.Start(t)
+				asked := servertest.SVTSpec()
 				reported := asked.GetMetrics()[1]
 				reported.Transform = dparetov1.Transform_TRANSFORM_IDENTITY
 				reported.Source = &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}}
@@ -62,15 +63,15 @@ func TestAbsurdValues(t *testing.T) {
 				}
 				asked.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
 				asked.Budget = &dparetov1.Budget{MaxStagnantTrials: 100}
-				study := f.create("absurd", asked)
+				study := f.Create("absurd", asked)
 				for i := range 12 {
 					noise := math.Pow(10, -1.5+float64(i)/4)
-					value := svtError(noise)
+					value := servertest.SVTError(noise)
 					if i == 0 || i == 7 {
 						value = absurd
 					}
-					if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
-						Parameters: svtParameters(int64(1+i*7%12*2), noise), FinalMeasurement: measurement(0, value),
+					if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+						Parameters: servertest.Sparse(int64(1+i*7%12*2), noise), FinalMeasurement: servertest.Measurement(0, value),
 					}}); err != nil {
 						t.Fatal(err)
 					}
@@ -88,20 +89,20 @@ func TestAbsurdValues(t *testing.T) {
 					dparetov1.FrontKind_FRONT_KIND_POSTERIOR, dparetov1.FrontKind_FRONT_KIND_OBSERVED,
 					dparetov1.FrontKind_FRONT_KIND_BEST, dparetov1.FrontKind_FRONT_KIND_WORST,
 				} {
-					answered(kind.String(), f.front(study, kind), nil)
+					answered(kind.String(), f.Front(study, kind), nil)
 				}
-				if h := f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR).GetHypervolume(); !(h < 15) {
+				if h := f.Front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR).GetHypervolume(); !(h < 15) {
 					t.Errorf("hypervolume %g, the references span 10", h)
 				}
-				curve, err := f.fronts.ListHypervolumes(ctx, &dparetov1.ListHypervolumesRequest{Name: study})
+				curve, err := f.Fronts.ListHypervolumes(ctx, &dparetov1.ListHypervolumesRequest{Name: study})
 				answered("ListHypervolumes", curve, err)
-				importance, err := f.analyses().AnalyzeImportance(ctx, &dparetov1.AnalyzeImportanceRequest{Name: study})
+				importance, err := f.Analyses().AnalyzeImportance(ctx, &dparetov1.AnalyzeImportanceRequest{Name: study})
 				answered("AnalyzeImportance", importance, err)
-				slices, err := f.analyses().AnalyzeSlices(ctx, &dparetov1.AnalyzeSlicesRequest{Name: study, Points: 3})
+				slices, err := f.Analyses().AnalyzeSlices(ctx, &dparetov1.AnalyzeSlicesRequest{Name: study, Points: 3})
 				answered("AnalyzeSlices", slices, err)
-				validation, err := f.analyses().CrossValidate(ctx, &dparetov1.CrossValidateRequest{Name: study})
+				validation, err := f.Analyses().CrossValidate(ctx, &dparetov1.CrossValidateRequest{Name: study})
 				answered("CrossValidate", validation, err)
-				suggested, err := f.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w"})
+				suggested, err := f.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w"})
 				answered("SuggestTrials", suggested, err)
 			})
 		}

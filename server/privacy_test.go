@@ -10,14 +10,16 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/server/servertest"
 )
 
 // The published accountant and the tight one on a run of Avent et al., over the wire.
 func TestPrivacyService(t *testing.T) {
 	t.Parallel()
-	f := start(t)
-	client := dparetov1.NewPrivacyServiceClient(f.conn)
-	spec := sgdSpec().GetMetrics()[0].GetComputed().GetPrivacy()
+	f := servertest.Start(t)
+	client := dparetov1.NewPrivacyServiceClient(f.Conn)
+	spec := servertest.SGDSpec().GetMetrics()[0].GetComputed().GetPrivacy()
 	spec.GetDpSgd().NoiseMultiplier = "sigma"
 	parameters := map[string]*dparetov1.Value{
 		"lot_size": {Kind: &dparetov1.Value_IntValue{IntValue: 128}},
@@ -26,17 +28,13 @@ func TestPrivacyService(t *testing.T) {
 	}
 	request := &dparetov1.ComputeEpsilonRequest{Privacy: spec, Parameters: parameters}
 	published, err := client.ComputeEpsilon(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if g := published.GetGuarantees()[0]; math.Abs(g.GetEpsilon()-2.535565) > 1e-6 || g.GetOrder() != 9 || g.GetSteps() != 2420 {
 		t.Errorf("published accountant: %v", g)
 	}
 	spec.Accountant, spec.Conversion = dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	tight, err := client.ComputeEpsilon(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g := tight.GetGuarantees()[0]
 	if ratio := published.GetGuarantees()[0].GetEpsilon() / g.GetEpsilon(); !(ratio > 1.4 && ratio < 2) || g.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_EXACT {
 		t.Errorf("tight accountant: %v", g)
@@ -49,17 +47,17 @@ func TestPrivacyService(t *testing.T) {
 		t.Errorf("calibrated: %v, %v", calibrated, err)
 	}
 	_, err = client.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{})
-	wantCode(t, err, codes.InvalidArgument, "privacy: must be set")
+	servertest.WantCode(t, err, codes.InvalidArgument, "privacy: must be set")
 }
 
 // A study without a choice of accountant has the tightest. Its trials carry no lower bound, which
 // may take longer than ε.
 func TestStudyWithTightAccountant(t *testing.T) {
-	f := start(t)
-	spec := sgdSpec()
+	f := servertest.Start(t)
+	spec := servertest.SGDSpec()
 	privacy := spec.GetMetrics()[0].GetComputed().GetPrivacy()
 	privacy.Accountant, privacy.Conversion = dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
-	trial := f.ask(f.create("tight", spec), "w", 1).GetTrials()[0]
+	trial := f.Ask(f.Create("tight", spec), "w", 1).GetTrials()[0]
 	g := trial.GetComputedMetrics()["epsilon"].GetPrivacy()
 	if g.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_EXACT || g.EpsilonLower != nil || !(g.GetEpsilon() > 0) {
 		t.Errorf("guarantee of the trial: %v", g)
@@ -70,8 +68,8 @@ func TestStudyWithTightAccountant(t *testing.T) {
 // where lots do not divide the data. The trial's warning has both.
 func TestReportUnderAnotherConvention(t *testing.T) {
 	t.Parallel()
-	f := start(t)
-	spec := sgdSpec()
+	f := servertest.Start(t)
+	spec := servertest.SGDSpec()
 	privacy := spec.GetMetrics()[0].GetComputed().GetPrivacy()
 	privacy.Adjacency, privacy.Accountant, privacy.Conversion = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, 0, 0
 	dpsgd := privacy.GetDpSgd()
@@ -84,23 +82,21 @@ func TestReportUnderAnotherConvention(t *testing.T) {
 	values := make(map[dparetov1.Convention]float64)
 	for _, convention := range []dparetov1.Convention{dparetov1.Convention_CONVENTION_OPACUS, dparetov1.Convention_CONVENTION_ROUNDED} {
 		dpsgd.Convention = convention
-		study := f.create(strings.ReplaceAll(strings.ToLower(convention.String()), "_", "-"), spec)
-		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: parameters}}); err != nil {
+		study := f.Create(strings.ReplaceAll(strings.ToLower(convention.String()), "_", "-"), spec)
+		if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: parameters}}); err != nil {
 			t.Fatal(err)
 		}
-		trial := f.one(study, "w")
+		trial := f.One(study, "w")
 		values[convention] = trial.GetComputedMetrics()["epsilon"].GetValue()
 		if g := trial.GetComputedMetrics()["epsilon"].GetPrivacy(); !slices.ContainsFunc(g.GetAssumptions(), func(s string) bool { return strings.Contains(s, "zero-out") }) {
 			t.Errorf("%v: assumptions %q", convention, g.GetAssumptions())
 		}
 		own := values[dparetov1.Convention_CONVENTION_OPACUS]
-		request := completion(trial, 0.5)
+		request := servertest.Completion(trial, 0.5)
 		request.GetMeasurement().Step = 10
 		request.GetMeasurement().Metrics["epsilon"] = &dparetov1.MetricValue{Value: &own}
-		done, err := f.studies.CompleteTrial(t.Context(), request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		done, err := f.Studies.CompleteTrial(t.Context(), request)
+		require.NoError(t, err)
 		warnings := done.GetTrial().GetWarnings()
 		if convention == dparetov1.Convention_CONVENTION_OPACUS {
 			if len(warnings) != 0 {
@@ -121,12 +117,10 @@ func TestReportUnderAnotherConvention(t *testing.T) {
 
 // The Rényi accountant says where it is no use.
 func TestStudyWarnsOfLooseBounds(t *testing.T) {
-	f := start(t)
-	spec := sgdSpec() // noise multipliers from 0.32
-	study, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: f.create("loose", spec)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := servertest.Start(t)
+	spec := servertest.SGDSpec() // noise multipliers from 0.32
+	study, err := f.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: f.Create("loose", spec)})
+	require.NoError(t, err)
 	if !slices.ContainsFunc(study.GetStudy().GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "LOOSE_BOUND" }) {
 		t.Errorf("warnings %v", study.GetStudy().GetWarnings())
 	}

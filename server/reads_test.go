@@ -16,8 +16,10 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/enginetest"
+	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
@@ -39,9 +41,7 @@ func newReaders(b *testing.B, records *store.Store) (r *readers, stop func()) {
 	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	r = &readers{dparetov1.NewStudyServiceClient(conn), dparetov1.NewFrontServiceClient(conn), dparetov1.NewPrivacyServiceClient(conn)}
 	return r, func() {
 		if err := conn.Close(); err != nil {
@@ -61,9 +61,7 @@ func newRun(b *testing.B, records *store.Store, spec *dparetov1.StudySpec, steps
 		b.Fatal(err)
 	}
 	resp, err := calls.studies.CreateTrial(b.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/big", Trial: runOf(steps, 1)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return enginetest.ReadRun(b, records, "big", resp.GetTrial().GetNumber())
 }
 
@@ -77,12 +75,12 @@ func runOf(steps int, noise float64) *dparetov1.Trial {
 	if steps == 1 {
 		return &dparetov1.Trial{
 			Parameters:       map[string]*dparetov1.Value{"cutoff": integer(5), "noise_scale": number(noise)},
-			FinalMeasurement: measurement(0, 0.5),
+			FinalMeasurement: servertest.Measurement(0, 0.5),
 		}
 	}
 	return &dparetov1.Trial{
 		Parameters:       map[string]*dparetov1.Value{"epochs": integer(int64(steps)), "lot_size": integer(64), "variance": number(noise)},
-		FinalMeasurement: measurement(int64(steps), 0.5),
+		FinalMeasurement: servertest.Measurement(int64(steps), 0.5),
 	}
 }
 
@@ -152,25 +150,21 @@ func BenchmarkReads(b *testing.B) {
 		steps  int
 	}{{100, 1}, {10_000, 1}, {100_000, 1}, {10_000, 10}} {
 		name := strconv.FormatInt(size.trials, 10)
-		spec := svtSpec()
+		spec := servertest.SVTSpec()
 		if size.steps > 1 {
 			name += fmt.Sprintf("x%d", size.steps)
-			spec = sgdSpec()
+			spec = servertest.SGDSpec()
 		}
 		b.Run(name, func(b *testing.B) {
 			db, err := bolt.Open(filepath.Join(b.TempDir(), "dpareto.db"))
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			defer func() {
 				if err := db.Close(); err != nil {
 					b.Error(err)
 				}
 			}()
 			records, err := store.New(b.Context(), db)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			run := newRun(b, records, spec, size.steps)
 			run.Fill(b, records, size.trials)
 			calls := reads()
@@ -187,9 +181,7 @@ func benchmarkRead(b *testing.B, records *store.Store, read func(context.Context
 	once := func(b *testing.B, calls *readers) {
 		ctx, cancel := context.WithCancel(b.Context())
 		defer cancel()
-		if err := read(ctx, calls); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, read(ctx, calls))
 	}
 	b.Run("cold", func(b *testing.B) {
 		for b.Loop() {

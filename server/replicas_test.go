@@ -12,53 +12,30 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/clock/clocktest"
+	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
-// replica is the store of one of several servers.
-type replica struct {
-	store.Shared
-	store.Files
-
-	gate     *gate // nil for none
-	unlocked bool  // everybody gets a lock at once: locks save work, and what must hold does without
-}
-
-// TryLock implements store.Shared.
-func (r replica) TryLock(ctx context.Context, name string) (unlock func(), taken bool, err error) {
-	if r.unlocked {
-		return func() {}, true, nil
-	}
-	return r.Shared.TryLock(ctx, name)
-}
-
-// Update implements store.KV.
-func (r replica) Update(ctx context.Context, scopes store.Scopes, fn func(store.ReadWriter) error) error {
-	if err := r.gate.pass(ctx, scopes); err != nil {
-		return err
-	}
-	return r.Shared.Update(ctx, scopes, fn)
-}
-
 // replicas starts two servers that share a store.
-func replicas(t *testing.T) []*fixture {
+func replicas(t *testing.T) []*servertest.Fixture {
 	t.Helper()
 	opentest.OnPostgres(t)
-	return replicasOf(&fixture{t: t, path: t.TempDir(), shared: true}, 2)
+	return replicasOf(&servertest.Fixture{T: t, Path: t.TempDir(), Shared: true}, 2)
 }
 
 // replicasOf starts servers like first.
-func replicasOf(first *fixture, n int) []*fixture {
-	t := first.t
+func replicasOf(first *servertest.Fixture, n int) []*servertest.Fixture {
+	t := first.T
 	t.Helper()
-	all := make([]*fixture, n)
+	all := make([]*servertest.Fixture, n)
 	for i := range all {
 		f := *first
-		f.clock = clocktest.NewManual(time.Date(2026+i, 1, 2, 3, 4, 5, 0, time.UTC)) // clocks that are wrong, and stand still
-		f.serve()
-		t.Cleanup(func() { f.stop() })
+		f.Clock = clocktest.NewManual(time.Date(2026+i, 1, 2, 3, 4, 5, 0, time.UTC)) // clocks that are wrong, and stand still
+		f.Serve()
+		t.Cleanup(func() { f.Stop() })
 		all[i] = &f
 	}
 	return all
@@ -70,19 +47,19 @@ func TestReplicasSuggestDifferentPoints(t *testing.T) {
 	for _, unlocked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("unlocked=%t", unlocked), func(t *testing.T) {
 			opentest.OnPostgres(t)
-			checkDifferentPoints(t, replicasOf(&fixture{t: t, path: t.TempDir(), shared: true, unlocked: unlocked}, 3))
+			checkDifferentPoints(t, replicasOf(&servertest.Fixture{T: t, Path: t.TempDir(), Shared: true, Unlocked: unlocked}, 3))
 		})
 	}
 }
 
-func checkDifferentPoints(t *testing.T, servers []*fixture) {
+func checkDifferentPoints(t *testing.T, servers []*servertest.Fixture) {
 	t.Helper()
 	for algorithm, each := range map[dparetov1.Algorithm]int{
 		dparetov1.Algorithm_ALGORITHM_RANDOM: 20, dparetov1.Algorithm_ALGORITHM_NSGA2: 10, dparetov1.Algorithm_ALGORITHM_DEFAULT: 4,
 	} {
-		spec := svtSpec()
+		spec := servertest.SVTSpec()
 		spec.Algorithm.Name = algorithm
-		study := servers[0].create(fmt.Sprintf("s%d", algorithm), spec)
+		study := servers[0].Create(fmt.Sprintf("s%d", algorithm), spec)
 		var mu sync.Mutex
 		points, trials := make(map[string]string), make(map[string]string)
 		var workers sync.WaitGroup
@@ -90,7 +67,7 @@ func checkDifferentPoints(t *testing.T, servers []*fixture) {
 			f, worker := servers[i%len(servers)], fmt.Sprint("worker ", i)
 			workers.Go(func() {
 				for n := range each {
-					resp, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: worker})
+					resp, err := f.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: worker})
 					if err != nil || len(resp.GetTrials()) != 1 {
 						t.Errorf("%v, %v", resp, err)
 						return
@@ -104,11 +81,11 @@ func checkDifferentPoints(t *testing.T, servers []*fixture) {
 					points[point], trials[trial.GetName()] = trial.GetName(), worker
 					mu.Unlock()
 					if n%3 == 2 {
-						if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: trial.GetParameters()}}); err != nil {
+						if _, err := f.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: trial.GetParameters()}}); err != nil {
 							t.Error(err)
 						}
 					}
-					if _, err := f.studies.CompleteTrial(t.Context(), completion(trial, 0.1+0.01*float64(i))); err != nil {
+					if _, err := f.Studies.CompleteTrial(t.Context(), servertest.Completion(trial, 0.1+0.01*float64(i))); err != nil {
 						t.Error(err)
 					}
 				}
@@ -121,26 +98,26 @@ func checkDifferentPoints(t *testing.T, servers []*fixture) {
 // A watch hears of changes by another server long before it looks by itself.
 func TestReplicasWatch(t *testing.T) {
 	servers := replicas(t)
-	study := servers[0].create("s", svtSpec())
-	watch := servers[1].watch(&dparetov1.WatchStudyRequest{Name: study})
-	watch.want("study ")
+	study := servers[0].Create("s", servertest.SVTSpec())
+	watch := servers[1].Watch(&dparetov1.WatchStudyRequest{Name: study})
+	watch.Want("study ")
 	began := time.Now()
 	const changes = 20
 	for i := range changes {
-		trial := servers[0].one(study, "worker")
-		watch.want(fmt.Sprint(i+1, " TRIAL_STATE_ACTIVE"))
-		servers[0].tell(trial, 0.5)
-		watch.want(fmt.Sprint(i+1, " TRIAL_STATE_SUCCEEDED"))
+		trial := servers[0].One(study, "worker")
+		watch.Want(fmt.Sprint(i+1, " TRIAL_STATE_ACTIVE"))
+		servers[0].Tell(trial, 0.5)
+		watch.Want(fmt.Sprint(i+1, " TRIAL_STATE_SUCCEEDED"))
 	}
 	// 40 times 50 ms at most; without announcements the watch looks every five seconds.
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("%d changes took %v to get to another server", 2*changes, took)
 	}
-	if _, err := servers[0].studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+	if _, err := servers[0].Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := watch.stream.Recv()
-	wantCode(t, err, codes.NotFound, study)
+	_, err := watch.Stream.Recv()
+	servertest.WantCode(t, err, codes.NotFound, study)
 }
 
 // What one server has in memory of a study never outlives a change by another: of its trials, its spec, or
@@ -148,48 +125,48 @@ func TestReplicasWatch(t *testing.T) {
 func TestReplicasForget(t *testing.T) {
 	servers := replicas(t)
 	a, b := servers[0], servers[1]
-	points := func(f *fixture, study string, want int) *dparetov1.Front {
+	points := func(f *servertest.Fixture, study string, want int) *dparetov1.Front {
 		t.Helper()
-		front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+		front := f.Front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
 		if got := len(front.GetPoints()); got != want {
 			t.Errorf("the front has %d points, want %d: %v", got, want, front)
 		}
 		return front
 	}
-	spec := svtSpec()
-	study := a.create("s", spec)
-	first := a.importTrial(study, 1, 0.5)
+	spec := servertest.SVTSpec()
+	study := a.Create("s", spec)
+	first := a.ImportTrial(study, 1, 0.5)
 	points(a, study, 1)
 	points(b, study, 1)
-	exported := a.export(study)
-	b.importTrial(study, 4, 0.6)
+	exported := a.Export(study)
+	b.ImportTrial(study, 4, 0.6)
 	points(a, study, 2)
-	if _, err := a.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: first.GetName()}); err != nil {
+	if _, err := a.Studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: first.GetName()}); err != nil {
 		t.Fatal(err)
 	}
 	points(b, study, 1)
 
-	changed := b.study(study)
+	changed := b.Study(study)
 	changed.Spec.Budget = &dparetov1.Budget{MaxTrials: 2}
-	if _, err := b.update(changed, "spec"); err != nil {
+	if _, err := b.Update(changed, "spec"); err != nil {
 		t.Fatal(err)
 	}
-	if resp := a.ask(study, "worker", 1); resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT {
+	if resp := a.Ask(study, "worker", 1); resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT {
 		t.Errorf("a server does not know the budget that another was given: %v", resp)
 	}
 
 	// The earlier state comes back, with the same uid, and goes on with other trials to the same revision.
-	revision := a.revision(study)
-	if _, err := a.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+	revision := a.Revision(study)
+	if _, err := a.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.importRecords(exported); err != nil {
+	if _, err := a.ImportRecords(exported); err != nil {
 		t.Fatal(err)
 	}
-	for n := 0; a.revision(study) < revision; n++ {
-		a.importTrial(study, 1/float64(n+2), 0.1)
+	for n := 0; a.Revision(study) < revision; n++ {
+		a.ImportTrial(study, 1/float64(n+2), 0.1)
 	}
-	if got, want := points(b, study, len(a.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED).GetPoints())), a.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED); !proto.Equal(got, want) {
+	if got, want := points(b, study, len(a.Front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED).GetPoints())), a.Front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED); !proto.Equal(got, want) {
 		t.Errorf("one server says %v, the other %v", want, got)
 	}
 }
@@ -198,8 +175,8 @@ func TestReplicasForget(t *testing.T) {
 func TestReplicasAnswerAlike(t *testing.T) {
 	servers := replicas(t)
 	a, b := servers[0], servers[1]
-	study := a.create("s", svtSpec())
-	ledger := a.newLedger("l", 100)
+	study := a.Create("s", servertest.SVTSpec())
+	ledger := a.NewLedger("l", 100)
 	suggest := &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "worker", Count: 3, RequestId: "suggest"}
 	release := &dparetov1.SelectPrivatelyRequest{Utilities: make([]float64, 1000), Sensitivity: 1, Epsilon: 1, Ledger: ledger, RequestId: "release"}
 	for _, req := range []proto.Message{suggest, release} {
@@ -208,7 +185,7 @@ func TestReplicasAnswerAlike(t *testing.T) {
 		for i, f := range servers {
 			calls.Go(func() {
 				var err error
-				if answers[i], err = f.callAny(t.Context(), req); err != nil {
+				if answers[i], err = callAny(t.Context(), f, req); err != nil {
 					t.Error(err)
 				}
 			})
@@ -218,40 +195,40 @@ func TestReplicasAnswerAlike(t *testing.T) {
 			t.Errorf("one server answers %v, the other %v", answers[0], answers[1])
 		}
 	}
-	if n := len(b.charges(ledger)); n != 1 {
+	if n := len(b.Charges(ledger)); n != 1 {
 		t.Errorf("%d charges for one release", n)
 	}
 }
 
 // callAny makes a call of TestReplicasAnswerAlike.
-func (f *fixture) callAny(ctx context.Context, req proto.Message) (proto.Message, error) {
+func callAny(ctx context.Context, f *servertest.Fixture, req proto.Message) (proto.Message, error) {
 	if release, ok := req.(*dparetov1.SelectPrivatelyRequest); ok {
-		return f.releases().SelectPrivately(ctx, release)
+		return f.Releases().SelectPrivately(ctx, release)
 	}
-	return f.studies.SuggestTrials(ctx, req.(*dparetov1.SuggestTrialsRequest))
+	return f.Studies.SuggestTrials(ctx, req.(*dparetov1.SuggestTrialsRequest))
 }
 
 // A lease that one server granted holds on the others, whatever their own clocks say, and ends there.
 func TestReplicasLeases(t *testing.T) {
 	servers := replicas(t)
 	a, b := servers[0], servers[1]
-	spec := svtSpec()
+	spec := servertest.SVTSpec()
 	const lease = time.Second
 	spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(lease)}
-	study := a.create("s", spec)
+	study := a.Create("s", spec)
 	asked := time.Now()
-	trial := a.one(study, "first")
+	trial := a.One(study, "first")
 	for {
-		next := b.one(study, "second")
+		next := b.One(study, "second")
 		if next.GetName() == trial.GetName() {
 			break
 		}
-		b.tell(next, 0.5)
+		b.Tell(next, 0.5)
 	}
 	if held := time.Since(asked); held < lease-10*time.Millisecond {
 		t.Errorf("the lease of %v ended on another server after %v", lease, held)
 	}
-	_, err := a.studies.CompleteTrial(t.Context(), completion(trial, 0.5)) // late, but nobody was faster
+	_, err := a.Studies.CompleteTrial(t.Context(), servertest.Completion(trial, 0.5)) // late, but nobody was faster
 	if err != nil {
 		t.Error(err)
 	}
@@ -260,11 +237,11 @@ func TestReplicasLeases(t *testing.T) {
 // A budget of duration goes by the clock of the database, whatever the clocks of the servers say.
 func TestReplicasDuration(t *testing.T) {
 	servers := replicas(t)
-	spec := svtSpec()
+	spec := servertest.SVTSpec()
 	spec.Budget = &dparetov1.Budget{MaxDuration: durationpb.New(time.Hour)}
-	study := servers[0].create("s", spec)
+	study := servers[0].Create("s", spec)
 	for i, f := range servers {
-		resp, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: fmt.Sprint("w", i)})
+		resp, err := f.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: fmt.Sprint("w", i)})
 		if err != nil || len(resp.GetTrials()) != 1 {
 			t.Errorf("server %d answered %v, %v, want a trial", i, resp, err)
 		}
@@ -276,23 +253,21 @@ func TestReplicasDuration(t *testing.T) {
 func TestReplicasTakeOver(t *testing.T) {
 	servers := replicas(t)
 	a, b := servers[0], servers[1]
-	a.hold("search")
-	s := searchSpec(4, 1)
-	a.openLedgers(t.Context(), s)
-	created, err := a.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a.Hold("search")
+	s := servertest.SearchSpec(4, 1)
+	a.OpenLedgers(t.Context(), s)
+	created, err := a.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "search", Study: &dparetov1.Study{Spec: s}})
+	require.NoError(t, err)
 	if state := created.GetStudy().GetState(); state != dparetov1.StudyState_STUDY_STATE_PREPARING {
 		t.Fatalf("the study is %v already", state)
 	}
-	<-a.gate.reached // its lock is taken, and its list priced
-	if state := b.study(created.GetStudy().GetName()).GetState(); state != dparetov1.StudyState_STUDY_STATE_PREPARING {
+	<-a.Gate.Reached // its lock is taken, and its list priced
+	if state := b.Study(created.GetStudy().GetName()).GetState(); state != dparetov1.StudyState_STUDY_STATE_PREPARING {
 		t.Errorf("the study is %v on another server", state)
 	}
-	a.stop()
-	prepared := b.settled(created.GetStudy().GetName())
-	if n := len(b.charges(s.GetTrainLedger())); n != 1 || prepared.GetState() != dparetov1.StudyState_STUDY_STATE_ACTIVE {
+	a.Stop()
+	prepared := b.Settled(created.GetStudy().GetName())
+	if n := len(b.Charges(s.GetTrainLedger())); n != 1 || prepared.GetState() != dparetov1.StudyState_STUDY_STATE_ACTIVE {
 		t.Errorf("%v, %d charges", prepared.GetState(), n)
 	}
 }
@@ -301,39 +276,30 @@ func TestReplicasTakeOver(t *testing.T) {
 func TestReplicasImport(t *testing.T) {
 	servers := replicas(t)
 	a, b := servers[0], servers[1]
-	records := a.manyTrials("parts", 1200)
-	stream, err := a.admin.ImportStudy(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := a.ManyTrials("parts", 1200)
+	stream, err := a.Admin.ImportStudy(t.Context())
+	require.NoError(t, err)
 	for _, record := range records[:1001] {
-		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, stream.Send(&dparetov1.ImportStudyRequest{Record: record}))
 	}
 	for marked := false; !marked; {
-		err := a.records.View(t.Context(), func(tx *store.ReadTx) (err error) { marked, err = tx.Importing("parts"); return err })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Records.View(t.Context(), func(tx *store.ReadTx) (err error) { marked, err = tx.Importing("parts"); return err }))
 	}
-	b.restart() // it removes what imports left behind that were interrupted
-	_, err = b.importRecords(records)
-	wantCode(t, err, codes.Aborted, "is being imported")
+	b.Restart() // it removes what imports left behind that were interrupted
+	_, err = b.ImportRecords(records)
+	servertest.WantCode(t, err, codes.Aborted, "is being imported")
 	for _, record := range records[1001:] {
-		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, stream.Send(&dparetov1.ImportStudyRequest{Record: record}))
 	}
 	resp, err := stream.CloseAndRecv()
-	if err != nil || resp.GetTrials() != 1200 || b.study("studies/parts").GetTrialCounts().GetSucceeded() != 1200 {
+	if err != nil || resp.GetTrials() != 1200 || b.Study("studies/parts").GetTrialCounts().GetSucceeded() != 1200 {
 		t.Errorf("%v, %v", resp, err)
 	}
 	// A server that goes away in the middle of an import leaves remains, which the next one removes.
-	if _, err := b.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/parts"}); err != nil {
+	if _, err := b.Studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/parts"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.importRecords(records); err != nil {
+	if _, err := b.ImportRecords(records); err != nil {
 		t.Error(err)
 	}
 }

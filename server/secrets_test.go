@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +18,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/servertest"
 )
 
 // methodOf returns the descriptor of a method, given as /service/method.
@@ -25,9 +29,7 @@ func methodOf(t *testing.T, full string) protoreflect.MethodDescriptor {
 	t.Helper()
 	name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(full, "/"), "/", "."))
 	d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d.(protoreflect.MethodDescriptor)
 }
 
@@ -46,21 +48,15 @@ func answer(ctx context.Context, t *testing.T, conn *grpc.ClientConn, full strin
 		}
 	}
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := stream.SendMsg(req); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, stream.CloseSend())
 	var all strings.Builder
 	for {
 		kind, err := protoregistry.GlobalTypes.FindMessageByName(m.Output().FullName())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		resp := kind.New().Interface()
 		err = stream.RecvMsg(resp)
 		if errors.Is(err, io.EOF) {
@@ -71,9 +67,7 @@ func answer(ctx context.Context, t *testing.T, conn *grpc.ClientConn, full strin
 			return randoms.ReplaceAllString(all.String(), "$1")
 		}
 		b, err := prototext.MarshalOptions{Multiline: true}.Marshal(resp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all.WriteString(strings.ReplaceAll(string(b), ":  ", ": "))
 		if change, ok := resp.(*dparetov1.WatchStudyResponse); ok && change.GetRevision() >= until {
 			return randoms.ReplaceAllString(all.String(), "$1")
@@ -92,9 +86,7 @@ func questions(t *testing.T, full, study string) []proto.Message {
 	t.Helper()
 	m, _ := auth.Lookup(full)
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(methodOf(t, full).Input().FullName())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	empty := kind.New().Interface()
 	trials := []string{study + "/trials/1", study + "/trials/2", study + "/trials/4", study + "/trials/9"}
 	switch req := empty.(type) {
@@ -102,10 +94,10 @@ func questions(t *testing.T, full, study string) []proto.Message {
 		var all []proto.Message
 		for _, mean := range []float64{10, 20} {
 			id := strings.TrimPrefix(study, "studies/")
-			all = append(all, &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: searchSpec(mean, 1)}},
-				&dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: searchSpec(mean, 1)}, ValidateOnly: true})
+			all = append(all, &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: servertest.SearchSpec(mean, 1)}},
+				&dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: servertest.SearchSpec(mean, 1)}, ValidateOnly: true})
 		}
-		prior := gaussianSpec()
+		prior := servertest.GaussianSpec()
 		prior.PriorStudies = []string{study}
 		return append(all, &dparetov1.CreateStudyRequest{StudyId: "c-prior", Study: &dparetov1.Study{Spec: prior}, ValidateOnly: true})
 	case *dparetov1.ListStudiesRequest:
@@ -126,7 +118,7 @@ func questions(t *testing.T, full, study string) []proto.Message {
 			&dparetov1.GetFrontRequest{Name: study}, &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED},
 		}
 	case *dparetov1.PredictMetricsRequest:
-		return []proto.Message{&dparetov1.PredictMetricsRequest{Name: study, Configurations: []*dparetov1.Configuration{{Parameters: sigma(3)}}}}
+		return []proto.Message{&dparetov1.PredictMetricsRequest{Name: study, Configurations: []*dparetov1.Configuration{{Parameters: servertest.Sigma(3)}}}}
 	case *dparetov1.ReleaseBestRequest:
 		return []proto.Message{&dparetov1.ReleaseBestRequest{Name: study, Metric: "error"}, &dparetov1.ReleaseBestRequest{Name: study}}
 	case *dparetov1.ReleaseFrontRequest:
@@ -158,7 +150,7 @@ func questions(t *testing.T, full, study string) []proto.Message {
 				req.Set(fields.ByName("name"), protoreflect.ValueOfString(trial))
 				req.Set(fields.ByName("lease_token"), protoreflect.ValueOfString(token))
 				if fields.ByName("measurement") != nil {
-					req.Set(fields.ByName("measurement"), protoreflect.ValueOfMessage(measurement(0, 0.5).ProtoReflect()))
+					req.Set(fields.ByName("measurement"), protoreflect.ValueOfMessage(servertest.Measurement(0, 0.5).ProtoReflect()))
 				}
 				all = append(all, req.Interface())
 			}
@@ -210,23 +202,80 @@ func listQuestions() []proto.Message {
 }
 
 // run hands out trials, one after the other, and completes all but the last of them.
-func (g *guarded) run(study string, n int, errors float64) (held *dparetov1.Trial) {
-	g.t.Helper()
+func run(g *servertest.Guarded, study string, n int, errors float64) (held *dparetov1.Trial) {
+	g.T.Helper()
 	for i := range n {
-		resp, err := g.studies.SuggestTrials(g.as("worker"), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Count: 1})
+		resp, err := g.Studies.SuggestTrials(g.As("worker"), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Count: 1})
 		if err != nil || len(resp.GetTrials()) != 1 {
-			g.t.Fatalf("%d trials, want 1: %v", len(resp.GetTrials()), err)
+			g.T.Fatalf("%d trials, want 1: %v", len(resp.GetTrials()), err)
 		}
 		if held = resp.GetTrials()[0]; i < n-1 {
-			g.finish(held, errors)
+			finish(g, held, errors)
 		}
 	}
 	return held
 }
 
-func (g *guarded) finish(trial *dparetov1.Trial, errors float64) {
-	g.t.Helper()
-	if _, err := g.studies.CompleteTrial(g.as("worker"), completion(trial, errors)); err != nil {
-		g.t.Fatal(err)
+func finish(g *servertest.Guarded, trial *dparetov1.Trial, errors float64) {
+	g.T.Helper()
+	if _, err := g.Studies.CompleteTrial(g.As("worker"), servertest.Completion(trial, errors)); err != nil {
+		g.T.Fatal(err)
+	}
+}
+
+// Nobody but the workers that train candidates, and those who administer the whole server, sees the
+// key of the subset.
+func TestSubsetKeyIsSecret(t *testing.T) {
+	t.Parallel()
+	const study, key = "studies/a-search", "which records are in it is secret"
+	first := servertest.Start(t)
+	records := first.Export(first.Prepared("a-search", servertest.SubsetSpec(32561, 0.1, 26, 1250)).GetName())[:1]
+	records[0].GetStudy().GetRandomStopping().SubsetKey = []byte(key[:32])
+	records[0].GetStudy().GetRandomStopping().Trials = 2
+	g := servertest.Guard(t, limit.Limits{})
+	g.OpenLedgers(g.As("admin"), records[0].GetStudy().GetStudy().GetSpec())
+	g.Place(records)
+	var methods []string
+	g.Methods(func(full string, _ protoreflect.MethodDescriptor) {
+		if m, _ := auth.Lookup(full); m.Scope != auth.Public && strings.HasPrefix(full, "/dpareto.v1.") && full != dparetov1.StudyService_SuggestTrials_FullMethodName {
+			methods = append(methods, full)
+		}
+	})
+	slices.Sort(methods) // so that a study is resumed after it is paused
+	asked := 0
+	check := func(when string) {
+		t.Helper()
+		for _, full := range methods {
+			for _, caller := range []string{"viewer", "owner", "worker"} {
+				for _, req := range questions(t, full, study) {
+					asked++
+					if text := answer(g.As(caller), t, g.Conn, full, req); strings.Contains(text, key[:32]) {
+						t.Errorf("%s: %s shows the key to %s, asked %v", when, full, caller, req)
+					}
+				}
+			}
+		}
+	}
+	check("at the beginning")
+	for range 2 {
+		held := run(g, study, 1, 0)
+		if string(held.GetTrainingSubset().GetKey()) != key[:32] {
+			t.Fatal("the worker has no key")
+		}
+		check("on the way")
+		resp, err := g.Studies.CompleteTrial(g.As("worker"), servertest.Completion(held, 0.5))
+		if err != nil || strings.Contains(resp.String(), key[:32]) {
+			t.Errorf("the answer to a result: %v, %v", resp, err)
+		}
+	}
+	finish(g, run(g, study, 1, 0), 0.4)
+	check("at the end") // it also releases
+	if asked < 1000 {
+		t.Errorf("%d questions", asked)
+	}
+	exported, err := g.Admin.ExportStudy(g.As("admin"), &dparetov1.ExportStudyRequest{Name: study})
+	require.NoError(t, err)
+	if record, err := exported.Recv(); err != nil || string(record.GetRecord().GetStudy().GetRandomStopping().GetSubsetKey()) != key[:32] {
+		t.Errorf("the export by an admin lacks the key: %v", err)
 	}
 }

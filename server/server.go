@@ -206,12 +206,13 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 // Register adds the services of the contract to a registrar. The registrar must authenticate and
 // authorize callers, and put the principal into the context of each call, as GRPC's guard does.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
-	dparetov1.RegisterStudyServiceServer(r, &studyService{studies: s.services.studies, trials: study.NewTrials(s.services.studies), engine: s.services.engine, lists: s.services.lists})
-	dparetov1.RegisterFrontServiceServer(r, &frontService{fronts: s.services.fronts})
-	dparetov1.RegisterAnalysisServiceServer(r, &analysisService{analyses: s.services.analyses})
-	dparetov1.RegisterPrivacyServiceServer(r, &privacyService{pool: s.services.pool, studies: s.services.studies, spending: s.services.spending})
-	dparetov1.RegisterReleaseServiceServer(r, &releaseService{releases: s.services.releases, ledgers: s.services.ledgers})
-	dparetov1.RegisterAdminServiceServer(r, &adminService{options: s.options, started: s.started, transfer: s.services.transfer})
+	own := &s.services
+	dparetov1.RegisterStudyServiceServer(r, studyService{Studies: own.studies, Trials: study.NewTrials(own.studies), Lists: own.lists, Engine: own.engine})
+	dparetov1.RegisterFrontServiceServer(r, frontService{Fronts: own.fronts})
+	dparetov1.RegisterAnalysisServiceServer(r, analysisService{Analyses: own.analyses})
+	dparetov1.RegisterPrivacyServiceServer(r, privacyService{Studies: own.studies, pool: own.pool, spending: own.spending})
+	dparetov1.RegisterReleaseServiceServer(r, releaseService{Releases: own.releases, Ledgers: own.ledgers})
+	dparetov1.RegisterAdminServiceServer(r, adminService{options: s.options, started: s.started, Transfer: own.transfer})
 }
 
 // observeUpdates measures the updates of a store, and requests a probe if the store fails.

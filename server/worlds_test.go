@@ -23,10 +23,12 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/gen/openapi"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/rest"
+	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/web"
 )
 
@@ -36,7 +38,7 @@ import (
 type worlds struct {
 	t     *testing.T
 	study string
-	both  [2]*guarded
+	both  [2]*servertest.Guarded
 	http  [2]http.Handler
 	asked map[string]int  // answers that were compared, by method, REST path or page
 	told  map[string]bool // of them, those that hold more than an error
@@ -50,87 +52,77 @@ var untrusted = []string{"nobody", "stranger", "reader", "viewer", "limited", "o
 // with two studies that are no secret.
 func newWorlds(t *testing.T, spec *dparetov1.StudySpec, seeds [2]uint64, differ func(world int, study *dparetov1.ExportedStudy)) *worlds {
 	t.Helper()
-	open := func(ctx context.Context, f *fixture) {
-		f.openLedgers(ctx, spec)
-		if _, err := f.releases().CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: "people", Ledger: &dparetov1.Ledger{
-			Records: testRecords, Epsilon: 100, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+	open := func(ctx context.Context, f *servertest.Fixture) {
+		f.OpenLedgers(ctx, spec)
+		if _, err := f.Releases().CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: "people", Ledger: &dparetov1.Ledger{
+			Records: servertest.TestRecords, Epsilon: 100, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 		}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	first := start(t)
+	first := servertest.Start(t)
 	open(t.Context(), first)
-	records := first.export(first.prepared("a-search", spec).GetName())
+	records := first.Export(first.Prepared("a-search", spec).GetName())
 	var public [][]*dparetov1.ExportedRecord
 	for _, id := range []string{"b-other", "c-own"} {
-		other := first.create(id, gaussianSpec())
-		first.tell(first.one(other, "w"), 0.5)
-		public = append(public, first.export(other))
+		other := first.Create(id, servertest.GaussianSpec())
+		first.Tell(first.One(other, "w"), 0.5)
+		public = append(public, first.Export(other))
 	}
 	w := &worlds{t: t, study: "studies/a-search", asked: make(map[string]int), told: make(map[string]bool)}
 	for i := range w.both {
-		g := guardAs(t, func(o *server.Options) { o.Entropy, o.PageURL = noise.Seeded(seeds[i]), "http://127.0.0.1:1/" })
+		g := servertest.GuardAs(t, func(o *server.Options) { o.Entropy, o.PageURL = noise.Seeded(seeds[i]), "http://127.0.0.1:1/" })
 		w.both[i] = g
 		for _, c := range []auth.Credential{
 			{Name: "reader", Grants: []auth.Grant{{Studies: "a-*", Role: auth.Viewer}}},
 			{Name: "stranger", Grants: []auth.Grant{{Studies: "c-*", Role: auth.Admin}}},
 		} {
 			made, token, err := auth.NewToken(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			g.tokens[c.Name] = token
-			g.change(func(all []*auth.Credential) []*auth.Credential { return append(all, made) })
+			require.NoError(t, err)
+			g.Tokens[c.Name] = token
+			g.Change(func(all []*auth.Credential) []*auth.Credential { return append(all, made) })
 		}
 		mine := proto.CloneOf(records[0])
 		differ(i, mine.GetStudy())
-		open(g.as("admin"), g.fixture)
+		open(g.As("admin"), g.Fixture)
 		for _, all := range public {
-			g.importAs("admin", all)
+			importAs(g, "admin", all)
 		}
-		g.place([]*dparetov1.ExportedRecord{mine})
-		w.http[i] = g.handler()
+		g.Place([]*dparetov1.ExportedRecord{mine})
+		w.http[i] = handler(g)
 	}
 	return w
 }
 
 // importAs imports a study.
-func (g *guarded) importAs(name string, records []*dparetov1.ExportedRecord) {
-	g.t.Helper()
-	stream, err := g.admin.ImportStudy(g.as(name))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+func importAs(g *servertest.Guarded, name string, records []*dparetov1.ExportedRecord) {
+	g.T.Helper()
+	stream, err := g.Admin.ImportStudy(g.As(name))
+	require.NoError(g.T, err)
 	for _, record := range records {
 		if err := stream.Send(&dparetov1.ImportStudyRequest{Record: record}); err != nil {
 			break // the answer says why
 		}
 	}
 	if _, err := stream.CloseAndRecv(); err != nil {
-		g.t.Fatal(err)
+		g.T.Fatal(err)
 	}
 }
 
 // handler returns REST and the page, as the HTTP port serves them.
-func (g *guarded) handler() http.Handler {
-	g.t.Helper()
-	served := g.server.GRPC()
+func handler(g *servertest.Guarded) http.Handler {
+	g.T.Helper()
+	served := g.Server.GRPC()
 	local, err := rest.Connect(served)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	g.t.Cleanup(func() {
+	require.NoError(g.T, err)
+	g.T.Cleanup(func() {
 		served.Stop()
 		local.Close()
 	})
-	api, err := rest.Handler(g.t.Context(), local, rest.Options{})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	api, err := rest.Handler(g.T.Context(), local, rest.Options{})
+	require.NoError(g.T, err)
 	page, err := web.Handler(local, web.Options{SignIn: true})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	require.NoError(g.T, err)
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api)
 	mux.Handle("/", page)
@@ -138,11 +130,11 @@ func (g *guarded) handler() http.Handler {
 }
 
 // asCaller returns the context of a caller.
-func (g *guarded) asCaller(name string) context.Context {
+func asCaller(g *servertest.Guarded, name string) context.Context {
 	if name == "nobody" {
-		return g.t.Context()
+		return g.T.Context()
 	}
-	return g.as(name)
+	return g.As(name)
 }
 
 // same fails the test if the answers of the worlds do.
@@ -158,7 +150,7 @@ func (w *worlds) same(what, caller, question string, answers [2]string) {
 func (w *worlds) compare(callers []string, skips func(caller, method string, rules auth.Method) bool) {
 	w.t.Helper()
 	var methods []string
-	w.both[0].methods(func(full string, _ protoreflect.MethodDescriptor) {
+	w.both[0].Methods(func(full string, _ protoreflect.MethodDescriptor) {
 		if strings.HasPrefix(full, "/dpareto.v1.") { // health and reflection know no studies
 			methods = append(methods, full)
 		}
@@ -173,7 +165,7 @@ func (w *worlds) compare(callers []string, skips func(caller, method string, rul
 			for _, req := range questions(w.t, full, w.study) {
 				var answers [2]string
 				for i, g := range w.both {
-					answers[i] = tokens.ReplaceAllString(answer(g.asCaller(caller), w.t, g.conn, full, req), "TOKEN")
+					answers[i] = tokens.ReplaceAllString(answer(asCaller(g, caller), w.t, g.Conn, full, req), "TOKEN")
 				}
 				w.same(full, caller, fmt.Sprint(req), answers)
 				if !isRefusal.MatchString(answers[0]) {
@@ -209,16 +201,14 @@ func (w *worlds) get(world int, caller, path string) string {
 	defer cancel()
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1"+path, nil)
 	if caller != "nobody" {
-		r.Header.Set("Authorization", "Bearer "+w.both[world].tokens[caller])
+		r.Header.Set("Authorization", "Bearer "+w.both[world].Tokens[caller])
 	}
 	recorder := httptest.NewRecorder()
 	w.http[world].ServeHTTP(recorder, r)
 	answer := recorder.Result()
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	answer.Header.Del("X-Request-ID")
 	text := fmt.Sprintf("%d %v\n%s", answer.StatusCode, answer.Header, body)
 	for _, random := range []*regexp.Regexp{tokens, readings, requestIDs, jsonEtags} {
@@ -236,9 +226,7 @@ func (w *worlds) compareREST(caller string) {
 	var described struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}
-	if err := json.Unmarshal(openapi.Document(), &described); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, json.Unmarshal(openapi.Document(), &described))
 	for _, pattern := range slices.Sorted(maps.Keys(described.Paths)) {
 		if described.Paths[pattern]["get"] == nil || strings.HasSuffix(pattern, ":watch") || strings.HasSuffix(pattern, ":backup") || caller == "admin" && strings.HasSuffix(pattern, ":export") {
 			continue // endless or of the whole store; gRPC compares what it can
@@ -295,35 +283,35 @@ func (w *worlds) comparePage(caller string) {
 
 // candidates runs some trials of a study with random stopping, with other times, workers and outcomes in each
 // world. The first trial, which is the same in both, is the best.
-func (g *guarded) candidates(world int, study string, from, to int) {
-	g.t.Helper()
+func candidates(g *servertest.Guarded, world int, study string, from, to int) {
+	g.T.Helper()
 	for n := from; n <= to; n++ {
-		held := g.run(study, 1, 0)
+		held := run(g, study, 1, 0)
 		if held.GetNumber() != int64(n) {
-			g.t.Fatalf("trial %d, want %d", held.GetNumber(), n)
+			g.T.Fatalf("trial %d, want %d", held.GetNumber(), n)
 		}
-		g.clock.Advance(time.Duration(1+world) * time.Second)
+		g.Clock.Advance(time.Duration(1+world) * time.Second)
 		score := 0.9 - 0.1*float64(world)
 		if n == 1 {
 			score = 0.05
 		}
 		if n == 4 && world == 1 {
-			if _, err := g.studies.CompleteTrial(g.as("worker"), &dparetov1.CompleteTrialRequest{
+			if _, err := g.Studies.CompleteTrial(g.As("worker"), &dparetov1.CompleteTrialRequest{
 				Name: held.GetName(), LeaseToken: held.GetLease().GetToken(),
 				Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "diverged"}},
 			}); err != nil {
-				g.t.Fatal(err)
+				g.T.Fatal(err)
 			}
 			continue
 		}
 		for step := int64(1); step < held.GetParameters()["epochs"].GetIntValue(); step++ {
-			if _, err := g.studies.AddMeasurement(g.as("worker"), &dparetov1.AddMeasurementRequest{
-				Name: held.GetName(), LeaseToken: held.GetLease().GetToken(), Measurement: measurement(step, score), RequestId: fmt.Sprint(n, " ", step, " ", world),
+			if _, err := g.Studies.AddMeasurement(g.As("worker"), &dparetov1.AddMeasurementRequest{
+				Name: held.GetName(), LeaseToken: held.GetLease().GetToken(), Measurement: servertest.Measurement(step, score), RequestId: fmt.Sprint(n, " ", step, " ", world),
 			}); err != nil {
-				g.t.Fatal(err)
+				g.T.Fatal(err)
 			}
 		}
-		g.finish(held, score)
+		finish(g, held, score)
 	}
 }
 
@@ -331,7 +319,7 @@ func (g *guarded) candidates(world int, study string, from, to int) {
 func (w *worlds) until(elapsed time.Duration) {
 	for _, g := range w.both {
 		begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-		g.clock.Advance(begin.Add(elapsed).Sub(g.clock.Now()))
+		g.Clock.Advance(begin.Add(elapsed).Sub(g.Clock.Now()))
 	}
 }
 
@@ -341,7 +329,7 @@ func (w *worlds) until(elapsed time.Duration) {
 func TestSecretsOfRandomStopping(t *testing.T) {
 	t.Parallel()
 	for name, spec := range map[string]*dparetov1.StudySpec{
-		"value": searchSpec(10, 1), "curve": curveSpec(0), "subset": subsetSpec(32561, 0.1, 26, 1250),
+		"value": servertest.SearchSpec(10, 1), "curve": servertest.CurveSpec(0), "subset": servertest.SubsetSpec(32561, 0.1, 26, 1250),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -359,22 +347,22 @@ func TestSecretsOfRandomStopping(t *testing.T) {
 			w.until(time.Hour)
 			w.compare(untrusted, skips)
 			for i, g := range w.both {
-				g.candidates(i, w.study, 1, counts[i]-1)
+				candidates(g, i, w.study, 1, counts[i]-1)
 			}
 			w.until(2 * time.Hour)
 			w.compare(untrusted, skips)
 			for _, g := range w.both {
-				if _, err := g.studies.PauseStudy(g.as("owner"), &dparetov1.PauseStudyRequest{Name: w.study}); err != nil {
+				if _, err := g.Studies.PauseStudy(g.As("owner"), &dparetov1.PauseStudyRequest{Name: w.study}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := g.studies.ResumeStudy(g.as("owner"), &dparetov1.ResumeStudyRequest{Name: w.study}); err != nil {
+				if _, err := g.Studies.ResumeStudy(g.As("owner"), &dparetov1.ResumeStudyRequest{Name: w.study}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for i, g := range w.both {
-				g.candidates(i, w.study, counts[i], counts[i])
+				candidates(g, i, w.study, counts[i], counts[i])
 				if spec.GetRandomStopping().GetFinalRun() != nil {
-					g.finish(g.run(w.study, 1, 0), 0.25)
+					finish(g, run(g, w.study, 1, 0), 0.25)
 				}
 			}
 			w.until(3 * time.Hour)
@@ -406,7 +394,7 @@ func TestSecretsOfRandomStopping(t *testing.T) {
 // trials returns what an administrator of the whole server sees of the trials in an export.
 func (w *worlds) trials(world int) string {
 	g := w.both[world]
-	return answer(g.as("admin"), w.t, g.conn, dparetov1.AdminService_ExportStudy_FullMethodName, &dparetov1.ExportStudyRequest{Name: w.study})
+	return answer(g.As("admin"), w.t, g.Conn, dparetov1.AdminService_ExportStudy_FullMethodName, &dparetov1.ExportStudyRequest{Name: w.study})
 }
 
 // Whoever sees a study with private_mode, administrators of the whole server included, gets answers that depend on
@@ -414,9 +402,9 @@ func (w *worlds) trials(world int) string {
 // that runs took, and values of computed metrics.
 func TestSecretsOfPrivateMode(t *testing.T) {
 	t.Parallel()
-	spec := privateSpec(7, 20)
+	spec := servertest.PrivateSpec(7, 20)
 	spec.PrivateMode.TestSetSize = 500 // and so much noise
-	withLedgers(spec)
+	servertest.WithLedgers(spec)
 	seeds := [2]uint64{1, 2}
 	w := newWorlds(t, spec, seeds, func(int, *dparetov1.ExportedStudy) {})
 	sources := [2]*noise.Source{noise.Seeded(seeds[0]), noise.Seeded(seeds[1])} // as the servers', in step
@@ -425,31 +413,31 @@ func TestSecretsOfPrivateMode(t *testing.T) {
 	for n := range 7 {
 		var held [2]*dparetov1.Trial
 		for i, g := range w.both {
-			held[i] = g.run(w.study, 1, 0)
+			held[i] = run(g, w.study, 1, 0)
 		}
 		if n == 3 || n == 4 {
 			for i, g := range w.both {
-				done := completion(held[i])
+				done := servertest.Completion(held[i])
 				done.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: fmt.Sprint("diverged at ", i)}}
 				if n == 4 {
 					done.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: fmt.Sprint("diverged at ", i)}}
 				}
-				if _, err := g.studies.CompleteTrial(g.as("worker"), done); err != nil {
+				if _, err := g.Studies.CompleteTrial(g.As("worker"), done); err != nil {
 					t.Fatal(err)
 				}
 			}
 			continue
 		}
-		sigma := w.both[0].present(w.study).GetPublication().GetNoiseStandardDeviation()
+		sigma := present(w.both[0], w.study).GetPublication().GetNoiseStandardDeviation()
 		values := [2]float64{0.5, 0.5}
 		values[1] += sources[0].Gaussian(values[0], sigma) - sources[1].Gaussian(values[1], sigma)
 		largest = max(largest, math.Abs(values[0]-values[1]))
 		for i, g := range w.both {
-			done := completion(held[i], values[i])
+			done := servertest.Completion(held[i], values[i])
 			m := done.GetMeasurement()
 			m.Elapsed = durationpb.New(time.Duration(1+i) * time.Minute)
 			m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: new(float64(1 + i))}
-			if _, err := g.studies.CompleteTrial(g.as("worker"), done); err != nil {
+			if _, err := g.Studies.CompleteTrial(g.As("worker"), done); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -473,12 +461,10 @@ func TestSecretsOfPrivateMode(t *testing.T) {
 }
 
 // present returns a study as the administrator of the whole server sees it.
-func (g *guarded) present(study string) *dparetov1.Study {
-	g.t.Helper()
-	resp, err := g.studies.GetStudy(g.as("admin"), &dparetov1.GetStudyRequest{Name: study})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+func present(g *servertest.Guarded, study string) *dparetov1.Study {
+	g.T.Helper()
+	resp, err := g.Studies.GetStudy(g.As("admin"), &dparetov1.GetStudyRequest{Name: study})
+	require.NoError(g.T, err)
 	return resp.GetStudy()
 }
 
@@ -486,17 +472,17 @@ func (g *guarded) present(study string) *dparetov1.Study {
 // answer that depends on its results.
 func TestSecretsOfReleases(t *testing.T) {
 	t.Parallel()
-	spec := fixedSpec(6, "ledgers/people")
+	spec := servertest.FixedSpec(6, "ledgers/people")
 	w := newWorlds(t, spec, [2]uint64{1, 2}, func(int, *dparetov1.ExportedStudy) {})
 	callers := []string{"nobody", "stranger"}
 	nothing := func(string, string, auth.Method) bool { return false }
 	for i, g := range w.both {
-		g.finish(g.run(w.study, 6, 0.2+0.3*float64(i)), 0.1)
+		finish(g, run(g, w.study, 6, 0.2+0.3*float64(i)), 0.1)
 	}
 	w.until(time.Hour)
 	w.compare(callers, nothing)
 	for _, g := range w.both {
-		if _, err := g.releases().ReleaseBest(g.as("admin"), &dparetov1.ReleaseBestRequest{Name: w.study, Metric: "error", Epsilon: 1}); err != nil {
+		if _, err := g.Releases().ReleaseBest(g.As("admin"), &dparetov1.ReleaseBestRequest{Name: w.study, Metric: "error", Epsilon: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -30,9 +31,7 @@ func featured() *suggest.Problem {
 // Replaced parameters are no inputs, the others are where they are without features, and the features are last.
 func TestInputs(t *testing.T) {
 	p := featured()
-	if err := p.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Validate())
 	q := space.Point{0.5, 1, 3, 4}
 	if got, want := p.Inputs(nil, q), []float64{0, 1, 0.4, 1.5, 0.5, 4}; !slices.Equal(got, want) {
 		t.Errorf("inputs %v, want %v", got, want)

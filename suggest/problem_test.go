@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -53,9 +54,7 @@ func TestCheckpointUnderCondition(t *testing.T) {
 		"parent": func(s *space.Space) { s.Parameters[3].Condition = &space.Condition{Parent: 0, Values: []float64{7}} },
 	} {
 		p := &suggest.Problem{Space: simulated.TrainingSpace(), Objectives: simulated.TrainingObjectives(), Checkpoint: "epochs"}
-		if err := p.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Validate())
 		change(p.Space)
 		var fields space.FieldErrors
 		if err := p.Validate(); !errors.As(err, &fields) || fields[0].Field != "checkpoint" {

@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/floats/scalar"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // basedGP returns a posterior on a base that has a base itself, and the two.
@@ -18,15 +20,11 @@ func basedGP(t *testing.T, obs Observations, d int) (g, base, first *GP) {
 	var err error
 	h.BaseWeight = 0.5
 	base, err = NewWithBase(Matern52{}, h, randomObservations(newRand(2), 30, d), first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h = noisyHyperparameters(d)
 	h.BaseWeight = 0.8
 	g, err = NewWithBase(nil, h, obs, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g, base, first
 }
 
@@ -65,9 +63,7 @@ func TestBaseMatchesResiduals(t *testing.T) {
 	h := someHyperparameters(d)
 	h.BaseWeight = 1
 	empty, err := NewWithBase(nil, h, Observations{}, first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	firstMean, _ := first.Predict(x[0])
 	if mean, variance := empty.Predict(x[0]); !scalar.EqualWithinAbs(mean, h.Mean+firstMean, tol) || variance != h.SignalVariance {
 		t.Errorf("mean %v, variance %v, want %v, %v", mean, variance, h.Mean+firstMean, h.SignalVariance)
@@ -121,9 +117,7 @@ func TestExtendWithBase(t *testing.T) {
 	obs := checkpoints(7, 20, d)
 	whole, base, _ := basedGP(t, obs, d)
 	g, err := NewWithBase(nil, whole.Hyperparameters(), Observations{}, base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if g, err = g.Extend(obs); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/floats/scalar"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // randomNormals returns s rows of b standard normals.
@@ -30,9 +32,7 @@ func randomNormals(rng *rand.Rand, s, b int) [][]float64 {
 func mustCondition(tb testing.TB, g *GP, points, normals [][]float64) *Conditioned {
 	tb.Helper()
 	c, err := g.Condition(points, normals)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return c
 }
 
@@ -84,9 +84,7 @@ func TestConditionMatchesNaive(t *testing.T) {
 				cross.SetVec(i, cov.At(i, b))
 			}
 			var gain mat.VecDense
-			if err := chol.SolveVecTo(&gain, cross); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, chol.SolveVecTo(&gain, cross))
 			means := make([]float64, samples)
 			variance := c.Predict(means, x)
 			if want := cov.At(b, b) - mat.Dot(&gain, cross); !scalar.EqualWithinAbs(variance, want, tol) {
@@ -298,9 +296,7 @@ func TestConditionedPanics(t *testing.T) {
 	x, one, two := []float64{0, 0}, make([]float64, 1), make([]float64, 2)
 	c := mustCondition(t, g, nil, [][]float64{{}})
 	other, err := g.Append(x, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var p Partial
 	c.PredictPartial(&p, one, x)
 	for _, test := range []struct {

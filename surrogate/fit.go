@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/dpareto/dpareto/surrogate/lbfgs"
+	"github.com/dpareto/dpareto/internal/lbfgs"
 )
 
 // Bounds of the hyperparameters that [Fit] searches, for outputs standardised

@@ -16,14 +16,14 @@ import (
 	"gonum.org/v1/gonum/floats/scalar"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func mustFit(tb testing.TB, obs Observations, o Options) *GP {
 	tb.Helper()
 	g, err := Fit(context.Background(), obs, o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return g
 }
 
@@ -61,9 +61,7 @@ func sample(seed uint64, kernel Kernel, h Hyperparameters, x [][]float64) (f []f
 func newTestProblem(t *testing.T, kernel Kernel, prior Prior, obs Observations, o Options) *problem {
 	t.Helper()
 	units, err := standardise(obs.Y, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return newProblem(kernel, prior, obs, units, o)
 }
 
@@ -90,9 +88,7 @@ func TestPosteriorGradient(t *testing.T) {
 				f := newLogPosterior(newTestProblem(t, kernel, prior, obs, Options{FixedNoise: test.fixedNoise}))
 				value := func(theta []float64) float64 {
 					v, err := f.Value(theta)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					return v
 				}
 				for range 3 {
@@ -120,9 +116,7 @@ func TestPosteriorGradientWithJitter(t *testing.T) {
 	f := newLogPosterior(newTestProblem(t, Matern52{}, LogNormalPrior{}, obs, Options{FixedNoise: &noise}))
 	value := func(theta []float64) float64 {
 		v, err := f.Value(theta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return v
 	}
 	theta := []float64{0.3, -1}
@@ -146,9 +140,7 @@ func TestPosteriorValue(t *testing.T) {
 	p := newTestProblem(t, SquaredExponential{}, prior, obs, Options{})
 	theta := []float64{0.4, -1, 0.3, -4}
 	got, err := newLogPosterior(p).Value(theta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := mustNew(t, SquaredExponential{}, hyperparametersAt(t, p, theta), obs).LogMarginalLikelihood() - meanPenalty(t, p, theta) + 20*math.Log(p.units.scale)
 	for i, density := range []func(float64) (float64, float64){prior.SignalVariance, prior.LengthScale, prior.LengthScale, prior.NoiseVariance} {
 		v, _ := density(theta[i])
@@ -166,9 +158,7 @@ func TestPosteriorValue(t *testing.T) {
 func hyperparametersAt(t *testing.T, p *problem, theta []float64) Hyperparameters {
 	t.Helper()
 	h, err := p.hyperparameters(theta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return h
 }
 
@@ -215,9 +205,7 @@ func TestStandardise(t *testing.T) {
 	}
 	for _, test := range tests {
 		got, err := standardise(test.y, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !scalar.EqualWithinRel(got.mean, test.want.mean, 1e-15) || !scalar.EqualWithinRel(got.scale, test.want.scale, 1e-14) {
 			t.Errorf("standardise(%v, 1) = %v, want %v", test.y, got, test.want)
 		}
@@ -313,9 +301,7 @@ func logPosteriorOf(t *testing.T, g *GP, obs Observations, prior Prior) float64 
 	t.Helper()
 	p := newTestProblem(t, g.kernel, prior, obs, Options{})
 	v, err := newLogPosterior(p).Value(p.logs(g.Hyperparameters()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return -v
 }
 
@@ -388,9 +374,7 @@ func TestFitUsesPrior(t *testing.T) {
 	}
 	h := mustFit(t, obs, Options{Prior: prior}).Hyperparameters()
 	units, err := standardise(obs.Y, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	unit := units.scale * units.scale
 	got := []float64{h.SignalVariance / unit, h.LengthScales[0], h.LengthScales[1], h.NoiseVariance / unit}
 	if want := []float64{2, 0.7, 0.7, 0.03}; maxDifference(got, want) > 1e-4 {
@@ -700,13 +684,9 @@ func TestRefitEvaluations(t *testing.T) {
 		p := newTestProblem(t, Matern52{}, DefaultPrior(4), extended, o)
 		f := newLogPosterior(p)
 		before, err := f.Value(p.logs(start))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		after, err := f.Value(p.logs(g.Hyperparameters()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if after > before+1e-9 {
 			t.Errorf("%+v: the negative log posterior rose from %v to %v", o, before, after)
 		}
@@ -738,9 +718,7 @@ func TestTiedGradient(t *testing.T) {
 	f := newLogPosterior(newTestProblem(t, Matern52{}, DefaultPrior(2), obs, Options{Tied: []int{1, 0, 0, 0}, NoiseSlopes: true}))
 	value := func(theta []float64) float64 {
 		v, err := f.Value(theta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return v
 	}
 	rng := newRand(2)
@@ -803,9 +781,7 @@ func TestFitIsSureOfIrrelevantInputs(t *testing.T) {
 		obs.X, obs.Y = append(obs.X, x), append(obs.Y, x[0])
 	}
 	gp, err := Fit(t.Context(), obs, Options{FixedNoise: new(1e-9)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for corner := range 1 << d {
 		x := make([]float64, d)
 		for j := range x {

@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/floats/scalar"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func newRand(seed uint64) *rand.Rand {
@@ -77,9 +79,7 @@ func newNaive(t *testing.T, kernel Kernel, h Hyperparameters, obs Observations) 
 			k.Set(i, j, g.covariance(obs.X[i], obs.X[j])+noiseCovariance(h, obs, i, j))
 		}
 	}
-	if err := g.inverse.Inverse(k); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, g.inverse.Inverse(k))
 	g.logDet, _ = mat.LogDet(k)
 	return g
 }
@@ -124,9 +124,7 @@ func (g *naive) logMarginalLikelihood() float64 {
 func mustNew(tb testing.TB, kernel Kernel, h Hyperparameters, obs Observations) *GP {
 	tb.Helper()
 	g, err := New(kernel, h, obs)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return g
 }
 
@@ -200,12 +198,8 @@ func TestPublishedExample(t *testing.T) {
 		Utility model        `json:"utility"`
 	}
 	data, err := os.ReadFile("testdata/dpareto_example.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &example); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &example))
 	fit := func(m model, kernel Kernel, scale float64) *GP {
 		return mustNew(t, kernel, Hyperparameters{
 			SignalVariance: m.SignalVariance * scale,
@@ -347,9 +341,7 @@ func TestAppendMatchesNew(t *testing.T) {
 		for i := range n {
 			before := snapshot(g)
 			next, err := g.Append(obs.X[i], obs.Y[i], obs.NoiseVariance[i])
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			// A second branch from the same posterior must not disturb the first.
 			if _, err := g.Append([]float64{0.5, 0.5}, 100, 0); err != nil {
 				t.Fatal(err)
@@ -422,9 +414,7 @@ func TestNoiseFreeNeighbours(t *testing.T) {
 	h := Hyperparameters{SignalVariance: 1, LengthScales: []float64{1}}
 	near := Observations{X: [][]float64{{0}, {3e-8}}, Y: []float64{1, 1}}
 	g, err := mustNew(t, SquaredExponential{}, h, Observations{X: near.X[:1], Y: near.Y[:1]}).Append(near.X[1], near.Y[1], 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, g := range map[string]*GP{"New": mustNew(t, SquaredExponential{}, h, near), "Append": g} {
 		if g.jitter != firstJitter {
 			t.Errorf("%s: jitter %v, want %v", name, g.jitter, firstJitter)
@@ -531,13 +521,9 @@ func TestVarianceDecreases(t *testing.T) {
 	g := mustNew(t, nil, someHyperparameters(2), randomObservations(rng, 20, 2))
 	for _, x := range randomPoints(rng, 20, 2) {
 		exact, err := g.Append(x, 1, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		noisy, err := g.Append(x, 1, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, p := range append(randomPoints(rng, 10, 2), x) {
 			_, before := g.Predict(p)
 			_, afterExact := exact.Predict(p)
@@ -698,9 +684,7 @@ func TestFactorMemory(t *testing.T) {
 	rng := newRand(7)
 	g := mustNew(t, nil, someHyperparameters(2), randomObservations(rng, n, 2))
 	next, err := g.Append([]float64{0.5, 0.5}, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := mustCondition(t, next, randomPoints(rng, 3, 2), randomNormals(rng, 1, 3))
 	for name, factor := range map[string]triangle{"Append": next.factor, "Condition": c.factor} {
 		for i, row := range g.factor {

@@ -9,6 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/floats/scalar"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // some returns the observations with the given indices.
@@ -35,9 +37,7 @@ func TestLeaveOutMatchesPosteriorWithoutBlock(t *testing.T) {
 		h.BaseWeight = 0.5
 		newGP := func(o Observations) *GP {
 			g, err := NewWithBase(nil, h, o, base)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return g
 		}
 		// Blocks are whole runs, shuffled; the first also takes some other observations, and one
@@ -59,9 +59,7 @@ func TestLeaveOutMatchesPosteriorWithoutBlock(t *testing.T) {
 			rng.Shuffle(len(b), func(i, j int) { b[i], b[j] = b[j], b[i] })
 		}
 		out, err := LeaveOut(t.Context(), newGP(obs), blocks)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for k, block := range blocks {
 			if len(block) == 0 {
 				if out[k].Residuals != nil || out[k].Covariance != nil {
@@ -101,9 +99,7 @@ func wantedJoint(t *testing.T, g *GP, obs Observations, h Hyperparameters) *mat.
 	for b, y := range obs.X {
 		mean, variance := g.Predict(y)
 		next, err := g.Append(y, mean+1, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for a, x := range obs.X {
 			before, _ := g.Predict(x)
 			after, _ := next.Predict(x)
@@ -147,9 +143,7 @@ func TestForeseeMatchesExtend(t *testing.T) {
 		g := mustNew(t, nil, h, all.some(indices[:n]))
 		next := all.some(indices[n:])
 		f, err := g.Foresee(next)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if f.Len() != b {
 			t.Fatalf("%d observations, want %d", f.Len(), b)
 		}

@@ -8,6 +8,8 @@ import (
 	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/floats/scalar"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // noiseCovariance is the noise covariance of two observations by its definition.
@@ -118,9 +120,7 @@ func TestExtendMatchesNew(t *testing.T) {
 	for _, cut := range [][2]int{{5, 5}, {5, 6}, {6, 20}, {20, 21}, {21, n}} {
 		before := snapshot(g)
 		next, err := g.Extend(part(cut[0], cut[1]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// A second branch must not disturb the first.
 		if _, err := g.Extend(part(0, 3)); err != nil {
 			t.Fatal(err)
@@ -137,9 +137,7 @@ func TestExtendMatchesNew(t *testing.T) {
 func TestExtendConcurrently(t *testing.T) {
 	obs, h := checkpoints(5, 30, 2), noisyHyperparameters(2)
 	g, err := mustNew(t, nil, h, obs).Append([]float64{0.5, 0.5}, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const workers = 4
 	results := make(chan *GP, workers)
 	for k := range workers {
@@ -196,9 +194,7 @@ func TestNoiseGradient(t *testing.T) {
 			f := newLogPosterior(newTestProblem(t, Matern52{}, prior, obs, test.o))
 			value := func(theta []float64) float64 {
 				v, err := f.Value(theta)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return v
 			}
 			rng := newRand(8)
@@ -229,9 +225,7 @@ func TestNoisePosteriorValue(t *testing.T) {
 	p := newTestProblem(t, Matern52{}, prior, obs, Options{NoiseSlopes: true, MaxRunVariance: 10})
 	theta := []float64{0.4, -1, 0.3, -2, 1.5, -0.7, 0.2, -3}
 	got, err := newLogPosterior(p).Value(theta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h := hyperparametersAt(t, p, theta)
 	want := mustNew(t, nil, h, obs).LogMarginalLikelihood() - meanPenalty(t, p, theta) + 40*math.Log(p.units.scale)
 	average := 0.0 // of what slopes make of the learned noise
@@ -376,9 +370,7 @@ func TestFitNoiseFree(t *testing.T) {
 		obs.Y = append(obs.Y, math.Sin(3*x[0])+x[1]*x[1])
 	}
 	units, err := standardise(obs.Y, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, o := range []Options{{}, {NoiseSlopes: true}} {
 		g := mustFit(t, obs, o)
 		for i, x := range obs.X {

@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The definition of a mixture, by many draws.
@@ -48,9 +50,7 @@ func TestPathsHaveMomentsOfPosterior(t *testing.T) {
 		sums, products := make([]float64, q), mat.NewDense(q, q, nil)
 		for range repeats { // with other frequencies
 			p, err := g.Paths(rng, count, frequencies)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			values := make([]float64, q*count)
 			p.Evaluate(values, x)
 			for a := range q {
@@ -88,9 +88,7 @@ func TestPathsPassThroughObservations(t *testing.T) {
 	h := Hyperparameters{SignalVariance: 1, LengthScales: []float64{0.3, 0.5}}
 	g := mustNew(t, nil, h, obs)
 	p, err := g.Paths(rng, 5, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	values := make([]float64, len(obs.X)*p.Count())
 	p.Evaluate(values, obs.X)
 	for i, y := range obs.Y {
@@ -159,9 +157,7 @@ func BenchmarkPaths(b *testing.B) {
 	x, values := randomPoints(rng, q, d), make([]float64, q*count)
 	for b.Loop() {
 		p, err := g.Paths(rand.New(rand.NewPCG(1, 2)), count, frequencies)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		p.Evaluate(values, x)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"gonum.org/v1/gonum/floats/scalar"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The density is the marginal likelihood of the posterior that Fit returns, times the priors of what it has
@@ -23,14 +25,10 @@ func TestLogPosterior(t *testing.T) {
 			}
 			o := Options{FixedNoise: fixed}
 			gp, err := Fit(t.Context(), obs, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			h := gp.Hyperparameters()
 			got, err := LogPosterior(obs, o, h)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			mean, sd := stat.MeanStdDev(obs.Y, nil)
 			prior, variance := DefaultPrior(2), sd*sd
 			gap := (h.Mean - mean) / sd
@@ -57,22 +55,16 @@ func TestLogPosterior(t *testing.T) {
 func TestCurvature(t *testing.T) {
 	obs, h := checkpoints(1, 20, 2), noisyHyperparameters(2)
 	p, err := (Options{NoiseSlopes: true}).problemAt(obs, h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	theta := p.logs(h)
 	p.clamp(theta)
 	got, err := p.curvature(theta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	density := newLogPosterior(p)
 	want := mat.NewSymDense(len(theta), nil)
 	fd.Hessian(want, func(x []float64) float64 {
 		v, err := density.Value(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return v
 	}, theta, nil)
 	for i := range theta {
@@ -95,19 +87,13 @@ func TestSpread(t *testing.T) {
 			obs.Y = append(obs.Y, math.Sin(6*x[0])+0.05*rng.NormFloat64())
 		}
 		g, err := Fit(t.Context(), obs, Options{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		h := g.Hyperparameters()
 		draws, err := Spread(obs, Options{}, h, 200, newRand(6))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var logs []float64
 		for _, d := range draws {
-			if err := d.check("draw"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, d.check("draw"))
 			logs = append(logs, math.Log(d.LengthScales[0]))
 		}
 		mean := floats.Sum(logs) / float64(len(logs))

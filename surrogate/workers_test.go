@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/surrogate"
 )
 
@@ -53,9 +54,7 @@ func TestFitUsesWorkers(t *testing.T) {
 	}
 	data := surrogate.Observations{X: x, Y: y}
 	plain, err := surrogate.Fit(t.Context(), data, surrogate.Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var running, most, calls atomic.Int64
 	workers := surrogate.Workers{Max: 2, Run: func(fn func()) {
 		calls.Add(1)
@@ -66,9 +65,7 @@ func TestFitUsesWorkers(t *testing.T) {
 		running.Add(-1)
 	}}
 	limited, err := surrogate.Fit(t.Context(), data, surrogate.Options{Seed: 1, Workers: workers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if calls.Load() != 2 || most.Load() > 2 {
 		t.Errorf("%d workers, %d at once, want 2", calls.Load(), most.Load())
 	}

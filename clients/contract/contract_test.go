@@ -24,7 +24,7 @@ import (
 
 // Of a step that is tried until it holds.
 const (
-	patience = time.Minute
+	patience = 10 * time.Minute
 	pause    = 50 * time.Millisecond
 )
 

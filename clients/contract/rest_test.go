@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestREST(t *testing.T) {
@@ -43,13 +45,9 @@ type route struct {
 func newRESTClient(t *testing.T, s *server) client {
 	t.Helper()
 	text, err := os.ReadFile("../../gateway.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var config struct{ HTTP struct{ Rules []route } }
-	if err := yaml.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal(text, &config))
 	c := &restClient{server: s, http: &http.Client{Transport: &http.Transport{}}, routes: make(map[string][]route)}
 	for _, rule := range config.HTTP.Rules {
 		c.routes[rule.Selector] = append([]route{rule}, rule.Additional...)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // table is scenarios.yaml.
@@ -66,19 +68,13 @@ type step struct {
 func readTable(t *testing.T) *table {
 	t.Helper()
 	text, err := os.ReadFile("scenarios.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var out table
 	text, err = yaml.YAMLToJSON(text) // not strict: a merged key can be given anew
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, decoder.Decode(&out))
 	return &out
 }
 
@@ -305,9 +301,7 @@ func show(value any) string {
 func TestMatch(t *testing.T) {
 	parse := func(text string) (out any) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(text), &out); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(text), &out))
 		return out
 	}
 	for _, test := range []struct {
@@ -355,13 +349,9 @@ func TestMatch(t *testing.T) {
 func TestVariables(t *testing.T) {
 	v := variables{}
 	answer := map[string]any{"trials": []any{map[string]any{"number": "7", "runs": []any{0.5}}}}
-	if err := v.save(map[string]string{"n": "trials.0.number", "runs": "trials.0.runs"}, answer); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, v.save(map[string]string{"n": "trials.0.number", "runs": "trials.0.runs"}, answer))
 	got, err := v.expand(map[string]any{"studies/${n}": "${runs}", "name": []any{"trials/${n}", 1.0}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := map[string]any{"studies/7": []any{0.5}, "name": []any{"trials/7", 1.0}}
 	if show(got) != show(want) {
 		t.Errorf("got %s, want %s", show(got), show(want))

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store/opentest"
 )
 
@@ -66,9 +67,7 @@ func startServer(t *testing.T, tokens []token) *server {
 				arguments = append(arguments, "--study", pattern)
 			}
 			out, err := s.command(arguments...).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			s.credentials[token.Name] = strings.TrimSpace(string(out))
 		}
 		s.arguments = append(s.arguments, "--auth-file", file)
@@ -96,9 +95,7 @@ func (s *server) target() (string, []dpareto.Option) {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }
@@ -119,12 +116,8 @@ func (s *server) start() {
 	s.t.Helper()
 	s.cmd = s.command(append(slices.Clone(s.arguments), "--listen", s.grpc, "--http-listen", s.http)...)
 	stdout, err := s.cmd.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
+	require.NoError(s.t, s.cmd.Start())
 	lines := bufio.NewScanner(stdout)
 	for _, want := range []string{"listening on " + s.grpc, "page on http://" + s.http + "/"} {
 		if !lines.Scan() || lines.Text() != want {

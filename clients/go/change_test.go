@@ -14,6 +14,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // connect returns a client of a server with the toy study, and a function that starts the
@@ -22,9 +23,7 @@ func connect(t *testing.T) (study *dpareto.Study, client *dpareto.Client, restar
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dpareto.db")
 	address, stop, err := startServer("127.0.0.1:0", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { stop() })
 	if client, err = dpareto.Dial(address); err != nil {
 		t.Fatal(err)
@@ -49,9 +48,7 @@ func complete(t *testing.T, study *dpareto.Study, loss float64) *dpareto.Trial {
 	if err == nil {
 		err = trial.Complete(t.Context(), dpareto.Metrics{"error": {loss}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return trial
 }
 
@@ -59,9 +56,7 @@ func TestChangeStudy(t *testing.T) {
 	study, _, _ := connect(t)
 	ctx := t.Context()
 	before, err := study.Get(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	change := &dparetov1.Study{Description: "new", Etag: before.GetEtag(), Spec: &dparetov1.StudySpec{Budget: &dparetov1.Budget{MaxTrials: 7}}}
 	after, err := study.Update(ctx, change, "description", "spec.budget.max_trials")
 	if err != nil || after.GetDescription() != "new" || after.GetSpec().GetBudget().GetMaxTrials() != 7 || after.GetEtag() == before.GetEtag() {
@@ -116,9 +111,7 @@ func TestChangeTrial(t *testing.T) {
 		t.Errorf("stop what has ended: %v", err)
 	}
 	held, err := study.Ask(ctx, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if trial, err := study.StopTrial(ctx, held.Number(), "enough"); err != nil || trial.GetState() != dparetov1.TrialState_TRIAL_STATE_STOPPING || trial.GetStateReason() != "enough" {
 		t.Errorf("%v, %v", trial, err)
 	}
@@ -141,9 +134,7 @@ func TestFindStudies(t *testing.T) {
 	}
 	var names []string
 	for study, err := range client.FindStudies(ctx, dpareto.Query{Filter: "name:o", OrderBy: "name desc"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		names = append(names, study.GetName())
 	}
 	if d := cmp.Diff([]string{"studies/toy", "studies/another"}, names); d != "" {
@@ -168,9 +159,7 @@ func TestFindTrials(t *testing.T) {
 	numbers := func(found iter.Seq2[*dparetov1.Trial, error]) (numbers []int64) {
 		t.Helper()
 		for trial, err := range found {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			numbers = append(numbers, trial.GetNumber())
 		}
 		return numbers
@@ -185,9 +174,7 @@ func TestFindTrials(t *testing.T) {
 	if err != nil || len(all.Trials) != trials {
 		t.Fatalf("%d trials, %v", len(all.Trials), err)
 	}
-	if err := study.DeleteTrial(ctx, 5); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, study.DeleteTrial(ctx, 5))
 	complete(t, study, 0.9)
 	complete(t, study, 0.1)
 	changes, err := study.Changes(ctx, all.Revision, "metrics.error < 0.5")
@@ -222,9 +209,7 @@ func TestWatch(t *testing.T) {
 	}
 	fromThere, stopFromThere := iter.Pull2(study.Watch(ctx, change.GetRevision()))
 	defer stopFromThere()
-	if err := study.DeleteTrial(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, study.DeleteTrial(ctx, 2))
 	for _, next := range []func() (*dparetov1.WatchStudyResponse, error, bool){next, fromThere} {
 		if deletion, err, _ := next(); err != nil || deletion.GetDeletedTrial() != "studies/toy/trials/2" {
 			t.Errorf("%v, %v", deletion, err)
@@ -244,9 +229,7 @@ func TestWatch(t *testing.T) {
 		}
 	}
 
-	if err := study.Delete(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, study.Delete(ctx))
 	if _, err := client.CreateStudy(ctx, "toy", toyStudy(1)); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestIsLocal(t *testing.T) {
@@ -202,9 +203,7 @@ func TestTrials(t *testing.T) {
 		f, c := serve(t, func(_ context.Context, _ int, req any) (any, error) { return trialPages(req) })
 		read := func(until int64) (numbers []int64) {
 			for trial, err := range c.Study("s").Trials(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				numbers = append(numbers, trial.GetNumber())
 				if trial.GetNumber() == until {
 					break

@@ -10,6 +10,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // laplaceStudy minimises ε of the Laplace mechanism, 1/b, and an error that workers
@@ -49,23 +50,17 @@ func laplace(scale string) *dparetov1.PrivacySpec {
 
 func TestAskAStudy(t *testing.T) {
 	address, stop, err := startServer("127.0.0.1:0", filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer stop()
 	client, err := dpareto.Dial(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
 		if err := client.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	study, err := client.CreateStudy(t.Context(), "laplace", laplaceStudy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	two := &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: 2}}
 	trials, reason, err := study.AskWithin(t.Context(), "w",
 		&dparetov1.SuggestionCondition{AtMost: map[string]float64{"epsilon": 0.2}},

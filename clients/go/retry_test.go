@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Attempts go on, with pauses that double up to the longest and of which half is
@@ -179,9 +180,7 @@ func TestAttemptTimeout(t *testing.T) {
 						return &dparetov1.GetStudyResponse{}, nil
 					}
 				}, tt.options...)
-				if err := tt.call(t.Context(), c); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, tt.call(t.Context(), c))
 				times := f.times()
 				if len(times) != 2 {
 					t.Fatalf("%d attempts, want 2", len(times))
@@ -233,9 +232,7 @@ func TestRepetitionsAreEqual(t *testing.T) {
 					}
 					return tt.answer, nil
 				})
-				if err := tt.call(t.Context(), c); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, tt.call(t.Context(), c))
 				requests := f.requests()
 				if len(requests) != 3 {
 					t.Fatalf("%d requests, want 3", len(requests))
@@ -328,12 +325,8 @@ func TestSentOnce(t *testing.T) {
 // Calls of a closed client fail at once instead of being repeated.
 func TestClosedClient(t *testing.T) {
 	c, err := Dial("localhost:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
 	if _, err := c.Study("s").Get(t.Context()); status.Code(err) != codes.Canceled {
 		t.Errorf("error %v", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/certs"
 	"github.com/dpareto/dpareto/server/certs/certstest"
 )
@@ -65,9 +66,7 @@ func listen(t *testing.T, folder string, heard func(token, certificate string)) 
 	config, err := certs.Server(certs.Files{
 		Cert: filepath.Join(folder, "tls.crt"), Key: filepath.Join(folder, "tls.key"), ClientCA: filepath.Join(folder, "ca.crt"),
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.UnaryInterceptor(
 		func(ctx context.Context, _ any, _ *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
 			headers, _ := metadata.FromIncomingContext(ctx)
@@ -81,9 +80,7 @@ func listen(t *testing.T, folder string, heard func(token, certificate string)) 
 		}))
 	dparetov1.RegisterAdminServiceServer(g, dparetov1.UnimplementedAdminServiceServer{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
@@ -107,9 +104,7 @@ func TestCredentialsFromFiles(t *testing.T) {
 	address := listen(t, folder, func(t, c string) { token, certificate = t, c })
 	client, err := Dial(address, WithCA(paths["ca.crt"]), WithServerName("localhost"),
 		WithClientCertificate(paths["client.crt"], paths["client.key"]), WithTokenFile(paths["token"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	call := func() {
 		t.Helper()
@@ -143,9 +138,7 @@ func TestCredentialsFromFiles(t *testing.T) {
 		}
 		certstest.Write(t, filepath.Dir(paths["ca.crt"]), map[string][]byte{"ca.crt": other.PEM})
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	if _, err := client.Admin.GetServerInfo(ctx, &dparetov1.GetServerInfoRequest{}); err != nil || notices == 0 {
 		t.Errorf("after %d notices: %v", notices, err)
@@ -156,9 +149,7 @@ func TestCredentialsFromFiles(t *testing.T) {
 // whose limit will not go away is not asked again.
 func TestExhausted(t *testing.T) {
 	busy, err := status.New(codes.ResourceExhausted, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(5 * time.Second)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		f, client := serve(t, func(_ context.Context, n int, _ any) (any, error) {
 			if n < 2 {

@@ -16,6 +16,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -140,9 +141,7 @@ func Example() {
 func TestServerRestarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dpareto.db")
 	address, stop, err := startServer("127.0.0.1:0", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { stop() }()
 	// restart comes back while the client already tries again.
 	var starting sync.WaitGroup
@@ -156,9 +155,7 @@ func TestServerRestarts(t *testing.T) {
 		notices++
 		once.Do(func() { down <- struct{}{} })
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	ctx := t.Context()
 	step := func(name string, call func() error) {
@@ -230,9 +227,7 @@ func TestServerRestarts(t *testing.T) {
 
 	var states []dparetov1.TrialState
 	for trial, err := range study.Trials(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		states = append(states, trial.GetState())
 	}
 	if len(states) != 2 || states[0] != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || states[1] != dparetov1.TrialState_TRIAL_STATE_INFEASIBLE {

@@ -9,29 +9,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Calls are spans of the trace of the caller.
 func TestTracing(t *testing.T) {
 	address, stop, err := startServer("127.0.0.1:0", filepath.Join(t.TempDir(), "test.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer stop()
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	client, err := dpareto.Dial(address, dpareto.WithTracing(provider))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, root := provider.Tracer("test").Start(t.Context(), "worker")
 	if _, err := client.CreateStudy(ctx, "toy", toyStudy(1)); err != nil {
 		t.Fatal(err)
 	}
 	root.End()
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, client.Close())
 	found := 0
 	for _, span := range spans.GetSpans() {
 		if span.Name == "dpareto.v1.StudyService/CreateStudy" && span.SpanKind == trace.SpanKindClient &&

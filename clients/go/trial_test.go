@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestTrialValues(t *testing.T) {
@@ -265,9 +266,7 @@ func TestKeepAliveStop(t *testing.T) {
 		if err := ctx.Err(); err != nil {
 			t.Errorf("without a measurement: %v", context.Cause(ctx))
 		}
-		if err := trial.Report(ctx, 1, Metrics{"error": {1}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, trial.Report(ctx, 1, Metrics{"error": {1}}))
 		<-ctx.Done()
 		if cause := context.Cause(ctx); !errors.Is(cause, ErrStop) || errors.Is(cause, ErrLeaseLost) {
 			t.Errorf("cause %v", cause)

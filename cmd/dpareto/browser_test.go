@@ -23,6 +23,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // requireBrowser is the environment variable that makes tests of the page fail where there is no
@@ -78,9 +80,7 @@ func openTab(t *testing.T, url string) *tab {
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx, url: strings.TrimSuffix(url, "/")}
 	b.run(chromedp.EmulateViewport(1200, 900))
-	if err := chromedp.Listen(ctx, b.listen); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, chromedp.Listen(ctx, b.listen))
 	if _, err := chromedp.Call(ctx, cdplog.Enable, cdp.Empty{}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // epochStudy writes a study of trainings of many epochs, each of which is measured, to a
@@ -25,9 +26,7 @@ import (
 func epochStudy(t *testing.T, trials int, lease time.Duration) string {
 	t.Helper()
 	content, err := os.ReadFile("studies/adult.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := string(content)
 	for _, change := range [][2]string{
 		{"integer_domain: {min: 1, max: 64}", "integer_domain: {min: 60, max: 64}"},
@@ -41,9 +40,7 @@ func epochStudy(t *testing.T, trials int, lease time.Duration) string {
 		text = strings.Replace(text, change[0], change[1], 1)
 	}
 	path := filepath.Join(t.TempDir(), "study.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -51,9 +48,7 @@ func epochStudy(t *testing.T, trials int, lease time.Duration) string {
 func studyAt(t *testing.T, address string) *dpareto.Study {
 	t.Helper()
 	client, err := dpareto.Dial(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client.Study("adult")
 }
@@ -63,9 +58,7 @@ func trialsOf(t *testing.T, study *dpareto.Study) []*dparetov1.Trial {
 	t.Helper()
 	var out []*dparetov1.Trial
 	for trial, err := range study.Trials(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out = append(out, trial)
 	}
 	return out
@@ -108,9 +101,7 @@ func finishStudy(t *testing.T, address string, study *dpareto.Study, trials int)
 	t.Helper()
 	must(t, "agent", "--server", address, "--study", "adult", "--workers", "2", "--worker-id", "second")
 	state, err := study.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	counts := state.GetTrialCounts()
 	if state.GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED || counts.GetSucceeded() != int64(trials) ||
 		counts.GetActive()+counts.GetQueued()+counts.GetStopping()+counts.GetFailed()+counts.GetInfeasible() != 0 {
@@ -174,17 +165,13 @@ func TestAgentKilledMidEpoch(t *testing.T) {
 func outlastTest(t *testing.T, address string) {
 	t.Helper()
 	client, err := dpareto.Dial(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	_, err = client.Studies.UpdateStudy(t.Context(), &dparetov1.UpdateStudyRequest{
 		Study:      &dparetov1.Study{Name: "studies/adult", Spec: &dparetov1.StudySpec{Lease: &dparetov1.LeasePolicy{Duration: durationpb.New(time.Hour)}}},
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"spec.lease"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // An agent that is asked to stop in the middle of an epoch gives its trials back at once:
@@ -225,9 +212,7 @@ func TestAgentForced(t *testing.T) {
 	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
 	must(t, "--server", srv.address, "study", "create", epochStudy(t, 3, time.Hour))
 	agent := midTraining(t, srv.address, studyAt(t, srv.address))
-	if err := srv.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, srv.cmd.Process.Signal(syscall.SIGSTOP))
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for ended := false; !ended; {

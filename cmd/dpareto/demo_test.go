@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // demoOutput is what the last line of demo --output json holds, at least.
@@ -50,9 +52,7 @@ func demo(t *testing.T, args ...string) (demoOutput, result) {
 		t.Errorf("output is not one line: %q", r.stdout)
 	}
 	var out demoOutput
-	if err := json.Unmarshal([]byte(r.stdout), &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), &out))
 	checkEmpty(t, temporary)
 	picture, err := os.ReadFile(filepath.Join(cmd.Dir, out.Plot))
 	if err != nil || !strings.Contains(string(picture), "</svg>") {
@@ -156,9 +156,7 @@ func TestDemoServes(t *testing.T) {
 	defer reader.Close()
 	p := start(t, cmd, writer)
 	var out demoOutput
-	if err := json.NewDecoder(reader).Decode(&out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.NewDecoder(reader).Decode(&out))
 	p.await(1, regexp.MustCompile("^see it live: "+regexp.QuoteMeta(out.PageURL)+"$"))
 	p.await(1, regexp.MustCompile("until Ctrl-C: "+regexp.QuoteMeta(out.PageURL)+"$"))
 	server, ok := strings.CutSuffix(out.PageURL, "/studies/svt")
@@ -166,9 +164,7 @@ func TestDemoServes(t *testing.T) {
 		t.Fatalf("page %q", out.PageURL)
 	}
 	resp, err := http.Get(server + "/v1/studies/svt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
 	if resp.StatusCode != http.StatusOK {
@@ -199,9 +195,7 @@ func TestDemoInterrupted(t *testing.T) {
 	runningPrograms(t) // or skip
 	temporary := t.TempDir()
 	p := longDemo(t, temporary)
-	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT))
 	if code := p.wait(); code != 130 {
 		t.Errorf("exit code %d, want 130", code)
 	}

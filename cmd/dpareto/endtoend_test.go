@@ -23,6 +23,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/opentest"
 )
@@ -35,15 +36,11 @@ var succeeded = regexp.MustCompile(`msg="trial done" trial=(\d+) outcome=succeed
 func svtStudy(t *testing.T, trials, replicates int) string {
 	t.Helper()
 	content, err := os.ReadFile("studies/svt.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := strings.Replace(string(content), "max_trials: 64", "max_trials: "+strconv.Itoa(trials), 1)
 	text = strings.Replace(text, "replicates: 50", "replicates: "+strconv.Itoa(replicates), 1)
 	path := filepath.Join(t.TempDir(), "study.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -57,9 +54,7 @@ func decodeAll[M proto.Message](t *testing.T, text string, newMessage func() M) 
 	out := make([]M, len(elements))
 	for i, element := range elements {
 		out[i] = newMessage()
-		if err := studyfile.Decode(element, out[i]); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, studyfile.Decode(element, out[i]))
 	}
 	return out
 }
@@ -147,9 +142,7 @@ func checkFronts(t *testing.T, at []string) {
 	t.Helper()
 	for _, kind := range []string{"posterior", "observed", "best", "worst"} {
 		front := new(dparetov1.Front)
-		if err := studyfile.Decode([]byte(must(t, append(at, "front", "svt", "--kind", kind, "-o", "json")...)), front); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, studyfile.Decode([]byte(must(t, append(at, "front", "svt", "--kind", kind, "-o", "json")...)), front))
 		if got := strings.ToLower(strings.TrimPrefix(front.GetKind().String(), "FRONT_KIND_")); got != kind || len(front.GetPoints()) == 0 {
 			t.Errorf("front of kind %s with %d points, want %s", got, len(front.GetPoints()), kind)
 		}
@@ -166,9 +159,7 @@ func checkFronts(t *testing.T, at []string) {
 	for _, name := range []string{"front.svg", "front.png"} {
 		must(t, append(at, "front", "svt", "--plot", filepath.Join(folder, name))...)
 		content, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.HasSuffix(name, ".png") {
 			if _, err := png.Decode(bytes.NewReader(content)); err != nil {
 				t.Error(err)
@@ -226,9 +217,7 @@ func TestServerKilled(t *testing.T) {
 	for _, line := range append(first.lines(), second.lines()...) {
 		if match := succeeded.FindStringSubmatch(line); match != nil {
 			number, err := strconv.ParseInt(match[1], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if state := final[number].GetState(); state != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 				t.Errorf("trial %d was acknowledged and is %v", number, state)
 			}
@@ -259,9 +248,7 @@ func checkStore(t *testing.T, path string) {
 	db := opentest.Open(t, path)
 	defer db.Close()
 	s, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, fault := range s.Check(t.Context()) {
 		t.Error(fault)
 	}
@@ -306,17 +293,13 @@ func TestRandomStopping(t *testing.T) {
 	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
 	at := []string{"--server", srv.address}
 	content, err := os.ReadFile("studies/svt.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := strings.Replace(string(content), "budget: {max_trials: 64}",
 		"algorithm: {name: RANDOM}\n  random_stopping: {mean_trials: 4, eta: 1, metric: error, delta: 1e-6}\n  train_ledger: ledgers/queries", 1)
 	text += "\nledgers: [{name: ledgers/queries, records: 1000, epsilon: 100, delta: 1e-5, adjacency: REPLACE_ONE}]\n"
 	text = strings.NewReplacer("min: 1e-2, max: 1e2", "min: 20, max: 100", "replicates: 50", "replicates: 1").Replace(text)
 	path := filepath.Join(t.TempDir(), "study.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	created := must(t, append(at, "study", "create", path)...)
 	for _, want := range []string{"a secret number, 4 on average", "for the training records", "δ = 1e-6", "provided that", "not covered"} {
 		if !strings.Contains(created, want) {

@@ -19,6 +19,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // checkpointStudy is a study of the default engine on generated data.
@@ -155,12 +156,8 @@ func work(t *testing.T, address string, n int) {
 		if errors.Is(err, dpareto.ErrDone) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := trial.Complete(t.Context(), dpareto.Metrics{"error": {choiceError(trial)}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, trial.Complete(t.Context(), dpareto.Metrics{"error": {choiceError(trial)}}))
 	}
 }
 
@@ -216,9 +213,7 @@ func TestChoicesAndRestarts(t *testing.T) {
 func documentedCommands(t *testing.T, path string) [][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var out [][]string
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
@@ -264,16 +259,10 @@ func TestTour(t *testing.T) {
 	srv := serve(t, filepath.Join(t.TempDir(), "tour.db"), "127.0.0.1:0")
 	home := t.TempDir()
 	folder := filepath.Join(home, "cmd", "dpareto", "studies")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(folder, 0o700))
 	study, err := os.ReadFile(svtStudy(t, 20, 50))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(folder, "svt.yaml"), study, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "svt.yaml"), study, 0o600))
 	commands := append(documentedCommands(t, "README.md"), documentedCommands(t, filepath.Join("docs", "studies.md"))...)
 	if len(commands) < 15 {
 		t.Errorf("%d commands", len(commands))
@@ -295,9 +284,7 @@ func TestTour(t *testing.T) {
 // studies.
 func TestPublishing(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "publishing.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(text), "<!-- script -->")
 	rest, _, ok := strings.Cut(rest, "<!-- end of script -->")
 	if !ok {
@@ -313,14 +300,10 @@ func TestPublishing(t *testing.T) {
 		t.Errorf("%d commands", n)
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	srv := serve(t, filepath.Join(t.TempDir(), "publish.db"), "127.0.0.1:0")
 	cmd := program(t)
-	if err := os.Symlink(filepath.Join(root, "cmd"), filepath.Join(cmd.Dir, "cmd")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(root, "cmd"), filepath.Join(cmd.Dir, "cmd")))
 	shell := exec.Command("bash", "-eux")
 	shell.Dir = cmd.Dir
 	shell.Env = slices.Concat(cmd.Env, []string{"DPARETO_SERVER=" + srv.address, "PATH=" + filepath.Dir(binary) + string(filepath.ListSeparator) + os.Getenv("PATH")})
@@ -344,9 +327,7 @@ func TestPublishing(t *testing.T) {
 // The study that docs/studies.md shows can be created, and is shown with all its parts.
 func TestDocumentedStudy(t *testing.T) {
 	text, err := os.ReadFile("../../docs/studies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, ok := strings.Cut(string(text), "<!-- file: choices.yaml -->")
 	if !ok {
 		t.Fatal("docs/studies.md has no choices.yaml")

@@ -22,6 +22,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // buildPatience is more than building an example takes, downloads included.
@@ -111,9 +112,7 @@ func keepLease(t *testing.T, w exampleWorker, folder, run string) {
 		t.Fatalf("exit code %d\n%s", code, stdout.String())
 	}
 	trial, err := study.Trial(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || trial.GetAttempt() != 1 {
 		t.Errorf("%v after %d attempts", trial.GetState(), trial.GetAttempt())
 	}
@@ -133,9 +132,7 @@ func TestExamplesCall(t *testing.T) {
 			srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
 			const studies = 102 // more than a page
 			client, err := dpareto.Dial(srv.address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer client.Close()
 			var want strings.Builder
 			for i := range studies {
@@ -167,13 +164,9 @@ func buildExample(t *testing.T, language string, tools ...string) (folder, run s
 		}
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(root, "docs", "clients.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(text), "<!-- script: "+language+" -->")
 	rest, _, ok := strings.Cut(rest, "<!-- end of script -->")
 	if !ok {
@@ -228,9 +221,7 @@ func startExample(t *testing.T, folder, run, address string, stdout *bytes.Buffe
 func studyOf(t *testing.T, address, id string) *dpareto.Study {
 	t.Helper()
 	client, err := dpareto.Dial(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client.Study(id)
 }
@@ -274,9 +265,7 @@ func printedFront(t *testing.T, output string) []string {
 func frontTrials(t *testing.T, study *dpareto.Study) []string {
 	t.Helper()
 	front, err := study.Front(t.Context(), dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, point := range front.GetPoints() {
 		names = append(names, point.GetTrial())

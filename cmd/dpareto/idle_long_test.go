@@ -19,6 +19,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Types and flags of HTTP/2 frames (RFC 9113).
@@ -77,9 +78,7 @@ func pairs(t *testing.T, client *dpareto.Client, n int) []time.Duration {
 		if err == nil {
 			err = trial.Complete(t.Context(), dpareto.Metrics{"error": {0.5}})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		took = append(took, time.Since(start))
 	}
 	slices.Sort(took)
@@ -92,9 +91,7 @@ func TestIdleConnections(t *testing.T) {
 	server := serve(t, filepath.Join(t.TempDir(), "flood.db"), "127.0.0.1:0")
 	dial := func() *dpareto.Client {
 		client, err := dpareto.Dial(server.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { client.Close() })
 		return client
 	}
@@ -107,9 +104,7 @@ func TestIdleConnections(t *testing.T) {
 		}},
 		Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	report := func(when string) {
 		took := pairs(t, worker, calls)
 		refused := 0

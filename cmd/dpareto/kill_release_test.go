@@ -14,6 +14,7 @@ import (
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/linearizability"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The server is killed at random moments while many ask for releases and others work on a private
@@ -43,22 +44,16 @@ func killWhileReleasing(t *testing.T, kills int) {
 	srv := serve(t, storeFile, "127.0.0.1:0")
 	history := linearizability.NewHistory()
 	client, err := dpareto.Dial(srv.address, history.Listen())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	for _, id := range []string{"l", "train"} {
 		_, err = client.Releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
 			Records: privateRecords, Epsilon: 1e6, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	private, err := client.CreateStudy(t.Context(), "private", &dparetov1.Study{Spec: privateSpec()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := &publishers{
 		t: t, client: client, private: private, counts: newTally(),
 		handedOut: make(map[string]*dparetov1.Release), kept: make(map[string]*dparetov1.Trial),
@@ -152,9 +147,7 @@ func (p *publishers) compareReleases() (charged map[string]bool) {
 	charged = make(map[string]bool)
 	for token := ""; ; {
 		resp, err := p.client.Releases.ListCharges(p.t.Context(), &dparetov1.ListChargesRequest{Parent: "ledgers/l", PageToken: token})
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		require.NoError(p.t, err)
 		for _, c := range resp.GetCharges() {
 			charged[c.GetResource()] = true
 		}
@@ -187,9 +180,7 @@ func (p *publishers) compareTrials() {
 		}
 	}
 	got, err := p.private.Get(p.t.Context())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	if spent := got.GetPublication().GetSpent().GetValues(); spent < int64(len(p.kept)) {
 		p.t.Errorf("%d values are counted, and %d were kept", spent, len(p.kept))
 	}

@@ -17,6 +17,7 @@ import (
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/linearizability"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store/opentest"
 	"github.com/dpareto/dpareto/server/store/postgres/pgtest"
 )
@@ -53,9 +54,7 @@ func startReplicas(t *testing.T, store string, servers, workers int) *replicaSet
 		r.addresses = append(r.addresses, resolver.Address{Addr: srv.address})
 	}
 	client, err := r.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	ids := []string{"drawn", "learned"} // as in killUnderLoad
 	for i, algorithm := range []dparetov1.Algorithm{dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_NSGA2} {
@@ -99,9 +98,7 @@ func (r *replicaSet) finish() (trials int) {
 	r.cancel()
 	r.crowd.working.Wait()
 	client, err := r.dial()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	defer client.Close()
 	trials = r.crowd.compare(client)
 	for _, srv := range r.servers {

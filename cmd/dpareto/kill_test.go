@@ -16,6 +16,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/linearizability"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // killSeed is the seed of when the server is killed and of what workers do.
@@ -33,9 +34,7 @@ func killUnderLoad(t *testing.T, kills, workers, mean int) {
 	storeFile := filepath.Join(t.TempDir(), "studies.db")
 	srv := serve(t, storeFile, "127.0.0.1:0")
 	client, err := dpareto.Dial(srv.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	// One whose suggestions are drawn in a transaction, one whose are not.
 	ids := []string{"drawn", "learned"}
@@ -89,14 +88,10 @@ func (c *crowd) compare(client *dpareto.Client) int {
 func killedStudy(t *testing.T, algorithm dparetov1.Algorithm, lease time.Duration) *dparetov1.Study {
 	t.Helper()
 	content, err := os.ReadFile("studies/svt.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := strings.Replace(string(content), "lease: {duration: 60s}", fmt.Sprintf("lease: {duration: %gs, max_attempts: 4}", lease.Seconds()), 1)
 	file, err := studyfile.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file.Study.Spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm}
 	file.Study.Spec.Budget, file.Study.Spec.Replicates = nil, 1
 	return file.Study
@@ -112,9 +107,7 @@ func drain(t *testing.T, study *dpareto.Study, m *memory) []*dparetov1.Trial {
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		state, err := study.Get(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		counts := state.GetTrialCounts()
 		if counts.GetQueued()+counts.GetActive()+counts.GetStopping() == 0 {
 			trials := trialsOf(t, study)
@@ -127,9 +120,7 @@ func drain(t *testing.T, study *dpareto.Study, m *memory) []*dparetov1.Trial {
 		}
 		asked := time.Now()
 		trial, err := study.Ask(ctx, "last")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		h := m.handedOut("last", trial.Message(), asked, time.Now())
 		value := 1 - 1/float64(n+2)
 		m.sends(trial.Name(), h, value, "", true)

@@ -17,6 +17,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // attacks are texts that would run as a script, end an attribute, an element, a script or a template, or
@@ -48,9 +49,7 @@ func attack(t *testing.T, client *dpareto.Client) {
 	_, err := client.CreateStudy(t.Context(), "attacked", &dparetov1.Study{
 		DisplayName: attacks[3] + attacks[1], Description: all, Labels: map[string]string{attacks[0]: attacks[1], "{{.}}": attacks[3]}, Spec: spec,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, text := range attacks {
 		_, err := client.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/attacked", Trial: &dparetov1.Trial{
 			Parameters: map[string]*dparetov1.Value{
@@ -61,13 +60,9 @@ func attack(t *testing.T, client *dpareto.Client) {
 				{Id: attacks[0], Uri: "view-source:" + attacks[4]}, {Id: attacks[1], Uri: "s3:" + attacks[0]}, {Id: "good", Uri: "https://elsewhere.example/"},
 			},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		asked, err := client.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/attacked", WorkerId: attacks[1] + strconv.Itoa(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		trial := asked.GetTrials()[0]
 		done := &dparetov1.CompleteTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}
 		switch i {
@@ -95,9 +90,7 @@ func attack(t *testing.T, client *dpareto.Client) {
 func TestPageScriptInjection(t *testing.T) {
 	srv := servePage(t, filepath.Join(t.TempDir(), "page.db"))
 	client, err := dpareto.Dial(srv.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	attack(t, client)
 	query := url.QueryEscape(strings.Join(attacks, " "))

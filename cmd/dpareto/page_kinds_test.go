@@ -7,6 +7,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/store"
@@ -18,17 +19,13 @@ import (
 func TestPagePrivate(t *testing.T) {
 	srv := servePage(t, filepath.Join(t.TempDir(), "page.db"))
 	client, err := dpareto.Dial(srv.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	for _, id := range []string{"l", "train"} {
 		_, err = client.Releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
 			Records: privateRecords, Epsilon: 1e6, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	private, stopping := privateSpec(), privateSpec()
 	private.Budget.MaxTrials, private.PrivateMode.TestEpsilon = 10, 1 // for much noise
@@ -41,16 +38,12 @@ func TestPagePrivate(t *testing.T) {
 	}
 	const secret = 0.271828
 	asked, err := client.Studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/private", WorkerId: "w"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	done, err := client.Studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: asked.GetTrials()[0].GetName(), LeaseToken: asked.GetTrials()[0].GetLease().GetToken(),
 		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: dpareto.Metrics{"error": {secret}}.Measurement(0, 0)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	noisy := show.Number(done.GetTrial().GetFinalMeasurement().GetMetrics()["error"].GetValue())
 	b := openTab(t, srv.url)
 	for _, view := range []string{"", "?wait=1", "/choose", "/why", "/trials", "/trials/1", "/report", "/edit"} {
@@ -83,9 +76,7 @@ func fillStudy(t *testing.T, storeFile string, trials int64) {
 	srv := serve(t, storeFile, "127.0.0.1:0")
 	must(t, "study", "create", "--server", srv.address, "--id", "big", svtStudy(t, 1_000_000, 1))
 	client, err := dpareto.Dial(srv.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	created, err := client.Studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/big", Trial: &dparetov1.Trial{
 		Parameters: map[string]*dparetov1.Value{
 			"cutoff":      {Kind: &dparetov1.Value_IntValue{IntValue: 5}},
@@ -93,21 +84,15 @@ func fillStudy(t *testing.T, storeFile string, trials int64) {
 		},
 		FinalMeasurement: dpareto.Metrics{"error": {0.5}}.Measurement(0, 0),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client.Close()
 	srv.cmd.Process.Kill()
 	<-srv.ended
 	db, err := bolt.Open(storeFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer db.Close()
 	records, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	enginetest.ReadRun(t, records, "big", created.GetTrial().GetNumber()).Fill(t, records, trials)
 }
 

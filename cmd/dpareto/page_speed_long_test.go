@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // dashboardVariable names a Python environment with Optuna and optuna-dashboard, which TestPageSpeed
@@ -83,13 +85,9 @@ func timePath(t *testing.T, trials int64, site, path string) {
 	for range 6 {
 		began := time.Now()
 		resp, err := http.Get(site[:len(site)-1] + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		body, err = io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		resp.Body.Close()
 		code = resp.StatusCode
 		times = append(times, time.Since(began))
@@ -133,9 +131,7 @@ func when(b *tab, condition string) string {
 func timeDashboard(t *testing.T, python string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	address := listener.Addr().(*net.TCPAddr)
 	listener.Close()
 	cmd := exec.Command(filepath.Join(python, "bin", "optuna-dashboard"), "--host", "127.0.0.1", "--port", fmt.Sprint(address.Port), "sqlite:///"+os.Getenv(dashboardStudy))

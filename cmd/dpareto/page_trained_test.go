@@ -16,6 +16,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // trainedPage starts a server with two studies: "trained", of DP-SGD, and "other", of the sparse vector
@@ -97,9 +98,7 @@ func chooseByKeyboard(t *testing.T, srv *pageServer) {
 		t.Error("an answer takes the focus from the slider")
 	}
 	bound, err := strconv.ParseFloat(eval[string](b, value), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := recommendation(t, srv, map[string]float64{eval[string](b, `document.querySelector("#choose-form [name=bound]").value`): bound})
 	for _, format := range []struct {
 		heading string
@@ -133,14 +132,10 @@ func chooseByKeyboard(t *testing.T, srv *pageServer) {
 func recommendation(t *testing.T, srv *pageServer, bounds map[string]float64) map[string]string {
 	t.Helper()
 	client, err := dpareto.Dial(srv.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	resp, err := client.Fronts.QueryFront(t.Context(), &dparetov1.QueryFrontRequest{Name: "studies/trained", Bounds: bounds, Confidence: 0.5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	values := make(map[string]string)
 	for id, v := range resp.GetParameters() {
 		switch kind := v.GetKind().(type) {

@@ -8,13 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/internal/document"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestParse(t *testing.T) {
 	d, err := document.Parse([]byte("a: {b.c: 3.10}\nlist:\n- x\n- [1e5, ~]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := map[string]any{
 		"a": map[string]any{"b.c": json.Number("3.10")}, "list": []any{"x", []any{json.Number("1e5"), nil}},
 	}

@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // bigExp returns exp(x) to some 40 digits: the series for x/2^k, squared k times.
@@ -40,9 +42,7 @@ func TestBigExp(t *testing.T) {
 		{10, "22026.4657948067165169579006452842443663535126185567811"},
 	} {
 		want, _, err := big.ParseFloat(tc.want, 10, 160, big.ToNearestEven)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d, _ := new(big.Float).Quo(new(big.Float).Sub(bigExp(tc.x), want), want).Float64()
 		if math.Abs(d) > 1e-40 {
 			t.Errorf("exp(%g) = %.50g, want %s", tc.x, bigExp(tc.x), tc.want)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The licences of a folder and of those above apply to a package, and no others.
@@ -18,18 +20,12 @@ func TestLicences(t *testing.T) {
 		"a/NOTICE.md", "a/b/Unlicense", "a/b/c/LICENCE", "other/LICENSE",
 	} {
 		path := filepath.Join(dir, filepath.FromSlash(file))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
 	}
 	m := &module{name: "m", dir: dir, folders: []string{filepath.FromSlash("a/b"), "a"}}
 	got, err := m.licences()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range got {
 		got[i] = filepath.ToSlash(got[i])
 	}
@@ -46,9 +42,7 @@ func TestLicences(t *testing.T) {
 
 func TestProgram(t *testing.T) {
 	var out bytes.Buffer
-	if err := run([]string{"github.com/dpareto/dpareto/cmd/dpareto"}, &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, run([]string{"github.com/dpareto/dpareto/cmd/dpareto"}, &out))
 	for _, want := range []string{"\nGo go1.", "\ngo.etcd.io/bbolt v", "\ngonum.org/v1/gonum v", "\nhtmx.org ", "\nuplot ", "Permission is hereby granted"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the notices lack %q", want)

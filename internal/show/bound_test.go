@@ -45,6 +45,14 @@ func TestNumberDown(t *testing.T) {
 }
 
 // A δ is printed with at most three digits, never below it; what rounding adds to a sum is not shown.
+func TestShort(t *testing.T) {
+	for x, want := range map[float64]string{0.35529999999999995: "0.3553", 10: "10", 1: "1", 8.36512: "8.365", 0: "0", 1e-5: "1e-5"} {
+		if got := Short(x); got != want {
+			t.Errorf("Short(%v) = %s, want %s", x, got, want)
+		}
+	}
+}
+
 func TestDelta(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 10_000 {

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestFeatures(t *testing.T) {
@@ -28,9 +29,7 @@ func TestFeatures(t *testing.T) {
 		`{"algorithm": {"name": 1, "dp_sgd_features": {"learning_rate": "lr", "clipping_norm": "C", "optimizer": 2, "without_public_runs": true}}}`: "on: learning rate lr, clipping norm C, normalized gradients, without public runs",
 	} {
 		spec := new(dparetov1.StudySpec)
-		if err := protojson.Unmarshal([]byte(text), spec); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, protojson.Unmarshal([]byte(text), spec))
 		if got := Features(spec); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}

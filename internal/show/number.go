@@ -29,16 +29,21 @@ func Plain(x float64) string {
 	return strings.Replace(text, "e+", "e", 1)
 }
 
+// Short returns x as Plain does, with at most four significant digits.
+func Short(x float64) string { return Plain(Rounded(x, 4)) }
+
+// Rounded returns the number nearest to x with a number of significant digits.
+func Rounded(x float64, digits int) float64 {
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64) // it is a number
+	return y
+}
+
 // Delta returns a δ in plain notation with at most three digits, never below it by more than the
 // rounding of sums, a part in 10¹².
 func Delta(x float64) string {
-	rounded := func(x float64) float64 {
-		y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64) // it is a number
-		return y
-	}
-	y := rounded(x)
+	y := Rounded(x, 3)
 	if y < x*(1-1e-12) {
-		y = rounded(x + 0.5000001*math.Pow(10, math.Floor(math.Log10(x))-2))
+		y = Rounded(x+0.5000001*math.Pow(10, math.Floor(math.Log10(x))-2), 3)
 	}
 	return Plain(y)
 }

@@ -77,12 +77,13 @@ func Attacker(g *dparetov1.PrivacyGuarantee) string {
 // zeroed out, not added or removed.
 const publicSize = " with a public number of records (zero-out)"
 
-// sizeIsPublic reports whether the probability of Poisson sampling follows from the number of
-// records.
+// sizeIsPublic reports whether the probability or the number of steps of a sampling that is accounted under
+// add/remove follows from the number of records.
 func sizeIsPublic(p *dparetov1.PrivacySpec) bool {
 	switch m := p.GetMechanism().(type) {
 	case *dparetov1.PrivacySpec_DpSgd:
-		return m.DpSgd.GetSampling() == dparetov1.Sampling_SAMPLING_POISSON && m.DpSgd.GetDatasetSize() != ""
+		s := m.DpSgd.GetSampling()
+		return (s == dparetov1.Sampling_SAMPLING_POISSON || s == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION) && m.DpSgd.GetDatasetSize() != ""
 	case *dparetov1.PrivacySpec_RepeatedSelection:
 		return sizeIsPublic(m.RepeatedSelection.GetBase())
 	case *dparetov1.PrivacySpec_Composition:

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -29,9 +30,7 @@ func TestApproximateMuValues(t *testing.T) {
 		above float64
 	}{{privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 64, NoiseMultiplier: 1}, 2540, 1.13}, {privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 600, NoiseMultiplier: 1}, 109, 1.25}} {
 		mu, err := ApproximateMu(tt.m, tt.steps, 1e-10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := gaussian.Epsilon(mu, math.Log(1e-6-1e-10)) / epsilonOf(t, privacy.Exact{}, tt.m, tt.steps, 1e-6).Epsilon
 		if math.Abs(got-tt.above) > 0.02 {
 			t.Errorf("%+v: %.3f times the ε of a run, want %g", tt.m, got, tt.above)
@@ -47,13 +46,9 @@ func TestGaussianFilterAdmits(t *testing.T) {
 		runs    int64
 	}{{1, 9}, {2, 33}, {4, 115}, {8, 386}} {
 		budget, err := NewGaussianBudget(tt.epsilon, 1e-6, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		cost, err := budget.Cost(m, 1270)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := int64(budget.Squared / cost); got != tt.runs {
 			t.Errorf("ε = %g: %d runs, want %d", tt.epsilon, got, tt.runs)
 		}
@@ -64,17 +59,11 @@ func TestGaussianFilterAdmits(t *testing.T) {
 // counted, since each has a slack.
 func TestGaussianBudget(t *testing.T) {
 	budget, err := NewGaussianBudget(2, 1e-6, 400)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cost, err := budget.Cost(privacy.Gaussian{Sensitivity: 1, StandardDeviation: 20, Neighbours: privacy.AddRemove}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mu, err := privacy.GaussianMu(2, 1e-6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if most, admitted := int64(mu*mu*400), int64(budget.Squared/cost); admitted > most || admitted < most-1 {
 		t.Errorf("%d runs were admitted; Gaussian DP allows %d", admitted, most)
 	}
@@ -133,22 +122,16 @@ func TestApproximateMuDominates(t *testing.T) {
 				steps = 1 + steps%10
 			}
 			mu, err := ApproximateMu(m, steps, slack)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if math.IsInf(mu, 1) {
 				continue
 			}
 			curve, err := (privacy.Tightest{}).Curve(m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for range privacytest.Few(10, 40) {
 				delta := math.Pow(slack, rng.Float64())
 				g, err := curve.Epsilon(steps, delta)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if g.Epsilon == 0 {
 					continue
 				}
@@ -180,9 +163,7 @@ func finiteMu(t *testing.T, p, q []float64, slack float64) float64 {
 			}
 			return hi, nil
 		}, slack)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		mu = math.Max(mu, one)
 	}
 	return mu
@@ -268,8 +249,6 @@ func TestNaturalFilterIsNotPrivate(t *testing.T) {
 func epsilonOf(t testing.TB, a privacy.Accountant, m privacy.Mechanism, steps int64, delta float64) privacy.Guarantee {
 	t.Helper()
 	g, err := privacy.Epsilon(a, m, steps, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -15,16 +16,12 @@ func TestApproximateFilterRemaining(t *testing.T) {
 	for range 200 {
 		epsilon, delta := math.Exp(6*rng.Float64()-3), math.Exp(-20*rng.Float64()-1)
 		f, err := NewApproximateFilter(epsilon, delta, delta/2, privacy.ReplaceOne)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sum, squares, deltas := 0.0, 0.0, 0.0
 		for range rng.IntN(200) {
 			g := privacy.Guarantee{Epsilon: epsilon * rng.Float64() / 50, Delta: delta / 500 * rng.Float64(), Adjacency: privacy.ReplaceOne}
 			ok, err := f.Spend(g, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if ok {
 				sum, squares, deltas = sum+g.Epsilon, squares+g.Epsilon*g.Epsilon, deltas+g.Delta
 			}

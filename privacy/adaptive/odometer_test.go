@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -15,9 +16,7 @@ func TestOdometerSolvesMixture(t *testing.T) {
 	const delta = 1e-5
 	orders := []float64{2, 5, 17, 65}
 	o, err := NewOdometer(delta, privacy.ReplaceOne, orders...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if g := o.Guarantee(); g.Epsilon != 0 {
 		t.Errorf("nothing was recorded: epsilon %g", g.Epsilon)
 	}
@@ -31,9 +30,7 @@ func TestOdometerSolvesMixture(t *testing.T) {
 		}
 		steps := 1 + rng.Int64N(5)
 		g, err := o.Spend(m, steps)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var sum float64
 		union := math.Inf(1)
 		for j, order := range orders {
@@ -56,13 +53,9 @@ func TestOdometerPrice(t *testing.T) {
 	for _, sigma := range []float64{0.5, 2, 10, 100} {
 		m := privacy.Gaussian{Sensitivity: 1, StandardDeviation: sigma, Neighbours: privacy.AddRemove}
 		o, err := NewOdometer(1e-6, privacy.AddRemove)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g, err := o.Spend(m, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		fixed := epsilonOf(t, privacy.RDP{Conversion: privacy.Classic}, m, 10, 1e-6).Epsilon
 		if g.Epsilon < fixed || g.Epsilon > 1.3*fixed {
 			t.Errorf("sigma %g: odometer %g, fixed in advance %g", sigma, g.Epsilon, fixed)
@@ -79,9 +72,7 @@ func TestOdometerCovers(t *testing.T) {
 	var exceeded, halfExceeded int
 	for range runs {
 		o, err := NewOdometer(delta, privacy.AddRemove)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var loss float64
 		var over, overHalf bool
 		for range 15 {
@@ -90,9 +81,7 @@ func TestOdometerCovers(t *testing.T) {
 				sigma = 1.5
 			}
 			g, err := o.Spend(privacy.Gaussian{Sensitivity: 1, StandardDeviation: sigma, Neighbours: privacy.AddRemove}, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			mu := 1 / sigma
 			loss += 0.5*mu*mu + mu*rng.NormFloat64()
 			over = over || loss > g.Epsilon
@@ -126,9 +115,7 @@ func TestOdometerRefusals(t *testing.T) {
 		}
 	}
 	o, err := NewOdometer(1e-5, privacy.AddRemove)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, m := range []privacy.Mechanism{nil, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 0, Neighbours: privacy.AddRemove}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 1, Neighbours: privacy.ReplaceOne}} {
 		if _, err := o.Spend(m, 1); len(privacy.FieldErrors(err)) != 1 {
 			t.Errorf("%+v: %v", m, err)
@@ -153,15 +140,11 @@ func TestApproximateFilter(t *testing.T) {
 		{0.1, 8.41025, 1e-6, 199}, {0.1, 33.49705, 1e-6, 1999}, {0.01, 0.5, 1e-6, 88}, {0.05, 1, 1e-6, 20}, {0.25, 1, 0, 4},
 	} {
 		f, err := NewApproximateFilter(tc.total, tc.slack, tc.slack, privacy.ReplaceOne)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got int
 		for {
 			ok, err := f.Spend(privacy.Guarantee{Epsilon: tc.each, Adjacency: privacy.ReplaceOne}, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !ok {
 				break
 			}
@@ -175,9 +158,7 @@ func TestApproximateFilter(t *testing.T) {
 		}
 	}
 	f, err := NewApproximateFilter(1, 3e-6, 1e-6, privacy.AddRemove)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	small := privacy.Guarantee{Epsilon: 1e-3, Delta: 0.9e-6, Adjacency: privacy.AddRemove}
 	for i, want := range []bool{true, true, false} {
 		if ok, err := f.Spend(small, 1); ok != want || err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // pairs draws utilities of n candidates on p pairs of data sets with correlation k.
@@ -51,9 +53,7 @@ func TestCorrelationLikelihood(t *testing.T) {
 	first, second := pairs(rng, kernel, 3, 0.7, noise)
 	grid := []float64{0, 0.3, 0.7, 0.99}
 	e, err := EstimateCorrelation(first, second, kernel, noise, grid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for g, k := range grid {
 		covariance := mat.NewSymDense(2*n, nil)
 		for i := range n {
@@ -77,9 +77,7 @@ func TestCorrelationLikelihood(t *testing.T) {
 		for p := range 3 {
 			y := mat.NewVecDense(2*n, append(append([]float64{}, first.RawRowView(p)...), second.RawRowView(p)...))
 			var solved mat.VecDense
-			if err := factor.SolveVecTo(&solved, y); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, factor.SolveVecTo(&solved, y))
 			want -= 0.5 * (mat.Dot(y, &solved) + factor.LogDet() + 2*n*math.Log(2*math.Pi))
 		}
 		if got := e.LogLikelihoods[g]; math.Abs(got-want) > 1e-6 {

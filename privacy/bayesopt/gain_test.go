@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func identity(n int) *mat.SymDense {
@@ -21,9 +23,7 @@ func identity(n int) *mat.SymDense {
 func gain(t *testing.T, kernel mat.Symmetric, noise float64, evaluations int64, tolerance float64) InformationGain {
 	t.Helper()
 	g, err := BoundInformationGain(t.Context(), kernel, noise, evaluations, tolerance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g
 }
 

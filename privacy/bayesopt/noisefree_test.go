@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -11,9 +12,7 @@ import (
 func TestNoiseFree(t *testing.T) {
 	a := NoiseFree{Candidates: 100, Epsilon: 0.5, Delta: 0.05, Correlation: 0.95, Dimension: 2, A: 1, Tau: 0.1}
 	s, err := a.Scales()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	near(t, "regret", s.Regret, 0.7865, 4)
 	near(t, "regret", s.Sensitivity-s.Distance, 0.7865, 4)
 	if want := 2 * math.Sqrt(0.05*math.Log(4000)); math.Abs(s.Distance-want) > 1e-12 {

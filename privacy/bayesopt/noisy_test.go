@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -42,9 +43,7 @@ func TestNoisyPaper(t *testing.T) {
 			Noise: test.noise, Correlation: test.correlation, InformationGain: test.gain,
 		}
 		s, err := a.Paper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		near(t, "β", s.Beta, test.beta, 4)
 		near(t, "2√β", 2*math.Sqrt(s.Beta), test.twice, 4)
 		near(t, "c", s.ChoiceDistance, test.c, 4)
@@ -72,9 +71,7 @@ func TestNoisyPaper(t *testing.T) {
 // close to a uniform choice.
 func TestMostOdds(t *testing.T) {
 	s, err := Noisy{Candidates: 100, Evaluations: 50, Epsilon: 1, Delta: 0.05, Noise: 0.1, Correlation: 0.95}.Paper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	near(t, "odds", s.MostOdds(1, 4), 1.17, 2)
 }
 
@@ -87,9 +84,7 @@ func TestNoisyEvents(t *testing.T) {
 			Noise: rng.ExpFloat64() + 1e-3, Correlation: 0.999 * rng.Float64(), InformationGain: 100 * rng.Float64(),
 		}
 		s, err := a.Scales()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lambda := float64(a.Candidates)
 		// P(|Z| > x) <= e^{−x²/2}
 		tail := func(x float64) float64 { return math.Exp(-0.5 * x * x) }
@@ -190,9 +185,7 @@ func TestProcess(t *testing.T) {
 			k.SetVec(i, kernel.At(c, observed[i]))
 		}
 		var weights mat.VecDense
-		if err := weights.SolveVec(gram, k); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, weights.SolveVec(gram, k))
 		mean, variance := mat.Dot(&weights, mat.NewVecDense(n, values)), 1-mat.Dot(&weights, k)
 		if math.Abs(p.Mean()[c]-mean) > 1e-12 || math.Abs(p.Variance(c)-variance) > 1e-12 {
 			t.Errorf("candidate %d: N(%g, %g), want N(%g, %g)", c, p.Mean()[c], p.Variance(c), mean, variance)
@@ -208,9 +201,7 @@ func TestSearch(t *testing.T) {
 	kernel := squaredExponential(points, 0.2)
 	a := Noisy{Candidates: 40, Evaluations: 60, Epsilon: 1, Delta: 0.05, Noise: 0.1, Correlation: 0.9}
 	s, err := a.Scales()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 20 {
 		truth := make([]float64, len(points))
 		prior := NewProcess(kernel, 1e-6) // a draw, one candidate after another

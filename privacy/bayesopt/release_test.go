@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -14,9 +15,7 @@ import (
 func TestNoisyRelease(t *testing.T) {
 	a := Noisy{Candidates: 3, Evaluations: 10, Epsilon: 20, Delta: 0.05, Noise: 0.1, Correlation: 0.99, InformationGain: 5}
 	s, err := a.Scales()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const runs = 40_000
 	means := []float64{0.5, -1, 0}
 	source := noise.Seeded(9)
@@ -80,9 +79,7 @@ func TestNoisyReleaseErrors(t *testing.T) {
 func TestNoisyAudit(t *testing.T) {
 	a := Noisy{Candidates: 2, Evaluations: 10, Epsilon: 1, Delta: 0.05, Noise: 0.1, Correlation: 0.99, InformationGain: 5}
 	s, err := a.Scales()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	broken := a
 	broken.Epsilon = 2
 	source := noise.Seeded(10)
@@ -96,9 +93,7 @@ func TestNoisyAudit(t *testing.T) {
 				means = second
 			}
 			chosen, _, err := a.ReleaseCandidate(source, means)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return chosen == 0
 		}
 	}
@@ -109,9 +104,7 @@ func TestNoisyAudit(t *testing.T) {
 				best = s.MaximumSensitivity
 			}
 			released, _, err := a.ReleaseMaximum(source, best)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return released < 0
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -81,9 +82,7 @@ func TestRidgeProperties(t *testing.T) {
 			Least: math.Exp(3 * rng.NormFloat64()),
 		}
 		a.Most = a.Least * (1 + rng.ExpFloat64())
-		if err := a.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Validate())
 		s := a.Sensitivity()
 		if !(s <= a.Range && a.Uncapped() >= a.Paper() && a.Uncapped() <= 2*a.Paper() && a.Vacuous() == (s == a.Range)) {
 			t.Errorf("%+v: %g, uncapped %g, paper %g", a, s, a.Uncapped(), a.Paper())
@@ -110,16 +109,12 @@ func TestRidgeAudit(t *testing.T) {
 				best += sensitivity
 			}
 			released, _, err := a.Release(source, best)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return released < -0.9
 		}
 	}
 	g, err := a.Guarantee()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if g.Delta != 0 || g.Adjacency != privacy.ReplaceOne || g.Epsilon != 1 {
 		t.Errorf("guarantee %v", g)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 )
@@ -23,13 +24,9 @@ func TestUtilityOfNoisy(t *testing.T) {
 	a := Noisy{Candidates: n, Evaluations: 10, Epsilon: 200, Delta: 0.3, Noise: 0.1, Correlation: 0.99}
 	a.InformationGain = gain(t, kernel, a.Noise, a.Evaluations, 1e-2).Upper
 	candidate, err := a.CandidateUtility(tail)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	maximum, err := a.MaximumUtility(tail)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if candidate.Bound >= candidate.Paper || maximum.Bound >= 20 {
 		t.Errorf("bounds %+v, %+v", candidate, maximum)
 	}
@@ -38,17 +35,11 @@ func TestUtilityOfNoisy(t *testing.T) {
 		first, _ := pairs(rng, kernel, 1, 0.5, 0)
 		f := first.RawRowView(0)
 		posterior, best, err := a.Search(t.Context(), kernel, func(_ context.Context, c int) (float64, error) { return f[c] + a.Noise*rng.NormFloat64(), nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		chosen, _, err := a.ReleaseCandidate(source, posterior.Mean())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		value, _, err := a.ReleaseMaximum(source, best)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if floats.Max(f)-posterior.Mean()[chosen] > candidate.Bound {
 			failed[0]++
 		}
@@ -98,19 +89,13 @@ func TestUtilityOfValues(t *testing.T) {
 	const tail, repetitions = 2, 20_000
 	free := NoiseFree{Candidates: 100, Epsilon: 0.5, Delta: 0.05, Correlation: 0.95, Dimension: 2, A: 1, Tau: 0.1}
 	scales, err := free.Scales()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	u, err := free.Utility(tail)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	near(t, "the bound of Theorem 6", u.Bound, u.Paper, 6)
 	ridge := Ridge{Records: 1000, Epsilon: 1, Range: 1, Lipschitz: 0.25, Least: 0.5, Most: 1}
 	v, err := ridge.Utility(tail)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	failed := [2]int{}
 	for range repetitions {
 		// The best observation lies below the optimum by the regret at most: here by all of it.

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/selection"
 )
@@ -19,13 +20,9 @@ func TestWorstCase(t *testing.T) {
 	bound := WorstCase(epsilon, sensitivity, span)
 	loss := func(first, second []float64) float64 {
 		p, err := selection.Probabilities(privacy.Exponential, first, sensitivity, epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		q, err := selection.Probabilities(privacy.Exponential, second, sensitivity, epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		most := 0.0
 		for i := range p {
 			most = math.Max(most, math.Abs(math.Log(p[i]/q[i])))
@@ -100,9 +97,7 @@ func TestChoiceSensitivityOfAnySearch(t *testing.T) {
 	const n, delta, noise, correlation, repetitions = 12, 0.3, 0.1, 0.9, 3000
 	kernel := squaredExponential(randomPoints(rng, n, 1), 0.1)
 	scales, err := Noisy{Candidates: n, Evaluations: 15, Epsilon: 1, Delta: delta, Noise: noise, Correlation: correlation}.Scales()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	search := func(f []float64) []float64 {
 		process := NewProcess(kernel, noise)
 		for step := range 15 {

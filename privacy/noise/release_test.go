@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -228,9 +229,7 @@ func TestAudit(t *testing.T) {
 	s := Seeded(23)
 	claim := func(a privacy.Accountant, m privacy.Mechanism, delta float64) privacy.Guarantee {
 		g, err := privacy.Epsilon(a, m, 1, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return g
 	}
 	value := func(second bool) float64 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/privacy/price"
@@ -33,9 +34,7 @@ func exampleSearch() price.Search {
 func prices(t *testing.T, s price.Search) map[string]price.Way {
 	t.Helper()
 	ways, err := s.Prices(new(meter.Work))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := make(map[string]price.Way)
 	for _, w := range ways {
 		if _, twice := all[w.Name]; twice {

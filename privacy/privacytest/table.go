@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
 )
 
 // RelErr returns |got − want| / |want|, and 0 for equal values, infinite ones
@@ -29,16 +32,12 @@ type Table struct {
 func ReadTable(t *testing.T, path string) Table {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	r := csv.NewReader(f)
 	r.Comment = '#'
 	rows, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	columns := make(map[string]int)
 	for i, name := range rows[0] {
 		columns[name] = i
@@ -88,9 +87,7 @@ func SharedVectors(t *testing.T, name string) Table {
 	dir := os.Getenv("DPARETO_SHARED")
 	if dir == "" {
 		root, err := filepath.Abs(".")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for {
 			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
 				break
@@ -111,7 +108,7 @@ func SharedVectors(t *testing.T, name string) Table {
 
 // Few returns short, or long where tests take all of their settings.
 func Few(short, long int) int {
-	if Long {
+	if testsize.Long {
 		return long
 	}
 	return short
@@ -119,4 +116,4 @@ func Few(short, long int) int {
 
 // Skips reports whether to leave the setting of a number out, which all but every few are where tests do not take
 // all of them.
-func Skips(setting, every int) bool { return !Long && setting%every != 0 }
+func Skips(setting, every int) bool { return !testsize.Long && setting%every != 0 }

@@ -3,6 +3,7 @@ package proposetest
 import (
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -32,9 +33,7 @@ func TestAudit(t *testing.T) {
 				Parts: parts, Epsilon: 1, Delta: 1e-6, Lower: 0.25, Granularity: 0.1, Cap: test.cap, Neighbours: privacy.ReplaceOne,
 			}
 			g, err := tune.Guarantee()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			utilities := [2][]float64{make([]float64, test.candidates), make([]float64, test.candidates)}
 			for s := range test.candidates {
 				utilities[0][s], utilities[1][s] = base, base+1.0/parts

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -38,9 +39,7 @@ func TestRules(t *testing.T) {
 			Basic: test.basic, Advanced: test.advanced, Concentrated: test.concentrated, Filter: test.filter, Optimal: test.optimal,
 		} {
 			got, err := rule.Epsilon(test.epsilon, test.rounds, 1e-6)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			decimals := test.decimals
 			if rule == Basic || rule == Optimal {
 				decimals = min(6, test.decimals+1)
@@ -89,9 +88,7 @@ func TestLeastEpsilonProperties(t *testing.T) {
 		}
 		rounds := 1 + rng.Int64N(500)
 		least, _, err := LeastEpsilon(epsilon, rounds, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		more, _, err := LeastEpsilon(epsilon, rounds+1, delta)
 		if err != nil || !(more >= least) {
 			t.Errorf("ε_0 = %g, δ = %g: ε of %d rounds is %g, of one more %g, %v", epsilon, delta, rounds, least, more, err)
@@ -103,9 +100,7 @@ func TestLeastEpsilonProperties(t *testing.T) {
 		}
 		budget := least*(1+rng.Float64()) + 1e-3
 		most, err := Rounds(epsilon, delta, budget)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		within, _, _ := LeastEpsilon(epsilon, most, delta)
 		beyond, _, _ := LeastEpsilon(epsilon, most+1, delta)
 		if !(within <= budget && beyond > budget) {

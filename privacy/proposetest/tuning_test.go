@@ -12,6 +12,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/selection"
@@ -113,9 +114,7 @@ func TestLevels(t *testing.T) {
 func TestRunByHand(t *testing.T) {
 	tune := Tuning{Parts: 4, Epsilon: 1, Granularity: 0.1, Default: 2, Neighbours: privacy.AddRemove}
 	result, err := tune.Run(noNoise{}, []float64{0.35, 0.55, 0.2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []Round{{0, 1, 0}, {1, 2, 0}, {3, 4, -1}, {3, 2, 1}, {5, 4, -1}, {5, 2, -1}, {5, 1, -1}}
 	if !reflect.DeepEqual(result.Rounds, want) || result.Selected != 1 || result.Capped {
 		t.Errorf("%+v", result)
@@ -155,9 +154,7 @@ func TestRunProperties(t *testing.T) {
 		}
 		tune.Default = rng.IntN(len(utilities))
 		result, err := tune.Run(ordinary{rng}, utilities)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		level, step, selected := int64(0), int64(1), tune.Default
 		for _, r := range result.Rounds {
 			if r.Level != level || r.Step != step || step == 0 || level >= tune.Levels() {
@@ -264,9 +261,7 @@ func TestOneMaximum(t *testing.T) {
 			}
 			searched = append(searched, utilities[tune.search(ordinary{rng}, utilities).Selected])
 			best, err := selection.NoisyMax(source, utilities, tune.Sensitivity(), test.total/float64(test.parts))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			maximum = append(maximum, utilities[best])
 		}
 		for name, v := range map[string]struct {
@@ -359,9 +354,7 @@ func TestWidth(t *testing.T) {
 func TestPaperClaim(t *testing.T) {
 	tune := Tuning{Parts: 10, Epsilon: 0.1, Delta: 1e-6, Granularity: 0.01, Neighbours: privacy.ReplaceOne}
 	claim, err := tune.PaperClaim([]float64{0.2, 1}, &Result{Rounds: make([]Round, 7)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	near(t, "empirical", claim.Empirical, 1.46436, 5)
 	near(t, "worst case", claim.WorstCase, 9.50814, 5)
 	if len(claim.Reasons) == 0 {
@@ -394,9 +387,7 @@ func TestUtilities(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	valid := Tuning{Parts: 10, Epsilon: 0.1, Delta: 1e-6, Granularity: 0.01, Neighbours: privacy.ReplaceOne}
-	if err := valid.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, valid.Validate())
 	for field, change := range map[string]func(*Tuning){
 		"parts":       func(t *Tuning) { t.Parts = 1 },
 		"epsilon":     func(t *Tuning) { t.Epsilon = 0x1p-21 },
@@ -435,9 +426,7 @@ func TestPaperClaimOfFewRounds(t *testing.T) {
 	tune := Tuning{Parts: 10, Epsilon: 0.1, Granularity: 0.01, Neighbours: privacy.ReplaceOne}
 	for best, rounds := range map[float64]float64{0: 1, 0.005: 1, 0.015: 3, 0.025: 5} {
 		claim, err := tune.PaperClaim([]float64{best, 0}, &Result{Rounds: make([]Round, 2)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		near(t, "worst case", claim.WorstCase, rounds*claim.Empirical/2, 12)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"gonum.org/v1/gonum/floats/scalar"
 	"pgregory.net/rapid"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -22,9 +23,7 @@ var methods = []privacy.SelectionMethod{privacy.Exponential, privacy.PermuteAndF
 func probabilities(t rapid.TB, method privacy.SelectionMethod, utilities []float64, sensitivity, epsilon float64) []float64 {
 	t.Helper()
 	p, err := Probabilities(method, utilities, sensitivity, epsilon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -40,16 +39,12 @@ func expectedLoss(p, utilities []float64) float64 {
 // TestProbabilities: a table of another implementation, to the digits given.
 func TestProbabilities(t *testing.T) {
 	f, err := os.Open("testdata/probabilities.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	r := csv.NewReader(f)
 	r.Comment = '#'
 	rows, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	utilities := []float64{.85, .849, .84, .80, .5}
 	kinds := map[string]privacy.SelectionMethod{"EM": privacy.Exponential, "PF": privacy.PermuteAndFlip}
 	for _, row := range rows[1:] {

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -19,9 +20,7 @@ import (
 func choose(t rapid.TB, method privacy.SelectionMethod, src *noise.Source, utilities []float64, sensitivity, epsilon float64) int {
 	t.Helper()
 	i, err := Select(method, src, utilities, sensitivity, epsilon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return i
 }
 
@@ -83,9 +82,7 @@ func TestWhole(t *testing.T) {
 			t.Skip("overflow")
 		}
 		trial, err := newTrial(nil, []float64{best, utility}, sensitivity, epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		gamma := new(big.Rat).Sub(new(big.Rat).SetFloat64(best), new(big.Rat).SetFloat64(utility))
 		gamma.Mul(gamma, trial.rate)
 		whole := trial.whole(utility)
@@ -244,9 +241,7 @@ func FuzzSelect(f *testing.F) {
 				t.Fatalf("candidate %d of %d", i, len(utilities))
 			}
 			p, err := Probabilities(method, utilities, sensitivity, epsilon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if slices.ContainsFunc(p, math.IsNaN) || slices.Min(p) < 0 || slices.Max(p) > 1+1e-9 {
 				t.Fatalf("method %d: probabilities %v", method, p)
 			}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/adaptive"
 	"github.com/dpareto/dpareto/privacy/internal/runs"
@@ -162,9 +163,7 @@ func TestApproximateMuDominatesInDigits(t *testing.T) {
 	for range 24 {
 		m, slack := randomStep(rng), math.Pow(10, -3-8*rng.Float64())
 		mu, err := adaptive.ApproximateMu(m, 1, slack)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if math.IsInf(mu, 1) {
 			continue
 		}
@@ -196,13 +195,9 @@ func TestDominatesInDigits(t *testing.T) {
 			continue
 		}
 		d, err := newDominator(privacy.Part{Mechanism: slot, Count: 1}, slack)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		dominates, err := isDominated(d, privacy.Part{Mechanism: m, Count: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		largest := 0.0 // δ over its bound
 		g := epsilonOf(t, privacy.Exact{}, slot, 1, slack)
 		for range 24 {
@@ -253,13 +248,9 @@ func TestDominatesWithinWork(t *testing.T) {
 		{privacy.Part{Mechanism: privacy.FixedSizeGaussian{DatasetSize: 10_000, BatchSize: 256, NoiseMultiplier: 1.1}, Count: 1000}, privacy.Part{Mechanism: privacy.FixedSizeGaussian{DatasetSize: 10_000, BatchSize: 257, NoiseMultiplier: 4}, Count: 100}, true},
 	} {
 		d, err := newDominator(tt.slot, 1e-9)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		a, err := newAccess(tt.access)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range 2 {
 			if got, err := d.dominates(a); err != nil || got != tt.want {
 				t.Errorf("%+v dominates %+v: %t, %v, want %t", tt.slot, tt.access, got, err, tt.want)
@@ -274,9 +265,7 @@ func TestDominatesWithinWork(t *testing.T) {
 // TestSlotsKnow: Fit answers at once the second time.
 func TestSlotsKnow(t *testing.T) {
 	s, err := NewSlots([]Slot{{privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: 4}, 1270, 1}}, 1e-6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 300, NoiseMultiplier: 6}
 	if s.Knows(m, 1000) {
 		t.Error("knows what was never asked")
@@ -293,9 +282,7 @@ func TestSlotsKnow(t *testing.T) {
 func TestDominatesNearly(t *testing.T) {
 	for _, slot := range []privacy.Part{{Mechanism: privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: 4}, Count: 1270}, {Mechanism: privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 64, NoiseMultiplier: 1}, Count: 2540}, {Mechanism: privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 2, Neighbours: privacy.AddRemove, PublicSize: false}, Count: 100}} {
 		d, err := newDominator(slot, 1e-11)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for scale, want := range map[float64]bool{1: true, 1.01: true, 0.99: false} {
 			var m privacy.Mechanism
 			switch base := slot.Mechanism.(type) {
@@ -327,15 +314,11 @@ func TestDominatesBothOrders(t *testing.T) {
 		t.Fatal("the orders do not differ")
 	}
 	d, err := newDominator(slot, 1e-10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The Gaussian below is dominated where a record is removed, not where one is added.
 	m := privacy.Part{Mechanism: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.AddRemove}, Count: 1}
 	profiles, err := runs.New(m.Mechanism, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := isDominated(d, m); err != nil || got {
 		t.Errorf("dominates %t, %v", got, err)
 	}
@@ -349,8 +332,6 @@ func TestDominatesBothOrders(t *testing.T) {
 func epsilonOf(t testing.TB, a privacy.Accountant, m privacy.Mechanism, steps int64, delta float64) privacy.Guarantee {
 	t.Helper()
 	g, err := privacy.Epsilon(a, m, steps, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/adaptive"
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
@@ -17,9 +18,7 @@ import (
 func TestSlotPrice(t *testing.T) {
 	run := Slot{privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: 4}, 1270, 64}
 	s, err := NewSlots([]Slot{run}, 1e-6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if g := s.Price(); math.Abs(g.Epsilon-2.870) > 5e-4 || g.Delta != 1e-6 || g.Accountant != "exact" || g.EpsilonLower != 0 {
 		t.Errorf("64 runs: %+v, want ε = 2.870", g)
 	}
@@ -29,13 +28,9 @@ func TestSlotPrice(t *testing.T) {
 		above float64 // how much ε of one run is with the Gaussian filter
 	}{{privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 64, NoiseMultiplier: 1}, 2540, 1.13}, {privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 600, NoiseMultiplier: 1}, 109, 1.25}, {privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: 4}, 1270, 1}} {
 		s, err := NewSlots([]Slot{{tt.m, tt.steps, 1}}, 1e-6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		mu, err := adaptive.ApproximateMu(tt.m, tt.steps, 1e-10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if ratio := gaussian.Epsilon(mu, math.Log(1e-6-1e-10)) / s.Price().Epsilon; math.Abs(ratio-tt.above) > 0.02 {
 			t.Errorf("%+v: the Gaussian filter costs %.3f times the slot, want %g", tt.m, ratio, tt.above)
 		}
@@ -45,9 +40,7 @@ func TestSlotPrice(t *testing.T) {
 func TestSlotsFit(t *testing.T) {
 	small, large := privacy.FixedSizeGaussian{DatasetSize: 1000, BatchSize: 20, NoiseMultiplier: 2}, privacy.FixedSizeGaussian{DatasetSize: 1000, BatchSize: 50, NoiseMultiplier: 1.5}
 	s, err := NewSlots([]Slot{{large, 100, 1}, {small, 100, 2}}, 1e-6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	used := make([]int64, 2)
 	for i, tt := range []struct {
 		m    privacy.Mechanism
@@ -94,18 +87,14 @@ func TestSlotsFit(t *testing.T) {
 // with, and divergences never refuse what fits by more than their margin.
 func TestStretch(t *testing.T) {
 	s, err := NewSlots([]Slot{{privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: 4}, 1270, 1}}, 1e-6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(23, 7))
 	agree, disagree := 0, 0
 	for range 24 {
 		m := privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 64 + rng.Int64N(512), NoiseMultiplier: 2 + 5*rng.Float64()}
 		steps := int64(float64(1270) * math.Pow(256/float64(m.BatchSize)*m.NoiseMultiplier/4, 2) * (0.9 + 0.2*rng.Float64()))
 		kind, err := s.Fit(m, steps, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		switch stretch := s.Stretch(m, steps, nil); {
 		case (kind == 0) == (stretch <= 1):
 			agree++
@@ -126,9 +115,7 @@ func TestStretchOfNothing(t *testing.T) {
 	nothing, something := privacy.Gaussian{Sensitivity: 1, StandardDeviation: 1e200, Neighbours: privacy.AddRemove}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}
 	for _, slots := range [][]Slot{{{nothing, 1, 1}, {something, 1, 1}}, {{something, 1, 1}, {nothing, 1, 1}}} {
 		s, err := NewSlots(slots, 1e-6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := s.Stretch(privacy.Gaussian{Sensitivity: 1, StandardDeviation: 2e200, Neighbours: privacy.AddRemove}, 1, nil); got != 0 {
 			t.Errorf("%+v: stretched by %g", slots, got)
 		}
@@ -174,9 +161,7 @@ func finiteDominates(t *testing.T, slot, m privacytest.FiniteMechanism, slack fl
 	}
 	for i, one := range []privacytest.FiniteMechanism{m, m.Reversed()} {
 		below, err := d.isBelow(finiteProfile(one), known[i].lowerBound(known[1-i]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !below {
 			return false
 		}
@@ -280,9 +265,7 @@ func BenchmarkStretch(b *testing.B) {
 		kinds = append(kinds, Slot{privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: noise}, 1270, 20})
 	}
 	s, err := NewSlots(kinds, 1e-6)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	rng := rand.New(rand.NewPCG(23, 8))
 	for b.Loop() {
 		m := privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 64 + rng.Int64N(512), NoiseMultiplier: math.Exp(math.Log(16) * rng.Float64())}

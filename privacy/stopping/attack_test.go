@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/tuning"
 )
@@ -61,23 +63,20 @@ func attackedRun(rng *rand.Rand, i int) (base privacy.Mechanism, steps int64) {
 // TestAttackBelowBound: the attack on random searches is finite and not above the bound, for ε from 0.01 to 700 and
 // beyond, δ from 1e-300 to 0.5 and distributions of every kind. Neither is EpsilonLower.
 func TestAttackBelowBound(t *testing.T) {
+	searches := testsize.Pick(30, 10_000) // of each kind; so many take minutes
 	for kind, draw := range numbersOfRuns {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(39, 3))
 			shown := 0
-			for i := range attackedSearches {
+			for i := range searches {
 				base, steps := attackedRun(rng, i)
 				m := draw(t, rng).Mechanism(base, steps)
 				delta := math.Pow(10, -0.3-[]float64{20, 299.7}[i%2]*rng.Float64())
 				bound, err := privacy.Epsilon(tuning.Location{UpperOnly: true}, m, 1, delta)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				attack, err := tuning.Location{}.Attack(m, delta)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if !(attack >= 0 && attack <= bound.Epsilon) || math.IsInf(attack, 1) {
 					t.Errorf("%+v, delta %g: attack %.12g, bound %.12g", m, delta, attack, bound.Epsilon)
 				}
@@ -88,17 +87,15 @@ func TestAttackBelowBound(t *testing.T) {
 					continue
 				}
 				g, err := privacy.Epsilon(tuning.Location{}, m, 1, delta)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				for _, w := range g.Warnings {
 					if w.Code == privacy.WarnContradiction {
 						t.Errorf("%+v, delta %g: %s", m, delta, w.Message)
 					}
 				}
 			}
-			if shown < attackedSearches/3 {
-				t.Errorf("only %d of %d attacks show half of the bound", shown, attackedSearches)
+			if shown < searches/3 {
+				t.Errorf("only %d of %d attacks show half of the bound", shown, searches)
 			}
 		})
 	}
@@ -127,13 +124,9 @@ func TestStrongestAttacks(t *testing.T) {
 	type selection interface{ MeanRuns() float64 }
 	strongest(t, func(m privacy.Mechanism, delta, epsilon float64) {
 		bound, err := privacy.Epsilon(tuning.Location{UpperOnly: true}, m, 1, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		attack, err := tuning.Location{}.Attack(m, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		mean := m.(selection).MeanRuns()
 		if attack > math.Max(0, epsilon)*(1+1e-9) || bound.Epsilon < epsilon || epsilon > 0.05 && epsilon < 200 && mean < 100 && attack < 0.8*epsilon {
 			t.Errorf("%+v, mean %g, delta %g: attack %.9g, strongest %.9g, bound %.9g", m, mean, delta, attack, epsilon, bound.Epsilon)

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -28,16 +29,12 @@ var (
 func readTable(t *testing.T, name string) (numbers []map[string]float64, text []map[string]string) {
 	t.Helper()
 	f, err := os.Open("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	r := csv.NewReader(f)
 	r.Comment = '#'
 	rows, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, row := range rows[1:] {
 		values, cells := make(map[string]float64), make(map[string]string)
 		for i, column := range rows[0] {
@@ -142,9 +139,7 @@ func TestTotals(t *testing.T) {
 			check("exact", "%.6f", totals["exact"])
 		} else {
 			n, err := ByMean(eta, row["mean"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			check("gamma", "%.6g", n.Gamma)
 			dist = n
 			// Theorem 2.
@@ -166,9 +161,7 @@ func TestTotals(t *testing.T) {
 
 		mechanism := dist.Mechanism(privacy.Gaussian{Sensitivity: mu, StandardDeviation: 1, Neighbours: privacy.AddRemove}, 1)
 		g, err := privacy.Epsilon(privacy.RDP{}, mechanism, 1, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := totals["total"]
 		if exact, ok := totals["exact"]; ok {
 			want = exact
@@ -194,9 +187,7 @@ func distributions(t testing.TB) []Distribution {
 				continue // tails too heavy for these tests
 			}
 			dist, err := ByMean(eta, mean)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all = append(all, dist)
 		}
 	}
@@ -219,9 +210,7 @@ func TestDraw(t *testing.T) {
 		counts = make([]float64, len(expected))
 		for range runs {
 			k, err := dist.Draw(src)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			counts[min(k, int64(len(counts)-1))]++
 		}
 		// Categories expected fewer than 10 times are joined with their neighbours.
@@ -263,9 +252,7 @@ func TestSequences(t *testing.T) {
 		var got []int64
 		for range 12 {
 			k, err := tc.dist.Draw(src)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got = append(got, k)
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -482,9 +469,7 @@ func TestAudit(t *testing.T) {
 						m, h = middle*math.Exp(-epsilon), highest*math.Exp(epsilon)
 					}
 					k, err := tc.dist.Draw(src)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					best := 0
 					for range k {
 						switch u := src.Float64(); {
@@ -539,9 +524,7 @@ func BenchmarkDraw(b *testing.B) {
 	src := noise.System()
 	for _, eta := range []float64{-0.5, 0, 1, 2} {
 		dist, err := ByMean(eta, 100)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		b.Run(fmt.Sprintf("eta=%g", eta), func(b *testing.B) { benchmarkDraw(b, dist, src) })
 	}
 	b.Run("poisson", func(b *testing.B) { benchmarkDraw(b, Poisson{100}, src) })

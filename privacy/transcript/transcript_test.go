@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -22,9 +23,7 @@ func roundsTo(got, want, unit float64) bool { return math.Abs(got-want) <= unit/
 func gaussianEpsilon(t *testing.T, mu float64) float64 {
 	t.Helper()
 	g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{Sensitivity: mu, StandardDeviation: 1, Neighbours: privacy.ReplaceOne}, 1, 1e-5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g.Epsilon
 }
 
@@ -32,9 +31,7 @@ func gaussianEpsilon(t *testing.T, mu float64) float64 {
 func mustMu(t *testing.T, epsilon, delta float64) float64 {
 	t.Helper()
 	mu, err := privacy.GaussianMu(epsilon, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return mu
 }
 
@@ -327,9 +324,7 @@ func TestOrder(t *testing.T) {
 		for _, delta := range []float64{1e-9, 1e-5, 0.01} {
 			const rho = 1e-3
 			order, budget, err := Order(epsilon, delta, func(order float64) (float64, error) { return rho * order, nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			best := 0.0
 			for alpha := 1.001; alpha < 1e6; alpha *= 1.001 {
 				best = math.Max(best, privacy.Improved.Budget(alpha, epsilon, delta)/(rho*alpha))
@@ -363,9 +358,7 @@ func TestAudit(t *testing.T) {
 	const records, values, delta, runs = 50, 3, 1e-3, 100_000
 	for _, epsilon := range []float64{0.5, 2} {
 		sigma, err := ReleaseNoise(records, values, epsilon, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		event := func(source *noise.Source, factor float64) func(bool) bool {
 			// In units of its noise the sum is 0 or μ on average; the event is x > c, with the
 			// c that tells most.
@@ -404,9 +397,7 @@ func TestAudit(t *testing.T) {
 func totalOfSearches(t *testing.T, mus []float64, eta, mean, delta float64) (total, closed float64) {
 	t.Helper()
 	gamma, err := tuning.SelectionGamma(eta, mean)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fixed, squares := 0.0, 0.0
 	searches := make(privacy.Composition, len(mus))
 	for i, mu := range mus {
@@ -417,9 +408,7 @@ func totalOfSearches(t *testing.T, mus []float64, eta, mean, delta float64) (tot
 		squares += mu * mu
 	}
 	g, err := privacy.Epsilon(privacy.RDP{}, searches, 1, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	closed = math.Inf(1)
 	for order := 1.01; order < 1e4; order = 1 + (order-1)*1.001 {
 		rho := order*squares/2 + fixed + float64(len(mus))*math.Log(mean)/(order-1)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/internal/profile"
@@ -20,15 +21,11 @@ func TestLocationValues(t *testing.T) {
 	const steps = 1270
 	negative := func(eta, mean float64) privacy.Mechanism {
 		gamma, err := SelectionGamma(eta, mean)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return RepeatedSelection{base, steps, eta, gamma}
 	}
 	gamma, err := SelectionGamma(1, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		m       privacy.Mechanism
 		epsilon float64
@@ -60,9 +57,7 @@ func TestLocationOfGaussians(t *testing.T) {
 		base := privacy.Gaussian{Sensitivity: tc.mu, StandardDeviation: 1, Neighbours: privacy.AddRemove}
 		for _, of := range []struct{ eta, mean, want float64 }{{0, 10, tc.log10}, {1, 10, tc.geo10}, {0, 100, tc.log100}, {1, 100, tc.geo100}} {
 			gamma, err := SelectionGamma(of.eta, of.mean)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := epsilonOf(t, Location{}, RepeatedSelection{base, 1, of.eta, gamma}, 1, 1e-6).Epsilon
 			if privacytest.RelErr(got, of.want) > 1e-3 {
 				t.Errorf("mu %g, eta %g, mean %g: epsilon %.5f, want %.4f", tc.mu, of.eta, of.mean, got, of.want)
@@ -287,9 +282,7 @@ func TestLocationIsNearlyAttained(t *testing.T) {
 func TestLocationMonotone(t *testing.T) {
 	of := func(sigma, eta, mean float64) float64 {
 		gamma, err := SelectionGamma(eta, mean)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return epsilonOf(t, Location{UpperOnly: true}, RepeatedSelection{privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: sigma, Neighbours: privacy.AddRemove, PublicSize: false}, 200, eta, gamma}, 1, 1e-6).Epsilon
 	}
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -333,15 +326,11 @@ func TestLocationExtremes(t *testing.T) {
 // BenchmarkLocation bounds a geometric search over runs of DP-SGD from the start.
 func BenchmarkLocation(b *testing.B) {
 	gamma, err := SelectionGamma(1, 32)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	m := RepeatedSelection{privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: 4}, 1270, 1, gamma}
 	for b.Loop() {
 		curve, err := Location{}.Curve(m)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		if _, err := curve.Epsilon(1, 1e-6); err != nil {
 			b.Fatal(err)
 		}
@@ -352,8 +341,6 @@ func BenchmarkLocation(b *testing.B) {
 func epsilonOf(t testing.TB, a privacy.Accountant, m privacy.Mechanism, steps int64, delta float64) privacy.Guarantee {
 	t.Helper()
 	g, err := privacy.Epsilon(a, m, steps, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g
 }

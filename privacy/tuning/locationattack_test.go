@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/internal/profile"
@@ -37,9 +38,7 @@ func TestLocationAttackValues(t *testing.T) {
 	} {
 		m := tc.law()
 		attack, err := Location{}.Attack(m, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g := epsilonOf(t, Location{}, m, 1, delta)
 		if attack > g.Epsilon || g.Epsilon > tc.most*attack {
 			t.Errorf("%s: attack %.5f, bound %.5f", name, attack, g.Epsilon)
@@ -57,9 +56,7 @@ func TestLocationAttackValues(t *testing.T) {
 func repeated(t *testing.T, base privacy.Mechanism, steps int64, eta, mean float64) RepeatedSelection {
 	t.Helper()
 	gamma, err := SelectionGamma(eta, mean)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return RepeatedSelection{base, steps, eta, gamma}
 }
 

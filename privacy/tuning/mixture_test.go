@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/internal/runs"
@@ -19,18 +20,14 @@ func lots(sigma float64) privacy.Mechanism {
 func newMixture(t testing.TB, choices ...Choice) Mixture {
 	t.Helper()
 	m, err := NewMixture(choices, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
 func epsilonOfOne(t testing.TB, a privacy.Accountant, m privacy.Mechanism, delta float64) float64 {
 	t.Helper()
 	g, err := privacy.Epsilon(a, m, 1, delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g.Epsilon
 }
 
@@ -42,9 +39,7 @@ func TestMixtureOfLotsByInversion(t *testing.T) {
 	for _, sigma := range []float64{2, 4, 8} {
 		choices = append(choices, Choice{lots(sigma), steps, 1})
 		p, err := runs.New(lots(sigma), steps)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		profiles = append(profiles, p)
 	}
 	mixture := newMixture(t, choices...)
@@ -82,9 +77,7 @@ func TestMixtureOfLots(t *testing.T) {
 	}
 	geometric := func(base privacy.Mechanism, steps int64) float64 {
 		gamma, err := SelectionGamma(1, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return epsilonOfOne(t, privacy.Tightest{}, RepeatedSelection{Base: base, Steps: steps, Eta: 1, Gamma: gamma}, delta)
 	}
 	mean, worst := geometric(newMixture(t, choices...), 1), geometric(lots(2), steps)
@@ -128,9 +121,7 @@ func TestMixtureProfile(t *testing.T) {
 	}
 	for _, m := range []privacy.Mechanism{lots(4), privacy.PoissonGaussian{NoiseMultiplier: 4, SamplingProbability: 256. / 32561, Neighbours: privacy.AddRemove}} {
 		alone, err := privacy.Epsilon(privacy.Exact{}, m, 1270, 1e-6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, mixture := range []Mixture{newMixture(t, Choice{m, 1270, 3}), newMixture(t, Choice{m, 1270, 1}, Choice{m, 1270, 2})} {
 			if e := epsilonOfOne(t, privacy.Exact{}, mixture, 1e-6); e < alone.Epsilon*(1-1e-9) || e > alone.Epsilon*(1+2e-3) {
 				t.Errorf("%s: ε = %g in a mixture, %g alone", m.Name(), e, alone.Epsilon)
@@ -206,9 +197,7 @@ func BenchmarkNewMixture(b *testing.B) {
 		choices[i] = Choice{privacy.FixedSizeGaussian{NoiseMultiplier: sigma, BatchSize: 64 + rng.Int64N(1000), DatasetSize: 32561}, steps, 1}
 	}
 	gamma, err := SelectionGamma(1, 32)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Run("pair", func(b *testing.B) {
 		for b.Loop() {
 			newMixture(b, choices...)

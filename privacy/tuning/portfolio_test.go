@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
@@ -19,9 +20,7 @@ func TestPortfolioIsMeanOfCompositions(t *testing.T) {
 		choices[i] = Choice{privacy.Gaussian{Sensitivity: 1, StandardDeviation: 1 / mu, Neighbours: privacy.ReplaceOne}, 1, weights[i]}
 	}
 	mixture, err := NewMixture(choices, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// mean returns the mean of the profiles of the compositions of k draws, which are Gaussian.
 	var mean func(k int, squares, probability, epsilon float64) float64
 	mean = func(k int, squares, probability, epsilon float64) float64 {
@@ -45,13 +44,9 @@ func TestPortfolioIsMeanOfCompositions(t *testing.T) {
 			}
 		}
 		curve, err := privacy.Exact{}.Curve(mixture)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g, err := curve.Epsilon(k, delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !(g.Epsilon >= high*(1-1e-9)) || g.Epsilon > high*1.005 {
 			t.Errorf("%d draws: ε = %g, want %g, at most 0.5 %% more", k, g.Epsilon, high)
 		}
@@ -70,9 +65,7 @@ func TestBestPortfolio(t *testing.T) {
 	run := privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: 4}
 	const steps, delta = 1270, 1e-6
 	one, err := NewMixture([]Choice{{run, steps, 1}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, tc := range []struct {
 		mean     float64
 		k        int64
@@ -85,17 +78,11 @@ func TestBestPortfolio(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%d of %g", tc.k, tc.mean), func(t *testing.T) {
 			gamma, err := SelectionGamma(1, tc.mean)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			exact, err := privacy.Epsilon(Location{UpperOnly: true}, RepeatedSelection{Base: run, Steps: steps * tc.k, Eta: 1, Gamma: gamma}, 1, delta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			listed, err := privacy.Epsilon(Location{UpperOnly: true}, RepeatedSelection{Base: one, Steps: tc.k, Eta: 1, Gamma: gamma}, 1, delta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Logf("exact %.5f, by the mixture %.5f", exact.Epsilon, listed.Epsilon)
 			if !(listed.Epsilon >= exact.Epsilon) || listed.Epsilon > 1.005*exact.Epsilon {
 				t.Errorf("ε = %g by the mixture, %g exactly", listed.Epsilon, exact.Epsilon)
@@ -114,9 +101,7 @@ func TestChoiceAmongCurves(t *testing.T) {
 		{0.005, 0, 0.236}, {0.005, 1, 0.259}, {0.002, 0, 0.612}, {0.002, 1, 0.671},
 	} {
 		gamma, err := SelectionGamma(tc.eta, 32)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		values := privacy.Gaussian{Sensitivity: math.Sqrt(10) / 16281, StandardDeviation: tc.noise, Neighbours: privacy.ReplaceOne}
 		g, err := privacy.Epsilon(Location{UpperOnly: true}, RepeatedSelection{Base: values, Steps: 1, Eta: tc.eta, Gamma: gamma}, 1, 1e-6)
 		if err != nil || math.Abs(g.Epsilon-tc.want) > 1e-3 {

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/dsp/fourier"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/adaptive"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -232,9 +233,7 @@ func TestRunsIndependently(t *testing.T) {
 	}
 
 	mu, err := adaptive.ApproximateMu(base, steps, slack)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	least := 0.0
 	for epsilon := 0.005; epsilon < 0.5; epsilon += 0.01 {
 		rest := (run.delta(epsilon) - slack) / (1 - slack)

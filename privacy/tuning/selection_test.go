@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/internal/moments"
@@ -52,9 +53,7 @@ func tuningBase(t *testing.T, tb privacytest.Table, row []string) (base privacy.
 	default:
 		t.Fatalf("unknown base %q", kind)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return base, steps
 }
 
@@ -82,9 +81,7 @@ func TestSharedRepeatedSelection(t *testing.T) {
 		if tb.Text(row, "eta") == "inf" {
 			p := PoissonSelection{base, steps, mean}
 			profile, err := privacy.RDP{}.Curve(base)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			m, exact = stated{p, p.renyiCurve(profile)}, p
 		} else {
 			r := RepeatedSelection{base, steps, tb.Float(row, "eta"), tb.Float(row, "gamma")}

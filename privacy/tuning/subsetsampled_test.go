@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/internal/pld"
 	"github.com/dpareto/dpareto/privacy/internal/profile"
@@ -16,9 +17,7 @@ import (
 func searchOnSubset(t *testing.T, share float64, lot, steps int64) SubsetSampled {
 	t.Helper()
 	gamma, err := SelectionGamma(1, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const n = 32561
 	size := int64(math.Round(share * n))
 	return SubsetSampled{RepeatedSelection{privacy.FixedSizeGaussian{DatasetSize: size, BatchSize: lot, NoiseMultiplier: 4}, steps, 1, gamma}, size, n}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/tuning"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -23,9 +24,7 @@ import (
 func spec(t testing.TB, text string) *dparetov1.PrivacySpec {
 	t.Helper()
 	s := new(dparetov1.PrivacySpec)
-	if err := protojson.Unmarshal([]byte(text), s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, protojson.Unmarshal([]byte(text), s))
 	return s
 }
 
@@ -37,9 +36,7 @@ const (
 func compute(t *testing.T, req *dparetov1.ComputeEpsilonRequest) *dparetov1.ComputeEpsilonResponse {
 	t.Helper()
 	response, err := Service{}.ComputeEpsilon(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return response
 }
 
@@ -66,13 +63,9 @@ func TestMechanisms(t *testing.T) {
 	svt := privacy.SparseVector{Cutoff: 5, NoiseScale: 10, Neighbours: privacy.AddRemove}
 	fixed := privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 1}
 	gamma, err := tuning.SelectionGamma(0.5, 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	geometric, err := tuning.SelectionGamma(1, 20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		spec       string
 		accountant privacy.Accountant
@@ -83,6 +76,10 @@ func TestMechanisms(t *testing.T) {
 		"fixed size": {
 			`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1.0","epochs":"10"},"delta":1e-5` + replaceOne + `}`,
 			privacy.Exact{}, fixed, 2420, 2420,
+		},
+		"fixed size, add/remove": {
+			`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"2.0","epochs":"10"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.FixedSizeAddRemoveGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 2}, 2420, 2420,
 		},
 		"paper": {
 			`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1","steps":"2420"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_CLASSIC"` + replaceOne + `}`,
@@ -96,6 +93,18 @@ func TestMechanisms(t *testing.T) {
 			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.5","epochs":"5"},"delta":1e-5` + replaceOne + `}`,
 			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 1, Neighbours: privacy.ReplaceOne}, 500, 500,
 		},
+		"bands": { // 500 steps of 8 make 63 rounds
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"10","noise_multiplier":"2","epochs":"5","bands":"8"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.08, NoiseMultiplier: 2, Neighbours: privacy.AddRemove}, 63, 63,
+		},
+		"bands, replace-one": { // the probability is that in the group
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.08","noise_multiplier":"1","steps":"500","bands":"8"},"delta":1e-5` + replaceOne + `}`,
+			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.08, NoiseMultiplier: 2, Neighbours: privacy.ReplaceOne}, 63, 63,
+		},
+		"one band": {
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","epochs":"5","bands":"1"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 1, Neighbours: privacy.AddRemove}, 500, 500,
+		},
 		"shuffled": { // 61 lots are 7 passes of 10
 			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"100","noise_multiplier":"4","steps":"61"},"delta":1e-5,"accountant":"ACCOUNTANT_GDP"` + replaceOne + `}`,
 			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
@@ -107,6 +116,26 @@ func TestMechanisms(t *testing.T) {
 		"shuffled, epochs": { // a pass each, whatever the lots
 			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","epochs":"7"},"delta":1e-5` + replaceOne + `}`,
 			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
+		},
+		"shuffled, zeroed out": {
+			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","epochs":"7"},"delta":1e-5` + addRemove + `}`,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.AddRemove}, 7, 7,
+		},
+		"shuffled, amplified": {
+			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"200000","batch_size":"20","noise_multiplier":"4","epochs":"1"},"delta":1e-5` + replaceOne + `}`,
+			privacy.Exact{}, privacy.ShuffledGaussian{NoiseMultiplier: 4, Steps: 10_000, EvenSteps: true, Neighbours: privacy.ReplaceOne}, 1, 1,
+		},
+		"truncated": {
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"50","physical_batch_size":"65","noise_multiplier":"1.2","steps":"500"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.TruncatedPoissonGaussian{DatasetSize: 1000, PhysicalBatch: 65, SamplingProbability: 0.05, NoiseMultiplier: 1.2, Neighbours: privacy.AddRemove}, 500, 500,
+		},
+		"truncated, replace-one": { // the same noise has half the multiplier
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.05","dataset_size":"1000","physical_batch_size":"60+5","noise_multiplier":"0.6","steps":"500"},"delta":1e-5` + replaceOne + `}`,
+			privacy.Exact{}, privacy.TruncatedPoissonGaussian{DatasetSize: 1000, PhysicalBatch: 65, SamplingProbability: 0.05, NoiseMultiplier: 1.2, Neighbours: privacy.ReplaceOne}, 500, 500,
+		},
+		"users": {
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.01","dataset_size":"5000","records_per_user":"8","noise_multiplier":"2","steps":"1000"},"delta":1e-6` + addRemove + `}`,
+			privacy.Exact{}, privacy.UserPoissonGaussian{RecordsPerUser: 8, SamplingProbability: 0.01, NoiseMultiplier: 2, PublicSize: true}, 1000, 1000,
 		},
 		"sparse vector": {`{"sparse_vector":{"cutoff":"5","noise_scale":"10"},"accountant":"ACCOUNTANT_PURE"` + addRemove + `}`, privacy.Pure{}, svt, 1, 1},
 		"Gaussian": {
@@ -145,6 +174,34 @@ func TestMechanisms(t *testing.T) {
 			`{"zero_concentrated":{"rho":"0.1"},"delta":1e-3` + addRemove + `}`,
 			privacy.RDP{}, privacy.ZeroConcentrated{Rho: 0.1, Neighbours: privacy.AddRemove}, 1, 1,
 		},
+		"adaptive clipping": { // 1/σ² = 1/1² + 1/(2·4)²
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.01","steps":"100","noise_multiplier":"1","clipping_count_deviation":"4"},"delta":1e-5` + addRemove + `}`,
+			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 8 / math.Sqrt(65), Neighbours: privacy.AddRemove}, 100, 100,
+		},
+		"discrete gaussian": {
+			`{"discrete_gaussian":{"sensitivity":"2","sigma":"5"},"delta":1e-3` + addRemove + `}`,
+			privacy.Exact{}, privacy.DiscreteGaussian{Sensitivity: 2, Sigma: 5, Neighbours: privacy.AddRemove}, 1, 1,
+		},
+		"discrete laplace": {
+			`{"discrete_laplace":{"sensitivity":"2","scale":"5"},"delta":1e-3` + replaceOne + `}`,
+			privacy.Exact{}, privacy.DiscreteLaplace{Sensitivity: 2, Scale: 5, Neighbours: privacy.ReplaceOne}, 1, 1,
+		},
+		"random allocation": {
+			`{"random_allocation":{"steps_per_epoch":"100","noise_multiplier":"1","epochs":"4"},"delta":1e-6` + addRemove + `}`,
+			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 1, NoiseMultiplier: 1, Epochs: 4, Neighbours: privacy.AddRemove}, 1, 1,
+		},
+		"random allocation, replace-one": { // the same noise has half the multiplier
+			`{"random_allocation":{"steps_per_epoch":"100","picks":"2","noise_multiplier":"0.5","epochs":"4","allocation":"ALLOCATION_SAME"},"delta":1e-6` + replaceOne + `}`,
+			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 2, NoiseMultiplier: 1, Epochs: 4, SameSteps: true, Neighbours: privacy.ReplaceOne}, 1, 1,
+		},
+		"randomly allocated lots": { // 1000/300 is 3 lots, and 4 steps are 2 epochs
+			`{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"1000","batch_size":"300","noise_multiplier":"2","steps":"4"},"delta":1e-6` + addRemove + `}`,
+			privacy.Exact{}, privacy.RandomAllocation{Steps: 3, Picks: 1, NoiseMultiplier: 2, Epochs: 2, Neighbours: privacy.AddRemove}, 1, 1,
+		},
+		"randomly allocated lots, replace-one": {
+			`{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.5","epochs":"4"},"delta":1e-6` + replaceOne + `}`,
+			privacy.Exact{}, privacy.RandomAllocation{Steps: 100, Picks: 1, NoiseMultiplier: 1, Epochs: 4, Neighbours: privacy.ReplaceOne}, 1, 1,
+		},
 		"repeated selection": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","eta":"0.5"},"delta":1e-6` + addRemove + `}`,
 			tuning.Location{}, tuning.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
@@ -181,9 +238,7 @@ func TestMechanisms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := spec(t, tc.spec)
 			want, err := privacy.Epsilon(tc.accountant, tc.mechanism, tc.runs, s.GetDelta())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: s}).GetGuarantees()
 			if len(got) != 1 {
 				t.Fatalf("%d guarantees", len(got))
@@ -228,9 +283,7 @@ func TestLengths(t *testing.T) {
 	response := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: s, Parameters: parameters, Lengths: lengths})
 	for i, length := range lengths {
 		want, err := privacy.Epsilon(privacy.Exact{}, privacy.FixedSizeGaussian{DatasetSize: 20000, BatchSize: 200, NoiseMultiplier: 2}, 100*length, 1e-6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if g := response.GetGuarantees()[i]; math.Abs(g.GetEpsilon()-want.Epsilon) > 1e-9*want.Epsilon || g.GetSteps() != 100*length {
 			t.Errorf("%d epochs: %v, want epsilon %v", length, g, want.Epsilon)
 		}
@@ -264,6 +317,8 @@ func TestDerived(t *testing.T) {
 		`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"1.0/8.0","noise_multiplier":"4.0/2.0","steps":"12"},"delta":1e-5` + addRemove + `}`:     {"sampling_probability": 0.125, "noise_multiplier": 2},
 		`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_OPACUS","dataset_size":"1000","batch_size":"400","noise_multiplier":"2","epochs":"12"},"delta":1e-5` + addRemove + `}`: {
 			"sampling_probability": 1. / 3, "steps_per_epoch": 3, "noise_multiplier": 2},
+		`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.02","dataset_size":"5000","physical_batch_size":"200","noise_multiplier":"1.2","steps":"2000"},"delta":1e-5` + addRemove + `}`: {
+			"sampling_probability": 0.02, "noise_multiplier": 1.2, "smallest_physical_batch": 145},
 		`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"9"}},"mean_runs":"10","eta":"1"},"delta":1e-6` + addRemove + `}`: {"gamma": 0.1},
 	} {
 		got := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, text)}).GetDerived()
@@ -300,6 +355,14 @@ func TestWarnings(t *testing.T) {
 		"none": {poisson + `,"delta":1e-5` + addRemove + `}`, nil},
 		"large delta": {`{"output_perturbation":{"dataset_size":"1000","regularization":"0.01","feature_norm":"1","standard_deviation":"2"},"delta":1e-3` + replaceOne + `}`,
 			[]string{warnLargeDelta}},
+		"shuffled": {`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"60000","batch_size":"256","noise_multiplier":"1","epochs":"10"},"delta":1e-5` + replaceOne + `}`,
+			[]string{warnShuffled}},
+		"shuffled, zeroed out": {`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"60000","batch_size":"256","noise_multiplier":"2","epochs":"10"},"delta":1e-5` + addRemove + `}`,
+			[]string{warnShuffled}},
+		"shuffled full batches": {`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"600","batch_size":"600","noise_multiplier":"1","epochs":"10"},"delta":1e-5` + replaceOne + `}`, nil},
+		"truncated": {`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.02","dataset_size":"5000","physical_batch_size":"110","noise_multiplier":"1.2","steps":"2000"},"delta":1e-5` + addRemove + `}`,
+			[]string{warnTruncated}},
+		"truncated rarely": {`{"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.02","dataset_size":"5000","physical_batch_size":"200","noise_multiplier":"1.2","steps":"2000"},"delta":1e-5` + addRemove + `}`, nil},
 		"loose": {`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.3","epochs":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_CLASSIC"` + replaceOne + `}`,
 			[]string{"LOOSE_BOUND", "ORDER_AT_EDGE"}},
 	} {
@@ -330,7 +393,7 @@ func TestBadRequests(t *testing.T) {
 	}{
 		"nothing":            {`{}`, []string{"privacy.adjacency", "privacy.mechanism"}},
 		"no adjacency":       {dpsgd(replaceOne, ""), []string{"privacy.adjacency"}},
-		"wrong adjacency":    {dpsgd(replaceOne, addRemove), []string{"privacy.adjacency"}},
+		"wrong adjacency":    {`{"randomized_response":{"epsilon":"1","categories":"2"},"delta":1e-5` + addRemove + `}`, []string{"privacy.adjacency"}},
 		"no delta":           {dpsgd(`,"delta":1e-5`, ``), []string{"privacy.delta"}},
 		"delta of 1":         {dpsgd(`1e-5`, `1`), []string{"privacy.delta"}},
 		"NaN delta":          {dpsgd(`1e-5`, `"NaN"`), []string{"privacy.delta"}},
@@ -345,40 +408,53 @@ func TestBadRequests(t *testing.T) {
 		"unknown convention": {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":9,"batch_size"`), []string{"privacy.dp_sgd.convention"}},
 		"two probabilities": {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_OPACUS","sampling_probability":"0.01","batch_size"`),
 			[]string{"privacy.dp_sgd.epochs", "privacy.dp_sgd.batch_size", "privacy.dp_sgd.convention"}},
+		"bands of lots of a fixed size": {dpsgd(`"batch_size"`, `"bands":"2","batch_size"`), []string{"privacy.dp_sgd.bands"}},
+		"bands and a learning rate":     {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","bands":"2","learning_rate":"0.1","clipping_norm":"1.0","batch_size"`), []string{"privacy.dp_sgd.learning_rate"}},
+		"no bands":                      {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","bands":"0","batch_size"`), []string{"privacy.dp_sgd.bands"}},
+		"more bands than lots":          {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","bands":"101","batch_size"`), []string{"privacy.dp_sgd.bands"}},
 		"improbable": {dpsgd("FIXED_SIZE", "POISSON", `"dataset_size":"1000","batch_size":"10"`, `"sampling_probability":"1.01"`, "epochs", "steps"),
 			[]string{"privacy.dp_sgd.sampling_probability"}},
-		"no conversion":      {dpsgd(`"delta"`, `"accountant":"ACCOUNTANT_RDP","delta"`), []string{"privacy.conversion"}},
-		"useless conversion": {dpsgd(`"delta"`, `"conversion":"CONVERSION_CLASSIC","delta"`), []string{"privacy.conversion"}},
-		"no sampling":        {dpsgd(`"sampling":"SAMPLING_FIXED_SIZE",`, ``), []string{"privacy.dp_sgd.sampling"}},
-		"no length":          {dpsgd(`,"epochs":"2"`, ``), []string{"privacy.dp_sgd.length"}},
-		"syntax":             {dpsgd(`"1000"`, `"1000 +"`), []string{"privacy.dp_sgd.dataset_size"}},
-		"unknown variable":   {dpsgd(`"noise_multiplier":"1"`, `"noise_multiplier":"sigma"`), []string{"privacy.dp_sgd.noise_multiplier"}},
-		"no noise":           {dpsgd(`"noise_multiplier":"1"`, `"noise_multiplier":"0"`), []string{"privacy.dp_sgd.noise_multiplier"}},
-		"large batch":        {dpsgd(`"10"`, `"1001"`), []string{"privacy.dp_sgd.batch_size"}},
-		"no epochs":          {dpsgd(`"2"`, `"0"`), []string{"privacy.dp_sgd.epochs"}},
-		"too many steps":     {dpsgd(`"2"`, `"9000000000000000000"`), []string{"privacy.dp_sgd.epochs"}},
-		"infinite noise":     {dpsgd(`"noise_multiplier":"1"`, `"noise_multiplier":"math.exp(1e6)"`), []string{"privacy.dp_sgd.noise_multiplier"}},
-		"negative deviation": {`{"gaussian":{"sensitivity":"1","standard_deviation":"-1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.gaussian.standard_deviation"}},
-		"no scale":           {`{"laplace":{"sensitivity":"1"}` + addRemove + `}`, []string{"privacy.laplace.scale"}},
-		"cutoff":             {`{"sparse_vector":{"cutoff":"0","noise_scale":"0"}` + addRemove + `}`, []string{"privacy.sparse_vector.cutoff", "privacy.sparse_vector.noise_scale"}},
-		"feature norm":       {`{"output_perturbation":{"dataset_size":"10","regularization":"1","feature_norm":"-1","standard_deviation":"1"},"delta":1e-5` + replaceOne + `}`, []string{"privacy.output_perturbation.feature_norm"}},
-		"radius":             {`{"output_perturbation":{"dataset_size":"10","regularization":"1","feature_norm":"1","standard_deviation":"1","radius":"0"},"delta":1e-5` + replaceOne + `}`, []string{"privacy.output_perturbation.radius"}},
-		"half a calibration": {`{"objective_perturbation":{"epsilon":"1","dataset_size":"10"}` + replaceOne + `}`, []string{"privacy.objective_perturbation.dataset_size"}},
-		"split":              {`{"objective_perturbation":{"epsilon":"1","dataset_size":"10","regularization":"1","split":"0"}` + replaceOne + `}`, []string{"privacy.objective_perturbation.split"}},
-		"method":             {`{"selection":{"epsilon":"1"}` + addRemove + `}`, []string{"privacy.selection.method"}},
-		"cap of Poisson":     {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2","poisson":{},"max_runs":"9"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.max_runs"}},
-		"small cap":          {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2000","max_runs":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.max_runs"}},
-		"tries":              {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"20","binomial":"10"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
-		"fixed part":         {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2.5","fixed":{}},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
-		"mean":               {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"1","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
-		"Poisson mean":       {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"0","poisson":{}},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
-		"base":               {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"0"}},"mean_runs":"2","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.base.laplace.scale"}},
-		"location":           {`{"laplace":{"sensitivity":"1","scale":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_LOCATION"` + addRemove + `}`, []string{"privacy.accountant"}},
-		"no parts":           {`{"composition":{},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts"}},
-		"part's delta":       {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"1"},"delta":0.1}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].mechanism.delta"}},
-		"part":               {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"-1"}}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].mechanism.laplace.scale"}},
-		"count":              {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"1"}},"count":"0"}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].count"}},
-		"replace-one part":   {`{"composition":{"parts":[{"mechanism":{"randomized_response":{"epsilon":"1","categories":"2"}}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.adjacency"}},
+		"physical batch of fixed lots": {dpsgd(`"batch_size"`, `"physical_batch_size":"20","batch_size"`), []string{"privacy.dp_sgd.physical_batch_size"}},
+		"physical batch of settings": {dpsgd("FIXED_SIZE", "POISSON", `"dataset_size":"1000","batch_size":"10"`, `"sampling_probability":"0.01","physical_batch_size":"20"`, "epochs", "steps"),
+			[]string{"privacy.dp_sgd.physical_batch_size"}},
+		"no physical batch":   {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","physical_batch_size":"0","batch_size"`), []string{"privacy.dp_sgd.physical_batch_size"}},
+		"replaced users":      {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","records_per_user":"2","batch_size"`), []string{"privacy.dp_sgd.records_per_user"}},
+		"no records of users": {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_ROUNDED","records_per_user":"0","batch_size"`, replaceOne, addRemove), []string{"privacy.dp_sgd.records_per_user"}},
+		"no conversion":       {dpsgd(`"delta"`, `"accountant":"ACCOUNTANT_RDP","delta"`), []string{"privacy.conversion"}},
+		"useless conversion":  {dpsgd(`"delta"`, `"conversion":"CONVERSION_CLASSIC","delta"`), []string{"privacy.conversion"}},
+		"no sampling":         {dpsgd(`"sampling":"SAMPLING_FIXED_SIZE",`, ``), []string{"privacy.dp_sgd.sampling"}},
+		"no length":           {dpsgd(`,"epochs":"2"`, ``), []string{"privacy.dp_sgd.length"}},
+		"syntax":              {dpsgd(`"1000"`, `"1000 +"`), []string{"privacy.dp_sgd.dataset_size"}},
+		"unknown variable":    {dpsgd(`"noise_multiplier":"1"`, `"noise_multiplier":"sigma"`), []string{"privacy.dp_sgd.noise_multiplier"}},
+		"no noise":            {dpsgd(`"noise_multiplier":"1"`, `"noise_multiplier":"0"`), []string{"privacy.dp_sgd.noise_multiplier"}},
+		"large batch":         {dpsgd(`"10"`, `"1001"`), []string{"privacy.dp_sgd.batch_size"}},
+		"no epochs":           {dpsgd(`"2"`, `"0"`), []string{"privacy.dp_sgd.epochs"}},
+		"too many steps":      {dpsgd(`"2"`, `"9000000000000000000"`), []string{"privacy.dp_sgd.epochs"}},
+		"infinite noise":      {dpsgd(`"noise_multiplier":"1"`, `"noise_multiplier":"math.exp(1e6)"`), []string{"privacy.dp_sgd.noise_multiplier"}},
+		"negative deviation":  {`{"gaussian":{"sensitivity":"1","standard_deviation":"-1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.gaussian.standard_deviation"}},
+		"no scale":            {`{"laplace":{"sensitivity":"1"}` + addRemove + `}`, []string{"privacy.laplace.scale"}},
+		"steps of an epoch":   {`{"random_allocation":{"steps_per_epoch":"0","noise_multiplier":"1","epochs":"0"},"delta":1e-5` + addRemove + `}`, []string{"privacy.random_allocation.steps_per_epoch", "privacy.random_allocation.picks", "privacy.random_allocation.epochs"}},
+		"cutoff":              {`{"sparse_vector":{"cutoff":"0","noise_scale":"0"}` + addRemove + `}`, []string{"privacy.sparse_vector.cutoff", "privacy.sparse_vector.noise_scale"}},
+		"feature norm":        {`{"output_perturbation":{"dataset_size":"10","regularization":"1","feature_norm":"-1","standard_deviation":"1"},"delta":1e-5` + replaceOne + `}`, []string{"privacy.output_perturbation.feature_norm"}},
+		"radius":              {`{"output_perturbation":{"dataset_size":"10","regularization":"1","feature_norm":"1","standard_deviation":"1","radius":"0"},"delta":1e-5` + replaceOne + `}`, []string{"privacy.output_perturbation.radius"}},
+		"half a calibration":  {`{"objective_perturbation":{"epsilon":"1","dataset_size":"10"}` + replaceOne + `}`, []string{"privacy.objective_perturbation.dataset_size"}},
+		"split":               {`{"objective_perturbation":{"epsilon":"1","dataset_size":"10","regularization":"1","split":"0"}` + replaceOne + `}`, []string{"privacy.objective_perturbation.split"}},
+		"method":              {`{"selection":{"epsilon":"1"}` + addRemove + `}`, []string{"privacy.selection.method"}},
+		"cap of Poisson":      {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2","poisson":{},"max_runs":"9"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.max_runs"}},
+		"small cap":           {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2000","max_runs":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.max_runs"}},
+		"tries":               {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"20","binomial":"10"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
+		"fixed part":          {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2.5","fixed":{}},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
+		"mean":                {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"1","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
+		"Poisson mean":        {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"0","poisson":{}},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
+		"base":                {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"0"}},"mean_runs":"2","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.base.laplace.scale"}},
+		"location":            {`{"laplace":{"sensitivity":"1","scale":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_LOCATION"` + addRemove + `}`, []string{"privacy.accountant"}},
+		"no parts":            {`{"composition":{},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts"}},
+		"part's delta":        {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"1"},"delta":0.1}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].mechanism.delta"}},
+		"part":                {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"-1"}}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].mechanism.laplace.scale"}},
+		"count":               {`{"composition":{"parts":[{"mechanism":{"laplace":{"sensitivity":"1","scale":"1"}},"count":"0"}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.composition.parts[0].count"}},
+		"replace-one part":    {`{"composition":{"parts":[{"mechanism":{"randomized_response":{"epsilon":"1","categories":"2"}}}]},"delta":1e-5` + addRemove + `}`, []string{"privacy.adjacency"}},
+		"allocated steps":     {`{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"10000000","batch_size":"1","noise_multiplier":"1","epochs":"1000001"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_sgd.batch_size", "privacy.dp_sgd.epochs"}},
+		"allocated by rule":   {`{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","convention":"CONVENTION_OPACUS","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","epochs":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_sgd.convention"}},
 	} {
 		_, err := Service{}.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, tc.text)})
 		if got := violated(t, err); !slices.Equal(got, tc.fields) {
@@ -469,9 +545,7 @@ func TestCalibrate(t *testing.T) {
 				Privacy: spec(t, text), Parameters: values, SolveFor: solve.name, Min: solve.lo, Max: solve.hi,
 				TargetEpsilon: at.GetEpsilon() * (1 + 1e-10),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := response.GetValue()
 			// The guarantee is the one that the value has, lower bound included.
 			values[solve.name] = got
@@ -562,9 +636,7 @@ func TestKeptCurves(t *testing.T) {
 	for round := range 2 {
 		for batch := int64(1); batch <= 2*keptCurves; batch++ {
 			got, err := function.Guarantee(map[string]any{"batch": batch})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := compute(t, request(batch)).GetGuarantees()[0]
 			if !proto.Equal(got, want) {
 				t.Errorf("round %d, batch %d: %v, want %v", round, batch, got, want)

@@ -105,13 +105,14 @@ func TestSamplingProbability(t *testing.T) {
 		"settings":           {given(""), false},
 		"of a number":        {given(`,"dataset_size":"1000"`), true},
 		"convention":         {poissonSpec("OPACUS", 1000, 700, 2, 10), true},
+		"random allocation":  {`{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","epochs":"4"},"delta":1e-5` + addRemove + `}`, true},
 		"in a composition":   {`{"composition":{"parts":[{"mechanism":` + strings.Replace(poissonSpec("OPACUS", 1000, 700, 2, 10), `,"delta":1e-5`+addRemove, "", 1) + `}]},"delta":1e-5` + addRemove + `}`, true},
 		"of random stopping": {`{"repeated_selection":{"mean_runs":"2","eta":"1","base":` + strings.Replace(poissonSpec("OPACUS", 1000, 700, 2, 10), `,"delta":1e-5`+addRemove, "", 1) + `},"delta":1e-5` + addRemove + `}`, true},
 		"replaced":           {strings.Replace(poissonSpec("OPACUS", 1000, 700, 2, 10), addRemove, replaceOne, 1), false},
 	} {
 		s := spec(t, tc.text)
 		g := guaranteeOf(t, tc.text)
-		if s.GetDpSgd() != nil && name != "replaced" && g.GetEpsilon() != want {
+		if s.GetDpSgd().GetSampling() == dparetov1.Sampling_SAMPLING_POISSON && name != "replaced" && g.GetEpsilon() != want {
 			t.Errorf("%s: ε = %g, want %g", name, g.GetEpsilon(), want)
 		}
 		if got := slices.Contains(g.GetAssumptions(), privacy.PublicSizeAssumption); got != tc.publicSize {

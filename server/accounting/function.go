@@ -29,14 +29,11 @@ const (
 	warnAtRangeEnd = "AT_RANGE_END"
 )
 
-// keptCurves is the number of mechanisms whose curves a Function keeps. A study asks
-// for many lengths of one run, one after the other; a kept curve saves a third to two thirds
-// of the time (BenchmarkGuarantee).
-const keptCurves = 32
-
-// keptCosts is the number of costs that a Function keeps. One takes tens of milliseconds, and a study
-// asks again for those that it has suggested.
-const keptCosts = 4096
+// What a Function keeps; the package comment says why.
+const (
+	keptCurves = 32
+	keptCosts  = 4096
+)
 
 // Function is the guarantee of a mechanism as a function of the variables in its
 // expressions. It is safe for concurrent use.

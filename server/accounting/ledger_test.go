@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
 )
@@ -16,9 +17,7 @@ import (
 // (Balle and Wang 2018, Theorem 8), and not by much.
 func TestLedgerOfManyMechanisms(t *testing.T) {
 	environment, err := expression.NewEnvironment([]expression.Variable{{Name: "sigma", Type: expression.Double}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const delta = 1e-5
 	var fields invalid.Fields
 	f := Compile("privacy", &fields, environment, &dparetov1.PrivacySpec{
@@ -32,9 +31,7 @@ func TestLedgerOfManyMechanisms(t *testing.T) {
 	squares := 0.0
 	for i := range 1200 {
 		sigma := 20 + 0.1*float64(i)
-		if err := l.Charge(map[string]any{"sigma": sigma}, 2); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Charge(map[string]any{"sigma": sigma}, 2))
 		squares += 2 / (sigma * sigma)
 	}
 	exact := func(epsilon float64) float64 {
@@ -43,9 +40,7 @@ func TestLedgerOfManyMechanisms(t *testing.T) {
 		return phi(mu/2-epsilon/mu) - math.Exp(epsilon)*phi(-mu/2-epsilon/mu)
 	}
 	fixed, err := l.Composed(t.Context(), delta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if e := fixed.GetEpsilon(); l.Mechanisms() != 1200 || fixed.GetSteps() != 2400 || exact(e) > delta || exact(0.9*e) < delta ||
 		fixed.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_RDP {
 		t.Errorf("ε = %g has δ = %g; %v", e, exact(e), fixed)

@@ -26,7 +26,7 @@ type mechanism struct {
 	// field; nil without one.
 	withLength func(variables map[string]any, length int64) (evaluated, error)
 
-	dpSGD    *dpSGD // nil for other mechanisms
+	dpSGD    *dpSGD // nil for other mechanisms than DP-SGD, also as random allocation
 	training *dpSGD // dpSGD, or that of a mechanism within, as Training describes; nil for none
 
 	pure     bool // has a pure guarantee
@@ -41,8 +41,9 @@ type mechanism struct {
 // evaluated is a mechanism of package privacy with how it is used.
 type evaluated struct {
 	mechanism   privacy.Mechanism
-	runs        int64              // how often it is applied: steps of training, or passes
+	runs        int64              // how often it is applied: steps of training, passes, or once
 	datasetSize int64              // 0 where unknown
+	lotSize     int64              // of shuffled lots, else 0
 	derived     map[string]float64 // as in ComputeEpsilonResponse
 }
 
@@ -101,6 +102,12 @@ func (c *compiler) mechanism(path string, spec *dparetov1.PrivacySpec) *mechanis
 		compiled = c.selection(join(path, "selection"), m.Selection)
 	case *dparetov1.PrivacySpec_ZeroConcentrated:
 		compiled = c.zeroConcentrated(join(path, "zero_concentrated"), m.ZeroConcentrated)
+	case *dparetov1.PrivacySpec_RandomAllocation:
+		compiled = c.randomAllocation(join(path, "random_allocation"), m.RandomAllocation)
+	case *dparetov1.PrivacySpec_DiscreteGaussian:
+		compiled = c.discreteGaussian(join(path, "discrete_gaussian"), m.DiscreteGaussian)
+	case *dparetov1.PrivacySpec_DiscreteLaplace:
+		compiled = c.discreteLaplace(join(path, "discrete_laplace"), m.DiscreteLaplace)
 	default:
 		c.addf(join(path, "mechanism"), "must be set")
 	}
@@ -149,15 +156,13 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		path:            path,
 		isNamed:         m.GetLearningRate() != "",
 		noiseMultiplier: c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier()),
+		countDeviation:  c.optional(join(path, fieldCountDeviation), m.GetClippingCountDeviation()),
 	}
 	switch d.sampling {
-	case dparetov1.Sampling_SAMPLING_FIXED_SIZE:
-		c.replaceOne("lots of a fixed size")
-	case dparetov1.Sampling_SAMPLING_SHUFFLED:
-		c.replaceOne("shuffled lots")
-	case dparetov1.Sampling_SAMPLING_POISSON:
+	case dparetov1.Sampling_SAMPLING_FIXED_SIZE, dparetov1.Sampling_SAMPLING_SHUFFLED, dparetov1.Sampling_SAMPLING_POISSON,
+		dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION:
 	default:
-		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON or SAMPLING_SHUFFLED, is %v", m.GetSampling())
+		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON, SAMPLING_SHUFFLED or SAMPLING_RANDOM_ALLOCATION, is %v", m.GetSampling())
 	}
 	switch length := m.GetLength().(type) {
 	case *dparetov1.DpSgdMechanism_Epochs:
@@ -168,6 +173,22 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		c.addf(join(path, "length"), "one of epochs and steps must be set")
 	}
 	c.lots(d, m)
+	if m.GetBands() != "" {
+		d.bands = c.integer(join(path, fieldBands), m.GetBands())
+		if d.sampling != dparetov1.Sampling_SAMPLING_POISSON {
+			c.addf(join(path, fieldBands), "is only for SAMPLING_POISSON")
+		}
+		for field, isSet := range map[string]bool{
+			fieldPhysicalBatch: d.physicalBatch != nil, fieldRecordsPerUser: d.recordsPerUser != nil, fieldCountDeviation: d.countDeviation != nil,
+		} {
+			if isSet { // nothing is proven for both
+				c.addf(join(path, field), "must be unset with bands")
+			}
+		}
+		if d.isNamed { // what follows from it is for independent noise
+			c.addf(join(path, "learning_rate"), "must be unset with bands")
+		}
+	}
 	return &mechanism{
 		dpSGD:      d,
 		training:   d,
@@ -175,7 +196,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 		withLength: func(variables map[string]any, length int64) (evaluated, error) { return d.evaluate(variables, &length) },
 		gaussian:   d.sampling == dparetov1.Sampling_SAMPLING_SHUFFLED,
 		pair:       true,
-		publicSize: d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.datasetSize != nil && d.adjacency == privacy.AddRemove,
+		publicSize: d.datasetSize != nil && d.adjacency == privacy.AddRemove,
 	}
 }
 
@@ -183,6 +204,24 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 func (c *compiler) lots(d *dpSGD, m *dparetov1.DpSgdMechanism) {
 	isPoisson := d.sampling == dparetov1.Sampling_SAMPLING_POISSON
 	convention := m.GetConvention()
+	if m.GetPhysicalBatchSize() != "" {
+		d.physicalBatch = c.integer(join(d.path, fieldPhysicalBatch), m.GetPhysicalBatchSize())
+		switch {
+		case !isPoisson:
+			c.addf(join(d.path, fieldPhysicalBatch), "is only for SAMPLING_POISSON")
+		case m.GetDatasetSize() == "":
+			c.addf(join(d.path, fieldPhysicalBatch), "must be unset without dataset_size: how often lots are too large follows from it")
+		}
+	}
+	if m.GetRecordsPerUser() != "" {
+		d.recordsPerUser = c.integer(join(d.path, fieldRecordsPerUser), m.GetRecordsPerUser())
+		switch {
+		case !isPoisson || d.adjacency != privacy.AddRemove:
+			c.addf(join(d.path, fieldRecordsPerUser), "is only for SAMPLING_POISSON under ADJACENCY_ADD_REMOVE")
+		case d.physicalBatch != nil:
+			c.addf(join(d.path, fieldRecordsPerUser), "must be unset with physical_batch_size")
+		}
+	}
 	if m.GetSamplingProbability() != "" {
 		d.probability = c.number(join(d.path, "sampling_probability"), m.GetSamplingProbability())
 		if m.GetDatasetSize() != "" {
@@ -220,6 +259,9 @@ var conventions = map[dparetov1.Convention]privacy.Convention{
 	dparetov1.Convention_CONVENTION_TENSORFLOW_PRIVACY: privacy.TensorFlowEpochs,
 }
 
+// fieldBands is the number of bands of correlated noise.
+const fieldBands = "bands"
+
 // Units of the length of a run.
 const (
 	unitEpochs = "epochs" // passes over the data
@@ -238,7 +280,18 @@ type dpSGD struct {
 	datasetSize, batchSize *expression.Number
 	convention             privacy.Convention
 	probability            *expression.Number
+	physicalBatch          *expression.Number // nil for lots of any size
+	recordsPerUser         *expression.Number // nil for guarantees for records
+	countDeviation         *expression.Number // nil without an adaptive clipping norm
+	stepsPerEpoch          *expression.Number // of a RandomAllocationMechanism, in the place of sizes
+	bands                  *expression.Number // nil for independent noise
 }
+
+const (
+	fieldPhysicalBatch  = "physical_batch_size"
+	fieldRecordsPerUser = "records_per_user"
+	fieldCountDeviation = "clipping_count_deviation"
+)
 
 // evaluate evaluates the mechanism, with a length in place of the spec's if one is given.
 func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, error) {
@@ -253,17 +306,30 @@ func (d *dpSGD) evaluate(variables map[string]any, length *int64) (evaluated, er
 	if e.err == nil && total < 1 {
 		e.failf(d.unit, "must be at least 1, is %d", total)
 	}
+	accounted := sigma
+	if d.countDeviation != nil {
+		if count := e.float(fieldCountDeviation, d.countDeviation); e.err == nil {
+			accounted, e.err = privacy.JointNoise(sigma, count, d.adjacency)
+		}
+	}
 	var r evaluated
 	if d.probability != nil {
-		r = d.withRate(&e, sigma, total)
+		r = d.withRate(&e, accounted, total)
 	} else {
-		r = d.withLotSize(&e, sigma, total)
+		r = d.withLotSize(&e, accounted, total)
+	}
+	if d.bands != nil {
+		d.correlate(&e, &r)
 	}
 	if e.err == nil {
 		e.err = r.mechanism.Validate()
 	}
 	if e.err != nil {
-		return evaluated{}, below(d.path, nil, e.err)
+		names := map[string]string{"physical_batch": fieldPhysicalBatch}
+		if d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION {
+			names = map[string]string{"steps": "batch_size", "epochs": d.unit}
+		}
+		return evaluated{}, below(d.path, names, e.err)
 	}
 	r.derived["noise_multiplier"] = sigma
 	return r, nil
@@ -278,7 +344,7 @@ func (d *dpSGD) withRate(e *evaluation, sigma float64, steps int64) evaluated {
 		}
 	}
 	q := e.float("sampling_probability", d.probability)
-	r.mechanism = d.poisson(q, sigma)
+	r.mechanism = d.poisson(e, r.datasetSize, q, sigma)
 	r.derived = map[string]float64{"sampling_probability": q}
 	return r
 }
@@ -299,16 +365,22 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 		if d.unit == unitSteps { // a pass has at least ⌊n/m⌋ lots
 			r.runs = (total-1)/(n/m) + 1
 		}
-		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma}
+		r.lotSize = m
+		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma, Steps: (n-1)/m + 1, EvenSteps: n%m == 0, Neighbours: d.adjacency}
 		r.derived = map[string]float64{"passes": float64(r.runs)}
 		return r
+	case dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION:
+		return d.allocated(e, fixedSize, total)
 	case dparetov1.Sampling_SAMPLING_POISSON:
 		var q float64
 		q, e.err = d.convention.SamplingProbability(n, m)
-		r.mechanism = d.poisson(q, sigma)
+		r.mechanism = d.poisson(e, n, q, sigma)
 		r.derived = map[string]float64{"sampling_probability": q}
 	default:
 		r.mechanism = fixedSize
+		if d.adjacency == privacy.AddRemove {
+			r.mechanism = privacy.FixedSizeAddRemoveGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
+		}
 		r.derived = map[string]float64{"sampling_ratio": float64(m) / float64(n)}
 	}
 	convention := cmp.Or(d.convention, privacy.RoundedEpochs)
@@ -322,19 +394,80 @@ func (d *dpSGD) withLotSize(e *evaluation, sigma float64, total int64) evaluated
 	return r
 }
 
-// poisson returns a step of Poisson sampling.
-func (d *dpSGD) poisson(q, sigma float64) privacy.Mechanism {
+// correlate replaces steps of Poisson sampling by rounds of correlated noise. One band leaves the steps.
+func (d *dpSGD) correlate(e *evaluation, r *evaluated) {
+	bands := e.integer(fieldBands, d.bands)
+	step, ok := r.mechanism.(privacy.PoissonGaussian)
+	if e.err != nil || !ok || bands == 1 {
+		return
+	}
+	m := privacy.BandMF{
+		Bands: bands, SamplingProbability: step.SamplingProbability, NoiseMultiplier: step.NoiseMultiplier,
+		Neighbours: step.Neighbours, PublicSize: step.PublicSize,
+	}
+	if d.probability == nil && bands > 1 {
+		if m.SamplingProbability *= float64(bands); m.SamplingProbability > 1 {
+			e.failf(fieldBands, "must be at most the number of lots in the data, %g, is %d", 1/step.SamplingProbability, bands)
+			return
+		}
+		r.derived["sampling_probability"] = m.SamplingProbability
+	}
+	r.mechanism = m
+	r.runs = (r.runs-1)/max(1, bands) + 1
+	r.derived["rounds"] = float64(r.runs)
+}
+
+// poisson returns a step of Poisson sampling of n records.
+func (d *dpSGD) poisson(e *evaluation, n int64, q, sigma float64) privacy.Mechanism {
+	if d.physicalBatch != nil {
+		return privacy.TruncatedPoissonGaussian{
+			DatasetSize: n, PhysicalBatch: e.integer(fieldPhysicalBatch, d.physicalBatch),
+			SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency,
+		}
+	}
+	if d.recordsPerUser != nil {
+		return privacy.UserPoissonGaussian{
+			RecordsPerUser: e.integer(fieldRecordsPerUser, d.recordsPerUser), SamplingProbability: q, NoiseMultiplier: sigma,
+			PublicSize: d.datasetSize != nil,
+		}
+	}
 	return privacy.PoissonGaussian{
 		SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency, PublicSize: d.datasetSize != nil,
 	}
 }
 
-// multiplier returns the library's noise multiplier. For Poisson sampled lots it is
-// relative to the clipping norm, which is half of the sensitivity when a record is
-// replaced.
+// allocated returns the mechanism of random allocation. All epochs are one run, whose pair is more precise than the sum
+// of those of epochs.
+func (d *dpSGD) allocated(e *evaluation, lots privacy.FixedSizeGaussian, total int64) evaluated {
+	var perEpoch int64
+	perEpoch, e.err = privacy.StepsPerEpoch(lots.DatasetSize, lots.BatchSize)
+	if e.err != nil {
+		return evaluated{}
+	}
+	epochs := total
+	if d.unit == unitSteps {
+		epochs = (total-1)/perEpoch + 1
+	}
+	return evaluated{
+		runs: 1, datasetSize: lots.DatasetSize,
+		mechanism: privacy.RandomAllocation{
+			Steps: perEpoch, Picks: 1, NoiseMultiplier: d.multiplier(lots.NoiseMultiplier), Epochs: epochs,
+			Neighbours: d.adjacency, PublicSize: d.adjacency == privacy.AddRemove,
+		},
+		derived: map[string]float64{"steps_per_epoch": float64(perEpoch)},
+	}
+}
+
+// multiplier returns the noise multiplier of the library and of its interpolants. For lots that are drawn under either
+// adjacency it is relative to the clipping norm, which is half of the sensitivity when a record is replaced. For lots of a fixed size it is relative to twice that norm: where a record is removed, another one takes its
+// place.
 func (d *dpSGD) multiplier(sigma float64) float64 {
-	if d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.adjacency == privacy.ReplaceOne {
+	isEither := d.sampling == dparetov1.Sampling_SAMPLING_POISSON || d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION
+	switch {
+	case isEither && d.adjacency == privacy.ReplaceOne:
 		return 2 * sigma
+	case d.sampling == dparetov1.Sampling_SAMPLING_FIXED_SIZE && d.adjacency == privacy.AddRemove:
+		return 0.5 * sigma
 	}
 	return sigma
 }
@@ -372,6 +505,30 @@ func (c *compiler) laplace(path string, m *dparetov1.LaplaceMechanism) *mechanis
 	return &mechanism{pure: true, pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		return privacy.Laplace{
 			Sensitivity: e.float("sensitivity", sensitivity),
+			Scale:       e.float("scale", scale),
+			Neighbours:  c.adjacency,
+		}, nil
+	})}
+}
+
+func (c *compiler) discreteGaussian(path string, m *dparetov1.DiscreteGaussianMechanism) *mechanism {
+	sensitivity := c.integer(join(path, "sensitivity"), m.GetSensitivity())
+	sigma := c.number(join(path, "sigma"), m.GetSigma())
+	return &mechanism{pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		return privacy.DiscreteGaussian{
+			Sensitivity: e.integer("sensitivity", sensitivity),
+			Sigma:       e.float("sigma", sigma),
+			Neighbours:  c.adjacency,
+		}, nil
+	})}
+}
+
+func (c *compiler) discreteLaplace(path string, m *dparetov1.DiscreteLaplaceMechanism) *mechanism {
+	sensitivity := c.integer(join(path, "sensitivity"), m.GetSensitivity())
+	scale := c.number(join(path, "scale"), m.GetScale())
+	return &mechanism{pure: true, pair: true, evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		return privacy.DiscreteLaplace{
+			Sensitivity: e.integer("sensitivity", sensitivity),
 			Scale:       e.float("scale", scale),
 			Neighbours:  c.adjacency,
 		}, nil
@@ -509,6 +666,52 @@ func (c *compiler) zeroConcentrated(path string, m *dparetov1.ZeroConcentratedMe
 	rho := c.number(join(path, "rho"), m.GetRho())
 	return &mechanism{evaluate: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		return privacy.ZeroConcentrated{Rho: e.float("rho", rho), Neighbours: c.adjacency}, nil
+	})}
+}
+
+// randomAllocation compiles random allocation. All epochs are one run, whose pairs are more precise than sums of
+// those of epochs. The library's noise multiplier is relative to the clipping norm under either adjacency.
+func (c *compiler) randomAllocation(path string, m *dparetov1.RandomAllocationMechanism) *mechanism {
+	steps := c.integer(join(path, "steps_per_epoch"), m.GetStepsPerEpoch())
+	sigma := c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier())
+	epochs := c.integer(join(path, unitEpochs), m.GetEpochs())
+	same := false
+	switch m.GetAllocation() {
+	case dparetov1.Allocation_ALLOCATION_UNSPECIFIED, dparetov1.Allocation_ALLOCATION_FRESH:
+	case dparetov1.Allocation_ALLOCATION_SAME:
+		same = true
+	default:
+		c.addf(join(path, "allocation"), "is unknown: %v", m.GetAllocation())
+	}
+	var picks *expression.Number
+	if m.GetPicks() != "" {
+		picks = c.integer(join(path, "picks"), m.GetPicks())
+	}
+	var d *dpSGD // for Search, of what its interpolants know
+	if picks == nil && !same {
+		d = &dpSGD{
+			sampling: dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION, adjacency: c.adjacency, path: path,
+			unit: unitEpochs, noiseMultiplier: sigma, length: epochs, stepsPerEpoch: steps,
+		}
+	}
+	names := map[string]string{"steps": "steps_per_epoch"}
+	return &mechanism{pair: true, dpSGD: d, evaluate: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		allocation := privacy.RandomAllocation{
+			Steps:           e.integer("steps_per_epoch", steps),
+			Picks:           1,
+			NoiseMultiplier: e.float("noise_multiplier", sigma),
+			Epochs:          e.integer(unitEpochs, epochs),
+			SameSteps:       same,
+			Neighbours:      c.adjacency,
+		}
+		if picks != nil {
+			allocation.Picks = e.integer("picks", picks)
+		}
+		derived := map[string]float64{"noise_multiplier": allocation.NoiseMultiplier}
+		if c.adjacency == privacy.ReplaceOne {
+			allocation.NoiseMultiplier *= 2
+		}
+		return allocation, derived
 	})}
 }
 

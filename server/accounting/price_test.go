@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/privacy/price"
@@ -21,23 +22,18 @@ import (
 func priceRequest(t *testing.T) *dparetov1.PriceSearchRequest {
 	t.Helper()
 	req := new(dparetov1.PriceSearchRequest)
-	err := protojson.Unmarshal([]byte(`{
+	require.NoError(t, protojson.Unmarshal([]byte(`{
 		"privacy": {"dpSgd": {"sampling": "SAMPLING_FIXED_SIZE", "datasetSize": "1000", "batchSize": "100", "noiseMultiplier": "noise", "epochs": "epochs"},
 			"delta": 1e-5, "adjacency": "ADJACENCY_REPLACE_ONE"},
 		"parameters": {"noise": {"doubleValue": 4}, "epochs": {"intValue": 3}}, "runs": 5,
-		"testRecords": 500, "testNoise": 0.01, "checkpoints": 3}`), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+		"testRecords": 500, "testNoise": 0.01, "checkpoints": 3}`), req))
 	return req
 }
 
 // PriceSearch answers what package price says, with the defaults of the contract.
 func TestPriceSearch(t *testing.T) {
 	response, err := Service{MaxWork: MaxWork}.PriceSearch(t.Context(), priceRequest(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	run := privacy.Part{Mechanism: privacy.FixedSizeGaussian{DatasetSize: 1000, BatchSize: 100, NoiseMultiplier: 4}, Count: 30}
 	search := price.Search{
 		Run: run, Delta: 1e-5, Runs: 5, Eta: 1, Portfolios: []int64{2, 4, 8}, CoversStates: true,
@@ -45,9 +41,7 @@ func TestPriceSearch(t *testing.T) {
 		Test:   &price.Test{Records: 500, Noise: 0.01, Checkpoints: 3},
 	}
 	ways, err := search.Prices(new(meter.Work))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(ways) != len(response.GetWays()) {
 		t.Fatalf("%d ways, want %d", len(response.GetWays()), len(ways))
 	}
@@ -78,14 +72,10 @@ func TestPriceSearch(t *testing.T) {
 func TestPriceSearchWithFinalRun(t *testing.T) {
 	req := priceRequest(t)
 	before, err := Service{}.PriceSearch(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.FinalRun = &dparetov1.PrivacySpec{Mechanism: &dparetov1.PrivacySpec_Gaussian{Gaussian: &dparetov1.GaussianMechanism{Sensitivity: "1.0", StandardDeviation: "1e6*noise"}}}
 	after, err := Service{}.PriceSearch(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, was := range before.GetWays() {
 		now := after.GetWays()[i]
 		if i == len(before.GetWays())-1 {

@@ -25,49 +25,73 @@ import (
 //     epoch, so that a search along the parameters meets no jumps. Both differ from Guarantee's
 //     by up to a relative BatchSize/DatasetSize.
 //
-// Search returns nil for anything but DP-SGD with lots of a fixed size or Poisson sampled
-// ones, and for a limit that is not positive and finite.
+// Search returns nil for anything but DP-SGD with lots that are of a fixed size, Poisson sampled or randomly allocated, of
+// any size and with guarantees for records, and for a limit that is not positive and finite.
 func (f *Function) Search(named func([]float64) map[string]any, limit float64) (smooth, rounded func([]float64) float64) {
 	d := f.mechanism.dpSGD
-	if d == nil {
+	if d == nil || d.physicalBatch != nil || d.recordsPerUser != nil {
 		return nil, nil
 	}
 	interpolant := f.interpolant(limit)
 	if interpolant == nil {
 		return nil, nil
 	}
-	sigma, length := d.noiseMultiplier.Function(named), d.length.Function(named)
+	sigma, length := d.accountedNoise(named), d.length.Function(named)
+	bands := func([]float64) float64 { return 1 }
+	if d.bands != nil {
+		bands = d.bands.Function(named)
+	}
 	if d.probability != nil {
 		probability := d.probability.Function(named)
 		search := func(values []float64) float64 {
-			q, steps := probability(values), length(values)
-			if !(q > 0 && q <= 1 && steps >= 1) {
+			q, steps, b := probability(values), length(values), bands(values)
+			if !(q > 0 && q <= 1 && steps >= 1 && b >= 1) {
 				return math.Inf(1)
 			}
-			return interpolant.Epsilon(q, d.multiplier(sigma(values)), steps)
+			return interpolant.Epsilon(q, d.multiplier(sigma(values)), math.Ceil(steps/b))
+		}
+		return search, search
+	}
+	if d.stepsPerEpoch != nil {
+		perEpoch := d.stepsPerEpoch.Function(named)
+		search := func(values []float64) float64 {
+			perEpoch, epochs := perEpoch(values), length(values)
+			if !(perEpoch >= 1 && epochs >= 1) {
+				return math.Inf(1)
+			}
+			return interpolant.Epsilon(1/perEpoch, d.multiplier(sigma(values)), epochs*perEpoch)
 		}
 		return search, search
 	}
 	n, m := d.datasetSize.Function(named), d.batchSize.Function(named)
-	with := func(draw func(lots, length float64) (q, steps float64)) func([]float64) float64 {
+	with := func(draw func(lots, length float64) (q, steps float64), whole func(rounds float64) float64) func([]float64) float64 {
 		return func(values []float64) float64 {
-			n, m, length := n(values), m(values), length(values)
-			if !(m >= 1 && m <= n && length >= 1) {
+			n, m, length, b := n(values), m(values), length(values), bands(values)
+			if !(m >= 1 && m <= n && length >= 1 && b >= 1 && b*m <= n) {
 				return math.Inf(1)
 			}
 			q, steps := draw(n/m, length)
 			if d.unit == unitSteps {
 				steps = length
 			}
-			return interpolant.Epsilon(q, d.multiplier(sigma(values)), steps)
+			return interpolant.Epsilon(b*q, d.multiplier(sigma(values)), whole(steps/b))
 		}
 	}
-	return with(func(lots, epochs float64) (q, steps float64) { return 1 / lots, epochs * lots }), with(rounding(d.convention))
+	draw := rounding(d.convention)
+	if d.sampling == dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION {
+		draw = func(lots, epochs float64) (q, steps float64) {
+			lots = math.RoundToEven(lots)
+			return 1 / lots, epochs * lots
+		}
+	}
+	smooth = with(
+		func(lots, epochs float64) (q, steps float64) { return 1 / lots, epochs * lots },
+		func(rounds float64) float64 { return math.Max(1, rounds) })
+	return smooth, with(draw, math.Ceil)
 }
 
 // interpolant returns the interpolant of ε up to a limit, or nil if there is none. Functions with the same accountant,
-// sampling, adjacency and δ share it, those of other studies too: filling it takes an accountant seconds, more than all
-// else that a study of thirty trials asks of a server.
+// sampling, adjacency and δ share it, those of other studies too.
 func (f *Function) interpolant(limit float64) *privacy.Interpolant {
 	d := f.mechanism.dpSGD
 	key := interpolantKey{f.spec.GetAccountant(), f.spec.GetConversion(), d.sampling, d.adjacency, f.spec.GetDelta(), limit}
@@ -79,6 +103,8 @@ func (f *Function) interpolant(limit float64) *privacy.Interpolant {
 			made, err = privacy.InterpolateFixedSize(f.accountant, f.spec.GetDelta(), limit)
 		case dparetov1.Sampling_SAMPLING_POISSON:
 			made, err = privacy.InterpolatePoisson(f.accountant, f.spec.GetDelta(), limit, d.adjacency)
+		case dparetov1.Sampling_SAMPLING_RANDOM_ALLOCATION:
+			made, err = privacy.InterpolateAllocation(f.accountant, f.spec.GetDelta(), limit, d.adjacency)
 		default:
 		}
 		if err != nil {
@@ -135,5 +161,21 @@ func rounding(c privacy.Convention) func(lots, epochs float64) (q, steps float64
 		case privacy.RoundedEpochs:
 		}
 		return 1 / lots, epochs * math.RoundToEven(lots)
+	}
+}
+
+// accountedNoise returns the noise multiplier of all that a step releases, NaN where it has none.
+func (d *dpSGD) accountedNoise(named func([]float64) map[string]any) func([]float64) float64 {
+	sigma := d.noiseMultiplier.Function(named)
+	if d.countDeviation == nil {
+		return sigma
+	}
+	count := d.countDeviation.Function(named)
+	return func(values []float64) float64 {
+		joint, err := privacy.JointNoise(sigma(values), count(values), d.adjacency)
+		if err != nil {
+			return math.NaN()
+		}
+		return joint
 	}
 }

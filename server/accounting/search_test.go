@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -39,6 +40,12 @@ var searches = []searched{
 		[2]float64{8, 512}, [2]float64{0.1, 16}, 100},
 	{"Poisson", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
 		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
+	{"random allocation by steps", `{"random_allocation":{"steps_per_epoch":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
+		[2]float64{40, 90}, [2]float64{0.7, 4}, 8},
+	{"random allocation", `{"dp_sgd":{"sampling":"SAMPLING_RANDOM_ALLOCATION","dataset_size":"3000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
+		[2]float64{32, 64}, [2]float64{0.7, 4}, 8},
+	{"bands", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs","bands":"lot > 256 ? 3 : 16"},"delta":1e-5` + addRemove + `}`,
+		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
 }
 
 func (s searched) named(values []float64) map[string]any {
@@ -52,14 +59,10 @@ func (s searched) draw(rng *rand.Rand) []float64 {
 
 func (s searched) compile(t testing.TB) *Function {
 	environment, err := expression.NewEnvironment([]expression.Variable{{Name: "epochs"}, {Name: "lot"}, {Name: "noise", Type: expression.Double}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var fields invalid.Fields
 	f := Compile("privacy", &fields, environment, spec(t, s.spec))
-	if err := fields.Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, fields.Err())
 	return f
 }
 
@@ -74,9 +77,7 @@ func TestSearch(t *testing.T) {
 			for range points {
 				x := s.draw(rng)
 				g, err := f.Guarantee(s.named(x))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if got, want := search(x), g.GetEpsilon(); want <= limit && math.Abs(got-want) > 0.02*want || want > 2*limit && got < limit {
 					t.Errorf("at %v: %g, exact %g", x, got, want)
 				}

@@ -99,7 +99,9 @@ func (s Service) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsil
 	default:
 		var g *dparetov1.PrivacyGuarantee
 		g, err = function.guarantee(first)
-		response.Guarantees = []*dparetov1.PrivacyGuarantee{g}
+		if response.Guarantees = []*dparetov1.PrivacyGuarantee{g}; err == nil {
+			advise(work, first, response)
+		}
 	}
 	if err != nil {
 		return nil, fieldsOf(err)

@@ -10,8 +10,11 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
-// maxRates is the largest number of false positive rates in a request.
-const maxRates = 1000
+// The largest numbers of false positive rates and of priors in a request.
+const (
+	maxRates  = 1000
+	maxPriors = 100
+)
 
 // defaultRates suffice for a picture, with linear axes and with logarithmic ones.
 var defaultRates = []float64{
@@ -33,6 +36,14 @@ func (s Service) ComputeTradeoff(ctx context.Context, req *dparetov1.ComputeTrad
 			fields.Addf(fmt.Sprintf("false_positive_rates[%d]", i), "must be in [0, 1], is %g", rate)
 		}
 	}
+	if n := len(req.GetPriors()); n > maxPriors {
+		fields.Addf("priors", "must hold at most %d values, holds %d", maxPriors, n)
+	}
+	for i, prior := range req.GetPriors() {
+		if !(prior > 0 && prior < 1) {
+			fields.Addf(fmt.Sprintf("priors[%d]", i), "must be in (0, 1), is %g", prior)
+		}
+	}
 	if !fields.Empty() {
 		return nil, fields.Err()
 	}
@@ -44,15 +55,15 @@ func (s Service) ComputeTradeoff(ctx context.Context, req *dparetov1.ComputeTrad
 		return nil, fields.Err()
 	}
 	function.accountant = privacy.Within(function.accountant, s.work(ctx))
-	response, err := function.tradeoff(variables, rates)
+	response, err := function.tradeoff(variables, rates, req.GetPriors())
 	if err != nil {
 		return nil, fieldsOf(err)
 	}
 	return response, nil
 }
 
-// tradeoff bounds the true positive rates for false positive rates.
-func (f *Function) tradeoff(variables map[string]any, rates []float64) (*dparetov1.ComputeTradeoffResponse, error) {
+// tradeoff bounds the true positive rates for false positive rates, and the errors of guesses for priors.
+func (f *Function) tradeoff(variables map[string]any, rates, priors []float64) (*dparetov1.ComputeTradeoffResponse, error) {
 	r, err := f.mechanism.evaluate(variables)
 	if err != nil {
 		return nil, err
@@ -65,11 +76,14 @@ func (f *Function) tradeoff(variables map[string]any, rates []float64) (*dpareto
 	if err != nil {
 		return nil, err
 	}
-	bounds, err := privacy.NewTradeoff(curve, g, rates)
+	bounds, err := privacy.NewTradeoff(curve, g, rates, priors)
 	if err != nil {
 		return nil, err
 	}
-	response := &dparetov1.ComputeTradeoffResponse{Guarantee: f.message(g, r), ExactProfile: bounds.Attained}
+	response := &dparetov1.ComputeTradeoffResponse{
+		Guarantee: f.message(g, r), ExactProfile: bounds.Attained,
+		Advantage: bounds.Advantage, BayesErrors: bounds.BayesErrors, Mu: bounds.Mu, MuRegret: bounds.MuRegret,
+	}
 	for i, rate := range rates {
 		response.Points = append(response.Points, &dparetov1.TradeoffPoint{FalsePositiveRate: rate, TruePositiveRate: bounds.TruePositiveRates[i]})
 	}

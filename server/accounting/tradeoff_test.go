@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 const tradeoffDPSGD = `{"dpSgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","datasetSize":"60000","batchSize":"600","noiseMultiplier":"noise","steps":"1000"},"delta":1e-5` + addRemove + `}`
@@ -17,9 +18,7 @@ const tradeoffDPSGD = `{"dpSgd":{"sampling":"SAMPLING_POISSON","convention":"CON
 func TestComputeTradeoff(t *testing.T) {
 	parameters := map[string]*dparetov1.Value{"noise": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}}}
 	got, err := Service{MaxWork: MaxWork}.ComputeTradeoff(t.Context(), &dparetov1.ComputeTradeoffRequest{Privacy: spec(t, tradeoffDPSGD), Parameters: parameters})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, tradeoffDPSGD), Parameters: parameters}).GetGuarantees()[0]
 	if !proto.Equal(got.GetGuarantee(), want) || !got.GetExactProfile() {
 		t.Errorf("guarantee %v, exact %t, want %v", got.GetGuarantee(), got.GetExactProfile(), want)

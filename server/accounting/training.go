@@ -24,12 +24,12 @@ type Training struct {
 	Uses [][]string
 }
 
-// Training returns the DP-SGD of the mechanism, and false for another mechanism and for one without
-// the number of training records. Of a composition it is the first part that names its learning rate, or else
+// Training returns the DP-SGD of the mechanism, and false for another mechanism, for one without
+// the number of training records, and for correlated noise. Of a composition it is the first part that names its learning rate, or else
 // the first without a count; of a repeated selection that of a run. named returns the values for expressions.
 func (f *Function) Training(named func([]float64) map[string]any) (*Training, bool) {
 	d := f.mechanism.training
-	if d == nil || d.datasetSize == nil {
+	if d == nil || d.datasetSize == nil || d.bands != nil {
 		return nil, false
 	}
 	// The sensitivity that σ is relative to is twice the clipping norm when a record is replaced.

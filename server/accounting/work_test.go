@@ -16,6 +16,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -153,9 +154,7 @@ func TestFunctionIsLimited(t *testing.T) {
 	work := new(meter.Work)
 	free.accountant = privacy.Within(free.accountant, work)
 	want, err := free.Guarantee(bindings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	limited.Limit(work.Done())
 	for range 3 { // the work of one does not count for the next
 		if got, err := limited.Guarantee(bindings); err != nil || !proto.Equal(got, want) {

@@ -55,7 +55,7 @@ func (a *Analyses) contour(ctx context.Context, r *front.Results, req *dparetov1
 	if err := axes.checkActive(r, p.centre); err != nil {
 		return nil, err
 	}
-	resp.Parameters = r.Compiled.Values(p.centre)
+	resp.Parameters = r.Compiled.Points.Values(p.centre)
 	var xs, ys []float64
 	xs, resp.XValues = p.values(axes.x, points)
 	ys, resp.YValues = p.values(axes.y, points)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/analysis"
 	"github.com/dpareto/dpareto/server/engine"
 )
@@ -15,9 +16,7 @@ import (
 func forecast(t *testing.T, a *analysis.Analyses, runs int32) *dparetov1.ForecastGainResponse {
 	t.Helper()
 	resp, err := a.ForecastGain(t.Context(), &dparetov1.ForecastGainRequest{Name: "studies/runs", Runs: runs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp
 }
 
@@ -28,9 +27,7 @@ func TestForecastGain(t *testing.T) {
 	a, fronts := analysesOf(s)
 	f := forecast(t, a, 0)
 	posterior, err := fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := posterior.GetFront().GetHypervolume(); f.GetHypervolume() < want*(1-1e-9) || f.GetHypervolume() > want*(1+1e-9) {
 		t.Errorf("hypervolume %v, of the front %v", f.GetHypervolume(), want)
 	}
@@ -74,9 +71,7 @@ func TestForecastBesideConstantPoints(t *testing.T) {
 		a, fronts := analysesOf(s)
 		f := forecast(t, a, 3)
 		posterior, err := fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if want := posterior.GetFront().GetHypervolume(); f.GetHypervolume() < want*(1-1e-9) || f.GetHypervolume() > want*(1+1e-9) {
 			t.Errorf("beside an error of %g: hypervolume %v, of the front %v", e, f.GetHypervolume(), want)
 		}
@@ -97,17 +92,13 @@ func TestForecastBesideConstantPoints(t *testing.T) {
 func TestProposalIsHandedOut(t *testing.T) {
 	s := trained(t, 10, nil)
 	studyNow, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/runs"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p, err := engine.Propose(t.Context(), s.Engine, "runs", studyNow.GetStudy().GetUid(), 3)
 	if err != nil || len(p.Next) != 3 || len(p.Pending) != 0 || p.Number != 11 {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w", Count: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, trial := range resp.GetTrials() {
 		if got := trial.GetParameters()["x"].GetDoubleValue(); got != p.Next[i][0] {
 			t.Errorf("trial %d has x = %v, proposed was %v", i, got, p.Next[i][0])

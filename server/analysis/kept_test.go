@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 )
 
@@ -14,9 +15,7 @@ import (
 func computations(t *testing.T, s *enginetest.Service) (n uint64) {
 	t.Helper()
 	families, err := s.Metrics.Gatherer().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, family := range families {
 		if family.GetName() != "dpareto_pool_wait_seconds" {
 			continue

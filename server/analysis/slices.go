@@ -50,7 +50,7 @@ func (a *Analyses) slices(ctx context.Context, r *front.Results, req *dparetov1.
 	if p.centre == nil {
 		return resp, nil
 	}
-	resp.Parameters = r.Compiled.Values(p.centre)
+	resp.Parameters = r.Compiled.Points.Values(p.centre)
 	return resp, a.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
 		for j := range r.Compiled.Problem.Objectives {
 			if !p.believes(j) {
@@ -97,7 +97,7 @@ func newPlace(ctx context.Context, r *front.Results, parameters map[string]*dpar
 	p := &place{results: r}
 	if len(parameters) > 0 {
 		var err error
-		if p.centre, err = r.Compiled.Point("parameters", parameters); err != nil {
+		if p.centre, err = r.Compiled.Points.Parse("parameters", parameters); err != nil {
 			return nil, err
 		}
 	}
@@ -130,7 +130,7 @@ func newPlace(ctx context.Context, r *front.Results, parameters map[string]*dpar
 func centreOf(r *front.Results, f *dparetov1.Front) space.Point {
 	var inside []space.Point
 	for _, p := range f.GetPoints() {
-		q, err := r.Compiled.Point("parameters", p.GetParameters())
+		q, err := r.Compiled.Points.Parse("parameters", p.GetParameters())
 		if err != nil {
 			continue
 		}
@@ -162,7 +162,7 @@ func (p *place) values(k, points int) (values []float64, messages []*dparetov1.V
 	parameter := &p.results.Compiled.Problem.Space.Parameters[k]
 	values = sensitivity.Values(parameter, points)
 	for _, v := range values {
-		messages = append(messages, p.results.Compiled.Values(p.with(k, v))[parameter.Name])
+		messages = append(messages, p.results.Compiled.Points.Values(p.with(k, v))[parameter.Name])
 	}
 	return values, messages
 }

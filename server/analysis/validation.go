@@ -78,7 +78,7 @@ func validationMessage(fitted *front.FittedModel, v analysis.Validation) *dparet
 		point := &dparetov1.ValidationPoint{
 			Trial: fitted.TrialOf(first), Observed: p.Observed, Predicted: engine.PredictionMessage(p.Predicted),
 		}
-		if fitted.Compiled.Checkpoints() {
+		if fitted.Compiled.Points.Checkpoints() {
 			point.Step = first.Step
 		}
 		out.Points = append(out.Points, point)

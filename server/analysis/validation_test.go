@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/analysis"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/front"
@@ -36,7 +37,7 @@ func trained(t *testing.T, n int, change func(*dparetov1.StudySpec)) *enginetest
 			change(asked)
 		}
 	})
-	err := s.Change(t.Context(), "runs", new(study.Request), func(c *study.Change) error {
+	require.NoError(t, s.Change(t.Context(), "runs", new(study.Request), func(c *study.Change) error {
 		for i := range n {
 			x := (float64(i) + 0.5) / float64(n)
 			var measurements []*dparetov1.Measurement
@@ -48,10 +49,7 @@ func trained(t *testing.T, n int, change func(*dparetov1.StudySpec)) *enginetest
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return s
 }
 
@@ -74,9 +72,7 @@ func TestCrossValidate(t *testing.T) {
 	s := trained(t, 12, nil)
 	a, _ := analysesOf(s)
 	resp, err := a.CrossValidate(t.Context(), &dparetov1.CrossValidateRequest{Name: "studies/runs"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(resp.GetObjectives()) != 1 || len(resp.GetWarnings()) != 0 || resp.GetRevision() == 0 {
 		t.Fatalf("%v", resp)
 	}
@@ -86,9 +82,7 @@ func TestCrossValidate(t *testing.T) {
 	}
 	for i, p := range v.GetPoints() {
 		trial, err := s.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: p.GetTrial()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		x := trial.GetTrial().GetParameters()["x"].GetDoubleValue()
 		if want := []int64{1, 8, 64}[i%3]; p.GetStep() != want {
 			t.Errorf("point %d is at step %d, want %d", i, p.GetStep(), want)
@@ -107,9 +101,7 @@ func TestCrossValidateThinned(t *testing.T) {
 	s := trained(t, 180, nil)
 	a, _ := analysesOf(s)
 	resp, err := a.CrossValidate(t.Context(), &dparetov1.CrossValidateRequest{Name: "studies/runs"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := warnings(resp.GetWarnings()); len(got) != 1 || got[0] != "MODEL_THINNED" || len(resp.GetObjectives()[0].GetPoints()) != 512 {
 		t.Errorf("%d points, warnings %v", len(resp.GetObjectives()[0].GetPoints()), resp.GetWarnings())
 	}

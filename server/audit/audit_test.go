@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -28,9 +29,7 @@ func record(resource string) Record {
 func read(t *testing.T, path string) []Record {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var records []Record
 	for line := range strings.Lines(string(content)) {
 		var r Record
@@ -45,9 +44,7 @@ func read(t *testing.T, path string) []Record {
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l, err := Open(path, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := record("studies/a\n{\"time\":\"forged\"}")
 	want.Changed = []Changed{{Name: "studies/a", Etag: "e", Revision: 3}}
 	l.Write(want)
@@ -58,17 +55,13 @@ func TestFile(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Close())
 	// A second run goes on at the end.
 	if l, err = Open(path, quiet); err != nil {
 		t.Fatal(err)
 	}
 	l.Write(record("studies/b"))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Close())
 	if got := read(t, path); len(got) != 2 || got[1].Resource != "studies/b" {
 		t.Errorf("records %+v", got)
 	}
@@ -77,9 +70,7 @@ func TestFile(t *testing.T) {
 func TestConcurrentRecordsDoNotMix(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l, err := Open(path, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -89,9 +80,7 @@ func TestConcurrentRecordsDoNotMix(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Close())
 	if n := len(read(t, path)); n != 800 {
 		t.Errorf("%d records", n)
 	}
@@ -101,20 +90,14 @@ func TestRotation(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "audit.jsonl")
 	l, err := Open(path, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l.Write(record("studies/old"))
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(path, path+".1"))
 	l.mu.Lock()
 	l.reopen()
 	l.mu.Unlock()
 	l.Write(record("studies/new"))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Close())
 	if got := read(t, path+".1"); len(got) != 1 || got[0].Resource != "studies/old" {
 		t.Errorf("old file: %+v", got)
 	}
@@ -146,9 +129,7 @@ func TestFullDisk(t *testing.T) {
 	var log bytes.Buffer
 	disk := &full{room: 10}
 	l := New(disk, slog.New(slog.NewTextHandler(&log, nil)))
-	if err := l.Ready(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Ready())
 	l.Write(record("studies/a"))
 	l.Write(record("studies/b"))
 	for range 3 {
@@ -160,9 +141,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 	disk.room = 1 << 20
-	if err := l.Ready(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Ready())
 	l.Write(record("studies/c"))
 	var got []string
 	for decoder := json.NewDecoder(&disk.Buffer); ; {

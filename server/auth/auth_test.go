@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/reload"
 )
 
@@ -70,9 +71,7 @@ func TestMethodWithoutRules(t *testing.T) {
 				Method: []*descriptorpb.MethodDescriptorProto{{Name: new("Do"), InputType: new(".M"), OutputType: new(".M"), Options: options}},
 			}},
 		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if m, ok := methodOf(file.Services().Get(0).Methods().Get(0)); ok {
 			t.Errorf("rules %v: %+v", rules, m)
 		}
@@ -99,9 +98,7 @@ func open(t *testing.T, credentials ...Credential) (*fixture, []string) {
 	tokens := f.add(credentials...)
 	var err error
 	f.Authenticator, err = Open(f.path, Options{Logger: slog.New(slog.NewTextHandler(&f.log, nil)), Now: func() time.Time { return f.now }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return f, tokens
 }
 
@@ -109,7 +106,7 @@ func open(t *testing.T, credentials ...Credential) (*fixture, []string) {
 func (f *fixture) add(credentials ...Credential) []string {
 	f.t.Helper()
 	var tokens []string
-	err := Change(f.path, func(old []*Credential) ([]*Credential, error) {
+	require.NoError(f.t, Change(f.path, func(old []*Credential) ([]*Credential, error) {
 		for _, c := range credentials {
 			token := ""
 			if c.CertificateSAN+c.CertificateSubject == "" {
@@ -123,10 +120,7 @@ func (f *fixture) add(credentials ...Credential) []string {
 			old = append(old, &c)
 		}
 		return old, nil
-	})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	}))
 	f.now = f.now.Add(2 * reload.Every)
 	return tokens
 }
@@ -134,9 +128,7 @@ func (f *fixture) add(credentials ...Credential) []string {
 // write replaces the file by other content.
 func (f *fixture) write(content string) {
 	f.t.Helper()
-	if err := os.WriteFile(f.path, []byte(content), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, os.WriteFile(f.path, []byte(content), 0o600))
 	f.now = f.now.Add(2 * reload.Every)
 }
 
@@ -169,9 +161,7 @@ func TestTokens(t *testing.T) {
 // The file keeps what sha256sum says of the token, and the token has 256 random bits.
 func TestTokenForm(t *testing.T) {
 	c, token, err := NewToken(Credential{Name: "ann", Role: Admin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sum := sha256.Sum256([]byte(token))
 	if c.TokenHash != hex.EncodeToString(sum[:]) || tokenID(token) != c.ID {
 		t.Errorf("credential %+v of token %q", c, token)
@@ -190,9 +180,7 @@ func TestTokenForm(t *testing.T) {
 func TestFileHoldsNoToken(t *testing.T) {
 	f, tokens := open(t, Credential{Name: "ann", Role: Admin})
 	content, err := os.ReadFile(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	secret := tokens[0][len(tokenPrefix)+2*idBytes+1:]
 	if strings.Contains(string(content), secret) || strings.Contains(f.log.String(), secret) {
 		t.Error("the file or the log holds the token")
@@ -207,9 +195,7 @@ func TestExpiry(t *testing.T) {
 	f, tokens := open(t, Credential{Name: "ann", Role: Admin, ExpireTime: new(time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC))})
 	f.want(tokens[0], nil, "ann", nil)
 	p, err := f.Authenticate(t.Context(), tokens[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.now = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 	f.want(tokens[0], nil, "", ErrExpired)
 	if _, err := f.Renew(p); !errors.Is(err, ErrExpired) {
@@ -220,9 +206,7 @@ func TestExpiry(t *testing.T) {
 func TestReload(t *testing.T) {
 	f, tokens := open(t, Credential{Name: "ann", Role: Admin})
 	ann, err := f.Authenticate(t.Context(), tokens[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tokens = append(tokens, f.add(Credential{Name: "bob", Role: Viewer})...)
 	f.want(tokens[1], nil, "bob", nil)
 
@@ -239,23 +223,17 @@ func TestReload(t *testing.T) {
 			t.Errorf("%q: %d messages in the log: %s", broken, n, f.log.String())
 		}
 	}
-	if err := os.Remove(f.path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(f.path))
 	f.now = f.now.Add(2 * reload.Every)
 	f.want(tokens[1], nil, "bob", nil)
 
 	// A file that others can write to counts as broken.
 	f.write("credentials: []")
-	if err := os.Chmod(f.path, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(f.path, 0o666))
 	f.want(tokens[1], nil, "bob", nil)
 
 	// An empty one revokes all.
-	if err := os.Chmod(f.path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(f.path, 0o600))
 	f.now = f.now.Add(2 * reload.Every)
 	f.want(tokens[1], nil, "", ErrInvalid)
 	if _, err := f.Renew(ann); !errors.Is(err, ErrInvalid) {
@@ -267,16 +245,11 @@ func TestReload(t *testing.T) {
 func TestRenewFindsTheNewRole(t *testing.T) {
 	f, tokens := open(t, Credential{Name: "ann", Role: Admin})
 	p, err := f.Authenticate(t.Context(), tokens[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = Change(f.path, func(all []*Credential) ([]*Credential, error) {
+	require.NoError(t, err)
+	require.NoError(t, Change(f.path, func(all []*Credential) ([]*Credential, error) {
 		all[0].Role = Viewer
 		return all, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	f.now = f.now.Add(2 * reload.Every)
 	if renewed, err := f.Renew(p); err != nil || renewed.Role != Viewer {
 		t.Errorf("renewed %+v, %v", renewed, err)
@@ -285,13 +258,9 @@ func TestRenewFindsTheNewRole(t *testing.T) {
 
 func TestMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "auth.yaml")
-	if err := os.WriteFile(path, []byte("credentials: []"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("credentials: []"), 0o600))
 	for mode, want := range map[os.FileMode]string{0o600: "", 0o400: "", 0o640: "", 0o440: "", 0o644: "warn", 0o620: "error", 0o602: "error"} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(path, mode))
 		var log bytes.Buffer
 		_, err := Open(path, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		got := ""
@@ -337,9 +306,7 @@ func TestInvalidFiles(t *testing.T) {
 func TestTextsOfTheFile(t *testing.T) {
 	digits := strings.Repeat("12", 31) + "e1"
 	all, err := parse("f", []byte("\ufeffcredentials: [{id: 007, name: 3.10, token_sha256: "+digits+", role: admin}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c := all[0]; c.ID != "007" || c.Name != "3.10" || c.TokenHash != digits {
 		t.Errorf("read %+v", c)
 	}
@@ -387,9 +354,7 @@ func TestCertificates(t *testing.T) {
 	f.want("dpareto_wrong", ann, "", ErrInvalid)
 
 	p, err := f.Authenticate(t.Context(), "", ann)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ticket := f.Ticket(p)
 	f.want(ticket, nil, "ann", nil)
 	// The connection outlives the certificate, its rights do not.
@@ -403,9 +368,7 @@ func TestCertificates(t *testing.T) {
 func TestTickets(t *testing.T) {
 	f, tokens := open(t, Credential{Name: "ann", Role: Worker, Grants: []Grant{{"adult-*", Admin}}})
 	p, err := f.Authenticate(t.Context(), tokens[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ticket := f.Ticket(p)
 	f.want(ticket, nil, "ann", nil)
 	if strings.Contains(ticket, tokens[0]) {
@@ -592,13 +555,9 @@ func BenchmarkAuthenticate(b *testing.B) {
 		token = t
 		return []*Credential{c}, err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	a, err := Open(path, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	for b.Loop() {
 		if _, err := a.Authenticate(b.Context(), token, nil); err != nil {
 			b.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Whoever changes the file, the server that owns it can still read it.
@@ -18,25 +20,15 @@ func TestChangeKeepsOwner(t *testing.T) {
 	add := func() {
 		t.Helper()
 		c, _, err := NewToken(Credential{Name: "ann", Role: Admin})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Change(path, func(all []*Credential) ([]*Credential, error) { return append(all, c), nil }); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, Change(path, func(all []*Credential) ([]*Credential, error) { return append(all, c), nil }))
 	}
 	add()
-	if err := os.Chown(path, 4321, 1234); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chown(path, 4321, 1234))
+	require.NoError(t, os.Chmod(path, 0o640))
 	add()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	owner := info.Sys().(*syscall.Stat_t)
 	if owner.Uid != 4321 || owner.Gid != 1234 || info.Mode().Perm() != 0o640 {
 		t.Errorf("user %d, group %d, mode %#o", owner.Uid, owner.Gid, info.Mode().Perm())

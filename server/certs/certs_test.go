@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/certs/certstest"
 	"github.com/dpareto/dpareto/server/reload"
 )
@@ -21,14 +22,10 @@ import (
 func handshake(t *testing.T, server, client *tls.Config) (verified *x509.Certificate, err error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer listener.Close()
 	right, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		left, err := listener.Accept()
@@ -66,9 +63,7 @@ func pool(t *testing.T, authority *certstest.Authority) *x509.CertPool {
 func pair(t *testing.T, cert, key []byte) []tls.Certificate {
 	t.Helper()
 	p, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return []tls.Certificate{p}
 }
 
@@ -83,9 +78,7 @@ func TestRotation(t *testing.T) {
 	paths := certstest.Write(t, folder, map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": first.PEM})
 	now := time.Now()
 	config, err := server(Files{Cert: paths["tls.crt"], Key: paths["tls.key"], ClientCA: paths["ca.crt"]}, logger, func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	later := time.Now().Add(time.Hour)
 	old := &tls.Config{RootCAs: pool(t, first), ServerName: "localhost", Certificates: pairs(t)(first.Client("ann", later))}
 	young := &tls.Config{RootCAs: pool(t, second), ServerName: "localhost", Certificates: pairs(t)(second.Client("bob", later))}
@@ -129,17 +122,15 @@ func TestClientCertificates(t *testing.T) {
 	cert, key := authority.Server()
 	paths := certstest.Write(t, folder, map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": authority.PEM})
 	later := time.Now().Add(time.Hour)
-	for _, require := range []bool{false, true} {
-		config, err := Server(Files{paths["tls.crt"], paths["tls.key"], paths["ca.crt"], require}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, required := range []bool{false, true} {
+		config, err := Server(Files{paths["tls.crt"], paths["tls.key"], paths["ca.crt"], required}, nil)
+		require.NoError(t, err)
 		for name, tt := range map[string]struct {
 			certificates []tls.Certificate
 			ok           bool
 		}{
 			"good":    {pairs(t)(authority.Client("ann", later)), true},
-			"none":    {nil, !require},
+			"none":    {nil, !required},
 			"foreign": {pairs(t)(other.Client("ann", later)), false},
 			"expired": {pairs(t)(authority.Client("ann", time.Now().Add(-time.Hour))), false},
 			"server":  {pair(t, cert, key), false}, // not for clients
@@ -152,7 +143,7 @@ func TestClientCertificates(t *testing.T) {
 				return &tt.certificates[0], nil
 			}}
 			if _, err := handshake(t, config, client); (err == nil) != tt.ok {
-				t.Errorf("%s certificate, required %v: %v", name, require, err)
+				t.Errorf("%s certificate, required %v: %v", name, required, err)
 			}
 		}
 	}
@@ -163,9 +154,7 @@ func TestOldProtocolsAreRefused(t *testing.T) {
 	cert, key := authority.Server()
 	paths := certstest.Write(t, t.TempDir(), map[string][]byte{"tls.crt": cert, "tls.key": key})
 	config, err := Server(Files{Cert: paths["tls.crt"], Key: paths["tls.key"]}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client := &tls.Config{RootCAs: pool(t, authority), ServerName: "localhost", MaxVersion: tls.VersionTLS12}
 	if _, err := handshake(t, config, client); err == nil || !strings.Contains(err.Error(), "protocol version") {
 		t.Errorf("TLS 1.2: %v", err)
@@ -211,9 +200,7 @@ func TestKeyModes(t *testing.T) {
 	cert, key := authority.Server()
 	paths := certstest.Write(t, t.TempDir(), map[string][]byte{"tls.crt": cert, "tls.key": key})
 	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o440: true, 0o640: true, 0o644: false, 0o444: false, 0o660: false, 0o602: false} {
-		if err := os.Chmod(paths["tls.key"], mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(paths["tls.key"], mode))
 		_, err := Server(Files{Cert: paths["tls.crt"], Key: paths["tls.key"]}, nil)
 		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "private key; chmod 600 it") {
 			t.Errorf("mode %#o: %v", mode, err)

@@ -15,6 +15,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/resource"
 )
@@ -31,7 +32,7 @@ func trainingSpec(b *testing.B, private string, seed uint64) *dparetov1.StudySpe
 		source = `"computed":{"privacy":` + private + `}`
 	}
 	s := new(dparetov1.StudySpec)
-	if err := protojson.Unmarshal(fmt.Appendf(nil, `{
+	require.NoError(b, protojson.Unmarshal(fmt.Appendf(nil, `{
 		"parameters":[
 			{"id":"epochs","integer_domain":{"min":1,"max":%d},"scale":"SCALE_LOG"},
 			{"id":"lot","integer_domain":{"min":8,"max":512},"scale":"SCALE_LOG"},
@@ -42,9 +43,7 @@ func trainingSpec(b *testing.B, private string, seed uint64) *dparetov1.StudySpe
 			{"id":"epsilon","role":"METRIC_ROLE_OBJECTIVE","goal":"GOAL_MINIMIZE","transform":"TRANSFORM_LOG","reference_value":10,%s},
 			{"id":"error","role":"METRIC_ROLE_OBJECTIVE","goal":"GOAL_MINIMIZE","transform":"TRANSFORM_LOGIT","reference_value":0.24,"reported":{"sample_size":16281}}],
 		"seed":%d,
-		"algorithm":{"name":"ALGORITHM_DEFAULT"}}`, benchmarkEpochs, source, seed), s); err != nil {
-		b.Fatal(err)
-	}
+		"algorithm":{"name":"ALGORITHM_DEFAULT"}}`, benchmarkEpochs, source, seed), s))
 	return s
 }
 
@@ -87,29 +86,21 @@ func conduct(b *testing.B, s *dparetov1.StudySpec, runs int) (seconds, stopped f
 	before := processorSeconds(b)
 	rng := rand.New(rand.NewPCG(s.GetSeed(), 1))
 	created, err := service.CreateStudy(b.Context(), &dparetov1.CreateStudyRequest{StudyId: "training", Study: &dparetov1.Study{Spec: s}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	cached, err := service.Get(&storev1.StudyRecord{Study: created.GetStudy()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	reports := s.GetMetrics()[0].GetComputed() == nil
 	trainedEpochs := 0.0
 	for range runs {
 		resp, err := service.SuggestTrials(b.Context(), &dparetov1.SuggestTrialsRequest{Parent: resource.StudyName("training"), WorkerId: "w"})
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		trial := resp.GetTrials()[0]
 		t := trainedAs(trial, rng)
 		for epoch := int64(1); s.GetCheckpointParameter() != "" && epoch < t.epochs; epoch++ {
 			resp, err := service.AddMeasurement(b.Context(), &dparetov1.AddMeasurementRequest{
 				Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: t.after(epoch, reports),
 			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			if resp.GetShouldStop() {
 				stopped++
 			}
@@ -122,9 +113,7 @@ func conduct(b *testing.B, s *dparetov1.StudySpec, runs int) (seconds, stopped f
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: t.after(t.epochs, reports)},
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 	}
 	service.Close()
 	return processorSeconds(b) - before, stopped / trainedEpochs
@@ -133,9 +122,7 @@ func conduct(b *testing.B, s *dparetov1.StudySpec, runs int) (seconds, stopped f
 func processorSeconds(b *testing.B) float64 {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 	return seconds(u.Utime) + seconds(u.Stime)
 }
@@ -249,9 +236,7 @@ func firstSuggestions(b *testing.B, private string, seed uint64) (seconds [2]flo
 	for i := range seconds {
 		before := processorSeconds(b)
 		resp, err := service.SuggestTrials(b.Context(), &dparetov1.SuggestTrialsRequest{Parent: resource.StudyName("training"), WorkerId: "w"})
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		seconds[i] = processorSeconds(b) - before
 		trial := resp.GetTrials()[0]
 		t := trainedAs(trial, rng)
@@ -259,9 +244,7 @@ func firstSuggestions(b *testing.B, private string, seed uint64) (seconds [2]flo
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
 			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: t.after(t.epochs, false)},
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 	}
 	return seconds
 }

@@ -71,7 +71,7 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r su
 		if outside := from.compiled.Problem.Space.Contains(suggestions[i].Point); outside != nil {
 			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, outside)
 		}
-		if refused := from.compiled.CheckAllowed("point", suggestions[i].Point); refused != nil {
+		if refused := from.compiled.Points.CheckAllowed("point", suggestions[i].Point); refused != nil {
 			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, refused)
 		}
 	}
@@ -81,7 +81,7 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r su
 // computeSuggested computes the metrics of suggestions before they become trials. Some accountants
 // are too slow for the transaction that creates trials.
 func computeSuggested(ctx context.Context, task *pool.Task, compiled *spec.Study, suggestions []suggest.Suggestion) error {
-	if !slices.ContainsFunc(suggestions, func(s suggest.Suggestion) bool { return !compiled.AtHand(s.Point) }) {
+	if !slices.ContainsFunc(suggestions, func(s suggest.Suggestion) bool { return !compiled.Metrics.AtHand(s.Point) }) {
 		return nil
 	}
 	return task.Run(ctx, func(ctx context.Context) error {
@@ -89,7 +89,7 @@ func computeSuggested(ctx context.Context, task *pool.Task, compiled *spec.Study
 			if err := pause.Check(ctx); err != nil {
 				return err
 			}
-			compiled.Compute(suggestions[i].Point)
+			compiled.Metrics.Compute(suggestions[i].Point)
 		}
 		return nil
 	})

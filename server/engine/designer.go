@@ -51,7 +51,7 @@ func isModelBased(study *spec.Study) bool {
 func learnsFromCheckpoints(study *spec.Study) bool {
 	switch study.Spec.GetAlgorithm().GetName() {
 	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_EHVI:
-		return study.Checkpoints()
+		return study.Points.Checkpoints()
 	default:
 		return false
 	}

@@ -21,7 +21,7 @@ func drawsAtOnce(designer suggest.Designer, study *spec.Study, policy study.Poli
 	}
 	switch designer.Name() {
 	case random.New().Name(), quasirandom.New().Name():
-		return study.Problem.Allowed == nil && len(study.Problem.Constraints) == 0 && study.ComputesAtOnce()
+		return study.Problem.Allowed == nil && len(study.Problem.Constraints) == 0 && study.Metrics.ComputesAtOnce()
 	default:
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
@@ -171,9 +172,7 @@ func TestPreparationChangesNothing(t *testing.T) {
 func TestPreparesNothingForDeletedStudies(t *testing.T) {
 	s := enginetest.With(t, enginetest.Random())
 	cached, err := s.Get(&storev1.StudyRecord{Study: s.Simple(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	preparing, cancel := context.WithCancel(t.Context())
 	s.Engine.Preparing(cached, cancel)
 	if _, err := s.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/s"}); err != nil {

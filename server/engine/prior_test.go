@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
 )
@@ -19,14 +20,10 @@ func TestPriorStudies(t *testing.T) {
 	enginetest.Checkpoints(asked)
 	asked.PriorStudies = []string{"studies/runs"}
 	resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	prior := func() []suggest.Evaluation {
 		h, err := s.Engine.History(t.Context(), "next", resp.GetStudy().GetUid())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(h.Evaluations) > 0 {
 			t.Errorf("evaluations %v", h.Evaluations)
 		}
@@ -66,9 +63,7 @@ func TestPriorRuns(t *testing.T) {
 		enginetest.Checkpoints(asked)
 		asked.PriorStudies = priors
 		resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: asked}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range 2 {
 			_, err := s.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: resp.GetStudy().GetName(), Trial: &dparetov1.Trial{
 				Parameters: map[string]*dparetov1.Value{
@@ -77,9 +72,7 @@ func TestPriorRuns(t *testing.T) {
 				},
 				FinalMeasurement: enginetest.ErrorAt(0, 0.5),
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}
 		return resp.GetStudy()
 	}
@@ -87,9 +80,7 @@ func TestPriorRuns(t *testing.T) {
 	create("second")
 	study := create("third", "studies/first", "studies/second")
 	h, err := s.Engine.History(t.Context(), "third", study.GetUid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	seen := make(map[int64]bool)
 	for _, e := range slices.Concat(h.Evaluations, h.Prior) {
 		if e.Run <= 0 || seen[e.Run] {
@@ -120,13 +111,9 @@ func TestPriorWithoutConstraint(t *testing.T) {
 	asked.PriorStudies = []string{"studies/runs"}
 	asked.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
 	created, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h, err := s.Engine.History(t.Context(), "next", created.GetStudy().GetUid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range h.Prior {
 		if len(e.Values) != 3 || !math.IsNaN(e.Values[2]) || !math.IsNaN(e.StdErrors[2]) || e.Values[1] != 0.25 {
 			t.Errorf("prior %+v", e)
@@ -171,13 +158,9 @@ func TestPriorValues(t *testing.T) {
 	asked.PriorStudies = []string{"studies/runs"}
 	asked.PriorValues = map[string]*dparetov1.Value{"clip": whole(3), "below": whole(7), "above": whole(8)}
 	created, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h, err := s.Engine.History(t.Context(), "next", created.GetStudy().GetUid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := len(h.Prior); n != 8 {
 		t.Fatalf("%d evaluations, want 8", n)
 	}

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/failure"
@@ -103,9 +104,7 @@ func TestSlowDesigner(t *testing.T) {
 		Parameters:       map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.25}}},
 		FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"y": {Value: &y}}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	close(proceed)
 	names := map[string]bool{created.GetTrial().GetName(): true}
 	for range 3 {
@@ -211,21 +210,13 @@ func TestDrawsAreNotShared(t *testing.T) {
 			{FixedParameters: map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.5}}}},
 		}}))
 	}
-	if err := calls.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, calls.Wait())
 	list, err := s.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/s", PageSize: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	study, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	compiled, err := spec.Compile("spec", study.GetStudy().GetSpec())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	suggested := 0
 	for _, trial := range list.GetTrials() {
 		x := trial.GetParameters()["x"].GetDoubleValue()
@@ -361,9 +352,7 @@ func TestRepeatAfterPartOfDemand(t *testing.T) {
 	}
 	list := func() []*dparetov1.Trial {
 		resp, err := s.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/s"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetTrials()
 	}
 	before := list()
@@ -444,9 +433,7 @@ func TestSuggestionAfterRerun(t *testing.T) {
 	kv.updates.Store(3) // the first Update, whose function runs twice, finds nothing to hand out
 	s.Ask(t, "another")
 	study, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/s"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := study.GetStudy().GetTrialCounts().GetActive(); kv.updates.Load() > 0 || n != 1 {
 		t.Errorf("%d trials are active, 1 was asked for", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
 )
@@ -14,9 +15,7 @@ import (
 func historyOf(t testing.TB, s *enginetest.Service, study *dparetov1.Study) *suggest.History {
 	t.Helper()
 	h, err := s.Engine.History(t.Context(), "runs", study.GetUid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return h
 }
 

@@ -215,7 +215,7 @@ func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dpare
 	}
 	var run []suggest.Evaluation
 	for _, m := range trial.GetMeasurements() {
-		run = append(run, from.compiled.Evaluation(point, m))
+		run = append(run, from.compiled.Metrics.Evaluation(point, m))
 	}
 	reached := trial.GetMeasurements()[len(trial.GetMeasurements())-1].GetStep()
 	var futile bool

@@ -11,6 +11,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
@@ -102,9 +103,7 @@ func TestRequestedRunsAreNotStopped(t *testing.T) {
 		"x":      {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}},
 		"epochs": {Kind: &dparetov1.Value_IntValue{IntValue: 64}},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if resp := s.Report(t, s.AskRun(t), enginetest.ErrorAt(60, 0.5)); resp.GetShouldStop() {
 		t.Error(resp)
 	}
@@ -168,9 +167,7 @@ func TestStopUnpromisingRuns(t *testing.T) {
 		resp, err := s.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{
 			Parent: "studies/runs", LeaseTokens: map[string]string{trial.GetName(): trial.GetLease().GetToken()},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		renewed = resp.GetResults()[trial.GetName()]
 	}
 	if resp := s.Report(t, trial, enginetest.ErrorAt(4, 0.5)); !resp.GetShouldStop() || !strings.Contains(resp.GetStopReason(), "model") {
@@ -186,9 +183,7 @@ func TestStopUnpromisingRuns(t *testing.T) {
 	<-judging
 	release()
 	cached, err := s.Get(&storev1.StudyRecord{Study: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for given := false; !given; time.Sleep(time.Millisecond) {
 		given = s.Engine.JudgedUnpromising(cached, second.GetNumber())
 	}
@@ -217,19 +212,15 @@ func TestModelStopsRuns(t *testing.T) {
 	})
 	judged := func(trial *dparetov1.Trial) bool {
 		unpromising, err := s.Engine.IsUnpromising(t.Context(), "runs", study.GetUid(), trial, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return unpromising
 	}
 	// The error is 0.1 + 0.8x: only the smallest rates are on the front.
 	errorOf := func(trial *dparetov1.Trial) float64 { return 0.1 + 0.8*trial.GetParameters()["x"].GetDoubleValue() }
 	cached, err := s.Get(&storev1.StudyRecord{Study: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	completed := func(x float64, step int64, value float64) *dparetov1.Measurement {
-		m, _, err := cached.Compiled.Measurement("measurement", space.Point{x, 64}, enginetest.ErrorAt(step, value), false)
+		m, _, err := cached.Compiled.Measurements.Accept("measurement", space.Point{x, 64}, enginetest.ErrorAt(step, value), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +279,7 @@ func TestJudgingFitsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, _, err := cached.Compiled.Measurement("measurement", space.Point{0.9, 64}, enginetest.ErrorAt(1, 0.9), false)
+	m, _, err := cached.Compiled.Measurements.Accept("measurement", space.Point{0.9, 64}, enginetest.ErrorAt(1, 0.9), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,9 +296,7 @@ func TestJudgingFitsNothing(t *testing.T) {
 func TestCompleteTrialsAreForgotten(t *testing.T) {
 	s := enginetest.With(t, enginetest.At(0.25, 64))
 	cached, err := s.Get(&storev1.StudyRecord{Study: s.Runs(t, enginetest.Checkpoints)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trial := s.AskRun(t)
 	s.Report(t, trial, enginetest.ErrorAt(1, 0.5))
 	if n := s.Engine.UsefulKnown(cached); n != 1 {
@@ -317,9 +306,7 @@ func TestCompleteTrialsAreForgotten(t *testing.T) {
 	gone := s.AskRun(t)
 	_, later := s.Engine.ShouldStop(cached, gone, 1)
 	s.Complete(t, gone, enginetest.ErrorAt(0, 0.5))
-	if err := later(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, later(t.Context()))
 	late := &dparetov1.AddMeasurementRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: enginetest.ErrorAt(2, 0.4)}
 	if _, err := s.AddMeasurement(t.Context(), late); err == nil {
 		t.Error("a complete trial was measured")

@@ -9,6 +9,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -28,16 +29,13 @@ type Run struct {
 func ReadRun(t testing.TB, records *store.Store, studyID string, number int64) *Run {
 	t.Helper()
 	r := &Run{id: studyID, rng: rand.New(rand.NewPCG(1, 2))}
-	err := records.View(t.Context(), func(tx *store.ReadTx) (err error) {
+	require.NoError(t, records.View(t.Context(), func(tx *store.ReadTx) (err error) {
 		if r.study, err = tx.Study(studyID); err != nil {
 			return err
 		}
 		r.trial, err = tx.Trial(studyID, number)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	trial := r.trial.GetTrial()
 	for step := int64(1); step < trial.GetFinalMeasurement().GetStep(); step++ {
 		m := proto.CloneOf(trial.GetFinalMeasurement())
@@ -54,7 +52,7 @@ func (r *Run) Fill(t testing.TB, records *store.Store, trials int64) {
 	base := r.study.GetStudy().GetRevision()
 	for from := int64(1); from <= trials; from += batch {
 		to := min(from+batch-1, trials)
-		err := records.Update(t.Context(), store.In(store.StudyScope(r.id)), func(tx *store.Tx) error {
+		require.NoError(t, records.Update(t.Context(), store.In(store.StudyScope(r.id)), func(tx *store.Tx) error {
 			r.study.NextTrialNumber, r.study.CompletedTrials = to+1, to
 			r.study.Study.TrialCounts = &dparetov1.TrialCounts{Succeeded: to}
 			r.study.Study.Revision = base + to
@@ -69,10 +67,7 @@ func (r *Run) Fill(t testing.TB, records *store.Store, trials int64) {
 				}
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 }
 

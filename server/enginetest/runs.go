@@ -6,6 +6,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -37,9 +38,7 @@ func (s *Service) Simple(t testing.TB) *dparetov1.Study {
 func (s *Service) Ask(t testing.TB, worker string) *dparetov1.Trial {
 	t.Helper()
 	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: worker})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.GetTrials()[0]
 }
 
@@ -116,9 +115,7 @@ func (s *Service) Runs(t testing.TB, change func(*dparetov1.StudySpec)) *dpareto
 func (s *Service) create(t testing.TB, id string, asked *dparetov1.StudySpec) *dparetov1.Study {
 	t.Helper()
 	resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: asked}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.GetStudy()
 }
 
@@ -156,9 +153,7 @@ func (s *Service) Report(t testing.TB, trial *dparetov1.Trial, measurements ...*
 		last, err = s.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: m,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	return last
 }
@@ -172,9 +167,7 @@ func (s *Service) Complete(t testing.TB, trial *dparetov1.Trial, final *dparetov
 		req.Outcome = &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: &dparetov1.UseLastMeasurement{}}
 	}
 	resp, err := s.CompleteTrial(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.GetTrial()
 }
 
@@ -184,7 +177,7 @@ func Insert(c *study.Change, point space.Point, measurements ...*dparetov1.Measu
 	_, err := c.Create(point, dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED, func(record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		for i, reported := range measurements {
-			m, _, err := c.Compiled.Measurement("m", point, reported, i == len(measurements)-1)
+			m, _, err := c.Compiled.Measurements.Accept("m", point, reported, i == len(measurements)-1)
 			if err != nil {
 				return err
 			}

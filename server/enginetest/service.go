@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/engine"
@@ -62,17 +63,13 @@ type Service struct {
 func New(t testing.TB, o Options) *Service {
 	t.Helper()
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var kv store.KV = fault.Twice(db)
 	if o.Around != nil {
 		kv = o.Around(kv)
 	}
 	records, err := store.New(t.Context(), kv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := newService(t, records, o)
 	t.Cleanup(func() {
 		s.Close()

@@ -3,6 +3,8 @@ package expression
 import (
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Expressions that would take forever, or all memory, are refused when they are compiled
@@ -56,9 +58,7 @@ func TestNumberBomb(t *testing.T) {
 	e := environment(t)
 	tens := "[0,1,2,3,4,5,6,7,8,9]"
 	n, err := e.Number(tens + ".map(a," + tens + ".map(b," + tens + ".map(c," + tens + ".map(d,a+b+c+d)))).size()")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := n.Float(map[string]any{}); err == nil || !strings.Contains(err.Error(), "cost") {
 		t.Errorf("error %v", err)
 	}

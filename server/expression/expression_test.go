@@ -4,14 +4,14 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func environment(t *testing.T) *Environment {
 	t.Helper()
 	e, err := NewEnvironment([]Variable{{"epochs", Int}, {"variance", Double}, {"optimizer", String}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e
 }
 
@@ -51,9 +51,7 @@ func TestNumber(t *testing.T) {
 
 func TestInteger(t *testing.T) {
 	n, err := environment(t).Integer("epochs * 1000000007")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := n.Int(values); err != nil || got != 7000000049 {
 		t.Errorf("got %d, %v", got, err)
 	}
@@ -121,9 +119,7 @@ func TestPredicate(t *testing.T) {
 		t.Errorf("a number as a predicate: %v", err)
 	}
 	p, err := e.Predicate("[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, a+b+c > 0)))")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := p.Holds(values); err == nil || !strings.Contains(err.Error(), "cost") {
 		t.Errorf("a dear predicate: error %v", err)
 	}
@@ -148,9 +144,7 @@ func TestMissingVariable(t *testing.T) {
 			_, err = p.Holds(missing)
 		} else {
 			n, notNumber := e.Number(source)
-			if notNumber != nil {
-				t.Fatal(notNumber)
-			}
+			require.NoError(t, notNumber)
 			_, err = n.Float(missing)
 		}
 		switch {
@@ -173,9 +167,7 @@ func TestReserved(t *testing.T) {
 	}
 	// Every other identifier works as a variable.
 	e, err := NewEnvironment([]Variable{{"lot_size", Int}, {"T", Int}, {"e", Double}, {"x1_", Double}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, source := range []string{"lot_size", "T", "e", "x1_"} {
 		if _, err := e.Number(source); err != nil {
 			t.Errorf("%s: %v", source, err)

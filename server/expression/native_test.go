@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // natives are expressions that have a Go form.
@@ -58,9 +60,7 @@ func drawExpression(rng *rand.Rand, isInt bool, depth int) string {
 // The Go form is the CEL program at random values, errors included.
 func TestNative(t *testing.T) {
 	environment, err := NewEnvironment([]Variable{{"c", String}, {"n", Int}, {"m", Int}, {"x", Double}, {"y", Double}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	sources := slices.Clone(natives)
 	for i := range 600 {
@@ -68,9 +68,7 @@ func TestNative(t *testing.T) {
 	}
 	for k, source := range sources {
 		number, err := environment.Number(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		native := number.Native()
 		if native == nil {
 			t.Errorf("%s has no Go form", source)
@@ -95,9 +93,7 @@ func TestNative(t *testing.T) {
 	}
 	for _, source := range []string{`c == "b" ? x : y`, "n > m ? 1 : 2", "size(c)", "[n, m][0]", "math.greatest(n, m)"} {
 		number, err := environment.Number(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if number.Native() != nil {
 			t.Errorf("%s has a Go form", source)
 		}
@@ -106,13 +102,9 @@ func TestNative(t *testing.T) {
 
 func BenchmarkNumber(b *testing.B) {
 	environment, err := NewEnvironment([]Variable{{"variance", Double}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	number, err := environment.Number("math.sqrt(variance)")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Run("cel", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := number.Float(map[string]any{"variance": 4.0}); err != nil {
@@ -130,9 +122,7 @@ func BenchmarkNumber(b *testing.B) {
 
 func TestUses(t *testing.T) {
 	environment, err := NewEnvironment([]Variable{{"a", Int}, {"b", Double}, {"kind", String}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for source, want := range map[string][]string{
 		"1":                                    nil,
 		"a":                                    {"a"},
@@ -140,9 +130,7 @@ func TestUses(t *testing.T) {
 		"kind == 'x' ? math.pow(b, 2.0) : 1.0": {"b", "kind"},
 	} {
 		n, err := environment.Number(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := n.Uses(); !slices.Equal(got, want) {
 			t.Errorf("%s uses %q, want %q", source, got, want)
 		}

@@ -7,18 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/filemode"
 )
 
 func TestCheck(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "..data"), filepath.Join(folder, "tls.key") // as in a volume of Kubernetes
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("..data", link); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, os.Symlink("..data", link))
 	for _, test := range []struct {
 		mode, allowed fs.FileMode
 		refused       bool
@@ -27,13 +24,9 @@ func TestCheck(t *testing.T) {
 		{0o440, 0o640, false}, {0o640, 0o640, false}, {0o660, 0o640, true}, {0o644, 0o640, true}, {0o602, 0o640, true},
 		{0o660, 0o660, false}, {0o666, 0o660, true}, {0o664, 0o660, true},
 	} {
-		if err := os.Chmod(path, test.mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(path, test.mode))
 		info, err := os.Stat(link)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		err = filemode.Check(link, info, test.allowed, "others can read it")
 		if (err != nil) != test.refused {
 			t.Errorf("mode %#o where %#o is allowed: %v", test.mode, test.allowed, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // thing is a resource with a field of every kind.
@@ -213,9 +214,7 @@ func TestOrderKeys(t *testing.T) {
 			}
 		}
 		order, err := ParseOrder(source[1:], fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for range 2000 {
 			a, b := things[random.IntN(len(things))], things[random.IntN(len(things))]
 			want := 0
@@ -231,9 +230,7 @@ func TestOrderKeys(t *testing.T) {
 	}
 	long := strings.Repeat("x", maxKeyText)
 	order, err := ParseOrder("name", fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if a, b := order.Key(thing{name: long + "a"}), order.Key(thing{name: long + "b"}); a != b || len(a) > maxKeyText+10 {
 		t.Errorf("keys of %d and %d bytes", len(a), len(b))
 	}

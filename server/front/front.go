@@ -407,13 +407,13 @@ func (r *Results) point(c *Configuration, values []float64, predictions [][]sugg
 	first := &r.Measurements[c.Measurements[0]]
 	point := &dparetov1.FrontPoint{
 		Trial:      r.TrialOf(first),
-		Parameters: r.Compiled.Values(c.Point),
+		Parameters: r.Compiled.Points.Values(c.Point),
 		Values:     make(map[string]*dparetov1.FrontValue),
-		Privacy:    r.Compiled.Guarantee(first.Message().GetMetrics()),
+		Privacy:    r.Compiled.Metrics.Guarantee(first.Message().GetMetrics()),
 		Runs:       int64(c.runs),
 		Trials:     r.trialsOf(c),
 	}
-	if r.Compiled.Checkpoints() {
+	if r.Compiled.Points.Checkpoints() {
 		point.Step = first.Step
 	}
 	for j, objective := range r.Compiled.Objectives() {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
@@ -119,9 +120,7 @@ func TestMeasuredConstraints(t *testing.T) {
 		},
 		Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
 	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	add := func(x, err, seconds float64) {
 		t.Helper()
 		_, failure := s.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/s", Trial: &dparetov1.Trial{
@@ -130,17 +129,13 @@ func TestMeasuredConstraints(t *testing.T) {
 				Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &err}, content: {Value: &seconds}},
 			},
 		}})
-		if failure != nil {
-			t.Fatal(failure)
-		}
+		require.NoError(t, failure)
 	}
 	add(0.1, 0.5, 9)
 	add(0.2, 0.1, 9)
 	add(0.2, 0.1, 13) // together too slow
 	r, err := frontsOf(s).Results(t.Context(), "s", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	front := r.measuredFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED).front
 	if len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrial() != resource.TrialName("s", 1) || front.GetHypervolume() != 0.5 {
 		t.Errorf("front %v", front)
@@ -176,13 +171,9 @@ func TestInferredReference(t *testing.T) {
 		{[]float64{0.64, 0.87}, []float64{0.44 * 0.07, 0.44*0.07 + 0.24*0.4, 0.44*0.07 + 0.24*0.4, 0.44*0.07 + 0.24*0.4 + 0.04*0.3}},
 	} {
 		front, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		list, err := f.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: "studies/runs"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, id := range []string{"error", "second"} {
 			for _, got := range []float64{front.GetFront().GetReference()[id], list.GetReference()[id]} {
 				if math.Abs(got-step.reference[i]) > 1e-12 {
@@ -219,9 +210,7 @@ func TestLooseReference(t *testing.T) {
 			m.Metrics["second"] = &dparetov1.MetricValue{Value: new(0.5 - 0.03*float64(i))}
 			s.Complete(t, s.AskRun(t), m)
 			resp, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			warned := slices.ContainsFunc(resp.GetFront().GetWarnings(), func(w *dparetov1.Warning) bool {
 				return w.GetCode() == "LOOSE_REFERENCE" && strings.Contains(w.GetMessage(), "reference_value of error, 5,")
 			})
@@ -293,9 +282,7 @@ func TestUnreachedReference(t *testing.T) {
 				m.Metrics["second"] = &dparetov1.MetricValue{Value: new(0.5 - 0.03*float64(i))}
 				s.Complete(t, s.AskRun(t), m)
 				front, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				got := warnings(t, front.GetFront())
 				if i == 0 && got != nil || i == 15 && !slices.Equal(got, tt.want) {
 					t.Errorf("%d trials: warnings %q, want %q", i+1, got, tt.want)
@@ -327,9 +314,7 @@ func TestOutlierWarning(t *testing.T) {
 	}
 	f := New(Options{Studies: s.Studies, Histories: s.Histories, Background: s.Background, Engine: s.Engine, Pool: s.Pool})
 	resp, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if h := resp.GetFront().GetHypervolume(); !(h > 0 && h < 1) {
 		t.Errorf("hypervolume %g", h)
 	}
@@ -369,9 +354,7 @@ func TestConstraintsWithoutValue(t *testing.T) {
 		f := frontsOf(s)
 		for _, kind := range measuredKinds {
 			resp, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: kind})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := len(resp.GetFront().GetPoints()); got != points || (resp.GetFront().GetHypervolume() > 0) != (points > 0) {
 				t.Errorf("%v at x = %g: %v", kind, x, resp.GetFront())
 			}
@@ -390,9 +373,7 @@ func TestFinalMeasurementOnTheWay(t *testing.T) {
 		s.Complete(t, trial, enginetest.ErrorAt(step, 0.1))
 	}
 	r, err := frontsOf(s).Results(t.Context(), "runs", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if m := r.Measurements[2]; len(r.Measurements) != 5 || m.Step != 60 || !m.Last || r.Measurements[1].Last {
 		t.Errorf("measurements %v", r.Measurements)
 	}
@@ -406,7 +387,7 @@ func BenchmarkObservedFront(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const trials, batch = 10_000, 500
 	for range trials / batch {
-		err := s.Change(b.Context(), "runs", new(study.Request), func(c *study.Change) error {
+		require.NoError(b, s.Change(b.Context(), "runs", new(study.Request), func(c *study.Change) error {
 			for range batch {
 				point := []float64{rng.Float64(), float64(1 + rng.IntN(64))}
 				if err := enginetest.Insert(c, point, enginetest.ErrorAt(0, rng.Float64())); err != nil {
@@ -414,10 +395,7 @@ func BenchmarkObservedFront(b *testing.B) {
 				}
 			}
 			return nil
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		}))
 	}
 	fronts := frontsOf(s)
 	req := &dparetov1.GetFrontRequest{Name: runs.GetName(), Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}

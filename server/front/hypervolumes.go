@@ -61,7 +61,7 @@ func trialPoints(r *Results) (points []*dparetov1.HypervolumePoint, ends []int) 
 		}
 		n := int64(r.Evaluations[i].Runs)
 		runs += n
-		if r.Compiled.Checkpoints() {
+		if r.Compiled.Points.Checkpoints() {
 			steps += n * m.Step
 		}
 		ends = append(ends, i+1)

@@ -58,7 +58,7 @@ func (d *Data) measuredPoint(c *Configuration, kind dparetov1.FrontKind) *dparet
 		Values:       make(map[string]float64),
 		Intermediate: !slices.ContainsFunc(c.Measurements, func(k int) bool { return d.Measurements[k].Last }),
 	}
-	if d.Compiled.Checkpoints() {
+	if d.Compiled.Points.Checkpoints() {
 		point.Step = first.Step
 	}
 	values := d.value(c.Measurements, kind)

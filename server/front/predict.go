@@ -44,12 +44,12 @@ func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetri
 			if err := pause.Check(ctx); err != nil {
 				return err
 			}
-			point, err := r.Compiled.Point(fmt.Sprintf("configurations[%d].parameters", i), c.GetParameters())
+			point, err := r.Compiled.Points.Parse(fmt.Sprintf("configurations[%d].parameters", i), c.GetParameters())
 			if err != nil {
 				return err
 			}
 			p := new(dparetov1.ConfigurationPrediction)
-			p.ComputedMetrics, p.Warnings = r.Compiled.Compute(point)
+			p.ComputedMetrics, p.Warnings = r.Compiled.Metrics.Compute(point)
 			if fitted != nil && fitted.Model.Check().Basis != model.BasisMeasurements {
 				p.Predictions = predictions(r.Compiled, fitted.Model.Predict(point))
 			}

@@ -118,7 +118,7 @@ func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (frontquery
 			fields.Addf(field, "is not an objective of the study (objectives: %v)", objectives)
 			continue
 		}
-		compiled.CheckBound(&fields, field, id, req.GetBounds()[id])
+		compiled.Metrics.CheckBound(&fields, field, id, req.GetBounds()[id])
 	}
 	for j, id := range objectives {
 		bound, ok := req.GetBounds()[id]
@@ -151,13 +151,13 @@ func NoModel() *dparetov1.Warning {
 
 // answer adds the configuration that answers a query to a response.
 func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answer) {
-	computed, warnings := r.Compiled.Compute(a.Point)
+	computed, warnings := r.Compiled.Metrics.Compute(a.Point)
 	r.reach(resp, a)
-	resp.Parameters = r.Compiled.Values(a.Point)
+	resp.Parameters = r.Compiled.Points.Values(a.Point)
 	resp.Predictions = predictions(r.Compiled, a.Predictions)
 	resp.ComputedMetrics = computed
-	resp.Privacy = r.Compiled.Guarantee(computed)
-	resp.Step = r.Compiled.LastStep(a.Point)
+	resp.Privacy = r.Compiled.Metrics.Guarantee(computed)
+	resp.Step = r.Compiled.Points.LastStep(a.Point)
 	resp.Warnings = append(resp.Warnings, warnings...)
 	resp.Warnings = append(resp.Warnings, r.seededWarning()...)
 	key := a.Point.Key()

@@ -66,7 +66,7 @@ func newData(id string, h *history.History, finalOnly bool) *Data {
 		Trials: h.Trials, id: id, revision: h.Record.GetStudy().GetRevision(), finalOnly: finalOnly,
 		Compiled: h.Cached.Compiled, completed: h.Record.GetCompletedTrials(),
 	}
-	if finalOnly && d.Compiled.Checkpoints() {
+	if finalOnly && d.Compiled.Points.Checkpoints() {
 		d.Evaluations, d.Measurements = nil, nil
 		for i, m := range h.Measurements {
 			if m.Final {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
@@ -23,7 +24,7 @@ import (
 // configuration.
 func insertRuns(t *testing.T, s *enginetest.Service, rng *rand.Rand, n int) {
 	t.Helper()
-	err := s.Change(t.Context(), "runs", new(study.Request), func(c *study.Change) error {
+	require.NoError(t, s.Change(t.Context(), "runs", new(study.Request), func(c *study.Change) error {
 		for range n {
 			point := []float64{float64(rng.IntN(40)) / 40, float64(2 + rng.IntN(6))}
 			if err := enginetest.Insert(c, point, enginetest.ErrorAt(1, 0.5+rng.Float64()/2), enginetest.ErrorAt(0, rng.Float64())); err != nil {
@@ -31,10 +32,7 @@ func insertRuns(t *testing.T, s *enginetest.Service, rng *rand.Rand, n int) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // The configurations beside a front are the rest of what was measured, or an ordered sample of it.
@@ -44,9 +42,7 @@ func TestOthers(t *testing.T) {
 	insertRuns(t, s, rand.New(rand.NewPCG(3, 4)), 60)
 	f := New(Options{Studies: s.Studies, Histories: s.Histories, Engine: s.Engine, Background: s.Background, Pool: s.Pool})
 	r, err := f.Results(t.Context(), "runs", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	type place struct {
 		trial string
 		step  int64
@@ -60,13 +56,9 @@ func TestOthers(t *testing.T) {
 		for _, limit := range []int32{0, 1, 7, maxOthers} {
 			req := &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: kind, MaxOthers: limit}
 			resp, err := f.GetFront(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			again, err := f.GetFront(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if d := gocmp.Diff(resp, again, protocmp.Transform()); d != "" {
 				t.Errorf("%v, %d: another answer: %s", kind, limit, d)
 			}
@@ -158,9 +150,7 @@ func testMeasuredTrace(t *testing.T, constant bool) {
 	insertRuns(t, s, rand.New(rand.NewPCG(5, 6)), 400)
 	f := frontsOf(s)
 	r, err := f.Results(t.Context(), "runs", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, kind := range measuredKinds {
 		_, ends := trialPoints(r)
 		fell := false

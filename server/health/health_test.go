@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
@@ -27,9 +28,7 @@ import (
 func statusOf(t *testing.T, h *Watch, service string) healthv1.HealthCheckResponse_ServingStatus {
 	t.Helper()
 	resp, err := h.Service().Check(t.Context(), &healthv1.HealthCheckRequest{Service: service})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.GetStatus()
 }
 
@@ -57,13 +56,9 @@ func watchStore(t *testing.T, update func() error) (h *Watch, stop func()) {
 func watchStoreWithLog(t *testing.T, log slog.Handler, update func() error) (h *Watch, stop func()) {
 	t.Helper()
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	records, err := store.New(t.Context(), hookedKV{KV: db, update: update})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	logger := slog.New(log)
 	group := background.New(logger)
 	h = New(records, logger, metrics.New("test"), group)

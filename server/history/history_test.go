@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/history"
 	"github.com/dpareto/dpareto/server/resource"
@@ -66,15 +67,11 @@ func TestHistoryIsThatOfTheStore(t *testing.T) {
 			}
 		}
 		got, err := s.Histories.Read(t.Context(), "runs")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		fresh := s.Fresh(t)
 		want, err := fresh.Histories.Read(t.Context(), "runs")
 		fresh.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if d := difference(want, got); d != "" {
 			t.Fatal(d)
 		}

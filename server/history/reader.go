@@ -160,7 +160,7 @@ func (r *Reader) look(record *storev1.TrialRecord, completed *[]completion) erro
 		return nil // its notes or labels have changed
 	}
 	if len(r.Values) > 0 {
-		trial.Parameters = r.Compiled.Complete(trial.GetParameters(), r.Values)
+		trial.Parameters = r.Compiled.Points.Complete(trial.GetParameters(), r.Values)
 	}
 	point, err := study.PointOf(r.Compiled, trial)
 	if err != nil {
@@ -191,13 +191,13 @@ func (r *Reader) measure(c *completion, point space.Point, trial *dparetov1.Tria
 	switch {
 	case r.OtherSteps:
 		final.Step = 0
-	case r.Compiled.Checkpoints():
+	case r.Compiled.Points.Checkpoints():
 		measurements = study.WithFinal(trial)
 	}
 	for i, message := range measurements {
 		m := Measurement{Trial: trial.GetNumber(), Step: message.GetStep(), Final: message == final, Last: i == len(measurements)-1}
-		mean := r.Compiled.ObjectiveValues(message, spec.Mean)
-		best, worst := r.Compiled.ObjectiveValues(message, spec.Best), r.Compiled.ObjectiveValues(message, spec.Worst)
+		mean := r.Compiled.Metrics.ObjectiveValues(message, spec.Mean)
+		best, worst := r.Compiled.Metrics.ObjectiveValues(message, spec.Best), r.Compiled.Metrics.ObjectiveValues(message, spec.Worst)
 		if !slices.Equal(best, mean) || !slices.Equal(worst, mean) {
 			m.best, m.worst = best, worst
 		}
@@ -205,7 +205,7 @@ func (r *Reader) measure(c *completion, point space.Point, trial *dparetov1.Tria
 		if m.encoded, err = proto.Marshal(message); err != nil {
 			return err
 		}
-		e := r.Compiled.Evaluation(point, message)
+		e := r.Compiled.Metrics.Evaluation(point, message)
 		e.Run = trial.GetNumber()
 		c.evaluations, c.measurements = append(c.evaluations, e), append(c.measurements, m)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // dials is a listener whose clients come from chosen addresses.
@@ -125,9 +127,7 @@ func TestDoorInAll(t *testing.T) {
 		t.Error("read from a closed connection")
 	}
 	second.server.Close()
-	if err := third.server.SetReadDeadline(time.Unix(1, 0)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, third.server.SetReadDeadline(time.Unix(1, 0)))
 	if _, err := third.server.Read(make([]byte, 1)); err == nil {
 		t.Error("read after the deadline")
 	}

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestDefaults(t *testing.T) {
@@ -60,9 +62,7 @@ func TestGate(t *testing.T) {
 	enter := func(who string) func() {
 		t.Helper()
 		leave, err := g.Enter(who)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return leave
 	}
 	leave := enter("ann")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/store"
@@ -64,7 +65,7 @@ func TestLongListsPause(t *testing.T) {
 	s := enginetest.New(t, enginetest.Options{Around: hooks.Around, Damages: true, Designer: enginetest.Always(enginetest.Random())})
 	created := s.Runs(t, nil)
 	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(1, .5))
-	err := s.Store.Update(t.Context(), store.In(store.StudyScope("runs")), func(tx *store.Tx) error {
+	require.NoError(t, s.Store.Update(t.Context(), store.In(store.StudyScope("runs")), func(tx *store.Tx) error {
 		record, err := tx.Trial("runs", 1)
 		for n := int64(2); n <= trials && err == nil; n++ {
 			record.GetTrial().Number, record.GetTrial().Revision = n, 100+n
@@ -72,10 +73,7 @@ func TestLongListsPause(t *testing.T) {
 			err = tx.PutTrial("runs", record)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for _, order := range []string{"", "metrics.error", "metrics.error desc", "number"} {
 		var numbers []int64
 		req := &dparetov1.ListTrialsRequest{Parent: created.GetName(), PageSize: 400, OrderBy: order}

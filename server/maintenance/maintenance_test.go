@@ -16,6 +16,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/enginetest"
@@ -46,9 +47,7 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 	}
 	faults := func() float64 {
 		families, err := s.Metrics.Gatherer().Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, f := range families {
 			if f.GetName() == "dpareto_store_faults" {
 				return f.GetMetric()[0].GetGauge().GetValue()
@@ -68,9 +67,7 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 		w.Put(key, damaged)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := m.pass(t.Context()); err != nil || faults() != 1 || !strings.Contains(log.String(), "trial 1 of studies/b has a wrong checksum") {
 		t.Errorf("%v, %v faults, log %s", err, faults(), log.String())
 	}
@@ -85,15 +82,12 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 	}
 
 	// A study that cannot be found for a damaged key is not created again over its trials.
-	err = db.Update(t.Context(), nil, func(w store.ReadWriter) error {
+	require.NoError(t, db.Update(t.Context(), nil, func(w store.ReadWriter) error {
 		value, err := w.Get("studies/c\x00study/")
 		w.Put("studies/c\x00stuty/", bytes.Clone(value))
 		w.Delete("studies/c\x00study/")
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if _, err := s.CreateStudy(t.Context(), request("c")); status.Code(failure.Status(err)) != codes.DataLoss {
 		t.Errorf("created again: %v", err)
 	}
@@ -106,40 +100,26 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 func TestMaintenanceGoesOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	db, err := bolt.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	records, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var log bytes.Buffer
 	m := New(records, slog.New(slog.NewTextHandler(&log, nil)), time.Now, metrics.New("test"), nil)
 	for i := range 6 {
 		id := fmt.Sprintf("m%02d", i)
-		err := records.Update(t.Context(), store.In(store.StudyScope(id)), func(tx *store.Tx) error {
+		require.NoError(t, records.Update(t.Context(), store.In(store.StudyScope(id)), func(tx *store.Tx) error {
 			study := &dparetov1.Study{Name: "studies/" + id, Revision: 1, Description: strings.Repeat("x", 2500)}
 			return tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: 1})
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
-	err = db.Update(t.Context(), nil, func(w store.ReadWriter) error {
+	require.NoError(t, db.Update(t.Context(), nil, func(w store.ReadWriter) error {
 		w.Put("studies/m05\x00study/", []byte("damaged"))
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	size := os.Getpagesize()
 	for at := 2 * size; at+size <= len(content); at += size {
 		if content[at+8] == 2 && bytes.Contains(content[at:at+size], []byte("studies/m02\x00study/")) { // a leaf
@@ -148,9 +128,7 @@ func TestMaintenanceGoesOn(t *testing.T) {
 			}
 		}
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, file.Close())
 	if err := m.pass(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -176,16 +154,14 @@ func TestRequestsAreForgotten(t *testing.T) {
 		}
 	}
 	remembered := func() (n int) {
-		if err := s.Store.View(t.Context(), func(tx *store.ReadTx) error {
+		require.NoError(t, s.Store.View(t.Context(), func(tx *store.ReadTx) error {
 			for i := range old {
 				if _, err := tx.Request(store.StudyScope("s"), "\x00"+strconv.Itoa(i)); err == nil {
 					n++
 				}
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return n
 	}
 	for i := range old {
@@ -196,9 +172,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 		want  int
 	}{{study.RememberFor, old}, {1, 0}} {
 		now.Advance(step.after)
-		if err := m.pass(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, m.pass(t.Context()))
 		if n := remembered(); n != step.want {
 			t.Errorf("%d are remembered at %v, want %d", n, now.Now(), step.want)
 		}

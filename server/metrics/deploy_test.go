@@ -10,15 +10,15 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // exported returns the families of metrics by name.
 func exported(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
 	families, err := full().Gatherer().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	byName := make(map[string]*dto.MetricFamily)
 	for _, family := range families {
 		byName[family.GetName()] = family
@@ -29,9 +29,7 @@ func exported(t *testing.T) map[string]*dto.MetricFamily {
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("../../" + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 
@@ -131,9 +129,7 @@ func TestDashboard(t *testing.T) {
 			} `json:"targets"`
 		} `json:"panels"`
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
 	ids := make(map[int]bool)
 	for _, panel := range dashboard.Panels {
 		if ids[panel.ID] {
@@ -162,13 +158,11 @@ func TestAlerts(t *testing.T) {
 	var config struct {
 		RuleFiles []string `json:"rule_files"`
 	}
-	if err := yaml.UnmarshalStrict(read(t, "deploy/prometheus/prometheus.yml"), &struct {
+	require.NoError(t, yaml.UnmarshalStrict(read(t, "deploy/prometheus/prometheus.yml"), &struct {
 		Global        map[string]any   `json:"global"`
 		ScrapeConfigs []map[string]any `json:"scrape_configs"`
 		RuleFiles     *[]string        `json:"rule_files"`
-	}{RuleFiles: &config.RuleFiles}); err != nil {
-		t.Fatal(err)
-	}
+	}{RuleFiles: &config.RuleFiles}))
 	if !slices.Equal(config.RuleFiles, []string{"alerts.yml"}) {
 		t.Errorf("rule files %v", config.RuleFiles)
 	}
@@ -184,9 +178,7 @@ func TestAlerts(t *testing.T) {
 			} `json:"rules"`
 		} `json:"groups"`
 	}
-	if err := yaml.UnmarshalStrict(read(t, "deploy/prometheus/alerts.yml"), &rules); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict(read(t, "deploy/prometheus/alerts.yml"), &rules))
 	for _, rule := range rules.Groups[0].Rules {
 		checkQuery(t, rule.Alert, rule.Expr)
 		if rule.For == "" || rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/metrics"
 )
 
@@ -58,9 +59,7 @@ func full() *metrics.Metrics {
 // The names follow the conventions of Prometheus.
 func TestNames(t *testing.T) {
 	problems, err := testutil.GatherAndLint(full().Gatherer())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The pages of a sorted list equal the pages of all resources sorted at once. While they are collected,
@@ -26,9 +27,7 @@ func TestSorted(t *testing.T) {
 		var listed []string
 		for token := ""; ; {
 			q, err := NewQuery(17, token)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			sorted := Sorted[*dparetov1.Trial]{Query: q}
 			for _, i := range random.Perm(len(all)) {
 				sorted.Add(all[i], &dparetov1.Trial{State: 1, Note: long[:notes[all[i]]], Name: all[i]})

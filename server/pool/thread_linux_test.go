@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // A computation has a thread with a lower priority, which ends with the computation.
 func TestRunOnThread(t *testing.T) {
 	before, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var thread int
 	onThread(func() {
 		thread = unix.Gettid()

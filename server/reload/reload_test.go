@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestValue(t *testing.T) {
@@ -17,9 +19,7 @@ func TestValue(t *testing.T) {
 	paths := []string{filepath.Join(folder, "a"), filepath.Join(folder, "b")}
 	write := func(i int, text string) {
 		t.Helper()
-		if err := os.WriteFile(paths[i], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(paths[i], []byte(text), 0o600))
 	}
 	write(0, "1")
 	write(1, "1")
@@ -42,9 +42,7 @@ func TestValue(t *testing.T) {
 			}
 			return all, nil
 		})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := func(text string, n int) {
 		t.Helper()
 		if got := v.Get(); got != text || loads != n {
@@ -69,9 +67,7 @@ func TestValue(t *testing.T) {
 		now = now.Add(Every)
 		want("122", 5)
 	}
-	if err := os.Remove(paths[1]); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(paths[1]))
 	for range 3 {
 		now = now.Add(Every)
 		want("122", 5)
@@ -91,9 +87,7 @@ func TestNewFails(t *testing.T) {
 	if _, err := New(Options{Paths: []string{path}}, load); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	if _, err := New(Options{Paths: []string{path}}, load); err == nil || err.Error() != "broken" {
 		t.Errorf("error %v", err)
 	}
@@ -101,9 +95,7 @@ func TestNewFails(t *testing.T) {
 
 func TestConcurrently(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
 	var mu sync.Mutex
 	now := time.Now()
 	v, err := New(Options{Paths: []string{path}, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time {
@@ -112,9 +104,7 @@ func TestConcurrently(t *testing.T) {
 		now = now.Add(Every)
 		return now
 	}}, func() ([]byte, error) { return os.ReadFile(path) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

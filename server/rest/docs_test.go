@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 var (
@@ -21,9 +23,7 @@ var (
 // there is one, else as the same requests.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/rest.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	examples := example.FindAllStringSubmatch(string(text), -1)
 	if commands := strings.Count(string(text), "```sh\ncurl"); commands == 0 || commands != len(examples) {
 		t.Fatalf("%d commands, %d with an answer", commands, len(examples))

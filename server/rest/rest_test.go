@@ -23,6 +23,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/gen/openapi"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/rest"
 	"github.com/dpareto/dpareto/server/store"
@@ -35,13 +36,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t *testing.T, g *grpc.Server, o rest.Options) string {
 	t.Helper()
 	conn, err := rest.Connect(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	handler, err := rest.Handler(t.Context(), conn, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	web := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
@@ -58,14 +55,10 @@ func serve(t *testing.T, g *grpc.Server, o rest.Options) string {
 func start(t *testing.T) string {
 	t.Helper()
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "dpareto.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	records, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := server.New(server.Options{Store: records, Version: "test"})
 	t.Cleanup(s.Close)
 	return serve(t, s.GRPC(), rest.Options{})
@@ -75,18 +68,12 @@ func start(t *testing.T) string {
 func do(t *testing.T, method, url, body string) (code int, answer string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.StatusCode, string(text)
 }
 
@@ -215,14 +202,10 @@ func TestRequestID(t *testing.T) {
 	dparetov1.RegisterStudyServiceServer(g, &streams{})
 	url := serve(t, g, rest.Options{})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/studies/svt", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Header.Set("X-Request-ID", "r1")
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp.Body.Close()
 	if got := resp.Header.Get("X-Request-ID"); got != "r1" {
 		t.Errorf("request id %q", got)
@@ -244,9 +227,7 @@ func TestOpenAPI(t *testing.T) {
 		Swagger string                    `json:"swagger"`
 		Paths   map[string]map[string]any `json:"paths"`
 	}
-	if err := json.Unmarshal([]byte(body), &document); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(body), &document))
 	operations := 0
 	for path, methods := range document.Paths {
 		operations += len(methods)
@@ -282,14 +263,10 @@ func TestForwardedAddress(t *testing.T) {
 		"nothing": nil, "another": {"192.0.2.1"}, "several": {"192.0.2.1, 192.0.2.2", "192.0.2.3"}, "no text": {"\xff"}, "long": {strings.Repeat("1", 20_000)},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/studies/svt", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.Header["X-Forwarded-For"] = said
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || !strings.Contains(string(body), `"127.0.0.1"`) {

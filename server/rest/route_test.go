@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/rest"
 )
 
@@ -69,13 +70,9 @@ func (r rule) request() (method, url string) {
 func rules(t *testing.T) map[protoreflect.FullName]rule {
 	t.Helper()
 	text, err := os.ReadFile("../../gateway.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var config struct{ HTTP struct{ Rules []rule } }
-	if err := yaml.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal(text, &config))
 	all := make(map[protoreflect.FullName]rule)
 	for _, r := range config.HTTP.Rules {
 		all[protoreflect.FullName(r.Selector)] = r
@@ -87,9 +84,7 @@ func rules(t *testing.T) map[protoreflect.FullName]rule {
 func TestEveryMethodHasARoute(t *testing.T) {
 	conn := &recorder{err: status.Error(codes.Aborted, "noted")}
 	handler, err := rest.Handler(t.Context(), conn, rest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all := rules(t)
 	methods := 0
 	for _, file := range []protoreflect.FileDescriptor{
@@ -155,9 +150,7 @@ func checkNames(t *testing.T, url string, request protoreflect.Message) {
 func TestHeaders(t *testing.T) {
 	conn := &recorder{err: status.Error(codes.Unauthenticated, "who are you?")}
 	handler, err := rest.Handler(t.Context(), conn, rest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodGet, "/v1/studies", nil)
 	for name, value := range map[string]string{
 		"Authorization": "Bearer secret", "X-Request-ID": "r1", "Traceparent": "00-1-2-01", "Cookie": "c", "Grpc-Metadata-Role": "admin",
@@ -199,9 +192,7 @@ func TestOrigins(t *testing.T) {
 		{"stranger of a friend", http.MethodPost, stranger, []string{friend}, false, ""},
 	} {
 		handler, err := rest.Handler(t.Context(), conn, rest.Options{AllowedOrigins: test.allowed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		conn.method = ""
 		r := httptest.NewRequest(test.method, "/v1/studies", strings.NewReader("{}"))
 		if test.origin != "" {
@@ -217,9 +208,7 @@ func TestOrigins(t *testing.T) {
 		}
 	}
 	handler, err := rest.Handler(t.Context(), conn, rest.Options{AllowedOrigins: []string{friend}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodOptions, "/v1/studies", nil)
 	r.Header.Set("Origin", friend)
 	r.Header.Set("Access-Control-Request-Method", "POST")

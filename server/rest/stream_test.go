@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // endless is a text that goes on for as long as anybody reads it, up to a bound that no
@@ -38,16 +40,12 @@ func TestEndlessMessage(t *testing.T) {
 	url := start(t)
 	text := &endless{begin: `{"record": {"trial": {"completion_token": "`}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/studies:import", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := http.DefaultClient.Do(r)
 	if err == nil {
 		defer resp.Body.Close()
 		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if s, _ := failure(t, string(answer)); resp.StatusCode != http.StatusRequestEntityTooLarge || codes.Code(s.GetCode()) != codes.ResourceExhausted {
 			t.Errorf("got %d %s", resp.StatusCode, answer)
 		}

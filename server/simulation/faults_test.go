@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // edit replaces a text that occurs once in a file of the server.
@@ -24,8 +26,8 @@ var faults = []fault{
 		{"study/update.go", "c.noteDesignChange(after.GetSpec())", ""},
 	}},
 	{"private_mode needs no ledger", "budget", []edit{
-		{"spec/compile_private.go", `c.needsLedger("test_ledger", spec.GetTestLedger(), "private_mode")`, ""},
-		{"spec/compile_private.go", `c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")`, ""},
+		{"publish/private/mode_compile.go", `c.needsLedger("test_ledger", spec.GetTestLedger(), "private_mode")`, ""},
+		{"publish/private/mode_compile.go", `c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")`, ""},
 	}},
 	{"leases follow the wall clock", "leases", []edit{
 		{"study/time.go", "return t.clock.Elapsed() - t.started", "return time.Duration(t.clock.Now().UnixNano())"},
@@ -92,33 +94,23 @@ func (f *fault) overlay(t *testing.T, folder string) string {
 	replaced := make(map[string]string)
 	for _, e := range f.edits {
 		path, err := filepath.Abs(filepath.Join("..", filepath.FromSlash(e.file)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		from := path
 		if replaced[path] != "" {
 			from = replaced[path] // a further edit
 		}
 		content, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if n := strings.Count(string(content), e.old); n != 1 {
 			t.Fatalf("%s: %s has %q %d times, want once: the fault must be put elsewhere", f.name, e.file, e.old, n)
 		}
 		replaced[path] = filepath.Join(folder, strings.ReplaceAll(e.file, "/", "_"))
-		if err := os.WriteFile(replaced[path], []byte(strings.Replace(string(content), e.old, e.new, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(replaced[path], []byte(strings.Replace(string(content), e.old, e.new, 1)), 0o600))
 	}
 	content, err := json.Marshal(map[string]any{"Replace": replaced})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	overlay := filepath.Join(folder, "overlay.json")
-	if err := os.WriteFile(overlay, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(overlay, content, 0o600))
 	return overlay
 }
 

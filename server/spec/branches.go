@@ -13,7 +13,7 @@ const maxBranches = 200
 
 // branches yields a point for every combination of parameters' conditions that can hold
 // together, up to maxBranches.
-func (p *points) branches() iter.Seq[space.Point] {
+func (p *Points) branches() iter.Seq[space.Point] {
 	return func(yield func(space.Point) bool) {
 		n := 0
 		for point := range p.space.Branches() {
@@ -26,7 +26,7 @@ func (p *points) branches() iter.Seq[space.Point] {
 }
 
 // firstBranch returns a point of the branch of first categories and smallest values.
-func (p *points) firstBranch() space.Point {
+func (p *Points) firstBranch() space.Point {
 	for point := range p.space.Branches() {
 		return point
 	}
@@ -36,7 +36,7 @@ func (p *points) firstBranch() space.Point {
 // corners returns the centre, the lowest and the highest corner of the branch of a
 // point: parents of others keep their values, and other categorical parameters the
 // first category.
-func (p *points) corners(branch space.Point) []space.Point {
+func (p *Points) corners(branch space.Point) []space.Point {
 	corners := make([]space.Point, 0, 3)
 	for _, u := range []float64{0.5, 0, 1} {
 		point := branch.Clone()
@@ -52,7 +52,7 @@ func (p *points) corners(branch space.Point) []space.Point {
 }
 
 // requirement says in words when a parameter with a condition exists.
-func (p *points) requirement(i int) string {
+func (p *Points) requirement(i int) string {
 	condition := p.space.Parameters[i].Condition
 	parent := &p.space.Parameters[condition.Parent]
 	values := make([]string, len(condition.Values))
@@ -66,14 +66,14 @@ func (p *points) requirement(i int) string {
 }
 
 // describe returns the values of the parameters that exist at a point, for a message.
-func (p *points) describe(point space.Point) string {
+func (p *Points) describe(point space.Point) string {
 	return p.list(point, func(int) bool { return true })
 }
 
 // describeBranch returns the values of a branch's parents, for a message.
-func (p *points) describeBranch(branch space.Point) string { return p.list(branch, p.space.IsParent) }
+func (p *Points) describeBranch(branch space.Point) string { return p.list(branch, p.space.IsParent) }
 
-func (p *points) list(point space.Point, listed func(i int) bool) string {
+func (p *Points) list(point space.Point, listed func(i int) bool) string {
 	var parts []string
 	for i := range p.space.Parameters {
 		parameter := &p.space.Parameters[i]

@@ -25,18 +25,8 @@ const (
 // Compile validates a spec and compiles it. Field paths in the returned
 // INVALID_ARGUMENT error begin with path, for example "study.spec".
 func Compile(path string, spec *dparetov1.StudySpec) (*Study, error) {
-	return compileSpec(path, spec, false)
-}
-
-// Recompile compiles a spec that has been compiled before, as of a stored study. It does not compute
-// metrics to see whether they can be, which may take an accountant seconds, and warns of none.
-func Recompile(path string, spec *dparetov1.StudySpec) (*Study, error) {
-	return compileSpec(path, spec, true)
-}
-
-func compileSpec(path string, spec *dparetov1.StudySpec, again bool) (*Study, error) {
 	var fields invalid.Fields
-	study := compileInto(&fields, path, spec, again)
+	study := CompileInto(&fields, path, spec, false)
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
@@ -44,12 +34,10 @@ func compileSpec(path string, spec *dparetov1.StudySpec, again bool) (*Study, er
 }
 
 // CompileInto is Compile for a request with other fields: it adds violations to fields. The study is
-// usable if there are none; its Spec is WithDefaults of the given one.
-func CompileInto(fields *invalid.Fields, path string, spec *dparetov1.StudySpec) *Study {
-	return compileInto(fields, path, spec, false)
-}
-
-func compileInto(fields *invalid.Fields, path string, spec *dparetov1.StudySpec, again bool) *Study {
+// usable if there are none, and nil if it cannot be; its Spec is WithDefaults of the given one. again is
+// for a spec that has been compiled before, as of a stored study: CompileInto does not compute metrics
+// to see whether they can be, which may take an accountant seconds, and warns of none.
+func CompileInto(fields *invalid.Fields, path string, spec *dparetov1.StudySpec, again bool) *Study {
 	c := &compiler{violations: &violations{path: path, fields: fields}, spec: WithDefaults(spec), again: again}
 	return c.compile()
 }
@@ -65,42 +53,12 @@ func (v *violations) addf(field, format string, args ...any) {
 	v.fields.Addf(v.path+"."+field, format, args...)
 }
 
-// needsLedger records a violation unless a field names a ledger. Without one, a study that is deleted
-// and created again would spend the budget of its records again.
-func (v *violations) needsLedger(field, ledger, with string) {
-	if ledger == "" {
-		v.addf(field, "must be set with %s: create a ledger for these records with CreateLedger, unless they have one", with)
-	}
-}
-
-// variables returns values of parameters for expressions, or false where they are not in the parameters' domains.
-func (v *violations) variables(field string, p *points, values map[string]*dparetov1.Value) (variables map[string]any, ok bool) {
-	before := v.fields.Len()
-	variables = make(map[string]any)
-	for _, id := range slices.Sorted(maps.Keys(values)) {
-		at := fmt.Sprintf("%s[%q]", field, id)
-		i, known := p.index[id]
-		if !known {
-			v.addf(at, "is not a parameter of the study")
-			continue
-		}
-		parameter := &p.space.Parameters[i]
-		x, message := inDomain(parameter, values[id])
-		if message != "" {
-			v.addf(at, "%s", message)
-			continue
-		}
-		variables[id] = native(parameter, x)
-	}
-	return variables, v.fields.Len() == before
-}
-
 // compiler compiles a spec, with a compiler for each of its larger parts.
 type compiler struct {
 	*violations
 
 	spec  *dparetov1.StudySpec
-	again bool // see Recompile
+	again bool // see CompileInto
 }
 
 // compile returns a study that is usable if there are no violations. It checks all that can be judged:
@@ -127,9 +85,9 @@ func (c *compiler) compile() *Study {
 	if isNamed {
 		environment = c.environment(searchSpace)
 	}
-	metrics := metricCompiler{c.violations, environment, study.metrics, c.spec}
+	metrics := metricCompiler{c.violations, environment, study.Metrics, c.spec}
 	metrics.compile()
-	c.noise()
+	c.replicates()
 	if environment != nil {
 		c.constraints(study, environment)
 		c.features(study, environment)
@@ -137,16 +95,9 @@ func (c *compiler) compile() *Study {
 	isSound = isSound && c.fields.Len() == expressions
 	c.cost(study)
 	c.constantPoints(study)
-	stopping := randomStoppingCompiler{c.violations, study}
-	stopping.compile()
-	private := privateCompiler{c.violations, study}
-	private.compile()
 	if isSound && !c.again {
 		probe := prober{c.violations, study}
 		probe.probe()
-	}
-	if c.fields.Len() == before {
-		stopping.finalRun(c.again)
 	}
 	if c.fields.Len() != before {
 		return nil
@@ -155,7 +106,6 @@ func (c *compiler) compile() *Study {
 	if err := study.Problem.Validate(); err != nil {
 		c.addf("metrics", "%v", err)
 	}
-	private.warn()
 	return study
 }
 
@@ -211,29 +161,16 @@ func (c *compiler) limits() {
 	}
 }
 
-// noise checks what metrics say of their noise against the rest of the spec.
-func (c *compiler) noise() {
-	keepsNone := ""
-	switch {
-	case c.spec.GetPrivateMode() != nil:
-		keepsNone = "private_mode"
-	case c.spec.GetRandomStopping() != nil:
-		keepsNone = "random_stopping"
-	}
+// replicates refuses repeated runs where all of them would give the same.
+func (c *compiler) replicates() {
 	reported, exact := 0, 0
-	for i, m := range c.spec.GetMetrics() {
+	for _, m := range c.spec.GetMetrics() {
 		if m.GetReported() == nil {
 			continue
 		}
 		reported++
-		switch m.GetReported().GetNoise() {
-		case dparetov1.Noise_NOISE_NONE:
+		if m.GetReported().GetNoise() == dparetov1.Noise_NOISE_NONE {
 			exact++
-		case dparetov1.Noise_NOISE_KNOWN:
-			if keepsNone != "" {
-				c.addf(fmt.Sprintf("metrics[%d].reported.noise", i), "must not be NOISE_KNOWN with %s, which keeps no standard errors of workers", keepsNone)
-			}
-		default:
 		}
 	}
 	if c.spec.GetReplicates() > 1 && reported > 0 && exact == reported {
@@ -265,8 +202,8 @@ func (c *compiler) checkpoint(study *Study) {
 	if id == "" {
 		return
 	}
-	s := study.space
-	i, ok := study.points.index[id]
+	s := study.Points.space
+	i, ok := study.Points.index[id]
 	if !ok {
 		c.addf("checkpoint_parameter", "%q is not a parameter", id)
 		return
@@ -281,7 +218,7 @@ func (c *compiler) checkpoint(study *Study) {
 	case s.IsParent(i):
 		c.addf("checkpoint_parameter", "%q must not be the parent in a condition", id)
 	default:
-		study.checkpoint = i
+		study.Points.checkpoint = i
 	}
 }
 
@@ -294,10 +231,10 @@ func (c *compiler) priorValues(study *Study) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(values)) {
 		field := fmt.Sprintf("prior_values[%q]", id)
-		i, ok := study.points.index[id]
+		i, ok := study.Points.index[id]
 		if !ok {
 			c.addf(field, "is not a parameter")
-		} else if _, message := inDomain(&study.space.Parameters[i], values[id]); message != "" {
+		} else if _, message := inDomain(&study.Points.space.Parameters[i], values[id]); message != "" {
 			c.addf(field, "%s", message)
 		}
 	}
@@ -316,14 +253,14 @@ func (c *compiler) cost(study *Study) {
 			c.addf("cost.checkpoint_parameter", "needs the study's checkpoint_parameter to be set")
 		}
 	case *dparetov1.CostSpec_Metric:
-		i := study.metrics.index(measure.Metric)
+		i := study.Metrics.index(measure.Metric)
 		switch {
 		case i < 0:
 			c.addf("cost.metric", "%q is not a metric", measure.Metric)
-		case study.metrics.all[i].spec.GetReported() == nil:
+		case study.Metrics.all[i].spec.GetReported() == nil:
 			c.addf("cost.metric", "%q must be a reported metric", measure.Metric)
 		default:
-			study.cost = i
+			study.Metrics.cost = i
 		}
 	default:
 		c.addf("cost.measure", "one of runs, checkpoint_parameter and metric must be set")

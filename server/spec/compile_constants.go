@@ -24,9 +24,6 @@ func (c *compiler) constantPoints(study *Study) {
 		c.addf("constant_points", "must hold at most %d points, holds %d", maxConstantPoints, n)
 		return
 	}
-	if len(points) > 0 && c.spec.GetRandomStopping() != nil {
-		c.addf("constant_points", "is not for studies with random_stopping, which have no front")
-	}
 	seen := make(map[string]bool)
 	for i, p := range points {
 		field := fmt.Sprintf("constant_points[%d]", i)
@@ -49,8 +46,8 @@ func (c *compiler) constantPoints(study *Study) {
 
 // constantValues checks the values of a constant point.
 func (c *compiler) constantValues(field string, study *Study, values map[string]float64) {
-	for _, i := range study.objectives {
-		m := study.metrics.all[i].spec
+	for _, i := range study.Metrics.objectives {
+		m := study.Metrics.all[i].spec
 		v, ok := values[m.GetId()]
 		at := fmt.Sprintf("%s[%q]", field, m.GetId())
 		switch {
@@ -65,8 +62,8 @@ func (c *compiler) constantValues(field string, study *Study, values map[string]
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(values)) {
-		isObjective := func(i int) bool { return study.metrics.all[i].id() == id }
-		if !slices.ContainsFunc(study.objectives, isObjective) {
+		isObjective := func(i int) bool { return study.Metrics.all[i].id() == id }
+		if !slices.ContainsFunc(study.Metrics.objectives, isObjective) {
 			c.addf(fmt.Sprintf("%s[%q]", field, id), "is not an objective")
 		}
 	}

@@ -21,7 +21,7 @@ type metricCompiler struct {
 	*violations
 
 	environment *expression.Environment // nil if expressions cannot be compiled
-	metrics     *metrics
+	metrics     *Metrics
 	spec        *dparetov1.StudySpec
 }
 
@@ -125,8 +125,6 @@ func (c *metricCompiler) reference(field string, m *dparetov1.MetricSpec) {
 		switch {
 		case m.GetComputed() != nil:
 			c.addf(field, "must be set for a computed objective: only that of a reported one follows from the results")
-		case c.spec.GetRandomStopping() != nil:
-			c.addf(field, "must be set with random_stopping, whose results stay secret")
 		case c.spec.GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_DPARETO:
 			c.addf(field, "must be set with ALGORITHM_DPARETO, whose published form has an anti-ideal point")
 		}

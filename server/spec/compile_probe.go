@@ -39,7 +39,7 @@ func (c *compiler) constraints(study *Study, environment *expression.Environment
 		if err != nil {
 			c.addf(fmt.Sprintf("parameter_constraints[%d]", i), "%v", err)
 		}
-		study.constraints.all = append(study.constraints.all, constraint{source, predicate})
+		study.Points.constraints = append(study.Points.constraints, constraint{source, predicate})
 	}
 }
 
@@ -55,14 +55,14 @@ type prober struct {
 func (c *prober) probe() {
 	var examples []space.Point
 	before := c.fields.Len()
-	if len(c.study.constraints.all) > 0 {
+	if len(c.study.Points.constraints) > 0 {
 		examples = c.examples()
 	}
 	if c.fields.Len() != before {
 		return // there is nowhere to compute a metric
 	}
-	for i := range c.study.metrics.all {
-		if f := c.study.metrics.all[i].computed; f != nil {
+	for i := range c.study.Metrics.all {
+		if f := c.study.Metrics.all[i].computed; f != nil {
 			c.computed(fmt.Sprintf("metrics[%d].computed", i), f, examples)
 		}
 	}
@@ -72,27 +72,27 @@ func (c *prober) probe() {
 // records constraints that cannot be evaluated, or that almost no configuration satisfies.
 func (c *prober) examples() []space.Point {
 	study := c.study
-	for branch := range study.branches() {
+	for branch := range study.Points.branches() {
 		if !c.evaluable(branch) {
 			return nil
 		}
 	}
 	var examples []space.Point
 	rng := rand.New(rand.NewPCG(1, 2)) // fixed: a spec is valid or not
-	held := make([]int, len(study.constraints.all))
+	held := make([]int, len(study.Points.constraints))
 	allowed := 0
 	for draw := range constraintDraws {
 		if draw >= leastDraws && allowed >= enoughAllowed {
 			break
 		}
-		point := study.space.Sample(rng)
+		point := study.Points.space.Sample(rng)
 		if !c.evaluable(point) {
 			return nil
 		}
-		variables := study.Variables(point)
+		variables := study.Points.Variables(point)
 		all := true
-		for i := range study.constraints.all {
-			if holds, err := study.constraints.all[i].predicate.Holds(variables); err == nil && holds {
+		for i := range study.Points.constraints {
+			if holds, err := study.Points.constraints[i].predicate.Holds(variables); err == nil && holds {
 				held[i]++
 			} else {
 				all = false
@@ -123,9 +123,9 @@ func (c *prober) examples() []space.Point {
 // evaluable reports whether the constraints can be evaluated at a configuration, up to
 // the first that does not hold. It records the first that cannot.
 func (c *prober) evaluable(point space.Point) bool {
-	i, err := c.study.violated(point)
+	i, err := c.study.Points.violated(point)
 	if err != nil {
-		c.addf(fmt.Sprintf("parameter_constraints[%d]", i), "cannot be evaluated at %s: %v", c.study.describe(point), err)
+		c.addf(fmt.Sprintf("parameter_constraints[%d]", i), "cannot be evaluated at %s: %v", c.study.Points.describe(point), err)
 	}
 	return err == nil
 }
@@ -141,11 +141,11 @@ func (c *prober) computed(field string, f function, examples []space.Point) {
 	var first error
 	computed := false
 	var warnings []*dparetov1.Warning // one of every kind
-	for _, point := range append(study.corners(study.firstBranch()), examples...) {
-		if !study.allowed(point) {
+	for _, point := range append(study.Points.corners(study.Points.firstBranch()), examples...) {
+		if !study.Points.allowed(point) {
 			continue
 		}
-		value, err := f.value(study.Variables(point))
+		value, err := f.value(study.Points.Variables(point))
 		if err == nil {
 			computed = true
 			for _, w := range value.GetPrivacy().GetWarnings() {
@@ -154,7 +154,7 @@ func (c *prober) computed(field string, f function, examples []space.Point) {
 				}
 			}
 		} else if _, costly := errors.AsType[*meter.LimitError](err); costly {
-			c.addf(field, "takes too long at %s: %v", study.describe(point), err)
+			c.addf(field, "takes too long at %s: %v", study.Points.describe(point), err)
 			return
 		} else if first == nil {
 			first = err
@@ -177,18 +177,18 @@ func (c *prober) computed(field string, f function, examples []space.Point) {
 // there.
 func (c *prober) branches(field string, f function) bool {
 	study := c.study
-	for branch := range study.branches() {
-		choices := study.describeBranch(branch)
+	for branch := range study.Points.branches() {
+		choices := study.Points.describeBranch(branch)
 		if choices == "" {
 			return true
 		}
 		var at string
 		var first error
-		for _, point := range study.corners(branch) {
-			if !study.allowed(point) {
+		for _, point := range study.Points.corners(branch) {
+			if !study.Points.allowed(point) {
 				continue
 			}
-			failed, err := f.check(study.Variables(point))
+			failed, err := f.check(study.Points.Variables(point))
 			if err == nil {
 				first = nil
 				break

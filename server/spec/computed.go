@@ -25,7 +25,7 @@ const (
 // each that has no value there.
 //
 // It remembers its latest answers where they may take long (see ComputesAtOnce).
-func (m *metrics) Compute(point space.Point) (map[string]*dparetov1.MetricValue, []*dparetov1.Warning) {
+func (m *Metrics) Compute(point space.Point) (map[string]*dparetov1.MetricValue, []*dparetov1.Warning) {
 	if m.ComputesAtOnce() {
 		return m.compute(point)
 	}
@@ -38,7 +38,7 @@ func (m *metrics) Compute(point space.Point) (map[string]*dparetov1.MetricValue,
 }
 
 // compute is Compute without a memory.
-func (m *metrics) compute(point space.Point) (map[string]*dparetov1.MetricValue, []*dparetov1.Warning) {
+func (m *Metrics) compute(point space.Point) (map[string]*dparetov1.MetricValue, []*dparetov1.Warning) {
 	values := make(map[string]*dparetov1.MetricValue)
 	var warnings []*dparetov1.Warning
 	var variables map[string]any
@@ -59,9 +59,9 @@ func (m *metrics) compute(point space.Point) (map[string]*dparetov1.MetricValue,
 	return values, warnings
 }
 
-// ComputeMetric returns a computed metric at a configuration, with a warning if it has no
+// ComputeOne returns a computed metric at a configuration, with a warning if it has no
 // value there. It panics if there is no such metric.
-func (m *metrics) ComputeMetric(id string, point space.Point) (*dparetov1.MetricValue, *dparetov1.Warning) {
+func (m *Metrics) ComputeOne(id string, point space.Point) (*dparetov1.MetricValue, *dparetov1.Warning) {
 	if !m.isComputed(id) {
 		panic("spec: no such computed metric")
 	}
@@ -86,7 +86,7 @@ func notComputable(id string) string { return fmt.Sprintf("metric %s has no valu
 // ComputesAtOnce reports whether Compute takes microseconds at any configuration: all
 // computed metrics are expressions and closed forms. Other accountants can take a good part
 // of a second.
-func (m *metrics) ComputesAtOnce() bool {
+func (m *Metrics) ComputesAtOnce() bool {
 	return !slices.ContainsFunc(m.all, func(one metric) bool {
 		private := one.spec.GetComputed().GetPrivacy()
 		switch private.GetAccountant() {
@@ -99,13 +99,13 @@ func (m *metrics) ComputesAtOnce() bool {
 }
 
 // AtHand reports whether Compute answers at once at a configuration.
-func (m *metrics) AtHand(point space.Point) bool {
+func (m *Metrics) AtHand(point space.Point) bool {
 	return m.ComputesAtOnce() || m.latest.has(point)
 }
 
 // Mechanism returns the function behind a privacy metric, and its id: the first one for
 // the id "". It returns nil if there is no such metric.
-func (m *metrics) Mechanism(id string) (string, *accounting.Function) {
+func (m *Metrics) Mechanism(id string) (string, *accounting.Function) {
 	for i := range m.all {
 		one := &m.all[i]
 		if g, ok := one.computed.(guarantee); ok && (id == "" || one.id() == id) {
@@ -116,7 +116,7 @@ func (m *metrics) Mechanism(id string) (string, *accounting.Function) {
 }
 
 // known returns a computed metric as a function of points, for designers.
-func (m *metrics) known(i int, number func(*dparetov1.MetricValue, error) float64) func(space.Point) float64 {
+func (m *Metrics) known(i int, number func(*dparetov1.MetricValue, error) float64) func(space.Point) float64 {
 	computed := m.all[i].computed
 	return func(point space.Point) float64 { return number(computed.value(m.points.Variables(point))) }
 }
@@ -149,7 +149,7 @@ type function interface {
 	check(variables map[string]any) (field string, err error)
 	// search returns two cheap stand-ins for designers, good where the metric is at most
 	// limit, or nil: a smooth one, and one for bounds (see accounting.Function.Search).
-	search(p *points, limit float64) (smooth, rounded func(space.Point) float64)
+	search(p *Points, limit float64) (smooth, rounded func(space.Point) float64)
 }
 
 // formula is a computed metric given by an expression.
@@ -169,7 +169,7 @@ func (f formula) check(variables map[string]any) (field string, err error) {
 }
 
 // search implements function: the same number, without CEL.
-func (f formula) search(*points, float64) (smooth, rounded func(space.Point) float64) {
+func (f formula) search(*Points, float64) (smooth, rounded func(space.Point) float64) {
 	native := f.expression.Native()
 	if native == nil {
 		return nil, nil
@@ -203,7 +203,7 @@ func (g guarantee) check(variables map[string]any) (field string, err error) {
 }
 
 // search implements function.
-func (g guarantee) search(p *points, limit float64) (smooth, rounded func(space.Point) float64) {
+func (g guarantee) search(p *Points, limit float64) (smooth, rounded func(space.Point) float64) {
 	s, r := g.function.Search(func(point []float64) map[string]any { return p.Variables(point) }, limit)
 	if s == nil {
 		return nil, nil

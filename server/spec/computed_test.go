@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -54,9 +55,7 @@ func TestSearch(t *testing.T) {
 		},
 		Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	size, epsilon, choice := study.Problem.Objectives[0], study.Problem.Objectives[1], study.Problem.Objectives[2]
 	if choice.Search != nil {
 		t.Error("an expression without a Go form has a stand-in")

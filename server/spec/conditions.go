@@ -12,40 +12,33 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// conditions converts conditions on suggestions.
-type conditions struct {
-	points      *points
-	constraints *constraints
-	metrics     *metrics
-}
-
 // Condition converts a condition on suggestions. It refuses unknown or mistyped parameters,
 // values outside of their domains, parameters that do not exist where the others are fixed,
 // and bounds on metrics that are not computed. It also refuses a condition that fixes every
 // parameter of a configuration that it excludes. Field paths begin with path, for example
 // "conditions[0]".
-func (c *conditions) Condition(path string, asked *dparetov1.SuggestionCondition) (restrict.Condition, error) {
+func (s *Study) Condition(path string, asked *dparetov1.SuggestionCondition) (restrict.Condition, error) {
 	var fields invalid.Fields
 	condition := restrict.Condition{Fixed: make(map[int]float64)}
-	c.fix(path, asked, &condition, &fields)
+	s.fix(path, asked, &condition, &fields)
 	for _, id := range slices.Sorted(maps.Keys(asked.GetAtMost())) {
 		field, bound := fmt.Sprintf("%s.at_most[%q]", path, id), asked.GetAtMost()[id]
-		i := c.metrics.index(id)
+		i := s.Metrics.index(id)
 		switch {
 		case i < 0:
 			fields.Addf(field, "is not a metric of the study")
-		case c.metrics.all[i].computed == nil:
+		case s.Metrics.all[i].computed == nil:
 			fields.Addf(field, "must be a computed metric: others are known only after the run")
 		default:
-			c.metrics.CheckBound(&fields, field, id, bound)
-			condition.AtMost = append(condition.AtMost, c.limit(i, bound))
+			s.Metrics.CheckBound(&fields, field, id, bound)
+			condition.AtMost = append(condition.AtMost, s.limit(i, bound))
 		}
 	}
 	if err := fields.Err(); err != nil {
 		return restrict.Condition{}, err
 	}
-	if point, ok := c.fixedPoint(condition.Fixed); ok {
-		if err := c.constraints.CheckAllowed(path+".fixed_parameters", point); err != nil {
+	if point, ok := s.fixedPoint(condition.Fixed); ok {
+		if err := s.Points.CheckAllowed(path+".fixed_parameters", point); err != nil {
 			return restrict.Condition{}, err
 		}
 		if !condition.Holds(point) {
@@ -57,7 +50,7 @@ func (c *conditions) Condition(path string, asked *dparetov1.SuggestionCondition
 
 // CheckBound adds a violation if a bound on a metric of the study is not finite, or, of an ε, not positive: no run
 // has such an ε.
-func (m *metrics) CheckBound(fields *invalid.Fields, field, id string, bound float64) {
+func (m *Metrics) CheckBound(fields *invalid.Fields, field, id string, bound float64) {
 	if m.all[m.index(id)].spec.GetComputed().GetPrivacy() != nil {
 		fields.CheckPositive(field, bound)
 	} else if math.IsNaN(bound) || math.IsInf(bound, 0) {
@@ -66,15 +59,15 @@ func (m *metrics) CheckBound(fields *invalid.Fields, field, id string, bound flo
 }
 
 // fix converts the fixed parameters of a condition.
-func (c *conditions) fix(path string, asked *dparetov1.SuggestionCondition, condition *restrict.Condition, fields *invalid.Fields) {
+func (s *Study) fix(path string, asked *dparetov1.SuggestionCondition, condition *restrict.Condition, fields *invalid.Fields) {
 	at := func(id string) string { return fmt.Sprintf("%s.fixed_parameters[%q]", path, id) }
 	for _, id := range slices.Sorted(maps.Keys(asked.GetFixedParameters())) {
-		i, ok := c.points.index[id]
+		i, ok := s.Points.index[id]
 		if !ok {
 			fields.Addf(at(id), "is not a parameter of the study")
 			continue
 		}
-		p := &c.points.space.Parameters[i]
+		p := &s.Points.space.Parameters[i]
 		x, message := inDomain(p, asked.GetFixedParameters()[id])
 		if message != "" {
 			fields.Addf(at(id), "%s", message)
@@ -86,43 +79,43 @@ func (c *conditions) fix(path string, asked *dparetov1.SuggestionCondition, cond
 		return
 	}
 	for _, i := range slices.Sorted(maps.Keys(condition.Fixed)) {
-		required := c.points.space.Parameters[i].Condition
+		required := s.Points.space.Parameters[i].Condition
 		if required == nil {
 			continue
 		}
 		if parent, ok := condition.Fixed[required.Parent]; !ok || !slices.Contains(required.Values, parent) {
-			fields.Addf(at(c.points.space.Parameters[i].Name), "exists only where %s: fix its parent, too", c.points.requirement(i))
+			fields.Addf(at(s.Points.space.Parameters[i].Name), "exists only where %s: fix its parent, too", s.Points.requirement(i))
 		}
 	}
 }
 
 // fixedPoint returns the only configuration with the fixed values, false if there are several.
-func (c *conditions) fixedPoint(fixed map[int]float64) (space.Point, bool) {
-	point := make(space.Point, len(c.points.space.Parameters))
+func (s *Study) fixedPoint(fixed map[int]float64) (space.Point, bool) {
+	point := make(space.Point, len(s.Points.space.Parameters))
 	for i, x := range fixed {
 		point[i] = x
 	}
 	for i := range point {
-		if _, ok := fixed[i]; !ok && c.points.space.Active(point, i) {
+		if _, ok := fixed[i]; !ok && s.Points.space.Active(point, i) {
 			return nil, false
 		}
 	}
-	return c.points.space.Canonical(point), true
+	return s.Points.space.Canonical(point), true
 }
 
 // limit returns the upper bound of a computed metric.
-func (c *conditions) limit(i int, bound float64) restrict.Limit {
-	m := &c.metrics.all[i]
+func (s *Study) limit(i int, bound float64) restrict.Limit {
+	m := &s.Metrics.all[i]
 	l := restrict.Limit{
-		Objective: slices.Index(c.metrics.objectives, i),
+		Objective: slices.Index(s.Metrics.objectives, i),
 		Upper:     bound,
-		Known:     c.metrics.known(i, number),
+		Known:     s.Metrics.known(i, number),
 	}
 	switch {
 	case l.Objective >= 0:
 		l.Search = m.rounded
 	case bound > 0 && !math.IsInf(bound, 1):
-		_, l.Search = m.computed.search(c.points, bound)
+		_, l.Search = m.computed.search(s.Points, bound)
 	default: // nothing to interpolate
 	}
 	return l

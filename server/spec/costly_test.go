@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -43,7 +44,9 @@ func TestCostlyGuaranteesAreRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "spec.metrics[0].computed: takes too long") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := spec.Recompile("spec", asked); err != nil {
+	var fields invalid.Fields
+	spec.CompileInto(&fields, "spec", asked, true)
+	if err := fields.Err(); err != nil {
 		t.Errorf("a stored spec is tried again: %v", err)
 	}
 }

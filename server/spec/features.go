@@ -53,9 +53,6 @@ func defaultFeatures(spec *dparetov1.StudySpec) *dparetov1.DpSgdFeatures {
 		default: // methods to compare with, which are what their authors say
 			return nil
 		}
-		if spec.GetRandomStopping() != nil { // has no model
-			return nil
-		}
 	}
 	filled := proto.CloneOf(declared)
 	if filled == nil {
@@ -180,12 +177,12 @@ func (c *compiler) features(study *Study, environment *expression.Environment) {
 	}
 	compiled.learningRate = number("learning_rate", declared.GetLearningRate())
 	compiled.clippingNorm = number("clipping_norm", declared.GetClippingNorm())
-	for i := range study.metrics.all {
-		g, ok := study.metrics.all[i].computed.(guarantee)
+	for i := range study.Metrics.all {
+		g, ok := study.Metrics.all[i].computed.(guarantee)
 		if !ok {
 			continue
 		}
-		if t, ok := g.function.Training(study.named); ok && (compiled.training == nil || t.IsNamed && !compiled.training.IsNamed) {
+		if t, ok := g.function.Training(study.Points.named); ok && (compiled.training == nil || t.IsNamed && !compiled.training.IsNamed) {
 			compiled.training = t
 		}
 	}
@@ -200,7 +197,7 @@ func (c *compiler) features(study *Study, environment *expression.Environment) {
 		instead = ": leave learning_rate and clipping_norm out"
 	}
 	for _, name := range compiled.uses() {
-		p := &study.space.Parameters[study.points.index[name]]
+		p := &study.Points.space.Parameters[study.Points.index[name]]
 		if p.Condition != nil {
 			c.addf(path, "must not depend on parameter %q, which has a condition%s", name, instead)
 		}
@@ -226,7 +223,7 @@ func (f *features) uses() []string {
 // of returns the features for designers. They replace a parameter that is alone in an expression, if this
 // grows or falls all along it.
 func (f *features) of(study *Study) *suggest.Features {
-	rate, norm := f.learningRate.Function(study.named), f.clippingNorm.Function(study.named)
+	rate, norm := f.learningRate.Function(study.Points.named), f.clippingNorm.Function(study.Points.named)
 	run := func(q space.Point) dpsgd.Run {
 		return dpsgd.Run{
 			LearningRate: rate(q), ClippingNorm: norm(q),
@@ -236,7 +233,7 @@ func (f *features) of(study *Study) *suggest.Features {
 	indices := func(names []string) []int {
 		var list []int
 		for _, name := range names {
-			list = append(list, study.points.index[name])
+			list = append(list, study.Points.index[name])
 		}
 		slices.Sort(list)
 		return slices.Compact(list)
@@ -248,7 +245,7 @@ func (f *features) of(study *Study) *suggest.Features {
 		}
 	}
 	all := dpsgd.Features(run, f.normalized, indices(f.uses()), nil)
-	all.Replaced = slices.DeleteFunc(indices(alone), func(j int) bool { return !determines(all, study.space, j) })
+	all.Replaced = slices.DeleteFunc(indices(alone), func(j int) bool { return !determines(all, study.Points.space, j) })
 	if f.public {
 		all.Mean = dpsgd.PublicMean(f.normalized, f.without...)
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest/dpsgd"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -39,9 +40,7 @@ func trainedStudy(t *testing.T, adjacency, drawn string, change func(*dparetov1.
 	t.Helper()
 	message := new(dparetov1.StudySpec)
 	text := strings.NewReplacer("$ADJACENCY", adjacency, "$DRAWN", drawn).Replace(trained)
-	if err := protojson.Unmarshal([]byte(text), message); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, protojson.Unmarshal([]byte(text), message))
 	change(message)
 	return Compile("spec", message)
 }
@@ -98,9 +97,7 @@ func TestUndeterminedParametersStay(t *testing.T) {
 		"math.exp(log_rate)": 4, "log_rate < -3.0 ? 0.01 : 0.1": 3, "math.abs(log_rate + 3.0) + 0.1": 3, "math.exp(-log_rate)": 4,
 	} {
 		study, err := trainedStudy(t, "ADJACENCY_REPLACE_ONE", drawn, func(s *dparetov1.StudySpec) { s.Algorithm.DpSgdFeatures.LearningRate = rate })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := study.Problem.Features.Replaced; len(got) != replaced {
 			t.Errorf("%s: %v are replaced, want %d", rate, got, replaced)
 		}
@@ -165,9 +162,7 @@ func TestPublicRuns(t *testing.T) {
 		"some data": {func(s *dparetov1.StudySpec) { s.Algorithm.DpSgdFeatures.WithoutDatasets = []string{"adult"} }, true},
 	} {
 		study, err := trainedStudy(t, "ADJACENCY_REPLACE_ONE", `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot", "epochs": "epochs"`, c.change)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := study.PublicDatasets(); study.Problem.Expected() != c.want || (len(got) > 0) != c.want || name == "some data" && slices.Contains(got, "adult") {
 			t.Errorf("%s: expected %t, data sets %q", name, study.Problem.Expected(), got)
 		}
@@ -220,9 +215,7 @@ func TestFeaturesByDefault(t *testing.T) {
 			s.Algorithm = nil
 			if c.algorithm != "" {
 				s.Algorithm = new(dparetov1.AlgorithmSpec)
-				if err := protojson.Unmarshal([]byte(c.algorithm), s.GetAlgorithm()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, protojson.Unmarshal([]byte(c.algorithm), s.GetAlgorithm()))
 			}
 			if c.change != nil {
 				c.change(s)
@@ -235,9 +228,7 @@ func TestFeaturesByDefault(t *testing.T) {
 		var want *dparetov1.DpSgdFeatures
 		if c.want != "" {
 			want = new(dparetov1.DpSgdFeatures)
-			if err := protojson.Unmarshal([]byte(c.want), want); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, protojson.Unmarshal([]byte(c.want), want))
 		}
 		got := study.Spec.GetAlgorithm().GetDpSgdFeatures()
 		if !proto.Equal(got, want) {
@@ -276,9 +267,7 @@ func TestPrivateFeaturesHaveNoPublicRuns(t *testing.T) {
 		s := new(dparetov1.StudySpec)
 		text := strings.NewReplacer("$ADJACENCY", "ADJACENCY_REPLACE_ONE", "$DRAWN", `"sampling": "SAMPLING_FIXED_SIZE", "dataset_size": "6400", "batch_size": "lot",
 			"epochs": "epochs", "learning_rate": "0.1", "clipping_norm": "clip"`).Replace(trained)
-		if err := protojson.Unmarshal([]byte(text), s); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, protojson.Unmarshal([]byte(text), s))
 		s.PrivateMode, s.Algorithm.DpSgdFeatures = new(dparetov1.PrivateModeSpec), nil
 		if explicit {
 			s.Algorithm.DpSgdFeatures = new(dparetov1.DpSgdFeatures)
@@ -327,9 +316,7 @@ func TestNamesOfTheMechanismAreRefused(t *testing.T) {
 		_, err := trainedStudy(t, adjacency, c.drawn, func(s *dparetov1.StudySpec) {
 			s.Algorithm = new(dparetov1.AlgorithmSpec)
 			if c.algorithm != "" {
-				if err := protojson.Unmarshal([]byte(c.algorithm), s.GetAlgorithm()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, protojson.Unmarshal([]byte(c.algorithm), s.GetAlgorithm()))
 			}
 		})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers"
 	"github.com/dpareto/dpareto/suggest/restrict"
@@ -30,13 +31,9 @@ func TestBoundWithLargeLots(t *testing.T) {
 		"algorithm": {"name": "ALGORITHM_RANDOM"}
 	}`
 	m := new(dparetov1.StudySpec)
-	if err := protojson.Unmarshal([]byte(text), m); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, protojson.Unmarshal([]byte(text), m))
 	s, err := Compile("spec", m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	epsilon := s.Problem.Objectives[1].Known
 	h := new(suggest.History)
 	for i := range 8 {
@@ -51,13 +48,9 @@ func TestBoundWithLargeLots(t *testing.T) {
 		for _, lot := range []float64{690} {
 			bound := 1.05 * epsilon(space.Point{1, lot, 8})
 			asked := new(dparetov1.SuggestionCondition)
-			if err := protojson.Unmarshal(fmt.Appendf(nil, `{"fixed_parameters":{"lot":{"int_value":"%g"}},"at_most":{"epsilon":%.17g}}`, lot, bound), asked); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, protojson.Unmarshal(fmt.Appendf(nil, `{"fixed_parameters":{"lot":{"int_value":"%g"}},"at_most":{"epsilon":%.17g}}`, lot, bound), asked))
 			c, err := s.Condition("condition", asked)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			found, err := restrict.Within(designer, c).Suggest(t.Context(), s.Problem, h, suggest.Request{Count: 1, Seed: 3, Number: 13})
 			if err != nil || len(found) != 1 || !c.Holds(found[0].Point) {
 				t.Errorf("%s, lots of %g, ε at most %g: %v, %v", name, lot, bound, found, err)

@@ -20,19 +20,18 @@ const (
 	maxMagnitude = 1e100
 )
 
-// measurements checks what workers report and derives what follows from it.
-type measurements struct {
-	points  *points
-	metrics *metrics
-	noise   *noise
+// Measurements checks what workers report and derives what follows from it.
+type Measurements struct {
+	points  *Points
+	metrics *Metrics
 }
 
-// Measurement checks a worker's measurement of a configuration and returns it with
+// Accept checks a worker's measurement of a configuration and returns it with
 // everything that follows from it: means, standard errors, ranges, and computed metrics.
 // Step 0 of a final measurement stands for the end of the run. Warnings name computed metrics
 // for which the worker reports another value. Field paths begin with path, for example
 // "measurement".
-func (c *measurements) Measurement(path string, point space.Point, m *dparetov1.Measurement, final bool) (*dparetov1.Measurement, []*dparetov1.Warning, error) {
+func (c *Measurements) Accept(path string, point space.Point, m *dparetov1.Measurement, final bool) (*dparetov1.Measurement, []*dparetov1.Warning, error) {
 	if m == nil {
 		return nil, nil, invalid.Field(path, "must be set")
 	}
@@ -48,7 +47,7 @@ func (c *measurements) Measurement(path string, point space.Point, m *dparetov1.
 // CheckRuns checks that a measurement at a path is of a number of runs, the replicates of its trial.
 // Each reported metric must have that many runs. A value stands for one run; with a standard error,
 // for the mean of any number of runs, or for one of which the error is known.
-func (c *measurements) CheckRuns(path string, m *dparetov1.Measurement, replicates int32) error {
+func (c *Measurements) CheckRuns(path string, m *dparetov1.Measurement, replicates int32) error {
 	var fields invalid.Fields
 	for id, value := range m.GetMetrics() {
 		if value == nil || c.metrics.isComputed(id) { // the latter is of the configuration, not of runs
@@ -68,7 +67,7 @@ func (c *measurements) CheckRuns(path string, m *dparetov1.Measurement, replicat
 // RunsOf returns how many runs a measurement from elsewhere is of: as many as its reported metrics
 // have, or one if they have single values. A mean with a standard error may be of any number, and
 // counts as otherwise.
-func (c *measurements) RunsOf(m *dparetov1.Measurement, otherwise int32) int32 {
+func (c *Measurements) RunsOf(m *dparetov1.Measurement, otherwise int32) int32 {
 	runs, hasMean := 0, false
 	for id, value := range m.GetMetrics() {
 		if value != nil && !c.metrics.isComputed(id) {
@@ -88,7 +87,7 @@ func (c *measurements) RunsOf(m *dparetov1.Measurement, otherwise int32) int32 {
 
 // checkMeasurement checks a worker's measurement, and sets the step of a final one that has
 // none.
-func (c *measurements) checkMeasurement(path string, point space.Point, m *dparetov1.Measurement, final bool) error {
+func (c *Measurements) checkMeasurement(path string, point space.Point, m *dparetov1.Measurement, final bool) error {
 	var fields invalid.Fields
 	c.checkStep(path, point, m, final, &fields)
 	if d := m.GetElapsed(); d != nil && (d.CheckValid() != nil || d.AsDuration() < 0) {
@@ -101,7 +100,7 @@ func (c *measurements) checkMeasurement(path string, point space.Point, m *dpare
 		switch {
 		case ok:
 			checkValue(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
-			c.checkNoise(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
+			checkNoise(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
 			if i == c.metrics.cost {
 				checkCost(fmt.Sprintf("%s.metrics[%q]", path, id), value, &fields)
 			}
@@ -119,7 +118,7 @@ func (c *measurements) checkMeasurement(path string, point space.Point, m *dpare
 	return fields.Err()
 }
 
-func (c *measurements) checkStep(path string, point space.Point, m *dparetov1.Measurement, final bool, fields *invalid.Fields) {
+func (c *Measurements) checkStep(path string, point space.Point, m *dparetov1.Measurement, final bool, fields *invalid.Fields) {
 	last := c.points.LastStep(point)
 	switch step := m.GetStep(); {
 	case c.points.checkpoint >= 0 && final && step == 0:
@@ -163,10 +162,7 @@ func checkValue(field string, m *metric, value *dparetov1.MetricValue, fields *i
 }
 
 // checkNoise checks a reported value against what the spec says of the metric's noise.
-func (c *measurements) checkNoise(field string, m *metric, value *dparetov1.MetricValue, fields *invalid.Fields) {
-	if c.noise.isNoisy() { // the only standard error is that of the server's noise
-		return
-	}
+func checkNoise(field string, m *metric, value *dparetov1.MetricValue, fields *invalid.Fields) {
 	runs := value.GetRuns()
 	switch m.spec.GetReported().GetNoise() {
 	case dparetov1.Noise_NOISE_NONE:
@@ -211,7 +207,7 @@ func checkCost(field string, value *dparetov1.MetricValue, fields *invalid.Field
 }
 
 // complete adds summaries of runs and computed metrics, in place.
-func (c *measurements) complete(m *dparetov1.Measurement, point space.Point) []*dparetov1.Warning {
+func (c *Measurements) complete(m *dparetov1.Measurement, point space.Point) []*dparetov1.Warning {
 	for _, value := range m.GetMetrics() {
 		summarize(value)
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -35,22 +36,22 @@ func TestComputedIsRemembered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if study.ComputesAtOnce() {
+	if study.Metrics.ComputesAtOnce() {
 		t.Error("an accountant that searches computes at once")
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 3 * maxComputations {
 		point := study.Problem.Space.Sample(random)
-		want, _ := study.compute(point)
+		want, _ := study.Metrics.compute(point)
 		for range 3 {
-			got, _ := study.Compute(point)
+			got, _ := study.Metrics.Compute(point)
 			if !proto.Equal(got["epsilon"], want["epsilon"]) || got["epsilon"].GetValue() <= 0 {
 				t.Fatalf("%v at %v, want %v", got, point, want)
 			}
 			got["epsilon"].Value = nil
 		}
 	}
-	if n := study.latest.kept.Len(); n != maxComputations {
+	if n := study.Metrics.latest.kept.Len(); n != maxComputations {
 		t.Errorf("%d configurations are kept, want %d", n, maxComputations)
 	}
 }
@@ -78,14 +79,10 @@ func BenchmarkCompute(b *testing.B) {
 		dparetov1.Accountant_ACCOUNTANT_TIGHTEST, dparetov1.Accountant_ACCOUNTANT_EXACT, dparetov1.Accountant_ACCOUNTANT_PLD,
 	} {
 		message := new(dparetov1.StudySpec)
-		if err := protojson.Unmarshal([]byte(adult), message); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, protojson.Unmarshal([]byte(adult), message))
 		message.Metrics[1].GetComputed().GetPrivacy().Accountant = accountant
 		study, err := Compile("spec", message)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		run := func(name string, f func(i int)) {
 			b.Run(accountant.String()+"/"+name, func(b *testing.B) {
 				i := 0
@@ -96,10 +93,10 @@ func BenchmarkCompute(b *testing.B) {
 			})
 		}
 		rng := rand.New(rand.NewPCG(1, 2))
-		run("new", func(int) { study.Compute(study.Problem.Space.Sample(rng)) })
+		run("new", func(int) { study.Metrics.Compute(study.Problem.Space.Sample(rng)) })
 		point := space.Point{64, 256, 1.5}
-		run("again", func(int) { study.Compute(point) })
-		run("again without memo", func(int) { study.compute(point) })
-		run("steps without memo", func(i int) { study.compute(study.At(point, int64(1+i%64))) })
+		run("again", func(int) { study.Metrics.Compute(point) })
+		run("again without memo", func(int) { study.Metrics.compute(point) })
+		run("steps without memo", func(i int) { study.Metrics.compute(study.Points.At(point, int64(1+i%64))) })
 	}
 }

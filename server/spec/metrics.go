@@ -9,9 +9,9 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// metrics computes metrics and reads their values.
-type metrics struct {
-	points      *points
+// Metrics computes metrics and reads their values.
+type Metrics struct {
+	points      *Points
 	all         []metric
 	objectives  []int // indexes into all
 	constrained []int // indexes into all, of metrics with bounds
@@ -35,24 +35,13 @@ func (m *metric) isNoiseFree() bool {
 }
 
 // index returns the index of a metric by id, -1 without.
-func (m *metrics) index(id string) int {
+func (m *Metrics) index(id string) int {
 	return slices.IndexFunc(m.all, func(one metric) bool { return one.id() == id })
 }
 
-func (m *metrics) isComputed(id string) bool {
+func (m *Metrics) isComputed(id string) bool {
 	i := m.index(id)
 	return i >= 0 && m.all[i].computed != nil
-}
-
-// ReportedMetrics returns the number of metrics that workers report.
-func (m *metrics) ReportedMetrics() int64 {
-	n := int64(0)
-	for i := range m.all {
-		if m.all[i].computed == nil {
-			n++
-		}
-	}
-	return n
 }
 
 // Statistic says which of a configuration's runs stand for it.
@@ -67,7 +56,7 @@ const (
 
 // ObjectiveValues returns the objectives of a measurement in the order of the problem's:
 // +Inf where a computed one has no value.
-func (m *metrics) ObjectiveValues(measured *dparetov1.Measurement, statistic Statistic) []float64 {
+func (m *Metrics) ObjectiveValues(measured *dparetov1.Measurement, statistic Statistic) []float64 {
 	values := make([]float64, len(m.objectives))
 	for i, k := range m.objectives {
 		spec := m.all[k].spec
@@ -87,7 +76,7 @@ func (m *metrics) ObjectiveValues(measured *dparetov1.Measurement, statistic Sta
 
 // ConstraintValues returns the means of the metrics with bounds of a measurement in the
 // order of the problem's constraints: NaN where there is none.
-func (m *metrics) ConstraintValues(measured *dparetov1.Measurement) []float64 {
+func (m *Metrics) ConstraintValues(measured *dparetov1.Measurement) []float64 {
 	values := make([]float64, len(m.constrained))
 	for i, k := range m.constrained {
 		values[i] = constraintNumber(measured.GetMetrics()[m.all[k].id()], nil)
@@ -97,7 +86,7 @@ func (m *metrics) ConstraintValues(measured *dparetov1.Measurement) []float64 {
 
 // Acceptable reports whether the means of a measurement are finite and within all
 // bounds on metrics.
-func (m *metrics) Acceptable(measured *dparetov1.Measurement) bool {
+func (m *Metrics) Acceptable(measured *dparetov1.Measurement) bool {
 	for i, v := range m.ConstraintValues(measured) {
 		lower, upper := bounds(m.all[m.constrained[i]].spec)
 		if !(v >= lower && v <= upper) || math.IsInf(v, 0) {
@@ -122,7 +111,7 @@ func bounds(m *dparetov1.MetricSpec) (lower, upper float64) {
 }
 
 // Evaluation converts a completed measurement of a configuration for designers.
-func (m *metrics) Evaluation(point space.Point, measured *dparetov1.Measurement) suggest.Evaluation {
+func (m *Metrics) Evaluation(point space.Point, measured *dparetov1.Measurement) suggest.Evaluation {
 	modelled := slices.Concat(m.objectives, m.constrained)
 	e := suggest.Evaluation{
 		Point:     m.points.At(point, measured.GetStep()),
@@ -156,7 +145,7 @@ func (m *metrics) Evaluation(point space.Point, measured *dparetov1.Measurement)
 
 // Guarantee returns the guarantee of the study's first privacy metric among values, or
 // nil if there is none.
-func (m *metrics) Guarantee(values map[string]*dparetov1.MetricValue) *dparetov1.PrivacyGuarantee {
+func (m *Metrics) Guarantee(values map[string]*dparetov1.MetricValue) *dparetov1.PrivacyGuarantee {
 	for i := range m.all {
 		if g := values[m.all[i].id()].GetPrivacy(); g != nil {
 			return g

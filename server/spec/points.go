@@ -11,25 +11,27 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// points converts between messages, values for expressions and points of the search space.
-type points struct {
-	space      *space.Space
-	index      map[string]int // of a parameter, by its id
-	checkpoint int            // index of the checkpoint parameter, -1 without
+// Points converts between messages, values for expressions and points of the search space, and
+// says which points the known constraints allow.
+type Points struct {
+	space       *space.Space
+	index       map[string]int // of a parameter, by its id
+	checkpoint  int            // index of the checkpoint parameter, -1 without
+	constraints []constraint
 }
 
-func newPoints(s *space.Space) *points {
-	p := &points{space: s, index: make(map[string]int), checkpoint: -1}
+func newPoints(s *space.Space) *Points {
+	p := &Points{space: s, index: make(map[string]int), checkpoint: -1}
 	for i := range s.Parameters {
 		p.index[s.Parameters[i].Name] = i
 	}
 	return p
 }
 
-// Point converts the parameters of a trial to a canonical point. It refuses missing,
+// Parse converts the parameters of a trial to a canonical point. It refuses missing,
 // unknown, mistyped and out-of-range values, and values of parameters that do not exist at
 // the point. Field paths begin with path, for example "trial.parameters".
-func (p *points) Point(path string, values map[string]*dparetov1.Value) (space.Point, error) {
+func (p *Points) Parse(path string, values map[string]*dparetov1.Value) (space.Point, error) {
 	var fields invalid.Fields
 	point := make(space.Point, len(p.space.Parameters))
 	given := make([]bool, len(point)) // with a value of the domain
@@ -69,7 +71,7 @@ func (p *points) Point(path string, values map[string]*dparetov1.Value) (space.P
 
 // Complete returns the parameters of a trial, by id, with values of others that it lacks, as far as
 // those exist at its configuration.
-func (p *points) Complete(parameters, others map[string]*dparetov1.Value) map[string]*dparetov1.Value {
+func (p *Points) Complete(parameters, others map[string]*dparetov1.Value) map[string]*dparetov1.Value {
 	out := make(map[string]*dparetov1.Value)
 	maps.Copy(out, parameters)
 	point := make(space.Point, len(p.space.Parameters))
@@ -102,8 +104,8 @@ func isKnown(s *space.Space, i int, given []bool, point space.Point) bool {
 	return given[c.Parent] || !s.Active(point, c.Parent)
 }
 
-// Values is the inverse of Point.
-func (p *points) Values(point space.Point) map[string]*dparetov1.Value {
+// Values is the inverse of Parse.
+func (p *Points) Values(point space.Point) map[string]*dparetov1.Value {
 	values := make(map[string]*dparetov1.Value, len(point))
 	for i := range p.space.Parameters {
 		if !p.space.Active(point, i) {
@@ -125,7 +127,7 @@ func (p *points) Values(point space.Point) map[string]*dparetov1.Value {
 
 // Variables returns the values at a point for expressions, as int64, float64 or string.
 // Parameters that do not exist there have none.
-func (p *points) Variables(point space.Point) map[string]any {
+func (p *Points) Variables(point space.Point) map[string]any {
 	values := make(map[string]any, len(point))
 	for i := range p.space.Parameters {
 		if p.space.Active(point, i) {
@@ -135,17 +137,39 @@ func (p *points) Variables(point space.Point) map[string]any {
 	return values
 }
 
+// VariablesOf returns values of some parameters for expressions. It adds a violation for each that is not in
+// its parameter's domain, and returns false then. Field paths begin with path.
+func (p *Points) VariablesOf(fields *invalid.Fields, path string, values map[string]*dparetov1.Value) (variables map[string]any, ok bool) {
+	before := fields.Len()
+	variables = make(map[string]any)
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		at := fmt.Sprintf("%s[%q]", path, id)
+		i, known := p.index[id]
+		if !known {
+			fields.Addf(at, "is not a parameter of the study")
+			continue
+		}
+		x, message := inDomain(&p.space.Parameters[i], values[id])
+		if message != "" {
+			fields.Addf(at, "%s", message)
+			continue
+		}
+		variables[id] = native(&p.space.Parameters[i], x)
+	}
+	return variables, fields.Len() == before
+}
+
 // named is Variables for expressions as functions.
-func (p *points) named(values []float64) map[string]any { return p.Variables(values) }
+func (p *Points) named(values []float64) map[string]any { return p.Variables(values) }
 
 // Checkpoints reports whether a measurement before the end of a run evaluates the same
 // configuration with a smaller checkpoint parameter.
-func (p *points) Checkpoints() bool { return p.checkpoint >= 0 }
+func (p *Points) Checkpoints() bool { return p.checkpoint >= 0 }
 
 // At returns the configuration that a measurement at step evaluates: the point with
 // the checkpoint parameter set to step. Step 0 and studies without checkpoints give
 // the point itself.
-func (p *points) At(point space.Point, step int64) space.Point {
+func (p *Points) At(point space.Point, step int64) space.Point {
 	if p.checkpoint < 0 || step == 0 {
 		return point
 	}
@@ -156,7 +180,7 @@ func (p *points) At(point space.Point, step int64) space.Point {
 
 // LastStep returns the step at the end of a run: the value of the checkpoint
 // parameter, or 0 for studies without one.
-func (p *points) LastStep(point space.Point) int64 {
+func (p *Points) LastStep(point space.Point) int64 {
 	if p.checkpoint < 0 {
 		return 0
 	}

@@ -11,11 +11,11 @@ const logFloor = 1e-3
 
 // newProblem builds the optimisation problem of a study.
 func newProblem(study *Study) *suggest.Problem {
-	p := &suggest.Problem{Space: study.space, Checkpoint: study.Spec.GetCheckpointParameter()}
-	for _, i := range study.objectives {
+	p := &suggest.Problem{Space: study.Points.space, Checkpoint: study.Spec.GetCheckpointParameter()}
+	for _, i := range study.Metrics.objectives {
 		p.Objectives = append(p.Objectives, newObjective(study, i))
 	}
-	for _, i := range study.constrained {
+	for _, i := range study.Metrics.constrained {
 		p.Constraints = append(p.Constraints, newConstraint(study, i))
 	}
 	for _, point := range study.Spec.GetConstantPoints() {
@@ -25,8 +25,8 @@ func newProblem(study *Study) *suggest.Problem {
 		}
 		p.Constants = append(p.Constants, values)
 	}
-	if len(study.constraints.all) > 0 {
-		p.Allowed = study.allowed
+	if len(study.Points.constraints) > 0 {
+		p.Allowed = study.Points.allowed
 	}
 	if study.features != nil {
 		p.Features = study.features.of(study)
@@ -42,7 +42,7 @@ func newProblem(study *Study) *suggest.Problem {
 }
 
 func newObjective(study *Study, i int) suggest.Objective {
-	m := &study.metrics.all[i]
+	m := &study.Metrics.all[i]
 	o := suggest.Objective{
 		Name:       m.id(),
 		Goal:       suggest.Minimize,
@@ -60,17 +60,15 @@ func newObjective(study *Study, i int) suggest.Objective {
 	case o.Transform == suggest.Log:
 		o.Floor = logFloor * o.Reference
 	}
-	if m.computed == nil {
-		o.Noise = study.addedNoise
-	} else {
-		o.Known = study.known(i, number)
-		o.Search, m.rounded = m.computed.search(study.points, o.Reference)
+	if m.computed != nil {
+		o.Known = study.Metrics.known(i, number)
+		o.Search, m.rounded = m.computed.search(study.Points, o.Reference)
 	}
 	return o
 }
 
 func newConstraint(study *Study, i int) suggest.Constraint {
-	m := &study.metrics.all[i]
+	m := &study.Metrics.all[i]
 	c := suggest.Constraint{
 		Name:       m.id(),
 		Transform:  transform(m.spec),
@@ -85,10 +83,8 @@ func newConstraint(study *Study, i int) suggest.Constraint {
 		}
 		c.Floor = logFloor * smallest
 	}
-	if m.computed == nil {
-		c.Noise = study.addedNoise
-	} else {
-		c.Known = study.known(i, constraintNumber)
+	if m.computed != nil {
+		c.Known = study.Metrics.known(i, constraintNumber)
 	}
 	return c
 }

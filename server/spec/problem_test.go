@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -39,13 +40,9 @@ const text = `{
 func compile(t *testing.T) *Study {
 	t.Helper()
 	message := new(dparetov1.StudySpec)
-	if err := protojson.Unmarshal([]byte(text), message); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, protojson.Unmarshal([]byte(text), message))
 	study, err := Compile("spec", message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return study
 }
 
@@ -82,7 +79,7 @@ func TestProblem(t *testing.T) {
 	if !p.Allowed(forest) || !p.Allowed(linear) || p.Allowed(space.Point{33, 4, 1, 0, 1e-3}) {
 		t.Error("the known constraint is not 4 · epochs <= 128")
 	}
-	if err := study.CheckAllowed("at", linear); err != nil {
+	if err := study.Points.CheckAllowed("at", linear); err != nil {
 		t.Error(err)
 	}
 }
@@ -92,13 +89,9 @@ func TestCost(t *testing.T) {
 	for measure, want := range map[string]suggest.Cost{`{"checkpoint_parameter": {}}`: suggest.CostCheckpoint, `{"runs": {}}`: suggest.CostRuns} {
 		study := compile(t)
 		study.Spec.Cost = new(dparetov1.CostSpec)
-		if err := protojson.Unmarshal([]byte(measure), study.Spec.GetCost()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, protojson.Unmarshal([]byte(measure), study.Spec.GetCost()))
 		again, err := Compile("spec", study.Spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := again.Problem.Cost; got != want {
 			t.Errorf("%s: cost %v, want %v", measure, got, want)
 		}
@@ -109,15 +102,13 @@ func TestEvaluation(t *testing.T) {
 	study := compile(t)
 	point := space.Point{32, 9, 1, 0, 1e-3}
 	measured := func(gap, loss float64) *dparetov1.Measurement {
-		m, _, err := study.Measurement("measurement", point, &dparetov1.Measurement{Step: 8, Metrics: map[string]*dparetov1.MetricValue{
+		m, _, err := study.Measurements.Accept("measurement", point, &dparetov1.Measurement{Step: 8, Metrics: map[string]*dparetov1.MetricValue{
 			"error": {Runs: []float64{0.2, 0.4}}, "gap": {Value: &gap, StandardError: new(0.01)}, "loss": {Value: &loss}, "joules": {Value: new(7.5)},
 		}}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return m
 	}
-	e := study.Evaluation(point, measured(0.05, 3))
+	e := study.Metrics.Evaluation(point, measured(0.05, 3))
 	want := suggest.Evaluation{
 		Point:  space.Point{8, 9, 1, 0, 1e-3},
 		Values: []float64{0.3, 0.05, 512, 3}, StdErrors: []float64{0.1, 0.01, 0, math.NaN()},
@@ -127,7 +118,7 @@ func TestEvaluation(t *testing.T) {
 	if diff := cmp.Diff(want, e, nearly); diff != "" {
 		t.Errorf("evaluation (-want +got):\n%s", diff)
 	}
-	if study.Acceptable(measured(0.05, 3)) {
+	if study.Metrics.Acceptable(measured(0.05, 3)) {
 		t.Error("512 weights are accepted")
 	}
 	point[1] = 8
@@ -135,17 +126,17 @@ func TestEvaluation(t *testing.T) {
 		gap, loss float64
 		want      bool
 	}{{0.05, 3, true}, {0.1, -1, true}, {0.11, 3, false}, {0.05, -1.1, false}} {
-		if got := study.Acceptable(measured(tc.gap, tc.loss)); got != tc.want {
+		if got := study.Metrics.Acceptable(measured(tc.gap, tc.loss)); got != tc.want {
 			t.Errorf("a gap of %g and a loss of %g: acceptable %v", tc.gap, tc.loss, got)
 		}
 	}
 	m := measured(0.05, 3)
 	m.Metrics["weights"].Value = nil // not computable
-	if study.Acceptable(m) {
+	if study.Metrics.Acceptable(m) {
 		t.Error("a constraint without a value is accepted")
 	}
 	delete(m.GetMetrics(), "joules")
-	if e := study.Evaluation(point, m); e.Cost != 0 || !math.IsNaN(e.Values[2]) {
+	if e := study.Metrics.Evaluation(point, m); e.Cost != 0 || !math.IsNaN(e.Values[2]) {
 		t.Errorf("evaluation without weights and cost: %+v", e)
 	}
 }
@@ -157,15 +148,15 @@ func TestPointInvertsValues(t *testing.T) {
 	sizes := make(map[int]int)
 	for range 200 {
 		point := study.Problem.Space.Sample(rng)
-		values := study.Values(point)
-		again, err := study.Point("parameters", values)
+		values := study.Points.Values(point)
+		again, err := study.Points.Parse("parameters", values)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(point, again); diff != "" {
 			t.Errorf("point (-want +got):\n%s", diff)
 		}
-		if got, want := len(study.Variables(point)), len(values); got != want {
+		if got, want := len(study.Points.Variables(point)), len(values); got != want {
 			t.Errorf("%d variables, want %d", got, want)
 		}
 		sizes[len(values)]++
@@ -177,13 +168,9 @@ func TestPointInvertsValues(t *testing.T) {
 
 func BenchmarkAllowed(b *testing.B) {
 	message := new(dparetov1.StudySpec)
-	if err := protojson.Unmarshal([]byte(text), message); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, protojson.Unmarshal([]byte(text), message))
 	study, err := Compile("spec", message)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	point := space.Point{32, 4, 1, 0, 1e-3}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -193,9 +180,7 @@ func BenchmarkAllowed(b *testing.B) {
 
 func BenchmarkCompile(b *testing.B) {
 	message := new(dparetov1.StudySpec)
-	if err := protojson.Unmarshal([]byte(text), message); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, protojson.Unmarshal([]byte(text), message))
 	for b.Loop() {
 		if _, err := Compile("spec", message); err != nil {
 			b.Fatal(err)

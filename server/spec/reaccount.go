@@ -107,9 +107,9 @@ func renamed(err error, from, to string) error {
 }
 
 // Recompute replaces a metric of a trial and of its measurements, those of past attempts included,
-// and the warnings about it. compute returns the metric at a configuration, like ComputeMetric. It
+// and the warnings about it. compute returns the metric at a configuration, like ComputeOne. It
 // reports whether a worker's own value differs from the computed one.
-func (c *measurements) Recompute(trial *dparetov1.Trial, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (differs bool) {
+func (c *Measurements) Recompute(trial *dparetov1.Trial, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (differs bool) {
 	if trial.ComputedMetrics == nil {
 		trial.ComputedMetrics = make(map[string]*dparetov1.MetricValue)
 	}
@@ -141,7 +141,7 @@ func without(warnings []*dparetov1.Warning, metric string) []*dparetov1.Warning 
 }
 
 // recompute replaces a metric of measurements, and returns the warnings about it.
-func (c *measurements) recompute(measurements []*dparetov1.Measurement, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (warnings []*dparetov1.Warning, differs bool) {
+func (c *Measurements) recompute(measurements []*dparetov1.Measurement, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (warnings []*dparetov1.Warning, differs bool) {
 	computed := &c.metrics.all[c.metrics.index(metric)]
 	for _, m := range measurements {
 		value, warning := compute(c.points.At(point, m.GetStep()))

@@ -50,11 +50,10 @@ func TestViolationsOfAllStages(t *testing.T) {
 			ParameterConstraints: []string{"x > "},
 			Budget:               &dparetov1.Budget{MaxTrials: -1},
 			CheckpointParameter:  "epochs",
-			PrivateMode:          &dparetov1.PrivateModeSpec{TestSetSize: 100, TestEpsilon: -1, TrainEpsilon: 1, Delta: 1e-6},
 		}
 	}
 	names := []string{
-		"spec.budget.max_trials", "spec.budget.max_trials", "spec.checkpoint_parameter", "spec.metrics[0].goal", "spec.private_mode.test_epsilon", "spec.test_ledger", "spec.train_ledger",
+		"spec.budget.max_trials", "spec.checkpoint_parameter", "spec.metrics[0].goal",
 	}
 	expressions := []string{
 		"spec.metrics[1].computed.expression", "spec.metrics[2].computed.privacy.adjacency", "spec.metrics[2].computed.privacy.mechanism", "spec.parameter_constraints[0]",

@@ -9,11 +9,11 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// CheckStored checks a measurement of an imported study, as Measurement returned it: its
-// input as Measurement does, and that its derived values are possible. It does not compute
+// CheckStored checks a measurement of an imported study, as Accept returned it: its
+// input as Accept does, and that its derived values are possible. It does not compute
 // metrics again, which takes long: another version may compute them better. Field paths begin
 // with path.
-func (c *measurements) CheckStored(path string, point space.Point, m *dparetov1.Measurement, final bool) error {
+func (c *Measurements) CheckStored(path string, point space.Point, m *dparetov1.Measurement, final bool) error {
 	if m == nil {
 		return invalid.Field(path, "must be set")
 	}
@@ -53,7 +53,7 @@ func (c *measurements) CheckStored(path string, point space.Point, m *dparetov1.
 
 // CheckComputed checks the computed metrics of an imported trial: they are metrics of the
 // study, with possible values.
-func (c *measurements) CheckComputed(path string, values map[string]*dparetov1.MetricValue) error {
+func (c *Measurements) CheckComputed(path string, values map[string]*dparetov1.MetricValue) error {
 	var fields invalid.Fields
 	for id := range values {
 		if !c.metrics.isComputed(id) {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
@@ -97,9 +98,7 @@ func TestPriorValuesAreChecked(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
-	if err := create(func(*dparetov1.StudySpec) {}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, create(func(*dparetov1.StudySpec) {}))
 	err := create(func(a *dparetov1.StudySpec) { a.PriorValues["clip"] = number(0.25) })
 	if status.Code(err) != codes.AlreadyExists || !strings.HasSuffix(status.Convert(err).Message(), "differ: prior_values") {
 		t.Errorf("another value: %v", err)
@@ -206,9 +205,7 @@ func TestPriorConditionsAreChecked(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := engine.Propose(t.Context(), s.Engine, "next", resp.GetStudy().GetUid(), 1); err != nil || len(learned.Prior) != 30 {
 				t.Errorf("%d evaluations of the prior study, %v", len(learned.Prior), err)
 			}

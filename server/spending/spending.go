@@ -114,7 +114,7 @@ func (l *account) open(studies *study.Studies, record *storev1.StudyRecord, metr
 	}
 	study := record.GetStudy()
 	l.study, l.compiled = study, cached.Compiled
-	name, function := l.compiled.Mechanism(metric)
+	name, function := l.compiled.Metrics.Mechanism(metric)
 	if function == nil {
 		if metric != "" {
 			return invalid.Field("metric", "%q is not a metric of %s computed from a mechanism", metric, study.GetName())
@@ -146,14 +146,14 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 	}
 	attempts, runs := int64(trial.GetAttempt()), runsOf(trial)
 	l.See(trial)
-	last := l.compiled.LastStep(point)
+	last := l.compiled.Points.LastStep(point)
 	add := func(outcome dparetov1.LedgerOutcome, n, step int64) {
 		if n > 0 {
-			l.add(outcome, n, l.compiled.At(point, step), charged{step < last, isDeleted, l.stored(trial, step, isDeleted)})
+			l.add(outcome, n, l.compiled.Points.At(point, step), charged{step < last, isDeleted, l.stored(trial, step, isDeleted)})
 		}
 	}
 	reached := last
-	if l.compiled.Checkpoints() {
+	if l.compiled.Points.Checkpoints() {
 		reached = max(trial.GetFinalMeasurement().GetStep(), study.LatestStep(trial))
 	}
 	switch state := trial.GetState(); {
@@ -215,11 +215,11 @@ func (l *account) stored(trial *dparetov1.Trial, step int64, isDeleted bool) *dp
 	if isDeleted {
 		return nil
 	}
-	if final := trial.GetFinalMeasurement(); final != nil && l.compiled.Checkpoints() && final.GetStep() == step {
+	if final := trial.GetFinalMeasurement(); final != nil && l.compiled.Points.Checkpoints() && final.GetStep() == step {
 		return final.GetMetrics()[l.metric]
 	}
 	for _, m := range trial.GetMeasurements() {
-		if l.compiled.Checkpoints() && m.GetStep() == step {
+		if l.compiled.Points.Checkpoints() && m.GetStep() == step {
 			return m.GetMetrics()[l.metric]
 		}
 	}
@@ -247,7 +247,7 @@ func (l *account) add(outcome dparetov1.LedgerOutcome, runs int64, point space.P
 		e.ShortenedRuns += runs
 		l.lengths = true
 	}
-	variables := l.compiled.Variables(point)
+	variables := l.compiled.Points.Variables(point)
 	if l.sum.Charge(variables, runs) != nil {
 		e.UnknownRuns += runs
 		return

@@ -8,6 +8,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -30,7 +31,7 @@ func steps(measurements []*dparetov1.Measurement) string {
 // wantSteps reads a trial and compares the steps of its measurements, and of its past attempts'.
 func wantSteps(t *testing.T, s *store.Store, number int64, own string, past ...string) {
 	t.Helper()
-	err := s.View(t.Context(), func(tx *store.ReadTx) error {
+	require.NoError(t, s.View(t.Context(), func(tx *store.ReadTx) error {
 		record, err := tx.Trial("a", number)
 		if err != nil {
 			return err
@@ -46,10 +47,7 @@ func wantSteps(t *testing.T, s *store.Store, number int64, own string, past ...s
 			t.Errorf("trial %d has steps %s, past attempts %q; want %s, %q", number, steps(record.GetTrial().GetMeasurements()), got, own, past)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // Measurements are joined in the order of their steps, however they were added, and move with the

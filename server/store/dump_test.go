@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -38,9 +39,7 @@ func TestDump(t *testing.T) {
 		value := rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, "value")) })
 		all := rapid.MapOfN(key, value, 1, 8).Draw(t, "records")
 		var dump bytes.Buffer
-		if err := store.WriteDump(&dump, recordsOf(all)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, store.WriteDump(&dump, recordsOf(all)))
 		read := func(text []byte) (map[string]string, error) {
 			got := make(map[string]string)
 			err := store.ParseDump(bytes.NewReader(text))(func(key string, value []byte) error {

@@ -6,19 +6,16 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // ForgetKinds writes the total of a scope as earlier versions did, without numbers of kinds.
 func ForgetKinds(t testing.TB, w ReadWriter, scope Scope) {
 	t.Helper()
 	stored, err := sealedReader{w}.total(scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	value, err := proto.Marshal(&storev1.TotalRecord{Records: stored.records, Sum: stored.sum, Bytes: stored.bytes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	key := totalPrefix + string(scope)
 	w.Put(key, seal(key, value))
 }
@@ -32,9 +29,7 @@ func HasKinds(t testing.TB, w ReadWriter, scope Scope) bool {
 	if err == nil {
 		err = proto.Unmarshal(value, record)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return len(record.GetKinds()) > 0
 }
 

@@ -6,6 +6,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -20,15 +21,11 @@ func TestDropImport(t *testing.T) {
 	})
 	for range 2 {
 		for _, id := range []string{"a", "ab", "none"} {
-			if err := s.DropImport(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.DropImport(t.Context(), id))
 		}
 	}
 	counts, err := s.Counts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if counts["trial"].Keys != 1 || counts["study"].Keys != 1 || counts["unfinished"].Keys+counts["deleted"].Keys+counts["import"].Keys != 0 {
 		t.Errorf("left: %v", counts)
 	}
@@ -51,22 +48,16 @@ func TestDeleteLargeStudy(t *testing.T) {
 	if faults := s.Check(t.Context()); len(faults) > 0 {
 		t.Errorf("while trials are left: %v", faults)
 	}
-	if err := s.View(t.Context(), func(tx *store.ReadTx) error {
+	require.NoError(t, s.View(t.Context(), func(tx *store.ReadTx) error {
 		marked, err := tx.Importing("a")
 		if !marked || !errors.Is(tx.FindStudy("a"), store.ErrNotFound) || tx.FindStudy("ab") != nil {
 			t.Errorf("marked: %t, study: %v, the other: %v", marked, tx.FindStudy("a"), tx.FindStudy("ab"))
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.DropImport(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	}))
+	require.NoError(t, s.DropImport(t.Context(), "a"))
 	counts, err := s.Counts(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if counts["trial"].Keys != trials || counts["unfinished"].Keys != trials || counts["revision"].Keys != trials+1 || counts["import"].Keys != 0 {
 		t.Errorf("left: %v", counts)
 	}

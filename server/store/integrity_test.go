@@ -12,20 +12,18 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
 // verify returns the faults of study a.
 func verify(t testing.TB, s *store.Store) (fault error) {
 	t.Helper()
-	err := s.View(context.Background(), func(tx *store.ReadTx) error {
+	require.NoError(t, s.View(context.Background(), func(tx *store.ReadTx) error {
 		_, faults := tx.Verify(store.StudyScope("a"))
 		fault = errors.Join(faults...)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return fault
 }
 
@@ -60,9 +58,7 @@ func TestTotals(t *testing.T) {
 			if err != nil && !errors.Is(err, refused) {
 				rt.Fatal(err)
 			}
-			if fault := verify(t, s); fault != nil {
-				rt.Fatal(fault)
-			}
+			require.NoError(rt, verify(t, s))
 		}
 	})
 }
@@ -70,9 +66,7 @@ func TestTotals(t *testing.T) {
 // beneath changes what is kept of a store beneath its checksums.
 func beneath(t *testing.T, kv store.KV, fn func(store.ReadWriter)) {
 	t.Helper()
-	if err := kv.Update(t.Context(), nil, func(w store.ReadWriter) error { fn(w); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, kv.Update(t.Context(), nil, func(w store.ReadWriter) error { fn(w); return nil }))
 }
 
 const secondTrial = "studies/a\x00trial/\x00\x00\x00\x00\x00\x00\x00\x02"
@@ -236,9 +230,7 @@ func TestTotalOfEarlierVersion(t *testing.T) {
 	update(t, s, func(tx *store.Tx) error { return tx.PutTrial("a", trial(1, succeeded)) })
 	beneath(t, kv, func(w store.ReadWriter) { store.ForgetKinds(t, w, store.StudyScope("a")) })
 	update(t, s, func(tx *store.Tx) error { return tx.PutTrial("a", trial(2, queued)) })
-	if err := verify(t, s); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, verify(t, s))
 	beneath(t, kv, func(w store.ReadWriter) {
 		if !store.HasKinds(t, w, store.StudyScope("a")) {
 			t.Error("the total has no kinds")
@@ -305,14 +297,11 @@ func TestDamagedLedger(t *testing.T) {
 	record := &storev1.LedgerRecord{Ledger: &dparetov1.Ledger{
 		Name: "ledgers/l", Epsilon: 2, Delta: 1e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 	}}
-	err := s.Update(t.Context(), scope, func(tx *store.Tx) error {
+	require.NoError(t, s.Update(t.Context(), scope, func(tx *store.Tx) error {
 		return errors.Join(tx.PutLedger("l", record),
 			tx.PutCharge("l", 1, &storev1.ChargeRecord{Charge: &dparetov1.Charge{Resource: "a", Guarantee: guarantee}}),
 			tx.PutCharge("l", 2, &storev1.ChargeRecord{Charge: &dparetov1.Charge{Resource: "b", Guarantee: guarantee}}))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	account := func() (a *store.Account, err error) {
 		viewed := s.View(t.Context(), func(tx *store.ReadTx) error { a, err = tx.Account("l", record); return nil })
 		return a, errors.Join(err, viewed)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -30,9 +31,7 @@ func TestObserve(t *testing.T) {
 	_, db := open(t)
 	kv := &broken{KV: db}
 	s, err := store.New(t.Context(), kv)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	type outcome struct {
 		err    error
 		failed bool

@@ -11,6 +11,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -18,7 +19,7 @@ import (
 func changes(t *testing.T, s *store.Store, after int64) []string {
 	t.Helper()
 	var got []string
-	err := s.View(t.Context(), func(tx *store.ReadTx) error {
+	require.NoError(t, s.View(t.Context(), func(tx *store.ReadTx) error {
 		return tx.Changes("a", after, func(revision int64, change *storev1.RevisionRecord) (bool, error) {
 			switch change := change.GetChange().(type) {
 			case *storev1.RevisionRecord_Study:
@@ -30,10 +31,7 @@ func changes(t *testing.T, s *store.Store, after int64) []string {
 			}
 			return true, nil
 		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return got
 }
 
@@ -79,15 +77,13 @@ func TestChanges(t *testing.T) {
 	if d := cmp.Diff([]string{"7 trial 2", "8 deleted 300", "9 study"}, changes(t, s, 6)); d != "" {
 		t.Error(d)
 	}
-	if err := s.View(t.Context(), func(tx *store.ReadTx) error {
+	require.NoError(t, s.View(t.Context(), func(tx *store.ReadTx) error {
 		deleted, err := tx.DeletedTrial("a", 300)
 		if deleted.GetTrial().GetRevision() != 8 {
 			t.Errorf("deleted trial %v", deleted)
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	update(t, s, func(tx *store.Tx) error { return tx.DeleteStudy("a") })
 	if got := changes(t, s, 0); got != nil {
 		t.Errorf("changes of a deleted study: %q", got)
@@ -114,16 +110,14 @@ func TestRequests(t *testing.T) {
 	}
 	put(3, 30) // has happened again, later
 	known := func() (known []int) {
-		if err := s.View(t.Context(), func(tx *store.ReadTx) error {
+		require.NoError(t, s.View(t.Context(), func(tx *store.ReadTx) error {
 			for i := range 10 {
 				if r, err := tx.Request(store.StudyScope("a"), fmt.Sprint("id/", i)); err == nil && r.GetResponse()[0] == byte(i) {
 					known = append(known, i)
 				}
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return known
 	}
 	for _, step := range []struct {

@@ -12,6 +12,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/opentest"
 )
@@ -25,9 +26,7 @@ func open(t *testing.T) (*store.Store, store.KV) {
 		}
 	})
 	s, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s, db
 }
 
@@ -48,9 +47,7 @@ func trial(number int64, state dparetov1.TrialState) *storev1.TrialRecord {
 func update(t *testing.T, s *store.Store, fn func(*store.Tx) error) {
 	t.Helper()
 	scopes := store.In(store.StoreScope, store.StudyScope("a"), store.StudyScope("ab"), store.StudyScope("gone"), store.StudyScope("new"))
-	if err := s.Update(t.Context(), scopes, fn); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Update(t.Context(), scopes, fn))
 }
 
 const (
@@ -113,11 +110,9 @@ func TestRecords(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	update(t, s, func(tx *store.Tx) error { return tx.DeleteStudy("a") })
-	err = s.View(t.Context(), func(tx *store.ReadTx) error {
+	require.NoError(t, s.View(t.Context(), func(tx *store.ReadTx) error {
 		if _, err := tx.Trial("a", 1); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("trial of a deleted study: %v", err)
 		}
@@ -125,10 +120,7 @@ func TestRecords(t *testing.T) {
 			t.Errorf("trial of another study: %v", err)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func TestFormat(t *testing.T) {
@@ -202,9 +194,7 @@ func TestCheck(t *testing.T) {
 		}, "cannot be decoded"},
 		"deleted and not": {func(t *testing.T, s *store.Store) {
 			record, err := proto.Marshal(trial(1, succeeded))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			update(t, s, func(tx *store.Tx) error {
 				tx.PutRaw(store.StudyScope("a"), "deleted", "\x00\x00\x00\x00\x00\x00\x00\x01", record)
 				return nil

@@ -45,7 +45,7 @@ func spent(s *Studies, record *storev1.StudyRecord) (end dparetov1.EndReason, re
 func (s *Studies) Creatable(record *storev1.StudyRecord, count int) int {
 	study := record.GetStudy()
 	policy := s.Policy(study.GetSpec())
-	if _, reason := spent(s, record); reason != "" || study.GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED || policy.Unprepared(record) {
+	if _, reason := spent(s, record); reason != "" || study.GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED || isUnprepared(policy, record) {
 		return 0
 	}
 	budget := study.GetSpec().GetBudget()

@@ -123,20 +123,6 @@ func (c *cache) unlock() {
 	}
 }
 
-// get returns a study, and compiles its spec if it is new or has changed. A full cache evicts the
-// least recently used study.
-func (c *cache) get(record *storev1.StudyRecord) (*Cached, error) {
-	if cached := c.find(record); cached != nil {
-		return cached, nil
-	}
-	study := record.GetStudy()
-	compiled, err := spec.Recompile("study.spec", study.GetSpec())
-	if err != nil {
-		return nil, err
-	}
-	return c.add(study, &Cached{Compiled: compiled, lineage: record.GetLineage(), etag: study.GetEtag(), revision: study.GetRevision()}), nil
-}
-
 // find returns the cached study if its spec is the current one, otherwise nil.
 func (c *cache) find(record *storev1.StudyRecord) *Cached {
 	c.mu.Lock()
@@ -155,12 +141,14 @@ func (c *cache) find(record *storev1.StudyRecord) *Cached {
 	return cached
 }
 
-// add caches a study in place of an older spec, and returns the entry to use. If another call was
-// faster, its entry stays.
-func (c *cache) add(study *dparetov1.Study, added *Cached) *Cached {
+// add caches the compiled spec of a study in place of an older one, and returns the entry to use. If
+// another call was faster, its entry stays. A full cache evicts the least recently used study.
+func (c *cache) add(record *storev1.StudyRecord, compiled *spec.Study) *Cached {
+	study := record.GetStudy()
+	uid := study.GetUid()
+	added := &Cached{Compiled: compiled, lineage: record.GetLineage(), etag: study.GetEtag(), revision: study.GetRevision()}
 	c.mu.Lock()
 	defer c.unlock()
-	uid := study.GetUid()
 	if before, ok := c.studies.Get(uid); ok && before.lineage == added.lineage {
 		if before.hasSpec(study.GetSpec()) {
 			return before

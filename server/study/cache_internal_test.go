@@ -6,6 +6,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
 )
 
 // derivation is what a package might derive from a study.
@@ -35,9 +36,14 @@ func TestStudiesAreForgotten(t *testing.T) {
 	}
 	get := func(study *dparetov1.Study) *Cached {
 		t.Helper()
-		cached, err := studies.get(&storev1.StudyRecord{Study: study})
-		if err != nil {
-			t.Fatal(err)
+		record := &storev1.StudyRecord{Study: study}
+		cached := studies.find(record)
+		if cached == nil {
+			compiled, err := spec.Compile("spec", study.GetSpec())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cached = studies.add(record, compiled)
 		}
 		if !cached.hasSpec(study.GetSpec()) {
 			t.Errorf("compiled %v", cached.Compiled.Spec)

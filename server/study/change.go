@@ -80,6 +80,44 @@ func answer[R any, P response[R]](ctx context.Context, s *Studies, id string, re
 	return resp, nil
 }
 
+// maxRaces is how often a change is planned again because the study has changed meanwhile.
+const maxRaces = 10
+
+// errRaced says that a study has changed since a change of it was planned.
+var errRaced = errors.New("the study has changed")
+
+// answerPlanned is answer for a change that takes too long for a transaction. plan reads the study and
+// returns the function that makes the change, which fails with errRaced if the study has changed since.
+func answerPlanned[R any, P response[R]](ctx context.Context, s *Studies, id string, req Identified, plan func() (func(*Change, P) error, error)) (P, error) {
+	resp := P(new(R))
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	if done, err := r.answered(ctx, s, store.StudyScope(id)); err != nil || done {
+		return resp, err
+	}
+	for range maxRaces {
+		write, err := plan()
+		if err != nil {
+			return nil, err
+		}
+		var uid string
+		err = s.Change(ctx, id, r, func(c *Change) error {
+			uid = c.Study.GetStudy().GetUid()
+			return write(c, resp)
+		})
+		if err == nil {
+			return resp, nil
+		}
+		if !errors.Is(err, errRaced) {
+			s.cache.forget(uid) // later changes in the failed commit may have cached the new spec
+			return nil, err
+		}
+	}
+	return nil, status.Errorf(codes.Aborted, "%s kept changing during the call; try again", resource.StudyName(id))
+}
+
 // begin returns a change of a study, or NOT_FOUND.
 func begin(s *Studies, tx *store.Tx, id string) (*Change, error) {
 	record, err := FindStudy(&tx.ReadTx, id)
@@ -221,13 +259,13 @@ func (c *Change) Create(point space.Point, origin dparetov1.TrialOrigin, prepare
 func (c *Change) CreateAs(compiled *spec.Study, point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
 	number := c.Study.GetNextTrialNumber()
 	c.Study.NextTrialNumber++
-	computed, warnings := compiled.Compute(point)
+	computed, warnings := compiled.Metrics.Compute(point)
 	record := &storev1.TrialRecord{Trial: &dparetov1.Trial{
 		Name:            resource.TrialName(c.ID, number),
 		Number:          number,
 		State:           dparetov1.TrialState_TRIAL_STATE_QUEUED,
 		Origin:          origin,
-		Parameters:      compiled.Values(point),
+		Parameters:      compiled.Points.Values(point),
 		Replicates:      compiled.Replicates(),
 		ComputedMetrics: computed,
 		Warnings:        warnings,

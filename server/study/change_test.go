@@ -15,6 +15,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/fault"
@@ -51,9 +52,7 @@ func (f *traffic) of(t *testing.T, call func(context.Context) error) (views, upd
 	f.mu.Lock()
 	f.views, f.updates = 0, 0
 	f.mu.Unlock()
-	if err := call(context.WithValue(t.Context(), countedKey{}, f)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, call(context.WithValue(t.Context(), countedKey{}, f)))
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.views, f.updates
@@ -89,7 +88,7 @@ func TestReportsAreOneTransaction(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if !cached.Compiled.AtHand(cached.Compiled.At([]float64{0.25, 60}, step)) {
+					if !cached.Compiled.Metrics.AtHand(cached.Compiled.Points.At([]float64{0.25, 60}, step)) {
 						t.Errorf("the metrics at step %d are computed in the transaction", step)
 					}
 				}
@@ -170,7 +169,7 @@ type stored struct {
 // stored reads studies/runs.
 func (w *watcher) stored(t *testing.T) (out stored) {
 	t.Helper()
-	err := w.s.Store.View(t.Context(), func(tx *store.ReadTx) (err error) {
+	require.NoError(t, w.s.Store.View(t.Context(), func(tx *store.ReadTx) (err error) {
 		if out.study, err = tx.Study("runs"); err != nil {
 			return err
 		}
@@ -185,10 +184,7 @@ func (w *watcher) stored(t *testing.T) (out stored) {
 			out.changes++
 			return true, nil
 		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return out
 }
 

@@ -11,7 +11,6 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -20,9 +19,9 @@ import (
 const maxPast = 100
 
 // testLedgerScope returns the scope of the ledger that remembers a study, "" if none does.
-func testLedgerScope(asked *dparetov1.StudySpec) store.Scope {
+func (s *Studies) testLedgerScope(asked *dparetov1.StudySpec) store.Scope {
 	id, err := resource.ParseLedgerName("", asked.GetTestLedger())
-	if err != nil || spec.IsPublication(asked) { // what these show is paid for
+	if err != nil || s.Policy(asked).Traits().Prepaid { // what these show is paid for
 		return ""
 	}
 	return store.LedgerScope(id)
@@ -30,9 +29,9 @@ func testLedgerScope(asked *dparetov1.StudySpec) store.Scope {
 
 // remember notes a study that had trials on its test ledger, before it is deleted. The ledger of a study never
 // changes.
-func remember(tx *store.Tx, id string, record *storev1.StudyRecord) error {
+func (s *Studies) remember(tx *store.Tx, id string, record *storev1.StudyRecord) error {
 	asked := record.GetStudy().GetSpec()
-	if testLedgerScope(asked) == "" {
+	if s.testLedgerScope(asked) == "" {
 		return nil
 	}
 	first, err := FirstTrial(&tx.ReadTx, id)

@@ -7,6 +7,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -21,33 +22,33 @@ type Policy interface {
 	// Traits returns properties that never change during the life of the study.
 	Traits() Traits
 
-	CreationPolicy
-	SuggestionPolicy
-	CompletionPolicy
+	AtCreation
+	AtSuggestion
+	AtCompletion
 
 	// Present returns the study as clients see it, given its current state.
 	Present(record *storev1.StudyRecord) *dparetov1.Study
 }
 
-// CreationPolicy decides when a study is created, prepared or updated.
-type CreationPolicy interface {
+// AtCreation is the part of a policy that acts when a study is created, updated or loaded.
+type AtCreation interface {
+	// Compile checks what a spec says about publishing, and completes the compiled study with it: Terms,
+	// noise and warnings. compiled is nil if the rest of the spec has violations. record is the study
+	// that has the spec, or had another before an update, and nil for a new study.
+	Compile(fields *invalid.Fields, asked *dparetov1.StudySpec, compiled *spec.Study, record *storev1.StudyRecord)
 	// FixTerms fixes what a new study may spend. It may account many configurations, or draw many that
 	// the constraints refuse, so it runs in the pool, outside transactions.
 	FixTerms(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error
-	// Unprepared reports whether Prepare and Pay must run before a trial can be handed out.
-	Unprepared(record *storev1.StudyRecord) bool
-	// Prepare finds the publication of an unprepared study. It may take up to minutes for a long list, so it
-	// runs in the pool, and calls progress as it goes on. The record is a copy, which Pay gets.
+	// Prepare sets the publication of an unprepared study (see Traits). It may take up to minutes for a
+	// long list, so it runs in the pool, and reports its progress. The record is a copy.
 	Prepare(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study, progress func(done, total int)) error
-	// Pay charges the ledgers that the spec names for what a study will publish. For an unprepared study
-	// it runs when its publication is known, otherwise when the study is created.
+	// Pay charges the ledgers that the spec names for what a study will publish: for a study that is
+	// prepared when its publication is known, otherwise when it is created.
 	Pay(tx *store.Tx, record *storev1.StudyRecord, compiled *spec.Study, at time.Time) error
-	// CheckUpdate refuses changes of the spec that would break the guarantee.
-	CheckUpdate(record *storev1.StudyRecord, after *dparetov1.StudySpec) error
 }
 
-// SuggestionPolicy decides when a trial is created or handed out.
-type SuggestionPolicy interface {
+// AtSuggestion is the part of a policy that acts when a trial is created or handed out.
+type AtSuggestion interface {
 	// Allowance returns how many more trials the policy lets the study create.
 	Allowance(record *storev1.StudyRecord) Allowance
 	// Afford tells whether a trial can be handed out now.
@@ -59,8 +60,8 @@ type SuggestionPolicy interface {
 	AddWorkerSecrets(c *Change, trial *dparetov1.Trial)
 }
 
-// CompletionPolicy decides when a worker reports, and when a trial ends.
-type CompletionPolicy interface {
+// AtCompletion is the part of a policy that acts when a worker reports, and when a trial ends.
+type AtCompletion interface {
 	// Keep returns what the study keeps of a measurement by the attempt that the trial shows. The
 	// record may lack the trial's measurements: see Change.MeasurementAt.
 	Keep(c *Change, record *storev1.TrialRecord, r Report) (Kept, error)
@@ -91,12 +92,19 @@ type Traits struct {
 	// OwnDraws studies take configurations from the policy's designer only. When it fails, no other
 	// designer replaces it; callers set no conditions, and domains do not grow.
 	OwnDraws bool
+	// Prepared studies hand out no trial before Prepare has found their publication and Pay has paid for it.
+	Prepared bool
 	// Prepaid studies pay for all that they will ever publish when they are created. Their ledgers
 	// never change, and a damaged or lost record, which would understate what was spent, stops them.
 	// Their runs are not accounted again: the budget holds for the accounting that was charged.
 	Prepaid bool
 	// NoReasons studies keep no reasons in free text, which may tell about the data.
 	NoReasons bool
+}
+
+// isUnprepared reports whether a study must be prepared before a trial can be handed out.
+func isUnprepared(policy Policy, record *storev1.StudyRecord) bool {
+	return policy.Traits().Prepared && record.GetStudy().GetPublication() == nil
 }
 
 // Allowance is the number of trials a study may still create, and why it ends there.
@@ -151,7 +159,7 @@ func (Ordinary) Charge(*Change, *storev1.TrialRecord) error { return nil }
 
 // Keep implements Policy: it returns a checked copy of the measurement with computed metrics.
 func (Ordinary) Keep(c *Change, _ *storev1.TrialRecord, r Report) (Kept, error) {
-	kept, warnings, err := c.Compiled.Measurement(r.Path, r.Point, r.Measurement, r.Final)
+	kept, warnings, err := c.Compiled.Measurements.Accept(r.Path, r.Point, r.Measurement, r.Final)
 	return Kept{kept, warnings, true}, err
 }
 
@@ -173,9 +181,6 @@ func (Ordinary) Present(record *storev1.StudyRecord) *dparetov1.Study { return r
 // FixTerms implements Policy.
 func (Ordinary) FixTerms(context.Context, *storev1.StudyRecord, *spec.Study) error { return nil }
 
-// Unprepared implements Policy.
-func (Ordinary) Unprepared(*storev1.StudyRecord) bool { return false }
-
 // Prepare implements Policy.
 func (Ordinary) Prepare(context.Context, *storev1.StudyRecord, *spec.Study, func(done, total int)) error {
 	return nil
@@ -184,8 +189,8 @@ func (Ordinary) Prepare(context.Context, *storev1.StudyRecord, *spec.Study, func
 // Pay implements Policy.
 func (Ordinary) Pay(*store.Tx, *storev1.StudyRecord, *spec.Study, time.Time) error { return nil }
 
-// CheckUpdate implements Policy.
-func (Ordinary) CheckUpdate(*storev1.StudyRecord, *dparetov1.StudySpec) error { return nil }
+// Compile implements Policy.
+func (Ordinary) Compile(*invalid.Fields, *dparetov1.StudySpec, *spec.Study, *storev1.StudyRecord) {}
 
 // Ledgers checks the ledgers that a spec names. It is not called for specs that name none.
 type Ledgers interface {

@@ -69,14 +69,14 @@ func precompute(ctx context.Context, s *Studies, id string, look func(*snapshot)
 // metricsAt returns the computation of the metrics of a configuration at a step (0: the end), nil if
 // they are cached or cheap.
 func metricsAt(compiled *spec.Study, point space.Point, step int64) computation {
-	if last := compiled.LastStep(point); step >= 1 && step < last {
-		point = compiled.At(point, step)
+	if last := compiled.Points.LastStep(point); step >= 1 && step < last {
+		point = compiled.Points.At(point, step)
 	}
-	if compiled.AtHand(point) {
+	if compiled.Metrics.AtHand(point) {
 		return nil
 	}
 	return func(context.Context) error {
-		compiled.Compute(point)
+		compiled.Metrics.Compute(point)
 		return nil
 	}
 }

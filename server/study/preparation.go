@@ -21,7 +21,7 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// Some studies must be prepared before they hand out trials (see Policy.Unprepared). The preparation
+// Some studies must be prepared before they hand out trials (see Traits). The preparation
 // runs in the background, in STUDY_STATE_PREPARING. It ends with one transaction, which pays and
 // activates the study, or completes it with the reason why it cannot be paid for. Nothing is stored before: after a
 // restart it begins anew.
@@ -202,7 +202,7 @@ func (p *Preparations) prepare(ctx context.Context, id, uid string, running *pre
 		return err
 	}
 	// The cache may still hold the spec of a deleted study with this uid.
-	compiled, err := spec.Recompile("study.spec", record.GetStudy().GetSpec())
+	compiled, err := p.studies.recompile(record)
 	if err != nil {
 		return err
 	}

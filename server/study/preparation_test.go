@@ -12,6 +12,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/spec"
@@ -34,9 +35,7 @@ func (p *prepared) FixTerms(ctx context.Context, _ *storev1.StudyRecord, _ *spec
 	return p.begin(ctx)
 }
 
-func (p *prepared) Unprepared(record *storev1.StudyRecord) bool {
-	return record.GetStudy().GetPublication() == nil
-}
+func (p *prepared) Traits() study.Traits { return study.Traits{Prepared: true} }
 
 func (p *prepared) Prepare(_ context.Context, record *storev1.StudyRecord, _ *spec.Study, _ func(done, total int)) error {
 	record.Study.Publication = new(dparetov1.Publication)
@@ -97,9 +96,7 @@ func TestResumeBeforePreparationEnds(t *testing.T) {
 	}
 	for ; ; time.Sleep(time.Millisecond) { // until something prepares the study, as long as go test lets it
 		resp, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if resp.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_ACTIVE {
 			break
 		}

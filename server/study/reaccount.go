@@ -21,13 +21,9 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-const (
-	// maxKeptValues bounds the values, of a few hundred bytes each, that one re-accounting computes
-	// before its transaction. The rest are computed inside.
-	maxKeptValues = 500_000
-	// maxRaces is how often values are computed again because the spec has changed meanwhile.
-	maxRaces = 10
-)
+// maxKeptValues bounds the values, of a few hundred bytes each, that one re-accounting computes
+// before its transaction. The rest are computed inside.
+const maxKeptValues = 500_000
 
 // ReaccountStudy implements PrivacyService.
 //
@@ -42,51 +38,32 @@ func (s *Studies) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountSt
 	if req.GetMetric() == "" {
 		return nil, invalid.Field("metric", "must be set")
 	}
-	resp := new(dparetov1.ReaccountStudyResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	if done, err := r.answered(ctx, s, store.StudyScope(id)); err != nil || done {
-		return resp, err
-	}
-	for range maxRaces {
-		var plan *reaccounting
+	var plan *reaccounting
+	resp, err := answerPlanned(ctx, s, id, req, func() (func(*Change, *dparetov1.ReaccountStudyResponse) error, error) {
 		err := s.pool.Run(ctx, pool.Analysis, func(ctx context.Context) (err error) {
 			plan, err = planReaccounting(ctx, s, id, req)
 			return err
 		})
-		if err != nil {
-			return nil, err
+		if err == nil && req.GetValidateOnly() {
+			err = errOnlyValidated
 		}
-		if req.GetValidateOnly() {
-			return plan.response, nil
-		}
-		err = s.Change(ctx, id, r, func(c *Change) error {
+		return func(c *Change, resp *dparetov1.ReaccountStudyResponse) error {
 			if err := plan.write(ctx, c); err != nil {
 				return err
 			}
 			proto.Merge(resp, plan.response)
 			return nil
-		})
-		if errors.Is(err, errSpecChanged) {
-			continue
-		}
-		if err != nil {
-			s.cache.forget(plan.uid) // later changes in the failed commit may have cached the new spec
-			return nil, err
-		}
-		return resp, nil
+		}, err
+	})
+	if errors.Is(err, errOnlyValidated) {
+		return plan.response, nil
 	}
-	return nil, status.Errorf(codes.Aborted, "%s kept changing during the call; try again", req.GetName())
+	return resp, err
 }
-
-// errSpecChanged says that a study's spec has changed since the values were computed.
-var errSpecChanged = errors.New("the spec has changed")
 
 // reaccounting is one change of the mechanism of a metric.
 type reaccounting struct {
-	id, uid  string // of the study
+	id       string // of the study
 	metric   string
 	etag     string // of the study when it was planned
 	compiled *spec.Study
@@ -128,7 +105,7 @@ func planReaccounting(ctx context.Context, s *Studies, id string, req *dparetov1
 		if r.compiled, err = cached.Compiled.Reaccounted(r.metric, req.GetPrivacy()); err != nil {
 			return err
 		}
-		r.uid, r.etag = study.GetUid(), study.GetEtag()
+		r.etag = study.GetEtag()
 		r.begin(study)
 		r.response.Revision = study.GetRevision()
 		return nil
@@ -186,7 +163,7 @@ func (r *reaccounting) change(ctx context.Context, trial *dparetov1.Trial) error
 		return err
 	}
 	r.before = count(r.response.GetBefore(), r.before, trial.GetComputedMetrics()[r.metric])
-	if r.compiled.Recompute(trial, point, r.metric, r.compute) {
+	if r.compiled.Measurements.Recompute(trial, point, r.metric, r.compute) {
 		r.response.DifferingReports++
 	}
 	r.after = count(r.response.GetAfter(), r.after, trial.GetComputedMetrics()[r.metric])
@@ -200,7 +177,7 @@ func (r *reaccounting) compute(point space.Point) (*dparetov1.MetricValue, *dpar
 	if known, ok := r.known[key]; ok {
 		return known.value, known.warning
 	}
-	value, warning := r.compiled.ComputeMetric(r.metric, point)
+	value, warning := r.compiled.Metrics.ComputeOne(r.metric, point)
 	if len(r.known) < maxKeptValues {
 		r.known[key] = computedMetric{value, warning}
 	}
@@ -228,12 +205,12 @@ func (r *reaccounting) end() {
 	}
 }
 
-// write changes the study and all its trials. It fails with errSpecChanged if the study is not the
+// write changes the study and all its trials. It fails with errRaced if the study is not the
 // one that was planned for.
 func (r *reaccounting) write(ctx context.Context, c *Change) error {
 	study := c.Study.GetStudy()
 	if study.GetEtag() != r.etag {
-		return errSpecChanged
+		return errRaced
 	}
 	c.Compiled = r.compiled
 	r.begin(study)

@@ -10,6 +10,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/enginetest"
@@ -31,9 +32,7 @@ func TestReaccountingIsNoticed(t *testing.T) {
 	asked := proto.CloneOf(runs.GetSpec())
 	asked.PriorStudies = []string{runs.GetName()}
 	next, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
 	values := func() (own, prior float64) {
 		t.Helper()
@@ -114,9 +113,7 @@ func TestFailedReaccountingIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, err := s.Get(&storev1.StudyRecord{Study: runs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if second, err := s.Get(&storev1.StudyRecord{Study: runs}); err != nil || first != second {
 		t.Errorf("what is derived from the study is not kept: %v", err)
 	}

@@ -260,10 +260,11 @@ func (c *trialChange) succeed(r Report) error {
 // keep returns what the policy keeps of a report.
 func (c *trialChange) keep(r Report) (Kept, error) {
 	record := c.record
-	if err := CheckSeeded(r.Path, c.ID, c.Compiled, r.Measurement); err != nil {
-		return Kept{}, err
+	if r.Measurement.GetSeeded() && c.Policy.Traits().Prepaid {
+		return Kept{}, invalid.Field(r.Path+".seeded", "must be false: the guarantees of %s hold for runs whose randomness nobody knows; train without a seed",
+			resource.StudyName(c.ID))
 	}
-	if err := c.Compiled.CheckRuns(r.Path, r.Measurement, record.GetTrial().GetReplicates()); err != nil {
+	if err := c.Compiled.Measurements.CheckRuns(r.Path, r.Measurement, record.GetTrial().GetReplicates()); err != nil {
 		return Kept{}, err
 	}
 	kept, err := c.Policy.Keep(c.Change, record, r)
@@ -274,16 +275,6 @@ func (c *trialChange) keep(r Report) (Kept, error) {
 		})
 	}
 	return kept, err
-}
-
-// CheckSeeded refuses the measurement at a path if it is of a seeded run, and the study, with this id,
-// has private_mode or random_stopping.
-func CheckSeeded(path, id string, compiled *spec.Study, m *dparetov1.Measurement) error {
-	if m.GetSeeded() && spec.IsPublication(compiled.Spec) {
-		return invalid.Field(path+".seeded", "must be false: the guarantees of %s hold for runs whose randomness nobody knows; train without a seed",
-			resource.StudyName(id))
-	}
-	return nil
 }
 
 // IsSeeded reports whether a worker said of a run of a trial that its randomness came from a seed:

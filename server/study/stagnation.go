@@ -43,11 +43,11 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 		before = append(before, p.GetCosts())
 	}
 	measured := []*dparetov1.Measurement{trial.GetFinalMeasurement()}
-	if c.Compiled.Checkpoints() {
+	if c.Compiled.Points.Checkpoints() {
 		measured = append(measured, trial.GetMeasurements()...)
 	}
 	for _, m := range measured {
-		if c.Compiled.Acceptable(m) { // violates no constraint
+		if c.Compiled.Metrics.Acceptable(m) { // violates no constraint
 			points = append(points, MeasuredCosts(c.Compiled, m))
 		}
 	}
@@ -77,5 +77,5 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 
 // MeasuredCosts returns the objectives of a measurement as costs: +Inf where one has no value.
 func MeasuredCosts(compiled *spec.Study, m *dparetov1.Measurement) []float64 {
-	return compiled.Problem.Costs(compiled.ObjectiveValues(m, spec.Mean))
+	return compiled.Problem.Costs(compiled.Metrics.ObjectiveValues(m, spec.Mean))
 }

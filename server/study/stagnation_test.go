@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 )
 
@@ -136,9 +137,7 @@ func TestReplicatesAreNotStagnant(t *testing.T) {
 	first := s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
 	replicate := func(value float64) {
 		_, err := s.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/runs", Trial: &dparetov1.Trial{ReplicateOf: first.GetName()}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, value))
 	}
 	for range 3 {

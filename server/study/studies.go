@@ -12,9 +12,11 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/clock"
+	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -95,7 +97,32 @@ func (s *Studies) Policy(spec *dparetov1.StudySpec) Policy {
 
 // Get returns a study's compiled spec and derived values from the cache, and compiles the spec if
 // needed. Its only error is a spec that does not compile.
-func (s *Studies) Get(record *storev1.StudyRecord) (*Cached, error) { return s.cache.get(record) }
+func (s *Studies) Get(record *storev1.StudyRecord) (*Cached, error) {
+	if cached := s.cache.find(record); cached != nil {
+		return cached, nil
+	}
+	compiled, err := s.recompile(record)
+	if err != nil {
+		return nil, err
+	}
+	return s.cache.add(record, compiled), nil
+}
+
+// recompile compiles the spec of a stored study.
+func (s *Studies) recompile(record *storev1.StudyRecord) (*spec.Study, error) {
+	var fields invalid.Fields
+	compiled := s.compile(&fields, record.GetStudy().GetSpec(), record)
+	return compiled, fields.Err()
+}
+
+// compile compiles a spec, with what its policy adds. record is as in Policy.Compile. The study is usable
+// if there are no violations.
+func (s *Studies) compile(fields *invalid.Fields, asked *dparetov1.StudySpec, record *storev1.StudyRecord) *spec.Study {
+	isStored := record != nil && record.GetStudy().GetSpec() == asked
+	compiled := spec.CompileInto(fields, "study.spec", asked, isStored)
+	s.Policy(asked).Compile(fields, spec.WithDefaults(asked), compiled, record)
+	return compiled
+}
 
 // Holds reports whether cached is still what Get returns for a study, and not an evicted entry that
 // a long operation keeps using.

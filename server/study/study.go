@@ -79,7 +79,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 func newRecord(ctx context.Context, s *Studies, id string, requested *dparetov1.Study) (*storev1.StudyRecord, *spec.Study, error) {
 	var fields invalid.Fields
 	ValidateStudy(id, requested, &fields)
-	compiled := spec.CompileInto(&fields, "study.spec", requested.GetSpec())
+	compiled := s.compile(&fields, requested.GetSpec(), nil)
 	if err := fields.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +94,7 @@ func newRecord(ctx context.Context, s *Studies, id string, requested *dparetov1.
 	if err := policy.FixTerms(ctx, created, compiled); err != nil {
 		return nil, nil, err
 	}
-	if policy.Unprepared(created) {
+	if isUnprepared(policy, created) {
 		created.Study.State = dparetov1.StudyState_STUDY_STATE_PREPARING
 	}
 	return created, compiled, nil
@@ -161,7 +161,7 @@ func create(s *Studies, tx *store.Tx, id string, created *storev1.StudyRecord, c
 	if err := CheckNew(s, tx, id, created.GetStudy().GetSpec()); err != nil {
 		return nil, err
 	}
-	if policy := s.Policy(compiled.Spec); !policy.Unprepared(created) {
+	if policy := s.Policy(compiled.Spec); !isUnprepared(policy, created) {
 		if err := policy.Pay(tx, created, compiled, s.times.wallIn(&tx.ReadTx)); err != nil {
 			return nil, err
 		}
@@ -312,10 +312,10 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 		if err := checkEtag(req.GetEtag(), record.GetStudy().GetEtag()); err != nil {
 			return err
 		}
-		if testLedgerScope(record.GetStudy().GetSpec()) != ledger {
+		if s.testLedgerScope(record.GetStudy().GetSpec()) != ledger {
 			return status.Errorf(codes.Aborted, "%s has changed during the call, try again", resource.StudyName(id))
 		}
-		if err := remember(tx, id, record); err != nil {
+		if err := s.remember(tx, id, record); err != nil {
 			return err
 		}
 		uid = record.GetStudy().GetUid()
@@ -337,7 +337,7 @@ func findTestLedger(ctx context.Context, s *Studies, id string) (scope store.Sco
 		if errors.Is(err, store.ErrNotFound) {
 			return nil // the request may have been answered
 		}
-		scope = testLedgerScope(record.GetStudy().GetSpec())
+		scope = s.testLedgerScope(record.GetStudy().GetSpec())
 		return err
 	})
 	return scope, err

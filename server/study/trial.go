@@ -100,23 +100,19 @@ func (t *Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialRequ
 	if err := t.precomputeRequested(ctx, id, requested); err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.CreateTrialResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	err = t.studies.Change(ctx, id, r, func(c *Change) error {
+	var validated *dparetov1.CreateTrialResponse
+	resp, err := answer(ctx, t.studies, id, req, func(c *Change, resp *dparetov1.CreateTrialResponse) error {
 		record, err := c.createRequested(requested)
 		resp.Trial = record.GetTrial()
 		if err == nil && req.GetValidateOnly() {
-			return errOnlyValidated
+			validated, err = resp, errOnlyValidated
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, errOnlyValidated) {
-		return nil, err
+	if errors.Is(err, errOnlyValidated) {
+		return validated, nil
 	}
-	return resp, nil
+	return resp, err
 }
 
 // precomputeRequested computes the metrics of a trial that a user requests, also at the steps of its
@@ -124,7 +120,7 @@ func (t *Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialRequ
 func (t *Trials) precomputeRequested(ctx context.Context, id string, requested *dparetov1.Trial) error {
 	return precompute(ctx, t.studies, id, func(from *snapshot) ([]computation, error) {
 		point, err := requestedPoint(from.tx, id, from.Compiled, requested)
-		if err != nil || from.Compiled.CheckAllowed("", point) != nil || checkOutcome(id, from.Compiled, requested) != nil {
+		if err != nil || from.Compiled.Points.CheckAllowed("", point) != nil || checkOutcome(id, from.policy, requested) != nil {
 			return nil, nil //nolint:nilerr // see above
 		}
 		missing := []computation{metricsAt(from.Compiled, point, 0)}
@@ -151,12 +147,12 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Compiled.CheckAllowed("trial.parameters", point); err != nil {
+	if err := c.Compiled.Points.CheckAllowed("trial.parameters", point); err != nil {
 		return nil, err
 	}
 	origin := dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED
 	isReplicate, isImport := requested.GetReplicateOf() != "", isImport(requested)
-	if err := checkOutcome(c.ID, c.Compiled, requested); err != nil {
+	if err := checkOutcome(c.ID, c.Policy, requested); err != nil {
 		return nil, err
 	}
 	switch {
@@ -190,7 +186,7 @@ func isWithoutResult(requested *dparetov1.Trial) bool {
 }
 
 // checkOutcome checks what does not depend on the configuration in the outcome of a requested trial.
-func checkOutcome(id string, compiled *spec.Study, requested *dparetov1.Trial) error {
+func checkOutcome(id string, policy Policy, requested *dparetov1.Trial) error {
 	var fields invalid.Fields
 	measurements := requested.GetMeasurements()
 	switch {
@@ -214,7 +210,7 @@ func checkOutcome(id string, compiled *spec.Study, requested *dparetov1.Trial) e
 	if err := fields.Err(); err != nil {
 		return err
 	}
-	if spec.IsPublication(compiled.Spec) && (isWithoutResult(requested) || len(measurements) > 0) {
+	if policy.Traits().Prepaid && (isWithoutResult(requested) || len(measurements) > 0) {
 		return status.Errorf(codes.FailedPrecondition, "%s has private_mode or random_stopping: it takes outcomes only from trials that it handed out", resource.StudyName(id))
 	}
 	return nil
@@ -226,9 +222,9 @@ func (c *trialChange) importOutcome(point space.Point, requested *dparetov1.Tria
 	measurements, final := requested.GetMeasurements(), requested.GetFinalMeasurement()
 	switch {
 	case final != nil:
-		trial.Replicates = c.Compiled.RunsOf(final, trial.GetReplicates())
+		trial.Replicates = c.Compiled.Measurements.RunsOf(final, trial.GetReplicates())
 	case len(measurements) > 0:
-		trial.Replicates = c.Compiled.RunsOf(measurements[0], trial.GetReplicates())
+		trial.Replicates = c.Compiled.Measurements.RunsOf(measurements[0], trial.GetReplicates())
 	}
 	for i, m := range measurements {
 		kept, err := c.keep(Report{Path: fmt.Sprintf("trial.measurements[%d]", i), Point: point, Measurement: m})
@@ -251,7 +247,7 @@ func (c *trialChange) importOutcome(point space.Point, requested *dparetov1.Tria
 func requestedPoint(tx *store.ReadTx, id string, compiled *spec.Study, requested *dparetov1.Trial) (space.Point, error) {
 	const field = "trial.replicate_of"
 	if requested.GetReplicateOf() == "" {
-		return compiled.Point("trial.parameters", requested.GetParameters())
+		return compiled.Points.Parse("trial.parameters", requested.GetParameters())
 	}
 	study, number, err := resource.ParseTrialName(field, requested.GetReplicateOf())
 	if err != nil {
@@ -267,16 +263,16 @@ func requestedPoint(tx *store.ReadTx, id string, compiled *spec.Study, requested
 	if err != nil {
 		return nil, err
 	}
-	original, err := compiled.Point("trial.parameters", of.GetTrial().GetParameters())
+	original, err := compiled.Points.Parse("trial.parameters", of.GetTrial().GetParameters())
 	if err != nil || len(requested.GetParameters()) == 0 {
 		return original, err
 	}
-	point, err := compiled.Point("trial.parameters", requested.GetParameters())
+	point, err := compiled.Points.Parse("trial.parameters", requested.GetParameters())
 	if err != nil {
 		return nil, err
 	}
-	step := compiled.LastStep(point)
-	if step > compiled.LastStep(original) || !slices.Equal(point, compiled.At(original, step)) {
+	step := compiled.Points.LastStep(point)
+	if step > compiled.Points.LastStep(original) || !slices.Equal(point, compiled.Points.At(original, step)) {
 		return nil, invalid.Field("trial.parameters", "must equal the parameters of %s, or one of its checkpoints", requested.GetReplicateOf())
 	}
 	return point, nil
@@ -356,7 +352,7 @@ func (t *Trials) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest)
 
 // PointOf returns the configuration of a trial. It fails if that does not fit the spec.
 func PointOf(compiled *spec.Study, trial *dparetov1.Trial) (space.Point, error) {
-	point, err := compiled.Point("trial.parameters", trial.GetParameters())
+	point, err := compiled.Points.Parse("trial.parameters", trial.GetParameters())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", trial.GetName(), err)
 	}

@@ -47,27 +47,13 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 	if err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.UpdateStudyResponse)
-	r, err := NewRequest(req, resp)
-	if err != nil {
-		return nil, err
-	}
-	if done, err := r.answered(ctx, s, store.StudyScope(id)); err != nil || done {
-		return resp, err
-	}
-	for raced := true; raced; {
+	return answerPlanned(ctx, s, id, req, func() (func(*Change, *dparetov1.UpdateStudyResponse) error, error) {
 		before, after, err := updatedStudy(ctx, s, id, req)
-		if err != nil {
-			return nil, err
-		}
-		err = s.Change(ctx, id, r, func(c *Change) error {
+		return func(c *Change, resp *dparetov1.UpdateStudyResponse) error {
 			study := c.Study.GetStudy()
-			raced = study.GetEtag() != before.GetEtag()
-			if raced {
-				r.Effect = EffectNone
-				return nil
+			if study.GetEtag() != before.GetEtag() {
+				return errRaced
 			}
-			r.Effect = EffectAll
 			if !proto.Equal(before, after) {
 				study.DisplayName, study.Description, study.Labels = after.GetDisplayName(), after.GetDescription(), after.GetLabels()
 				c.noteDesignChange(after.GetSpec())
@@ -76,14 +62,8 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 			}
 			resp.Study = s.Present(proto.CloneOf(c.Study))
 			return nil
-		})
-		if err != nil {
-			s.cache.forget(before.GetUid()) // later changes in the failed commit may have cached the new spec
-			return nil, err
-		}
-		raced = raced && !r.Repeated
-	}
-	return resp, nil
+		}, err
+	})
 }
 
 // noteDesignChange notes that a new spec changes which trials the study will have, or which of them
@@ -128,8 +108,7 @@ func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.Upd
 	if proto.Equal(before.GetSpec(), after.GetSpec()) {
 		return before, after, nil
 	}
-	policy := s.Policy(before.GetSpec())
-	traits := policy.Traits()
+	traits := s.Policy(before.GetSpec()).Traits()
 	if err := specchange.Check(before.GetSpec(), after.GetSpec(), specchange.Fixed{Domains: traits.OwnDraws, Ledgers: traits.Prepaid}); err != nil {
 		return nil, nil, err
 	}
@@ -142,11 +121,8 @@ func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.Upd
 			return nil, nil, err
 		}
 	}
-	compiled, err := spec.Compile("study.spec", after.GetSpec())
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := policy.CheckUpdate(record, after.GetSpec()); err != nil {
+	compiled := s.compile(&fields, after.GetSpec(), record)
+	if err := fields.Err(); err != nil {
 		return nil, nil, err
 	}
 	after.Warnings = compiled.Warnings
@@ -192,21 +168,21 @@ func (t *Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialRequ
 // checkTrialFields checks the fields that clients may set besides configuration and result.
 func (c *Change) checkTrialFields(trial *dparetov1.Trial) error {
 	var fields invalid.Fields
-	ValidateTrialFields("trial", trial, c.Compiled, &fields)
+	ValidateTrialFields("trial", trial, &fields)
+	if c.Policy.Traits().Prepaid {
+		attachment.CheckNone("trial", trial, &fields)
+	}
 	return fields.Err()
 }
 
 // ValidateTrialFields adds violations by the fields of a trial at a path that clients may set besides
 // configuration and result to fields.
-func ValidateTrialFields(path string, trial *dparetov1.Trial, compiled *spec.Study, fields *invalid.Fields) {
+func ValidateTrialFields(path string, trial *dparetov1.Trial, fields *invalid.Fields) {
 	ValidateLabels(path+".labels", trial.GetLabels(), fields)
 	if n := len([]rune(trial.GetNote())); n > MaxText {
 		fields.Addf(path+".note", "must have at most %d characters, has %d", MaxText, n)
 	}
 	attachment.Check(path, trial, fields)
-	if spec.IsPublication(compiled.Spec) {
-		attachment.CheckNone(path, trial, fields)
-	}
 }
 
 // PauseStudy implements StudyService.
@@ -216,7 +192,7 @@ func (s *Studies) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyReque
 		return nil, err
 	}
 	return answer(ctx, s, id, req, func(c *Change, resp *dparetov1.PauseStudyResponse) error {
-		if c.Policy.Unprepared(c.Study) {
+		if isUnprepared(c.Policy, c.Study) {
 			return status.Errorf(codes.FailedPrecondition, "%s hands out no trials that a pause could stop: its preparation is not complete", req.GetName())
 		}
 		resp.Study = c.setState(dparetov1.StudyState_STUDY_STATE_PAUSED)
@@ -232,7 +208,7 @@ func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyReq
 	}
 	resp, err := answer(ctx, s, id, req, func(c *Change, resp *dparetov1.ResumeStudyResponse) error {
 		state := dparetov1.StudyState_STUDY_STATE_ACTIVE
-		if c.Policy.Unprepared(c.Study) { // it could not be paid for; perhaps it can now
+		if isUnprepared(c.Policy, c.Study) { // it could not be paid for; perhaps it can now
 			state = dparetov1.StudyState_STUDY_STATE_PREPARING
 		}
 		resp.Study = c.setState(state)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/publish/private"
@@ -100,9 +101,7 @@ func TestWatchOfSecrets(t *testing.T) {
 		record.Study.Spec.RandomStopping = new(dparetov1.RandomStoppingSpec)
 		return tx.PutStudy("s", record)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	err = s.Watch(t.Context(), &dparetov1.WatchStudyRequest{Name: "studies/s"}, func(change *dparetov1.WatchStudyResponse) error {
 		t.Errorf("sent %v", change)
 		return context.Canceled

@@ -13,6 +13,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/specchange"
@@ -51,14 +52,14 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	if err != nil {
 		return err
 	}
-	if spec.IsPublication(asked.GetSpec()) {
+	if ledger.IsPrepaid(asked.GetSpec()) {
 		return invalid.Field(path+".spec", "must not have private_mode or random_stopping: what such a study has spent is kept where it was spent; "+
 			"to move %s, copy its whole store with \"dpareto store copy\"", asked.GetName())
 	}
 	var fields invalid.Fields
 	study.ValidateStudy(id, asked, &fields)
 	asked.Spec = spec.WithDefaults(asked.GetSpec())
-	compiled := spec.CompileInto(&fields, path+".spec", asked.GetSpec())
+	compiled := spec.CompileInto(&fields, path+".spec", asked.GetSpec(), false)
 	if err := fields.Err(); err != nil {
 		return err
 	}
@@ -147,11 +148,11 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if err := i.number(exported); err != nil {
 		return err
 	}
-	point, err := i.compiled.Point(path+".parameters", trial.GetParameters())
+	point, err := i.compiled.Points.Parse(path+".parameters", trial.GetParameters())
 	if err != nil {
 		return err
 	}
-	if err := i.compiled.CheckAllowed(path+".parameters", point); err != nil {
+	if err := i.compiled.Points.CheckAllowed(path+".parameters", point); err != nil {
 		return err
 	}
 	var fields invalid.Fields
@@ -169,7 +170,7 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if n := trial.GetReplicates(); n < 1 || n > maxReplicates {
 		fields.Addf(path+".replicates", "must be in [1, %d], is %d", maxReplicates, n)
 	}
-	study.ValidateTrialFields(path, trial, i.compiled, &fields)
+	study.ValidateTrialFields(path, trial, &fields)
 	if name := trial.GetReplicateOf(); name != "" {
 		of, number, err := resource.ParseTrialName(path+".replicate_of", name)
 		if err != nil || of != i.id || number >= trial.GetNumber() {
@@ -298,7 +299,7 @@ func (i *studyImport) completion(exported *dparetov1.ExportedTrial, fields *inva
 
 // measurements checks the measured and computed metrics of a trial.
 func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point space.Point) error {
-	if err := i.compiled.CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
+	if err := i.compiled.Measurements.CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
 		return err
 	}
 	if err := i.steps(path, trial.GetMeasurements(), trial, point); err != nil {
@@ -317,10 +318,10 @@ func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point sp
 
 // measurement checks a measurement of a trial.
 func (i *studyImport) measurement(path string, m *dparetov1.Measurement, trial *dparetov1.Trial, point space.Point, final bool) error {
-	if err := i.compiled.CheckRuns(path, m, trial.GetReplicates()); err != nil {
+	if err := i.compiled.Measurements.CheckRuns(path, m, trial.GetReplicates()); err != nil {
 		return err
 	}
-	return i.compiled.CheckStored(path, point, m, final)
+	return i.compiled.Measurements.CheckStored(path, point, m, final)
 }
 
 // steps checks the intermediate measurements of an attempt at a trial.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/webtest"
@@ -21,16 +22,12 @@ func TestReport(t *testing.T) {
 	s.Train(t.Context(), t, "first", 8, false)
 	body := s.Get(t, "/studies/first/report?epsilon=1.5,3", http.StatusOK)
 	ledger, err := dparetov1.NewPrivacyServiceClient(s.Conn).GetPrivacyLedger(t.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: "studies/first"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	webtest.Contains(t, body, "A question", "Why?", "ε of one run, δ = 1e-5, add-remove adjacency, RDP accountant, improved conversion. It is an upper bound, and covers one run",
 		"ε at most "+show.NumberUp(ledger.GetComposed().GetEpsilon())+", δ = 1e-5, add-remove adjacency", "8 succeeded", "1.2.3", `<th scope="row" class="n">1.5</th>`, `<th scope="row" class="n">3</th>`,
 		"<svg", "epochs", "dataset", "adult", "where optimizer is adam", "!no ε holds")
 	front, err := dparetov1.NewFrontServiceClient(s.Conn).GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/first", Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, p := range front.GetFront().GetPoints() {
 		webtest.Contains(t, body, "<td class=\"n\">"+show.NumberUp(p.GetValues()["epsilon"].GetValue())+"</td>")
 	}

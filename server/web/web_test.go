@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/web/webtest"
@@ -72,13 +73,9 @@ func TestHostileText(t *testing.T) {
 				{Id: "good", Uri: "https://example.org/model.pt"},
 			},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		resp, err := studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: hostileText})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		trial := resp.GetTrials()[0]
 		request := &dparetov1.CompleteTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}
 		switch created.GetTrial().GetNumber() {
@@ -134,18 +131,12 @@ func guardedSite(t *testing.T) (s *webtest.Site, tokens map[string]string) {
 	tokens = make(map[string]string)
 	for name, role := range map[string]auth.Role{"viewer": auth.Viewer, "worker": auth.Worker, "admin": auth.Admin} {
 		made, token, err := auth.NewToken(auth.Credential{Name: name, Role: role})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		tokens[name] = token
-		if err := auth.Change(file, func(all []*auth.Credential) ([]*auth.Credential, error) { return append(all, made), nil }); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, auth.Change(file, func(all []*auth.Credential) ([]*auth.Credential, error) { return append(all, made), nil }))
 	}
 	known, err := auth.Open(file, auth.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return webtest.New(t, server.Options{Auth: known}), tokens
 }
 

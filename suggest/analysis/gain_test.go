@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/analysis"
 	"github.com/dpareto/dpareto/suggest/designers"
@@ -25,9 +26,7 @@ import (
 func forecast(t testing.TB, m *model.Model, pending, next []analysis.Run, seed uint64) analysis.Forecast {
 	t.Helper()
 	f, err := analysis.ForecastGain(t.Context(), m, pending, next, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return f
 }
 
@@ -108,9 +107,7 @@ func outcome(t *testing.T, m *model.Model, gp *surrogate.GP, run analysis.Run, k
 		}
 	}
 	drawn, err := gp.Condition(obs.X, [][]float64{normals})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	decay, shared := gp.Hyperparameters().NoiseDecay, 0.0
 	for i, f := range drawn.BaseValues(0) {
 		if i == 0 || c < 0 {
@@ -122,9 +119,7 @@ func outcome(t *testing.T, m *model.Model, gp *surrogate.GP, run analysis.Run, k
 		obs.Y = append(obs.Y, f+shared*math.Sqrt(gp.Noise(obs.X[i])/m.RunsPerTrial()))
 	}
 	next, err := gp.Extend(obs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return next
 }
 
@@ -341,9 +336,7 @@ func BenchmarkForecastGain(b *testing.B) {
 			for b.Loop() {
 				d, _ := designers.ByName("default", designers.Options{Workers: surrogate.Workers{Max: 1}})
 				s, err := d.Suggest(b.Context(), &p.Problem, h, suggest.Request{Count: 10, Seed: 1, Number: 101})
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				var runs []analysis.Run
 				for i := range s {
 					runs = append(runs, analysis.Run{s[i].Point})

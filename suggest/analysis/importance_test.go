@@ -7,6 +7,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/analysis"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
@@ -100,9 +101,7 @@ func (g *function) fit(tb testing.TB, n int, noise float64, seed uint64) []*mode
 	var models []*model.Model
 	for _, smooth := range []bool{false, true} {
 		m, err := model.Fit(tb.Context(), g.problem(false), h, model.Options{Seed: seed, ForReading: true, Smooth: smooth})
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 		models = append(models, m)
 	}
 	return models
@@ -128,9 +127,7 @@ func (g *function) coverage(t *testing.T, first, seeds uint64) []int {
 	for seed := first; seed < first+seeds; seed++ {
 		m := g.fit(t, 200, 0, seed)
 		s, err := analysis.Importance(t.Context(), m[0].Problem(), m, 0, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i := range d {
 			if covers(s.FirstOrder[i], g.first[i]) {
 				hits[i]++
@@ -162,9 +159,7 @@ func TestKnownFunctions(t *testing.T) {
 		const seeds = 60
 		for seed := range uint64(seeds) {
 			s, err := analysis.Importance(t.Context(), g.problem(true), nil, 0, seed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if math.Abs(s.Variance.Value-g.variance) > 0.1*g.variance {
 				t.Errorf("%s: variance %v, want %g", g.name, s.Variance, g.variance)
 			}
@@ -195,9 +190,7 @@ func TestKnownFunctions(t *testing.T) {
 func TestExactIndices(t *testing.T) {
 	g := &function{space: box(3, 0, 1), f: func(q space.Point) float64 { return math.Exp(q[1]) }}
 	s, err := analysis.Importance(t.Context(), g.problem(true), nil, 0, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, want := range []float64{0, 1, 0} {
 		for _, got := range []analysis.Interval{s.FirstOrder[i], s.Total[i]} {
 			if math.Abs(got.Value-want)+math.Abs(got.Lower-want)+math.Abs(got.Upper-want) > 1e-12 {
@@ -218,9 +211,7 @@ func TestImportanceOfKinds(t *testing.T) {
 	// which the kind explains (1/3)(1/2)² − 1/36 = 1/18 and the child (1/3)²/12 = 1/108.
 	g := &function{space: s, f: func(q space.Point) float64 { return q[1] }}
 	found, err := analysis.Importance(t.Context(), g.problem(true), nil, 0, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, want := range []float64{12. / 18, 12. / 108} {
 		if math.Abs(found.FirstOrder[i].Value-want) > 0.03 {
 			t.Errorf("parameter %d: first order %v, want %g", i, found.FirstOrder[i], want)
@@ -275,9 +266,7 @@ func sliceCoverage(t *testing.T, seed uint64) float64 {
 				points = append(points, q)
 			}
 			predictions, err := analysis.Predict(t.Context(), m.Problem(), m, 0, points)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for i, p := range predictions {
 				if total++; p.Lower <= g.f(points[i]) && g.f(points[i]) <= p.Upper {
 					hits++

@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/floats/scalar"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/analysis"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -23,18 +24,14 @@ import (
 func fit(t testing.TB, p *suggest.Problem, h *suggest.History, seed uint64) *model.Model {
 	t.Helper()
 	m, err := model.Fit(t.Context(), p, h, model.Options{Seed: seed, ForReading: true, Workers: surrogate.Workers{Max: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
 func crossValidate(t *testing.T, m *model.Model) []analysis.Validation {
 	t.Helper()
 	all, err := analysis.CrossValidate(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return all
 }
 
@@ -75,9 +72,7 @@ func TestCrossValidateLeavesRunsOut(t *testing.T) {
 			rest.Positions = append(rest.Positions, math.Log(e.Point[1]))
 		}
 		without, err := surrogate.New(nil, gp.Hyperparameters(), rest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		x := p.Space.Encode(nil, c.Point)
 		mean, variance := without.Predict(x)
 		half := 1.6448536269514722 * math.Sqrt(variance+without.Noise(x))
@@ -156,9 +151,7 @@ func TestCrossValidatePoolsRepetitions(t *testing.T) {
 			}
 		}
 		without, err := surrogate.New(nil, gp.Hyperparameters(), rest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		x := p.Space.Encode(nil, c.Point)
 		mean, variance := without.Predict(x)
 		half := 1.6448536269514722 * math.Sqrt(variance+without.Noise(x)/float64(c.Runs))
@@ -263,9 +256,7 @@ func TestCheckpointsWouldGiveTheAnswerAway(t *testing.T) {
 		single[i] = []int{i}
 	}
 	left, err := surrogate.LeaveOut(t.Context(), m.Surrogate(1), single)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var own []float64
 	for _, l := range left {
 		own = append(own, math.Abs(l.Residuals[0]))

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers"
 	"github.com/dpareto/dpareto/suggest/designers/dpareto"
@@ -46,9 +47,7 @@ func below(t *testing.T, name string, p *suggest.Problem) (count int) {
 	}
 	for i := range 10 {
 		s, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 4, Number: int64(13 + i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if s[0].FallbackReason != "" {
 			t.Fatal(s[0].FallbackReason)
 		}

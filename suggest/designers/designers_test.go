@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers"
 	"github.com/dpareto/dpareto/suggest/designers/dpareto"
@@ -45,24 +46,18 @@ func TestDesigners(t *testing.T) {
 			}
 			r := suggest.Request{Count: 3, Seed: 3, Number: 10}
 			batch, err := d.Suggest(t.Context(), p, h, r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if len(batch) != r.Count {
 				t.Fatalf("%d suggestions, want %d", len(batch), r.Count)
 			}
 			again, err := d.Suggest(t.Context(), p, h, r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if diff := cmp.Diff(batch, again); diff != "" {
 				t.Errorf("the same request again (-first +second):\n%s", diff)
 			}
 			for i, want := range batch {
 				one, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 3, Number: 10 + int64(i)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if diff := cmp.Diff(want, one[0]); diff != "" {
 					t.Errorf("suggestion %d alone (-batch +alone):\n%s", i, diff)
 				}
@@ -117,9 +112,7 @@ func TestExhausted(t *testing.T) {
 		h := &suggest.History{Infeasible: []space.Point{{2, 0, 4}}}
 		for number := int64(1); len(h.Evaluations) < 6; number++ {
 			s, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Number: number})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			q := s[0].Point
 			h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: q, Values: []float64{q[0] + q[1], 1 / (1 + q[0] + q[2])}})
 		}
@@ -162,9 +155,7 @@ func TestGolden(t *testing.T) {
 		}},
 	} {
 		s, err := tc.designer.Suggest(t.Context(), p, &suggest.History{}, suggest.Request{Count: 3, Seed: 1, Number: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got []space.Point
 		for _, v := range s {
 			got = append(got, v.Point)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -49,9 +50,7 @@ func (d divergent) study(t *testing.T, name string, infer bool, reported func(ru
 	var truth [][]float64
 	for run := 1; run <= d.runs; run++ {
 		s, err := designer.Suggest(t.Context(), p.Inferred(h), h, suggest.Request{Count: 1, Seed: 1, Number: int64(run)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if s[0].FallbackReason != "" {
 			t.Errorf("run %d: %s", run, s[0].FallbackReason)
 		}
@@ -63,9 +62,7 @@ func (d divergent) study(t *testing.T, name string, infer bool, reported func(ru
 		h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: s[0].Point, Values: values})
 	}
 	m, err := model.Fit(t.Context(), p.Inferred(h), h, model.Options{Seed: 1, ForReading: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var front [][]float64
 	for _, e := range m.Estimates() {
 		if e.OnFront {

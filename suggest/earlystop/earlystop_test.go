@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/internal/pause"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -35,9 +36,7 @@ func TestIsFutile(t *testing.T) {
 		}
 	}
 	m, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, tc := range []struct {
 		name string
 		x, w float64
@@ -53,9 +52,7 @@ func TestIsFutile(t *testing.T) {
 		}
 	}
 	ignorant, err := model.Fit(t.Context(), p, &suggest.History{Evaluations: run(0, 0.5, 1, 64)}, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := IsFutile(t.Context(), ignorant, nil, space.Point{1, 20, 1}, 1, 20); err != nil || got {
 		t.Errorf("with two evaluations: %v, %v", got, err)
 	}
@@ -125,18 +122,14 @@ func TestFutileRunsAddNothing(t *testing.T) {
 			simulated.TrainEpochs(one, q, int64(i+1), rng)
 			if i >= initial {
 				m, err := model.Fit(t.Context(), p, h, model.Options{Seed: seed, Cache: cache})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				seen := 0
 				for seen < len(one.Evaluations) && one.Evaluations[seen].Point[1] <= 4 {
 					seen++
 				}
 				reached := int64(one.Evaluations[seen-1].Point[1])
 				futile, err := IsFutile(t.Context(), m, one.Evaluations[:seen], q, reached, p.LastUseful(q))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				asked++
 				if futile {
 					stopped++
@@ -175,9 +168,7 @@ func TestFutilityWithSharedNoise(t *testing.T) {
 		simulated.TrainEpochs(h, q, int64(i+1), rng)
 	}
 	m, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, tc := range []struct {
 		name string
 		q    space.Point
@@ -221,9 +212,7 @@ func TestFutilityUnderConstraints(t *testing.T) {
 		simulated.TrainEpochs(h, q, int64(i+1), rng)
 	}
 	m, err := model.Fit(t.Context(), p, bias(h), model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for w, want := range map[float64]bool{0.2: false, 0.4: true} {
 		q := space.Point{0.3, 64, w}
 		one := &suggest.History{}
@@ -263,9 +252,7 @@ func TestFutilityHasNoPreferredDirection(t *testing.T) {
 				add(h, int64(run+1), math.Exp(-4.5*rng.Float64()), 1, 32)
 			}
 			m, err := model.Fit(t.Context(), p, h, model.Options{Seed: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			partial := &suggest.History{}
 			add(partial, 99, 0.1+0.8*rng.Float64(), 0.7+0.8*float64(seed%2), 4)
 			q := partial.Evaluations[0].Point.Clone()
@@ -297,9 +284,7 @@ func BenchmarkIsFutile(b *testing.B) {
 		simulated.TrainEpochs(h, p.Space.Sample(rng), run+1, rng)
 	}
 	m, err := model.Fit(b.Context(), p, h, model.Options{Seed: 1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	q := p.Space.Sample(rng)
 	last := p.LastUseful(q)
 	own := new(suggest.History)

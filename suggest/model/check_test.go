@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/pareto"
@@ -63,9 +64,7 @@ func TestReportAgreesWithCurves(t *testing.T) {
 	}
 	for seed := range uint64(30) {
 		m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, want := claimed(p, m), pareto.Hypervolume(observed, p.ReferenceCosts()); math.Abs(got-want) > 0.1*want {
 			t.Errorf("the front claims %.4g of %.4g: %+v", got, want, m.Check())
 		}
@@ -94,9 +93,7 @@ func inconsistent() (*suggest.Problem, *suggest.History) {
 func TestReportWithoutModel(t *testing.T) {
 	p, h := inconsistent()
 	m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c := m.Check(); c.Basis != model.BasisMeasurements {
 		t.Fatalf("%+v", c)
 	}
@@ -133,9 +130,7 @@ func TestReportsArePossible(t *testing.T) {
 			h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: space.Point{a, b}, Values: values})
 		}
 		m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, e := range m.Estimates() {
 			for _, q := range e.Predictions {
 				if q.Median < 0 || q.Lower < 0 || q.Upper < 0 {
@@ -186,9 +181,7 @@ func TestReportsDoNotClaimLuck(t *testing.T) {
 			}
 		}
 		m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, want := claimed(p, m), pareto.Hypervolume(exact, p.ReferenceCosts())
 		if math.Abs(got-want) > 0.1*want {
 			t.Errorf("seed %d: the front claims %.4g, and %.4g is true: %+v", seed, got, want, m.Check())

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/problems"
@@ -39,9 +40,7 @@ func covered(t *testing.T, p *problems.Problem, n int, told bool) (front, fresh 
 			h.Evaluations = append(h.Evaluations, e)
 		}
 		m, err := model.Fit(t.Context(), &p.Problem, h, model.Options{ForReading: true, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, e := range m.Estimates() {
 			if e.OnFront {
 				front.count(p.Evaluate(e.Point), e.Predictions)
@@ -110,9 +109,7 @@ func TestPosterior(t *testing.T) {
 	means, variances := make([]float64, len(x)), make([]float64, len(x))
 	for _, reading := range []bool{false, true} {
 		m, err := model.Fit(t.Context(), &p.Problem, h, model.Options{ForReading: reading})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for j := range p.Objectives {
 			m.PosteriorBatch(j, means, variances, x)
 			larger := 0

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/dpsgd"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -102,9 +103,7 @@ func TestSharedNoiseDoesNotExplainTheSignal(t *testing.T) {
 			for _, reading := range []bool{false, true} {
 				for seed := range uint64(10) {
 					m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: reading, Seed: seed})
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					if observed, claimed := hypervolumes(p, h, m); !(math.Abs(claimed/observed-1) < 0.1) {
 						t.Errorf("%s, %v, features %t, reading %t, seed %d: observed %.4g, claimed %.4g",
 							tc.o.Name, tc.o.Transform, features, reading, seed, observed, claimed)
@@ -135,9 +134,7 @@ func TestRunNoiseDoesNotExplainAParameter(t *testing.T) {
 				}
 			}
 			m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: reading})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var sum, effect float64
 			for k := range 20 {
 				q := space.Point{0.05 + 0.9*float64(k)/19, 64, float64(k*7%20) / 19}
@@ -188,9 +185,7 @@ func TestIntervalsHoldSharedNoise(t *testing.T) {
 				}
 			}
 			m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true, Seed: seed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, e := range m.Estimates() {
 				if e.OnFront {
 					front.count([]float64{truth(e.Point)}, e.Predictions[1:])

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/dpsgd"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -60,9 +61,7 @@ func predictionError(t *testing.T, surface string, n int, features bool, mean *s
 			h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: point(&runs[i]), Values: []float64{runs[i].Error}})
 		}
 		m, err := model.Fit(t.Context(), training(runs[0].Records, features, mean), h, model.Options{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sum := 0.0
 		for _, i := range order[n:] {
 			d := logit(&runs[i], m.Predict(point(&runs[i]))[0].Median) - logit(&runs[i], runs[i].Error)
@@ -129,9 +128,7 @@ func TestPublicMeanOfAccuracy(t *testing.T) {
 		h *suggest.History
 	}{{errors, h}, {accuracy, g}} {
 		m, err := model.Fit(t.Context(), c.p, c.h, model.Options{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		medians[k] = m.Predict(at)[0].Median
 	}
 	if math.Abs(medians[0]+medians[1]-1) > 1e-9 {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -29,9 +30,7 @@ func TestModelDenoises(t *testing.T) {
 		for seed := range uint64(studies) {
 			h := simulated.NoisyCurve(n, runs, 0.02*math.Sqrt(float64(runs)), seed)
 			m, err := model.Fit(t.Context(), p, h, model.Options{Seed: seed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, e := range m.Estimates() {
 				_, truth := simulated.CurveValues(e.Point[0])
 				raw += math.Abs(e.Values[1] - truth)
@@ -68,17 +67,13 @@ func TestModelKnown(t *testing.T) {
 	h := simulated.NoisyCurve(12, 20, 0.05, 1)
 	q := space.Point{1.234}
 	exact, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := suggest.Prediction{Median: 1.234, Lower: 1.234, Upper: 1.234}
 	if got := exact.Predict(q)[0]; got != want {
 		t.Errorf("known objective predicted as %+v, want %+v", got, want)
 	}
 	modelled, err := model.Fit(t.Context(), p, h, model.Options{ModelKnown: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := modelled.Predict(q)[0]
 	if !(got.Lower < got.Median && got.Median < got.Upper) || math.Abs(got.Median-1.234) > 0.1 {
 		t.Errorf("modelled objective predicted as %+v, want a little around 1.234", got)
@@ -93,9 +88,7 @@ func TestEstimatesPoolReplicates(t *testing.T) {
 		h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: e.Point, Values: []float64{e.Values[0], e.Values[1] + 0.04}, Runs: 2})
 	}
 	m, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	estimates := m.Estimates()
 	if len(estimates) != 10 {
 		t.Fatalf("%d estimates, want 10", len(estimates))
@@ -122,9 +115,7 @@ func TestModelNotFinite(t *testing.T) {
 	h.Evaluations[11].Values[1] = 1e-9 // would be on every front
 	h.Evaluations[10].Values[1] = math.NaN()
 	m, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	estimates := m.Estimates()
 	for i, e := range estimates {
 		if i >= 10 && e.OnFront {
@@ -176,9 +167,7 @@ func TestModelLargeHistory(t *testing.T) {
 	p := simulated.Curve()
 	h := simulated.NoisyCurve(400, 1, 0.02, 4)
 	m, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	q := space.Point{2}
 	_, truth := simulated.CurveValues(2)
 	got := m.Predict(q)[1]
@@ -194,9 +183,7 @@ func TestEstimatesRespectConstraints(t *testing.T) {
 	h := simulated.Run(t, quasirandom.New(), p, 20, 1, simulated.OnIsland)
 	h.Evaluations = append(h.Evaluations, simulated.OnIsland(space.Point{0.85, 0.8}), simulated.OnIsland(space.Point{0.86, 0.82}))
 	m, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	count := 0
 	for _, e := range m.Estimates() {
 		if !e.OnFront {
@@ -230,9 +217,7 @@ func TestModelOfManyEvaluationsIsReproducible(t *testing.T) {
 	h := simulated.TradeOffHistory(p, 3000, 7, 0.2)
 	predict := func(cache *model.Cache) []suggest.Prediction {
 		m, err := model.Fit(t.Context(), p, h, model.Options{Seed: 1, Cache: cache})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return m.Predict(h.Evaluations[17].Point)
 	}
 	cache := new(model.Cache)
@@ -250,17 +235,13 @@ func TestNew(t *testing.T) {
 	p := simulated.TradeOff()
 	h := simulated.TradeOffHistory(p, 15, 1, 0.1)
 	fitted, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	gps := make([]*surrogate.GP, len(p.Objectives))
 	for j := range gps {
 		gps[j] = fitted.Surrogate(j)
 	}
 	m, err := model.New(p, h, gps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(fitted.Estimates(), m.Estimates(), cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("estimates (-of the fit +of its surrogates):\n%s", diff)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/floats/scalar"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -33,9 +34,7 @@ func TestNoiseFreeIsRecognised(t *testing.T) {
 		for _, sd := range []float64{0, 0.01, 0.05} {
 			for _, reading := range []bool{false, true} {
 				m, err := Fit(t.Context(), p, curve(20, sd, seed), Options{Seed: seed, ForReading: reading})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if known := m.KnownNoise(1); (known == 0) != (sd == 0) || known != 0 && !math.IsNaN(known) {
 					t.Errorf("seed %d, reading %t, noise of standard deviation %g: known noise %g", seed, reading, sd, known)
 				}
@@ -50,9 +49,7 @@ func TestRepetitionContradicts(t *testing.T) {
 	cache := new(Cache)
 	fit := func() float64 {
 		m, err := Fit(t.Context(), p, h, Options{Seed: 1, Cache: cache})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return m.KnownNoise(1)
 	}
 	if known := fit(); known != 0 {

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -118,9 +119,7 @@ func TestNoOutliers(t *testing.T) {
 	p.Objectives[0].Reference = 0.1
 	h := outlierHistory(p, false)
 	m, err := Fit(t.Context(), p, h, Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, z := range m.Observed(0).Values {
 		if v := h.Evaluations[i].Values[0]; z != v || m.IsOutlier(0, v) {
 			t.Errorf("%g became %g", v, z)
@@ -140,13 +139,9 @@ func TestObserveOutlier(t *testing.T) {
 	}
 	h.Evaluations[3].Values[0] = 1000
 	m, err := Fit(t.Context(), p, h, Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m, err = m.Observe([]suggest.Evaluation{{Point: space.Point{0.5, 1}, Values: []float64{1e30, -1e30}, Run: 99}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for j, v := range m.Predict(space.Point{0.5, 4}) {
 		if math.Abs(v.Median) > 5 {
 			t.Errorf("objective %d is predicted as %v", j, v)
@@ -174,9 +169,7 @@ func TestOutlyingCheckpoints(t *testing.T) {
 				}
 			}
 			m, err := Fit(t.Context(), p, h, Options{Seed: 1, ForReading: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var claimed, measured [][]float64
 			for _, e := range m.Estimates() {
 				measured = append(measured, []float64{e.Values[0], -e.Values[1]})

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -16,9 +17,7 @@ func TestConfidenceNeedsRuns(t *testing.T) {
 	p := simulated.TradeOff()
 	h := simulated.TradeOffHistory(p, 25, 1, 0.05)
 	m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, bound := range []float64{0.1, 0.5, 2} {
 		for _, confidence := range []float64{0.5, 0.75, 0.9} {
 			q := query.Query{Optimize: 1, Bounds: []float64{bound, unbounded}, Confidence: confidence}
@@ -43,9 +42,7 @@ func TestReachedIsPossible(t *testing.T) {
 		h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: space.Point{x}, Values: []float64{x, max(1, 100-180*x)}})
 	}
 	m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	q := query.Query{Optimize: 1, Bounds: []float64{1, unbounded}, Confidence: 0.1}
 	a, ok, err := q.Search(t.Context(), m)
 	if err != nil || !ok || a.Reached[1] != 0 {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/query"
@@ -65,9 +66,7 @@ func TestConfidenceHoldsForWhatIsChosen(t *testing.T) {
 		}
 		for _, forReading := range []bool{false, true} {
 			m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: forReading})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			q := query.Query{Optimize: 1, Bounds: []float64{2, unbounded}, Confidence: confidence}
 			measured, ok := q.Measured(m)
 			if !ok {

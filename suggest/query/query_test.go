@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -30,9 +31,7 @@ func fitted(t *testing.T) (*suggest.Problem, *model.Model) {
 		h.Evaluations = append(h.Evaluations, e)
 	}
 	m, err := model.Fit(t.Context(), p, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p, m
 }
 
@@ -158,9 +157,7 @@ func TestQueryConfidence(t *testing.T) {
 				})
 			}
 			m, err := model.Fit(t.Context(), p, h, model.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			at := func(confidence float64) query.Answer {
 				a, ok := query.Query{Bounds: []float64{unbounded}, Confidence: confidence}.Measured(m)
 				if !ok {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers"
 	"github.com/dpareto/dpareto/suggest/designers/engine"
@@ -78,9 +79,7 @@ func TestEmptyCondition(t *testing.T) {
 		d, _ := designers.ByName(name, designers.Options{InitialPoints: 4})
 		r := suggest.Request{Count: 1, Seed: 3, Number: 13}
 		want, err := d.Suggest(t.Context(), p, h, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := restrict.Within(d, restrict.Condition{}).Suggest(t.Context(), p, h, r)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v, (-alone +within)\n%s", name, err, diff)
@@ -95,9 +94,7 @@ func TestPrice(t *testing.T) {
 	r := suggest.Request{Count: 1, Seed: 3, Number: 13}
 	loss := func(p *suggest.Problem, c restrict.Condition) float64 {
 		list, err := restrict.Within(d, c).Suggest(t.Context(), p, trained(p), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return simulated.Loss(list[0].Point)
 	}
 	p := simulated.KnownTraining(true)
@@ -134,9 +131,7 @@ func TestConditionedSuggestionsImproveWithinTheLimit(t *testing.T) {
 		top := 0.0
 		for i := range runs {
 			list, err := restrict.Within(d, c).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: 13 + int64(i)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			e := simulated.Train(list[0].Point)
 			top = max(top, e.Values[1])
 			h.Evaluations = append(h.Evaluations, e)

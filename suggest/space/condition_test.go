@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // conditional is a space whose parameters stand before their parents.
@@ -26,9 +28,7 @@ func conditional() *Space {
 
 func TestActive(t *testing.T) {
 	s := conditional()
-	if err := s.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Validate())
 	if diff := cmp.Diff([]int{3, 2, 0, 4, 1, 5}, s.Order()); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
@@ -188,14 +188,10 @@ func drawConditional(t *rapid.T, finite bool) *Space {
 func TestConditionalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawConditional(t, false)
-		if err := s.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Validate())
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		sample := s.Sample(rng)
-		if err := s.Contains(sample); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Contains(sample))
 		raw := make(Point, len(s.Parameters)) // any values where there are none
 		u := make([]float64, len(raw))
 		for j := range raw {
@@ -203,9 +199,7 @@ func TestConditionalProperties(t *testing.T) {
 			raw[j] = s.Parameters[j].Quantile(u[j])
 		}
 		canonical := s.Canonical(raw.Clone())
-		if err := s.Contains(canonical); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Contains(canonical))
 		if q := s.Quantile(u); !q.Equal(canonical) {
 			t.Fatalf("quantile %v, want %v", q, canonical)
 		}
@@ -217,9 +211,7 @@ func TestConditionalProperties(t *testing.T) {
 			t.Fatalf("encodings of %v and its canonical form differ:\n%s", raw, diff)
 		}
 		back := s.Decode(x)
-		if err := s.Contains(back); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Contains(back))
 		for j := range back {
 			if math.Abs(back[j]-canonical[j]) > 1e-12 {
 				t.Fatalf("%v is encoded and decoded to %v, want %v", raw, back, canonical)
@@ -228,9 +220,7 @@ func TestConditionalProperties(t *testing.T) {
 		for j := range x {
 			x[j] = rng.Float64()
 		}
-		if err := s.Contains(s.Decode(x)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Contains(s.Decode(x)))
 	})
 }
 
@@ -266,9 +256,7 @@ func TestConditionalEnumeration(t *testing.T) {
 			t.Fatalf("%d points, want %d", len(got), len(want))
 		}
 		for p := range s.Branches() {
-			if err := s.Contains(p); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.Contains(p))
 			if k := branch(s, p); !branches[k] {
 				t.Fatalf("branch %s occurs twice or does not exist", k)
 			} else {
@@ -301,9 +289,7 @@ func TestFixedParameter(t *testing.T) {
 		{Name: "c", Kind: Categorical, Choices: []string{"a", "b", "c"}, Fixed: &second},
 		{Name: "m", Kind: Integer, Min: 0, Max: 2, Condition: &Condition{Parent: 2, Values: []float64{0, 1}}},
 	}}
-	if err := s.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Validate())
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
 		p := s.Sample(rng)

@@ -12,6 +12,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func example() *Space {
@@ -25,9 +27,7 @@ func example() *Space {
 }
 
 func TestValidate(t *testing.T) {
-	if err := example().Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, example().Validate())
 	for _, tc := range []struct {
 		name   string
 		space  Space
@@ -145,13 +145,9 @@ func TestEncode(t *testing.T) {
 func TestDecodeInvertsEncode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSpace(t)
-		if err := s.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Validate())
 		p := s.Sample(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)))
-		if err := s.Contains(p); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Contains(p))
 		u := s.Encode(nil, p)
 		if len(u) != s.Dim() {
 			t.Fatalf("%d coordinates, want %d", len(u), s.Dim())

@@ -31,6 +31,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -81,9 +82,7 @@ func start(t *testing.T, trials int64) *fixture {
 			}
 			return listener.DialContext(ctx)
 		})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.client.Studies = GiveBack(f.client.Studies)
 	t.Cleanup(func() {
 		if err := f.client.Close(); err != nil {
@@ -126,9 +125,7 @@ func start(t *testing.T, trials int64) *fixture {
 		Seed:       new(uint64(1)),
 	}
 	f.study, err = f.client.CreateStudy(t.Context(), "s", &dparetov1.Study{Spec: spec})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return f
 }
 
@@ -195,9 +192,7 @@ func (f *fixture) trials() []*dparetov1.Trial {
 	f.t.Helper()
 	var out []*dparetov1.Trial
 	for trial, err := range f.study.Trials(f.t.Context()) {
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		require.NoError(f.t, err)
 		out = append(out, trial)
 	}
 	return out
@@ -302,9 +297,7 @@ func TestRun(t *testing.T) {
 				return checkpoints(3).Train(ctx, run, report)
 			}),
 		}
-		if err := a.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Run(t.Context()))
 		f.wantStates(succeeded, succeeded)
 		for i, trial := range f.trials() {
 			if len(trial.GetMeasurements()) != 3 || trial.GetFinalMeasurement().GetStep() != 3 || trial.GetAttempt() != 1 {
@@ -351,9 +344,7 @@ func TestRunWithoutSeed(t *testing.T) {
 			}
 			return checkpoints(3).Train(ctx, run, report)
 		})}
-		if err := a.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Run(t.Context()))
 		trial := f.trials()[0]
 		for _, m := range append(trial.GetMeasurements(), trial.GetFinalMeasurement()) {
 			if m.GetSeeded() {
@@ -393,9 +384,7 @@ func TestWorkers(t *testing.T) {
 				}
 			}},
 		}
-		if err := a.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Run(t.Context()))
 		f.wantStates(slices.Repeat([]dparetov1.TrialState{succeeded}, 2*workers)...)
 		for _, id := range []string{"a-1", "a-2", "a-3"} {
 			if _, ok := ids.Load(id); !ok {
@@ -433,9 +422,7 @@ func TestServerKilled(t *testing.T) {
 			time.Sleep(time.Minute)
 			f.serve()
 		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, <-done)
 		f.wantStates(succeeded, succeeded, succeeded, succeeded)
 		for _, trial := range f.trials() {
 			if trial.GetAttempt() != 1 || len(trial.GetMeasurements()) != 20 {
@@ -471,9 +458,7 @@ func TestLostAnswers(t *testing.T) {
 		})
 		var r recorder
 		a := &Agent{Study: f.study, WorkerID: "a", Workers: 2, Trainer: checkpoints(2), Events: r.hooks()}
-		if err := a.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Run(t.Context()))
 		f.setFault(nil)
 		if want := 1 + 6*3; lost < want { // of GetStudy, and of three for each trial
 			t.Errorf("%d answers lost, want at least %d", lost, want)
@@ -670,9 +655,7 @@ func TestRestartedAgent(t *testing.T) {
 			}),
 		}
 		begin := time.Now()
-		if err := a.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Run(t.Context()))
 		f.wantStates(succeeded)
 		if attempt := f.trials()[0].GetAttempt(); attempt != 2 || seed == nil || *seed != TrialSeed(3, 1, 2) {
 			t.Errorf("attempt %d with seed %v", attempt, seed)
@@ -754,9 +737,7 @@ func TestTrainerErrors(t *testing.T) {
 						return tt.train(report)
 					}),
 				}
-				if err := a.Run(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, a.Run(t.Context()))
 				trial := f.trials()[0]
 				if trial.GetState() != tt.state || trial.GetStateReason() != tt.reason || trial.GetAttempt() != tt.attempts {
 					t.Errorf("%v after %d attempts because %q\nwant %v after %d because %q",
@@ -900,9 +881,7 @@ func TestStop(t *testing.T) {
 					})
 				}),
 			}
-			if err := a.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, a.Run(t.Context()))
 			f.wantStates(succeeded)
 			trial := f.trials()[0]
 			if trial.GetFinalMeasurement().GetStep() != at || len(trial.GetMeasurements()) != int(at) || trial.GetStateReason() != "seen enough" {
@@ -937,9 +916,7 @@ func TestStopInEpoch(t *testing.T) {
 				return trainer.Measurement{}, ctx.Err()
 			}),
 		}
-		if err := a.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Run(t.Context()))
 		if took := time.Since(began); took != 10*time.Second { // a third of the lease
 			t.Errorf("stopped after %v", took)
 		}
@@ -966,9 +943,7 @@ func TestStopIgnored(t *testing.T) {
 				return measured(2), nil
 			}),
 		}
-		if err := a.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Run(t.Context()))
 		if step := f.trials()[0].GetFinalMeasurement().GetStep(); step != 2 {
 			t.Errorf("ends at %d", step)
 		}
@@ -991,9 +966,7 @@ func TestLongEpoch(t *testing.T) {
 				return measured(1), nil
 			}),
 		}
-		if err := a.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Run(t.Context()))
 		f.wantStates(succeeded)
 		if attempt := f.trials()[0].GetAttempt(); attempt != 1 {
 			t.Errorf("attempt %d", attempt)
@@ -1051,9 +1024,7 @@ func TestLeaseLost(t *testing.T) {
 				if err := thief.Complete(t.Context(), dpareto.Metrics{"error": {0.125, 0.125}}); err != nil {
 					t.Error(err)
 				}
-				if err := <-done; err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, <-done)
 				f.wantStates(succeeded, succeeded)
 				if x := f.trials()[0].GetFinalMeasurement().GetMetrics()["error"].GetValue(); x != 0.125 {
 					t.Errorf("trial 1 has the result %g, want the thief's", x)
@@ -1174,9 +1145,7 @@ func TestSparseVector(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := start(t, 8)
 			a := &Agent{Study: f.study, WorkerID: "a", Workers: workers, Seed: &seed, Trainer: sparsevector.Trainer{}}
-			if err := a.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, a.Run(t.Context()))
 			for _, trial := range f.trials() {
 				out = append(out, trial.GetFinalMeasurement().GetMetrics()["error"].GetRuns())
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -72,9 +73,7 @@ func TestPrivacyIsChecked(t *testing.T) {
 func (f *fixture) noisyStudy() {
 	f.t.Helper()
 	study, err := f.study.Get(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	spec := study.GetSpec()
 	spec.Metrics = append(spec.Metrics, &dparetov1.MetricSpec{
 		Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED,

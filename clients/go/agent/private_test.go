@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // shardTrainer is a trainer on shards.
@@ -22,9 +23,7 @@ func (s shardTrainer) Shards() int { return s.shards }
 func (f *fixture) privateStudy(shards int32, change func(*dparetov1.StudySpec)) {
 	f.t.Helper()
 	study, err := f.study.Get(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	spec := study.GetSpec()
 	spec.Metrics = append(spec.Metrics[:2:2], &dparetov1.MetricSpec{
 		Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED,
@@ -69,9 +68,7 @@ func TestPrivateMode(t *testing.T) {
 					return checkpoints(steps).Train(t.Context(), run, report)
 				}, 3,
 			}}
-			if err := a.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, a.Run(t.Context()))
 			r.wantOutcomes(t, map[Outcome]int{Succeeded: 6})
 			kept := 0
 			for _, trial := range f.trials() {

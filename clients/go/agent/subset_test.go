@@ -10,6 +10,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/subset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // subsetTrainer is a trainer that can train on subsets of 1,000 examples, and notes how often it
@@ -46,9 +47,7 @@ func (s subsetTrainer) OnSubset(_ context.Context, asked subset.Subset) (trainer
 func (f *fixture) tunedStudy() {
 	f.t.Helper()
 	study, err := f.study.Get(f.t.Context())
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	require.NoError(f.t, err)
 	spec := study.GetSpec()
 	spec.Metrics = append(spec.Metrics[:2:2], &dparetov1.MetricSpec{
 		Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED,
@@ -82,9 +81,7 @@ func TestSubset(t *testing.T) {
 		var r recorder
 		tr := newSubsetTrainer(10)
 		a := &Agent{Study: f.study, WorkerID: "a", Workers: 1, Trainer: tr, Events: r.hooks()}
-		if err := a.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Run(t.Context()))
 		r.wantOutcomes(t, map[Outcome]int{Succeeded: 4})
 		if len(tr.keys) != 2 || tr.keys[""] != 1 {
 			t.Errorf("%d different sets of examples, all of them %d times, want 2 and once", len(tr.keys), tr.keys[""])

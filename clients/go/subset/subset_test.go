@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/clients/go/subset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // key returns a key that differs for every number.
@@ -26,26 +27,20 @@ func key(number int) []byte {
 // description of Indices, with hashlib's SHAKE256.
 func TestIndicesVectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var vectors []struct {
 		Key     string `json:"key"`
 		Size    int    `json:"size"`
 		Of      int    `json:"of"`
 		Indices []int  `json:"indices"`
 	}
-	if err := json.Unmarshal(data, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(data, &vectors))
 	if len(vectors) < 4 {
 		t.Fatalf("%d vectors", len(vectors))
 	}
 	for _, v := range vectors {
 		k, err := hex.DecodeString(v.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := subset.Subset{Key: k, Size: v.Size, Of: v.Of}.Indices()
 		if diff := cmp.Diff(v.Indices, got); diff != "" {
 			t.Errorf("%d of %d (-want +got):\n%s", v.Size, v.Of, diff)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -50,9 +51,7 @@ func TestFixedParameters(t *testing.T) {
 	})
 	options := Options{Settings: map[string]string{"data": "x", "lot": "600", "noise": "16"}}
 	trainer, err := r.New(t.Context(), "recorder", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := trainer.Train(t.Context(), Run{Parameters: Parameters{"epochs": int64(3)}, Replicates: 1}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +71,7 @@ func TestFixedParameters(t *testing.T) {
 	}
 
 	declared, err := r.Declare(t.Context(), "recorder", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := Declaration{
 		Parameters: []ParameterDeclaration{{Name: "epochs", Integer: true}},
 		Privacy: &PrivacyDeclaration{Fields: map[string]string{

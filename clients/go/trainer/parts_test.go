@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // A run on parts measures the means of the runs on every part, at every checkpoint, and
@@ -30,24 +31,16 @@ func TestParts(t *testing.T) {
 	} {
 		run := trainer.Run{Parameters: parameters, Replicates: 2, Seed: new(uint64(1))}
 		all, err := registry.New(t.Context(), name, with(trainer.Settings{"parts": strconv.Itoa(parts)}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var reported []trainer.Measurement
 		got, err := all.Train(t.Context(), run, func(m trainer.Measurement) error { reported = append(reported, m); return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := make(map[string][]float64)
 		for part := range parts {
 			one, err := registry.New(t.Context(), name, with(trainer.Settings{"training_shards": strconv.Itoa(parts), "training_shard": strconv.Itoa(part)}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			m, err := one.Train(t.Context(), run, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for metric, values := range m.Metrics {
 				if want[metric] == nil {
 					want[metric] = make([]float64, len(values))
@@ -68,17 +61,11 @@ func TestParts(t *testing.T) {
 			t.Errorf("%s: %d reports, the last %+v", name, len(reported), got)
 		}
 		mechanism, err := all.(trainer.PrivateTrainer).Mechanism(parameters)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		first, err := registry.New(t.Context(), name, with(trainer.Settings{"training_shards": strconv.Itoa(parts)}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		one, err := first.(trainer.PrivateTrainer).Mechanism(parameters)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(one, mechanism); diff != "" {
 			t.Errorf("%s: accounts for another mechanism than a part's (-part +all):\n%s", name, diff)
 		}
@@ -101,9 +88,7 @@ func TestParts(t *testing.T) {
 	// The declaration is of one part.
 	declared := func(s trainer.Settings) trainer.Declaration {
 		d, err := registry.Declare(t.Context(), "dp-sgd", with(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return d
 	}
 	if all, one := declared(trainer.Settings{"parts": "3"}), declared(trainer.Settings{"training_shards": "3"}); all.Privacy == nil || !cmp.Equal(all, one) {

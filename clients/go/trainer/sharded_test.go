@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -21,16 +22,12 @@ func TestSharded(t *testing.T) {
 	const shards = 4
 	for _, name := range []string{"dp-sgd", "dp-adam"} {
 		all, err := registry.NewSharded(t.Context(), name, options, shards)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if s, ok := all.(trainer.ShardedTrainer); !ok || s.Shards() != shards || all.Name() != name {
 			t.Fatalf("%s: %T", name, all)
 		}
 		mechanism, err := all.(trainer.PrivateTrainer).Mechanism(parameters)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		part := mechanism.(privacy.Composition)[0].Mechanism.(privacy.FixedSizeGaussian)
 		if part.DatasetSize != 900/shards {
 			t.Errorf("%s: accounts for %d examples, want %d", name, part.DatasetSize, 900/shards)
@@ -39,21 +36,15 @@ func TestSharded(t *testing.T) {
 		for shard := range shards {
 			run := trainer.Run{Parameters: parameters, Replicates: 1, Seed: new(uint64(1)), Shard: shard}
 			got, err := all.Train(t.Context(), run, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			own := options
 			own.Settings = trainer.Settings{"training_shard": string(rune('0' + shard)), "training_shards": "4"}
 			maps.Copy(own.Settings, options.Settings)
 			one, err := registry.New(t.Context(), name, own)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			run.Shard = 0
 			want, err := one.Train(t.Context(), run, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if diff := cmp.Diff(want.Metrics, got.Metrics); diff != "" {
 				t.Errorf("%s, shard %d (-want +got):\n%s", name, shard, diff)
 			}

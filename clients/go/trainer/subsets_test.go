@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -26,9 +27,7 @@ var sgd = trainer.Parameters{"epochs": int64(1), "lot_size": int64(16), "learnin
 func seededLoss(t *testing.T, tr trainer.Trainer) float64 {
 	t.Helper()
 	m, err := tr.Train(t.Context(), trainer.Run{Parameters: sgd, Replicates: 1, Seed: new(uint64(1))}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m.Metrics["loss"][0]
 }
 
@@ -37,25 +36,17 @@ func seededLoss(t *testing.T, tr trainer.Trainer) float64 {
 func TestSubsets(t *testing.T) {
 	registry := builtin.Registry()
 	all, err := registry.NewWithSubsets(t.Context(), "dp-sgd", subsetOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plain, err := registry.New(t.Context(), "dp-sgd", subsetOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	asked := subset.Subset{Key: bytes.Repeat([]byte{7}, subset.KeySize), Size: 90, Of: 900}
 	part, err := all.(trainer.SubsetTrainer).OnSubset(t.Context(), asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	parts := plain.(*dpsgd.Trainer).Parts()
 	byHand, err := dpsgd.New(&dataset.Parts{
 		Train: parts.Train.Select("part", asked.Indices()), Validation: parts.Validation, Test: parts.Test, Split: parts.Split,
 	}, dpsgd.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, want := seededLoss(t, part), seededLoss(t, byHand); got != want {
 		t.Errorf("loss %g on the subset, want %g", got, want)
 	}
@@ -67,9 +58,7 @@ func TestSubsets(t *testing.T) {
 		size    int64
 	}{"subset": {part, 90}, "all": {all, 900}} {
 		mechanism, err := tt.trainer.(trainer.PrivateTrainer).Mechanism(sgd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		step := mechanism.(privacy.Composition)[0].Mechanism.(privacy.FixedSizeGaussian)
 		if step.DatasetSize != tt.size {
 			t.Errorf("%s: accounts for %d examples, want %d", name, step.DatasetSize, tt.size)
@@ -97,7 +86,7 @@ func TestSubsetsOfTrainers(t *testing.T) {
 	registry := builtin.Registry()
 	asked := &subset.Subset{Key: bytes.Repeat([]byte{7}, subset.KeySize), Size: 90, Of: 900}
 	settings := map[string]trainer.Settings{
-		"dp-sgd": {"epochs": "1", "parts": "3"}, "dp-adam": {"lot_size": "8"}, "output-perturbation": nil, "objective-perturbation": nil,
+		"dp-sgd": {"epochs": "1", "parts": "3"}, "dp-adam": {"lot_size": "8"}, "dp-mf": {"lot_size": "8", "bands": "2"}, "output-perturbation": nil, "objective-perturbation": nil,
 	}
 	for _, d := range registry.Definitions() {
 		options := subsetOptions()
@@ -115,18 +104,12 @@ func TestSubsetsOfTrainers(t *testing.T) {
 		}
 		maps.Copy(options.Settings, own)
 		tr, err := registry.NewWithSubsets(t.Context(), d.Name, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		part, err := tr.(trainer.SubsetTrainer).OnSubset(t.Context(), *asked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		options.Subset = asked
 		want, err := registry.New(t.Context(), d.Name, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, isPrivate := part.(trainer.PrivateTrainer)
 		if _, want := want.(trainer.PrivateTrainer); isPrivate != want || part.Name() != d.Name {
 			t.Errorf("%s: on a subset it is %s, and knows its mechanism: %v, want %v", d.Name, part.Name(), isPrivate, want)

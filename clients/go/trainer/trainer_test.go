@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestParameters(t *testing.T) {
@@ -114,9 +116,7 @@ func TestRegistry(t *testing.T) {
 
 	options := Options{DataDir: "data", Settings: map[string]string{"split": "all"}}
 	made, err := r.New(t.Context(), "fake", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(options, made.(*fake).options); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}

@@ -335,6 +335,8 @@ def test_refused(event: Any, error: str) -> None:
     ("mechanism", "error"),
     [
         (p.SparseVector(1, 2), "SparseVector has no counterpart"),
+        (p.RandomAllocation(10, 2, 1), "RandomAllocation has no counterpart"),
+        (p.DpSgd("random_allocation", 10, 1, 2, epochs=1), "random allocation has no event"),
         (p.Selection("exponential", 1), "Selection has no counterpart"),
         (p.Gaussian(1, "sd"), "give a value for sd"),
         (p.Gaussian(1, "x ? 1.0 : 2.0"), "is not arithmetic"),

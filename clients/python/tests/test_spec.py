@@ -157,6 +157,9 @@ def test_modes_of_publication() -> None:
 
 MECHANISMS: list[tuple[p.Mechanism, str]] = [
     (p.DpSgd("fixed_size", 1000, 10, 1.5, epochs=3), "dp_sgd"),
+    (p.DpSgd("random_allocation", 1000, 10, 1.5, epochs=3), "dp_sgd"),
+    (p.RandomAllocation(100, 1.5, 3), "random_allocation"),
+    (p.RandomAllocation(100, 1.5, 3, picks=2, allocation="same"), "random_allocation"),
     (p.SparseVector(5, 10.0), "sparse_vector"),
     (p.Gaussian(1.0, 2.0), "gaussian"),
     (p.Laplace(1.0, 2.0), "laplace"),
@@ -165,6 +168,8 @@ MECHANISMS: list[tuple[p.Mechanism, str]] = [
     (p.RandomizedResponse(1.0, 4), "randomized_response"),
     (p.Selection("permute_and_flip", 1.0), "selection"),
     (p.ZeroConcentrated(0.1), "zero_concentrated"),
+    (p.DiscreteGaussian(2, 5.0), "discrete_gaussian"),
+    (p.DiscreteLaplace(2, 5.0), "discrete_laplace"),
     (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, eta=1.0), "repeated_selection"),
     (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, max_runs=30), "repeated_selection"),
     (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, binomial=30), "repeated_selection"),

@@ -23,6 +23,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -32,9 +33,7 @@ import (
 func parse(t *testing.T, name string) *studyfile.File {
 	t.Helper()
 	content, err := studies.File(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := studyfile.Parse(content)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -46,34 +45,26 @@ func parse(t *testing.T, name string) *studyfile.File {
 func serve(t *testing.T) *dpareto.Client {
 	t.Helper()
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "test.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
 	records, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	srv := server.New(server.Options{Store: records, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(srv.Close)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g := srv.GRPC()
 	go g.Serve(listener)
 	t.Cleanup(g.Stop)
 	client, err := dpareto.Dial(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
 }
 
 func TestNames(t *testing.T) {
 	if diff := cmp.Diff([]string{
-		"adult", "adult-adam", "adult-best", "adult-curve", "adult-fairness", "adult-models", "adult-private", "adult-subset", "adult-svm", "adult-variance", "mnist", "mnist-mlp1", "mnist-mlp2",
+		"adult", "adult-adam", "adult-best", "adult-correlated", "adult-curve", "adult-fairness", "adult-models", "adult-private", "adult-subset", "adult-svm", "adult-variance", "mnist", "mnist-mlp1", "mnist-mlp2",
 		"paper-adult-adam", "paper-adult-sgd", "paper-adult-svm", "paper-mnist-mlp1", "paper-mnist-mlp2", "svt",
 	}, studies.Names()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
@@ -97,13 +88,9 @@ func TestStudies(t *testing.T) {
 				t.Error(err)
 			}
 			handle, err := file.Create(t.Context(), client, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			trial, err := handle.Ask(t.Context(), "worker")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			// The trainer takes the parameters of a trial and measures the study's metrics.
 			settings := maps.Clone(want.GetTrainer().GetSettings())
 			if want.GetTrainer().GetName() != "sparse-vector" {
@@ -113,17 +100,13 @@ func TestStudies(t *testing.T) {
 				settings[dpsgd.SettingHidden] = "4"
 			}
 			made, err := builtin.Registry().New(t.Context(), want.GetTrainer().GetName(), trainer.Options{Settings: settings, Subset: trial.TrainingSubset()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			parameters := trial.Parameters()
 			if _, ok := parameters["epochs"]; ok {
 				parameters["epochs"] = int64(1)
 			}
 			m, err := made.Train(t.Context(), trainer.Run{Parameters: parameters, Replicates: 1, Seed: new(uint64(1))}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, metric := range want.GetMetrics() {
 				if metric.GetReported() != nil && len(m.Metrics[metric.GetId()]) == 0 {
 					t.Errorf("trainer %s does not measure %s", made.Name(), metric.GetId())
@@ -217,9 +200,7 @@ func TestConstantPoints(t *testing.T) {
 			declaration, err := registry.Declare(t.Context(), asked.GetTrainer().GetName(), trainer.Options{
 				Settings: asked.GetTrainer().GetSettings(), DataDir: datasettest.Folder(t, data),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := maps.Clone(declaration.Constants[0].Values)
 			want["epsilon"] = 0
 			if points := asked.GetConstantPoints(); len(points) != 1 || points[0].GetId() != declaration.Constants[0].Name || !maps.Equal(points[0].GetValues(), want) {

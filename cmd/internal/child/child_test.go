@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/dpareto/dpareto/cmd/internal/child"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // roleVariable makes the test binary play a child or a parent.
 const roleVariable = "DPARETO_CHILD_TEST_ROLE"
 
-// patience is more than any step of these tests takes.
-const patience = 30 * time.Second
+// patience ends a test that hangs.
+const patience = 10 * time.Minute
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
@@ -51,9 +52,7 @@ func start(t *testing.T, role string, stderr io.Writer) *child.Process {
 	t.Helper()
 	t.Setenv(roleVariable, role)
 	p, err := child.Start(role, stderr, nil, os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.Stop(0) })
 	return p
 }
@@ -109,9 +108,7 @@ func TestNoProgram(t *testing.T) {
 // A child ends when its parent is killed, and cannot do anything about it.
 func TestParentKilled(t *testing.T) {
 	reader, writer, err := os.Pipe() // held open by parent and grandchild
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	parent := start(t, "parent", writer)
 	writer.Close()
 	line := <-parent.Line()

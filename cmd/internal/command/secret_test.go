@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/console"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // A secret that goes to a file which others can read is warned of.
@@ -19,21 +20,15 @@ func TestWarnIfReadable(t *testing.T) {
 	}
 	for mode, want := range map[os.FileMode]bool{0o644: true, 0o640: true, 0o604: true, 0o600: false, 0o400: false} {
 		file, err := os.Create(filepath.Join(t.TempDir(), "token"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := file.Chmod(mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, file.Chmod(mode))
 		var said bytes.Buffer
 		env := &command.Env{Stdout: file, Console: console.New(&said)}
 		env.WarnIfReadable("the token", "give --file")
 		if got := strings.Contains(said.String(), "chmod 600 it, or give --file"); got != want {
 			t.Errorf("mode %o: said %q", mode, said.String())
 		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, file.Close())
 	}
 	var said bytes.Buffer
 	env := &command.Env{Stdout: new(bytes.Buffer), Console: console.New(&said)}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/internal/show"
 )
 
@@ -30,14 +31,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
@@ -76,9 +73,7 @@ func TestFormat(t *testing.T) {
 func TestTableShowsControlCharacters(t *testing.T) {
 	table := &output.Table{Columns: []string{"note"}, Rows: [][]any{{"a\x1b[2J\nb\u202e ε"}}}
 	var text, data bytes.Buffer
-	if err := errors.Join(table.WriteText(&text), table.WriteCSV(&data)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(table.WriteText(&text), table.WriteCSV(&data)))
 	if want := "note\na\\x1b[2J\\nb\\u202e ε\n"; text.String() != want {
 		t.Errorf("text %q, want %q", &text, want)
 	}

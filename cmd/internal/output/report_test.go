@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestReport(t *testing.T) {
@@ -33,9 +34,7 @@ func TestReport(t *testing.T) {
 	}
 	for format, name := range map[output.Format]string{output.Text: "report.txt", output.JSON: "report.json", output.CSV: "report.csv"} {
 		var out bytes.Buffer
-		if err := r.Write(&out, format); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Write(&out, format))
 		golden(t, name, out.String())
 		if format == output.JSON && !json.Valid(out.Bytes()) {
 			t.Error("not JSON")

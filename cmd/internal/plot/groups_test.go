@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The front's points have the colours of their groups, which the legend names unless they have
@@ -16,9 +18,7 @@ func TestGroups(t *testing.T) {
 	}
 	render := func() string {
 		var out bytes.Buffer
-		if err := f.Render(&out, "svg"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.Render(&out, "svg"))
 		return out.String()
 	}
 	color := func(g int) string {

@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Panel is a picture that can be a part of others: a [Figure], [Curve], [Curves], [Fronts] or [HeatMap].
+// Panel is a picture that can be a part of others: a [Figure], [Curves], [Fronts] or [HeatMap].
 type Panel interface {
 	// head returns what stands above the plot.
 	head() *head

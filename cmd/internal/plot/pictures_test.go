@@ -18,6 +18,8 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"pgregory.net/rapid"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // picture is a panel or several.
@@ -30,7 +32,6 @@ func pictures() map[string]picture {
 	return map[string]picture{
 		"figure": example(), "fronts": exampleFronts(), "heatmap": exampleMap(false), "log heatmap": exampleMap(true),
 		"curves": exampleCurves(false), "log curves": exampleCurves(true),
-		"curve": &Curve{Title: "Adult", X: Axis{Label: "epochs"}, Y: Axis{Label: "hypervolume"}, Points: []Point{{X: 10, Y: 8}, {X: 30, Y: 9}}},
 		"panels": &Panels{
 			Title: "DPareto, figure 1: " + longText(12), Subtitle: []string{"ε of one run, δ = 1e-5, " + longText(20)}, Columns: 2,
 			Panels: []Panel{exampleMap(false), exampleFronts(), exampleCurves(true), example(), exampleMap(true)},
@@ -117,9 +118,7 @@ func boxes(t *testing.T, svg []byte) (all []box, width, height float64) {
 	decoder := xml.NewDecoder(bytes.NewReader(svg))
 	number := func(text string) float64 {
 		x, err := strconv.ParseFloat(strings.TrimSuffix(text, "pt"), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return x
 	}
 	rotated := []bool{false}
@@ -130,9 +129,7 @@ func boxes(t *testing.T, svg []byte) (all []box, width, height float64) {
 		if errors.Is(err, io.EOF) {
 			return all, width, height
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		switch token := token.(type) {
 		case xml.StartElement:
 			for _, a := range token.Attr {
@@ -180,9 +177,7 @@ func TestTextsFit(t *testing.T) {
 	for name, p := range pictures() {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := p.Render(&out, "svg"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, p.Render(&out, "svg"))
 			if bytes.Contains(out.Bytes(), []byte("NaN")) || bytes.Contains(out.Bytes(), []byte("Inf")) {
 				t.Error("coordinates that are no numbers")
 			}
@@ -331,9 +326,7 @@ func TestHeatMap(t *testing.T) {
 // The images of an SVG fill their rectangles: viewers keep the ratio of the pixels otherwise.
 func TestImages(t *testing.T) {
 	var out bytes.Buffer
-	if err := exampleMap(false).Render(&out, "svg"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, exampleMap(false).Render(&out, "svg"))
 	if n := strings.Count(out.String(), `<image preserveAspectRatio="none" `); n != 2 || strings.Contains(out.String(), "image/jpg") {
 		t.Errorf("%d images fill their rectangles, want the map and the bar", n)
 	}
@@ -356,9 +349,7 @@ func TestStrangePictures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, format := range []string{"svg", "png"} {
 				var out bytes.Buffer
-				if err := p.Render(&out, format); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, p.Render(&out, format))
 				if format == "svg" && (bytes.Contains(out.Bytes(), []byte("NaN")) || bytes.Contains(out.Bytes(), []byte("Inf"))) {
 					t.Error("coordinates that are no numbers")
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -47,7 +48,7 @@ func TestDeclared(t *testing.T) {
 		t.Errorf("id %q", file.ID)
 	}
 	want := new(dparetov1.Study)
-	if err := protojson.Unmarshal([]byte(`{
+	require.NoError(t, protojson.Unmarshal([]byte(`{
 		"labels": {"trainer": "dp-sgd"},
 		"spec": {
 			"parameters": [
@@ -68,9 +69,7 @@ func TestDeclared(t *testing.T) {
 			"budget": {"max_trials": 20},
 			"lease": {"duration": "60s"},
 			"trainer": {"name": "dp-sgd", "settings": {"hidden": "128,64", "generated": "true"}}
-		}}`), want); err != nil {
-		t.Fatal(err)
-	}
+		}}`), want))
 	if diff := cmp.Diff(want, file.Study, protocmp.Transform()); diff != "" {
 		t.Errorf("study (-want +got):\n%s", diff)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Values of parameters in prior studies are written plainly, or as messages.
@@ -20,9 +21,7 @@ spec:
   prior_studies: [studies/old]
   prior_values: {clip: 1, depth: 3, optimizer: sgd, rate: {double_value: 0.5}}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := file.Study.GetSpec().GetPriorValues()
 	if got["clip"].GetDoubleValue() != 1 || got["depth"].GetIntValue() != 3 || got["optimizer"].GetStringValue() != "sgd" || got["rate"].GetDoubleValue() != 0.5 {
 		t.Errorf("prior values %v", got)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -35,9 +36,7 @@ spec:
 	parse := func(content string) *File {
 		t.Helper()
 		file, err := Parse([]byte(content))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return file
 	}
 	if diff := cmp.Diff(parse(long), parse(short), protocmp.Transform()); diff != "" {
@@ -75,9 +74,7 @@ func TestShorthandErrors(t *testing.T) {
 // The files in docs/studies.md are studies that a server accepts.
 func TestDocumentedStudies(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "studies.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := 0
 	for i, part := range strings.Split(string(text), "<!-- file: ") {
 		if i == 0 {
@@ -122,9 +119,7 @@ func TestPlainValues(t *testing.T) {
 		"prior_values": {"rate": 1, "layers": 2, "kind": "b"},
 		"private_mode": {"slots": [{"parameters": {"rate": 1, "layers": 2, "kind": "b"}, "count": 3}]},
 		"random_stopping": {"final_run": {"values": {"rate": 1, "layers": 2}}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	spec := file.Study.GetSpec()
 	rate, layers, kind := spec.GetParameters()[3], spec.GetParameters()[4], spec.GetParameters()[5]
 	if v := rate.GetCondition().GetValues(); len(v) != 2 || v[0].GetDoubleValue() != 1 || v[1].GetDoubleValue() != 0.5 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 const example = `
@@ -109,9 +110,7 @@ func TestParse(t *testing.T) {
 		},
 	}
 	got, err := studyfile.Parse([]byte(example))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("Parse (-want +got):\n%s", diff)
 	}
@@ -120,19 +119,13 @@ func TestParse(t *testing.T) {
 // A study that a server returned can be created again from its JSON.
 func TestParseRoundTrip(t *testing.T) {
 	first, err := studyfile.Parse([]byte(example))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, useProtoNames := range []bool{false, true} {
 		returned := &dparetov1.Study{Name: "studies/copied", Spec: first.Study.GetSpec(), State: dparetov1.StudyState_STUDY_STATE_ACTIVE}
 		content, err := protojson.MarshalOptions{UseProtoNames: useProtoNames, Indent: "  "}.Marshal(returned)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		again, err := studyfile.Parse(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if again.ID != "copied" || again.Study.GetName() != "" {
 			t.Errorf("id %q and name %q, want copied and none", again.ID, again.Study.GetName())
 		}
@@ -194,9 +187,7 @@ spec:
   prior_studies: [%[1]sone, %[1]stwo]
 ledgers: [{name: %[2]speople, records: 10}]
 `, study, ledger)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return file
 	}
 	long, short := parse("studies/", "ledgers/"), parse("", "")
@@ -212,9 +203,7 @@ ledgers: [{name: %[2]speople, records: 10}]
 // Ledgers stand beside the study, and their faults are named like its own.
 func TestLedgers(t *testing.T) {
 	file, err := studyfile.Parse([]byte(example + "ledgers: [{name: ledgers/people, records: 10, epsilon: 1, delta: 1e-5, adjacency: replace-one}]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []*dparetov1.Ledger{{Name: "ledgers/people", Records: 10, Epsilon: 1, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}}
 	if diff := cmp.Diff(want, file.Ledgers, protocmp.Transform()); diff != "" {
 		t.Errorf("ledgers (-want +got):\n%s", diff)

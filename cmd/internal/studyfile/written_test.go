@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // What stands where a text belongs keeps its characters, whatever YAML takes it for.
@@ -133,9 +134,7 @@ func TestRepeatedKeys(t *testing.T) {
 // Files of editors and of other programs: byte order marks, UTF-16, line ends, JSON with escapes.
 func TestEncodings(t *testing.T) {
 	want, err := studyfile.Parse([]byte(example))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wide strings.Builder
 	for _, r := range "\ufeff" + example { // it is ASCII
 		wide.Write([]byte{byte(r), byte(r >> 8)})
@@ -170,9 +169,7 @@ spec:
   - &a {id: a, double_domain: {min: 0, max: 1}, scale: LINEAR}
   - {<<: *a, id: b}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if p := file.Study.GetSpec().GetParameters()[1]; p.GetId() != "b" || p.GetDoubleDomain().GetMax() != 1 {
 		t.Errorf("merged %v", p)
 	}

@@ -235,18 +235,26 @@ type Sampling int32
 const (
 	// Refused.
 	Sampling_SAMPLING_UNSPECIFIED Sampling = 0
-	// Every step draws a fresh lot of a fixed size, uniformly without replacement.
-	// Its guarantee is under ADJACENCY_REPLACE_ONE.
+	// Every step draws a fresh lot of a fixed size, uniformly without replacement. The number of
+	// records is public. Under ADJACENCY_ADD_REMOVE another record takes the place of one that is
+	// missing: the same noise costs at most as much as under ADJACENCY_REPLACE_ONE.
 	Sampling_SAMPLING_FIXED_SIZE Sampling = 1
 	// Every step takes each record independently with the same probability, which is a
 	// setting, or follows from batch_size and dataset_size by a Convention. The guarantee is
 	// under either adjacency.
 	Sampling_SAMPLING_POISSON Sampling = 2
-	// Every epoch visits the records in a fresh random order, cut into lots. The sampling does
-	// not amplify privacy: a pass over the data is accounted as one step with the full noise,
-	// under ADJACENCY_REPLACE_ONE. An epoch is one pass, whatever its number of lots; steps are
-	// passes of floor(dataset_size / batch_size) lots, rounded up.
+	// Every epoch visits the records in a fresh random order, cut into lots. A pass over the data
+	// is accounted as one step with the full noise, unless the secret order is proven to amplify
+	// privacy, which takes much noise and thousands of lots of the same size. Under
+	// ADJACENCY_ADD_REMOVE the number of records is public and a record is zeroed out. An epoch is
+	// one pass, whatever its number of lots; steps are passes of floor(dataset_size / batch_size)
+	// lots, rounded up.
 	Sampling_SAMPLING_SHUFFLED Sampling = 3
+	// Every epoch allocates each record to one of its round(dataset_size / batch_size) lots (halves to
+	// even, at least one), uniformly and independently of other records and epochs ("balls in bins"). A
+	// lot has about batch_size records on average. The guarantee is under either adjacency; it is for whole
+	// epochs, to which steps are rounded up. RandomAllocationMechanism has more choices.
+	Sampling_SAMPLING_RANDOM_ALLOCATION Sampling = 4
 )
 
 // Enum value maps for Sampling.
@@ -256,12 +264,14 @@ var (
 		1: "SAMPLING_FIXED_SIZE",
 		2: "SAMPLING_POISSON",
 		3: "SAMPLING_SHUFFLED",
+		4: "SAMPLING_RANDOM_ALLOCATION",
 	}
 	Sampling_value = map[string]int32{
-		"SAMPLING_UNSPECIFIED": 0,
-		"SAMPLING_FIXED_SIZE":  1,
-		"SAMPLING_POISSON":     2,
-		"SAMPLING_SHUFFLED":    3,
+		"SAMPLING_UNSPECIFIED":       0,
+		"SAMPLING_FIXED_SIZE":        1,
+		"SAMPLING_POISSON":           2,
+		"SAMPLING_SHUFFLED":          3,
+		"SAMPLING_RANDOM_ALLOCATION": 4,
 	}
 )
 
@@ -520,6 +530,59 @@ func (SelectionMethod) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
 }
 
+// When random allocation draws the steps of records.
+type Allocation int32
+
+const (
+	// ALLOCATION_FRESH.
+	Allocation_ALLOCATION_UNSPECIFIED Allocation = 0
+	// Every epoch draws anew.
+	Allocation_ALLOCATION_FRESH Allocation = 1
+	// Every epoch uses the steps that the first one drew.
+	Allocation_ALLOCATION_SAME Allocation = 2
+)
+
+// Enum value maps for Allocation.
+var (
+	Allocation_name = map[int32]string{
+		0: "ALLOCATION_UNSPECIFIED",
+		1: "ALLOCATION_FRESH",
+		2: "ALLOCATION_SAME",
+	}
+	Allocation_value = map[string]int32{
+		"ALLOCATION_UNSPECIFIED": 0,
+		"ALLOCATION_FRESH":       1,
+		"ALLOCATION_SAME":        2,
+	}
+)
+
+func (x Allocation) Enum() *Allocation {
+	p := new(Allocation)
+	*p = x
+	return p
+}
+
+func (x Allocation) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Allocation) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_proto_enumTypes[8].Descriptor()
+}
+
+func (Allocation) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_proto_enumTypes[8]
+}
+
+func (x Allocation) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Allocation.Descriptor instead.
+func (Allocation) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
+}
+
 // A differentially private mechanism, with everything needed to compute its ε from a trial's
 // parameters.
 //
@@ -548,6 +611,9 @@ type PrivacySpec struct {
 	//	*PrivacySpec_RandomizedResponse
 	//	*PrivacySpec_Selection
 	//	*PrivacySpec_ZeroConcentrated
+	//	*PrivacySpec_RandomAllocation
+	//	*PrivacySpec_DiscreteGaussian
+	//	*PrivacySpec_DiscreteLaplace
 	Mechanism isPrivacySpec_Mechanism `protobuf_oneof:"mechanism"`
 	// δ in [0, 1). 0 asks for a pure guarantee, which mechanisms with Gaussian noise do
 	// not have; must be 0 with ACCOUNTANT_PURE. It should be well below 1/dataset_size.
@@ -698,6 +764,33 @@ func (x *PrivacySpec) GetZeroConcentrated() *ZeroConcentratedMechanism {
 	return nil
 }
 
+func (x *PrivacySpec) GetRandomAllocation() *RandomAllocationMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_RandomAllocation); ok {
+			return x.RandomAllocation
+		}
+	}
+	return nil
+}
+
+func (x *PrivacySpec) GetDiscreteGaussian() *DiscreteGaussianMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_DiscreteGaussian); ok {
+			return x.DiscreteGaussian
+		}
+	}
+	return nil
+}
+
+func (x *PrivacySpec) GetDiscreteLaplace() *DiscreteLaplaceMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_DiscreteLaplace); ok {
+			return x.DiscreteLaplace
+		}
+	}
+	return nil
+}
+
 func (x *PrivacySpec) GetDelta() float64 {
 	if x != nil {
 		return x.Delta
@@ -785,6 +878,21 @@ type PrivacySpec_ZeroConcentrated struct {
 	ZeroConcentrated *ZeroConcentratedMechanism `protobuf:"bytes,15,opt,name=zero_concentrated,json=zeroConcentrated,proto3,oneof"`
 }
 
+type PrivacySpec_RandomAllocation struct {
+	// A gradient method whose records are allocated to steps at random.
+	RandomAllocation *RandomAllocationMechanism `protobuf:"bytes,16,opt,name=random_allocation,json=randomAllocation,proto3,oneof"`
+}
+
+type PrivacySpec_DiscreteGaussian struct {
+	// Adds discrete Gaussian noise to an integer.
+	DiscreteGaussian *DiscreteGaussianMechanism `protobuf:"bytes,20,opt,name=discrete_gaussian,json=discreteGaussian,proto3,oneof"`
+}
+
+type PrivacySpec_DiscreteLaplace struct {
+	// Adds discrete Laplace noise to integers.
+	DiscreteLaplace *DiscreteLaplaceMechanism `protobuf:"bytes,21,opt,name=discrete_laplace,json=discreteLaplace,proto3,oneof"`
+}
+
 func (*PrivacySpec_DpSgd) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_SparseVector) isPrivacySpec_Mechanism() {}
@@ -806,6 +914,12 @@ func (*PrivacySpec_RandomizedResponse) isPrivacySpec_Mechanism() {}
 func (*PrivacySpec_Selection) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_ZeroConcentrated) isPrivacySpec_Mechanism() {}
+
+func (*PrivacySpec_RandomAllocation) isPrivacySpec_Mechanism() {}
+
+func (*PrivacySpec_DiscreteGaussian) isPrivacySpec_Mechanism() {}
+
+func (*PrivacySpec_DiscreteLaplace) isPrivacySpec_Mechanism() {}
 
 // DP-SGD, DP-Adam and every other method whose step releases a clipped, averaged
 // gradient with Gaussian noise (Avent et al. 2020, Algorithms 3 and 4). ε depends
@@ -847,7 +961,31 @@ type DpSgdMechanism struct {
 	ClippingNorm string `protobuf:"bytes,10,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
 	// What the optimizer does with a gradient. Only together with learning_rate. Default:
 	// DP_SGD_OPTIMIZER_SGD.
-	Optimizer     DpSgdOptimizer `protobuf:"varint,11,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
+	Optimizer DpSgdOptimizer `protobuf:"varint,11,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
+	// Expression, for SAMPLING_POISSON with dataset_size: the largest number of records that a step
+	// can hold, an integer of at least 1. Of a larger lot a uniform subset of this size is kept. ε
+	// accounts for that under either adjacency; the number of records is public. Default: lots of
+	// any size.
+	PhysicalBatchSize string `protobuf:"bytes,12,opt,name=physical_batch_size,json=physicalBatchSize,proto3" json:"physical_batch_size,omitempty"`
+	// Expression, for SAMPLING_POISSON under ADJACENCY_ADD_REMOVE: the largest number of records of a
+	// user, an integer in [1, 1000]. Then the guarantee is for users: the datasets differ in all
+	// records of one user. Records are still drawn and clipped one by one. Not together with
+	// physical_batch_size. Default: the guarantee is for records.
+	RecordsPerUser string `protobuf:"bytes,13,opt,name=records_per_user,json=recordsPerUser,proto3" json:"records_per_user,omitempty"`
+	// Expression, for a clipping norm that follows the gradients (Andrew, Thakkar, Ramaswamy and
+	// McMahan 2021): each step also releases how many gradients of the lot were within the norm,
+	// as the sum of 1/2 for each that was and −1/2 for each that was not, with Gaussian noise of
+	// this standard deviation, positive. noise_multiplier is that of the gradients alone; ε counts
+	// both. The norm must follow from what was released, and divisors must not depend on the data.
+	ClippingCountDeviation string `protobuf:"bytes,20,opt,name=clipping_count_deviation,json=clippingCountDeviation,proto3" json:"clipping_count_deviation,omitempty"`
+	// Expression, for SAMPLING_POISSON: the number b of bands of a matrix C with which the noise of
+	// steps is correlated (DP-BandMF, Choquette-Choo et al. 2023), an integer of at least 1. Default:
+	// 1, independent noise. The records are split into b groups, whatever the other records are, and
+	// step i draws from group i modulo b: with b times the probability that batch_size gives, at most 1,
+	// or with sampling_probability. Steps add rows of the noise C⁻¹Z. noise_multiplier is that of Z, for columns
+	// of C of norm at most 1. ε composes ⌈steps/b⌉ rounds, each as private as one step of Poisson sampling.
+	// Not together with learning_rate: what AlgorithmSpec.dp_sgd_features knows is for independent noise.
+	Bands         string `protobuf:"bytes,24,opt,name=bands,proto3" json:"bands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -968,6 +1106,34 @@ func (x *DpSgdMechanism) GetOptimizer() DpSgdOptimizer {
 		return x.Optimizer
 	}
 	return DpSgdOptimizer_DP_SGD_OPTIMIZER_UNSPECIFIED
+}
+
+func (x *DpSgdMechanism) GetPhysicalBatchSize() string {
+	if x != nil {
+		return x.PhysicalBatchSize
+	}
+	return ""
+}
+
+func (x *DpSgdMechanism) GetRecordsPerUser() string {
+	if x != nil {
+		return x.RecordsPerUser
+	}
+	return ""
+}
+
+func (x *DpSgdMechanism) GetClippingCountDeviation() string {
+	if x != nil {
+		return x.ClippingCountDeviation
+	}
+	return ""
+}
+
+func (x *DpSgdMechanism) GetBands() string {
+	if x != nil {
+		return x.Bands
+	}
+	return ""
 }
 
 type isDpSgdMechanism_Length interface {
@@ -1161,6 +1327,119 @@ func (x *LaplaceMechanism) GetScale() string {
 	return ""
 }
 
+// The discrete Gaussian mechanism on one integer: noise on the integers with probabilities
+// proportional to exp(−x²/2σ²) (Canonne, Kamath and Steinke 2020). For several integers use
+// zero_concentrated with ρ = Δ²/2σ², where Δ is the L2 sensitivity.
+type DiscreteGaussianMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: the sensitivity, an integer in [1, 10000].
+	Sensitivity string `protobuf:"bytes,1,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`
+	// Required. Expression: σ, in (0, 10000]. The noise's standard deviation is at most σ.
+	Sigma         string `protobuf:"bytes,2,opt,name=sigma,proto3" json:"sigma,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscreteGaussianMechanism) Reset() {
+	*x = DiscreteGaussianMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscreteGaussianMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscreteGaussianMechanism) ProtoMessage() {}
+
+func (x *DiscreteGaussianMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscreteGaussianMechanism.ProtoReflect.Descriptor instead.
+func (*DiscreteGaussianMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DiscreteGaussianMechanism) GetSensitivity() string {
+	if x != nil {
+		return x.Sensitivity
+	}
+	return ""
+}
+
+func (x *DiscreteGaussianMechanism) GetSigma() string {
+	if x != nil {
+		return x.Sigma
+	}
+	return ""
+}
+
+// The discrete Laplace mechanism, or geometric mechanism: noise on the integers with
+// probabilities proportional to exp(−|x|/scale) on each of some integers. ε = sensitivity / scale.
+type DiscreteLaplaceMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: the L1 sensitivity, an integer in [1, 10000].
+	Sensitivity string `protobuf:"bytes,1,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`
+	// Required. Expression: the scale of the noise, in (0, 10000].
+	Scale         string `protobuf:"bytes,2,opt,name=scale,proto3" json:"scale,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscreteLaplaceMechanism) Reset() {
+	*x = DiscreteLaplaceMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscreteLaplaceMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscreteLaplaceMechanism) ProtoMessage() {}
+
+func (x *DiscreteLaplaceMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscreteLaplaceMechanism.ProtoReflect.Descriptor instead.
+func (*DiscreteLaplaceMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DiscreteLaplaceMechanism) GetSensitivity() string {
+	if x != nil {
+		return x.Sensitivity
+	}
+	return ""
+}
+
+func (x *DiscreteLaplaceMechanism) GetScale() string {
+	if x != nil {
+		return x.Scale
+	}
+	return ""
+}
+
 // Private logistic regression by output perturbation (Wu et al. 2017, Algorithm 2).
 type OutputPerturbationMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1182,7 +1461,7 @@ type OutputPerturbationMechanism struct {
 
 func (x *OutputPerturbationMechanism) Reset() {
 	*x = OutputPerturbationMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[5]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1473,7 @@ func (x *OutputPerturbationMechanism) String() string {
 func (*OutputPerturbationMechanism) ProtoMessage() {}
 
 func (x *OutputPerturbationMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[5]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1486,7 @@ func (x *OutputPerturbationMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputPerturbationMechanism.ProtoReflect.Descriptor instead.
 func (*OutputPerturbationMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *OutputPerturbationMechanism) GetDatasetSize() string {
@@ -1270,7 +1549,7 @@ type ObjectivePerturbationMechanism struct {
 
 func (x *ObjectivePerturbationMechanism) Reset() {
 	*x = ObjectivePerturbationMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[6]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1282,7 +1561,7 @@ func (x *ObjectivePerturbationMechanism) String() string {
 func (*ObjectivePerturbationMechanism) ProtoMessage() {}
 
 func (x *ObjectivePerturbationMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[6]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1295,7 +1574,7 @@ func (x *ObjectivePerturbationMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectivePerturbationMechanism.ProtoReflect.Descriptor instead.
 func (*ObjectivePerturbationMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ObjectivePerturbationMechanism) GetEpsilon() string {
@@ -1353,7 +1632,7 @@ type RandomizedResponseMechanism struct {
 
 func (x *RandomizedResponseMechanism) Reset() {
 	*x = RandomizedResponseMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1644,7 @@ func (x *RandomizedResponseMechanism) String() string {
 func (*RandomizedResponseMechanism) ProtoMessage() {}
 
 func (x *RandomizedResponseMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1657,7 @@ func (x *RandomizedResponseMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RandomizedResponseMechanism.ProtoReflect.Descriptor instead.
 func (*RandomizedResponseMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RandomizedResponseMechanism) GetEpsilon() string {
@@ -1410,7 +1689,7 @@ type SelectionMechanism struct {
 
 func (x *SelectionMechanism) Reset() {
 	*x = SelectionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1701,7 @@ func (x *SelectionMechanism) String() string {
 func (*SelectionMechanism) ProtoMessage() {}
 
 func (x *SelectionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1714,7 @@ func (x *SelectionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectionMechanism.ProtoReflect.Descriptor instead.
 func (*SelectionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SelectionMechanism) GetMethod() SelectionMethod {
@@ -1464,7 +1743,7 @@ type ZeroConcentratedMechanism struct {
 
 func (x *ZeroConcentratedMechanism) Reset() {
 	*x = ZeroConcentratedMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1755,7 @@ func (x *ZeroConcentratedMechanism) String() string {
 func (*ZeroConcentratedMechanism) ProtoMessage() {}
 
 func (x *ZeroConcentratedMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1768,7 @@ func (x *ZeroConcentratedMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ZeroConcentratedMechanism.ProtoReflect.Descriptor instead.
 func (*ZeroConcentratedMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ZeroConcentratedMechanism) GetRho() string {
@@ -1497,6 +1776,93 @@ func (x *ZeroConcentratedMechanism) GetRho() string {
 		return x.Rho
 	}
 	return ""
+}
+
+// DP-SGD on randomly allocated records ("balls in bins", Chua et al. 2024; Feldman and Shenfeld 2025): every
+// epoch allocates each record to picks of its steps, uniformly and independently of the other records. Batches
+// have random sizes. Shuffling is another sampler (SAMPLING_SHUFFLED).
+type RandomAllocationMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: the number of steps in an epoch, an integer in
+	// [1, 1000000]. It must not depend on the data.
+	StepsPerEpoch string `protobuf:"bytes,1,opt,name=steps_per_epoch,json=stepsPerEpoch,proto3" json:"steps_per_epoch,omitempty"`
+	// Expression: the number of steps in which a record takes part in an epoch, an integer in
+	// [1, steps_per_epoch]. Default: 1.
+	Picks string `protobuf:"bytes,2,opt,name=picks,proto3" json:"picks,omitempty"`
+	// Required. Expression: the standard deviation of the noise divided by the sensitivity of the sum of
+	// gradients under the spec's adjacency, positive: the clipping norm under add/remove, twice that under replace-one.
+	NoiseMultiplier string `protobuf:"bytes,3,opt,name=noise_multiplier,json=noiseMultiplier,proto3" json:"noise_multiplier,omitempty"`
+	// Required. Expression: the number of epochs, an integer in [1, 1000000].
+	Epochs string `protobuf:"bytes,4,opt,name=epochs,proto3" json:"epochs,omitempty"`
+	// When records are allocated. Default: ALLOCATION_FRESH.
+	Allocation    Allocation `protobuf:"varint,5,opt,name=allocation,proto3,enum=dpareto.v1.Allocation" json:"allocation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RandomAllocationMechanism) Reset() {
+	*x = RandomAllocationMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RandomAllocationMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RandomAllocationMechanism) ProtoMessage() {}
+
+func (x *RandomAllocationMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RandomAllocationMechanism.ProtoReflect.Descriptor instead.
+func (*RandomAllocationMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RandomAllocationMechanism) GetStepsPerEpoch() string {
+	if x != nil {
+		return x.StepsPerEpoch
+	}
+	return ""
+}
+
+func (x *RandomAllocationMechanism) GetPicks() string {
+	if x != nil {
+		return x.Picks
+	}
+	return ""
+}
+
+func (x *RandomAllocationMechanism) GetNoiseMultiplier() string {
+	if x != nil {
+		return x.NoiseMultiplier
+	}
+	return ""
+}
+
+func (x *RandomAllocationMechanism) GetEpochs() string {
+	if x != nil {
+		return x.Epochs
+	}
+	return ""
+}
+
+func (x *RandomAllocationMechanism) GetAllocation() Allocation {
+	if x != nil {
+		return x.Allocation
+	}
+	return Allocation_ALLOCATION_UNSPECIFIED
 }
 
 // The best of a random number of independent private runs (Papernot and Steinke
@@ -1527,7 +1893,7 @@ type RepeatedSelectionMechanism struct {
 
 func (x *RepeatedSelectionMechanism) Reset() {
 	*x = RepeatedSelectionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1539,7 +1905,7 @@ func (x *RepeatedSelectionMechanism) String() string {
 func (*RepeatedSelectionMechanism) ProtoMessage() {}
 
 func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1552,7 +1918,7 @@ func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepeatedSelectionMechanism.ProtoReflect.Descriptor instead.
 func (*RepeatedSelectionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RepeatedSelectionMechanism) GetBase() *PrivacySpec {
@@ -1662,7 +2028,7 @@ type FixedNumber struct {
 
 func (x *FixedNumber) Reset() {
 	*x = FixedNumber{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +2040,7 @@ func (x *FixedNumber) String() string {
 func (*FixedNumber) ProtoMessage() {}
 
 func (x *FixedNumber) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +2053,7 @@ func (x *FixedNumber) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FixedNumber.ProtoReflect.Descriptor instead.
 func (*FixedNumber) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
 }
 
 // The Poisson distribution.
@@ -1699,7 +2065,7 @@ type PoissonDistribution struct {
 
 func (x *PoissonDistribution) Reset() {
 	*x = PoissonDistribution{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +2077,7 @@ func (x *PoissonDistribution) String() string {
 func (*PoissonDistribution) ProtoMessage() {}
 
 func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +2090,7 @@ func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoissonDistribution.ProtoReflect.Descriptor instead.
 func (*PoissonDistribution) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{15}
 }
 
 // Mechanisms applied one after the other to the same data.
@@ -1739,7 +2105,7 @@ type CompositionMechanism struct {
 
 func (x *CompositionMechanism) Reset() {
 	*x = CompositionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +2117,7 @@ func (x *CompositionMechanism) String() string {
 func (*CompositionMechanism) ProtoMessage() {}
 
 func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +2130,7 @@ func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CompositionMechanism) GetParts() []*CompositionMechanism_Part {
@@ -1794,8 +2160,8 @@ type PrivacyGuarantee struct {
 	Conversion Conversion `protobuf:"varint,6,opt,name=conversion,proto3,enum=dpareto.v1.Conversion" json:"conversion,omitempty"`
 	// The Rényi order at which the bound is attained, for ACCOUNTANT_RDP.
 	Order float64 `protobuf:"fixed64,7,opt,name=order,proto3" json:"order,omitempty"`
-	// How often the mechanism is composed: for DP-SGD the number of steps, or of passes
-	// over the data with SAMPLING_SHUFFLED; else 1.
+	// How often the mechanism is composed: for DP-SGD the number of steps, of passes over the data
+	// with SAMPLING_SHUFFLED, or of rounds of as many steps as there are bands; else 1.
 	Steps int64 `protobuf:"varint,8,opt,name=steps,proto3" json:"steps,omitempty"`
 	// What must be true of the mechanism for the guarantee to hold.
 	Assumptions []string `protobuf:"bytes,9,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
@@ -1807,7 +2173,7 @@ type PrivacyGuarantee struct {
 
 func (x *PrivacyGuarantee) Reset() {
 	*x = PrivacyGuarantee{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +2185,7 @@ func (x *PrivacyGuarantee) String() string {
 func (*PrivacyGuarantee) ProtoMessage() {}
 
 func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +2198,7 @@ func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivacyGuarantee.ProtoReflect.Descriptor instead.
 func (*PrivacyGuarantee) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PrivacyGuarantee) GetEpsilon() float64 {
@@ -1918,7 +2284,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2296,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2309,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Warning) GetCode() string {
@@ -1974,7 +2340,7 @@ type CompositionMechanism_Part struct {
 
 func (x *CompositionMechanism_Part) Reset() {
 	*x = CompositionMechanism_Part{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1986,7 +2352,7 @@ func (x *CompositionMechanism_Part) String() string {
 func (*CompositionMechanism_Part) ProtoMessage() {}
 
 func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1999,7 +2365,7 @@ func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism_Part.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism_Part) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13, 0}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{16, 0}
 }
 
 func (x *CompositionMechanism_Part) GetMechanism() *PrivacySpec {
@@ -2021,7 +2387,8 @@ var File_dpareto_v1_privacy_proto protoreflect.FileDescriptor
 const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"\x18dpareto/v1/privacy.proto\x12\n" +
-	"dpareto.v1\"\x9d\b\n" +
+	"dpareto.v1\"\x9c\n" +
+	"\n" +
 	"\vPrivacySpec\x123\n" +
 	"\x06dp_sgd\x18\x01 \x01(\v2\x1a.dpareto.v1.DpSgdMechanismH\x00R\x05dpSgd\x12H\n" +
 	"\rsparse_vector\x18\x02 \x01(\v2!.dpareto.v1.SparseVectorMechanismH\x00R\fsparseVector\x12;\n" +
@@ -2033,7 +2400,10 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\vcomposition\x18\b \x01(\v2 .dpareto.v1.CompositionMechanismH\x00R\vcomposition\x12Z\n" +
 	"\x13randomized_response\x18\r \x01(\v2'.dpareto.v1.RandomizedResponseMechanismH\x00R\x12randomizedResponse\x12>\n" +
 	"\tselection\x18\x0e \x01(\v2\x1e.dpareto.v1.SelectionMechanismH\x00R\tselection\x12T\n" +
-	"\x11zero_concentrated\x18\x0f \x01(\v2%.dpareto.v1.ZeroConcentratedMechanismH\x00R\x10zeroConcentrated\x12\x14\n" +
+	"\x11zero_concentrated\x18\x0f \x01(\v2%.dpareto.v1.ZeroConcentratedMechanismH\x00R\x10zeroConcentrated\x12T\n" +
+	"\x11random_allocation\x18\x10 \x01(\v2%.dpareto.v1.RandomAllocationMechanismH\x00R\x10randomAllocation\x12T\n" +
+	"\x11discrete_gaussian\x18\x14 \x01(\v2%.dpareto.v1.DiscreteGaussianMechanismH\x00R\x10discreteGaussian\x12Q\n" +
+	"\x10discrete_laplace\x18\x15 \x01(\v2$.dpareto.v1.DiscreteLaplaceMechanismH\x00R\x0fdiscreteLaplace\x12\x14\n" +
 	"\x05delta\x18\t \x01(\x01R\x05delta\x123\n" +
 	"\tadjacency\x18\n" +
 	" \x01(\x0e2\x15.dpareto.v1.AdjacencyR\tadjacency\x126\n" +
@@ -2043,7 +2413,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"conversion\x18\f \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversionB\v\n" +
-	"\tmechanism\"\xda\x03\n" +
+	"\tmechanism\"\x84\x05\n" +
 	"\x0eDpSgdMechanism\x120\n" +
 	"\bsampling\x18\x01 \x01(\x0e2\x14.dpareto.v1.SamplingR\bsampling\x12!\n" +
 	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12\x1d\n" +
@@ -2059,7 +2429,11 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\rlearning_rate\x18\t \x01(\tR\flearningRate\x12#\n" +
 	"\rclipping_norm\x18\n" +
 	" \x01(\tR\fclippingNorm\x128\n" +
-	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizerB\b\n" +
+	"\toptimizer\x18\v \x01(\x0e2\x1a.dpareto.v1.DpSgdOptimizerR\toptimizer\x12.\n" +
+	"\x13physical_batch_size\x18\f \x01(\tR\x11physicalBatchSize\x12(\n" +
+	"\x10records_per_user\x18\r \x01(\tR\x0erecordsPerUser\x128\n" +
+	"\x18clipping_count_deviation\x18\x14 \x01(\tR\x16clippingCountDeviation\x12\x14\n" +
+	"\x05bands\x18\x18 \x01(\tR\x05bandsB\b\n" +
 	"\x06length\"P\n" +
 	"\x15SparseVectorMechanism\x12\x16\n" +
 	"\x06cutoff\x18\x01 \x01(\tR\x06cutoff\x12\x1f\n" +
@@ -2069,6 +2443,12 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\vsensitivity\x18\x01 \x01(\tR\vsensitivity\x12-\n" +
 	"\x12standard_deviation\x18\x02 \x01(\tR\x11standardDeviation\"J\n" +
 	"\x10LaplaceMechanism\x12 \n" +
+	"\vsensitivity\x18\x01 \x01(\tR\vsensitivity\x12\x14\n" +
+	"\x05scale\x18\x02 \x01(\tR\x05scale\"S\n" +
+	"\x19DiscreteGaussianMechanism\x12 \n" +
+	"\vsensitivity\x18\x01 \x01(\tR\vsensitivity\x12\x14\n" +
+	"\x05sigma\x18\x02 \x01(\tR\x05sigma\"R\n" +
+	"\x18DiscreteLaplaceMechanism\x12 \n" +
 	"\vsensitivity\x18\x01 \x01(\tR\vsensitivity\x12\x14\n" +
 	"\x05scale\x18\x02 \x01(\tR\x05scale\"\xd2\x01\n" +
 	"\x1bOutputPerturbationMechanism\x12!\n" +
@@ -2093,7 +2473,15 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x06method\x18\x01 \x01(\x0e2\x1b.dpareto.v1.SelectionMethodR\x06method\x12\x18\n" +
 	"\aepsilon\x18\x02 \x01(\tR\aepsilon\"-\n" +
 	"\x19ZeroConcentratedMechanism\x12\x10\n" +
-	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xb1\x02\n" +
+	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xd4\x01\n" +
+	"\x19RandomAllocationMechanism\x12&\n" +
+	"\x0fsteps_per_epoch\x18\x01 \x01(\tR\rstepsPerEpoch\x12\x14\n" +
+	"\x05picks\x18\x02 \x01(\tR\x05picks\x12)\n" +
+	"\x10noise_multiplier\x18\x03 \x01(\tR\x0fnoiseMultiplier\x12\x16\n" +
+	"\x06epochs\x18\x04 \x01(\tR\x06epochs\x126\n" +
+	"\n" +
+	"allocation\x18\x05 \x01(\x0e2\x16.dpareto.v1.AllocationR\n" +
+	"allocation\"\xb1\x02\n" +
 	"\x1aRepeatedSelectionMechanism\x12+\n" +
 	"\x04base\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\x04base\x12\x1b\n" +
 	"\tmean_runs\x18\x02 \x01(\tR\bmeanRuns\x12\x12\n" +
@@ -2154,12 +2542,13 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"Conversion\x12\x1a\n" +
 	"\x16CONVERSION_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CONVERSION_CLASSIC\x10\x01\x12\x17\n" +
-	"\x13CONVERSION_IMPROVED\x10\x02*j\n" +
+	"\x13CONVERSION_IMPROVED\x10\x02*\x8a\x01\n" +
 	"\bSampling\x12\x18\n" +
 	"\x14SAMPLING_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13SAMPLING_FIXED_SIZE\x10\x01\x12\x14\n" +
 	"\x10SAMPLING_POISSON\x10\x02\x12\x15\n" +
-	"\x11SAMPLING_SHUFFLED\x10\x03*z\n" +
+	"\x11SAMPLING_SHUFFLED\x10\x03\x12\x1e\n" +
+	"\x1aSAMPLING_RANDOM_ALLOCATION\x10\x04*z\n" +
 	"\n" +
 	"Convention\x12\x1a\n" +
 	"\x16CONVENTION_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -2179,7 +2568,12 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x1cSELECTION_METHOD_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cSELECTION_METHOD_EXPONENTIAL\x10\x01\x12%\n" +
 	"!SELECTION_METHOD_PERMUTE_AND_FLIP\x10\x02\x12%\n" +
-	"!SELECTION_METHOD_REPORT_NOISY_MAX\x10\x03B\x9c\x01\n" +
+	"!SELECTION_METHOD_REPORT_NOISY_MAX\x10\x03*S\n" +
+	"\n" +
+	"Allocation\x12\x1a\n" +
+	"\x16ALLOCATION_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10ALLOCATION_FRESH\x10\x01\x12\x13\n" +
+	"\x0fALLOCATION_SAME\x10\x02B\x9c\x01\n" +
 	"\x0ecom.dpareto.v1B\fPrivacyProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -2196,8 +2590,8 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_privacy_proto_rawDescData
 }
 
-var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
+var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
 	(Accountant)(0),                        // 1: dpareto.v1.Accountant
@@ -2207,58 +2601,66 @@ var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(DpSgdOptimizer)(0),                    // 5: dpareto.v1.DpSgdOptimizer
 	(ObjectiveCalibration)(0),              // 6: dpareto.v1.ObjectiveCalibration
 	(SelectionMethod)(0),                   // 7: dpareto.v1.SelectionMethod
-	(*PrivacySpec)(nil),                    // 8: dpareto.v1.PrivacySpec
-	(*DpSgdMechanism)(nil),                 // 9: dpareto.v1.DpSgdMechanism
-	(*SparseVectorMechanism)(nil),          // 10: dpareto.v1.SparseVectorMechanism
-	(*GaussianMechanism)(nil),              // 11: dpareto.v1.GaussianMechanism
-	(*LaplaceMechanism)(nil),               // 12: dpareto.v1.LaplaceMechanism
-	(*OutputPerturbationMechanism)(nil),    // 13: dpareto.v1.OutputPerturbationMechanism
-	(*ObjectivePerturbationMechanism)(nil), // 14: dpareto.v1.ObjectivePerturbationMechanism
-	(*RandomizedResponseMechanism)(nil),    // 15: dpareto.v1.RandomizedResponseMechanism
-	(*SelectionMechanism)(nil),             // 16: dpareto.v1.SelectionMechanism
-	(*ZeroConcentratedMechanism)(nil),      // 17: dpareto.v1.ZeroConcentratedMechanism
-	(*RepeatedSelectionMechanism)(nil),     // 18: dpareto.v1.RepeatedSelectionMechanism
-	(*FixedNumber)(nil),                    // 19: dpareto.v1.FixedNumber
-	(*PoissonDistribution)(nil),            // 20: dpareto.v1.PoissonDistribution
-	(*CompositionMechanism)(nil),           // 21: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 22: dpareto.v1.PrivacyGuarantee
-	(*Warning)(nil),                        // 23: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 24: dpareto.v1.CompositionMechanism.Part
+	(Allocation)(0),                        // 8: dpareto.v1.Allocation
+	(*PrivacySpec)(nil),                    // 9: dpareto.v1.PrivacySpec
+	(*DpSgdMechanism)(nil),                 // 10: dpareto.v1.DpSgdMechanism
+	(*SparseVectorMechanism)(nil),          // 11: dpareto.v1.SparseVectorMechanism
+	(*GaussianMechanism)(nil),              // 12: dpareto.v1.GaussianMechanism
+	(*LaplaceMechanism)(nil),               // 13: dpareto.v1.LaplaceMechanism
+	(*DiscreteGaussianMechanism)(nil),      // 14: dpareto.v1.DiscreteGaussianMechanism
+	(*DiscreteLaplaceMechanism)(nil),       // 15: dpareto.v1.DiscreteLaplaceMechanism
+	(*OutputPerturbationMechanism)(nil),    // 16: dpareto.v1.OutputPerturbationMechanism
+	(*ObjectivePerturbationMechanism)(nil), // 17: dpareto.v1.ObjectivePerturbationMechanism
+	(*RandomizedResponseMechanism)(nil),    // 18: dpareto.v1.RandomizedResponseMechanism
+	(*SelectionMechanism)(nil),             // 19: dpareto.v1.SelectionMechanism
+	(*ZeroConcentratedMechanism)(nil),      // 20: dpareto.v1.ZeroConcentratedMechanism
+	(*RandomAllocationMechanism)(nil),      // 21: dpareto.v1.RandomAllocationMechanism
+	(*RepeatedSelectionMechanism)(nil),     // 22: dpareto.v1.RepeatedSelectionMechanism
+	(*FixedNumber)(nil),                    // 23: dpareto.v1.FixedNumber
+	(*PoissonDistribution)(nil),            // 24: dpareto.v1.PoissonDistribution
+	(*CompositionMechanism)(nil),           // 25: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 26: dpareto.v1.PrivacyGuarantee
+	(*Warning)(nil),                        // 27: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 28: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
-	9,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
-	10, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
-	11, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
-	12, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
-	13, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
-	14, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
-	18, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	21, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
-	15, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
-	16, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
-	17, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
-	0,  // 11: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 12: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 13: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
-	3,  // 14: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
-	4,  // 15: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
-	5,  // 16: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
-	6,  // 17: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
-	7,  // 18: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
-	8,  // 19: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	20, // 20: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
-	19, // 21: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
-	24, // 22: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
-	0,  // 23: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 24: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 25: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	23, // 26: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	8,  // 27: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	10, // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
+	11, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
+	12, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
+	13, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
+	16, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
+	17, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
+	22, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
+	25, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	18, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
+	19, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
+	20, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
+	21, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
+	14, // 12: dpareto.v1.PrivacySpec.discrete_gaussian:type_name -> dpareto.v1.DiscreteGaussianMechanism
+	15, // 13: dpareto.v1.PrivacySpec.discrete_laplace:type_name -> dpareto.v1.DiscreteLaplaceMechanism
+	0,  // 14: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 15: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 16: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
+	3,  // 17: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
+	4,  // 18: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
+	5,  // 19: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
+	6,  // 20: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
+	7,  // 21: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
+	8,  // 22: dpareto.v1.RandomAllocationMechanism.allocation:type_name -> dpareto.v1.Allocation
+	9,  // 23: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
+	24, // 24: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
+	23, // 25: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
+	28, // 26: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	0,  // 27: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 28: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 29: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
+	27, // 30: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	9,  // 31: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_proto_init() }
@@ -2278,25 +2680,28 @@ func file_dpareto_v1_privacy_proto_init() {
 		(*PrivacySpec_RandomizedResponse)(nil),
 		(*PrivacySpec_Selection)(nil),
 		(*PrivacySpec_ZeroConcentrated)(nil),
+		(*PrivacySpec_RandomAllocation)(nil),
+		(*PrivacySpec_DiscreteGaussian)(nil),
+		(*PrivacySpec_DiscreteLaplace)(nil),
 	}
 	file_dpareto_v1_privacy_proto_msgTypes[1].OneofWrappers = []any{
 		(*DpSgdMechanism_Epochs)(nil),
 		(*DpSgdMechanism_Steps)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[10].OneofWrappers = []any{
+	file_dpareto_v1_privacy_proto_msgTypes[13].OneofWrappers = []any{
 		(*RepeatedSelectionMechanism_Eta)(nil),
 		(*RepeatedSelectionMechanism_Poisson)(nil),
 		(*RepeatedSelectionMechanism_Binomial)(nil),
 		(*RepeatedSelectionMechanism_Fixed)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[14].OneofWrappers = []any{}
+	file_dpareto_v1_privacy_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
-			NumEnums:      8,
-			NumMessages:   17,
+			NumEnums:      9,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

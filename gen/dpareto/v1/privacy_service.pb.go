@@ -176,7 +176,9 @@ type ComputeEpsilonResponse struct {
 	Guarantees []*PrivacyGuarantee `protobuf:"bytes,1,rep,name=guarantees,proto3" json:"guarantees,omitempty"`
 	// Quantities that a trainer needs besides ε, by name, such as beta and tau of objective
 	// perturbation or the scales of the sparse vector technique. Of DP-SGD noise_multiplier, and
-	// sampling_probability and steps_per_epoch where the sampling has them.
+	// sampling_probability and steps_per_epoch where the sampling has them. With
+	// physical_batch_size, smallest_physical_batch is the smallest one, of at least the expected lot
+	// size, that raises ε by 0.1 % at most (of one guarantee for the mechanism's own length).
 	Derived       map[string]float64 `protobuf:"bytes,2,rep,name=derived,proto3" json:"derived,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -408,8 +410,11 @@ type ComputeTradeoffRequest struct {
 	// False positive rates, in [0, 1], at most 1,000. Default: 0.01, 0.1 and others that suffice
 	// for a picture, in ascending order.
 	FalsePositiveRates []float64 `protobuf:"fixed64,3,rep,packed,name=false_positive_rates,json=falsePositiveRates,proto3" json:"false_positive_rates,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Probabilities, in (0, 1), with which an attacker supposes beforehand that the record was there, at
+	// most 100. Default: none.
+	Priors        []float64 `protobuf:"fixed64,4,rep,packed,name=priors,proto3" json:"priors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ComputeTradeoffRequest) Reset() {
@@ -463,6 +468,13 @@ func (x *ComputeTradeoffRequest) GetFalsePositiveRates() []float64 {
 	return nil
 }
 
+func (x *ComputeTradeoffRequest) GetPriors() []float64 {
+	if x != nil {
+		return x.Priors
+	}
+	return nil
+}
+
 // Response of ComputeTradeoff. By the trade-off function of the mechanism (Dong, Roth, Su,
 // "Gaussian Differential Privacy", 2022), no test has more power, whatever it knows beside the
 // record in question: membership inference attacks are such tests. The bound holds for one
@@ -478,7 +490,17 @@ type ComputeTradeoffResponse struct {
 	// the concave hull of both, above either in between. Otherwise it follows from larger ε (of Rényi
 	// divergences, of a pure guarantee, or of a few δ where more would have exceeded the work of
 	// a call), and real attacks may be much weaker.
-	ExactProfile  bool `protobuf:"varint,3,opt,name=exact_profile,json=exactProfile,proto3" json:"exact_profile,omitempty"`
+	ExactProfile bool `protobuf:"varint,3,opt,name=exact_profile,json=exactProfile,proto3" json:"exact_profile,omitempty"`
+	// Upper bound of the true minus the false positive rate of any test: δ for ε = 0.
+	Advantage float64 `protobuf:"fixed64,4,opt,name=advantage,proto3" json:"advantage,omitempty"`
+	// Lower bounds of how often an attacker is wrong, in the order of the priors.
+	BayesErrors []float64 `protobuf:"fixed64,5,rep,packed,name=bayes_errors,json=bayesErrors,proto3" json:"bayes_errors,omitempty"`
+	// μ: telling a draw of N(μ, 1) from one of N(0, 1) is at least as easy as telling the datasets apart,
+	// for tests of which both error rates are at least 1e-6. Infinity where no μ says so.
+	Mu float64 `protobuf:"fixed64,6,opt,name=mu,proto3" json:"mu,omitempty"`
+	// How far μ's curve is above the points, as an increase of both error rates. Below 0.01 μ
+	// describes the mechanism well. Both are as precise as the false positive rates are dense.
+	MuRegret      float64 `protobuf:"fixed64,7,opt,name=mu_regret,json=muRegret,proto3" json:"mu_regret,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -532,6 +554,34 @@ func (x *ComputeTradeoffResponse) GetExactProfile() bool {
 		return x.ExactProfile
 	}
 	return false
+}
+
+func (x *ComputeTradeoffResponse) GetAdvantage() float64 {
+	if x != nil {
+		return x.Advantage
+	}
+	return 0
+}
+
+func (x *ComputeTradeoffResponse) GetBayesErrors() []float64 {
+	if x != nil {
+		return x.BayesErrors
+	}
+	return nil
+}
+
+func (x *ComputeTradeoffResponse) GetMu() float64 {
+	if x != nil {
+		return x.Mu
+	}
+	return 0
+}
+
+func (x *ComputeTradeoffResponse) GetMuRegret() float64 {
+	if x != nil {
+		return x.MuRegret
+	}
+	return 0
 }
 
 // A point of a trade-off curve.
@@ -1639,20 +1689,25 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\aderived\x18\x04 \x03(\v23.dpareto.v1.CalibrateMechanismResponse.DerivedEntryR\aderived\x1a:\n" +
 	"\fDerivedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xa3\x02\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xbb\x02\n" +
 	"\x16ComputeTradeoffRequest\x121\n" +
 	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12R\n" +
 	"\n" +
 	"parameters\x18\x02 \x03(\v22.dpareto.v1.ComputeTradeoffRequest.ParametersEntryR\n" +
 	"parameters\x120\n" +
-	"\x14false_positive_rates\x18\x03 \x03(\x01R\x12falsePositiveRates\x1aP\n" +
+	"\x14false_positive_rates\x18\x03 \x03(\x01R\x12falsePositiveRates\x12\x16\n" +
+	"\x06priors\x18\x04 \x03(\x01R\x06priors\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xad\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\x9b\x02\n" +
 	"\x17ComputeTradeoffResponse\x121\n" +
 	"\x06points\x18\x01 \x03(\v2\x19.dpareto.v1.TradeoffPointR\x06points\x12:\n" +
 	"\tguarantee\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\x12#\n" +
-	"\rexact_profile\x18\x03 \x01(\bR\fexactProfile\"m\n" +
+	"\rexact_profile\x18\x03 \x01(\bR\fexactProfile\x12\x1c\n" +
+	"\tadvantage\x18\x04 \x01(\x01R\tadvantage\x12!\n" +
+	"\fbayes_errors\x18\x05 \x03(\x01R\vbayesErrors\x12\x0e\n" +
+	"\x02mu\x18\x06 \x01(\x01R\x02mu\x12\x1b\n" +
+	"\tmu_regret\x18\a \x01(\x01R\bmuRegret\"m\n" +
 	"\rTradeoffPoint\x12.\n" +
 	"\x13false_positive_rate\x18\x01 \x01(\x01R\x11falsePositiveRate\x12,\n" +
 	"\x12true_positive_rate\x18\x02 \x01(\x01R\x10truePositiveRate\"\xc9\x05\n" +

@@ -178,13 +178,11 @@ func epsilonOf(s *pld.Sum, methods []Method, runs, logDelta, side float64) (epsi
 	if mu, normal := normalMu(s, runs); normal {
 		return gaussian.Epsilon(mu, closed), true
 	}
-	if len(s.Parts) == 1 && runs*s.Parts[0].Count == 1 && s.Infinite() == 0 {
-		if epsilon, ok = s.Parts[0].Pair.Single(closed); ok {
-			if epsilon > 0 {
-				epsilon = math.Nextafter(epsilon, side*math.Inf(1))
-			}
-			return epsilon, true
+	if epsilon, ok = s.Single(runs, closed); ok {
+		if epsilon > 0 {
+			epsilon = math.Nextafter(epsilon, side*math.Inf(1))
 		}
+		return epsilon, true
 	}
 	var variation float64 // adds up at most
 	for _, p := range s.Parts {
@@ -194,7 +192,7 @@ func epsilonOf(s *pld.Sum, methods []Method, runs, logDelta, side float64) (epsi
 		return 0, true
 	}
 	least := math.Inf(1) // of the upper bounds
-	if s.Infinite() == 0 {
+	if s.UnsampledHolds() {
 		least = unsampled(s, runs, closed)
 	}
 	for _, m := range methods {
@@ -205,7 +203,8 @@ func epsilonOf(s *pld.Sum, methods []Method, runs, logDelta, side float64) (epsi
 		}
 		if ok {
 			epsilon = math.Max(0, epsilon)
-			return math.Min(least, epsilon), chernoff > 0.99*epsilon // else a grid is too coarse
+			// If Chernoff's bound is far less, a grid is too coarse. Both may be 0, which is exact.
+			return math.Min(least, epsilon), chernoff >= 0.99*epsilon
 		}
 	}
 	if side < 0 {
@@ -217,15 +216,15 @@ func epsilonOf(s *pld.Sum, methods []Method, runs, logDelta, side float64) (epsi
 // isBelow reports whether the largest loss, or Chernoff's bound for a tilt, is at most epsilon. For adding a
 // record it often is, by the tilt for removing one.
 func isBelow(s *pld.Sum, epsilon, runs, logDelta float64, index int) bool {
-	if !(epsilon > 0) {
+	if !(epsilon > 0) || s.Infinite() > 0 {
 		return false
 	}
-	if s.Infinite() == 0 && runs*s.Largest()*(1+closedMargin) <= epsilon {
+	if runs*s.Largest()*(1+closedMargin) <= epsilon {
 		return true
 	}
 	c := pld.TiltAt(index)
 	bound := runs*s.Cumulant(index)/c + orders.Surcharge(1+c, logDelta)
-	return s.Infinite() == 0 && bound+quadratureMargin*(math.Abs(bound)+1/c) <= epsilon
+	return bound+quadratureMargin*(math.Abs(bound)+1/c) <= epsilon
 }
 
 // closedMargin covers the rounding errors of closed forms in log δ, over 1 − log δ.

@@ -113,8 +113,8 @@ func Compose(s *pld.Sum, b pld.Bound, runs float64, m Mesh, lowest, side float64
 	}
 	finest := span / float64(m.Most)
 	step = math.Max(step, finest)
-	if atom, one := s.Atom(); one { // on a grid point, if possible
-		if aligned := atom / math.Ceil(atom/step); aligned >= finest {
+	if unit, one := s.Unit(); one { // atoms lie on grid points, if possible
+		if aligned := unit / math.Ceil(unit/step); aligned >= finest {
 			step = aligned
 		}
 	}

@@ -140,12 +140,25 @@ type layer struct{ weight, half float64 }
 func layersOf(n *pld.Nodes, c, runs float64) []layer {
 	const least = 0.8
 	k := n.Cumulant(c)
-	order := make([]int, len(n.Loss))
 	density := make([]float64, len(n.Loss))
-	for i := range order {
-		order[i] = i
+	for i := range density {
 		density[i] = least * runs * math.Exp(n.LogMass[i]+c*n.Loss[i]-k) / n.Width[i]
 	}
+	var layers []layer
+	first := 0
+	for _, end := range n.GroupEnds() { // components of a mixture have layers of their own
+		order := make([]int, 0, end-first)
+		for i := first; i < end; i++ {
+			order = append(order, i)
+		}
+		layers = appendLayers(layers, n, density, order)
+		first = end
+	}
+	return layers
+}
+
+// appendLayers appends the layers of a density at the nodes of an order.
+func appendLayers(layers []layer, n *pld.Nodes, density []float64, order []int) []layer {
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(n.Loss[i], n.Loss[j]) })
 	mode := 0
 	for i, at := range order {
@@ -159,7 +172,6 @@ func layersOf(n *pld.Nodes, c, runs float64) []layer {
 	for i := mode + 1; i < len(order); i++ {
 		density[order[i]] = math.Min(density[order[i]], density[order[i-1]])
 	}
-	var layers []layer
 	level := 0.0
 	for i, j := 0, len(order)-1; i < j; {
 		next := math.Min(density[order[i]], density[order[j]])

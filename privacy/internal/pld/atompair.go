@@ -12,6 +12,7 @@ type atomPair struct {
 	losses       []float64 // from the largest to the smallest
 	upper        []float64 // positive masses of the upper distribution
 	infiniteMass float64   // its mass at +Inf
+	unit         float64   // all losses are multiples of it; 0 where none is known
 }
 
 // NewAtoms returns the pair of losses, from the largest to the smallest, with their masses under the upper
@@ -25,6 +26,13 @@ func NewAtoms(losses, upper []float64, infinite float64) atomPair {
 			p.upper = append(p.upper, mass*(1+margin))
 		}
 	}
+	return p
+}
+
+// NewLattice is NewAtoms of losses that are multiples of unit.
+func NewLattice(unit float64, losses, upper []float64, infinite float64) atomPair {
+	p := NewAtoms(losses, upper, infinite)
+	p.unit = unit
 	return p
 }
 
@@ -51,10 +59,13 @@ func (p atomPair) Variation() float64 {
 	return sum
 }
 
-// Single solves δ(ε) = a − b·e^ε, where a is the mass with losses above ε under the upper
+// Single solves δ(ε) = infinite + a − b·e^ε, where a is the mass with finite losses above ε under the upper
 // distribution, and b under the lower one.
 func (p atomPair) Single(logDelta float64) (epsilon float64, ok bool) {
-	delta := math.Exp(logDelta)
+	delta := math.Exp(logDelta) - p.infiniteMass
+	if !(delta > 0) {
+		return math.Inf(1), true
+	}
 	a, b := 0.0, 0.0
 	for i, l := range p.losses {
 		if l <= 0 || a-b*math.Exp(l) > delta {

@@ -26,7 +26,7 @@ func (s *Sum) Renyi(runs, logDelta float64) (b Bound, ok bool) {
 	if !math.IsInf(largest, 1) {
 		// Further up, e^{cL} loses digits, and the bound is the largest loss.
 		digits := 1e8
-		if _, atoms := s.Atom(); atoms {
+		if _, atoms := s.Unit(); atoms {
 			digits = 1e12 / runs
 		}
 		limit = min(limit, max(0, int(TiltGrid*math.Log2(digits/largest))))

@@ -5,5 +5,6 @@
 // # Adding a pair
 //
 // A mechanism with finitely many losses needs no code here: [NewAtoms] takes losses and masses. One whose losses
-// have a density implements Pair in a file of its own, as replacepair.go does. Nothing else lists the pairs.
+// have a density implements Pair in a file of its own, as replacepair.go does. Nothing else lists the pairs, but
+// for [Sum]: it knows which pairs are not their own mirror images, and of which infinite losses come from rounding.
 package pld

@@ -33,6 +33,28 @@ type Nodes struct {
 	beyond, Drift float64   // of what was truncated: its mass, and by how much that exceeds its lower mass
 	spans         []panelSpan
 	ellipses      [][]ellipse // around each span, as far as they were needed
+	groups        []int       // ends of the nodes of components, of a mixture
+}
+
+// GroupEnds returns where the nodes of each component end. A pair that is no mixture has one.
+func (n *Nodes) GroupEnds() []int {
+	if n.groups == nil {
+		return []int{len(n.Loss)}
+	}
+	return n.groups
+}
+
+// append adds the nodes of a component with a share.
+func (n *Nodes) append(of *Nodes, logShare float64) {
+	share := math.Exp(logShare)
+	for i, l := range of.Loss {
+		n.Loss = append(n.Loss, l)
+		n.LogMass = append(n.LogMass, of.LogMass[i]+logShare)
+		n.Mass, n.Lower = append(n.Mass, share*of.Mass[i]), append(n.Lower, share*of.Lower[i])
+	}
+	n.second, n.Width = append(n.second, of.second...), append(n.Width, of.Width...)
+	n.beyond, n.Drift = n.beyond+share*of.beyond, n.Drift+share*of.Drift
+	n.groups = append(n.groups, len(n.Loss))
 }
 
 // reach is how many standard deviations of Q a quadrature goes beyond a peak.

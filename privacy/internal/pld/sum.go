@@ -34,21 +34,37 @@ func (s *Sum) LogBelow(runs, bottom float64, index int) float64 {
 		return math.Inf(-1)
 	}
 	for _, p := range s.Parts {
-		if mixture, ok := p.Pair.(mixturePair); ok && len(mixture.branches) < 2 {
+		switch pair := p.Pair.(type) {
+		case mixturePair:
+			if len(pair.branches) < 2 {
+				return 0
+			}
+		case mixedPair:
+			if !pair.isMirrored() {
+				return 0
+			}
+		case groupPair, *allocationPair, *allocationReplacePair, *hullPair, largestLot, wholeAtoms:
 			return 0
 		}
 	}
 	return math.Min(0, runs*s.Cumulant(index)+(1+TiltAt(index))*bottom)
 }
 
-// Atom returns a loss > 0 at which a part has an atom, and whether all parts share it.
-func (s *Sum) Atom() (loss float64, one bool) {
+// Unit returns a loss > 0 of which the losses of all parts with atoms are multiples, but for rounding errors, if there
+// is one and all parts have atoms.
+func (s *Sum) Unit() (loss float64, one bool) {
 	for i, p := range s.Parts {
-		b, ok := p.Pair.(boundedPair)
-		if !ok || i > 0 && b.loss != loss {
+		unit := 0.0
+		switch pair := p.Pair.(type) {
+		case boundedPair:
+			unit = pair.loss
+		case atomPair:
+			unit = pair.unit
+		}
+		if unit == 0 || i > 0 && unit != loss {
 			return 0, false
 		}
-		loss = b.loss
+		loss = unit
 	}
 	return loss, loss > 0
 }
@@ -103,6 +119,35 @@ func (s *Sum) CountIn(w *meter.Work) {
 	for _, t := range s.truncated {
 		t.CountIn(w)
 	}
+}
+
+// Single returns the least ε >= 0 with δ(ε) <= e^logDelta if there is one run of one pair, and a closed form.
+func (s *Sum) Single(runs, logDelta float64) (epsilon float64, ok bool) {
+	if len(s.Parts) != 1 || runs*s.Parts[0].Count != 1 {
+		return 0, false
+	}
+	switch s.Parts[0].Pair.(type) {
+	case atomPair, *allocationPair, *allocationReplacePair, *hullPair, wholeAtoms: // these count the infinite loss
+	default:
+		if s.Infinite() > 0 {
+			return 0, false
+		}
+	}
+	return s.Parts[0].Pair.Single(logDelta)
+}
+
+// UnsampledHolds reports whether Unsampled bounds all parts: it does not for infinite losses of truncated pairs.
+func (s *Sum) UnsampledHolds() bool {
+	for _, p := range s.Parts {
+		switch p.Pair.(type) {
+		case *allocationPair, *allocationReplacePair, *hullPair: // infinite losses come from rounding
+		default:
+			if p.Pair.infinite() > 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Infinite bounds the probability of an infinite loss in one run of all parts.

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Authority issues certificates.
@@ -38,9 +40,7 @@ func New(t testing.TB, name string) *Authority {
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key
 }
 
@@ -52,22 +52,16 @@ func (a *Authority) sign(template *x509.Certificate, key *ecdsa.PrivateKey) (*x5
 		parent = template
 	}
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	template.SerialNumber = serial
 	if template.NotAfter.IsZero() {
 		template.NotAfter = time.Now().Add(time.Hour)
 	}
 	template.NotBefore = time.Now().Add(-2 * time.Hour)
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
@@ -91,9 +85,7 @@ func (a *Authority) issue(template *x509.Certificate) (cert, key []byte) {
 	private := newKey(a.t)
 	_, cert = a.sign(template, private)
 	der, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	require.NoError(a.t, err)
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
@@ -103,12 +95,8 @@ func Write(t testing.TB, folder string, files map[string][]byte) map[string]stri
 	paths := make(map[string]string)
 	for name, content := range files {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path+".new", content, 0o600))
+		require.NoError(t, os.Rename(path+".new", path))
 		paths[name] = path
 	}
 	return paths

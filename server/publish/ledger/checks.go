@@ -10,9 +10,13 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 )
+
+// IsPrepaid reports whether all that a study ever publishes is paid before its first trial.
+func IsPrepaid(spec *dparetov1.StudySpec) bool {
+	return spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil
+}
 
 // SpecChecks implements study.Ledgers. Its zero value is ready to use.
 type SpecChecks struct{}
@@ -30,7 +34,7 @@ func (SpecChecks) Check(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 		}
 	}
 	if name := asked.GetTrainLedger(); name != "" {
-		if !spec.IsPublication(asked) {
+		if !IsPrepaid(asked) {
 			return invalid.Field(trainField, "is allowed only with private_mode or random_stopping")
 		}
 		if name == asked.GetTestLedger() { // a ledger holds one charge for each study
@@ -46,7 +50,7 @@ func (SpecChecks) Check(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 // measured objective declares another number of records. Failing only after all trials have run
 // would be too late.
 func checkSampleSizes(asked *dparetov1.StudySpec, ledger *dparetov1.Ledger) error {
-	if spec.IsPublication(asked) {
+	if IsPrepaid(asked) {
 		return nil // they say test_set_size
 	}
 	var err error

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -15,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/space"
 )
 
 // A study with a subset_share tunes on a secret subset of the training records, and then trains once
@@ -34,9 +37,39 @@ const finalAlgorithm = "final run"
 // subsetKeySize is the number of bytes of the key of a training subset.
 const subsetKeySize = 32
 
+// finalRun is the run on all training records that follows a tuning on a secret subset.
+type finalRun struct {
+	// study is the study in the final run: its privacy metrics are for all training records, and its
+	// parameters need not meet the constraints of candidates.
+	study *spec.Study
+	// subsetSize is the number of records that candidates see, of datasetSize.
+	subsetSize, datasetSize int64
+	// part is the mechanism of the final run with the number of its runs, the same whatever the
+	// tuning finds.
+	part privacy.Part
+
+	values map[string]*dparetov1.Value
+}
+
+// finalOf returns the final run of a study, nil if it has none.
+func finalOf(compiled *spec.Study) *finalRun {
+	final, _ := compiled.Terms.(*finalRun)
+	return final
+}
+
+// subsetSize returns the number of records in a subset of a share of n.
+func subsetSize(share float64, n int64) int64 { return int64(math.Round(share * float64(n))) }
+
+// point returns the configuration of the final run after a tuning that chose best.
+func (f *finalRun) point(best space.Point) (space.Point, error) {
+	values := f.study.Points.Values(best)
+	maps.Copy(values, f.values)
+	return f.study.Points.Parse("trial.parameters", values)
+}
+
 // drawSubset draws the key of a study's training subset, nil if it has none.
 func drawSubset(entropy *noise.Source, compiled *spec.Study) []byte {
-	if compiled.Final == nil {
+	if finalOf(compiled) == nil {
 		return nil
 	}
 	var key []byte
@@ -55,16 +88,16 @@ func isFinalRun(record *storev1.StudyRecord, number int64) bool {
 // compiledFor returns the compiled spec of one of a study's trials: the final run has its own.
 func compiledFor(record *storev1.StudyRecord, compiled *spec.Study, number int64) *spec.Study {
 	if isFinalRun(record, number) {
-		return compiled.Final.Study
+		return finalOf(compiled).study
 	}
 	return compiled
 }
 
 // AddWorkerSecrets implements study.Policy: it tells the worker of a candidate the training subset.
 func (randomStopping) AddWorkerSecrets(c *study.Change, trial *dparetov1.Trial) {
-	if final := c.Compiled.Final; final != nil && !isFinalRun(c.Study, trial.GetNumber()) {
+	if final := finalOf(c.Compiled); final != nil && !isFinalRun(c.Study, trial.GetNumber()) {
 		trial.TrainingSubset = &dparetov1.TrainingSubset{
-			Key: c.Study.GetRandomStopping().GetSubsetKey(), Size: final.SubsetSize, Of: final.DatasetSize,
+			Key: c.Study.GetRandomStopping().GetSubsetKey(), Size: final.subsetSize, Of: final.datasetSize,
 		}
 	}
 }
@@ -72,7 +105,7 @@ func (randomStopping) AddWorkerSecrets(c *study.Change, trial *dparetov1.Trial) 
 // AfterTrialEnds implements study.Policy: once all candidates have ended it queues the final run of the best.
 // There is none if no candidate succeeded.
 func (randomStopping) AfterTrialEnds(c *study.Change) error {
-	final := c.Compiled.Final
+	final := finalOf(c.Compiled)
 	if final == nil || c.Study.GetNextTrialNumber() != c.Study.GetRandomStopping().GetTrials()+1 || !isRun(c.Study) {
 		return nil
 	}
@@ -84,7 +117,10 @@ func (randomStopping) AfterTrialEnds(c *study.Change) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.CreateAs(final.Study, final.Point(point), dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) error {
+	if point, err = final.point(point); err != nil {
+		return err
+	}
+	_, err = c.CreateAs(final.study, point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) error {
 		record.Trial.Provenance = &dparetov1.Provenance{Algorithm: finalAlgorithm, StudyRevision: c.Study.GetStudy().GetRevision()}
 		return nil
 	})
@@ -105,12 +141,12 @@ func finalTrial(tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dpar
 
 // thenFinalRun returns the mechanism of a search, amplified as a whole by its subset, and of the final
 // run: the search itself if there is no final run.
-func thenFinalRun(search privacy.Mechanism, final *spec.FinalRun) privacy.Mechanism {
+func thenFinalRun(search privacy.Mechanism, final *finalRun) privacy.Mechanism {
 	if final == nil {
 		return search
 	}
-	amplified := tuning.SubsetSampled{Base: search, SubsetSize: final.SubsetSize, DatasetSize: final.DatasetSize}
-	return privacy.Composition{{Mechanism: amplified, Count: 1}, final.Part}
+	amplified := tuning.SubsetSampled{Base: search, SubsetSize: final.subsetSize, DatasetSize: final.datasetSize}
+	return privacy.Composition{{Mechanism: amplified, Count: 1}, final.part}
 }
 
 // thenScored returns the mechanism of a choice by noisy scores on test records, and of the score of the
@@ -123,17 +159,17 @@ func thenScored(choice, score privacy.Mechanism) privacy.Mechanism {
 
 // stateFinalRun adds to a publication what a final run costs, and what its guarantee rests on.
 func stateFinalRun(p *dparetov1.Publication, compiled *spec.Study, delta float64) error {
-	final := compiled.Final
+	final := finalOf(compiled)
 	if final == nil {
 		return nil
 	}
-	g, err := privacy.Epsilon(privacy.Tightest{}, final.Part.Mechanism, final.Part.Count, delta)
+	g, err := privacy.Epsilon(privacy.Tightest{}, final.part.Mechanism, final.part.Count, delta)
 	if err != nil {
 		return err
 	}
 	p.FinalRun = accounting.Message(g, p.GetTrain().GetAdjacency())
 	p.Assumptions = append(p.Assumptions,
-		fmt.Sprintf("candidates are trained on the subset of %d of %d training records that the server drew, and on no others; which records are in it stays with the workers", final.SubsetSize, final.DatasetSize),
+		fmt.Sprintf("candidates are trained on the subset of %d of %d training records that the server drew, and on no others; which records are in it stays with the workers", final.subsetSize, final.datasetSize),
 		"the final run is made once, with fresh randomness: what the tuning chose decides only what its mechanism does not depend on")
 	return nil
 }

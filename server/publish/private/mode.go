@@ -16,7 +16,6 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
-	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
@@ -86,7 +85,7 @@ func reportedMetrics(s *dparetov1.StudySpec) int64 {
 // Assess implements study.Assessor: it compares the trial with slots.
 func (privateMode) Assess(compiled *spec.Study, trial *dparetov1.Trial) func(context.Context) error {
 	point, err := study.PointOf(compiled, trial)
-	if err != nil || compiled.Slots() == nil {
+	if err != nil || slotsOf(compiled) == nil {
 		return nil
 	}
 	return compareWithSlots(compiled, point, trial.GetReplicates())
@@ -101,7 +100,7 @@ func (privateMode) Afford(c *study.Change, record *storev1.TrialRecord) study.Af
 	if record.GetPrivateMode().GetReservedValues() > 0 {
 		return study.Affordable
 	}
-	metrics := c.Compiled.ReportedMetrics()
+	metrics := reportedMetrics(c.Compiled.Spec)
 	switch {
 	case terms.GetValues()+metrics > terms.GetMaxValues():
 		return study.Unaffordable
@@ -141,7 +140,7 @@ func (p privateMode) Charge(c *study.Change, record *storev1.TrialRecord) error 
 	paid.Charges = append(paid.GetCharges(), &storev1.TrainingCharge{Shard: int32(taken.shard), Cost: taken.cost, Slot: int32(taken.slot)})
 	trial.TrainingShard = int32(taken.shard)
 	if paid.GetReservedValues() == 0 {
-		paid.ReservedValues = c.Compiled.ReportedMetrics()
+		paid.ReservedValues = reportedMetrics(c.Compiled.Spec)
 		terms.ReservedValues += paid.GetReservedValues()
 	}
 	paid.Checkpoints, paid.LastCheckpoint = int64(math.Ceil(checkpoints(c.Study, c.Compiled))), 0
@@ -163,15 +162,15 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 		return study.Kept{}, status.Errorf(codes.FailedPrecondition, "%s has private_mode: it takes results only from trials that it handed out and paid for", resource.StudyName(c.ID))
 	}
 	terms, trial := c.Study.GetPrivateMode(), record.GetTrial()
-	if !r.Final && !c.Compiled.Checkpoints() {
+	if !r.Final && !c.Compiled.Points.Checkpoints() {
 		return study.Kept{}, status.Errorf(codes.FailedPrecondition,
 			"%s has private_mode and no checkpoint parameter: its guarantee does not cover intermediate measurements", resource.StudyName(c.ID))
 	}
-	clipped, err := c.Compiled.Clipped(r.Path, r.Measurement)
+	mean, err := clipped(c.Compiled.Spec, r.Path, r.Measurement)
 	if err != nil {
 		return study.Kept{}, err
 	}
-	kept, warnings, err := c.Compiled.Measurement(r.Path, r.Point, clipped, r.Final)
+	kept, warnings, err := c.Compiled.Measurements.Accept(r.Path, r.Point, mean, r.Final)
 	if err != nil {
 		return study.Kept{}, err
 	}
@@ -179,13 +178,13 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 		return study.Kept{Measurement: known}, err
 	}
 	if paid := record.GetPrivateMode(); !r.Final {
-		if !isPlanned(kept.GetStep(), c.Compiled.LastStep(r.Point), paid) {
+		if !isPlanned(kept.GetStep(), c.Compiled.Points.LastStep(r.Point), paid) {
 			return study.Kept{}, status.Errorf(codes.ResourceExhausted, "%s plans %d intermediate measurements of %s, none of them at step %d: the rest of its %d values is for other trials",
 				resource.StudyName(c.ID), paid.GetCheckpoints(), trial.GetName(), kept.GetStep(), terms.GetMaxValues())
 		}
 		paid.LastCheckpoint = kept.GetStep()
 	}
-	values := c.Compiled.AddNoise(kept, terms.GetNoiseStandardDeviation(), func(value float64) float64 {
+	values := addNoise(c.Compiled.Spec, kept, terms.GetNoiseStandardDeviation(), func(value float64) float64 {
 		return p.entropy.Gaussian(value, terms.GetNoiseStandardDeviation())
 	})
 	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, countValues(c, record, values, r.Final)
@@ -203,7 +202,7 @@ func countValues(c *study.Change, record *storev1.TrialRecord, values int64, fin
 		paid.ReservedValues -= values
 		terms.ReservedValues -= values
 	} else {
-		metrics := c.Compiled.ReportedMetrics()
+		metrics := reportedMetrics(c.Compiled.Spec)
 		if terms.GetValues()+values+terms.GetReservedValues()+waitingTrials(c.Study)*metrics > terms.GetMaxValues() {
 			return status.Errorf(codes.ResourceExhausted, "%s takes %d values; the rest is reserved for the final values of its trials",
 				resource.StudyName(c.ID), terms.GetMaxValues())
@@ -219,7 +218,7 @@ func (privateMode) Affords(record *storev1.StudyRecord, compiled *spec.Study, su
 	terms := proto.CloneOf(record.GetPrivateMode())
 	for i, s := range suggestions {
 		taken, ok := nextCharge(compiled, terms, s.Point, compiled.Replicates(), record.GetNextTrialNumber()+int64(i))
-		terms.ReservedValues += compiled.ReportedMetrics()
+		terms.ReservedValues += reportedMetrics(compiled.Spec)
 		if !ok || terms.GetValues()+terms.GetReservedValues() > terms.GetMaxValues() {
 			return i
 		}
@@ -246,7 +245,7 @@ func (privateMode) Exhausts(c *study.Change) bool {
 // cost (as in the cost cooling of Lee et al., "Cost-aware Bayesian optimization", 2020).
 func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition restrict.Condition) suggest.Designer {
 	terms := record.GetPrivateMode()
-	if compiled.Slots() != nil {
+	if slotsOf(compiled) != nil {
 		condition.AtMost = append(slices.Clone(condition.AtMost), slotLimit(compiled, terms))
 		return restrict.Within(d, condition)
 	}
@@ -262,16 +261,6 @@ func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d
 		condition.Price = func(point space.Point) float64 { return math.Pow(cheapCost(compiled, terms, point), scarce) }
 	}
 	return restrict.Within(d, condition)
-}
-
-// CheckUpdate implements study.Policy.
-func (privateMode) CheckUpdate(record *storev1.StudyRecord, after *dparetov1.StudySpec) error {
-	terms := record.GetPrivateMode()
-	if most := terms.GetMaxValues() / reportedMetrics(after); after.GetBudget().GetMaxTrials() > most {
-		return invalid.Field("study.spec.budget.max_trials", "must be at most %d: the study takes %d noisy values, as fixed at its creation, is %d",
-			most, terms.GetMaxValues(), after.GetBudget().GetMaxTrials())
-	}
-	return nil
 }
 
 // FixTerms implements study.Policy.

@@ -11,9 +11,9 @@ import (
 // checkpoints returns how many intermediate measurements each of the runs that are left may have, those
 // that are open included: their share in the values beyond the final ones of all trials.
 func checkpoints(record *storev1.StudyRecord, compiled *spec.Study) float64 {
-	terms, metrics, waiting := record.GetPrivateMode(), compiled.ReportedMetrics(), waitingTrials(record)
+	terms, metrics, waiting := record.GetPrivateMode(), reportedMetrics(compiled.Spec), waitingTrials(record)
 	spare := terms.GetMaxValues() - terms.GetValues() - terms.GetReservedValues() - waiting*metrics
-	if spare <= 0 || !compiled.Checkpoints() {
+	if spare <= 0 || !compiled.Points.Checkpoints() {
 		return 0
 	}
 	runs := min(waiting, affordableRuns(terms)) + terms.GetReservedValues()/metrics
@@ -42,6 +42,6 @@ func isPlanned(step, last int64, paid *storev1.PrivateTrialRecord) bool {
 	if n >= last {
 		return step > paid.GetLastCheckpoint()
 	}
-	planned := spec.EvenSteps(last, n, func(i int64) float64 { return float64(i+1) / float64(n+1) })
+	planned := evenSteps(last, n, func(i int64) float64 { return float64(i+1) / float64(n+1) })
 	return slices.ContainsFunc(planned, func(p int64) bool { return p > paid.GetLastCheckpoint() && p <= step })
 }

@@ -18,7 +18,7 @@ func TestPolicies(t *testing.T) {
 		want study.Traits
 	}{
 		"private_mode":    {&dparetov1.StudySpec{PrivateMode: new(dparetov1.PrivateModeSpec)}, study.Traits{OneByOne: true, Prepaid: true, NoReasons: true}},
-		"random_stopping": {&dparetov1.StudySpec{RandomStopping: new(dparetov1.RandomStoppingSpec)}, study.Traits{Hidden: true, OwnDraws: true, Prepaid: true}},
+		"random_stopping": {&dparetov1.StudySpec{RandomStopping: new(dparetov1.RandomStoppingSpec)}, study.Traits{Hidden: true, OwnDraws: true, Prepared: true, Prepaid: true}},
 	} {
 		if policy := policies(nil, tt.spec); policy == nil || policy.Traits() != tt.want {
 			t.Errorf("%s has policy %T, want one with traits %+v", name, policy, tt.want)

@@ -15,7 +15,7 @@ import (
 // privatePublication returns the guarantee of publishing the results of a study with private_mode.
 func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dparetov1.Publication, error) {
 	mode, terms := compiled.Spec.GetPrivateMode(), record.GetPrivateMode()
-	_, function := compiled.Mechanism("")
+	_, function := compiled.Metrics.Mechanism("")
 	test := func(epsilon float64) *dparetov1.PrivacyGuarantee {
 		return &dparetov1.PrivacyGuarantee{
 			Epsilon: epsilon, Delta: mode.GetDelta(),
@@ -25,7 +25,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 	train := func(epsilon float64) *dparetov1.PrivacyGuarantee {
 		g := &dparetov1.PrivacyGuarantee{Epsilon: epsilon, Delta: mode.GetDelta(), Adjacency: function.Adjacency()}
 		switch {
-		case compiled.Slots() != nil:
+		case slotsOf(compiled) != nil:
 			g.Accountant = dparetov1.Accountant_ACCOUNTANT_EXACT
 		case terms.GetMaxHandOuts() > 0:
 			g.Accountant = dparetov1.Accountant_ACCOUNTANT_GDP
@@ -35,7 +35,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 		return g
 	}
 	declared := mode.GetTrainEpsilon()
-	if slots := compiled.Slots(); slots != nil {
+	if slots := slotsOf(compiled); slots != nil {
 		declared = slots.Price().Epsilon
 	}
 	spentTest, err := transcript.TestEpsilon(mode.GetTestSetSize(), terms.GetValues(), terms.GetNoiseStandardDeviation(), mode.GetDelta())
@@ -76,7 +76,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 // privateAssumptions returns what the guarantee of a study with private_mode rests on.
 func privateAssumptions(compiled *spec.Study) []string {
 	mode := compiled.Spec.GetPrivateMode()
-	metric, function := compiled.Mechanism("")
+	metric, function := compiled.Metrics.Mechanism("")
 	all := []string{
 		fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
 		"no person is in both the training and the test records; both were separated without looking at them",
@@ -84,10 +84,10 @@ func privateAssumptions(compiled *spec.Study) []string {
 		"runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values",
 		"the server draws its noise from the entropy of the operating system",
 	}
-	if compiled.Checkpoints() {
+	if compiled.Points.Checkpoints() {
 		all = append(all, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
 	}
-	if n := compiled.Shards(); n > 1 {
+	if n := shards(compiled); n > 1 {
 		all = append(all, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains only on its trial's shard", n))
 		if function.Adjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
 			// A cut by position and count would move all other records, and change every shard.
@@ -108,7 +108,7 @@ func privateAssumptions(compiled *spec.Study) []string {
 
 // trainSpent returns ε of the shard that has spent most: of several with slots, the largest.
 func trainSpent(compiled *spec.Study, terms *storev1.PrivateModeRecord) (float64, error) {
-	slots := compiled.Slots()
+	slots := slotsOf(compiled)
 	if slots == nil {
 		return filterEpsilon(compiled, terms, slices.Max(terms.GetShardCosts()))
 	}

@@ -51,13 +51,13 @@ type randomStopping struct {
 
 // Traits implements study.Policy.
 func (p randomStopping) Traits() study.Traits {
-	return study.Traits{Hidden: true, OwnDraws: true, Prepaid: true, NoReasons: p.isNoisy}
+	return study.Traits{Hidden: true, OwnDraws: true, Prepared: true, Prepaid: true, NoReasons: p.isNoisy}
 }
 
 // Allowance implements study.Policy.
 func (p randomStopping) Allowance(record *storev1.StudyRecord) study.Allowance {
-	if of := record.GetStudy(); p.Unprepared(record) && of.GetState() == dparetov1.StudyState_STUDY_STATE_COMPLETED {
-		return study.Allowance{Reason: of.GetStateReason(), End: dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT}
+	if !record.GetRandomStopping().GetPaid() {
+		return study.Allowance{Reason: record.GetStudy().GetStateReason(), End: dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT}
 	}
 	return study.Allowance{Trials: trialsLeft(record), Reason: "all of its trials have been run", End: dparetov1.EndReason_END_REASON_BUDGET_SPENT}
 }
@@ -80,7 +80,7 @@ func (randomStopping) Present(record *storev1.StudyRecord) *dparetov1.Study {
 // FixTerms implements study.Policy: it draws the number of trials, the list of configurations, and the
 // training subset if there is one.
 func (p randomStopping) FixTerms(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
-	dist, err := spec.TrialsDistribution(compiled.Spec.GetRandomStopping())
+	dist, err := trialsDistribution(compiled.Spec.GetRandomStopping())
 	if err != nil {
 		return err
 	}
@@ -88,17 +88,12 @@ func (p randomStopping) FixTerms(ctx context.Context, record *storev1.StudyRecor
 	if err != nil {
 		return err
 	}
-	list, err := compiled.SearchList(ctx, rand.New(rand.NewPCG(p.entropy.Uint64(), p.entropy.Uint64())))
+	list, err := searchList(ctx, compiled, rand.New(rand.NewPCG(p.entropy.Uint64(), p.entropy.Uint64())))
 	record.GetStudy().Seed = 0 // unused
 	record.RandomStopping = &storev1.RandomStopping{
-		Trials: candidates * compiled.Portfolio(), Listed: slices.Concat(list...), SubsetKey: drawSubset(p.entropy, compiled),
+		Trials: candidates * portfolio(compiled), Listed: slices.Concat(list...), SubsetKey: drawSubset(p.entropy, compiled),
 	}
 	return err
-}
-
-// Unprepared implements study.Policy.
-func (randomStopping) Unprepared(record *storev1.StudyRecord) bool {
-	return !record.GetRandomStopping().GetPaid()
 }
 
 // Prepare implements study.Policy: it computes what the study costs.
@@ -125,7 +120,7 @@ func listOf(r *storev1.RandomStopping, compiled *spec.Study) ([]space.Point, err
 	}
 	var list []space.Point
 	for coordinates := range slices.Chunk(r.GetListed(), n) {
-		if err := compiled.CheckListed(coordinates); err != nil {
+		if err := checkListed(compiled, coordinates); err != nil {
 			return nil, err
 		}
 		list = append(list, coordinates)
@@ -183,12 +178,12 @@ func (randomStopping) Exhausts(*study.Change) bool { return false }
 // Keep implements study.Policy: it keeps what is scored, the final value or a curve, with noise if test
 // records are protected. A value that is reported again gets the noise of the first time.
 func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r study.Report) (study.Kept, error) {
-	isCurve := c.Compiled.ReleasesCurve()
+	isCurve := releasesCurve(c.Compiled)
 	if !r.Final && !isCurve {
 		return study.Kept{}, nil
 	}
 	compiled := compiledFor(c.Study, c.Compiled, record.GetTrial().GetNumber())
-	kept, warnings, err := compiled.Scored(r.Path, r.Point, r.Measurement, r.Final)
+	kept, warnings, err := p.scored(compiled, r)
 	if err != nil {
 		return study.Kept{}, err
 	}
@@ -197,13 +192,13 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 		if err != nil || known != nil {
 			return study.Kept{Measurement: known}, err
 		}
-		if !c.Compiled.IsScored(r.Point, kept.GetStep()) {
+		if !isScored(c.Compiled, r.Point, kept.GetStep()) {
 			return study.Kept{}, nil
 		}
 	}
 	if p.isNoisy {
 		sigma := c.Study.GetStudy().GetPublication().GetNoiseStandardDeviation()
-		compiled.AddNoise(kept, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
+		addNoise(compiled.Spec, kept, sigma, func(value float64) float64 { return p.entropy.Gaussian(value, sigma) })
 	}
 	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, nil
 }
@@ -212,7 +207,7 @@ func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r stu
 // that is not scored ends with its last value that is.
 func keptBefore(c *study.Change, record *storev1.TrialRecord, r study.Report, step int64) (*dparetov1.Measurement, error) {
 	known, err := c.MeasurementAt(record, step)
-	if err != nil || known != nil || !r.Final || c.Compiled.IsScored(r.Point, step) {
+	if err != nil || known != nil || !r.Final || isScored(c.Compiled, r.Point, step) {
 		return known, err
 	}
 	measured := record.GetTrial().GetMeasurements()

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 	trialcount "github.com/dpareto/dpareto/privacy/stopping"
+	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -50,14 +52,23 @@ func answers(stopping *dparetov1.RandomStoppingSpec) *dparetov1.StudySpec {
 	return asked
 }
 
+// compile compiles a spec as the server does.
+func compile(t *testing.T, asked *dparetov1.StudySpec) *spec.Study {
+	t.Helper()
+	var fields invalid.Fields
+	compiled := spec.CompileInto(&fields, specPath, asked, false)
+	Policies(nil, nil)(nil, asked).Compile(&fields, spec.WithDefaults(asked), compiled, nil)
+	if err := fields.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
 // published returns what a study says that it guarantees.
 func published(t *testing.T, asked *dparetov1.StudySpec) *dparetov1.Publication {
 	t.Helper()
-	compiled, err := spec.Compile("spec", asked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := compiled.SearchList(t.Context(), rand.New(rand.NewPCG(1, 2)))
+	compiled := compile(t, asked)
+	list, err := searchList(t.Context(), compiled, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,9 +79,7 @@ func published(t *testing.T, asked *dparetov1.StudySpec) *dparetov1.Publication 
 func priced(t *testing.T, compiled *spec.Study, list []space.Point) *dparetov1.Publication {
 	t.Helper()
 	p, err := SearchPublication(t.Context(), compiled, list, func(int, int) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -94,9 +103,7 @@ func (f fixedTrials) Draw(*noise.Source) (int64, error) { return f.trials, nil }
 func search(t *testing.T, entropy *noise.Source, dist trialcount.Distribution, run func() float64) searched {
 	t.Helper()
 	trials, err := dist.Draw(entropy)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out := searched{score: math.NaN(), trials: trials}
 	var best candidate
 	var token [8]byte // of any length, as long as it is uniform
@@ -114,7 +121,7 @@ func search(t *testing.T, entropy *noise.Source, dist trialcount.Distribution, r
 // distributionAskedFor returns the distribution of the number of trials that a study asks for.
 func distributionAskedFor(t *testing.T, asked *dparetov1.RandomStoppingSpec) trialcount.Distribution {
 	t.Helper()
-	dist, err := spec.TrialsDistribution(asked)
+	dist, err := trialsDistribution(asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,10 +228,7 @@ func TestAuditOfTheList(t *testing.T) {
 	const runs = 60_000
 	asked := answers(&dparetov1.RandomStoppingSpec{MeanTrials: 1, Distribution: &dparetov1.RandomStoppingSpec_Fixed{Fixed: new(dparetov1.FixedNumber)}, Metric: "answer"})
 	asked.GetMetrics()[0].GetComputed().GetPrivacy().GetRandomizedResponse().Epsilon = "1.0 + 3.0*x"
-	compiled, err := spec.Compile("spec", asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	compiled := compile(t, asked)
 	claim, best := priced(t, compiled, []space.Point{{0}, {1}}).GetTrain(), priced(t, compiled, []space.Point{{0}, {0}}).GetTrain()
 	if math.Abs(claim.GetEpsilon()-4) > 0.01 || math.Abs(best.GetEpsilon()-1) > 0.01 {
 		t.Fatalf("claims %g and %g, want 4 and 1", claim.GetEpsilon(), best.GetEpsilon())

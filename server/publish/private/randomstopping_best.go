@@ -62,7 +62,7 @@ func best(ctx context.Context, tx *store.ReadTx, id string, compiled *spec.Study
 		}
 	}
 	err = tx.Trials(id, 0, func(record *storev1.TrialRecord) (bool, error) {
-		if number := (record.GetTrial().GetNumber() - 1) / compiled.Portfolio(); number != current.number {
+		if number := (record.GetTrial().GetNumber() - 1) / portfolio(compiled); number != current.number {
 			settle()
 			current = &contender{number: number}
 		}
@@ -79,12 +79,12 @@ func best(ctx context.Context, tx *store.ReadTx, id string, compiled *spec.Study
 // run, or the hypervolume of all values within the reference values of the objectives. It depends
 // on nothing but the candidate.
 func scoreOf(compiled *spec.Study) func(runs []*dparetov1.Trial) float64 {
-	if compiled.ReleasesCurve() {
+	if releasesCurve(compiled) {
 		return func(runs []*dparetov1.Trial) float64 {
 			var points [][]float64
 			for _, run := range runs {
 				for _, m := range states(run) {
-					if compiled.Acceptable(m) {
+					if compiled.Metrics.Acceptable(m) {
 						points = append(points, study.MeasuredCosts(compiled, m))
 					}
 				}
@@ -140,7 +140,7 @@ func ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *store
 		return release, nil
 	}
 	release.Points = releasedPoints(compiled, first, publication.GetNoiseStandardDeviation())
-	if compiled.Final == nil {
+	if finalOf(compiled) == nil {
 		release.Warnings = []*dparetov1.Warning{{
 			Code:    study.WarnSelectionBias,
 			Message: "the best of several measured values is better, on average, than a fresh run",
@@ -152,7 +152,7 @@ func ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *store
 // shown returns what a study shows once all trials are complete: the best candidate, or the final run, nil if
 // that did not succeed.
 func shown(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord, compiled *spec.Study) (*contender, error) {
-	if compiled.Final == nil {
+	if finalOf(compiled) == nil {
 		return best(ctx, tx, id, compiled)
 	}
 	run, err := finalTrial(tx, id, record)
@@ -176,21 +176,21 @@ func releasedPoints(compiled *spec.Study, first *contender, deviation float64) [
 				point.StandardDeviations = map[string]float64{metric: deviation}
 				point.Values[metric] = min(max(point.GetValues()[metric], 0), 1)
 			}
-			if compiled.ReleasesCurve() {
+			if releasesCurve(compiled) {
 				point.Run = int32(i + 1)
 			}
-			if compiled.Acceptable(m) {
+			if compiled.Metrics.Acceptable(m) {
 				costs, acceptable = append(costs, study.MeasuredCosts(compiled, m)), append(acceptable, point)
 			}
 			released = append(released, point)
 		}
 	}
-	if compiled.ReleasesCurve() {
+	if releasesCurve(compiled) {
 		for _, i := range pareto.NonDominated(costs) {
 			acceptable[i].OnFront = true
 		}
 	}
-	epsilon, _ := compiled.Mechanism("")
+	epsilon, _ := compiled.Metrics.Mechanism("")
 	slices.SortStableFunc(released, func(a, b *dparetov1.ReleasedPoint) int {
 		return cmp.Compare(a.GetValues()[epsilon], b.GetValues()[epsilon])
 	})
@@ -200,7 +200,7 @@ func releasedPoints(compiled *spec.Study, first *contender, deviation float64) [
 // releasedPoint returns the configuration of a state of a run, with its metrics.
 func releasedPoint(compiled *spec.Study, run *dparetov1.Trial, m *dparetov1.Measurement) *dparetov1.ReleasedPoint {
 	point := &dparetov1.ReleasedPoint{Parameters: maps.Clone(run.GetParameters()), Values: make(map[string]float64)}
-	if compiled.ReleasesCurve() {
+	if releasesCurve(compiled) {
 		point.Parameters[compiled.Spec.GetCheckpointParameter()] = &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: m.GetStep()}}
 	}
 	for id, value := range m.GetMetrics() {
@@ -214,13 +214,13 @@ func releasedPoint(compiled *spec.Study, run *dparetov1.Trial, m *dparetov1.Meas
 // mechanismText says what is released, and how it is chosen.
 func mechanismText(compiled *spec.Study) string {
 	distribution := distributionText(compiled.Spec.GetRandomStopping())
-	switch k := compiled.Portfolio(); {
-	case compiled.Final != nil:
+	switch k := portfolio(compiled); {
+	case finalOf(compiled) != nil:
 		return fmt.Sprintf("one run on all training records, as chosen on a secret subset of share %g by the best of a secret number of runs: %s",
 			compiled.Spec.GetRandomStopping().GetSubsetShare(), distribution)
 	case k > 1:
 		return fmt.Sprintf("the learning curves of the best of a secret number of portfolios of %d runs, by their hypervolume: %s", k, distribution)
-	case compiled.ReleasesCurve():
+	case releasesCurve(compiled):
 		return "the learning curve of the best of a secret number of runs, by its hypervolume: " + distribution
 	default:
 		return "the best of a secret number of runs: " + distribution

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 	"github.com/dpareto/dpareto/privacy/tuning"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -60,25 +60,17 @@ func TestNoiseOfCurves(t *testing.T) {
 // The training records pay for the k-fold composition of a draw from the list, and for no state but the last.
 func TestTrainingCostOfCurves(t *testing.T) {
 	epsilon := func(asked *dparetov1.StudySpec) float64 {
-		compiled, err := spec.Compile("spec", asked)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return priced(t, compiled, []space.Point{{20}}).GetTrain().GetEpsilon()
+		return priced(t, compile(t, asked), []space.Point{{20}}).GetTrain().GetEpsilon()
 	}
 	stopping := func(portfolio int32) *dparetov1.RandomStoppingSpec {
 		return &dparetov1.RandomStoppingSpec{MeanTrials: 8, Portfolio: portfolio, Listed: 1}
 	}
 	gamma, err := tuning.SelectionGamma(1, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	run := privacy.FixedSizeGaussian{DatasetSize: 1000, BatchSize: 100, NoiseMultiplier: 8}
 	for _, k := range []int32{1, 3} {
 		want, err := privacy.Epsilon(tuning.Location{}, tuning.RepeatedSelection{Base: run, Steps: 200 * int64(k), Eta: 1, Gamma: gamma}, 1, 1e-6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := epsilon(curves(20, stopping(k))); !(got >= want.Epsilon) || got > 1.01*want.Epsilon {
 			t.Errorf("portfolio of %d: ε = %g, want %g", k, got, want.Epsilon)
 		}

@@ -21,8 +21,8 @@ import (
 // INVALID_ARGUMENT if there is no guarantee.
 func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.Point, progress func(done, total int)) (*dparetov1.Publication, error) {
 	const field = "study.spec.random_stopping"
-	asked, delta := compiled.Spec.GetRandomStopping(), compiled.SearchDelta()
-	dist, err := spec.TrialsDistribution(asked)
+	asked, delta := compiled.Spec.GetRandomStopping(), searchDelta(compiled)
+	dist, err := trialsDistribution(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -34,12 +34,12 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 		return nil, invalid.Field(field, "the cost of a trial cannot be bounded: %v", err)
 	}
 	// The runs of a portfolio draw their configurations independently: k runs of the mixture.
-	tuning := dist.Mechanism(run, compiled.Portfolio())
-	g, err := privacy.Epsilon(privacy.Tightest{}, thenFinalRun(tuning, compiled.Final), 1, delta)
+	tuning := dist.Mechanism(run, portfolio(compiled))
+	g, err := privacy.Epsilon(privacy.Tightest{}, thenFinalRun(tuning, finalOf(compiled)), 1, delta)
 	if err != nil {
 		return nil, invalid.Field(field, "the cost of the best trial cannot be bounded: %v", err)
 	}
-	_, function := compiled.Mechanism("")
+	_, function := compiled.Metrics.Mechanism("")
 	p := &dparetov1.Publication{
 		Train: accounting.Message(g, function.Adjacency()),
 		Assumptions: []string{
@@ -56,7 +56,7 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 		},
 	}
 	statePublicSize(p, function.PublicSize())
-	if compiled.ReleasesCurve() {
+	if releasesCurve(compiled) {
 		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
 	}
 	if err := stateFinalRun(p, compiled, delta); err != nil {
@@ -64,7 +64,7 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 	}
 	if n := asked.GetTestSetSize(); n > 0 {
 		var sigma float64
-		if sigma, g, err = searchNoise(dist, compiled.Final != nil, n, compiled.CandidateValues(), asked.GetTestEpsilon(), delta); err != nil {
+		if sigma, g, err = searchNoise(dist, finalOf(compiled) != nil, n, candidateValues(compiled), asked.GetTestEpsilon(), delta); err != nil {
 			return nil, err
 		}
 		p.NoiseStandardDeviation = sigma
@@ -79,7 +79,7 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 
 // searchRun returns the mechanism of a run of a configuration that is drawn uniformly from a list.
 func searchRun(ctx context.Context, compiled *spec.Study, list []space.Point, progress func(done, total int)) (privacy.Mechanism, error) {
-	choices, err := compiled.SearchChoices(list)
+	choices, err := searchChoices(compiled, list)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,16 @@
 package private
 
 import (
+	"context"
+	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
-	"github.com/dpareto/dpareto/server/spec"
 )
 
 // Numbers of trials have the distribution that the spec asks for: their mean, and the share of
@@ -32,16 +36,14 @@ func TestDrawTrials(t *testing.T) {
 		"fixed":   {&dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Fixed{Fixed: new(dparetov1.FixedNumber)}}, 0, 0},
 		"default": {&dparetov1.RandomStoppingSpec{MeanTrials: 10}, math.Sqrt(0.9) / 0.1, 0.1},
 	} {
-		dist, err := spec.TrialsDistribution(tc.asked)
+		dist, err := trialsDistribution(tc.asked)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sum, ones := 0.0, 0.0
 		for range draws {
 			n, err := dist.Draw(entropy)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			sum += float64(n)
 			if n == 1 {
 				ones++
@@ -53,5 +55,21 @@ func TestDrawTrials(t *testing.T) {
 		if share := ones / draws; math.Abs(share-tc.first) > 5*math.Sqrt(tc.first*(1-tc.first)/draws) {
 			t.Errorf("%s: a single trial in %g, want %g", name, share, tc.first)
 		}
+	}
+}
+
+// The draws of a list pass their slot of the pool on, and end with the call.
+func TestSearchListPauses(t *testing.T) {
+	compiled := compile(t, answers(&dparetov1.RandomStoppingSpec{MeanTrials: 10, Metric: "answer"}))
+	ended := errors.New("ended")
+	pauses := 0
+	ctx := pause.With(t.Context(), func(context.Context) error {
+		if pauses++; pauses == 3 {
+			return ended
+		}
+		return nil
+	})
+	if _, err := searchList(ctx, compiled, rand.New(rand.NewPCG(1, 2))); !errors.Is(err, ended) || pauses != 3 {
+		t.Errorf("%v after %d pauses", err, pauses)
 	}
 }

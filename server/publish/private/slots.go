@@ -9,12 +9,31 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/slots"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest/restrict"
 	"github.com/dpareto/dpareto/suggest/space"
 )
+
+// slotsOf returns the runs that private_mode declares beforehand, nil if there are none.
+func slotsOf(compiled *spec.Study) *slots.Slots {
+	declared, _ := compiled.Terms.(*slots.Slots)
+	return declared
+}
+
+// runOf returns repeats runs of the first privacy metric's mechanism, or an error where the mechanism is
+// not valid.
+func runOf(compiled *spec.Study, point space.Point, repeats int64) (privacy.Part, error) {
+	_, function := compiled.Metrics.Mechanism("")
+	part, err := function.Part(compiled.Points.Variables(point))
+	if err == nil && part.Count > math.MaxInt32/repeats {
+		return privacy.Part{}, privacy.FieldErrorf("replicates", "%d runs of %d steps are too many", repeats, part.Count)
+	}
+	part.Count *= repeats
+	return part, err
+}
 
 // declareSlots fixes the budget of a study with slots: every shard has all of them, and a hand-out
 // costs one.
@@ -35,12 +54,12 @@ func usedOf(terms *storev1.PrivateModeRecord, shard int) []int64 {
 // nextSlot returns the cheapest unused slot that dominates a hand-out, of the shard that has used
 // least.
 func nextSlot(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point, replicates int32, number int64) (charge, bool) {
-	run, err := compiled.Run(point, int64(max(1, replicates)))
+	run, err := runOf(compiled, point, int64(max(1, replicates)))
 	if err != nil {
 		return charge{}, false
 	}
 	for _, shard := range shardsInTurn(terms, number) {
-		if slot, err := compiled.Slots().Fit(run.Mechanism, run.Count, usedOf(terms, shard)); err == nil && slot >= 0 {
+		if slot, err := slotsOf(compiled).Fit(run.Mechanism, run.Count, usedOf(terms, shard)); err == nil && slot >= 0 {
 			return charge{shard: shard, cost: 1, slot: slot}, true
 		}
 	}
@@ -50,15 +69,15 @@ func nextSlot(compiled *spec.Study, terms *storev1.PrivateModeRecord, point spac
 // compareWithSlots returns a function that finds the slots that dominate a hand-out, nil if they are
 // known.
 func compareWithSlots(compiled *spec.Study, point space.Point, replicates int32) func(context.Context) error {
-	run, err := compiled.Run(point, int64(max(1, replicates)))
-	if err != nil || compiled.Slots().Knows(run.Mechanism, run.Count) {
+	run, err := runOf(compiled, point, int64(max(1, replicates)))
+	if err != nil || slotsOf(compiled).Knows(run.Mechanism, run.Count) {
 		return nil
 	}
 	return func(ctx context.Context) error {
 		if err := pause.Check(ctx); err != nil {
 			return err
 		}
-		_, _ = compiled.Slots().Fit(run.Mechanism, run.Count, nil) // nextSlot meets the error again
+		_, _ = slotsOf(compiled).Fit(run.Mechanism, run.Count, nil) // nextSlot meets the error again
 		return nil
 	}
 }
@@ -73,11 +92,11 @@ func slotLimit(compiled *spec.Study, terms *storev1.PrivateModeRecord) restrict.
 		}
 	}
 	stretch := func(point space.Point) float64 {
-		run, err := compiled.Run(point, int64(compiled.Replicates()))
+		run, err := runOf(compiled, point, int64(compiled.Replicates()))
 		if err != nil {
 			return math.Inf(1)
 		}
-		return compiled.Slots().Stretch(run.Mechanism, run.Count, left)
+		return slotsOf(compiled).Stretch(run.Mechanism, run.Count, left)
 	}
 	return restrict.Limit{
 		Objective: -1,
@@ -103,12 +122,12 @@ const (
 // not warned.
 func costlyFilter(compiled *spec.Study, terms *storev1.PrivateModeRecord) *dparetov1.Warning {
 	mode := compiled.Spec.GetPrivateMode()
-	if compiled.Slots() != nil || mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
+	if slotsOf(compiled) != nil || mode.GetTrainFilter() == dparetov1.TrainFilter_TRAIN_FILTER_RENYI {
 		return nil
 	}
 	point, cost := typicalOf(compiled, terms)
 	runs := min(int64(terms.GetTrainBudget()/cost), compiled.Spec.GetBudget().GetMaxTrials())
-	run, err := compiled.Run(point, int64(compiled.Replicates()))
+	run, err := runOf(compiled, point, int64(compiled.Replicates()))
 	if err != nil || runs < 1 {
 		return nil
 	}

@@ -6,15 +6,17 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
-// A trial is compared with slots by the function of Assess, and not again.
-func TestAssess(t *testing.T) {
-	sigma := func(x float64) map[string]*dparetov1.Value {
-		return map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}}
-	}
-	compiled, err := spec.Compile("spec", &dparetov1.StudySpec{
+// sigma returns the parameters of a run with a standard deviation.
+func sigma(x float64) map[string]*dparetov1.Value {
+	return map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}}
+}
+
+// slotsSpec is a study with private_mode that declares its runs.
+func slotsSpec() *dparetov1.StudySpec {
+	return &dparetov1.StudySpec{
 		Parameters: []*dparetov1.ParameterSpec{{Id: "sigma", Scale: dparetov1.Scale_SCALE_LOG,
 			Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 1, Max: 32}}}},
 		Metrics: []*dparetov1.MetricSpec{
@@ -29,18 +31,18 @@ func TestAssess(t *testing.T) {
 		PrivateMode: &dparetov1.PrivateModeSpec{TestSetSize: 10_000, TestEpsilon: 1, TrainEpsilon: 3, Delta: 1e-6,
 			Slots: []*dparetov1.Slot{{Parameters: sigma(4), Count: 3}}},
 		TestLedger: "ledgers/test", TrainLedger: "ledgers/train",
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
+}
+
+// A trial is compared with slots by the function of Assess, and not again.
+func TestAssess(t *testing.T) {
+	compiled := compile(t, slotsSpec())
 	trial := &dparetov1.Trial{Parameters: sigma(5), Replicates: 1}
 	compare := privateMode{}.Assess(compiled, trial)
 	if compare == nil {
 		t.Fatal("knows a trial that was never compared")
 	}
-	if err := compare(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, compare(t.Context()))
 	if (privateMode{}).Assess(compiled, trial) != nil {
 		t.Error("would compare the trial again")
 	}

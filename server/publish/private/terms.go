@@ -32,18 +32,34 @@ const (
 	handOutsPerTrial = 4
 )
 
+// shards returns the number of shards of the training set.
+func shards(compiled *spec.Study) int {
+	return max(1, int(compiled.Spec.GetPrivateMode().GetTrainingShards()))
+}
+
+// maxValues returns the number of noisy values that private_mode asks for: by default one for every
+// reported metric of every trial.
+func maxValues(asked *dparetov1.StudySpec) int64 {
+	return cmp.Or(max(0, asked.GetPrivateMode().GetMaxValues()), finalValues(asked))
+}
+
+// finalValues returns the number of values that all trials report at their end.
+func finalValues(asked *dparetov1.StudySpec) int64 {
+	return asked.GetBudget().GetMaxTrials() * reportedMetrics(asked)
+}
+
 // privateTerms fixes what a study with private_mode may spend. It depends only on the spec.
 func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*storev1.PrivateModeRecord, error) {
 	mode := compiled.Spec.GetPrivateMode()
 	at := func(field string) string { return path + ".private_mode." + field }
-	terms := &storev1.PrivateModeRecord{MaxValues: compiled.MaxValues(), ShardCosts: make([]float64, compiled.Shards())}
+	terms := &storev1.PrivateModeRecord{MaxValues: maxValues(compiled.Spec), ShardCosts: make([]float64, shards(compiled))}
 	var err error
 	terms.NoiseStandardDeviation, err = transcript.ReleaseNoise(mode.GetTestSetSize(), terms.GetMaxValues(), mode.GetTestEpsilon(), mode.GetDelta())
 	if err != nil {
 		return nil, invalid.Field(at("test_epsilon"), "gives no noise for %d values over %d test records: %v", terms.GetMaxValues(), mode.GetTestSetSize(), err)
 	}
-	if slots := compiled.Slots(); slots != nil {
-		declareSlots(terms, slots, compiled.Shards())
+	if slots := slotsOf(compiled); slots != nil {
+		declareSlots(terms, slots, shards(compiled))
 		return terms, nil
 	}
 	draws := typicalConfigurations(compiled)
@@ -89,7 +105,8 @@ func chooseFilter(ctx context.Context, at func(field string) string, compiled *s
 		if _, cost := median(order); !math.IsInf(cost, 1) {
 			return cost, nil
 		}
-		return 0, noBound(compiled.DivergenceError(draws[0], order))
+		_, err := divergence(compiled, draws[0], order)
+		return 0, noBound(err)
 	})
 	if err := ctx.Err(); err != nil {
 		return err
@@ -145,7 +162,7 @@ func typicalConfigurations(compiled *spec.Study) []space.Point {
 	var points []space.Point
 	for range typicalTries {
 		point := compiled.Problem.Space.Sample(rng)
-		if compiled.CheckAllowed("", point) == nil {
+		if compiled.Points.CheckAllowed("", point) == nil {
 			points = append(points, point)
 		}
 		if len(points) == typicalDraws {
@@ -168,7 +185,11 @@ func trainingCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, point 
 	if err != nil {
 		return math.Inf(1) // cannot happen: the study was created with this budget
 	}
-	cost := compiled.GaussianCost(point, int64(max(1, replicates)), budget)
+	_, function := compiled.Metrics.Mechanism("")
+	cost, err := function.GaussianCost(compiled.Points.Variables(point), int64(max(1, replicates)), budget)
+	if err != nil || math.IsNaN(cost) {
+		return math.Inf(1)
+	}
 	return transcript.GaussianCharge(budget, cost, valuesOf(compiled, terms, point), terms.GetNoiseStandardDeviation())
 }
 
@@ -184,12 +205,23 @@ func cheapCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, point spa
 
 // renyiCost returns the Rényi divergence, at an order, of one hand-out of a configuration.
 func renyiCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, order float64, point space.Point, replicates int32) float64 {
-	return transcript.Charge(order, compiled.Divergence(point, order), int64(max(1, replicates)), valuesOf(compiled, terms, point), terms.GetNoiseStandardDeviation())
+	rho, err := divergence(compiled, point, order)
+	if err != nil || math.IsNaN(rho) {
+		rho = math.Inf(1)
+	}
+	return transcript.Charge(order, rho, int64(max(1, replicates)), valuesOf(compiled, terms, point), terms.GetNoiseStandardDeviation())
 }
 
-// valuesOf returns the largest number of values that a hand-out of a configuration can bring.
+// divergence bounds the Rényi divergence of an order of one run of the first privacy metric's mechanism.
+func divergence(compiled *spec.Study, point space.Point, order float64) (float64, error) {
+	_, function := compiled.Metrics.Mechanism("")
+	return function.Divergence(compiled.Points.Variables(point), order)
+}
+
+// valuesOf returns the largest number of values that a hand-out of a configuration can bring: one for
+// every metric and step.
 func valuesOf(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point) int64 {
-	return min(terms.GetMaxValues(), compiled.MostValues(point))
+	return min(terms.GetMaxValues(), reportedMetrics(compiled.Spec)*(compiled.Points.LastStep(point)+1))
 }
 
 // gaussianBudget returns the budget of each shard in a study with a Gaussian filter.
@@ -225,7 +257,7 @@ func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []sp
 				point := best.Clone()
 				point[i] = value
 				point = s.Canonical(point)
-				if compiled.CheckAllowed("", point) != nil {
+				if compiled.Points.CheckAllowed("", point) != nil {
 					continue
 				}
 				if c := cost(point); c < least {
@@ -284,7 +316,7 @@ func (c charge) take(terms *storev1.PrivateModeRecord) {
 // nextCharge returns what a hand-out of a configuration takes, for the trial with a number, or false if
 // it does not fit.
 func nextCharge(compiled *spec.Study, terms *storev1.PrivateModeRecord, point space.Point, replicates int32, number int64) (charge, bool) {
-	if compiled.Slots() != nil {
+	if slotsOf(compiled) != nil {
 		return nextSlot(compiled, terms, point, replicates, number)
 	}
 	c := charge{shard: nextShard(terms, number), cost: trainingCost(compiled, terms, point, replicates)}

@@ -16,6 +16,7 @@ import (
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/publish/private"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
@@ -56,7 +57,7 @@ func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string
 			return err
 		}
 		of = record.GetStudy()
-		if cached, err = s.studies.Get(record); err == nil && cached.Compiled.HasRandomStopping() {
+		if cached, err = s.studies.Get(record); err == nil && cached.Compiled.Spec.GetRandomStopping() != nil {
 			whole, err = private.ReleaseBest(ctx, tx, id, record, cached.Compiled)
 		}
 		return err
@@ -110,11 +111,11 @@ func bestOf(compiled *spec.Study, req *dparetov1.ReleaseBestRequest) (bestReques
 			fields.Addf(field, "is not a computed metric of the study (computed: %v); a bound on a measured metric would depend on the data", computed)
 			continue
 		}
-		compiled.CheckBound(&fields, field, id, bound)
+		compiled.Metrics.CheckBound(&fields, field, id, bound)
 	}
-	if e := req.GetEpsilon(); spec.IsPublication(compiled.Spec) && e != 0 {
+	if e := req.GetEpsilon(); ledger.IsPrepaid(compiled.Spec) && e != 0 {
 		fields.Addf("epsilon", "must be unset: the study has already paid for everything it publishes, is %g", e)
-	} else if !spec.IsPublication(compiled.Spec) {
+	} else if !ledger.IsPrepaid(compiled.Spec) {
 		fields.CheckPositive("epsilon", e)
 	}
 	return b, fields.Err()
@@ -302,7 +303,7 @@ func privateDraft(r *front.Results, mechanism string) *draft {
 // model's values for the reported ones.
 func releasedPoint(r *front.Results, c *front.Configuration, estimate *model.Estimate) *dparetov1.ReleasedPoint {
 	point := &dparetov1.ReleasedPoint{
-		Parameters:         r.Compiled.Values(c.Point),
+		Parameters:         r.Compiled.Points.Values(c.Point),
 		Values:             make(map[string]float64),
 		StandardDeviations: make(map[string]float64),
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/specchange"
 	"github.com/dpareto/dpareto/server/spending"
 	"github.com/dpareto/dpareto/server/store"
@@ -96,7 +95,7 @@ func (f *fixedResults) findEarlier(ctx context.Context, tx *store.ReadTx) error 
 	seen := map[string]bool{f.Study.GetUid(): true}
 	err = tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
 		other := record.GetStudy()
-		if seen[other.GetUid()] || other.GetSpec().GetTestLedger() != f.Study.GetSpec().GetTestLedger() || spec.IsPublication(other.GetSpec()) {
+		if seen[other.GetUid()] || other.GetSpec().GetTestLedger() != f.Study.GetSpec().GetTestLedger() || ledger.IsPrepaid(other.GetSpec()) {
 			return true, ctx.Err()
 		}
 		first, err := study.FirstTrial(tx, resource.StudyID(other.GetName()))
@@ -190,8 +189,8 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 
 // endedEarly reports whether a successful trial ended before its last step.
 func (f *fixedResults) endedEarly(trial *dparetov1.Trial, point space.Point) bool {
-	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && f.Compiled.Checkpoints() &&
-		trial.GetFinalMeasurement().GetStep() < f.Compiled.LastStep(point)
+	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && f.Compiled.Points.Checkpoints() &&
+		trial.GetFinalMeasurement().GetStep() < f.Compiled.Points.LastStep(point)
 }
 
 // checkComplete refuses a study with more trials to come, or whose time ran out first. The decision

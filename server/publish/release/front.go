@@ -15,8 +15,8 @@ import (
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
@@ -79,7 +79,7 @@ func (s *Releases) releaseFront(ctx context.Context, r *releaseRequest, id strin
 // checkFrontBudget checks the budget of a request.
 func checkFrontBudget(asked *dparetov1.StudySpec, req *dparetov1.ReleaseFrontRequest) error {
 	var fields invalid.Fields
-	if spec.IsPublication(asked) {
+	if ledger.IsPrepaid(asked) {
 		if req.GetEpsilon() != 0 || req.GetDelta() != 0 {
 			fields.Addf("epsilon", "must be unset, like delta: the study has already paid for everything it publishes")
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/dpareto/dpareto/privacy/selection"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/publish/ledger"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
@@ -43,7 +42,7 @@ func (s *Releases) bestByKusner(ctx context.Context, id string, want bestRequest
 	if err != nil {
 		return nil, err
 	}
-	if spec.IsPublication(r.Study.GetSpec()) {
+	if ledger.IsPrepaid(r.Study.GetSpec()) {
 		return nil, invalid.Field("kusner", "must be unset: the study has already paid for everything it publishes")
 	}
 	if err := checkKusner(k, want, epsilon); err != nil {
@@ -161,9 +160,9 @@ func (s *Releases) kusnerCandidate(ctx context.Context, f *fixedResults, d *draf
 	if err != nil {
 		return invalid.Field("epsilon", "%v", err)
 	}
-	point := &dparetov1.ReleasedPoint{Parameters: f.Compiled.Values(candidates[selected]), Values: make(map[string]float64)}
+	point := &dparetov1.ReleasedPoint{Parameters: f.Compiled.Points.Values(candidates[selected]), Values: make(map[string]float64)}
 	for _, id := range computedMetrics(f.Study.GetSpec()) {
-		if value, _ := f.Compiled.ComputeMetric(id, candidates[selected]); value != nil && value.Value != nil {
+		if value, _ := f.Compiled.Metrics.ComputeOne(id, candidates[selected]); value != nil && value.Value != nil {
 			point.Values[id] = value.GetValue()
 		}
 	}
@@ -186,7 +185,7 @@ func (f *fixedResults) drawnCandidates(ctx context.Context, k *dparetov1.KusnerM
 	for _, suggestion := range drawn {
 		isWithin := true
 		for id, bound := range atMost {
-			value, _ := f.Compiled.ComputeMetric(id, suggestion.Point)
+			value, _ := f.Compiled.Metrics.ComputeOne(id, suggestion.Point)
 			isWithin = isWithin && value != nil && value.Value != nil && value.GetValue() <= bound
 		}
 		if isWithin {

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/storetest"
 )
@@ -35,18 +36,14 @@ func open(t testing.TB) *DB {
 func unclosed(t testing.TB) *DB {
 	t.Helper()
 	db, err := Open(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return db
 }
 
 func openAt(t testing.TB, path string) *DB {
 	t.Helper()
 	db, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -59,9 +56,7 @@ func openAt(t testing.TB, path string) *DB {
 func contents(t testing.TB, path string) map[string]string {
 	t.Helper()
 	d, err := OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = d.Close() }()
 	for _, fault := range d.check(context.Background()) {
 		t.Errorf("%s: %v", path, fault)
@@ -76,20 +71,15 @@ func copyFile(t testing.TB, from, to string) {
 	if err == nil {
 		err = os.WriteFile(to, content, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func put(t testing.TB, db *DB, key, value string) {
 	t.Helper()
-	err := db.Update(context.Background(), nil, func(tx store.ReadWriter) error {
+	require.NoError(t, db.Update(context.Background(), nil, func(tx store.ReadWriter) error {
 		tx.Put(key, []byte(value))
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func TestKV(t *testing.T) { storetest.KV(t, func(t testing.TB) store.KV { return unclosed(t) }) }
@@ -101,22 +91,16 @@ func TestKilledWriter(t *testing.T) {
 func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	db, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := Open(path); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("second Open returned %v", err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.Close())
 }
 
 func TestNotAStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
-	if err := os.WriteFile(path, []byte(strings.Repeat("not a database\n", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("not a database\n", 1000)), 0o600))
 	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("Open returned %v", err)
 	}
@@ -126,9 +110,7 @@ func BenchmarkUpdate(b *testing.B) {
 	for _, parallel := range []int{1, 8, 64} {
 		b.Run(strconv.Itoa(parallel), func(b *testing.B) {
 			db, err := Open(filepath.Join(b.TempDir(), "store.db"))
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			defer func() {
 				if err := db.Close(); err != nil {
 					b.Error(err)

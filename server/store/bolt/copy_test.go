@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/fault"
 	"github.com/dpareto/dpareto/server/store/storetest"
@@ -21,9 +22,7 @@ import (
 func names(t *testing.T, path string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())
@@ -54,20 +53,14 @@ func TestSnapshotWhileWriting(t *testing.T) {
 			before = len(storetest.Dump(t, d))
 		}
 		snapshot, err := d.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		copied := filepath.Join(t.TempDir(), "copy.db")
 		file, err := os.Create(copied)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := io.Copy(file, snapshot); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(file.Close(), snapshot.Close()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(file.Close(), snapshot.Close()))
 		got := contents(t, copied)
 		for n := range len(got) {
 			if got[fmt.Sprintf("%08d", n)] == "" {
@@ -100,9 +93,7 @@ func TestRestore(t *testing.T) {
 		t.Errorf("a store that exists was replaced: %v", err)
 	}
 	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	put(t, d, "new", "x")
 	if _, err := Restore(t.Context(), source, path, true); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a store in use was replaced: %v", err)
@@ -110,15 +101,11 @@ func TestRestore(t *testing.T) {
 	if _, err := Restore(t.Context(), path, filepath.Join(folder, "copy.db"), false); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a store in use was copied: %v", err)
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Close())
 	changed := contents(t, path)
 	damaged := filepath.Join(folder, "damaged.db")
 	copyFile(t, source, damaged)
-	if err := fault.Garble(damaged, 1, 20); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, fault.Garble(damaged, 1, 20))
 	if _, err := Restore(t.Context(), damaged, path, true); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("a damaged backup was restored: %v", err)
 	}
@@ -143,9 +130,7 @@ func TestRestore(t *testing.T) {
 func TestInPlace(t *testing.T) {
 	path := filled(t, 2)
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := inPlace(path, file); err != nil {
 		t.Error(err)
 	}
@@ -155,18 +140,14 @@ func TestInPlace(t *testing.T) {
 	if err := inPlace(path, file); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a replaced file: %v", err)
 	}
-	if err := errors.Join(file.Close(), os.Remove(path)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(file.Close(), os.Remove(path)))
 }
 
 func TestCompact(t *testing.T) {
 	path := filled(t, 12)
 	want := contents(t, path)
 	before, after, err := Compact(t.Context(), path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if after >= before {
 		t.Errorf("%d bytes became %d", before, after)
 	}
@@ -185,18 +166,12 @@ func TestCompact(t *testing.T) {
 		t.Error(diff)
 	}
 	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, _, err := Compact(t.Context(), path, true); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a store in use was compacted: %v", err)
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := fault.Garble(path, 1, 20); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Close())
+	require.NoError(t, fault.Garble(path, 1, 20))
 	if _, _, err := Compact(t.Context(), path, true); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("a damaged store was compacted: %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/fault"
 	"github.com/dpareto/dpareto/server/store/storetest"
@@ -36,7 +37,7 @@ func fill(t testing.TB, records *store.Store, studies int, version string) {
 	t.Helper()
 	for i := range studies {
 		id := fmt.Sprintf("study-%03d", i)
-		err := records.Update(t.Context(), store.In(store.StudyScope(id)), func(tx *store.Tx) error {
+		require.NoError(t, records.Update(t.Context(), store.In(store.StudyScope(id)), func(tx *store.Tx) error {
 			study := &storev1.StudyRecord{
 				Study:           &dparetov1.Study{Name: "studies/" + id, Revision: trialsPerStudy + 1, TrialCounts: &dparetov1.TrialCounts{Succeeded: trialsPerStudy}},
 				NextTrialNumber: trialsPerStudy + 1,
@@ -57,12 +58,9 @@ func fill(t testing.TB, records *store.Store, studies int, version string) {
 				}
 			}
 			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
-	err := records.Update(t.Context(), store.In(store.LedgerScope("l")), func(tx *store.Tx) error {
+	require.NoError(t, records.Update(t.Context(), store.In(store.LedgerScope("l")), func(tx *store.Tx) error {
 		err := tx.PutLedger("l", &storev1.LedgerRecord{Ledger: &dparetov1.Ledger{
 			Name: "ledgers/l", Epsilon: 100, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 		}})
@@ -73,10 +71,7 @@ func fill(t testing.TB, records *store.Store, studies int, version string) {
 			}})
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // filled makes a store with studies whose trials fill many pages, without space at its end.
@@ -86,14 +81,9 @@ func filled(t testing.TB, studies int) (path string) {
 	edit(t, path, func(records *store.Store) {
 		fill(t, records, studies, "one")
 		deleted := "study-001"
-		err := records.Update(t.Context(), store.In(store.StudyScope(deleted)), func(tx *store.Tx) error { return tx.DeleteStudy(deleted) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, records.Update(t.Context(), store.In(store.StudyScope(deleted)), func(tx *store.Tx) error { return tx.DeleteStudy(deleted) }))
 	})
-	if err := os.WriteFile(path, used(t, path), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, used(t, path), 0o600))
 	return path
 }
 
@@ -101,17 +91,11 @@ func filled(t testing.TB, studies int) (path string) {
 func edit(t testing.TB, path string, fn func(*store.Store)) {
 	t.Helper()
 	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	records, err := store.New(t.Context(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fn(records)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Close())
 }
 
 // everything reads all of a store: by the names of the records what was read or, where a read
@@ -127,9 +111,7 @@ func everything(t testing.TB, d *DB, studies int) map[string]string {
 			t.Errorf("%s: %v", name, err)
 		default:
 			encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(record)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all[name] = string(encoded)
 		}
 	}
@@ -234,9 +216,7 @@ func damages(t *testing.T, studies int, sound []byte, before map[string]string, 
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
 	write := func(content []byte) {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, content, 0o600))
 	}
 	read := func() (map[string]string, error) {
 		d, err := OpenReadOnly(path)
@@ -248,9 +228,7 @@ func damages(t *testing.T, studies int, sound []byte, before map[string]string, 
 	}
 	write(sound)
 	want, err := read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if report, err := Verify(t.Context(), path); err != nil || len(report.Faults) > 0 {
 		t.Fatalf("a sound store: %+v, %v", report, err)
 	}
@@ -305,9 +283,7 @@ func damages(t *testing.T, studies int, sound []byte, before map[string]string, 
 func used(t testing.TB, path string) []byte {
 	t.Helper()
 	d, err := OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var size int64
 	err = d.view(t.Context(), func(tx *bbolt.Tx) error { size = tx.Size(); return nil })
 	content, readErr := os.ReadFile(path)
@@ -343,13 +319,9 @@ func damagePages(t *testing.T, studies, n int) {
 	path := filled(t, studies)
 	old := used(t, path)
 	d, err := OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before := everything(t, d, studies)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Close())
 	edit(t, path, func(records *store.Store) { fill(t, records, studies, "two") })
 	sound := used(t, path)
 	random := rand.New(rand.NewPCG(2, uint64(studies)))
@@ -387,9 +359,7 @@ func TestDamagedFirstPage(t *testing.T) {
 		content := bytes.Clone(sound)
 		at := latestMeta(sound) + 16 + random.IntN(64) // of what bbolt knows the checksum of
 		content[at] ^= 1 << random.IntN(8)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, content, 0o600))
 		d, err := Open(path)
 		if err != nil {
 			t.Fatalf("byte %d: %v", at, err)
@@ -402,16 +372,12 @@ func TestDamagedFirstPage(t *testing.T) {
 				t.Errorf("%q is %q", key, value)
 			}
 		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.Close())
 		d, err = Open(path)
 		if err != nil || d.Notice() != "" {
 			t.Fatalf("after another stop: %v, %q", err, d.Notice())
 		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.Close())
 	}
 }
 
@@ -442,9 +408,7 @@ func TestDamagedFiles(t *testing.T) {
 		} else {
 			err = fault.Garble(path, seed, 1+int(seed%3))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		report, err := Verify(t.Context(), path)
 		switch {
 		case err != nil:
@@ -495,13 +459,9 @@ func TestRefusedAlone(t *testing.T) {
 	content := used(t, path)
 	at := bytes.Index(content, []byte("studies/study-007\x00trial/"))
 	binary.NativeEndian.PutUint16(content[at/pageSize*pageSize+8:], 64) // no type of a page
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, content, 0o600))
 	d, err := newDB(path, toWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	put := func(key string) *update {
 		return &update{ctx: t.Context(), done: make(chan error, 1), fn: func(tx store.ReadWriter) error { tx.Put(key, []byte("x")); return nil }}
 	}
@@ -528,12 +488,9 @@ func TestCheckOfStrangeRecord(t *testing.T) {
 	path := filled(t, 3)
 	edit(t, path, func(records *store.Store) {
 		scope := store.StudyScope("study-000")
-		err := records.Update(t.Context(), store.In(scope), func(tx *store.Tx) error {
+		require.NoError(t, records.Update(t.Context(), store.In(scope), func(tx *store.Tx) error {
 			return tx.PutTrial("study-000", &storev1.TrialRecord{Trial: &dparetov1.Trial{Number: 1, Revision: 99}}) // without a state
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	})
 	if report, err := Verify(t.Context(), path); err != nil || len(report.Faults) == 0 {
 		t.Errorf("Verify returned %+v, %v", report, err)
@@ -544,12 +501,8 @@ func TestCheckOfStrangeRecord(t *testing.T) {
 func TestCutWhileOpen(t *testing.T) {
 	path := filled(t, 12)
 	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, 32<<10); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(path, 32<<10))
 	err = d.View(t.Context(), func(tx store.Reader) error {
 		return tx.Scan("", "", func(string, []byte) (bool, error) { return true, nil })
 	})
@@ -583,13 +536,9 @@ func TestPanicInView(t *testing.T) {
 func TestFormerFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	err = db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket(formerBucket); return err })
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, db.Close()))
 	for _, open := range []func(string) (*DB, error){Open, OpenReadOnly} {
 		_, err := open(path)
 		if !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "export") {

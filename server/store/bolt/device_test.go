@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/storetest"
 )
@@ -57,14 +58,10 @@ func TestFullFileSystem(t *testing.T) {
 		}
 	})
 	ballast := filepath.Join(folder, "ballast")
-	if err := os.WriteFile(ballast, make([]byte, 3<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(ballast, make([]byte, 3<<20), 0o600))
 	path := filepath.Join(folder, "store.db")
 	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 
 	value := make([]byte, 50_000)
 	first, err := fillUp(d, "first", value)
@@ -84,16 +81,12 @@ func TestFullFileSystem(t *testing.T) {
 	if got := snapshotContents(t, d); len(got) != len(first) {
 		t.Errorf("a snapshot on another device has %d keys of %d", len(got), len(first))
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(ballast))
 	second, _ := fillUp(d, "second", value)
 	if len(second) == 0 {
 		t.Error("nothing could be written with space again")
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Close())
 	stored := contents(t, path)
 	for _, key := range append(first, second...) {
 		if len(stored[key]) != len(value) {
@@ -109,17 +102,11 @@ func TestFullFileSystem(t *testing.T) {
 func snapshotContents(t *testing.T, d *DB) map[string]string {
 	t.Helper()
 	snapshot, err := d.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	data, err := io.ReadAll(snapshot)
-	if err = errors.Join(err, snapshot.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, snapshot.Close()))
 	path := filepath.Join(t.TempDir(), "snapshot.db")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, data, 0o600))
 	return contents(t, path)
 }
 
@@ -169,9 +156,7 @@ func TestFileSizeLimit(t *testing.T) {
 	child.Env = append(os.Environ(), limitedFile+"="+path)
 	child.Stderr = os.Stderr
 	out, err := child.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stored := contents(t, path)
 	lines := bufio.NewScanner(strings.NewReader(string(out)))
 	lines.Scan()
@@ -192,9 +177,7 @@ func TestFileSizeLimit(t *testing.T) {
 // A file that must not be written is refused with its name, and can still be read.
 func TestReadOnlyFile(t *testing.T) {
 	path := filled(t, 3)
-	if err := os.Chmod(path, 0o400); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(path, 0o400))
 	if os.Geteuid() == 0 {
 		// Nothing is forbidden to root but what the file system forbids.
 		folder := filepath.Dir(path)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/storetest"
 )
@@ -24,9 +25,7 @@ import (
 func failing(t *testing.T, path string, commit func(*bbolt.Tx) error) *DB {
 	t.Helper()
 	d, err := newDB(path, toWrite)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d.commitTx = commit
 	d.writer.Go(d.write)
 	return d
@@ -64,9 +63,7 @@ func TestFullDisk(t *testing.T) {
 			return nil
 		})
 		if cause == nil {
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			committed = wanted
 		} else if unwritable, ok := errors.AsType[*store.UnwritableError](err); !ok || !unwritable.Full || !errors.Is(err, cause) || strings.Contains(unwritable.Reason, path) {
 			t.Fatalf("Update returned %v", err)
@@ -79,9 +76,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("after a crash: %s", cmp.Diff(committed, got))
 		}
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Close())
 	if diff := cmp.Diff(committed, contents(t, path)); diff != "" {
 		t.Fatalf("opened again: %s", diff)
 	}
@@ -209,19 +204,13 @@ func TestMetaPageDamagedWhileOpen(t *testing.T) {
 		put(t, d, "key", value)
 	}
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := file.WriteAt([]byte{content[latestMeta(content)+metaChecksum] ^ 1}, int64(latestMeta(content)+metaChecksum)); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, file.Close())
 	err = d.View(t.Context(), func(store.Reader) error {
 		t.Error("an earlier state can be read")
 		return nil
@@ -247,13 +236,9 @@ func TestFirstPagesLost(t *testing.T) {
 	for _, size := range []int{0, pageSize} {
 		path := filepath.Join(t.TempDir(), "store.db")
 		d, err := Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		put(t, d, "key", "1")
-		if err := os.Truncate(path, int64(size)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Truncate(path, int64(size)))
 		for range 2 {
 			err := d.View(t.Context(), func(tx store.Reader) error { _, err := tx.Get("key"); return err })
 			if !errors.Is(err, store.ErrCorrupt) {
@@ -277,9 +262,7 @@ func TestRefusedByWhatIsNotDurable(t *testing.T) {
 	refused := errors.New("refused")
 	for _, cause := range []error{nil, syscall.ENOSPC} {
 		d, err := newDB(filepath.Join(t.TempDir(), "store.db"), toWrite)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if cause != nil {
 			d.commitTx = func(tx *bbolt.Tx) error { return rolledBack(tx, cause) }
 		}
@@ -313,9 +296,7 @@ func TestReadOnly(t *testing.T) {
 	path := filled(t, 2)
 	want := contents(t, path)
 	d, err := OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(want, contents(t, path)); diff != "" {
 		t.Error(diff)
 	}
@@ -336,9 +317,7 @@ func TestOpenErrors(t *testing.T) {
 	folder := t.TempDir()
 	for name, content := range map[string]string{"empty": "", "short": "short", "text": strings.Repeat("text ", 5000)} {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		if _, err := OpenReadOnly(path); err == nil || !strings.Contains(err.Error(), path) || !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -28,9 +29,7 @@ const largeFile = "DPARETO_TEST_LARGE_FILE"
 func resident(t *testing.T) (own, files int) {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for line := range strings.Lines(string(status)) {
 		var n int
 		if _, err := fmt.Sscanf(line, "RssAnon: %d kB", &n); err == nil {
@@ -85,20 +84,16 @@ func TestLargeStore(t *testing.T) {
 	}
 	start := time.Now()
 	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	records, err := store.New(t.Context(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for number := int64(0); number <= trials; number += 10 {
 		for first := 0; first < studies; first += 100 {
 			var scopes store.Scopes
 			for i := range 100 {
 				scopes = append(scopes, store.StudyScope(fmt.Sprintf("study-%04d", first+i)))
 			}
-			err := records.Update(t.Context(), scopes, func(tx *store.Tx) error {
+			require.NoError(t, records.Update(t.Context(), scopes, func(tx *store.Tx) error {
 				for i := range 100 {
 					id := fmt.Sprintf("study-%04d", first+i)
 					for n := max(1, number-9); n <= number; n++ {
@@ -115,17 +110,12 @@ func TestLargeStore(t *testing.T) {
 					}
 				}
 				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 	}
 	took("written", start)
 	t.Logf("%d bytes a trial; %+v", proto.Size(largeTrial("study-0001", 1000)), d.Stats())
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Close())
 	runtime.GC()
 
 	start = time.Now()
@@ -138,21 +128,15 @@ func TestLargeStore(t *testing.T) {
 	took("opened", start)
 	start = time.Now()
 	snapshot, err := d.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	took("snapshot", start)
-	if err := snapshot.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, snapshot.Close())
 	start = time.Now()
 	if faults := records.Check(t.Context()); len(faults) > 0 {
 		t.Error(faults)
 	}
 	took("records checked", start)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.Close())
 	start = time.Now()
 	report, err := Verify(t.Context(), path)
 	if err != nil || len(report.Faults) > 0 {

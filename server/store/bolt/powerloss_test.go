@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/testsize"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -81,23 +83,17 @@ var edits = []struct{ file, old, new string }{
 func recordingModule(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "go.etcd.io/bbolt").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	folder := t.TempDir()
 	copied := filepath.Join(folder, "bbolt")
-	if err := os.CopyFS(copied, os.DirFS(strings.TrimSpace(string(out)))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(copied, os.DirFS(strings.TrimSpace(string(out)))))
 	for _, e := range edits {
 		path := filepath.Join(copied, e.file)
 		content, err := os.ReadFile(path)
 		if err != nil || strings.Count(string(content), e.old) != 1 {
 			t.Fatalf("%s must have %q once: %v", e.file, e.old, err)
 		}
-		if err := os.WriteFile(path, []byte(strings.Replace(string(content), e.old, e.new, 1)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(content), e.old, e.new, 1)), 0o600))
 	}
 	root := filepath.Join("..", "..", "..")
 	copyFile(t, filepath.Join(root, "go.sum"), filepath.Join(folder, "go.sum"))
@@ -113,18 +109,14 @@ func recordingModule(t *testing.T) string {
 func recordWrites(t *testing.T) []logged {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	writer := exec.CommandContext(t.Context(), "go", "test", "-modfile", recordingModule(t), "-count", "1", "-run", "^TestRecordedWriter$", ".")
 	writer.Env = append(os.Environ(), writeLog+"="+path)
 	if out, err := writer.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return parseLog(t, content)
 }
 
@@ -149,9 +141,7 @@ func TestRecordedWriter(t *testing.T) {
 		t.Skip("TestPowerLoss runs it")
 	}
 	log, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	db := open(t)
 	var writers sync.WaitGroup
 	for w := range recordedWriters {
@@ -194,9 +184,7 @@ func lose(t *testing.T, path string, log []logged, kept float64, random *rand.Ra
 		}
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_TRUNC, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var pending []logged
 	for i, l := range log {
 		switch {
@@ -219,9 +207,7 @@ func lose(t *testing.T, path string, log []logged, kept float64, random *rand.Ra
 		_, failed := file.WriteAt(l.data, l.offset)
 		err = errors.Join(err, failed)
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, file.Close()))
 	return acknowledged
 }
 
@@ -293,9 +279,10 @@ func testPowerLoss(t *testing.T, log []logged, times int, random *rand.Rand) (wr
 func TestPowerLoss(t *testing.T) {
 	log := recordWrites(t)
 	random := rand.New(rand.NewPCG(1, 1))
-	wrong, err := testPowerLoss(t, log, lossCount, random)
+	losses := testsize.Pick(50, 250)
+	wrong, err := testPowerLoss(t, log, losses, random)
 	if wrong > 0 {
-		t.Errorf("%d of %d losses: %v", wrong, lossCount, err)
+		t.Errorf("%d of %d losses: %v", wrong, losses, err)
 	}
 	meta := int64(2 * pageSize)
 	var unsafe []logged
@@ -313,5 +300,5 @@ func TestPowerLoss(t *testing.T) {
 		}
 		lost, _ = testPowerLoss(t, unsafe, 50, random)
 	}
-	t.Logf("%d losses in a log of %d records, %d of them wrong; %d of 50 without the first sync", lossCount, len(log), wrong, lost)
+	t.Logf("%d losses in a log of %d records, %d of them wrong; %d of 50 without the first sync", losses, len(log), wrong, lost)
 }

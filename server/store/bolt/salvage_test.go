@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/storetest"
 )
@@ -21,9 +22,7 @@ import (
 func dumpFile(t *testing.T, path string) map[string]string {
 	t.Helper()
 	d, err := OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = d.Close() }()
 	return storetest.Dump(t, d)
 }
@@ -49,13 +48,9 @@ func TestSalvage(t *testing.T) {
 			from, to := filepath.Join(folder, "damaged.db"), filepath.Join(folder, "new.db")
 			content := bytes.Clone(sound)
 			tt.damage(content)
-			if err := os.WriteFile(from, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(from, content, 0o600))
 			s, err := Salvage(t.Context(), from, to)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := dumpFile(t, to)
 			for key, value := range got {
 				if want[key] != value {
@@ -78,12 +73,8 @@ func TestSalvage(t *testing.T) {
 				t.Error("a study without some of its trials is sound")
 			}
 			d, err := Open(to)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := d.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, d.Close())
 		})
 	}
 }
@@ -100,21 +91,15 @@ func TestSalvageFreeList(t *testing.T) {
 		func(path string) error { _, err := Verify(t.Context(), path); return err },
 	} {
 		path := damaged + strconv.Itoa(i)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, content, 0o600))
 		if err := open(path); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("opened with %v", err)
 		}
 	}
-	if err := os.WriteFile(damaged, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(damaged, content, 0o600))
 	to := filepath.Join(t.TempDir(), "new.db")
 	s, err := Salvage(t.Context(), damaged, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(s.Lost) > 0 || len(s.Faults) > 0 {
 		t.Errorf("lost %v, faults %v", s.Lost, s.Faults)
 	}
@@ -133,9 +118,7 @@ func TestSalvageRefuses(t *testing.T) {
 	if _, err := Salvage(context.Background(), path, path); !errors.Is(err, os.ErrExist) {
 		t.Errorf("a file that exists: %v", err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Repeat("text ", 5000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("text ", 5000)), 0o600))
 	if _, err := Salvage(context.Background(), path, to); !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("no store: %v", err)
 	}

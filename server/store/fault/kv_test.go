@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
@@ -14,9 +15,7 @@ import (
 // What each outcome leaves behind, and says.
 func TestOutcomes(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -41,13 +40,11 @@ func TestOutcomes(t *testing.T) {
 			return nil
 		})
 		written := false
-		if err := kv.View(context.Background(), func(r store.Reader) error {
+		require.NoError(t, kv.View(context.Background(), func(r store.Reader) error {
 			value, err := r.Get(key)
 			written = value != nil
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if !errors.Is(err, tt.err) || called != tt.called || written != tt.written {
 			t.Errorf("outcome %d: error %v, called %v, written %v", tt.outcome, err, called, written)
 		}
@@ -62,16 +59,10 @@ func TestGarble(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	clean := make([]byte, 10*pageSize)
 	read := func(seed uint64) string {
-		if err := os.WriteFile(path, clean, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := Garble(path, seed, 2); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, clean, 0o600))
+		require.NoError(t, Garble(path, seed, 2))
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(content)
 	}
 	first := read(1)

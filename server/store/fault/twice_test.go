@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
@@ -12,9 +13,7 @@ import (
 // The writes of the first call are thrown away, and an error of it fails the Update.
 func TestTwice(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kv := Twice(db)
 	calls := 0
 	err = kv.Update(t.Context(), nil, func(w store.ReadWriter) error {

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Whatever may go over a network is encrypted for a verified server, unless told otherwise.
@@ -26,9 +28,7 @@ func TestTLSIsTheDefault(t *testing.T) {
 		t.Setenv(variable, "")
 	}
 	services := filepath.Join(t.TempDir(), "services")
-	if err := os.WriteFile(services, []byte("[plain]\nhost=db\nsslmode=disable\n[silent]\nhost=db\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(services, []byte("[plain]\nhost=db\nsslmode=disable\n[silent]\nhost=db\n"), 0o600))
 	t.Setenv("PGSERVICEFILE", services)
 	for _, tt := range []struct {
 		url, mode string // mode is PGSSLMODE
@@ -74,9 +74,7 @@ func TestTLSIsTheDefault(t *testing.T) {
 func TestParametersWithSpaces(t *testing.T) {
 	for _, mode := range []string{"", "&sslmode=prefer", "&sslmode=disable"} {
 		config, err := parse("postgres://db/x?options=-c%20a.b%3D1%2B1+1&search_path=%22of%20two%22"+mode, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		parameters := config.ConnConfig.RuntimeParams
 		if options, path := parameters["options"], parameters["search_path"]; options != "-c a.b=1+1+1" || path != `"of two"` {
 			t.Errorf("%q: options %q, search_path %q", mode, options, path)
@@ -94,9 +92,7 @@ func TestUnverifiedServer(t *testing.T) {
 	certificate, authority := selfSigned(t)
 	for name, answer := range map[string]byte{"unknown": 'S', "plain": 'N'} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var heard []string
 		var serving sync.WaitGroup
 		serving.Go(func() {
@@ -152,21 +148,15 @@ func talk(conn net.Conn, answer byte, certificate tls.Certificate) string {
 func selfSigned(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
 }
 
@@ -175,9 +165,7 @@ func TestPasswords(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	t.Setenv("PGPASSFILE", file("passfile", "db:*:*:u:of the passfile\n"))
@@ -216,9 +204,7 @@ func TestPasswords(t *testing.T) {
 	if err := Check("postgres://u@db/x", Options{PasswordFile: filepath.Join(folder, "none")}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if err := os.Chmod(secret, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(secret, 0o644))
 	if err := Check("postgres://u@db/x", Options{PasswordFile: secret}); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a file that everybody reads: %v", err)
 	}

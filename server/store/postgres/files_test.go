@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/postgres/pgtest"
 	"github.com/dpareto/dpareto/server/store/storetest"
@@ -59,9 +60,7 @@ func TestDump(t *testing.T) {
 	d, to := openAt(t, pgtest.URL(t)), openAt(t, pgtest.URL(t))
 	for i := range 3000 {
 		if i%100 == 0 {
-			if err := put(d, "a", fmt.Sprintf("\x00total %d", i), "t"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, put(d, "a", fmt.Sprintf("\x00total %d", i), "t"))
 		}
 	}
 	err := d.Update(t.Context(), store.In("a"), func(tx store.ReadWriter) error {
@@ -70,24 +69,16 @@ func TestDump(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := d.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	content, err := io.ReadAll(file)
-	if err := errors.Join(err, file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, file.Close()))
 	cut := content[:len(content)-10]
 	if err := to.Fill(t.Context(), store.ParseDump(bytes.NewReader(cut))); err == nil || len(storetest.Dump(t, to)) > 0 {
 		t.Errorf("a dump that is cut: %v, %d records", err, len(storetest.Dump(t, to)))
 	}
-	if err := to.Fill(t.Context(), store.ParseDump(bytes.NewReader(content))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, to.Fill(t.Context(), store.ParseDump(bytes.NewReader(content))))
 	n, sum, err := store.All(t.Context(), d).Sum()
 	m, again, failed := store.All(t.Context(), to).Sum()
 	if n != 3030 || m != n || sum != again || errors.Join(err, failed) != nil {
@@ -133,9 +124,7 @@ func TestFillIsFenced(t *testing.T) {
 	} {
 		d := openAt(t, url)
 		if name == "Clear" {
-			if err := d.Fill(t.Context(), record); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, d.Fill(t.Context(), record))
 		}
 		before := storetest.Dump(t, d)
 		pgtest.Exec(t, url, "UPDATE dpareto_store SET epoch = epoch + 1")
@@ -150,9 +139,7 @@ func TestFillIsFenced(t *testing.T) {
 		}
 		_ = d.Close()
 		d = openAt(t, url)
-		if err := errors.Join(d.Clear(t.Context()), d.Close()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(d.Clear(t.Context()), d.Close()))
 	}
 
 	d := openAt(t, url)
@@ -171,9 +158,7 @@ func TestFillIsFenced(t *testing.T) {
 		t.Error(err)
 	}
 	reading, err := OpenReadOnly(t.Context(), url, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := reading.Clear(t.Context()); !errors.Is(err, store.ErrUnwritable) || len(storetest.Dump(t, reading)) != 1 {
 		t.Errorf("Clear of a store that was opened for reading: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/failure"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/postgres/pgtest"
@@ -36,9 +37,7 @@ func TestMain(m *testing.M) {
 func openAt(t testing.TB, url string) *DB {
 	t.Helper()
 	d, err := Open(t.Context(), url, Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d
 }
 
@@ -86,16 +85,12 @@ func TestAlone(t *testing.T) {
 		t.Errorf("beside servers: %v", err)
 	}
 	beside, err := openAlone(t.Context(), other) // another schema of the database
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := Open(t.Context(), other, Options{Create: true}); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a server beside a process that has the store alone: %v", err)
 	}
 	reading, err := OpenReadOnly(t.Context(), url, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := storetest.Dump(t, reading)["1"]; got != "v" {
 		t.Errorf("a reader beside the servers reads %q", got)
 	}
@@ -121,9 +116,7 @@ func TestAlone(t *testing.T) {
 func TestOneSchema(t *testing.T) {
 	first := pgtest.URL(t)
 	d := openAt(t, first)
-	if err := put(d, "a", "k", "first"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, put(d, "a", "k", "first"))
 	path := func(schemas ...string) string { return pgtest.Database(t, strings.Join(schemas, ",")) }
 	pgtest.Schema(t, "Before")
 	both := path(`"Before"`, schemaOf(t, d))
@@ -163,9 +156,7 @@ func TestOneSchema(t *testing.T) {
 // schemaOf returns the name of the schema of a store.
 func schemaOf(t *testing.T, d *DB) (name string) {
 	t.Helper()
-	if err := d.pool.QueryRow(t.Context(), "SELECT current_schema()").Scan(&name); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.pool.QueryRow(t.Context(), "SELECT current_schema()").Scan(&name))
 	return name
 }
 
@@ -211,9 +202,7 @@ func TestLostSession(t *testing.T) {
 	_ = d.Close()
 
 	alone, err := openAlone(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pgtest.Exec(t, url, "SELECT pg_terminate_backend($1, 5000)", alone.owner.conn.PgConn().PID())
 	<-alone.Failed()
 	if err := alone.Close(); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), "has ended") {
@@ -270,9 +259,7 @@ func TestCommitGoesOn(t *testing.T) {
 	if err == nil {
 		_, err = standby.Exec(t.Context(), "SELECT pg_advisory_lock($1)", lock)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer cancel() // the database has not answered in time
@@ -717,9 +704,7 @@ func TestDurability(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), name+" off")
 		})
 		d, err := Open(t.Context(), url, Options{Create: true, Unsafe: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}

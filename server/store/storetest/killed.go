@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -59,29 +60,21 @@ func Killed(t *testing.T, name string, open func(name string) (store.KV, error))
 		writer.Env = append(os.Environ(), writerStore+"="+name)
 		writer.Stderr = os.Stderr
 		out, err := writer.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := writer.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, writer.Start())
 		var acknowledged []string
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
 			acknowledged = append(acknowledged, lines.Text())
 			if len(acknowledged) == 100*(round+1) {
-				if err := writer.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, writer.Process.Kill())
 			}
 		}
 		if err := writer.Wait(); err == nil {
 			t.Fatal("the writer ended by itself")
 		}
 		db, err := open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		stored := Dump(t, db)
 		if len(acknowledged) < 100*(round+1) {
 			t.Errorf("round %d: the writer ended after %d acknowledgements", round, len(acknowledged))
@@ -95,8 +88,6 @@ func Killed(t *testing.T, name string, open func(name string) (store.KV, error))
 				t.Errorf("round %d: acknowledged %q is lost", round, line)
 			}
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, db.Close())
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -51,28 +52,22 @@ func KV(t *testing.T, open func(testing.TB) store.KV) {
 
 func put(t testing.TB, db store.KV, key, value string) {
 	t.Helper()
-	err := db.Update(context.Background(), scopes, func(tx store.ReadWriter) error {
+	require.NoError(t, db.Update(context.Background(), scopes, func(tx store.ReadWriter) error {
 		tx.Put(key, []byte(value))
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // Dump returns all records of a store but the summaries.
 func Dump(t testing.TB, db store.KV) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	err := db.View(context.Background(), func(tx store.Reader) error {
+	require.NoError(t, db.View(context.Background(), func(tx store.Reader) error {
 		return tx.Scan("", "", func(key string, value []byte) (bool, error) {
 			all[key] = string(value)
 			return true, nil
 		})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -82,14 +77,12 @@ func testAgainstModel(t *testing.T, db store.KV) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.StringOfN(rapid.RuneFrom([]rune("ab/")), 1, 4, -1)
 		committed := make(map[string]string)
-		if err := db.Update(context.Background(), scopes, func(tx store.ReadWriter) error {
+		require.NoError(t, db.Update(context.Background(), scopes, func(tx store.ReadWriter) error {
 			return tx.Scan("", "", func(key string, _ []byte) (bool, error) {
 				tx.Delete(key)
 				return true, nil
 			})
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		for range rapid.IntRange(1, 8).Draw(t, "transactions") {
 			model := maps.Clone(committed)
 			fails := rapid.Bool().Draw(t, "fails")
@@ -129,15 +122,13 @@ func testAgainstModel(t *testing.T, db store.KV) {
 			}
 		}
 		got := make(map[string]string)
-		if err := db.View(context.Background(), func(tx store.Reader) error {
+		require.NoError(t, db.View(context.Background(), func(tx store.Reader) error {
 			checkScan(t, tx, committed, "", "", len(committed)+1)
 			return tx.Scan("", "", func(key string, value []byte) (bool, error) {
 				got[key] = string(value)
 				return true, nil
 			})
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if diff := cmp.Diff(committed, got); diff != "" {
 			t.Fatal(diff)
 		}
@@ -230,16 +221,13 @@ func testUpdatesAreSerial(t *testing.T, db store.KV) {
 
 func testSnapshotIsConsistent(t *testing.T, db store.KV) {
 	put(t, db, "a", "1")
-	err := db.View(context.Background(), func(tx store.Reader) error {
+	require.NoError(t, db.View(context.Background(), func(tx store.Reader) error {
 		put(t, db, "a", "2")
 		if value, err := tx.Get("a"); err != nil || string(value) != "1" {
 			t.Errorf("the snapshot changed to %q, %v", value, err)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func testCancelled(t *testing.T, db store.KV) {
@@ -256,9 +244,7 @@ func testCancelled(t *testing.T, db store.KV) {
 
 func testClosed(t *testing.T, db store.KV) {
 	for range 2 {
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, db.Close())
 	}
 	if err := db.Update(context.Background(), scopes, func(store.ReadWriter) error { return nil }); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("Update returned %v", err)
@@ -344,7 +330,7 @@ func testBytes(t *testing.T, db store.KV) {
 	if diff := cmp.Diff(want, Dump(t, db)); diff != "" {
 		t.Error(diff)
 	}
-	err := db.View(t.Context(), func(r store.Reader) error {
+	require.NoError(t, db.View(t.Context(), func(r store.Reader) error {
 		for prefix, n := range map[string]int{"a": 5, "a\x00": 2, "a\xff": 2, "\xff": 1, "\xff\xff": 1, "c": 0} {
 			found := 0
 			err := r.Scan(prefix, "", func(string, []byte) (bool, error) {
@@ -361,10 +347,7 @@ func testBytes(t *testing.T, db store.KV) {
 			t.Errorf("no value is %v, an empty one %v", none, empty)
 		}
 		return errors.Join(err, failed)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // A scan passes every key once, in order, whatever its function reads meanwhile, and ends where it is
@@ -378,9 +361,7 @@ func testLongScan(t *testing.T, db store.KV) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, last := range []int{0, 1, 15, 16, 17, 1000, n - 1, n} {
 		next := 0
 		err := db.View(t.Context(), func(r store.Reader) error {
@@ -417,7 +398,7 @@ func testTotals(t *testing.T, db store.KV) {
 	if diff := cmp.Diff(map[string]string{"a": "record"}, Dump(t, db)); diff != "" {
 		t.Error(diff)
 	}
-	err := db.View(t.Context(), func(r store.Reader) error {
+	require.NoError(t, db.View(t.Context(), func(r store.Reader) error {
 		value, err := r.Get("\x00a")
 		if string(value) != "total" {
 			t.Errorf("the total is %q", value)
@@ -429,8 +410,5 @@ func testTotals(t *testing.T, db store.KV) {
 			}
 			return true, nil
 		}))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }

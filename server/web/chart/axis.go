@@ -214,7 +214,7 @@ func (a *Axis) logTicks() []Tick {
 	for e := first; e <= last; e += every {
 		for _, factor := range factors {
 			if v := factor * math.Pow(10, e); v >= a.Min && v <= a.Max {
-				ticks = append(ticks, Tick{v, show.Plain(round(v))})
+				ticks = append(ticks, Tick{v, show.Plain(show.Rounded(v, 6))})
 			}
 		}
 	}
@@ -230,10 +230,4 @@ func (a *Axis) logitTicks() []Tick {
 		}
 	}
 	return ticks
-}
-
-// round drops what arithmetic adds to a short decimal number.
-func round(v float64) float64 {
-	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64) // it is a number
-	return short
 }

@@ -359,7 +359,7 @@ func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.Que
 	if after == nil || !twice.GetReachable() {
 		return ""
 	}
-	same := func(a, b *dparetov1.Value) bool { return words.Exact(a) == words.Exact(b) }
+	same := func(a, b *dparetov1.Value) bool { return show.Value(a) == show.Value(b) }
 	if twice.GetStep() == d.Answer.GetStep() && maps.EqualFunc(twice.GetParameters(), d.Answer.GetParameters(), same) {
 		return fmt.Sprintf("With an ε of at most %s the same configuration is recommended: twice the ε buys nothing, by the model.", show.NumberUp(limit))
 	}

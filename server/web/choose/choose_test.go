@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/webtest"
@@ -62,9 +63,7 @@ func measured(t testing.TB, s *webtest.Site, id string, trials int) {
 			Parameters:       parameters,
 			FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &err}}},
 		}})
-		if failed != nil {
-			t.Fatal(failed)
-		}
+		require.NoError(t, failed)
 	}
 }
 
@@ -131,9 +130,7 @@ func TestChooseAddress(t *testing.T) {
 	s := webtest.New(t, server.Options{})
 	measured(t, s, "first", 12)
 	resp, err := s.Client().Get(s.URL + "/studies/first/parts/choice?value=2.5&measured=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = resp.Body.Close()
 	if got := resp.Header.Get("Hx-Replace-Url"); got != "/studies/first/choose?bound=epsilon&confidence=0.5&measured=1&value=2.5" {
 		t.Errorf("address %q", got)
@@ -156,9 +153,7 @@ func TestChooseWithoutResults(t *testing.T) {
 			Parameters:       map[string]*dparetov1.Value{"x": webtest.Number(x)},
 			FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"a": {Value: &x}, "b": {Value: &y}}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	body := s.Get(t, "/studies/plain/choose?wait=1&value=0.4", http.StatusOK)
 	webtest.Contains(t, body, "Recommended with a ≤ 0.4", "x: ")
@@ -176,9 +171,7 @@ func TestChooseEpsilonUp(t *testing.T) {
 	fronts := dparetov1.NewFrontServiceClient(s.Conn)
 	for _, bound := range []float64{1.5, 3} {
 		resp, err := fronts.QueryFront(t.Context(), &dparetov1.QueryFrontRequest{Name: "studies/first", Bounds: map[string]float64{"epsilon": bound}, MeasuredOnly: true, Confidence: 0.5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		epsilon := show.NumberUp(resp.GetComputedMetrics()["epsilon"].GetValue())
 		body := s.Get(t, fmt.Sprintf("/studies/first/parts/choice?measured=1&value=%v", bound), http.StatusOK)
 		webtest.Contains(t, body, "Chosen: ε "+epsilon+", error ", "error against ε; the chosen point at "+epsilon+" and ", "!epsilon<")

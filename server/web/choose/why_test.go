@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/webtest"
@@ -32,9 +33,7 @@ func TestWhy(t *testing.T) {
 	}
 	// An ε is rounded up along a parameter, and in a map.
 	resp, err := dparetov1.NewAnalysisServiceClient(s.Conn).AnalyzeSlices(t.Context(), &dparetov1.AnalyzeSlicesRequest{Name: "studies/first"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	body := s.Get(t, "/studies/first/parts/slices?metric=epsilon", http.StatusOK)
 	webtest.Contains(t, body, "ε of one run, δ = 1e-5, add-remove adjacency")
 	for _, slice := range resp.GetSlices() {
@@ -45,9 +44,7 @@ func TestWhy(t *testing.T) {
 		}
 	}
 	contour, err := dparetov1.NewAnalysisServiceClient(s.Conn).AnalyzeContour(t.Context(), &dparetov1.AnalyzeContourRequest{Name: "studies/first", Metric: "epsilon", XParameter: "epochs", YParameter: "noise"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	body = s.Get(t, "/studies/first/parts/contour?metric=epsilon&x=epochs&y=noise", http.StatusOK)
 	for _, p := range contour.GetPredictions() {
 		webtest.Contains(t, body, "<td class=\"n\">"+show.NumberUp(p.GetMedian())+"</td>")
@@ -89,9 +86,7 @@ func ledgers(t testing.TB, s *webtest.Site) {
 	releases := dparetov1.NewReleaseServiceClient(s.Conn)
 	for id, adjacency := range map[string]dparetov1.Adjacency{"train": dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, "test": dparetov1.Adjacency_ADJACENCY_REPLACE_ONE} {
 		_, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{Records: 10000, Epsilon: 1000, Delta: 1e-3, Adjacency: adjacency}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 }
 
@@ -109,17 +104,13 @@ func TestChoosePrivate(t *testing.T) {
 	}
 	for range 8 {
 		resp, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/private", WorkerId: "w"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		value := 0.25
 		for _, trial := range resp.GetTrials() {
 			_, err := studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Outcome: &dparetov1.CompleteTrialRequest_Measurement{
 				Measurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &value}}},
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}
 	}
 	webtest.Contains(t, s.Get(t, "/studies/private/choose?wait=1", http.StatusOK), "Recommended with", "runs of the search together")

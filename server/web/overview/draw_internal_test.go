@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/internal/show"
 )
 
@@ -19,9 +20,7 @@ func pictured(t *testing.T, others int) *frontData {
 	}
 	study := &dparetov1.Study{Name: "studies/s", Spec: &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{metric("a"), metric("b")}}}
 	settings, err := parseFront(nil, show.Objectives(study.GetSpec()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	front := &dparetov1.Front{Candidates: int64(others) + 3, Revision: 7, Reference: map[string]float64{"a": 1, "b": 1}}
 	for i := range 3 {
 		point := &dparetov1.FrontPoint{Trial: fmt.Sprintf("studies/s/trials/%d", i+1), Runs: int64(i + 1), Values: map[string]*dparetov1.FrontValue{
@@ -40,9 +39,7 @@ func pictured(t *testing.T, others int) *frontData {
 func TestCloud(t *testing.T) {
 	d := pictured(t, 9)
 	picture, err := d.Picture()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	paths := make(map[string]int)
 	for _, class := range []string{"dots minor", "dots "} {
 		_, rest, _ := strings.Cut(string(picture), `<path class="`+class+`" d="`)
@@ -108,9 +105,7 @@ func TestLargeFront(t *testing.T) {
 		}})
 	}
 	picture, err := d.Picture()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := strings.Count(string(picture), `<a class="mark`); n != maxFocusable {
 		t.Errorf("%d marks, want %d", n, maxFocusable)
 	}

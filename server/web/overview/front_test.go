@@ -12,6 +12,7 @@ import (
 	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/webtest"
 )
@@ -65,9 +66,7 @@ func add(t testing.TB, s *webtest.Site, study string, parameters map[string]*dpa
 		Parent: "studies/" + study,
 		Trial:  &dparetov1.Trial{Parameters: parameters, FinalMeasurement: measured(0, values)},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // fill adds trials to a study of privacySpec.
@@ -102,9 +101,7 @@ func TestStudy(t *testing.T) {
 	fill(t, s, "first", 24)
 	studies := dparetov1.NewStudyServiceClient(s.Conn)
 	resp, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: hostile})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trial := resp.GetTrials()[0]
 	if _, err := studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measured(1, map[string]float64{"error": 0.625}),
@@ -143,13 +140,9 @@ func listen(t testing.TB, s *webtest.Site, path string) *stream {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := s.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("GET %s: %s", path, resp.Status)

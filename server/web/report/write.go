@@ -26,8 +26,8 @@ var style string
 
 var templates = template.Must(template.New("report").Funcs(template.FuncMap{
 	"name":      enum.Name,
-	"domain":    domain,
-	"metric":    metricText,
+	"domain":    show.Parameter,
+	"metric":    show.Metric,
 	"guarantee": guaranteeText,
 	"epsilon":   words.Epsilon,
 	"number":    show.Number,

@@ -8,26 +8,22 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // zippedSize returns the size of a file, compressed as the server does it.
 func zippedSize(t *testing.T, file string) int {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var zipped bytes.Buffer
 	z, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := z.Write(content); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, z.Close())
 	return zipped.Len()
 }
 
@@ -35,9 +31,7 @@ func zippedSize(t *testing.T, file string) int {
 func TestSize(t *testing.T) {
 	const limit = 60_000
 	files, err := filepath.Glob("static/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	total := 0
 	for _, file := range files {
 		if filepath.Ext(file) == ".txt" { // not loaded by the page
@@ -62,9 +56,7 @@ func TestLibrariesAreThosePublished(t *testing.T) {
 		{"uPlot.min.css", "uplot@1.6.32/dist/uPlot.min.css", "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"},
 	} {
 		content, err := os.ReadFile(filepath.Join("static", library.file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if digest := sha256.Sum256(content); hex.EncodeToString(digest[:]) != library.digest {
 			t.Errorf("%s is not %s of npm: its SHA-256 is %x", library.file, library.source, digest)
 		}

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // After signing in, a link leads to a view of this site, whatever somebody has put into it.
@@ -36,9 +38,7 @@ func TestLocalPath(t *testing.T) {
 func TestEventsHoldTheirText(t *testing.T) {
 	answer := httptest.NewRecorder()
 	events := &eventWriter{w: answer, controller: http.NewResponseController(answer)}
-	if err := events.send("state", []byte("one\rretry: 3600000\r\revent: other\r\ndata: forged\n\nlast")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, events.send("state", []byte("one\rretry: 3600000\r\revent: other\r\ndata: forged\n\nlast")))
 	lines := strings.Split(strings.TrimSuffix(answer.Body.String(), "\n\n"), "\n")
 	for i, line := range lines {
 		if prefix := map[bool]string{true: "event: state", false: "data: "}[i == 0]; !strings.HasPrefix(line, prefix) {

@@ -10,7 +10,6 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/web/site"
-	"github.com/dpareto/dpareto/server/web/words"
 )
 
 // parameterPrefix begins the names of fields that are values of parameters.
@@ -82,7 +81,7 @@ func newParameterInput(p *dparetov1.ParameterSpec, f *site.Form) parameterInput 
 		in.Optional = true
 		var values []string
 		for _, v := range c.GetValues() {
-			values = append(values, words.Exact(v))
+			values = append(values, show.Value(v))
 		}
 		hints = append(hints, "used only where "+c.GetParent()+" is "+strings.Join(values, " or "))
 	}
@@ -177,5 +176,5 @@ func configurationOf(f *site.Form, spec *dparetov1.StudySpec) map[string]*dparet
 // holds reports whether a condition holds, nil always.
 func holds(c *dparetov1.Condition, values map[string]*dparetov1.Value) bool {
 	parent := values[c.GetParent()]
-	return c == nil || parent != nil && slices.ContainsFunc(c.GetValues(), func(v *dparetov1.Value) bool { return words.Exact(v) == words.Exact(parent) })
+	return c == nil || parent != nil && slices.ContainsFunc(c.GetValues(), func(v *dparetov1.Value) bool { return show.Value(v) == show.Value(parent) })
 }

@@ -64,7 +64,7 @@ func (s views) renderTrial(w http.ResponseWriter, r *http.Request, code int, ref
 	}
 	again := make(url.Values)
 	for name, value := range trial.GetParameters() {
-		again.Set("parameters."+name, words.Exact(value))
+		again.Set("parameters."+name, show.Value(value))
 	}
 	p.Again = frame.Path() + "/queue?" + again.Encode()
 	s.Render(w, code, "trial", p)
@@ -121,7 +121,7 @@ func newTrial(study *dparetov1.Study, trial *dparetov1.Trial) *trialData {
 	d := &trialData{Study: study, Trial: trial, Statement: show.PrivacyStatement(spec), Seeded: show.IsSeeded(trial.GetWarnings())}
 	for _, p := range spec.GetParameters() {
 		if v := trial.GetParameters()[p.GetId()]; v != nil {
-			d.Parameters = append(d.Parameters, namedText{p.GetId(), words.Exact(v)})
+			d.Parameters = append(d.Parameters, namedText{p.GetId(), show.Value(v)})
 		}
 	}
 	for _, m := range spec.GetMetrics() {
@@ -393,11 +393,11 @@ func compareConfigurations(spec *dparetov1.StudySpec, trials []*dparetov1.Trial)
 	configuration := compareGroup{Title: "Configuration"}
 	for _, p := range spec.GetParameters() {
 		row := compareRow{Name: p.GetId()}
-		first := words.Exact(trials[0].GetParameters()[p.GetId()])
+		first := show.Value(trials[0].GetParameters()[p.GetId()])
 		for _, trial := range trials {
 			value := trial.GetParameters()[p.GetId()]
 			row.Cells = append(row.Cells, words.Value(value))
-			row.Differs = row.Differs || words.Exact(value) != first
+			row.Differs = row.Differs || show.Value(value) != first
 		}
 		configuration.Rows = append(configuration.Rows, row)
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/webtest"
 )
@@ -59,9 +60,7 @@ func TestTrialsTable(t *testing.T) {
 	sorted := s.Get(t, "/studies/first/trials?order_by="+url.QueryEscape("metrics.error"), http.StatusOK)
 	webtest.Contains(t, sorted, `aria-sort="ascending"`, "order_by=metrics.error&#43;desc")
 	resp, err := dparetov1.NewStudyServiceClient(s.Conn).ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/first", OrderBy: "metrics.error", PageSize: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := numbers(sorted); got[0] != fmt.Sprint(resp.GetTrials()[0].GetNumber()) {
 		t.Errorf("the trial with the smallest error is %s, the contract says %d", got[0], resp.GetTrials()[0].GetNumber())
 	}
@@ -100,13 +99,9 @@ func TestTrialsLive(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/studies/first/live?part=trials-table", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := s.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	trained := false
@@ -134,9 +129,7 @@ func TestTrial(t *testing.T) {
 	s.Train(t.Context(), t, "first", 5, false)
 	studies := dparetov1.NewStudyServiceClient(s.Conn)
 	resp, err := studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: "studies/first/trials/5"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trial := resp.GetTrial()
 	body := s.Get(t, "/studies/first/trials/5", http.StatusOK)
 	webtest.Contains(t, body, "What the model expected", "data-series=", "ehvi", "at most ", "δ = 1e-5", "!sse-connect", "!Stop the trial", "Queue this configuration")
@@ -145,9 +138,7 @@ func TestTrial(t *testing.T) {
 	}
 	// One that runs, after an attempt that was given back.
 	suggested, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "gpu-2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	running := suggested.GetTrials()[0]
 	if _, err := studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: running.GetName(), LeaseToken: running.GetLease().GetToken(), Reason: "out of memory"}); err != nil {
 		t.Fatal(err)
@@ -205,9 +196,7 @@ func TestQueue(t *testing.T) {
 		t.Fatalf("without the condition: %d %s", code, body)
 	}
 	resp, err := dparetov1.NewStudyServiceClient(s.Conn).ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/first"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	trials := resp.GetTrials()
 	if len(trials) != 2 || trials[0].GetParameters()["beta"].GetDoubleValue() != 0.9 || trials[0].GetNote() != "try\nit" || trials[1].GetParameters()["beta"] != nil {
 		t.Errorf("trials %v", trials)
@@ -221,9 +210,7 @@ func TestEditStudy(t *testing.T) {
 	studies := dparetov1.NewStudyServiceClient(s.Conn)
 	get := func() *dparetov1.Study {
 		resp, err := studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/first"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetStudy()
 	}
 	webtest.Contains(t, s.Get(t, "/studies/first/edit", http.StatusOK), "another budget may depend on results", `value="200"`, get().GetEtag())
@@ -298,9 +285,7 @@ func TestLabelAndStopTrial(t *testing.T) {
 	}
 	get := func() *dparetov1.Trial {
 		resp, err := studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: "studies/first/trials/1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp.GetTrial()
 	}
 	form := url.Values{"note": {"odd"}, "labels": {"odd=yes"}, "etag": {get().GetEtag()}, "request_id": {"a"}}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/rest"
 	"github.com/dpareto/dpareto/server/store"
@@ -31,9 +32,7 @@ type Site struct {
 func New(t testing.TB, o server.Options) *Site {
 	t.Helper()
 	db, err := bolt.Open(t.TempDir() + "/test.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	if o.Store, err = store.New(t.Context(), db); err != nil {
 		t.Fatal(err)
@@ -42,18 +41,14 @@ func New(t testing.TB, o server.Options) *Site {
 	t.Cleanup(srv.Close)
 	g := srv.GRPC()
 	conn, err := rest.Connect(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		srv.Drain()
 		g.Stop()
 		_ = conn.Close()
 	})
 	handler, err := web.Handler(conn, web.Options{SignIn: o.Auth != nil})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &Site{httptest.NewServer(handler), conn, srv.Drain}
 	t.Cleanup(s.Close)
 	return s
@@ -63,18 +58,12 @@ func New(t testing.TB, o server.Options) *Site {
 func (s *Site) Get(t testing.TB, path string, want int) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := s.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if resp.StatusCode != want {
 		t.Fatalf("GET %s: %s\n%s", path, resp.Status, body)
 	}
@@ -102,9 +91,7 @@ func SimpleSpec() *dparetov1.StudySpec {
 func (s *Site) Send(t testing.TB, method, path, token string, form url.Values) (code int, body string, header http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if form != nil {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -112,14 +99,10 @@ func (s *Site) Send(t testing.TB, method, path, token string, form url.Values) (
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := s.Client().Transport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	content, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.StatusCode, string(content), resp.Header
 }
 
@@ -128,14 +111,10 @@ func (s *Site) Create(ctx context.Context, t testing.TB, id string, study *dpare
 	t.Helper()
 	studies := dparetov1.NewStudyServiceClient(s.Conn)
 	resp, err := studies.CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: id, Study: study})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for state := resp.GetStudy().GetState(); state == dparetov1.StudyState_STUDY_STATE_PREPARING; {
 		got, err := studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: resp.GetStudy().GetName()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		state = got.GetStudy().GetState()
 	}
 }

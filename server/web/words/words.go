@@ -130,46 +130,12 @@ func Configuration(spec *dparetov1.StudySpec, values map[string]*dparetov1.Value
 	return strings.Join(parts, ", ")
 }
 
-// Value returns the value of a parameter.
+// Value returns the value of a parameter, rounded.
 func Value(v *dparetov1.Value) string {
-	switch kind := v.GetKind().(type) {
-	case *dparetov1.Value_DoubleValue:
-		return show.Number(kind.DoubleValue)
-	case *dparetov1.Value_IntValue:
-		return strconv.FormatInt(kind.IntValue, 10)
-	case *dparetov1.Value_StringValue:
-		return kind.StringValue
-	default:
-		return ""
-	}
-}
-
-// Exact returns the value of a parameter with all its digits.
-func Exact(v *dparetov1.Value) string {
 	if x, ok := v.GetKind().(*dparetov1.Value_DoubleValue); ok {
-		return show.Plain(x.DoubleValue)
+		return show.Number(x.DoubleValue)
 	}
-	return Value(v)
-}
-
-// Domain returns the domain of a parameter as people read it.
-func Domain(p *dparetov1.ParameterSpec) string {
-	switch d := p.GetDomain().(type) {
-	case *dparetov1.ParameterSpec_DoubleDomain:
-		return "from " + show.Plain(d.DoubleDomain.GetMin()) + " to " + show.Plain(d.DoubleDomain.GetMax())
-	case *dparetov1.ParameterSpec_IntegerDomain:
-		return "whole numbers from " + strconv.FormatInt(d.IntegerDomain.GetMin(), 10) + " to " + strconv.FormatInt(d.IntegerDomain.GetMax(), 10)
-	case *dparetov1.ParameterSpec_DiscreteDomain:
-		var values []string
-		for _, v := range d.DiscreteDomain.GetValues() {
-			values = append(values, show.Plain(v))
-		}
-		return "one of " + strings.Join(values, ", ")
-	case *dparetov1.ParameterSpec_CategoricalDomain:
-		return "one of " + strings.Join(d.CategoricalDomain.GetCategories(), ", ")
-	default:
-		return ""
-	}
+	return show.Value(v)
 }
 
 // Budget returns the limits of a study as people read them; limits of privacy come with their

@@ -40,13 +40,8 @@ type Options struct {
 	// improves. Default [DefaultRestarts].
 	Restarts int
 
-	// ExactKnown uses the Known functions of objectives in the acquisition. By
-	// default they are modelled by a Gaussian process like measured ones, as
-	// in the paper, and never called.
-	ExactKnown bool
-
 	// Published takes the hypervolume and the reference of the acquisition from the code that
-	// was published with the paper, see [New]. It excludes ExactKnown.
+	// was published with the paper, see [New].
 	Published bool
 
 	// Cache is for the fits of the model, see [model.Options]. Default: a cache that
@@ -90,7 +85,7 @@ type Options struct {
 // it: log ε was divided by its largest initial value, which scales HVPoI; variances were at
 // least 1e-6 in those units; and the proposals were the best of 5,000 random points.
 //
-// It panics if an option is negative, or both ExactKnown and Published are set.
+// It panics if an option is negative.
 func New(o Options) suggest.Designer {
 	return newDesigner(o)
 }
@@ -98,9 +93,6 @@ func New(o Options) suggest.Designer {
 func newDesigner(o Options) designer {
 	if o.InitialPoints < 0 || o.Candidates < 0 || o.Restarts < 0 {
 		panic("dpareto: negative option")
-	}
-	if o.ExactKnown && o.Published {
-		panic("dpareto: both ExactKnown and Published")
 	}
 	o.InitialPoints = cmp.Or(o.InitialPoints, DefaultInitialPoints)
 	o.Candidates = cmp.Or(o.Candidates, DefaultCandidates)
@@ -155,7 +147,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 // fit returns the model of h after believing the pending configurations.
 func (d designer) fit(ctx context.Context, p *suggest.Problem, h *suggest.History, pending []space.Point, seed uint64) (*model.Model, error) {
 	m, err := model.Fit(ctx, p, h, model.Options{
-		ModelKnown:       !d.options.ExactKnown,
+		ModelKnown:       true,
 		Seed:             seed,
 		ImputeInfeasible: true,
 		Homoscedastic:    true,

@@ -155,19 +155,6 @@ func TestDParetoLearnsInfeasible(t *testing.T) {
 	}
 }
 
-// The exact function takes the place of a surrogate where that is asked for.
-func TestDParetoExactKnown(t *testing.T) {
-	p := simulated.Curve()
-	h := simulated.NoisyCurve(6, 20, 0.02, 5)
-	for _, exact := range []bool{false, true} {
-		s := simulated.Ask(t, dpareto.New(dpareto.Options{InitialPoints: 5, ExactKnown: exact}), p, h, suggest.Request{Count: 1, Number: 7})[0]
-		v := s.Predictions[0]
-		if got := v.Lower == v.Upper && v.Median == s.Point[0]; got != exact {
-			t.Errorf("exact = %t: epsilon of %v predicted as %+v", exact, s.Point, v)
-		}
-	}
-}
-
 // Three objectives of every goal and transform, over every kind of parameter:
 // the hypervolume grows beyond random search's.
 func TestDParetoThreeObjectives(t *testing.T) {

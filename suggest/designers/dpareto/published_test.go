@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/floats/scalar"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -91,9 +92,7 @@ func (g *publishedProcess) process(t *testing.T, s *space.Space, inputs [][]floa
 		obs.X = append(obs.X, s.Encode(nil, x))
 	}
 	gp, err := surrogate.New(publishedKernel{}, h, obs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return gp
 }
 
@@ -101,13 +100,9 @@ func (g *publishedProcess) process(t *testing.T, s *space.Space, inputs [][]floa
 func publishedModel(t *testing.T) (*publishedRun, *model.Model) {
 	t.Helper()
 	content, err := os.ReadFile("testdata/published.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	run := new(publishedRun)
-	if err := json.Unmarshal(content, run); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(content, run))
 	p := &suggest.Problem{Space: publishedSpace(), Objectives: []suggest.Objective{
 		{Name: "epsilon", Goal: suggest.Minimize, Transform: suggest.Log, Reference: 10},
 		{Name: "error", Goal: suggest.Minimize, Transform: suggest.Logit, Reference: 1},
@@ -122,9 +117,7 @@ func publishedModel(t *testing.T) (*publishedRun, *model.Model) {
 		run.PrivacyProcess.process(t, p.Space, run.Inputs, run.Privacy),
 		run.UtilityProcess.process(t, p.Space, run.Inputs, run.Utility),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return run, m
 }
 
@@ -245,16 +238,14 @@ func TestAcquisition(t *testing.T) {
 		h.Evaluations = append(h.Evaluations, simulated.Train(p.Space.Sample(rng)))
 	}
 	h.Pending = []space.Point{p.Space.Sample(rng)}
-	for _, o := range []Options{{}, {Published: true}, {ExactKnown: true}} {
+	for _, o := range []Options{{}, {Published: true}} {
 		s := simulated.Ask(t, New(o), p, h, suggest.Request{Count: 1, Seed: 3, Number: 21})[0]
 		points := []space.Point{s.Point}
 		for range 200 {
 			points = append(points, p.Space.Sample(rng))
 		}
 		values, err := Acquisition(t.Context(), p, h, 3, o, points)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if values[0].HVPoI != s.Acquisition || !slices.Equal(values[0].Predictions, s.Predictions) {
 			t.Errorf("%+v: the suggestion %+v has the value %+v", o, s, values[0])
 		}
@@ -270,13 +261,4 @@ func TestAcquisition(t *testing.T) {
 	if _, err := Acquisition(t.Context(), p, &suggest.History{Pending: []space.Point{{1}}}, 3, Options{}, nil); err == nil {
 		t.Error("a point of another length is accepted")
 	}
-}
-
-func TestNewPanicsForBoth(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic for ExactKnown with Published")
-		}
-	}()
-	New(Options{ExactKnown: true, Published: true})
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -21,9 +22,7 @@ import (
 func cpuSeconds(b *testing.B) float64 {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
 	return seconds(u.Utime) + seconds(u.Stime)
 }
@@ -172,9 +171,7 @@ func BenchmarkStudy(b *testing.B) {
 				h := &suggest.History{}
 				for i := range 16 + 256 {
 					list, err := d.Suggest(b.Context(), s.problem, h, suggest.Request{Count: 1, Seed: 1, Number: int64(i + 1)})
-					if err != nil {
-						b.Fatal(err)
-					}
+					require.NoError(b, err)
 					h.Evaluations = append(h.Evaluations, s.evaluate(list[0].Point, rng))
 				}
 			})

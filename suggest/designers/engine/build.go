@@ -69,20 +69,13 @@ func newSurface(m *model.Model, b *common, o Options, t turn) (*surface, error) 
 	p := m.Problem()
 	metrics := len(p.Objectives) + len(p.Constraints)
 	s := &surface{
-		problem:    p,
-		model:      m,
-		common:     b,
-		processes:  make([]*surrogate.Conditioned, metrics),
-		known:      make([]*relaxed, len(p.Objectives)),
-		columns:    p.InputColumns(),
-		dim:        p.InputDim(),
-		checkpoint: -1,
-		axis:       -1,
-		boldness:   1,
-		perEpoch:   p.Cost != suggest.CostRuns,
-	}
-	if !o.FinalOnly {
-		s.checkpoint = p.CheckpointIndex()
+		layout:    newLayout(p, o.FinalOnly),
+		model:     m,
+		common:    b,
+		processes: make([]*surrogate.Conditioned, metrics),
+		known:     make([]*relaxed, len(p.Objectives)),
+		axis:      -1,
+		boldness:  1,
 	}
 	sequence := sample.NewHalton(len(p.Space.Parameters), sample.Mix(t.seed))
 	u := make([]float64, len(p.Space.Parameters))

@@ -39,31 +39,3 @@ func (e *explorer) covering(list []candidate, n int) []candidate {
 	}
 	return kept
 }
-
-// fillings are the positions at which parameters are tried that a change of category
-// brings into existence.
-var fillings = []float64{1.0 / 6, 0.5, 5.0 / 6}
-
-// entered returns completions of q, which differs from old in one parameter, with several
-// values for the numerical parameters that exist only now.
-func (e *explorer) entered(q, old space.Point) []space.Point {
-	var born []int
-	s := e.problem.Space
-	for j := range s.Parameters {
-		if s.Parameters[j].Kind != space.Categorical && s.Active(q, j) && !s.Active(old, j) {
-			born = append(born, j)
-		}
-	}
-	list := []space.Point{e.complete(q)}
-	if len(born) == 0 {
-		return list
-	}
-	for _, t := range fillings {
-		r := q.Clone()
-		for _, j := range born {
-			r[j] = s.Parameters[j].At(t)
-		}
-		list = append(list, e.complete(r))
-	}
-	return list
-}

@@ -14,7 +14,7 @@ func TestStartsCoverCategories(t *testing.T) {
 		{Name: "kind", Kind: space.Categorical, Choices: []string{"a", "b", "c"}},
 		{Name: "x", Kind: space.Double, Max: 1},
 	}}}
-	e := &explorer{surface: &surface{problem: p}, options: Options{Restarts: 4}, rng: sample.Stream(1, 1, 1)}
+	e := newExplorer(&surface{layout: layout{problem: p}}, Options{Restarts: 4}, nil, sample.Stream(1, 1, 1))
 	var list []candidate
 	for i := range 100 {
 		c := candidate{point: space.Point{0, float64(i) / 100}, value: -float64(i)}
@@ -40,9 +40,9 @@ func TestEntered(t *testing.T) {
 		{Name: "rate", Kind: space.Double, Max: 6, Condition: condition},
 		{Name: "size", Kind: space.Discrete, Values: []float64{1, 2, 3}, Condition: condition},
 	}}}
-	e := &explorer{surface: &surface{problem: p, checkpoint: -1}}
+	e := newExplorer(&surface{layout: layout{problem: p, checkpoint: -1}}, Options{}, nil, nil)
 	want := []space.Point{{1, 0, 1}, {1, 1, 1}, {1, 3, 2}, {1, 5, 3}}
-	got := e.entered(space.Point{1, 0, 1}, space.Point{0, 0, 1})
+	got := e.choices.entered(space.Point{1, 0, 1}, space.Point{0, 0, 1})
 	if len(got) != len(want) {
 		t.Fatalf("%v, want %v", got, want)
 	}
@@ -51,7 +51,7 @@ func TestEntered(t *testing.T) {
 			t.Errorf("%v, want %v", got[i], want[i])
 		}
 	}
-	if got := e.entered(space.Point{0, 0, 1}, space.Point{1, 3, 2}); len(got) != 1 || !got[0].Equal(space.Point{0, 0, 1}) {
+	if got := e.choices.entered(space.Point{0, 0, 1}, space.Point{1, 3, 2}); len(got) != 1 || !got[0].Equal(space.Point{0, 0, 1}) {
 		t.Errorf("%v on leaving the branch", got)
 	}
 }

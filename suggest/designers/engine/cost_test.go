@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/engine"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -68,9 +69,7 @@ func TestMeasuredCosts(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 5))
 		for i := range 10 {
 			s, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 1, Number: int64(15 + i)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			simulated.ObserveTradeOff(h, p, s[0].Point, rng, 0.1)
 			h.Evaluations[len(h.Evaluations)-1].Cost = price(s[0].Point)
 			spent[cost] += price(s[0].Point)

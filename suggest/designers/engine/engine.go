@@ -2,9 +2,10 @@
 // "ehvi_exact", which show what each of its parts is worth. docs/engine.md explains it.
 //
 // A suggestion takes three steps. newSurface builds the acquisition function from a model and
-// the pending runs (build.go, surface.go, target.go, known.go). An explorer searches its maximum
-// (search.go, category.go); explore.go says when it explores. Last, the new configuration is compared
-// with another run of a known one (replicate.go).
+// the pending runs (build.go; evaluated in surface.go, target.go, known.go). An explorer searches its
+// maximum (search.go, category.go) among the choices (choices.go); explore.go says when it explores. Last, a
+// comparison of the new configuration with another run of a known one (replicate.go). layout.go says how
+// configurations and their checkpoints become inputs of surrogates.
 package engine
 
 import (
@@ -201,7 +202,7 @@ func (d designer) maximize(ctx context.Context, m *model.Model, shared *common, 
 	if explores {
 		s.boldness = optimism
 	}
-	x := &explorer{surface: s, options: d.options, tried: t.tried, rng: sample.Stream(t.seed, t.number, sample.Search)}
+	x := newExplorer(s, d.options, t.tried, sample.Stream(t.seed, t.number, sample.Search))
 	// Candidates are the same until another trial has ended, whether suggestions are asked for at once or one by one.
 	c, ok, err := x.find(ctx, sample.Stream(t.seed, t.number-int64(len(t.pending)), sample.Candidates))
 	if err != nil {
@@ -214,11 +215,11 @@ func (d designer) maximize(ctx context.Context, m *model.Model, shared *common, 
 		}
 		c.point = q
 	}
-	c.point = x.exactLength(c.point)
+	c.point = x.choices.exactLength(c.point)
 	again := false
 	if !d.options.PlugIn && !explores {
 		var q space.Point
-		if q, again, err = x.replicate(ctx, c.point, t.pending); err != nil {
+		if q, again, err = newComparison(x).replicate(ctx, c.point, t.pending); err != nil {
 			return suggest.Suggestion{}, false, err
 		}
 		if again {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/engine"
 	"github.com/dpareto/dpareto/suggest/designers/random"
@@ -28,9 +29,7 @@ func runStudy(t *testing.T, d suggest.Designer, p *suggest.Problem, n int, seed 
 	h := &suggest.History{}
 	for i := range n {
 		suggestions, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: int64(i + 1)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := p.Space.Contains(suggestions[0].Point); err != nil {
 			t.Fatalf("suggestion %d: %v", i+1, err)
 		}
@@ -106,21 +105,15 @@ func TestDefaultIsReproducible(t *testing.T) {
 	d := engine.New(engine.Options{})
 	request := suggest.Request{Count: 3, Seed: 5, Number: 31}
 	batch, err := d.Suggest(t.Context(), p, h, request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	again, err := engine.New(engine.Options{}).Suggest(t.Context(), p, h, request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(batch, again); diff != "" {
 		t.Errorf("after a restart (-before +after):\n%s", diff)
 	}
 	for i, want := range batch {
 		one, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 5, Number: 31 + int64(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(want, one[0]); diff != "" {
 			t.Errorf("suggestion %d alone (-batch +alone):\n%s", i, diff)
 		}
@@ -221,9 +214,7 @@ func TestNoReplicateWithKnownNoise(t *testing.T) {
 				}
 			}
 			got, err := engine.New(engine.Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 4, Seed: seed, Number: 61})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, s := range got {
 				if s.Replicate {
 					again[known]++
@@ -246,9 +237,7 @@ func TestDefaultImprovesTheFrontOfManyEvaluations(t *testing.T) {
 	}
 	before := simulated.TradeOffHypervolume(h)
 	batch, err := engine.New(engine.Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 1, Number: 5001})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := batch[0]
 	if s.FallbackReason != "" {
 		t.Fatal(s.FallbackReason)
@@ -284,9 +273,7 @@ func TestDefaultDoesNotDependOnTheProcessors(t *testing.T) {
 	for _, processors := range []int{1, 4} {
 		runtime.GOMAXPROCS(processors)
 		batch, err := engine.New(engine.Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 2, Seed: 5, Number: 31})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		results = append(results, batch)
 	}
 	if diff := cmp.Diff(results[0], results[1]); diff != "" {
@@ -317,9 +304,7 @@ func TestDefaultStopsSoonAfterCancellation(t *testing.T) {
 		return calls.Load() - limit, calls.Load(), err
 	}
 	_, total, err := count(-1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if total < 3*few {
 		t.Fatalf("%d calls altogether, too few to tell", total)
 	}

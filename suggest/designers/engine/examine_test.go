@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -23,24 +24,18 @@ func TestExamine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := study.history(40)
 			m, err := model.Fit(t.Context(), study.problem, h, model.Options{ImputeInfeasible: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			o := New(Options{}).(designer).options
 			s, err := newSurface(m, new(common), o, turn{seed: 1, number: 41})
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := &explorer{surface: s, options: o, tried: h.Tried(), rng: sample.Stream(1, 41, sample.Search)}
-			list := e.candidates(s.centres(), sample.Stream(1, 41, sample.Candidates))
+			e := newExplorer(s, o, h.Tried(), sample.Stream(1, 41, sample.Search))
+			list := e.choices.candidates(s.centres(), o.Candidates, sample.Stream(1, 41, sample.Candidates))
 			chunks, err := e.chunks(t.Context(), list)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			finalists, err := e.screen(t.Context(), chunks)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			v := e.evaluator()
 			e.examine(v, finalists)
 			for _, c := range finalists {
@@ -75,15 +70,15 @@ func TestExamine(t *testing.T) {
 func TestRepeated(t *testing.T) {
 	p := simulated.TradeOff()
 	h := simulated.TradeOffHistory(p, 20, 3, 1)
-	e := &explorer{surface: newTestSurface(t, p, h, Options{}), tried: h.Tried()}
-	list, trials := e.replicable(nil)
-	after, err := e.after(h.Evaluations[0].Point)
+	e := newExplorer(newTestSurface(t, p, h, Options{}), Options{}, h.Tried(), nil)
+	c := newComparison(e)
+	list, trials := c.replicable(nil)
+	after, err := c.after(h.Evaluations[0].Point)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := comparison{e.evaluator()}
 	runs, x := e.runs(list, looks)
-	gps := e.surrogates()
+	gps := c.surrogates()
 	repeated := c.repeated(c.foresee(gps, x), runs, trials, x, after)
 	informed := 0
 	for i, r := range runs {
@@ -158,18 +153,16 @@ func TestExamineSeeking(t *testing.T) {
 			h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: space.Point{float64(a), float64(b)}, Values: []float64{float64(a), float64(b), float64(6-b) + 0.5*math.Sin(float64(5*a+3*b*b))}})
 		}
 	}
-	e := &explorer{surface: newTestSurface(t, p, h, Options{}), options: Options{Candidates: 64}, tried: h.Tried()}
+	e := newExplorer(newTestSurface(t, p, h, Options{}), Options{Candidates: 64}, h.Tried(), nil)
 	if !e.seeking {
 		t.Fatal("not seeking")
 	}
-	chunks, err := e.chunks(t.Context(), e.candidates(nil, nil))
+	chunks, err := e.chunks(t.Context(), e.choices.candidates(nil, 64, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	finalists, err := e.screen(t.Context(), chunks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v := e.evaluator()
 	e.examine(v, finalists)
 	if len(finalists) != 24 {
@@ -205,21 +198,15 @@ func TestCommon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := study.history(40)
 			m, err := model.Fit(t.Context(), study.problem, h, model.Options{ImputeInfeasible: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			o := New(Options{}).(designer).options
 			shared := new(common)
 			var pending []space.Point
 			for number := int64(41); number < 44; number++ {
 				got, err := newSurface(m, shared, o, turn{pending: pending, seed: 1, number: number})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				want, err := newSurface(m, new(common), o, turn{pending: pending, seed: 1, number: number})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if len(got.members) != len(want.members) || got.seeking != want.seeking {
 					t.Fatalf("%d members, want %d", len(got.members), len(want.members))
 				}
@@ -237,7 +224,7 @@ func TestCommon(t *testing.T) {
 				}
 				var found [2]candidate
 				for i, s := range []*surface{got, want} {
-					e := &explorer{surface: s, options: o, tried: tried, rng: sample.Stream(1, number, sample.Search)}
+					e := newExplorer(s, o, tried, sample.Stream(1, number, sample.Search))
 					var ok bool
 					if found[i], ok, err = e.find(t.Context(), sample.Stream(1, 41, sample.Candidates)); err != nil || !ok {
 						t.Fatal(ok, err)

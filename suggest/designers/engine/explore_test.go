@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
@@ -82,19 +83,15 @@ func TestBoldness(t *testing.T) {
 	study := exactStudy(0)
 	h := study.history(40)
 	m, err := model.Fit(t.Context(), study.problem, h, model.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o := New(Options{}).(designer).options
 	var deviations [2]float64
 	for i, boldness := range []float64{1, optimism} {
 		for number := range int64(4) {
 			s, err := newSurface(m, new(common), o, turn{seed: 1, number: number})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			s.boldness = boldness
-			e := &explorer{surface: s, options: o, tried: h.Tried(), rng: sample.Stream(1, number, sample.Search)}
+			e := newExplorer(s, o, h.Tried(), sample.Stream(1, number, sample.Search))
 			c, ok, err := e.find(t.Context(), sample.Stream(1, number, sample.Candidates))
 			if err != nil || !ok {
 				t.Fatalf("%t, %v", ok, err)

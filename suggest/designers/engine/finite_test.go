@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -48,9 +49,7 @@ func TestSmallSpacesAreExhausted(t *testing.T) {
 				all := int64(p.Space.Cardinality())
 				for number := range all {
 					got, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: number + 1})
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					q := got[0].Point
 					if h.Tried().Contains(q) {
 						t.Errorf("%v, seed %d, roughness %g: suggestion %d of %d repeats %v", counts, seed, rough, number+1, all, q)
@@ -79,9 +78,7 @@ func TestRepetitionsInASmallNoisySpace(t *testing.T) {
 			h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: q, Values: gridValues(p, q, 0.5, rng)})
 		}
 		got, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: 15})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got[0].Replicate {
 			again++
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -37,22 +38,16 @@ func TestFirstRunsAreSpread(t *testing.T) {
 		at := suggest.Request{Count: n, Seed: seed, Number: 1}
 		d := New(Options{})
 		together, err := d.Suggest(t.Context(), p, &suggest.History{}, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		quasirandom, err := d.Suggest(t.Context(), &plain, &suggest.History{}, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if a, b := least(together), least(quasirandom); !(a > b) {
 			t.Errorf("seed %d: the nearest are %g apart, without features %g", seed, a, b)
 		}
 		h := &suggest.History{}
 		for i := range n {
 			one, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: int64(i + 1)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !slices.Equal(one[0].Point, together[i].Point) {
 				t.Errorf("seed %d, run %d: %v, among all %v", seed, i, one[0].Point, together[i].Point)
 			}
@@ -68,9 +63,7 @@ func TestFirstRunIsInTheMiddle(t *testing.T) {
 	centre := middle(p.Space)
 	first := func(p *suggest.Problem, h *suggest.History, number int64) space.Point {
 		got, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 3, Number: number})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return got[0].Point
 	}
 	if q := first(p, new(suggest.History), 1); !q.Equal(centre) {
@@ -93,9 +86,7 @@ func TestFirstRunIsInTheMiddle(t *testing.T) {
 func TestDesignGoesOnWithoutMeasurements(t *testing.T) {
 	p := simulated.TradeOff()
 	got, err := New(Options{InitialPoints: 1}).Suggest(t.Context(), p, new(suggest.History), suggest.Request{Count: 4, Seed: 3, Number: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, s := range got {
 		if s.FallbackReason != "" {
 			t.Errorf("suggestion %d falls back: %s", i, s.FallbackReason)

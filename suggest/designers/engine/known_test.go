@@ -39,7 +39,7 @@ func TestRelaxedIsExactAtConfigurations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
 		q := s.Sample(rng)
-		v := &evaluator{surface: &surface{problem: &suggest.Problem{Space: s}, checkpoint: -1}}
+		v := &evaluator{surface: &surface{layout: layout{problem: &suggest.Problem{Space: s}, checkpoint: -1}}}
 		got, want := r.value(q, v.siteAt(q).unit, nil), r.objective.Known(q)
 		if math.Abs(got-want) > 1e-9*want {
 			t.Fatalf("at %v: %g, want %g", q, got, want)

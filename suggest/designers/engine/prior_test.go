@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/engine"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -32,9 +33,7 @@ func warmHypervolume(t *testing.T, prior []suggest.Evaluation, n int, seed uint6
 	rng := rand.New(rand.NewPCG(seed, 77))
 	for i := range n {
 		s, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: int64(i + 1)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if s[0].FallbackReason != "" {
 			t.Errorf("suggestion %d: %s", i+1, s[0].FallbackReason)
 		}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -32,16 +33,12 @@ func TestWidened(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 1))
 		for n := int64(1); n <= 12; n++ {
 			suggestions, err := quasirandom.New().Suggest(t.Context(), &p.Problem, h, suggest.Request{Count: 1, Seed: 1, Number: n})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			h.Evaluations = append(h.Evaluations, p.Observe(suggestions[0].Point, rng))
 		}
 		observed := withoutReferences(&p.Problem).Inferred(h)
 		m, err := model.Fit(t.Context(), observed, h, model.Options{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		wide := widened(m, 1, 13).Problem().ReferenceCosts()
 		for j, reference := range observed.ReferenceCosts() {
 			if wide[j] < reference {
@@ -50,9 +47,7 @@ func TestWidened(t *testing.T) {
 			wider = wider || wide[j] > reference
 		}
 		given, err := model.Fit(t.Context(), &p.Problem, h, model.Options{Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if widened(given, 1, 13) != given {
 			t.Errorf("%s: given references are changed", name)
 		}
@@ -73,9 +68,7 @@ func TestSearchWithoutReferences(t *testing.T) {
 	var costs [][]float64
 	for n := int64(1); n <= 40; n++ {
 		suggestions, err := designer.Suggest(t.Context(), asked.Inferred(h), h, suggest.Request{Count: 1, Seed: 1, Number: n})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if suggestions[0].FallbackReason != "" {
 			t.Fatal(suggestions[0].FallbackReason)
 		}

@@ -24,7 +24,13 @@ import (
 // than its first trial can show, in favour of new configurations.
 
 // comparison compares further trials of known configurations with a trial of a new one.
-type comparison struct{ v *evaluator }
+type comparison struct {
+	v       *evaluator
+	choices choices
+}
+
+// newComparison returns the comparison for a search.
+func newComparison(e *explorer) comparison { return comparison{e.evaluator(), e.choices} }
 
 // foresee returns the predictions of the objectives' surrogates.
 func (c comparison) foresee(gps []*surrogate.GP, x [][]float64) outlook {
@@ -110,25 +116,25 @@ func information(m *model.Model, j int, x []float64, trials int) float64 {
 }
 
 // surrogates returns the surrogates of a model by metric.
-func (s *surface) surrogates() []*surrogate.GP {
-	gps := make([]*surrogate.GP, len(s.processes))
+func (c comparison) surrogates() []*surrogate.GP {
+	gps := make([]*surrogate.GP, len(c.v.processes))
 	for j := range gps {
-		gps[j] = s.model.Surrogate(j)
+		gps[j] = c.v.model.Surrogate(j)
 	}
 	return gps
 }
 
 // after returns the surrogates after a trial of q that measures what they predict.
-func (s *surface) after(q space.Point) ([]*surrogate.GP, error) {
-	gps := s.surrogates()
-	x := s.problem.Inputs(nil, q)
+func (c comparison) after(q space.Point) ([]*surrogate.GP, error) {
+	gps := c.surrogates()
+	x := c.v.problem.Inputs(nil, q)
 	for j, gp := range gps {
 		if gp == nil {
 			continue
 		}
 		noise := 0.0 // besides what was learned
-		if known := s.model.KnownNoise(j); !math.IsNaN(known) {
-			noise = known / s.model.RunsPerTrial()
+		if known := c.v.model.KnownNoise(j); !math.IsNaN(known) {
+			noise = known / c.v.model.RunsPerTrial()
 		}
 		mean, _ := gp.Predict(x)
 		var err error
@@ -152,14 +158,14 @@ func learnsNoise(m *model.Model) bool {
 // replicate returns the evaluated configuration on the front that is most worth another run, and whether
 // it is worth more than the new configuration q. It never is where all noise is known, nor while too little
 // speaks for noise in a space of few configurations.
-func (e *explorer) replicate(ctx context.Context, q space.Point, pending []space.Point) (space.Point, bool, error) {
-	if e.seeking || !learnsNoise(e.model) {
+func (c comparison) replicate(ctx context.Context, q space.Point, pending []space.Point) (space.Point, bool, error) {
+	if c.v.seeking || !learnsNoise(c.v.model) {
 		return nil, false, nil
 	}
-	again, ok := e.worthRepeating(q, pending)
-	if ok && e.isSmall() {
+	again, ok := c.worthRepeating(q, pending)
+	if ok && c.choices.isSmall() {
 		var err error
-		if ok, err = e.showsNoise(ctx); err != nil {
+		if ok, err = c.showsNoise(ctx); err != nil {
 			return nil, false, err
 		}
 	}
@@ -169,10 +175,10 @@ func (e *explorer) replicate(ctx context.Context, q space.Point, pending []space
 // showsNoise reports whether measurements show noise in some objective. An objective without a pattern looks
 // like one with noise. Where most of a small space was tried, trying the others is cheaper than to mistake
 // the one for the other, so that only repetitions count that differ.
-func (e *explorer) showsNoise(ctx context.Context) (bool, error) {
-	mostTried := 2*float64(len(e.tried)) > e.problem.Space.Cardinality()
-	for j := range e.problem.Objectives {
-		shown, err := e.model.ShowsNoise(ctx, j, mostTried)
+func (c comparison) showsNoise(ctx context.Context) (bool, error) {
+	mostTried := 2*float64(len(c.choices.tried)) > c.v.problem.Space.Cardinality()
+	for j := range c.v.problem.Objectives {
+		shown, err := c.v.model.ShowsNoise(ctx, j, mostTried)
 		if shown || err != nil {
 			return shown, err
 		}
@@ -182,31 +188,30 @@ func (e *explorer) showsNoise(ctx context.Context) (bool, error) {
 
 // worthRepeating returns the evaluated configuration on the front that is most worth another run, given its
 // noise as it was learned, and whether it is worth more than the new configuration q.
-func (e *explorer) worthRepeating(q space.Point, pending []space.Point) (space.Point, bool) {
-	list, trials := e.replicable(pending)
+func (c comparison) worthRepeating(q space.Point, pending []space.Point) (space.Point, bool) {
+	list, trials := c.replicable(pending)
 	if len(list) == 0 {
 		return nil, false
 	}
-	c := comparison{e.evaluator()}
-	gps := e.surrogates()
-	own, x := e.runs([]space.Point{q}, looks)
-	best := c.gain(e.fronts[0], own[0], c.foresee(gps, x)) * c.worth(q)
-	after, err := e.after(q)
+	gps := c.surrogates()
+	own, x := c.v.runs([]space.Point{q}, looks)
+	best := c.gain(c.v.fronts[0], own[0], c.foresee(gps, x)) * c.worth(q)
+	after, err := c.after(q)
 	if err != nil {
 		return nil, false
 	}
-	runs, x := e.runs(list, looks)
+	runs, x := c.v.runs(list, looks)
 	now := c.foresee(gps, x)
 	repeated, certain := c.repeated(now, runs, trials, x, after), now.certain()
 	var again space.Point
 	for i, known := range list {
 		var others [][]float64
-		for _, m := range e.members {
-			if !m.barred && !e.sameRun(m.point, known) {
+		for _, m := range c.v.members {
+			if !m.barred && !c.v.sameRun(m.point, known) {
 				others = append(others, m.medians)
 			}
 		}
-		front := e.view.target(others)
+		front := c.v.view.target(others)
 		if gain := (c.gain(front, runs[i], repeated) - c.gain(front, runs[i], certain)) * c.worth(known); gain > best {
 			best, again = gain, known
 		}
@@ -214,30 +219,20 @@ func (e *explorer) worthRepeating(q space.Point, pending []space.Point) (space.P
 	return again, again != nil
 }
 
-// sameRun reports whether two configurations may be states of one run.
-func (e *explorer) sameRun(a, b space.Point) bool {
-	for j := range a {
-		if a[j] != b[j] && j != e.checkpoint {
-			return false
-		}
-	}
-	return true
-}
-
 // replicable returns the configurations that another run may improve, as they were run, and
 // how often they were tried: they are on the front of the medians, were measured with noise and
 // are not pending.
-func (e *explorer) replicable(pending []space.Point) (list []space.Point, trials []int) {
-	for _, m := range e.members {
+func (c comparison) replicable(pending []space.Point) (list []space.Point, trials []int) {
+	for _, m := range c.v.members {
 		if !m.measured || !m.open || !math.IsInf(m.gain, 1) {
 			continue
 		}
 		q := m.point.Clone()
-		if e.checkpoint >= 0 && !e.perEpoch {
-			q = e.complete(q)
+		if c.v.checkpoint >= 0 && !c.v.perEpoch {
+			q = c.v.complete(q)
 		}
-		same := func(p space.Point) bool { return e.sameRun(p, q) }
-		if !slices.ContainsFunc(list, same) && !slices.ContainsFunc(pending, same) && e.problem.Space.Contains(q) == nil && e.problem.Allows(q) {
+		same := func(p space.Point) bool { return c.v.sameRun(p, q) }
+		if !slices.ContainsFunc(list, same) && !slices.ContainsFunc(pending, same) && c.v.problem.Space.Contains(q) == nil && c.v.problem.Allows(q) {
 			list, trials = append(list, q), append(trials, m.trials)
 		}
 	}

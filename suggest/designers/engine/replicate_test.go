@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -16,8 +17,8 @@ func TestSuggestedPointsAreCopies(t *testing.T) {
 	p := simulated.TradeOff()
 	h := simulated.TradeOffHistory(p, 20, 3, 1)
 	s := newTestSurface(t, p, h, Options{})
-	e := &explorer{surface: s, options: Options{}, tried: h.Tried()}
-	list, _ := e.replicable(nil)
+	e := newExplorer(s, Options{}, h.Tried(), nil)
+	list, _ := newComparison(e).replicable(nil)
 	if len(list) == 0 {
 		t.Fatal("nothing to replicate")
 	}
@@ -38,12 +39,12 @@ func TestSuggestedPointsAreCopies(t *testing.T) {
 func TestPendingIsNotRepeated(t *testing.T) {
 	p := simulated.TradeOff()
 	h := simulated.TradeOffHistory(p, 20, 3, 1)
-	e := &explorer{surface: newTestSurface(t, p, h, Options{}), tried: h.Tried()}
-	all, _ := e.replicable(nil)
+	e := newExplorer(newTestSurface(t, p, h, Options{}), Options{}, h.Tried(), nil)
+	all, _ := newComparison(e).replicable(nil)
 	if len(all) < 2 {
 		t.Fatal("too few to replicate")
 	}
-	left, trials := e.replicable(all[:1])
+	left, trials := newComparison(e).replicable(all[:1])
 	if !slices.EqualFunc(left, all[1:], slices.Equal[space.Point]) || len(trials) != len(left) {
 		t.Errorf("%v to replicate of %v, of which the first is pending", left, all)
 	}
@@ -60,9 +61,7 @@ func TestNoRepetitionWithoutNoise(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			for number := int64(21); number < 29; number++ {
 				suggestions, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: number})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if suggestions[0].Replicate {
 					n++
 				}
@@ -103,9 +102,7 @@ func TestRepetitionsOfARoughFunction(t *testing.T) {
 	n := 0
 	for number := int64(31); number < 51; number++ {
 		suggestions, err := New(Options{}).Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: 1, Number: number})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if suggestions[0].Replicate {
 			n++
 		}

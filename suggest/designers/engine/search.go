@@ -7,12 +7,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/dpareto/dpareto/internal/lbfgs"
 	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/suggest/acquisition"
-	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/space"
 	"github.com/dpareto/dpareto/surrogate"
-	"github.com/dpareto/dpareto/surrogate/lbfgs"
 )
 
 const (
@@ -37,14 +36,6 @@ const (
 	// candidates suffice: what is left to find is around the front.
 	wellKnown = 128
 
-	// faceShare is the share of candidates' coordinates that are moved to a bound:
-	// optima of training's hyperparameters often lie on the faces of the box, which
-	// random points never touch.
-	faceShare = 0.1
-
-	// maxCorners is the number of roundings of a relaxed optimum that are compared.
-	maxCorners = 16
-
 	// rounds bounds how often tweaks and another local search follow each other.
 	rounds = 2
 
@@ -61,17 +52,26 @@ type candidate struct {
 // explorer searches the maximum of a surface.
 type explorer struct {
 	*surface
+	choices choices
 	options Options
-	tried   space.Set
 	rng     *rand.Rand
+}
+
+// newExplorer returns the search of a surface among untried configurations.
+func newExplorer(s *surface, o Options, tried space.Set, rng *rand.Rand) *explorer {
+	return &explorer{s, choices{&s.layout, tried, o.Candidates}, o, rng}
 }
 
 // find returns the untried configuration of the largest acquisition that it finds, or false if
 // there is none. It draws candidates unless an earlier suggestion has.
 func (e *explorer) find(ctx context.Context, draw *rand.Rand) (candidate, bool, error) {
 	if e.common.chunks == nil {
+		spread := e.options.Candidates
+		if len(e.model.Configurations()) > wellKnown {
+			spread /= 2
+		}
 		var err error
-		if e.common.chunks, err = e.chunks(ctx, e.candidates(e.centres(), draw)); err != nil {
+		if e.common.chunks, err = e.chunks(ctx, e.choices.candidates(e.centres(), spread, draw)); err != nil {
 			return candidate{}, false, err
 		}
 	}
@@ -160,113 +160,6 @@ func (e *explorer) starts(finalists []candidate) []candidate {
 	return slices.DeleteFunc(starts, func(c candidate) bool { return math.IsInf(c.value, -1) })
 }
 
-// complete fills in what follows from a configuration's other parameters: the inactive
-// ones, and the length of a run that is valued whole. A run is as long as it is useful, or
-// at most that long where epochs are paid for.
-func (e *explorer) complete(q space.Point) space.Point {
-	q = e.problem.Space.Canonical(q.Clone())
-	if c := e.checkpoint; c >= 0 {
-		if useful := e.problem.UsefulLength(q); !e.perEpoch || q[c] > useful {
-			q[c] = useful
-		}
-	}
-	return q
-}
-
-// exactLength returns q with the length of its run computed exactly, where the search took
-// a stand-in.
-func (e *explorer) exactLength(q space.Point) space.Point {
-	if e.checkpoint < 0 || e.problem.Space.Parameters[e.checkpoint].Fixed != nil {
-		return q
-	}
-	parameter := &e.problem.Space.Parameters[e.checkpoint]
-	exact := q.Clone()
-	if !e.perEpoch {
-		exact[e.checkpoint] = parameter.Max
-	}
-	exact[e.checkpoint] = math.Max(float64(e.problem.LastUseful(exact)), parameter.Min)
-	if e.open(exact) {
-		return exact
-	}
-	return q
-}
-
-// admit is complete, and repairs a configuration that is not allowed where that is
-// possible.
-func (e *explorer) admit(q space.Point) space.Point {
-	q = e.complete(q)
-	if e.problem.Repair == nil || e.problem.Allows(q) {
-		return q
-	}
-	if repaired := e.problem.Repair(q); repaired != nil {
-		return e.complete(repaired)
-	}
-	return q
-}
-
-// open reports whether a configuration may be suggested.
-func (e *explorer) open(q space.Point) bool { return !e.tried.Contains(q) && e.allows(q) }
-
-// allows reports whether a configuration is one of the problem.
-func (e *explorer) allows(q space.Point) bool {
-	return e.problem.Space.Contains(q) == nil && e.problem.Allows(q)
-}
-
-// isSmall reports whether the space has so few configurations that all are candidates.
-func (e *explorer) isSmall() bool {
-	return e.problem.Space.Cardinality() <= float64(e.options.Candidates)
-}
-
-// candidates returns different configurations, tried ones among them: quasi-random ones and some
-// around the centres, or all if the space has few points.
-func (e *explorer) candidates(centres []space.Point, rng *rand.Rand) []space.Point {
-	s := e.problem.Space
-	seen := make(space.Set)
-	var list []space.Point
-	consider := func(q space.Point) {
-		q = e.admit(q)
-		if !seen.Contains(q) && e.allows(q) {
-			seen.Add(q)
-			list = append(list, q)
-		}
-	}
-	if e.isSmall() {
-		for q := range s.Points() {
-			consider(q)
-		}
-		return list
-	}
-	sequence := sample.NewHalton(len(s.Parameters), rng.Uint64())
-	u := make([]float64, len(s.Parameters))
-	spread := e.options.Candidates
-	if len(e.model.Configurations()) > wellKnown {
-		spread /= 2
-	}
-	for i := range spread {
-		sequence.At(u, uint64(i))
-		if i%2 == 1 {
-			e.toFaces(u, rng)
-		}
-		consider(sample.At(s, u))
-	}
-	if len(centres) > 0 {
-		for i := range e.options.Candidates / 2 {
-			sd := sample.MinStep * math.Exp(rng.Float64()*math.Log(sample.MaxStep/sample.MinStep))
-			consider(sample.Perturb(s, rng, centres[i%len(centres)], sd))
-		}
-	}
-	return list
-}
-
-// toFaces moves a random share of positions to the nearer end of their scales.
-func (e *explorer) toFaces(u []float64, rng *rand.Rand) {
-	for j := range u {
-		if e.problem.Space.Parameters[j].Kind != space.Categorical && rng.Float64() < faceShare {
-			u[j] = math.Round(u[j])
-		}
-	}
-}
-
 // chunk is a number of candidates, and what their predictions have in common for all suggestions.
 type chunk struct {
 	runs     []run
@@ -343,7 +236,7 @@ func (e *explorer) screen(ctx context.Context, chunks []chunk) ([]candidate, err
 func (e *explorer) prospects(v *evaluator, c *chunk) []prospect {
 	var list []prospect
 	for _, q := range c.beyond {
-		if !e.tried.Contains(q) {
+		if !e.choices.tried.Contains(q) {
 			list = append(list, prospect{candidate: candidate{q, math.Inf(-1)}})
 		}
 	}
@@ -354,7 +247,7 @@ func (e *explorer) prospects(v *evaluator, c *chunk) []prospect {
 		}
 	}
 	for _, r := range c.runs {
-		if e.tried.Contains(r.at.point) {
+		if e.choices.tried.Contains(r.at.point) {
 			continue
 		}
 		n := v.load(r, o)
@@ -488,8 +381,8 @@ func (e *explorer) climb(ctx context.Context, v *evaluator, c candidate) (candid
 		}
 		return c, nil // the search cannot start here
 	}
-	for _, q := range e.roundings(c.point, moving, x) {
-		if q = e.admit(q); !e.open(q) {
+	for _, q := range e.choices.roundings(c.point, moving, x) {
+		if q = e.choices.admit(q); !e.choices.open(q) {
 			continue
 		}
 		if value := e.exact(v, q); value > c.value {
@@ -532,46 +425,6 @@ func (f *descent) Gradient(grad []float64) {
 	}
 }
 
-// roundings returns the configurations around a relaxed point: all combinations of
-// the two integers next to each position, or only the nearest if they are too
-// many.
-func (e *explorer) roundings(q space.Point, moving []int, x []float64) []space.Point {
-	base := q.Clone()
-	type choice struct {
-		parameter int
-		other     float64
-	}
-	var choices []choice
-	for i, j := range moving {
-		p := &e.problem.Space.Parameters[j]
-		base[j] = p.At(x[i])
-		if p.Kind != space.Integer {
-			continue
-		}
-		other := base[j] + 1
-		if p.Unit(base[j]) > x[i] {
-			other = base[j] - 1
-		}
-		if other >= p.Min && other <= p.Max {
-			choices = append(choices, choice{j, other})
-		}
-	}
-	if 1<<len(choices) > maxCorners {
-		choices = nil
-	}
-	list := make([]space.Point, 0, 1<<len(choices))
-	for mask := range 1 << len(choices) {
-		r := base.Clone()
-		for b, c := range choices {
-			if mask>>b&1 == 1 {
-				r[c.parameter] = c.other
-			}
-		}
-		list = append(list, r)
-	}
-	return list
-}
-
 // tweak improves a configuration by changes of single integers, discretes and
 // categories, as long as one helps and until the context ends.
 func (e *explorer) tweak(ctx context.Context, v *evaluator, c candidate) candidate {
@@ -585,8 +438,8 @@ func (e *explorer) tweak(ctx context.Context, v *evaluator, c candidate) candida
 				}
 				q := c.point.Clone()
 				q[j] = value
-				for _, q := range e.entered(q, c.point) {
-					if q.Equal(c.point) || !e.open(q) {
+				for _, q := range e.choices.entered(q, c.point) {
+					if q.Equal(c.point) || !e.choices.open(q) {
 						continue
 					}
 					if value := e.exact(v, q); value > c.value {
@@ -600,38 +453,4 @@ func (e *explorer) tweak(ctx context.Context, v *evaluator, c candidate) candida
 		}
 	}
 	return c
-}
-
-// neighbours returns other values to try: all other categories, or the integers or discretes
-// next to v and some farther ones in both directions.
-func neighbours(p *space.Parameter, v float64) []float64 {
-	switch p.Kind {
-	case space.Categorical:
-		var others []float64
-		for i := range p.Choices {
-			if float64(i) != v {
-				others = append(others, float64(i))
-			}
-		}
-		return others
-	case space.Integer:
-		var others []float64
-		for _, w := range []float64{v - 1, v + 1, math.Round(0.5 * v), math.Round(0.8 * v), math.Round(1.25 * v), math.Round(2 * v)} {
-			if w = math.Min(math.Max(w, p.Min), p.Max); w != v && !slices.Contains(others, w) {
-				others = append(others, w)
-			}
-		}
-		return others
-	case space.Discrete:
-		i, n := slices.Index(p.Values, v), len(p.Values)
-		var others []float64
-		for _, k := range []int{i - 1, i + 1, i - n/4, i + n/4} {
-			if w := p.Values[min(max(k, 0), n-1)]; w != v && !slices.Contains(others, w) {
-				others = append(others, w)
-			}
-		}
-		return others
-	default:
-		return nil
-	}
 }

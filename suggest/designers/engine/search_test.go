@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -47,9 +48,7 @@ func TestSearchOfUncertainFront(t *testing.T) {
 		for round := range times {
 			number := int64(len(h.Evaluations))
 			suggestions, err := designer.Suggest(t.Context(), p, &h, suggest.Request{Count: batch, Seed: seed, Number: number})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for i, s := range suggestions {
 				rng := rand.New(rand.NewPCG(seed, uint64(number)+uint64(i)))
 				values := []float64{branin(15*s.Point[0]-5, 15*s.Point[1]), currin(s.Point[0], s.Point[1])}
@@ -62,14 +61,12 @@ func TestSearchOfUncertainFront(t *testing.T) {
 				continue
 			}
 			model, err := model.Fit(t.Context(), p, &h, model.Options{Seed: seed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			s, err := newSurface(model, new(common), designer.options, turn{seed: seed, number: number})
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := &explorer{surface: s, options: designer.options, tried: h.Tried(), rng: sample.Stream(seed, number, sample.Search)}
+			x := newExplorer(s, designer.options, h.Tried(), sample.Stream(seed, number, sample.Search))
 			found, ok, err := x.find(t.Context(), sample.Stream(seed, number, sample.Candidates))
 			if err != nil || !ok {
 				t.Fatal(ok, err)

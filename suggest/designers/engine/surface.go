@@ -29,7 +29,7 @@ import (
 // optimization of multiple noisy objectives with expected hypervolume
 // improvement", NeurIPS 2021), with the outcome integrated analytically.
 type surface struct {
-	problem   *suggest.Problem
+	layout
 	model     *model.Model
 	processes []*surrogate.Conditioned // by metric, nil for a known one
 	known     []*relaxed               // by objective, nil for a modelled one
@@ -38,40 +38,12 @@ type surface struct {
 	outcomes  [][]float64              // standard normals of drawn outcomes, by objective; nil if nothing is drawn
 	members   []member                 // that the fronts consist of
 	common    *common                  // with other suggestions
-	columns   []int                    // first surrogates' input of each parameter, −1 for one that features replace
-	dim       int                      // number of surrogates' inputs
 
-	checkpoint int      // index of the checkpoint parameter, if runs are valued whole, or -1
-	axis       int      // the only known objective, if runs are valued by trajectory, or -1
-	runCost    *relaxed // the logarithm of a known cost of runs, or nil
+	axis    int      // the only known objective, if runs are valued by trajectory, or -1
+	runCost *relaxed // the logarithm of a known cost of runs, or nil
 
 	boldness float64 // factor of the standard deviations of objectives: 1, or more to explore
-	perEpoch bool    // the cost of a run grows with the checkpoint parameter, which is therefore chosen
 	seeking  bool    // a configuration that meets the constraints: none is known or expected to
-}
-
-// site is a place at which a surface is evaluated: a configuration whose numerical
-// parameters are relaxed to positions on their scales.
-type site struct {
-	point space.Point
-	unit  []float64 // by parameter; positions of doubles and integers
-}
-
-// siteAt returns the site of a configuration.
-func (s *surface) siteAt(q space.Point) site {
-	t := make([]float64, len(q))
-	for j := range q {
-		if p := &s.problem.Space.Parameters[j]; p.Kind != space.Categorical {
-			t[j] = p.Unit(q[j])
-		}
-	}
-	return site{q, t}
-}
-
-// isRelaxed reports whether parameter j is moved along its scale continuously.
-func (s *surface) isRelaxed(j int) bool {
-	k := s.problem.Space.Parameters[j].Kind
-	return (k == space.Double || k == space.Integer) && j != s.checkpoint
 }
 
 // look is the prediction of a run at one checkpoint and, after an evaluation, how the
@@ -117,52 +89,6 @@ func (s *surface) evaluator() *evaluator {
 		outcome:       make([]float64, len(s.problem.Objectives)),
 		dx:            make([]float64, s.dim),
 	}
-}
-
-// steps returns the values of the checkpoint parameter at which a run of q is
-// looked at, at most n, or nil if it is looked at only once.
-func (s *surface) steps(q space.Point, n int) []float64 {
-	if s.checkpoint < 0 {
-		return nil
-	}
-	last := q[s.checkpoint]
-	if !s.perEpoch {
-		last = s.problem.UsefulLength(q)
-	}
-	return checkpoints(&s.problem.Space.Parameters[s.checkpoint], last, n)
-}
-
-// encode writes the surrogate's input of a site to dst, with the checkpoint
-// parameter at step unless that is 0.
-func (s *surface) encode(dst []float64, at site, step float64) []float64 {
-	if s.problem.Features != nil {
-		return s.problem.Inputs(dst, s.relaxedPoint(at, step))
-	}
-	dst = s.problem.Inputs(dst, at.point)
-	for j := range at.point {
-		if s.isRelaxed(j) && s.problem.Space.Active(at.point, j) {
-			dst[s.columns[j]] = at.unit[j]
-		}
-	}
-	if step != 0 {
-		dst[s.columns[s.checkpoint]] = s.problem.Space.Parameters[s.checkpoint].Unit(step)
-	}
-	return dst
-}
-
-// relaxedPoint returns the configuration at a site without rounding, with the checkpoint parameter at
-// step unless that is 0.
-func (s *surface) relaxedPoint(at site, step float64) space.Point {
-	q := at.point.Clone()
-	for j := range q {
-		if s.isRelaxed(j) && s.problem.Space.Active(at.point, j) {
-			q[j], _ = continuous(&s.problem.Space.Parameters[j], at.unit[j])
-		}
-	}
-	if step != 0 {
-		q[s.checkpoint] = step
-	}
-	return q
 }
 
 // pull adds to grad the gradient with respect to the positions of relaxed parameters, given the gradient dx with
@@ -234,37 +160,6 @@ func (v *evaluator) prepare(n int) {
 		v.dCosts = append(v.dCosts, 0)
 		v.column = append(v.column, acquisition.Partial{})
 	}
-}
-
-// run is a configuration with the places at which its run is looked at.
-type run struct {
-	at    site
-	steps []float64 // nil for its end alone
-	first int       // row of its first look among predictions
-}
-
-// looks returns the number of looks.
-func (r run) looks() int { return max(1, len(r.steps)) }
-
-// runs returns the runs of configurations, each looked at n times at most, and the
-// surrogates' inputs at all their looks.
-func (s *surface) runs(list []space.Point, n int) (runs []run, x [][]float64) {
-	for _, q := range list {
-		r := run{s.siteAt(q), s.steps(q, n), len(x)}
-		runs = append(runs, r)
-		for k := range r.looks() {
-			x = append(x, s.encode(nil, r.at, r.step(k)))
-		}
-	}
-	return runs, x
-}
-
-// step returns the value of the checkpoint parameter at look k, or 0 at the end alone.
-func (r run) step(k int) float64 {
-	if r.steps == nil {
-		return 0
-	}
-	return r.steps[k]
 }
 
 // outlook holds predictions at the looks of runs, by metric; nil for a known one.
@@ -616,31 +511,4 @@ func (v *evaluator) chain(grad []float64, l *look, at site, step float64) {
 			grad[j] += l.dKnown[m] * l.slopes[m][j]
 		}
 	}
-}
-
-// continuous returns the value at position t on the scale of a double or integer parameter,
-// without rounding, and its slope.
-func continuous(p *space.Parameter, t float64) (value, slope float64) {
-	if p.Scale == space.Log {
-		rate := math.Log(p.Max / p.Min)
-		value = p.Min * math.Exp(t*rate)
-		return value, value * rate
-	}
-	return p.Min + t*(p.Max-p.Min), p.Max - p.Min
-}
-
-// checkpoints returns at most n values of the checkpoint parameter, from its
-// smallest to last, evenly spaced in the logarithm and increasing.
-func checkpoints(p *space.Parameter, last float64, n int) []float64 {
-	var values []float64
-	for k := range n {
-		t := last
-		if k < n-1 {
-			t = math.Round(p.Min * math.Pow(last/p.Min, float64(k)/float64(n-1)))
-		}
-		if len(values) == 0 || t > values[len(values)-1] {
-			values = append(values, t)
-		}
-	}
-	return values
 }

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -22,16 +23,12 @@ import (
 func newTestSurface(t *testing.T, p *suggest.Problem, h *suggest.History, o Options) *surface {
 	t.Helper()
 	m, err := model.Fit(t.Context(), p, h, model.Options{Seed: 1, ModelKnown: o.ModelKnown})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if o.Samples == 0 {
 		o.Samples = 8
 	}
 	s, err := newSurface(m, new(common), o, turn{pending: h.Pending, seed: 1, number: int64(len(h.Evaluations) + 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 

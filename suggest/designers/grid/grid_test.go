@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/grid"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -20,9 +21,7 @@ func TestGridOrder(t *testing.T) {
 		Pending:     []space.Point{{1, 1, 0.5}},
 	}
 	s, err := grid.New().Suggest(t.Context(), p, h, suggest.Request{Count: 4, Number: 99})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []space.Point
 	for _, v := range s {
 		got = append(got, v.Point)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/random"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -206,9 +207,7 @@ func TestNSGA2Request(t *testing.T) {
 	d := New(Options{})
 	r := suggest.Request{Count: 40, Seed: 3, Number: 61}
 	batch, err := d.Suggest(t.Context(), p, h, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tried := h.Tried()
 	sequential := *h
 	for i, s := range batch {
@@ -217,9 +216,7 @@ func TestNSGA2Request(t *testing.T) {
 		}
 		tried.Add(s.Point)
 		one, err := d.Suggest(t.Context(), p, &sequential, suggest.Request{Count: 1, Seed: 3, Number: 61 + int64(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(s, one[0]); diff != "" {
 			t.Errorf("suggestion %d with the earlier pending (-batch +single):\n%s", i, diff)
 		}
@@ -244,9 +241,7 @@ func TestNSGA2Initial(t *testing.T) {
 	h.Infeasible = []space.Point{{0.1, 1, 0, 0}}
 	h.Pending = []space.Point{{0.2, 1, 0, 0}}
 	got, err := New(Options{InitialPoints: 5}).Suggest(t.Context(), p, h, suggest.Request{Count: 4, Seed: 1, Number: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := make([]string, len(got))
 	for i, s := range got {
 		names[i] = s.Designer

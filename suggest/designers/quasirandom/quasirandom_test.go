@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
@@ -25,9 +26,7 @@ func TestQuasiRandomEquidistribution(t *testing.T) {
 		for seed := range uint64(5) {
 			for _, first := range []int64{0, int64(7 * n)} {
 				s, err := quasirandom.New().Suggest(t.Context(), p, &suggest.History{}, suggest.Request{Count: n, Seed: seed, Number: first})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				counts := make([]int, n)
 				for _, v := range s {
 					counts[int(v.Point[j]*float64(n))]++
@@ -53,9 +52,7 @@ func TestQuasiRandomUniform(t *testing.T) {
 		counts := make([][bins]float64, len(unit.Parameters))
 		for seed := range uint64(seeds) {
 			s, err := quasirandom.New().Suggest(t.Context(), p, &suggest.History{}, suggest.Request{Count: 1, Seed: seed, Number: number})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for j, v := range s[0].Point {
 				counts[j][int(v*bins)]++
 			}
@@ -82,9 +79,7 @@ func TestQuasiRandomDistribution(t *testing.T) {
 		Objectives: simulated.TrainingObjectives(),
 	}
 	s, err := quasirandom.New().Suggest(t.Context(), p, &suggest.History{}, suggest.Request{Count: n, Seed: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	values := make([]float64, n)
 	for i, v := range s {
 		values[i] = v.Point[0]

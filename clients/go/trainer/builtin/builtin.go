@@ -19,6 +19,7 @@ func Registry() *trainer.Registry {
 	registry.Register(sparsevector.Definition())
 	registry.Register(dpsgd.Definition(cache, dpsgd.SGD))
 	registry.Register(dpsgd.Definition(cache, dpsgd.Adam))
+	registry.Register(dpsgd.DefinitionMF(cache))
 	registry.Register(outputperturbation.Definition(cache))
 	registry.Register(objectiveperturbation.Definition(cache))
 	return &registry

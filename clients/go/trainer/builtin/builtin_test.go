@@ -23,6 +23,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/outputperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/spec"
 )
@@ -31,9 +32,7 @@ func TestRegistry(t *testing.T) {
 	registry := builtin.Registry()
 	for _, d := range registry.Definitions() {
 		made, err := registry.New(t.Context(), d.Name, trainer.Options{Settings: variants[d.Name][0]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if made.Name() != d.Name {
 			t.Errorf("the trainer registered as %s calls itself %s", d.Name, made.Name())
 		}
@@ -49,9 +48,7 @@ func TestRegistrySharesData(t *testing.T) {
 	shared := make(map[*dataset.Parts]bool)
 	for _, d := range registry.Definitions() {
 		made, err := registry.New(t.Context(), d.Name, trainer.Options{Settings: variants[d.Name][0]})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if loaded, ok := made.(interface{ Parts() *dataset.Parts }); ok {
 			shared[loaded.Parts()] = true
 		}
@@ -111,9 +108,7 @@ func study(t *testing.T, name string, d trainer.Declaration) *dparetov1.StudySpe
 		"parameters": parameters, "metrics": metrics, "checkpoint_parameter": d.CheckpointParameter,
 		"algorithm": object{"name": "ALGORITHM_DEFAULT"}, "trainer": object{"name": name},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	spec := new(dparetov1.StudySpec)
 	if err := protojson.Unmarshal(text, spec); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -139,6 +134,7 @@ var variants = map[string][]trainer.Settings{
 		small(experiment.SettingDataset, "mnist", experiment.SettingTrainRows, "", dpsgd.SettingModel, "softmax-regression"),
 	},
 	dpsgd.NameAdam: {small()},
+	dpsgd.NameMF:   {small(), small(dpsgd.SettingModel, "mlp", dpsgd.SettingHidden, "5")},
 	outputperturbation.Name: {
 		small(), small(experiment.SettingEvaluation, experiment.EvaluationTest),
 		small(outputperturbation.SettingProjection, "published"), small(outputperturbation.SettingProjection, "small"),
@@ -183,13 +179,9 @@ func TestDeclarations(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %v", definition.Name, settings), func(t *testing.T) {
 				options := trainer.Options{Settings: settings}
 				d, err := registry.Declare(t.Context(), definition.Name, options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				made, err := registry.New(t.Context(), definition.Name, options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				checkMetrics(t, d, made)
 				checkPrivacy(t, d, made.(trainer.PrivateTrainer))
 			})
@@ -207,13 +199,9 @@ func TestAbsentParameters(t *testing.T) {
 	for name, all := range variants {
 		options := trainer.Options{Settings: all[0]}
 		d, err := registry.Declare(t.Context(), name, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		made, err := registry.New(t.Context(), name, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, p := range d.Parameters {
 			run := lowest(d)
 			delete(run.Parameters, p.Name)
@@ -252,9 +240,7 @@ func checkMetrics(t *testing.T, d trainer.Declaration, made trainer.Trainer) {
 	t.Helper()
 	run := lowest(d)
 	m, err := made.Train(t.Context(), run, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var declared []string
 	for _, metric := range d.Metrics {
 		declared = append(declared, metric.Name)
@@ -284,25 +270,17 @@ func checkMetrics(t *testing.T, d trainer.Declaration, made trainer.Trainer) {
 func checkPrivacy(t *testing.T, d trainer.Declaration, made trainer.PrivateTrainer) {
 	t.Helper()
 	compiled, err := spec.Compile("spec", study(t, made.Name(), d))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 5 {
 		parameters, values := draw(d, rng)
-		point, err := compiled.Point("parameters", values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		computed, warnings := compiled.Compute(point)
+		point, err := compiled.Points.Parse("parameters", values)
+		require.NoError(t, err)
+		computed, warnings := compiled.Metrics.Compute(point)
 		mechanism, err := made.Mechanism(parameters)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want, err := privacy.Epsilon(privacy.Tightest{}, mechanism, 1, d.Privacy.Delta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := computed["epsilon"].GetPrivacy()
 		if math.Abs(got.GetEpsilon()-want.Epsilon) > 1e-7*want.Epsilon || len(warnings) > 0 {
 			t.Errorf("%v: ε = %v with warnings %v, want %v", parameters, got.GetEpsilon(), warnings, want.Epsilon)

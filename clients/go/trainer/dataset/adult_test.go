@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // offline is a source that only has the data folder.
@@ -55,9 +56,7 @@ func TestAdultFiles(t *testing.T) {
 		{Division{Split: SplitUCI}, 32561, 16281, 7841, 3846},
 	} {
 		train, test, err := trainAndTest(Load(t.Context(), NameAdult, tt.split, source))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if train.Rows != tt.train || test.Rows != tt.test {
 			t.Errorf("%s: %d and %d rows, want %d and %d", tt.split.Split, train.Rows, test.Rows, tt.train, tt.test)
 		}
@@ -103,9 +102,7 @@ func TestAdultShuffled(t *testing.T) {
 	load := func(split Division) (*Dataset, *Dataset) {
 		t.Helper()
 		train, test, err := trainAndTest(Load(t.Context(), NameAdult, split, source))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return train, test
 	}
 	train, test := load(Division{Split: SplitShuffled, Seed: 1})
@@ -169,9 +166,7 @@ func TestAdultErrors(t *testing.T) {
 		t.Errorf("another file: error %v", err)
 	}
 	e, err := find(NameAdult)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := e.readPart(t.Context(), e.splits[1].train, []string{filepath.Join(source.DataDir, "a9a")}); err == nil ||
 		!strings.Contains(err.Error(), "2 examples, want the 32561 of a9a") {
 		t.Errorf("too few rows: error %v", err)
@@ -272,9 +267,7 @@ func TestAdultGenerated(t *testing.T) {
 		{Division{Split: SplitShuffled, Generated: true, TrainRows: 1000, Seed: 3}, 1000, 47842},
 	} {
 		train, test, err := trainAndTest(Load(t.Context(), NameAdult, tt.split, Source{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if train.Rows != tt.train || test.Rows != tt.test {
 			t.Errorf("%s: %d and %d rows, want %d and %d", tt.split.Split, train.Rows, test.Rows, tt.train, tt.test)
 		}
@@ -288,9 +281,7 @@ func TestCache(t *testing.T) {
 	cache := NewCache()
 	split := Division{Split: SplitShuffled, TrainRows: 100, Generated: true}
 	train, test, err := trainAndTest(cache.Load(t.Context(), NameAdult, split, Source{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

@@ -1,6 +1,8 @@
 package dataset
 
-import "io"
+import (
+	"io"
+)
 
 // BreastCancerDim is the number of features of the Wisconsin diagnostic breast cancer data.
 const BreastCancerDim = 30
@@ -27,11 +29,10 @@ func LoadBreastCancer(path string) (*Dataset, error) {
 //
 // Malformed input, which includes negative measurements, gives a *SyntaxError.
 func ReadBreastCancer(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file)
+	records, err := newRecords(r, file, 2+BreastCancerDim)
 	if err != nil {
 		return nil, err
 	}
-	records.width = 2 + BreastCancerDim
 	b := newBuilder(0, 0, true)
 	row := make([]float32, BreastCancerDim)
 	for records.next() {
@@ -75,38 +76,5 @@ const BreastCancerOriginalDim = 9
 //
 // A malformed file gives a *SyntaxError.
 func LoadBreastCancerOriginal(path string) (*Dataset, error) {
-	return load(path, func(r io.Reader) (*Dataset, error) {
-		records, err := newRecords(r, path)
-		if err != nil {
-			return nil, err
-		}
-		records.width = 2 + BreastCancerOriginalDim
-		b := newBuilder(0, 0, true)
-		row := make([]float32, BreastCancerOriginalDim)
-		for records.next() {
-			for i := range row {
-				row[i] = 0
-				if records.fields[1+i] == "?" {
-					continue
-				}
-				grade, err := records.number(1+i, "grade")
-				if err != nil {
-					return nil, err
-				}
-				row[i] = min(max(grade/10, 0), 1)
-			}
-			class, err := records.number(1+BreastCancerOriginalDim, "class")
-			if err != nil {
-				return nil, err
-			}
-			if class != 2 && class != 4 {
-				return nil, records.fail(1+BreastCancerOriginalDim, "class is neither 2 nor 4")
-			}
-			b.add(class-3, nil, row)
-		}
-		if records.err != nil {
-			return nil, records.err
-		}
-		return b.dataset(path, BreastCancerOriginalDim), nil
-	})
+	return LoadCSV(path, CSVOptions{Skip: 1, Features: BreastCancerOriginalDim, Max: 10, Missing: "?", Labels: []string{"2", "4"}})
 }

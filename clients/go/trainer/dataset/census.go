@@ -88,13 +88,12 @@ func LoadCensus(path string) (*Dataset, error) {
 //
 // Malformed input, which includes unknown categories, gives a *SyntaxError.
 func ReadCensus(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file)
+	records, err := newRecords(r, file, len(censusAttributes)+1)
 	if err != nil {
 		return nil, err
 	}
 	records.csv.Comment = '|'
 	records.csv.TrimLeadingSpace = true
-	records.width = len(censusAttributes) + 1
 	b := newBuilder(0, 0, false)
 	indices := make([]int32, 0, len(censusAttributes))
 	for records.next() {

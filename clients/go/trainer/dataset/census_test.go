@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The raw files give the rows of LIBSVM's files, bit for bit and in their order.
@@ -17,13 +18,9 @@ func TestCensusIsA9a(t *testing.T) {
 	folder := datasettest.Folder(t, "adult")
 	for raw, encoded := range map[string]string{"adult.data": "a9a", "adult.test": "a9a.t"} {
 		got, err := LoadCensus(filepath.Join(folder, raw))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want, err := LoadLIBSVM(filepath.Join(folder, encoded), AdultDim)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got.Name = encoded
 		if !cmp.Equal(want, got) {
 			t.Errorf("%s does not give the rows of %s", raw, encoded)
@@ -50,9 +47,7 @@ const person = "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical
 func TestReadCensus(t *testing.T) {
 	text := "|a comment\n" + person + "<=50K\n\n" + strings.Replace(person, "State-gov", "?", 1) + ">50K.\n"
 	got, err := ReadCensus(strings.NewReader(text), "census")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The first line of LIBSVM's a9a, which counts from 1: 3 11 14 19 39 42 55 64 67 73 75 76 80 83.
 	want := &Dataset{
 		Name: "census", Rows: 2, Dim: AdultDim, Classes: 2,

@@ -26,11 +26,10 @@ func LoadCovertype(path string) (*Dataset, error) {
 }
 
 func readCovertype(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file)
+	records, err := newRecords(r, file, CovertypeDim+1)
 	if err != nil {
 		return nil, err
 	}
-	records.width = CovertypeDim + 1
 	b := newBuilder(0, 0, false)
 	var indices []int32
 	var values []float32

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // wood is the first row of the file.
@@ -19,9 +21,7 @@ func TestLoadCovertype(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "covtype.data")
 	write(t, path, compress(t, wood+strings.NewReplacer("258,0,", "258,-1500,", ",5\n", ",2\n").Replace(wood)))
 	got, err := LoadCovertype(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rest := []float32{0.051, 221. / 255, 232. / 255, 148. / 255, 0.6279, 1, 1}
 	first := append([]float32{0.5192, 51. / 360, 3. / 90, 0.0258}, rest...)
 	second := append([]float32{0.5192, 51. / 360, 3. / 90, 0.0258, -1}, rest...)

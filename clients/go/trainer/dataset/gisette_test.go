@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // gisetteLine returns a line of 5000 numbers that begins with the given ones.
@@ -21,9 +23,7 @@ func TestLoadGisette(t *testing.T) {
 	write(t, examples, compress(t, gisetteLine("999 0 333")+gisetteLine("0")))
 	write(t, labels, "1\r\n-1\n")
 	got, err := LoadGisette(examples, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := &Dataset{
 		Name: "x.data", Rows: 2, Dim: 5000, Classes: 2,
 		RowStart: []int{0, 2, 2}, Indices: []int32{0, 2}, Values: []float32{1, 1. / 3}, Labels: []float32{1, -1},
@@ -55,9 +55,7 @@ const nucleus = "842302,M,25,10.38,122.8,1001,0.1184,0.2776,0.3001,0.1471,0.2419
 
 func TestReadBreastCancer(t *testing.T) {
 	got, err := ReadBreastCancer(strings.NewReader(nucleus+strings.Replace(nucleus, "M", "B", 1)), "wdbc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got.Rows != 2 || got.Dim != 30 || got.Classes != 2 || !cmp.Equal(got.Labels, []float32{1, -1}) {
 		t.Errorf("%d rows, dimension %d, %d classes, labels %v", got.Rows, got.Dim, got.Classes, got.Labels)
 	}

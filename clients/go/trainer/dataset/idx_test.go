@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // idx returns a file with the given sizes and elements.
@@ -33,9 +34,7 @@ func compress(t testing.TB, text string) string {
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	return b.String()
 }
 
@@ -45,9 +44,7 @@ func TestLoadIDX(t *testing.T) {
 	write(t, images, compress(t, idx([]int{2, 2, 1}, 0, 51, 255, 102)))
 	write(t, labels, idx([]int{2}, 0, 2))
 	got, err := LoadIDX(images, labels, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := &Dataset{
 		Name: "images", Rows: 2, Dim: 2, Classes: 3,
 		Dense: []float32{0, 0.2, 1, 0.4}, Labels: []float32{0, 2},
@@ -105,9 +102,7 @@ func TestReadIDXRoundTrip(t *testing.T) {
 		}
 		elements := rapid.SliceOfN(rapid.Byte(), total, total).Draw(t, "elements")
 		gotSizes, gotElements, err := ReadIDX(strings.NewReader(idx(sizes, elements...)), "f")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !cmp.Equal(sizes, gotSizes) || !bytes.Equal(elements, gotElements) {
 			t.Errorf("sizes %v, elements %v, want %v and %v", gotSizes, gotElements, sizes, elements)
 		}

@@ -116,11 +116,10 @@ func LoadKDDCup99(path string) (*Dataset, error) {
 // Malformed input, which includes unknown symbols and negative numbers, gives a
 // *SyntaxError.
 func ReadKDDCup99(r io.Reader, file string) (*Dataset, error) {
-	records, err := newRecords(r, file)
+	records, err := newRecords(r, file, len(kddColumns)+1)
 	if err != nil {
 		return nil, err
 	}
-	records.width = len(kddColumns) + 1
 	b := newBuilder(0, 0, false)
 	indices := make([]int32, 0, len(kddColumns))
 	values := make([]float32, 0, len(kddColumns))

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // connection is a line without its label.
@@ -17,9 +18,7 @@ const connection = "86400,udp,private,SF,4294967295,0,0,0,0,0,0,0,0,0,2,0,0,0,0,
 
 func TestReadKDDCup99(t *testing.T) {
 	got, err := ReadKDDCup99(strings.NewReader(connection+"normal.\n"+connection+"smurf.\n"), "kdd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got.Rows != 2 || got.Dim != 123 || got.Classes != 2 || !cmp.Equal(got.Labels, []float32{-1, 1}) {
 		t.Errorf("%d rows, dimension %d, %d classes, labels %v", got.Rows, got.Dim, got.Classes, got.Labels)
 	}

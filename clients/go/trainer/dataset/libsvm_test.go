@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestReadLIBSVM(t *testing.T) {
@@ -26,9 +28,7 @@ func TestReadLIBSVM(t *testing.T) {
 	want.Name = "file"
 	for _, dim := range []int{4, 0} {
 		got, err := ReadLIBSVM(strings.NewReader(text), "file", dim)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("dimension %d (-want +got):\n%s", dim, diff)
 		}
@@ -39,9 +39,7 @@ func TestReadLIBSVM(t *testing.T) {
 func TestReadLIBSVMHabits(t *testing.T) {
 	const plain = "1 21:1 63:.5\n0 1:2\n"
 	want, err := ReadLIBSVM(strings.NewReader(plain), "f", 63)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"blank after a colon":  "1 21:1.00 63: .50\n0 1:\t 2\n",
 		"byte order mark":      "\ufeff" + plain,
@@ -60,16 +58,12 @@ func TestReadLIBSVMHabits(t *testing.T) {
 
 func TestReadLIBSVMForcedDimension(t *testing.T) {
 	d, err := ReadLIBSVM(strings.NewReader("1 3:1\n"), "file", 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d.Dim != 10 {
 		t.Errorf("dimension %d, want 10", d.Dim)
 	}
 	empty, err := ReadLIBSVM(strings.NewReader(""), "file", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if empty.Rows != 0 || empty.Dim != 7 || len(empty.RowStart) != 1 {
 		t.Errorf("empty file gives %+v", empty)
 	}
@@ -107,12 +101,6 @@ func TestReadLIBSVMErrors(t *testing.T) {
 	}
 }
 
-// brokenReader fails.
-type brokenReader struct{ err error }
-
-// Read implements io.Reader.
-func (r brokenReader) Read([]byte) (int, error) { return 0, r.err }
-
 func TestReadLIBSVMReadError(t *testing.T) {
 	broken := errors.New("broken")
 	r := io.MultiReader(strings.NewReader("1 1:1\n1 2:1\n"), brokenReader{broken})
@@ -128,15 +116,11 @@ func TestLoadLIBSVMCompressed(t *testing.T) {
 	if _, err := io.WriteString(w, text); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	path := filepath.Join(t.TempDir(), "small")
 	write(t, path, compressed.String())
 	got, err := LoadLIBSVM(path, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(small(), got); diff != "" {
 		t.Errorf("dataset (-want +got):\n%s", diff)
 	}
@@ -152,12 +136,8 @@ func TestLoadLIBSVMCompressed(t *testing.T) {
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // FuzzReadLIBSVM checks that whatever is accepted is well formed.
@@ -197,9 +177,7 @@ func TestReadLIBSVMRoundTrip(t *testing.T) {
 			b.add(label, indices, values)
 		}
 		got, err := ReadLIBSVM(strings.NewReader(text.String()), "f", dim)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(b.dataset("f", dim), got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text.String(), diff)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // checkShape checks what every dataset promises.
@@ -66,9 +67,7 @@ func TestLoadFiles(t *testing.T) {
 		{NameBreastCancerOriginal, Division{TrainRows: 698, Seed: 1}, "breast-cancer-original shuffled: 698 train, 0 validation, 1 test, seed 1", [2]int{-1, -1}, 3},
 	} {
 		parts, err := Load(t.Context(), tt.name, tt.division, source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := parts.Split.String(); got != tt.record {
 			t.Errorf("split %s, want %s", got, tt.record)
 		}
@@ -108,9 +107,7 @@ func TestLoadValidation(t *testing.T) {
 		t.Helper()
 		d.Generated = true
 		parts, err := cache.Load(t.Context(), NameAdult, d, Source{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return parts
 	}
 	whole := load(Division{Split: SplitShuffled, TrainRows: 1000, Seed: 4})
@@ -146,9 +143,7 @@ func TestLoadValidation(t *testing.T) {
 // What has no effect does not tell divisions apart.
 func TestDivisionSeed(t *testing.T) {
 	e, err := find(NameAdult)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, tt := range []struct {
 		division Division
 		want     uint64

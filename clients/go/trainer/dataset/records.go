@@ -13,13 +13,13 @@ import (
 type records struct {
 	csv    *csv.Reader
 	file   string
-	width  int      // number of fields of a record; 0 for as many as the first has
+	width  int      // number of fields of a record
 	fields []string // of the last record, until the next
 	count  int      // of records so far
 	err    error    // that ended the reading
 }
 
-func newRecords(r io.Reader, file string) (*records, error) {
+func newRecords(r io.Reader, file string, width int) (*records, error) {
 	r, err := gunzip(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -27,7 +27,7 @@ func newRecords(r io.Reader, file string) (*records, error) {
 	reader := csv.NewReader(text.NewLineReader(text.NewReader(r), true))
 	reader.FieldsPerRecord = -1 // counted here, for an error with both numbers
 	reader.ReuseRecord = true
-	return &records{csv: reader, file: file}, nil
+	return &records{csv: reader, file: file, width: width}, nil
 }
 
 // next reads a record into fields. It returns false at the end and for an error.
@@ -44,9 +44,6 @@ func (r *records) next() bool {
 		return false
 	}
 	r.fields = fields
-	if r.width == 0 {
-		r.width = len(fields)
-	}
 	if len(fields) != r.width {
 		r.err = r.fail(0, "%d fields, want %d", len(fields), r.width)
 		return false

@@ -24,6 +24,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/internal/fetch"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 const twoRows = "+1 1:1\n-1 2:1\n"
@@ -71,9 +72,7 @@ func TestLocate(t *testing.T) {
 	e := example()
 	for range 2 { // the second time from the cache
 		paths, err := source.locate(t.Context(), e, e.files[:2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := []string{filepath.Join(source.CacheDir, "folder", "one"), filepath.Join(source.CacheDir, "folder", "two")}
 		if diff := cmp.Diff(want, paths); diff != "" {
 			t.Errorf("paths (-want +got):\n%s", diff)
@@ -197,9 +196,7 @@ func TestLocateOrder(t *testing.T) {
 			}
 		}
 		paths, err := source.locate(t.Context(), e, e.files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(want, paths); diff != "" {
 			t.Errorf("paths (-want +got):\n%s", diff)
 		}
@@ -221,9 +218,7 @@ func TestLocateChecksDataDir(t *testing.T) {
 		}{{twoRows, true}, {strings.Replace(twoRows, "+1", "-1", 1), false}, {"", false}, {twoRows + " ", false}} {
 			for _, compressed := range []bool{false, true} {
 				path := filepath.Join(source.DataDir, "file")
-				if err := errors.Join(os.RemoveAll(path), os.RemoveAll(path+".gz")); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, errors.Join(os.RemoveAll(path), os.RemoveAll(path+".gz")))
 				if compressed {
 					writeCompressed(t, path+".gz", tt.content)
 				} else {
@@ -246,9 +241,7 @@ func writeCompressed(t *testing.T, path, content string) {
 	if _, err := w.Write([]byte(content)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	write(t, path, b.String())
 }
 
@@ -265,25 +258,17 @@ func TestCatalogFiles(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found, err := source.Find(info.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(paths, found); diff != "" {
 			t.Errorf("%s: found (-want +got):\n%s", info.Name, diff)
 		}
 		e, err := find(info.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, path := range paths {
 			want, err := os.ReadFile(filepath.Join(folder, e.folder, info.Files[i].Name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := os.ReadFile(path)
 			if err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%s is not the original, error %v", path, err)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // numbered returns a dataset whose row i holds the number i.
@@ -30,13 +32,9 @@ func TestSplitsAreDisjoint(t *testing.T) {
 		validation := rapid.IntRange(0, train-1).Draw(t, "validation")
 		seed := rapid.Uint64().Draw(t, "seed")
 		whole, err := Shuffle(numbered(rows), seed, train)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		parts, err := whole.HoldOut(seed+1, validation)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var seen []float32
 		for _, part := range []struct {
 			data *Dataset
@@ -78,13 +76,9 @@ func TestSplitsAreDisjoint(t *testing.T) {
 // May not change: stored results depend on it.
 func TestSplitGolden(t *testing.T) {
 	whole, err := Shuffle(numbered(10), 1, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	parts, err := whole.HoldOut(2, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := map[string][]float32{"train": parts.Train.Dense, "validation": parts.Validation.Dense, "test": parts.Test.Dense}
 	want := map[string][]float32{"train": {3, 9, 4, 8}, "validation": {6, 1, 7}, "test": {2, 0, 5}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -95,18 +89,14 @@ func TestSplitGolden(t *testing.T) {
 		t.Errorf("record %s, want %s", got, text)
 	}
 	encoded, err := json.Marshal(parts.Split)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const object = `{"dataset":"numbered","name":"shuffled","seed":1,"hold_out_seed":2,"train":4,"validation":3,"test":3}`
 	if string(encoded) != object {
 		t.Errorf("record %s, want %s", encoded, object)
 	}
 	// Held out anew, from what is left.
 	again, err := parts.HoldOut(2, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if again.Validation != nil || again.Split.HoldOutSeed != 0 || again.Train.Rows != 4 {
 		t.Errorf("record %v", again.Split)
 	}
@@ -120,9 +110,7 @@ func TestSplitErrors(t *testing.T) {
 		}
 	}
 	parts, err := Shuffle(d, 1, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, validation := range []int{-1, 3} {
 		if _, err := parts.HoldOut(1, validation); err == nil || !strings.Contains(err.Error(), "of 3 rows") {
 			t.Errorf("%d validation rows: error %v", validation, err)
@@ -133,16 +121,12 @@ func TestSplitErrors(t *testing.T) {
 // Shards are disjoint, of equal size, always the same, and cut by positions alone.
 func TestShard(t *testing.T) {
 	parts, err := Load(t.Context(), NameAdult, Division{Split: SplitPublished, Generated: true, ValidationRows: 956}, Source{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const count = 7
 	owner := make(map[int]int) // by position
 	for index := range count {
 		shard, err := parts.Shard(index, count)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if shard.Train.Rows != 30_000/count || shard.Split.Train != 30_000/count || shard.Validation != parts.Validation || shard.Test != parts.Test {
 			t.Errorf("shard %d: %v", index, shard.Split)
 		}

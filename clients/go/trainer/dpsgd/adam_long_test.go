@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // adamReference holds the 64 configurations of DP-Adam on Adult whose accuracies are
@@ -97,9 +98,7 @@ func TestAdultAdam(t *testing.T) {
 	outside := 0
 	for _, initialization := range []model.Initialization{model.InitializePublished, model.InitializeZero} {
 		made, err := New(&dataset.Parts{Train: train, Test: test}, Options{Optimizer: Adam, Initialization: initialization})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var squared, count float64
 		for i, tt := range adamReference {
 			m, err := made.Train(t.Context(), trainer.Run{
@@ -110,9 +109,7 @@ func TestAdultAdam(t *testing.T) {
 				Replicates: runs,
 				Seed:       new(uint64(1)),
 			}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want := tt.zero
 			if initialization == model.InitializePublished {
 				want = tt.published

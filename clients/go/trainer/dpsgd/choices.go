@@ -19,6 +19,9 @@ func (t *Trainer) parse(p trainer.Parameters) (Options, configuration, error) {
 	if t.options.Optimizer == SGD {
 		known = append(known, ParameterOptimizer, ParameterLearningRateSGD, ParameterLearningRateAdam, ParameterNormalizedRate)
 	}
+	if t.options.Correlated {
+		known = append(known, ParameterBands, ParameterMechanism)
+	}
 	if err := p.Only(known...); err != nil {
 		return Options{}, configuration{}, err
 	}
@@ -27,6 +30,9 @@ func (t *Trainer) parse(p trainer.Parameters) (Options, configuration, error) {
 		return o, configuration{}, err
 	}
 	c, err := parseParameters(p, o.Optimizer, t.parts.Train.Rows)
+	if err == nil && o.Correlated {
+		c.bands, err = bands(p, c.rows, c.lotSize)
+	}
 	return o, c, err
 }
 

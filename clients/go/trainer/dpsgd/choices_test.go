@@ -12,14 +12,13 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func makeTrainer(t *testing.T, options Options) *Trainer {
 	t.Helper()
 	made, err := New(&dataset.Parts{Train: dataset.Generated(300, 1), Test: dataset.Generated(100, 2)}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return made
 }
 
@@ -69,9 +68,7 @@ func TestChoicesAreSettings(t *testing.T) {
 func TestBadChoices(t *testing.T) {
 	sgd, adam := makeTrainer(t, Options{}), makeTrainer(t, Options{Optimizer: Adam})
 	ten, err := New(&dataset.Parts{Train: digits(30, 10, 1), Test: digits(30, 10, 2)}, Options{Model: model.Spec{Kind: model.SoftmaxRegression}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, tt := range []struct {
 		made    *Trainer
 		choices trainer.Parameters
@@ -114,9 +111,7 @@ func TestBadChoices(t *testing.T) {
 func TestChoicesOfOptimizer(t *testing.T) {
 	made := makeTrainer(t, Options{})
 	want, err := made.Mechanism(parameters(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, optimizer := range []Optimizer{SGD, Adam} {
 		p := parameters(trainer.Parameters{"optimizer": string(optimizer), "learning_rate": 0.25})
 		one := metrics(t, made, trainer.Run{Parameters: p, Replicates: 1, Seed: new(uint64(1))})
@@ -150,9 +145,7 @@ func TestNormalizedRate(t *testing.T) {
 		t.Errorf("metrics (-learning_rate +normalized_learning_rate):\n%s", diff)
 	}
 	mechanism, err := made.Mechanism(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if same, err := made.Mechanism(normalized); err != nil || !cmp.Equal(mechanism, same) {
 		t.Errorf("mechanism %v, error %v, want %v", same, err, mechanism)
 	}
@@ -170,9 +163,7 @@ func TestDeclarationOfOwnData(t *testing.T) {
 		train.FeatureNorm = 4
 		for _, options := range []Options{{}, {Optimizer: Adam}, {Model: model.Spec{Kind: model.MLP, Hidden: []int{3}}}, {Sampling: Poisson}} {
 			made, err := New(&dataset.Parts{Train: train, Test: dataset.Generated(100, 2)}, options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			d := made.Declaration()
 			for _, corner := range []func(trainer.ParameterDeclaration) float64{
 				func(p trainer.ParameterDeclaration) float64 { return p.Min }, func(p trainer.ParameterDeclaration) float64 { return p.Max },

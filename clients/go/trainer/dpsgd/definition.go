@@ -3,6 +3,7 @@ package dpsgd
 import (
 	"context"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,7 @@ const (
 	SettingHuberWidth     = "huber_width"
 	SettingInitialization = "initialization"
 	SettingSampling       = "sampling"
+	SettingAdjacency      = "adjacency"
 )
 
 // Names of the settings of package experiment, and values of SettingEvaluation.
@@ -41,12 +43,28 @@ var defaultHidden = []int{128, 64}
 // Definition describes a trainer to a registry. The trainers made from one
 // definition share the data in the cache.
 func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
-	name, summary := Name, "DP-SGD for logistic regression, SVMs, softmax regression and MLPs on Adult, MNIST and others"
 	if optimizer == Adam {
-		name, summary = NameAdam, "DP-Adam on the models and data of "+Name
+		return define(cache, NameAdam, "DP-Adam on the models and data of "+Name, Options{Optimizer: Adam}, lotSettings...)
 	}
+	return define(cache, Name, "DP-SGD for logistic regression, SVMs, softmax regression and MLPs on Adult, MNIST and others", Options{Optimizer: SGD}, lotSettings...)
+}
+
+// DefinitionMF describes the trainer with correlated noise, like Definition.
+func DefinitionMF(cache *dataset.Cache) trainer.Definition {
+	return define(cache, NameMF, "DP-SGD with banded correlated noise (DP-BandMF) on the models and data of "+Name,
+		Options{Optimizer: SGD, Sampling: Poisson, Correlated: true})
+}
+
+var lotSettings = []trainer.Setting{
+	{Name: SettingSampling, Default: string(FixedSize), Usage: "lots: fixed-size (without replacement), poisson or random-allocation"},
+	{Name: SettingAdjacency, Default: "", Usage: "neighbouring datasets: add-remove or replace-one; replace-one for fixed-size lots, and by default " +
+		"add-remove for others; noise_multiplier is relative to the clipping norm, or twice that for replace-one"},
+}
+
+// define describes a trainer with some options and settings of its own.
+func define(cache *dataset.Cache, name, summary string, fixed Options, own ...trainer.Setting) trainer.Definition {
 	open := func(ctx context.Context, options trainer.Options) (*Trainer, error) {
-		o, err := parseSettings(options.Settings)
+		o, err := parseSettings(options.Settings, fixed)
 		if err != nil {
 			return nil, err
 		}
@@ -54,21 +72,18 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 		if err != nil {
 			return nil, err
 		}
-		o.Optimizer = optimizer
 		return New(parts, o)
 	}
 	return trainer.Definition{
 		Name:    name,
 		Summary: summary,
 		Subsets: true,
-		Settings: append([]trainer.Setting{
+		Settings: slices.Concat([]trainer.Setting{
 			{Name: SettingModel, Default: string(model.LogisticRegression), Usage: "what is trained: " + trainer.Enumerate(model.Kinds()...)},
 			{Name: SettingHidden, Default: "", Usage: "widths of the hidden layers of model mlp, from the input on; 128,64 by default"},
 			{Name: SettingHuberWidth, Default: "", Usage: "half width h of the rounded corner of model huber-svm, in (0, 1]; 0.5 by default"},
 			{Name: SettingInitialization, Default: "", Usage: "first weights: zero, published (normal, also the biases) or he; zero by default, published for mlp"},
-			{Name: SettingSampling, Default: string(FixedSize), Usage: "lots: fixed-size (without replacement) or poisson, " +
-				"for which noise_multiplier is relative to the clipping norm"},
-		}, experiment.Settings()...),
+		}, own, experiment.Settings()),
 		New: func(ctx context.Context, options trainer.Options) (trainer.Trainer, error) {
 			return open(ctx, options)
 		},
@@ -84,11 +99,12 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 	}
 }
 
-// parseSettings returns the options that the settings name.
-func parseSettings(settings trainer.Settings) (o Options, err error) {
+// parseSettings returns the options that the settings name, in place of those given.
+func parseSettings(settings trainer.Settings, o Options) (_ Options, err error) {
 	o.Model.Kind = model.Kind(settings.Text(SettingModel, string(model.LogisticRegression)))
 	o.Initialization = model.Initialization(settings.Text(SettingInitialization, ""))
-	o.Sampling = Sampling(settings.Text(SettingSampling, ""))
+	o.Sampling = Sampling(settings.Text(SettingSampling, string(o.Sampling)))
+	o.Adjacency = Adjacency(settings.Text(SettingAdjacency, ""))
 	if o.Model.Hidden, err = parseHidden(o.Model.Kind, settings); err != nil {
 		return o, err
 	}
@@ -206,13 +222,31 @@ func (t *Trainer) Declaration() trainer.Declaration {
 	if t.options.Optimizer == Adam {
 		mechanism["optimizer"] = "NORMALIZED"
 	}
-	adjacency := "REPLACE_ONE"
-	if t.options.Sampling == Poisson {
+	switch t.options.Sampling {
+	case Poisson:
 		mechanism["sampling"], mechanism["convention"] = "POISSON", "ROUNDED"
+	case RandomAllocation:
+		mechanism["sampling"] = "RANDOM_ALLOCATION"
+	case FixedSize:
+	}
+	adjacency := "REPLACE_ONE"
+	if t.options.Adjacency == AddRemove {
 		adjacency = "ADD_REMOVE"
 	}
+	parameters := []trainer.ParameterDeclaration{epochs, lotSize, learningRate, clippingNorm, noise}
+	if t.options.Correlated {
+		const most = 16
+		mechanism["bands"] = ParameterBands
+		delete(mechanism, "learning_rate") // named for models of runs with independent noise
+		delete(mechanism, "clipping_norm")
+		parameters[1].Max = min(lotSize.Max, math.Floor(rows/most)) // every group has a lot
+		parameters[1].Min = min(lotSize.Min, parameters[1].Max)
+		parameters = append(parameters, trainer.ParameterDeclaration{
+			Name: ParameterBands, Usage: "steps over which noise is correlated; 1 is DP-SGD", Integer: true, Min: 1, Max: most, Logarithmic: true,
+		})
+	}
 	return trainer.Declaration{
-		Parameters: []trainer.ParameterDeclaration{epochs, lotSize, learningRate, clippingNorm, noise},
+		Parameters: parameters,
 		Metrics:    experiment.Metrics(t.parts, lossUnit),
 		Privacy: &trainer.PrivacyDeclaration{
 			Mechanism: "dp_sgd",

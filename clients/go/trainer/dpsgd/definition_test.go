@@ -12,6 +12,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -45,9 +46,7 @@ func TestDefinitionData(t *testing.T) {
 	} {
 		tt.settings[SettingGenerated] = "true"
 		made, err := load(t, SGD, tt.settings)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		data := made.Parts()
 		validation := 0
 		if data.Validation != nil {
@@ -69,31 +68,29 @@ func TestDefinitionOptions(t *testing.T) {
 	}{
 		{SGD, nil, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: FixedSize,
+			Initialization: model.InitializeZero, Sampling: FixedSize, Adjacency: ReplaceOne,
 		}},
 		{Adam, map[string]string{SettingInitialization: "published"}, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: Adam,
-			Initialization: model.InitializePublished, Sampling: FixedSize,
+			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne,
 		}},
 		{SGD, map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "0.3", SettingSampling: "poisson"}, Options{
 			Model: model.Spec{Kind: model.HuberSVM, HuberWidth: 0.3}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: Poisson,
+			Initialization: model.InitializeZero, Sampling: Poisson, Adjacency: AddRemove,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{128, 64}}, Optimizer: SGD,
-			Initialization: model.InitializePublished, Sampling: FixedSize,
+			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp", SettingHidden: "1000", SettingInitialization: "he"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{1000}}, Optimizer: SGD,
-			Initialization: model.InitializeHe, Sampling: FixedSize,
+			Initialization: model.InitializeHe, Sampling: FixedSize, Adjacency: ReplaceOne,
 		}},
 	} {
 		settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "100"}
 		maps.Copy(settings, tt.settings)
 		made, err := load(t, tt.optimizer, settings)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(tt.want, made.Options()); diff != "" {
 			t.Errorf("%v: options (-want +got):\n%s", tt.settings, diff)
 		}
@@ -124,6 +121,8 @@ func TestDefinitionErrors(t *testing.T) {
 		{map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "2"}, `setting huber_width is "2"`},
 		{map[string]string{SettingModel: "mlp", SettingInitialization: "zero"}, "without gradients"},
 		{map[string]string{SettingSampling: "shuffle"}, `sampling "shuffle" is unknown`},
+		{map[string]string{SettingAdjacency: "add-remove"}, `adjacency "add-remove" is unknown, want replace-one`},
+		{map[string]string{SettingSampling: "poisson", SettingAdjacency: "zero-out"}, `adjacency "zero-out" is unknown, want add-remove or replace-one`},
 	} {
 		if _, ok := tt.settings[SettingGenerated]; !ok {
 			tt.settings[SettingGenerated] = "true"
@@ -142,13 +141,9 @@ func TestDefinitionDefaults(t *testing.T) {
 	}
 	defaults[SettingGenerated] = "true"
 	stated, err := load(t, SGD, defaults)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	used, err := load(t, SGD, map[string]string{SettingGenerated: "true"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(stated.Options(), used.Options()); diff != "" {
 		t.Errorf("options (-stated +used):\n%s", diff)
 	}
@@ -161,14 +156,10 @@ func TestDefinitionDefaults(t *testing.T) {
 func TestValidationIsHeldOut(t *testing.T) {
 	settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "500", SettingEvaluation: "test"}
 	all, err := load(t, SGD, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	delete(settings, SettingEvaluation)
 	parts, err := load(t, SGD, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rows := func(datasets ...*dataset.Dataset) []string {
 		var texts []string
 		for _, d := range datasets {
@@ -220,9 +211,7 @@ func TestDeclaration(t *testing.T) {
 		},
 	} {
 		made, err := load(t, SGD, map[string]string{SettingGenerated: "true", SettingModel: string(kind)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d := made.Declaration()
 		got := make(map[string]domain)
 		for _, p := range d.Parameters {
@@ -244,18 +233,14 @@ func TestDeclaration(t *testing.T) {
 // mechanism and its study name the convention, and say that the number is public.
 func TestPoissonIsStated(t *testing.T) {
 	made, err := load(t, SGD, map[string]string{SettingSampling: "poisson", SettingGenerated: "true"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d := made.Declaration().Privacy; d.Fields["sampling"] != "POISSON" || d.Fields["convention"] != "ROUNDED" || d.Adjacency != "ADD_REMOVE" {
 		t.Errorf("declared %+v", d)
 	}
 	rows := int64(made.Parts().Train.Rows)
 	for _, lot := range []int64{1, rows / 3, rows*2/3 + 1, rows} {
 		m, err := made.Mechanism(parameters(trainer.Parameters{ParameterLotSize: lot}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		q, err1 := privacy.RoundedEpochs.SamplingProbability(rows, lot)
 		steps, err2 := privacy.RoundedEpochs.Steps(rows, lot, 3)
 		want := privacy.Composition{{Mechanism: privacy.PoissonGaussian{
@@ -267,5 +252,34 @@ func TestPoissonIsStated(t *testing.T) {
 		if !slices.Contains(m.Assumptions(), privacy.PublicSizeAssumption) {
 			t.Errorf("assumptions %q", m.Assumptions())
 		}
+	}
+}
+
+// Random allocation has round(n/m) steps an epoch. The study declares what the trainer's mechanism is, under either
+// adjacency, and the noise is relative to its sensitivity.
+func TestRandomAllocationIsStated(t *testing.T) {
+	for adjacency, neighbours := range map[string]privacy.Adjacency{"add-remove": privacy.AddRemove, "replace-one": privacy.ReplaceOne} {
+		made, err := load(t, Adam, map[string]string{
+			SettingSampling: "random-allocation", SettingAdjacency: adjacency, SettingGenerated: "true", SettingTrainRows: "1000",
+		})
+		require.NoError(t, err)
+		d := made.Declaration().Privacy
+		if d.Fields["sampling"] != "RANDOM_ALLOCATION" || d.Fields["convention"] != "" || !strings.EqualFold(d.Adjacency, strings.ReplaceAll(adjacency, "-", "_")) {
+			t.Errorf("declared %+v", d)
+		}
+		for lot, steps := range map[int64]int64{1: 900, 300: 3, 400: 2, 900: 1} { // of 900 rows
+			m, err := made.Mechanism(parameters(trainer.Parameters{ParameterLotSize: lot}))
+			require.NoError(t, err)
+			want := privacy.RandomAllocation{
+				Steps: steps, Picks: 1, NoiseMultiplier: float64(neighbours), Epochs: 3, Neighbours: neighbours, PublicSize: neighbours == privacy.AddRemove,
+			}
+			if diff := cmp.Diff(privacy.Mechanism(want), m); diff != "" {
+				t.Errorf("lots of %d (-want +got):\n%s", lot, diff)
+			}
+		}
+	}
+	made := makeTrainer(t, Options{Sampling: RandomAllocation})
+	if _, err := made.Mechanism(parameters(trainer.Parameters{ParameterEpochs: int64(2_000_000)})); err == nil || !strings.Contains(err.Error(), "must lie in [1, 1000000], is 2000000") {
+		t.Errorf("2,000,000 epochs: error %v", err)
 	}
 }

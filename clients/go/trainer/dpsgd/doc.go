@@ -36,6 +36,24 @@
 //
 // At equal σ it has half the noise, and ε has another meaning.
 //
+// Under sampling = random-allocation ("balls in bins"), each epoch puts every example into one of its t = round(n/m)
+// lots, uniformly and independently of the other examples and epochs. Lots have random and secret sizes, some may be
+// empty, and every example counts once an epoch. The sum is divided by the expected size n/t, and the noise on the sum is
+// σL. As for Poisson sampling n is public (privacy.RandomAllocation).
+//
+// Under adjacency = replace-one, Poisson sampling and random allocation add noise of 2σL to sums, as for lots of fixed
+// size, and ε is for neighbours that exchange one example.
+//
+// # Correlated noise
+//
+// The trainer dp-mf is DP-SGD on Poisson lots with noise that later steps partly take back (DP-BandMF; Choquette-Choo,
+// Ganesh, McKenna, McMahan, Rush, Thakurta and Xu, "(Amplified) banded matrix factorization", 2023). The examples are
+// split into b groups of equal sizes at random, step i draws each example of group i modulo b with probability bm/n, and the
+// noise of the steps is C⁻¹Z, for a lower triangular Toeplitz matrix C with b bands and columns of norm 1: Z has
+// standard deviation σL and would be the noise without correlation. The mechanism is privacy.BandMF under add-remove
+// adjacency with a public number of examples. The matrix minimises the noise in the sum of the gradients of 16·b
+// steps; it does not depend on T. Noise takes the memory of b gradients.
+//
 // # Parameters
 //
 //	epochs            int64    T, at least 1
@@ -48,9 +66,11 @@
 //	hidden            int64    width of the hidden layer of model mlp, in place of the setting;
 //	                           or a string with the widths of several, "128,64"
 //	optimizer         string   sgd or adam
+//	bands             int64    b, of dp-mf, between 1, which is dp-sgd with Poisson lots, and n/m
+//	mechanism         string   of dp-mf: dp-mf, or dp-sgd for 1 band, in place of bands
 //
-// The last three make the choice of a model and of an optimizer part of a search. Only the trainer
-// dp-sgd takes the optimizer; sgd is its default. learning_rate_sgd and learning_rate_adam stand for
+// model, hidden and optimizer make the choice of a model and of an optimizer part of a search, mechanism that of
+// correlated noise: give bands a condition on it. Only the trainers dp-sgd and dp-mf take the optimizer; sgd is its default. learning_rate_sgd and learning_rate_adam stand for
 // learning_rate in the runs of that optimizer, for studies in which each has a domain and
 // a condition. normalized_learning_rate = ηL replaces learning_rate for sgd: steps have at most this length
 // before noise, whatever L is, so that its good values hardly depend on L. A run's ε depends on none of these: all models and both optimizers see the training
@@ -86,9 +106,9 @@
 // grid (random.AddNoise). Everything that follows, the division by m first, is computed from the
 // exact sum. So a run is a function of the mechanism on real numbers that Mechanism returns, and
 // its ε holds as it is computed, but for 2⁻¹²⁵ in total variation for every number drawn. Lots of
-// a fixed size are drawn exactly; the gaps between the examples of Poisson lots are computed in
+// a fixed size, and allocated ones, are drawn exactly; the gaps between the examples of Poisson lots are computed in
 // float64, which moves sampling probabilities by a few units of 2⁻⁵³.
 //
-// σ must be at least 2⁻¹⁷ (2⁻¹⁶ with Poisson sampling), and at most 2²⁶ (2²⁷) over the root of the
+// σ must be at least 2⁻¹⁷ (2⁻¹⁶ with Poisson sampling or random allocation), and at most 2²⁶ (2²⁷) over the root of the
 // number of parameters, and L between 2⁻⁶⁰ and 2⁶⁰.
 package dpsgd

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
@@ -18,6 +19,7 @@ import (
 const (
 	Name     = "dp-sgd"
 	NameAdam = "dp-adam"
+	NameMF   = "dp-mf"
 )
 
 // Names of the metrics, which package experiment explains.
@@ -42,9 +44,31 @@ type Sampling string
 
 // The samplings, which the package comment explains.
 const (
-	FixedSize Sampling = "fixed-size"
-	Poisson   Sampling = "poisson"
+	FixedSize        Sampling = "fixed-size"
+	Poisson          Sampling = "poisson"
+	RandomAllocation Sampling = "random-allocation"
 )
+
+// Adjacency says which datasets are neighbours.
+type Adjacency string
+
+// The adjacencies.
+const (
+	AddRemove  Adjacency = "add-remove"
+	ReplaceOne Adjacency = "replace-one"
+)
+
+// sensitivity returns by how many clipping norms neighbours can move a sum of clipped gradients.
+func (a Adjacency) sensitivity() float64 {
+	if a == ReplaceOne {
+		return 2
+	}
+	return 1
+}
+
+// independent reports whether lots take each record by a draw of its own, so that adding a record changes nothing
+// else.
+func (s Sampling) independent() bool { return s != FixedSize }
 
 // Options say what is trained, and how. The zero value is logistic regression by
 // DP-SGD from w = 0, on lots of fixed size.
@@ -57,6 +81,11 @@ type Options struct {
 	Initialization model.Initialization
 	// Sampling of the lots. Empty means FixedSize.
 	Sampling Sampling
+	// Adjacency of the guarantee, to whose sensitivity the noise is relative: L for AddRemove, 2L for ReplaceOne. Empty
+	// means ReplaceOne for FixedSize, which has no other, and otherwise AddRemove.
+	Adjacency Adjacency
+	// Correlated says that runs have correlated noise, with ParameterBands (DP-MF). Sampling is then Poisson.
+	Correlated bool
 }
 
 // normal fills in the defaults and checks the options.
@@ -76,23 +105,35 @@ func (o Options) normal() (Options, error) {
 	if err := o.Initialization.Check(o.Model); err != nil {
 		return o, err
 	}
-	err := errors.Join(
+	if o.Correlated && o.Sampling == "" {
+		o.Sampling = Poisson
+	}
+	if o.Correlated && o.Sampling != Poisson {
+		return o, fmt.Errorf("sampling must be %s with correlated noise, is %q", Poisson, o.Sampling)
+	}
+	if err := errors.Join(
 		choose("optimizer", &o.Optimizer, SGD, Adam),
-		choose(SettingSampling, &o.Sampling, FixedSize, Poisson))
-	return o, err
+		choose(SettingSampling, &o.Sampling, FixedSize, Poisson, RandomAllocation)); err != nil {
+		return o, err
+	}
+	switch {
+	case o.Sampling == FixedSize:
+		return o, choose(SettingAdjacency, &o.Adjacency, ReplaceOne)
+	case o.Correlated: // the mechanism is for groups of equal sizes
+		return o, choose(SettingAdjacency, &o.Adjacency, AddRemove)
+	}
+	return o, choose(SettingAdjacency, &o.Adjacency, AddRemove, ReplaceOne)
 }
 
-// choose sets an empty value to the first of two choices and checks others.
-func choose[T ~string](name string, value *T, first, second T) error {
-	switch *value {
-	case first, second:
-		return nil
-	case "":
-		*value = first
-		return nil
-	default:
-		return fmt.Errorf("%s %q is unknown, want %s or %s", name, *value, first, second)
+// choose sets an empty value to the first of the choices and checks others.
+func choose[T ~string](name string, value *T, choices ...T) error {
+	if *value == "" {
+		*value = choices[0]
 	}
+	if !slices.Contains(choices, *value) {
+		return fmt.Errorf("%s %q is unknown, want %s", name, *value, trainer.Enumerate(choices...))
+	}
+	return nil
 }
 
 // Trainer implements trainer.PrivateTrainer. One step of training is one epoch.
@@ -140,10 +181,14 @@ func (t *Trainer) checkClasses(m model.Spec) error {
 
 // Name implements trainer.Trainer.
 func (t *Trainer) Name() string {
-	if t.options.Optimizer == Adam {
+	switch {
+	case t.options.Correlated:
+		return NameMF
+	case t.options.Optimizer == Adam:
 		return NameAdam
+	default:
+		return Name
 	}
-	return Name
 }
 
 // Parts returns the examples, and how they were divided.
@@ -153,11 +198,11 @@ func (t *Trainer) Parts() *dataset.Parts { return t.parts }
 // some of them.
 func (t *Trainer) Options() Options { return t.options }
 
-// Mechanism implements trainer.PrivateTrainer: all steps of one run, each a
-// privacy.FixedSizeGaussian under replace-one adjacency or, with Poisson sampling, a
-// privacy.PoissonGaussian under add-remove adjacency whose number of records is public. It does
-// not depend on the model and the optimizer: both see the data through the noisy sums of
-// clipped gradients alone.
+// Mechanism implements trainer.PrivateTrainer: all steps of one run, each a privacy.FixedSizeGaussian
+// or, with Poisson sampling, a privacy.PoissonGaussian; with random allocation, a
+// privacy.RandomAllocation of all epochs; with correlated noise, rounds of privacy.BandMF. The number of
+// records is public. It does not depend on the model and the optimizer: both see the data through the noisy
+// sums of clipped gradients alone.
 func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	_, c, err := t.parse(p)
 	if err != nil {
@@ -171,11 +216,34 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	if err != nil {
 		return nil, &trainer.ParameterError{Name: ParameterEpochs, Reason: fmt.Sprintf("is %d: %v", c.epochs, err)}
 	}
-	var step privacy.Mechanism = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: c.noiseMultiplier}
-	if t.options.Sampling == Poisson {
-		step = privacy.PoissonGaussian{
-			SamplingProbability: float64(m) / float64(n), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove, PublicSize: true,
+	neighbours := privacy.AddRemove
+	if t.options.Adjacency == ReplaceOne {
+		neighbours = privacy.ReplaceOne
+	}
+	relative := c.noiseMultiplier * t.options.Adjacency.sensitivity() // to the clipping norm
+	var step privacy.Mechanism
+	switch {
+	case c.bands > 1:
+		step = privacy.BandMF{
+			Bands: int64(c.bands), SamplingProbability: c.probability(), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove, PublicSize: true,
 		}
+		steps = (steps-1)/int64(c.bands) + 1
+	case t.options.Sampling == RandomAllocation:
+		whole := privacy.RandomAllocation{
+			Steps: c.stepsPerEpoch, Picks: 1, NoiseMultiplier: relative, Epochs: c.epochs,
+			Neighbours: neighbours, PublicSize: neighbours == privacy.AddRemove,
+		}
+		if err := whole.Validate(); err != nil {
+			return nil, &trainer.ParameterError{Name: ParameterEpochs, Reason: fmt.Sprintf("is %d, of %d steps each: %v", c.epochs, c.stepsPerEpoch, err)}
+		}
+		return whole, nil
+	case t.options.Sampling == Poisson:
+		step = privacy.PoissonGaussian{
+			SamplingProbability: c.probability(), NoiseMultiplier: relative,
+			Neighbours: neighbours, PublicSize: neighbours == privacy.AddRemove,
+		}
+	default:
+		step = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: c.noiseMultiplier}
 	}
 	return privacy.Composition{{Mechanism: step, Count: steps}}, nil
 }
@@ -189,6 +257,9 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	}
 	options, c, err := t.parse(run.Parameters)
 	if err != nil {
+		return trainer.Measurement{}, err
+	}
+	if c.column, err = columnOf(ctx, c.bands); err != nil {
 		return trainer.Measurement{}, err
 	}
 	learners := make([]experiment.Learner[*model.Examples], run.Replicates)

@@ -16,14 +16,13 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func newTrainer(t *testing.T, trainRows, testRows int) *Trainer {
 	t.Helper()
 	made, err := New(&dataset.Parts{Train: dataset.Generated(trainRows, 1), Test: dataset.Generated(testRows, 2)}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return made
 }
 
@@ -53,9 +52,7 @@ func metrics(t *testing.T, made *Trainer, run trainer.Run) []map[string][]float6
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(reported[len(reported)-1], m.Metrics); diff != "" {
 		t.Errorf("the measurement returned is not the last reported (-reported +returned):\n%s", diff)
 	}
@@ -164,9 +161,7 @@ func TestStepsPerEpoch(t *testing.T) {
 		want    int64
 	}{{20, 8, 2}, {28, 8, 4}, {30956, 8, 3870}, {30956, 128, 242}, {40000, 512, 78}, {40, 40, 1}, {40, 30, 1}} {
 		c, err := parseParameters(parameters(trainer.Parameters{ParameterLotSize: tt.lotSize}), SGD, tt.rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if c.stepsPerEpoch != tt.want {
 			t.Errorf("%d rows in lots of %d: %d steps, want %d", tt.rows, tt.lotSize, c.stepsPerEpoch, tt.want)
 		}
@@ -311,9 +306,7 @@ func TestValidation(t *testing.T) {
 	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: new(uint64(1))}
 	measure := func(data *dataset.Parts) map[string][]float64 {
 		made, err := New(data, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return metrics(t, made, run)[2]
 	}
 	both := measure(&dataset.Parts{Train: train, Validation: validation, Test: test})
@@ -350,18 +343,14 @@ func TestModelsLearn(t *testing.T) {
 	} {
 		for optimizer, rate := range map[Optimizer]float64{SGD: 0.5, Adam: 0.01} {
 			made, err := New(tt.data, Options{Model: tt.spec, Optimizer: optimizer, Initialization: model.InitializeHe})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			m, err := made.Train(t.Context(), trainer.Run{
 				Parameters: parameters(trainer.Parameters{
 					ParameterEpochs: int64(10), ParameterLotSize: int64(64), ParameterLearningRate: rate, ParameterNoiseMultiplier: 0.5,
 				}),
 				Replicates: 2, Seed: new(uint64(1)),
 			}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, e := range m.Metrics[MetricError] {
 				if !(e <= tt.most) {
 					t.Errorf("%s by %s: error %v, want at most %v", tt.spec.Kind, optimizer, e, tt.most)
@@ -377,9 +366,7 @@ func TestNetworkIsReproducible(t *testing.T) {
 	for _, replicates := range []int{1, 3} {
 		made, err := New(&dataset.Parts{Train: digits(700, 200, 1), Test: digits(300, 200, 2)},
 			Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{50, 20}}, Optimizer: Adam})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		run := trainer.Run{
 			Parameters: parameters(trainer.Parameters{ParameterLotSize: int64(300), ParameterLearningRate: 0.01}),
 			Replicates: replicates, Seed: new(uint64(7)),
@@ -401,9 +388,7 @@ func TestNetworkIsReproducible(t *testing.T) {
 func TestNetworkGolden(t *testing.T) {
 	made, err := New(&dataset.Parts{Train: digits(500, 40, 1), Test: digits(300, 40, 2)},
 		Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{20, 10}}, Optimizer: Adam})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reported := metrics(t, made, trainer.Run{
 		Parameters: parameters(trainer.Parameters{ParameterLearningRate: 0.01, ParameterLotSize: int64(50)}), Replicates: 2, Seed: new(uint64(42)),
 	})
@@ -423,13 +408,9 @@ func TestNetworkGolden(t *testing.T) {
 func TestMNIST(t *testing.T) {
 	parts, err := dataset.Load(t.Context(), dataset.NameMNIST, dataset.Division{ValidationRows: 5000, Seed: 1},
 		dataset.Source{DataDir: datasettest.Folder(t, dataset.NameMNIST)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	made, err := New(parts, Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{128, 64}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, tt := range []struct{ clippingNorm, noiseMultiplier, most float64 }{
 		{math.Inf(1), 0, 0.15}, {1, 4, 0.35},
 	} {
@@ -440,9 +421,7 @@ func TestMNIST(t *testing.T) {
 			}),
 			Replicates: 1, Seed: new(uint64(1)),
 		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range []string{MetricError, MetricTestError} {
 			for _, e := range m.Metrics[name] {
 				if e > tt.most || e < 0.01 {
@@ -469,9 +448,7 @@ func TestTrainWithoutPrivacy(t *testing.T) {
 // Without a seed the randomness is the operating system's, and no run is repeated.
 func TestSystemNoise(t *testing.T) {
 	made, err := New(&dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	run := trainer.Run{Parameters: parameters(nil), Replicates: 2}
 	losses := make(map[float64]bool)
 	for range 3 {
@@ -513,9 +490,7 @@ func TestAdult(t *testing.T) {
 	} {
 		made, err := New(&dataset.Parts{Train: train, Test: test},
 			Options{Model: model.Spec{Kind: tt.kind}, Initialization: tt.initialization})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		m, err := made.Train(t.Context(), trainer.Run{
 			Parameters: trainer.Parameters{
 				ParameterEpochs:          tt.epochs,
@@ -527,9 +502,7 @@ func TestAdult(t *testing.T) {
 			Replicates: tt.replicates,
 			Seed:       new(uint64(1)),
 		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		mean, deviation := stat.MeanStdDev(m.Metrics[MetricError], nil)
 		standardError := math.Hypot(tt.deviation/math.Sqrt(40), max(tt.deviation, deviation)/math.Sqrt(float64(tt.replicates)))
 		if math.Abs(1-mean-tt.mean) > 3*standardError {
@@ -545,8 +518,6 @@ func TestAdult(t *testing.T) {
 func adult(t *testing.T, split dataset.Division) (train, test *dataset.Dataset) {
 	t.Helper()
 	parts, err := dataset.Load(t.Context(), dataset.NameAdult, split, dataset.Source{DataDir: datasettest.Folder(t, "adult")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return parts.Train, parts.Test
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
@@ -20,9 +21,7 @@ func TestAdultGrid(t *testing.T) {
 	for seed := range uint64(10) {
 		train, test := adult(t, dataset.Division{Split: dataset.SplitShuffled, Seed: seed})
 		dpsgd, err := New(&dataset.Parts{Train: train, Test: test}, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var points [][]float64
 		for _, epochs := range []int64{1, 32, 64} {
 			for _, lot := range []int64{8, 260, 512} {
@@ -41,9 +40,7 @@ func TestAdultGrid(t *testing.T) {
 								Replicates: 1,
 								Seed:       new(uint64(uint64(len(points) + 1))),
 							}, nil)
-							if err != nil {
-								t.Fatal(err)
-							}
+							require.NoError(t, err)
 							points = append(points, []float64{epsilon, m.Metrics["error"][0]})
 						}
 					}
@@ -57,13 +54,9 @@ func TestAdultGrid(t *testing.T) {
 func gridEpsilon(t *testing.T, rows, lot, epochs int64, variance float64) float64 {
 	t.Helper()
 	steps, err := privacy.Steps(rows, lot, epochs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mechanism := privacy.FixedSizeGaussian{DatasetSize: rows, BatchSize: lot, NoiseMultiplier: math.Sqrt(variance)}
 	g, err := privacy.Epsilon(privacy.RDP{}, mechanism, steps, 1e-6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return g.Epsilon
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/correlated"
 )
 
 // Names of the parameters, which the package comment explains.
@@ -29,7 +30,10 @@ const (
 	// ParameterModel and ParameterHidden replace the settings of these names for one run.
 	ParameterModel     = SettingModel
 	ParameterHidden    = SettingHidden
-	ParameterOptimizer = "optimizer" // of DP-SGD only
+	ParameterOptimizer = "optimizer" // of DP-SGD and DP-MF only
+
+	ParameterBands     = "bands"     // of DP-MF only
+	ParameterMechanism = "mechanism" // of DP-MF only
 )
 
 // configuration holds the parameters of a run.
@@ -41,11 +45,18 @@ type configuration struct {
 	learningRate    float64
 	clippingNorm    float64
 	noiseMultiplier float64
+	bands           int // of correlated noise; 1 for independent noise
+	column          correlated.Column
+}
+
+// probability returns that with which a step of Poisson sampling draws a row, of its group if there are several.
+func (c configuration) probability() float64 {
+	return float64(c.lotSize) / float64(c.rows) * float64(c.bands)
 }
 
 // parseParameters checks the numeric parameters for training on rows examples by an optimizer.
 func parseParameters(p trainer.Parameters, optimizer Optimizer, rows int) (configuration, error) {
-	c := configuration{rows: rows}
+	c := configuration{rows: rows, bands: 1}
 	lotSize, err := p.IntIn(ParameterLotSize, 1, int64(rows))
 	if err != nil {
 		return c, err

@@ -32,10 +32,17 @@ const blockParameters = 4096
 
 // replicate is one model in training, an experiment.Learner. Nothing is allocated after it is made.
 type replicate[T model.Float] struct {
-	model   model.Model[T]
-	c       configuration
-	poisson bool
-	order   []int32 // the lot is its beginning; a permutation of the rows unless poisson
+	model    model.Model[T]
+	c        configuration
+	sampling Sampling
+	order    []int32 // the lot is a part of it: of a permutation of the rows unless Poisson sampled
+	// bins and ends are of a RandomAllocation: scratch space, and the ends in order of the lots of an epoch.
+	bins, ends []int32
+	// expected is by what sums are divided: the size of a lot or, if it is random, its expectation.
+	expected float64
+
+	cycle      *cycle           // nil if every step may draw all rows
+	correlated *correlatedNoise // nil for independent noise
 
 	lots  *random.Stream
 	noise []*random.Stream // of each block of parameters; nil without noise
@@ -44,8 +51,8 @@ type replicate[T model.Float] struct {
 	workers model.Workers
 	// grid on which clipped gradients are summed and the noise is drawn; 0 without noise.
 	grid float64
-	// span is the number of rows in a group of Poisson lots of a network; 0 means that lots are
-	// summed as a whole.
+	// span is the number of rows in a group of independently drawn lots of a network; 0 means that lots
+	// are summed as a whole.
 	span int32
 	// mean and square are µ and ν of Adam; nil for SGD.
 	mean, square []T
@@ -59,8 +66,13 @@ func newReplicate[T model.Float](
 ) (*replicate[T], error) {
 	r := &replicate[T]{
 		model: m, c: c, workers: workers,
-		poisson: options.Sampling == Poisson,
-		order:   make([]int32, c.rows),
+		sampling: options.Sampling,
+		order:    make([]int32, c.rows),
+		expected: float64(c.lotSize),
+	}
+	if r.sampling == RandomAllocation {
+		r.bins, r.ends = make([]int32, c.rows), make([]int32, c.stepsPerEpoch)
+		r.expected = float64(c.rows) / float64(c.stepsPerEpoch)
 	}
 	stream := func(purpose uint64, index int) *random.Stream {
 		return random.Open(seed, number, purpose, index)
@@ -70,12 +82,19 @@ func newReplicate[T model.Float](
 	for i := range r.order {
 		r.order[i] = int32(i)
 	}
+	if c.bands > 1 {
+		r.cycle = newCycle(c, r.lots)
+	}
 	if c.noiseMultiplier > 0 {
-		r.grid = c.grid(r.poisson)
+		r.grid = c.grid(options.Adjacency)
+		if c.bands > 1 {
+			r.correlated = newCorrelatedNoise(c.column, len(m.Weights()))
+			r.grid = r.correlated.grid(r.grid)
+		}
 		if err := model.CheckGrid(len(m.Weights()), c.clippingNorm, r.grid); err != nil {
 			return nil, &trainer.ParameterError{Name: ParameterNoiseMultiplier, Reason: fmt.Sprintf("is %g: %v", c.noiseMultiplier, err)}
 		}
-		if r.poisson && !options.Model.Linear() {
+		if r.sampling.independent() && !options.Model.Linear() {
 			r.span = int32(min(int64(c.rows), max(1, groupRows*int64(c.rows)/int64(c.lotSize))))
 		}
 		for block := range blocks(m) {
@@ -92,11 +111,8 @@ func newReplicate[T model.Float](
 
 // grid returns the grid of the sums: the standard deviation of the noise on the sum of clipped
 // gradients, σ times their sensitivity and at least that, over random.NoiseScale.
-func (c configuration) grid(poisson bool) float64 {
-	sensitivity := c.clippingNorm
-	if !poisson {
-		sensitivity *= 2
-	}
+func (c configuration) grid(adjacency Adjacency) float64 {
+	sensitivity := c.clippingNorm * adjacency.sensitivity()
 	return math.Nextafter(sensitivity*c.noiseMultiplier, math.Inf(1)) / random.NoiseScale
 }
 
@@ -107,29 +123,29 @@ func blocks[T model.Float](m model.Model[T]) int {
 
 // Epoch implements experiment.Learner.
 func (r *replicate[T]) Epoch(ctx context.Context) bool {
-	for range r.c.stepsPerEpoch {
+	for i := range int(r.c.stepsPerEpoch) {
 		if ctx.Err() != nil {
 			return false
 		}
 		r.step++
 		if r.grid > 0 {
-			r.accumulate(r.lot())
+			r.accumulate(r.lot(i))
 		} else {
-			r.model.Accumulate(r.lot(), r.c.clippingNorm)
+			r.model.Accumulate(r.lot(i), r.c.clippingNorm)
 		}
 		r.workers.Do(blocks(r.model), r.updateBlock)
 	}
 	return true
 }
 
-// Sizes of the groups of Poisson lots.
+// Sizes of the groups of independently drawn lots.
 const (
 	groupRows   = 32             // expected
 	mostInGroup = model.Together // the others are summed one by one
 )
 
-// accumulate adds the rounded gradients of a lot. The theorem of Poisson sampling compares a lot with
-// the same lot and one row more, after which every other row has another place. So rows are summed
+// accumulate adds the rounded gradients of a lot. The theorems of Poisson sampling and of random allocation compare a lot
+// with the same lot and one row more, after which every other row has another place. So rows are summed
 // together by their numbers and not by their places: one row more changes the sum of its group alone.
 func (r *replicate[T]) accumulate(lot []int32) {
 	if r.span == 0 {
@@ -150,13 +166,25 @@ func (r *replicate[T]) accumulate(lot []int32) {
 	}
 }
 
-// lot draws the rows of a step.
-func (r *replicate[T]) lot() []int32 {
-	if r.poisson {
-		return r.lots.Bernoulli(r.order[:0], r.c.rows, float64(r.c.lotSize)/float64(r.c.rows))
+// lot draws the rows of step i of an epoch.
+func (r *replicate[T]) lot(i int) []int32 {
+	switch {
+	case r.cycle != nil:
+		return r.cycle.lot(r.order[:0], r.step, r.lots)
+	case r.sampling == Poisson:
+		return r.lots.Bernoulli(r.order[:0], r.c.rows, r.c.probability())
+	case r.sampling == RandomAllocation:
+		begin := int32(0)
+		if i > 0 {
+			begin = r.ends[i-1]
+		} else {
+			r.lots.Allocate(r.order, r.bins, r.ends)
+		}
+		return r.order[begin:r.ends[i]]
+	default:
+		r.lots.Lot(r.order, r.c.lotSize)
+		return r.order[:r.c.lotSize]
 	}
-	r.lots.Lot(r.order, r.c.lotSize)
-	return r.order[:r.c.lotSize]
 }
 
 // noisy returns a block of the sum of clipped gradients with its noise, and the
@@ -168,7 +196,11 @@ func (r *replicate[T]) noisy(block int) (gradient []T, first int) {
 	gradient = gradient[first:last]
 	if r.grid > 0 {
 		sum := r.model.Sum()[first:last]
-		random.AddNoise(sum, r.noise[block])
+		if r.correlated != nil {
+			r.correlated.addTo(sum, first, r.step, r.noise[block])
+		} else {
+			random.AddNoise(sum, r.noise[block])
+		}
 		for j, units := range sum {
 			gradient[j] = T(float64(units) * r.grid)
 		}
@@ -181,7 +213,7 @@ func (r *replicate[T]) noisy(block int) (gradient []T, first int) {
 func (r *replicate[T]) sgd(block int) {
 	gradient, first := r.noisy(block)
 	weights := r.model.Weights()[first:]
-	rate := T(r.c.learningRate / float64(r.c.lotSize))
+	rate := T(r.c.learningRate / r.expected)
 	for j, sum := range gradient {
 		weights[j] -= rate * sum
 		gradient[j] = 0
@@ -192,7 +224,7 @@ func (r *replicate[T]) sgd(block int) {
 func (r *replicate[T]) adam(block int) {
 	gradient, first := r.noisy(block)
 	weights, mean, square := r.model.Weights()[first:], r.mean[first:], r.square[first:]
-	scale := 1 / float64(r.c.lotSize)
+	scale := 1 / r.expected
 	unbiasMean := 1 / (1 - math.Pow(beta1, float64(r.step)))
 	unbiasSquare := 1 / (1 - math.Pow(beta2, float64(r.step)))
 	for j, sum := range gradient {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -14,12 +15,13 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func testConfiguration(rows, lotSize int) configuration {
 	return configuration{
 		rows: rows, epochs: 1, stepsPerEpoch: 1, lotSize: lotSize,
-		learningRate: 1, clippingNorm: 1, noiseMultiplier: 1,
+		learningRate: 1, clippingNorm: 1, noiseMultiplier: 1, bands: 1,
 	}
 }
 
@@ -47,9 +49,7 @@ func digits(rows, dim int, seed uint64) *dataset.Dataset {
 func prepare(t testing.TB, d *dataset.Dataset) *model.Examples {
 	t.Helper()
 	examples, err := model.NewExamples(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return examples
 }
 
@@ -57,13 +57,11 @@ func prepare(t testing.TB, d *dataset.Dataset) *model.Examples {
 func newLinear(t testing.TB, d *dataset.Dataset, o Options, c configuration, index int) *replicate[float64] {
 	t.Helper()
 	o, err := o.normal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	c.column, err = columnOf(t.Context(), c.bands)
+	require.NoError(t, err)
 	r, err := newReplicate(model.NewLinear(o.Model, prepare(t, d)), o, c, new(uint64(5)), index, parallel.New(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -71,13 +69,11 @@ func newLinear(t testing.TB, d *dataset.Dataset, o Options, c configuration, ind
 func newNetwork(t testing.TB, d *dataset.Dataset, o Options, c configuration, index int, workers model.Workers) *replicate[float32] {
 	t.Helper()
 	o, err := o.normal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	c.column, err = columnOf(t.Context(), c.bands)
+	require.NoError(t, err)
 	r, err := newReplicate(model.NewNetwork(o.Model, prepare(t, d), workers), o, c, new(uint64(5)), index, workers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -133,7 +129,7 @@ func TestUpdateAgainstNaive(t *testing.T) {
 }
 
 // The first step with noise, less the same step without, is −η times normal numbers
-// of deviation (2L/m)σ, or (L/m)σ with Poisson sampling.
+// of deviation (2L/m)σ, or (L/m)σ with Poisson sampling and random allocation under add-remove.
 func TestNoiseDistribution(t *testing.T) {
 	noisy := testConfiguration(100, 20)
 	noisy.learningRate, noisy.clippingNorm, noisy.noiseMultiplier = 0.5, 1.5, 3
@@ -156,10 +152,16 @@ func TestNoiseDistribution(t *testing.T) {
 			return w
 		},
 	}
-	for name, sampling := range map[string]Sampling{"2L/m": FixedSize, "L/m": Poisson} {
+	for name, chosen := range map[string]Options{
+		"2L/m": {}, "L/m": {Sampling: Poisson}, "L/m, allocated": {Sampling: RandomAllocation},
+		"2L/m, allocated": {Sampling: RandomAllocation, Adjacency: ReplaceOne},
+	} {
 		deviation := 0.5 * (1.5 / 20) * 3
-		if sampling == FixedSize {
+		if strings.HasPrefix(name, "2") {
 			deviation *= 2
+		}
+		if chosen.Sampling == RandomAllocation { // one step of all 100 rows
+			deviation *= 20.0 / 100
 		}
 		for kind, train := range weights {
 			t.Run(kind+" "+name, func(t *testing.T) {
@@ -167,7 +169,7 @@ func TestNoiseDistribution(t *testing.T) {
 				var draws []float64
 				var first, last []float64 // coordinates, over the runs
 				for run := range runs {
-					o := Options{Sampling: sampling}
+					o := chosen
 					without := train(o, silent, run)
 					for j, w := range train(o, noisy, run) {
 						draws = append(draws, (without[j]-w)/deviation)
@@ -254,7 +256,7 @@ func TestLots(t *testing.T) {
 	var overlap float64
 	var last []int32
 	for range lots {
-		lot := r.lot()
+		lot := r.lot(0)
 		if len(lot) != size {
 			t.Fatalf("lot %v, want %d rows", lot, size)
 		}
@@ -275,7 +277,7 @@ func TestLots(t *testing.T) {
 	counts := make([]float64, rows)
 	var sizes []float64
 	for range lots {
-		lot := r.lot()
+		lot := r.lot(0)
 		sizes = append(sizes, float64(len(lot)))
 		for _, row := range lot {
 			counts[row]++
@@ -301,7 +303,7 @@ func TestPoissonUpdate(t *testing.T) {
 	r := newLinear(t, d, Options{Sampling: Poisson}, c, 0)
 	same := newLinear(t, d, Options{Sampling: Poisson}, c, 0)
 	want := make([]float64, d.Dim+1)
-	for _, row := range same.lot() {
+	for _, row := range same.lot(0) {
 		g := naiveGradient(d, make([]float64, d.Dim+1), int(row))
 		floats.AddScaled(want, -min(1, 1/floats.Norm(g, 2))/10, g)
 	}
@@ -311,13 +313,99 @@ func TestPoissonUpdate(t *testing.T) {
 	}
 }
 
+// Every epoch of random allocation uses each row exactly once, in a lot that is uniform and independent of those of
+// other rows and of other epochs. Lots are in increasing order.
+func TestRandomAllocation(t *testing.T) {
+	const rows, steps, epochs = 12, 4, 20_000
+	c := testConfiguration(rows, rows/steps)
+	c.stepsPerEpoch = steps
+	r := newLinear(t, dataset.Generated(rows, 1), Options{Sampling: RandomAllocation}, c, 0)
+	var counts [rows][steps]float64
+	var pairs, repeats, empty float64
+	var last [rows]int
+	for epoch := range epochs {
+		var at [rows]int
+		seen := 0
+		for step := range steps {
+			lot := r.lot(step)
+			if !slices.IsSorted(lot) {
+				t.Fatalf("lot %v is not in order", lot)
+			}
+			if len(lot) == 0 {
+				empty++
+			}
+			for _, row := range lot {
+				at[row] = step
+				counts[row][step]++
+			}
+			seen += len(lot)
+		}
+		if all := slices.Sorted(slices.Values(r.order)); seen != rows || len(slices.Compact(all)) != rows {
+			t.Fatalf("epoch %d: %d rows in lots, of %v", epoch, seen, r.order)
+		}
+		if at[0] == at[1] {
+			pairs++
+		}
+		if epoch > 0 && at[2] == last[2] {
+			repeats++
+		}
+		last = at
+	}
+	// Frequencies within 4.5 standard errors.
+	check := func(what string, got, p, n float64) {
+		if math.Abs(got-n*p) > 4.5*math.Sqrt(n*p*(1-p)) {
+			t.Errorf("%s: %v of %v, want %v", what, got, n, n*p)
+		}
+	}
+	for row, of := range counts {
+		for step, count := range of {
+			check(fmt.Sprintf("row %d in lot %d", row, step), count, 1.0/steps, epochs)
+		}
+	}
+	check("two rows in one lot", pairs, 1.0/steps, epochs)
+	check("the same lot as in the epoch before", repeats, 1.0/steps, epochs-1)
+	check("empty lots", empty, math.Pow(1-1.0/steps, rows), epochs*steps)
+}
+
+// The sum of an allocated lot, also of an empty one, is divided by n/t.
+func TestRandomAllocationUpdate(t *testing.T) {
+	d := dataset.Generated(40, 1)
+	c := testConfiguration(40, 15)
+	c.noiseMultiplier, c.stepsPerEpoch = 0, 3
+	r := newLinear(t, d, Options{Sampling: RandomAllocation}, c, 0)
+	same := newLinear(t, d, Options{Sampling: RandomAllocation}, c, 0)
+	want := make([]float64, d.Dim+1)
+	for step := range 3 {
+		sum := make([]float64, d.Dim+1)
+		for _, row := range same.lot(step) {
+			g := naiveGradient(d, want, int(row))
+			floats.AddScaled(sum, min(1, 1/floats.Norm(g, 2)), g)
+		}
+		floats.AddScaled(want, -3.0/40, sum)
+	}
+	r.Epoch(t.Context())
+	if !floats.EqualApprox(r.model.Weights(), want, 1e-13) {
+		t.Errorf("weights differ by %v", floats.Distance(r.model.Weights(), want, math.Inf(1)))
+	}
+
+	c = testConfiguration(2, 1)
+	c.stepsPerEpoch = 40 // most lots are empty, and get noise
+	r = newLinear(t, dataset.Generated(2, 1), Options{Sampling: RandomAllocation}, c, 0)
+	if !r.Epoch(t.Context()) || !r.Finite() || r.model.Weights()[0] == 0 {
+		t.Errorf("weights %v after empty lots", r.model.Weights()[:3])
+	}
+}
+
 func TestEpochDoesNotAllocate(t *testing.T) {
 	pool := parallel.New(2)
 	defer pool.Close()
 	for _, o := range []Options{
-		{}, {Optimizer: Adam}, {Sampling: Poisson},
+		{}, {Optimizer: Adam}, {Sampling: Poisson}, {Sampling: RandomAllocation}, {Correlated: true},
 	} {
 		c := testConfiguration(200, 10)
+		if o.Correlated {
+			c.bands = 3
+		}
 		c.stepsPerEpoch = 5
 		linear := newLinear(t, dataset.Generated(200, 1), o, c, 0)
 		o.Model = model.Spec{Kind: model.MLP, Hidden: []int{32}}

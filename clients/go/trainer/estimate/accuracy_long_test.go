@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -33,13 +34,9 @@ func TestSplits(t *testing.T) {
 	for i, r := range rules {
 		p := Problem{Risk: linear.Risk{Examples: examples, Loss: linear.Logistic{}}, Regularization: 1e-6, Calibration: r.rule, Split: r.split}
 		e, err := New(t.Context(), p, Options{Method: MethodNewton, Lower: 0.1, Upper: 1, Draws: 10, Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		curve, err := e.Curve(t.Context(), epsilons)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, at := range curve {
 			losses[i] = append(losses[i], at.Train.Loss.Value)
 		}

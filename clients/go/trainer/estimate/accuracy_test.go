@@ -10,6 +10,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -49,9 +50,7 @@ func compare(t *testing.T, p Problem, noise func(dim int, seed uint64, r int) []
 	means := make(map[string][]float64)
 	add := func(name string, k int, loss float64, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if means[name] == nil {
 			means[name] = make([]float64, len(grid))
 		}
@@ -68,9 +67,7 @@ func compare(t *testing.T, p Problem, noise func(dim int, seed uint64, r int) []
 		steps += exact.steps
 		for name, epsilon := range map[string]float64{"0.1": 0.1, "0.25": 0.25, "0.75": 0.75} {
 			e, err := p.Expand(t.Context(), u, epsilon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for k, epsilon := range grid {
 				loss, err := e.Line(epsilon)
 				add("line "+name, k, loss, err)
@@ -82,9 +79,7 @@ func compare(t *testing.T, p Problem, noise func(dim int, seed uint64, r int) []
 		}
 		for _, k := range []int{3, 4} {
 			path, err := p.Hermite(t.Context(), u, Anchors(grid[0], 1, k))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			name := map[int]string{3: "Hermite 3", 4: "Hermite 4"}[k]
 			for k, epsilon := range grid {
 				utility, err := path.Utility(t.Context(), epsilon)
@@ -97,13 +92,9 @@ func compare(t *testing.T, p Problem, noise func(dim int, seed uint64, r int) []
 	still := p.Newton(nil)
 	for k, epsilon := range slices.Backward(grid) {
 		theta, err := still.Model(t.Context(), epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		q, err := p.Quadratic(theta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		add("trace formula", k, float64(draws)*q.Mean(epsilon, moment).Train, nil)
 	}
 	a := accuracy{errors: make(map[string]float64), steps: float64(steps) / float64(draws*len(grid))}
@@ -169,9 +160,7 @@ func adult(t *testing.T) (train, test *linear.Examples) {
 	parts, err := dataset.Load(t.Context(), dataset.NameAdult,
 		dataset.Division{Split: dataset.SplitShuffled, TrainRows: 10000, Seed: 1},
 		dataset.Source{DataDir: datasettest.Folder(t, "adult")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if train, err = linear.NewExamples(parts.Train, math.Sqrt(14)); err != nil {
 		t.Fatal(err)
 	}
@@ -203,13 +192,9 @@ func TestAdultIndependently(t *testing.T) {
 		Regularization: 1e-6, Calibration: privacy.RankOne, Split: 0.02,
 	}
 	e, err := New(t.Context(), p, Options{Lower: 0.05, Upper: 1, Draws: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	curve, err := e.Curve(t.Context(), []float64{0.05, 0.1, 0.5, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, v := range []struct {
 		name                 string
 		got, want, tolerance float64

@@ -5,20 +5,17 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // What one draw costs in the shape of Adult, 10,000 records of 123 features with 14 ones.
 func BenchmarkDraw(b *testing.B) {
 	examples, err := linear.NewExamples(dataset.Generated(10000, 1), 4)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	p := Problem{Risk: linear.Risk{Examples: examples, Loss: linear.Logistic{}}, Regularization: 1e-6}
 	u := unitNoise(examples.Dim(), 1, 0)
 	s, err := p.Solve(b.Context(), u, 0.5, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Run("solve", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := p.Solve(b.Context(), u, 0.5, nil); err != nil {
@@ -48,9 +45,7 @@ func BenchmarkDraw(b *testing.B) {
 		}
 	})
 	path, err := p.Hermite(b.Context(), u, Anchors(0.05, 1, 4))
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Run("utility", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := path.Utility(b.Context(), 0.3); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -23,9 +24,7 @@ func axes(t *testing.T, labels []float32, coordinates []int32) *linear.Examples 
 		d.RowStart = append(d.RowStart, len(d.Indices))
 	}
 	e, err := linear.NewExamples(d, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e
 }
 
@@ -33,17 +32,11 @@ func axes(t *testing.T, labels []float32, coordinates []int32) *linear.Examples 
 func lineError(t *testing.T, p Problem, u []float64, from, to float64) float64 {
 	t.Helper()
 	e, err := p.Expand(t.Context(), u, from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	line, err := e.Line(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, err := p.Solve(t.Context(), u, to, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return math.Abs(line - p.Risk.Value(s.Theta))
 }
 
@@ -84,18 +77,14 @@ func TestLineErrorBound(t *testing.T) {
 		norm := 0.0
 		for k := range 50 { // of the models between the two, with some room
 			s, err := p.Solve(t.Context(), u, from*math.Pow(to/from, float64(k)/49), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			norm = max(norm, 1.05*floats.Norm(s.Theta, 2))
 		}
 		actual := lineError(t, p, u, from, to)
 		last := math.Inf(1)
 		for _, a := range []LineAssumptions{{}, {Norm: norm}, {Norm: norm, Strength: strength(p, norm)}} {
 			bound, err := p.LineErrorBound(u, from, to, a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if !(bound >= actual-1e-9) || bound > last {
 				t.Errorf("%v, from %v to %v with %+v: error %v, bound %v, before %v", p.Mechanism(from), from, to, a, actual, bound, last)
 			}
@@ -125,9 +114,7 @@ func TestTheoremThree(t *testing.T) {
 		for r := range 5 {
 			u := unitNoise(20, 1, r)
 			b, err := p.LineErrorBound(u, 0.1, 0.2, LineAssumptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			mean, bound = mean+lineError(t, p, u, 0.1, 0.2)/5, bound+b/5
 		}
 		t.Logf("error %.3g, bound %.3g", mean, bound)
@@ -182,9 +169,7 @@ func TestTheoremThree(t *testing.T) {
 			a := LineAssumptions{Norm: 3}
 			a.Strength = strength(p, a.Norm)
 			bound, err := p.LineErrorBound(u, 0.5, 1, a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			square := float64(n) * float64(n)
 			errs, bounds = append(errs, square*lineError(t, p, u, 0.5, 1)), append(bounds, square*bound)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -18,9 +19,7 @@ var rules = []privacy.ObjectiveCalibration{privacy.RankOne, privacy.Chaudhuri, p
 
 func TestCalibrationValues(t *testing.T) {
 	file, err := os.Open("testdata/calibration.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	rows := 0
 	for lines := bufio.NewScanner(file); lines.Scan(); {

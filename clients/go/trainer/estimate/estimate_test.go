@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -49,9 +50,7 @@ func normal(tb testing.TB, rows, dim int, decay float64, seed uint64) *linear.Ex
 		d.Labels = append(d.Labels, label)
 	}
 	e, err := linear.NewExamples(d, 1)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return e
 }
 
@@ -66,9 +65,7 @@ func tiny(t *testing.T) *linear.Examples {
 		Values:   []float32{6, 2, -3, 8, 1, -9, 5, 5},
 		Labels:   []float32{1, -1, 1, -1},
 	}, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e
 }
 
@@ -96,13 +93,9 @@ func TestTinyCase(t *testing.T) {
 		{8.0, 2, 3.189069784, 0, -0.2961057662, -1.29098773, 0.4789402231, -0.02149794255, 0.007819102239, 0.167429924, -0.06888410121},
 	} {
 		s, err := p.Solve(t.Context(), u, tt.eps, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d, err := p.Derivatives(u, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c := Calibrate(p.Mechanism(tt.eps))
 		boundary, _ := Boundary(p.Mechanism(tt.eps))
 		if (tt.eps > boundary) != (tt.branch == 2) {
@@ -176,9 +169,7 @@ func TestDerivatives(t *testing.T) {
 				}
 				s := solve(epsilon, nil)
 				d, err := p.Derivatives(u, s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				// Differences of fourth order: with a step h they are wrong by h⁴ and by
 				// rounding/h, which matters where the slope is 1e-6 of the value. The
 				// Huber loss has derivatives where no margin is at a kink within the
@@ -193,9 +184,7 @@ func TestDerivatives(t *testing.T) {
 					at := func(k float64) float64 {
 						moved := solve(epsilon+k*h, s.Theta)
 						dm, err := p.Derivatives(u, moved)
-						if err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, err)
 						return f(moved, dm)
 					}
 					return (8*(at(1)-at(-1)) - (at(2) - at(-2))) / (12 * h)

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The quadratic model of one draw is the loss at one Newton step from the model that it
@@ -20,22 +21,16 @@ func TestQuadratic(t *testing.T) {
 	p := smallProblem(t)
 	for _, epsilon := range []float64{100, 1000} {
 		still, err := p.Solve(t.Context(), nil, epsilon, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		q, err := p.Quadratic(still.Theta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		at := p.Evaluate(still.Theta)
 		if none := q.Mean(epsilon, 0); math.Abs(none.Train-at.Train.Loss) > 1e-8 || math.Abs(none.HeldOut-at.HeldOut.Loss) > 1e-8 {
 			t.Errorf("ε = %v: %+v without noise, want %+v", epsilon, none, at)
 		}
 		u := unitNoise(5, 3, 0)
 		s, err := p.Solve(t.Context(), u, epsilon, still.Theta)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		exact, got := p.Evaluate(s.Theta), q.Draw(u)(epsilon)
 		size := floats.Distance(s.Theta, still.Theta, 2)
 		if size > 0.3 || math.Abs(got.Train-exact.Train.Loss) > size*size*size || math.Abs(got.HeldOut-exact.HeldOut.Loss) > size*size ||
@@ -55,13 +50,9 @@ func TestQuadraticMean(t *testing.T) {
 	}{"gamma": {unitNoise, 6}, "paper": {paperNoise, 2}} {
 		for _, around := range []float64{0.2, 5} {
 			still, err := p.Solve(t.Context(), nil, around, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			q, err := p.Quadratic(still.Theta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			const draws, epsilon = 20000, 0.5
 			train, heldOut := make([]float64, draws), make([]float64, draws)
 			for r := range draws {
@@ -92,13 +83,9 @@ func TestControlVariate(t *testing.T) {
 	const draws = 36
 	o := Options{Method: MethodNewton, Lower: 0.1, Upper: 1, Draws: draws, Seed: 1}
 	e, err := New(t.Context(), p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	curve, err := e.Curve(t.Context(), epsilons)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, at := range curve {
 		loss := at.Train.Loss
 		plain := loss.Deviation / math.Sqrt(draws)
@@ -121,13 +108,9 @@ func TestControlVariate(t *testing.T) {
 	for _, few := range []int{2, 6} {
 		for i, epsilon := range epsilons {
 			still, err := p.Solve(t.Context(), nil, epsilon, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			q, err := p.Quadratic(still.Theta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var means []float64
 			for first := 0; first < draws; first += few {
 				c := control{mean: q.Mean(epsilon, 21).Train, still: q.Mean(epsilon, 0).Train}
@@ -186,21 +169,15 @@ func TestCurve(t *testing.T) {
 			}
 		}}
 		e, err := New(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if curves[method], err = e.Curve(t.Context(), epsilons); err != nil {
 			t.Fatal(err)
 		}
 		again, err := New(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, epsilon := range epsilons {
 			one, err := again.Curve(t.Context(), []float64{epsilon})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, want := one[0].Train.Loss, curves[method][i].Train.Loss
 			if math.Abs(got.Value-want.Value) > 1e-8 || math.Abs(got.StandardError-want.StandardError) > 1e-8 || curves[method][i].Epsilon != epsilon {
 				t.Errorf("method %v, ε = %v: alone %+v, in a curve %+v", method, epsilon, got, want)
@@ -238,13 +215,9 @@ func TestEstimatesArePossible(t *testing.T) {
 	p := smallProblem(t)
 	for _, method := range []Method{MethodHermite, MethodLine} {
 		e, err := New(t.Context(), p, Options{Method: method, Lower: 0.05, Upper: 50, At: 0.1, Draws: 4, Seed: 5, Anchors: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		curve, err := e.Curve(t.Context(), Anchors(0.05, 50, 30))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		clamped := false
 		for _, estimate := range curve {
 			for _, m := range []Metric{TrainLoss, TrainError, HeldOutLoss, HeldOutError} {
@@ -288,9 +261,7 @@ func TestEstimatorErrors(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	e, err := New(ctx, p, Options{Lower: 0.1, Upper: 1, Draws: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := e.Curve(ctx, []float64{0.05}); !isRangeError(err) {
 		t.Errorf("below the anchors: %v", err)
 	}
@@ -308,19 +279,13 @@ func TestEpsilonFor(t *testing.T) {
 	p := smallProblem(t)
 	for _, method := range []Method{MethodHermite, MethodNewton} {
 		e, err := New(t.Context(), p, Options{Method: method, Lower: 0.2, Upper: 5, Draws: 8, Seed: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, metric := range []Metric{TrainLoss, HeldOutLoss} {
 			for _, epsilon := range []float64{0.31, 0.9, 4.2} {
 				at, err := e.Curve(t.Context(), []float64{epsilon})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				answer, err := e.EpsilonFor(t.Context(), metric, metric.Of(at[0]).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if math.Abs(answer.Epsilon/epsilon-1) > 1e-4 || answer.Met {
 					t.Errorf("method %v, %v: ε = %+v, want %v", method, metric, answer, epsilon)
 				}
@@ -333,9 +298,7 @@ func TestEpsilonFor(t *testing.T) {
 			}
 		}
 		ends, err := e.Curve(t.Context(), []float64{0.2, 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		best, worst := ends[1].Train.Loss.Value, ends[0].Train.Loss.Value
 		_, err = e.EpsilonFor(t.Context(), TrainLoss, best-1e-6)
 		if u, ok := errors.AsType[*UnreachableError](err); !ok || u.Epsilon != 5 || u.Value != best {
@@ -352,23 +315,17 @@ func TestEpsilonFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		around, err := e.Curve(t.Context(), []float64{answer.Epsilon, answer.Epsilon * (1 - 2e-5)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if HeldOutError.Of(around[0]).Value > target || HeldOutError.Of(around[1]).Value < target {
 			t.Errorf("method %v: error rates %v and %v on either side of ε = %v, target %v", method,
 				HeldOutError.Of(around[0]).Value, HeldOutError.Of(around[1]).Value, answer.Epsilon, target)
 		}
 	}
 	e, err := New(t.Context(), p, Options{Lower: 0.2, Upper: 5, Draws: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The path of a draw belongs to its noise.
 	s, err := p.Solve(t.Context(), e.Noise(0), 5, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if theta, err := e.Path(0).Model(t.Context(), 5); err != nil || floats.Distance(theta, s.Theta, 2) > 1e-6 {
 		t.Errorf("path %v away, %v", floats.Distance(theta, s.Theta, 2), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -30,22 +31,16 @@ func TestNewton(t *testing.T) {
 	path := p.Newton(u)
 	for _, epsilon := range []float64{1, 0.9, 0.5, 0.1, 3, 0.3} {
 		s, err := p.Solve(t.Context(), u, epsilon, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		theta, err := path.Model(t.Context(), epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// Both are within 1e-10/τ of the minimiser.
 		_, tau := p.Mechanism(epsilon).Calibrate()
 		if distance := floats.Distance(theta, s.Theta, 2); distance > 3e-10/tau {
 			t.Errorf("ε = %v: the path is %v from the solution", epsilon, distance)
 		}
 		utility, err := path.Utility(t.Context(), epsilon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if want := p.Evaluate(s.Theta); math.Abs(utility.Train.Loss-want.Train.Loss) > 1e-7 || math.Abs(utility.HeldOut.Loss-want.HeldOut.Loss) > 1e-7 ||
 			utility.Train.Error != want.Train.Error || utility.HeldOut.Error != want.HeldOut.Error {
 			t.Errorf("ε = %v: %+v, want %+v", epsilon, utility, want)
@@ -64,9 +59,7 @@ func TestHermite(t *testing.T) {
 		boundary, _ := Boundary(p.Mechanism(1))
 		anchors := Anchors(boundary/4, boundary*4, 6)
 		path, err := p.Hermite(t.Context(), u, anchors)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := len(path.(*hermite).anchors); got != 7 { // with the boundary
 			t.Errorf("%d anchors, want 7", got)
 		}
@@ -74,24 +67,16 @@ func TestHermite(t *testing.T) {
 		compare := func(epsilon, tolerance float64) {
 			t.Helper()
 			got, err := path.Utility(t.Context(), epsilon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want, err := exact.Utility(t.Context(), epsilon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if math.Abs(got.Train.Loss-want.Train.Loss) > tolerance || math.Abs(got.HeldOut.Loss-want.HeldOut.Loss) > tolerance {
 				t.Errorf("rule %v, ε = %v: %+v, want %+v", rule, epsilon, got, want)
 			}
 			theta, err := path.Model(t.Context(), epsilon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			solution, err := exact.Model(t.Context(), epsilon)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if distance := floats.Distance(theta, solution, 2); distance > tolerance*(1+floats.Norm(solution, 2)) {
 				t.Errorf("rule %v, ε = %v: the model is wrong by %v of %v", rule, epsilon, distance, floats.Norm(solution, 2))
 			}
@@ -144,13 +129,9 @@ func TestNothingCrossesTheDiscontinuity(t *testing.T) {
 	check("estimator", err)
 	for _, from := range []float64{boundary / 2, boundary * 2} {
 		line, err := p.Line(t.Context(), u, from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		expansion, err := p.Expand(t.Context(), u, from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		across := boundary * boundary / from
 		_, err = line.Model(t.Context(), across)
 		check("model of the line", err)
@@ -172,13 +153,9 @@ func TestNothingCrossesTheDiscontinuity(t *testing.T) {
 	// More budget, worse model: this is why.
 	path := p.Newton(u)
 	below, err := path.Utility(t.Context(), boundary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	above, err := path.Utility(t.Context(), boundary*1.05)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if above.Train.Loss < 1.5*below.Train.Loss {
 		t.Errorf("loss %v at the boundary, %v above", below.Train.Loss, above.Train.Loss)
 	}
@@ -191,24 +168,16 @@ func TestExpansion(t *testing.T) {
 	u := unitNoise(5, 1, 0)
 	const epsilon = 0.5
 	e, err := p.Expand(t.Context(), u, epsilon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	line, err := p.Line(t.Context(), u, epsilon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	exact := p.Newton(u)
 	remainder := func(f func(epsilon float64) (float64, error), h float64) float64 {
 		t.Helper()
 		got, err := f(epsilon + h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want, err := exact.Utility(t.Context(), epsilon+h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return want.Train.Loss - got
 	}
 	const h = 1e-3
@@ -224,13 +193,9 @@ func TestExpansion(t *testing.T) {
 	}
 	// The path and the expansion are one line, and equation 17 inverts it.
 	utility, err := line.Utility(t.Context(), 0.6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	loss, err := e.Line(0.6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if math.Abs(utility.Train.Loss-loss) > 1e-12 || math.Abs(e.LineEpsilon(loss)-0.6) > 1e-9 {
 		t.Errorf("loss %v of the path, %v of the expansion, which has it at ε = %v", utility.Train.Loss, loss, e.LineEpsilon(loss))
 	}
@@ -242,13 +207,9 @@ func TestExpansion(t *testing.T) {
 	distance := func(h float64) float64 {
 		t.Helper()
 		got, err := line.Model(t.Context(), epsilon+h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want, err := exact.Model(t.Context(), epsilon+h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return floats.Distance(got, want, 2)
 	}
 	if ratio := distance(2*h) / distance(h); math.Abs(ratio/4-1) > 0.03 {
@@ -288,9 +249,7 @@ func TestPathErrors(t *testing.T) {
 	}
 	// One anchor is a range of one ε.
 	path, err := p.Hermite(ctx, u, []float64{0.5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := path.Utility(ctx, 0.5); err != nil {
 		t.Error(err)
 	}

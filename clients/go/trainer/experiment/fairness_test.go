@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // oracle is a learner whose predictions are drawn from a hash of the row, and depend on the sex
@@ -72,15 +73,11 @@ func adultParts(name string, validation, test int) *dataset.Parts {
 func TestGap(t *testing.T) {
 	parts := adultParts(dataset.NameAdult, 5000, 6000)
 	e, err := NewEvaluator(parts, func(d *dataset.Dataset) (*dataset.Dataset, error) { return d, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, bias := range []uint32{0, 20, 100} {
 		o := oracle{bias}
 		m, err := Train(t.Context(), []Learner[*dataset.Dataset]{o, oracle{0}}, e, 1, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for name, part := range map[string]*dataset.Dataset{MetricGap: parts.Validation, MetricTestGap: parts.Test} {
 			for r, o := range []oracle{o, {0}} {
 				if got, want := m.Metrics[name][r], confusionGap(part, o); math.Abs(got-want) > 1e-12 {
@@ -109,9 +106,7 @@ func TestGapIsForEnoughExamples(t *testing.T) {
 		{adultParts(dataset.NameKDDCup99, 5000, 5000), false, false},
 	} {
 		e, err := NewEvaluator(tt.parts, func(d *dataset.Dataset) (int, error) { return d.Rows, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		measured := e.Metrics(1)
 		declared := make(map[string]trainer.MetricDeclaration)
 		for _, m := range Metrics(tt.parts, "") {

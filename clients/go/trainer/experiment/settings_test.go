@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestLoad(t *testing.T) {
@@ -38,9 +39,7 @@ func TestLoad(t *testing.T) {
 		tt.settings[SettingGenerated] = "true"
 		tt.want.Generated = true
 		parts, err := Load(t.Context(), cache, trainer.Options{Settings: tt.settings})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(tt.want, parts.Split); diff != "" {
 			t.Errorf("%v: split (-want +got):\n%s", tt.settings, diff)
 		}

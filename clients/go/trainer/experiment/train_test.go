@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestEach(t *testing.T) {
@@ -74,9 +75,7 @@ func evaluator(t *testing.T, parts *dataset.Parts) Evaluator[int] {
 		}
 		return d.Rows, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e
 }
 
@@ -94,9 +93,7 @@ func TestTrain(t *testing.T) {
 		steps = append(steps, m.Step)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := map[string][]float64{
 		MetricError: {0.75, 3.25}, MetricLoss: {-3, -13}, MetricTestError: {1.5, 6.5}, MetricTestLoss: {-3, -13},
 	}
@@ -109,9 +106,7 @@ func TestTrain(t *testing.T) {
 
 	// Under the paper's protocol the test examples give the error.
 	last, err = Train(t.Context(), learners(), evaluator(t, &dataset.Parts{Train: all.Train, Test: all.Test}), 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(map[string][]float64{MetricError: {0.5, 5.5}, MetricLoss: {-1, -11}}, last.Metrics); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/table"
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // schema has three numeric columns and some labels.
@@ -60,9 +61,7 @@ func examples(rows, classes int, sparse bool) *dataset.Dataset {
 func train(t *testing.T, spec model.Spec, d *dataset.Dataset) (*Model, float64) {
 	t.Helper()
 	made, err := dpsgd.New(&dataset.Parts{Train: d, Test: d}, dpsgd.Options{Model: spec, Optimizer: dpsgd.Adam})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var layers [][]trainer.Layer
 	m, err := made.Train(t.Context(), trainer.Run{
 		Parameters: trainer.Parameters{"epochs": int64(5), "lot_size": int64(20), "learning_rate": 0.05, "clipping_norm": 1.0, "noise_multiplier": 0.01},
@@ -74,9 +73,7 @@ func train(t *testing.T, spec model.Spec, d *dataset.Dataset) (*Model, float64) 
 			layers = append(layers, l)
 		},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	labels := []string{"no", "yes", "perhaps"}[:d.Classes]
 	return &Model{Card: Card{Format: Format, Model: spec.Kind, Schema: schema(labels...)}, Layers: layers[1]}, m.Metrics["error"][1]
 }
@@ -95,13 +92,9 @@ func TestModelPredictsAsTrained(t *testing.T) {
 			d := examples(300, tt.classes, sparse)
 			trained, wantError := train(t, tt.spec, d)
 			folder := filepath.Join(t.TempDir(), "model")
-			if err := trained.Write(folder); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, trained.Write(folder))
 			read, err := Read(folder)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if diff := cmp.Diff(trained, read); diff != "" {
 				t.Errorf("%s (-written +read):\n%s", tt.spec.Kind, diff)
 			}
@@ -175,21 +168,15 @@ func TestBrokenModels(t *testing.T) {
 		"missing":      {nil, [2]string{`"indicator"`, ``}, ""},
 	} {
 		folder := filepath.Join(t.TempDir(), "model")
-		if err := good.Write(folder); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, good.Write(folder))
 		for file, change := range map[string]func([]byte) []byte{WeightsFile: tt.weights, CardFile: replaceHeader(tt.card[0], tt.card[1])} {
 			path := filepath.Join(folder, file)
 			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if change == nil || file == CardFile && tt.card[0] == "" {
 				continue
 			}
-			if err := os.WriteFile(path, change(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(path, change(content), 0o600))
 		}
 		_, err := Read(folder)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // One Newton step is one pass, one Hessian and one factorisation.
@@ -53,9 +54,7 @@ func BenchmarkNewton(b *testing.B) {
 		steps := 0
 		for b.Loop() {
 			m, err := o.Minimize(b.Context(), nil, 0)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			steps = m.Iterations
 		}
 		b.ReportMetric(float64(steps), "steps")

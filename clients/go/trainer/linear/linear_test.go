@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // datasets returns two small datasets: one of ones only, one of any values.
@@ -50,9 +51,7 @@ func randomVector(dim int, scale float64, seed uint64) []float64 {
 func newRisk(t testing.TB, d *dataset.Dataset, bound float64, loss Loss) Risk {
 	t.Helper()
 	examples, err := NewExamples(d, bound)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return Risk{Examples: examples, Loss: loss}
 }
 
@@ -271,9 +270,7 @@ func TestDerivativesAgainstFiniteDifferences(t *testing.T) {
 				t.Fatalf("%s, %T: no factor", name, loss)
 			}
 			solution := mat.NewVecDense(d.Dim, nil)
-			if err := factor.SolveVecTo(solution, mat.NewVecDense(d.Dim, v)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, factor.SolveVecTo(solution, mat.NewVecDense(d.Dim, v)))
 			back := make([]float64, d.Dim)
 			r.HessianProductTo(back, theta, solution.RawVector().Data)
 			floats.AddScaled(back, o.Ridge, solution.RawVector().Data)

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // A loss with a closed form: ridge regression on the margins, (1 − z)²/2.
@@ -28,9 +29,7 @@ func TestMinimizeQuadratic(t *testing.T) {
 	for _, tau := range []float64{1e-8, 0.1, 1e3} {
 		for _, a := range []float64{-5, 0, 0.3} {
 			m, err := Objective{Risk: r, Ridge: tau, Linear: []float64{a}}.Minimize(t.Context(), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if want := (1 - a) / (1 + tau); math.Abs(m.Theta[0]-want) > 1e-12*math.Abs(want) || m.Iterations != 1 {
 				t.Errorf("τ = %v, a = %v: θ = %v after %d steps, want %v after 1", tau, a, m.Theta[0], m.Iterations, want)
 			}
@@ -91,9 +90,7 @@ func TestMinimizeAgainstGradientDescent(t *testing.T) {
 		for _, loss := range []Loss{Logistic{}, Huber{Width: 0.5}} {
 			o := Objective{Risk: newRisk(t, d, 1, loss), Ridge: 0.1, Linear: randomVector(d.Dim, 0.03, 8)}
 			m, err := o.Minimize(t.Context(), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			theta, gradient := make([]float64, d.Dim), make([]float64, d.Dim)
 			for range 400 {
 				o.GradientTo(gradient, theta)
@@ -110,18 +107,14 @@ func TestMinimizeWarmStart(t *testing.T) {
 	d := dataset.Generated(2000, 1)
 	o := Objective{Risk: newRisk(t, d, 4, Logistic{}), Ridge: 1e-4, Linear: randomVector(d.Dim, 0.01, 8)}
 	cold, err := o.Minimize(t.Context(), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	same, err := o.Minimize(t.Context(), cold.Theta, 0)
 	if err != nil || same.Iterations != 0 || !floats.Equal(same.Theta, cold.Theta) {
 		t.Errorf("from the minimiser: %d steps, %v", same.Iterations, err)
 	}
 	o.Ridge *= 1.1
 	again, err := o.Minimize(t.Context(), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	warm, err := o.Minimize(t.Context(), cold.Theta, 0)
 	if err != nil || warm.Iterations >= again.Iterations {
 		t.Errorf("%d steps from nearby, %d from zero, %v", warm.Iterations, again.Iterations, err)
@@ -143,9 +136,7 @@ func TestMinimizeFailures(t *testing.T) {
 	}
 	// What it says is true: with a tolerance within reach, the minimiser is there.
 	reachable, err := far.Minimize(t.Context(), nil, 2*failure.GradientNorm)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := floats.Distance(reachable.Theta, m.Theta, 2); got > m.Distance+reachable.Distance {
 		t.Errorf("minimisers are %v apart, want at most %v", got, m.Distance+reachable.Distance)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // sparseOnes returns rows of a few ones.
@@ -191,9 +192,7 @@ func see[T Float](m Model[T]) subject {
 func prepare(t testing.TB, d *dataset.Dataset) *Examples {
 	t.Helper()
 	examples, err := NewExamples(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return examples
 }
 

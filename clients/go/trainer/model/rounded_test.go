@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // apart returns the distance of two sums over clippingNorm/grid, in exact arithmetic but for the
@@ -52,9 +53,7 @@ func TestSensitivity(t *testing.T) {
 			clippingNorm := math.Exp(8 * rng.NormFloat64())
 			finest, coarsest := math.Log(0x1p-55*clippingNorm), math.Log(0x1p-13*clippingNorm/math.Sqrt(float64(len(m.weights()))))
 			grid := math.Exp(finest + rng.Float64()*(coarsest-finest))
-			if err := CheckGrid(len(m.weights()), clippingNorm, grid); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, CheckGrid(len(m.weights()), clippingNorm, grid))
 			rows := lot(rng, 1+rng.IntN(blockRows+chunkRows), s.data.Rows)
 			whole := m.rounded(rows, clippingNorm, grid)
 			without := m.rounded(rows[:len(rows)-1], clippingNorm, grid)

@@ -7,6 +7,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -37,9 +38,7 @@ func BenchmarkContinuation(b *testing.B) {
 		for k := 20; k > 0; k-- {
 			m.Epsilon = float64(k) / 20
 			minimum, err := Objective(made.risk, m, u).Minimize(b.Context(), start, 0)
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			start = minimum.Theta
 			steps += minimum.Iterations
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -39,9 +40,7 @@ func TestTinyCase(t *testing.T) {
 	const n, lambda, c = 4, 0.05, 0.25
 	u := []float64{1.2, -0.7}
 	examples, err := linear.NewExamples(tiny, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	risk := linear.Risk{Examples: examples, Loss: linear.Logistic{}}
 	var start []float64
 	for _, tt := range []struct {
@@ -61,9 +60,7 @@ func TestTinyCase(t *testing.T) {
 		m := privacy.ObjectivePerturbation{DatasetSize: n, Regularization: lambda, Curvature: c, Epsilon: tt.eps, Calibration: privacy.Chaudhuri}
 		o := Objective(risk, m, u)
 		minimum, err := o.Minimize(t.Context(), start, 1e-13)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		theta := minimum.Theta
 		start = theta // the next one is warm
 
@@ -81,9 +78,7 @@ func TestTinyCase(t *testing.T) {
 		}
 		solve := func(v []float64) []float64 {
 			x := mat.NewVecDense(len(v), nil)
-			if err := factor.SolveVecTo(x, mat.NewVecDense(len(v), v)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, factor.SolveVecTo(x, mat.NewVecDense(len(v), v)))
 			return x.RawVector().Data
 		}
 		right := make([]float64, 2)
@@ -129,9 +124,7 @@ func TestTinyCase(t *testing.T) {
 func TestObjectiveIsCoupled(t *testing.T) {
 	data := dataset.Generated(300, 1)
 	examples, err := linear.NewExamples(data, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	u := make([]float64, data.Dim)
 	UnitNoise(u, random.New(1, 0, 0, 0))
 	for _, loss := range []linear.Loss{linear.Logistic{}, linear.Huber{Width: 0.5}} {
@@ -142,9 +135,7 @@ func TestObjectiveIsCoupled(t *testing.T) {
 					DatasetSize: 300, Regularization: 1e-3, Curvature: loss.Curvature(), Epsilon: epsilon, Calibration: rule,
 				}
 				minimum, err := Objective(risk, m, u).Minimize(t.Context(), nil, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				beta, tau := m.Calibrate()
 				rest := make([]float64, data.Dim)
 				risk.GradientTo(rest, minimum.Theta)
@@ -298,9 +289,7 @@ func TestDensityRatio(t *testing.T) {
 
 func TestObjectivePanics(t *testing.T) {
 	examples, err := linear.NewExamples(tiny, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	good := privacy.ObjectivePerturbation{DatasetSize: 4, Regularization: 1, Curvature: 0.25, Epsilon: 1}
 	risk := linear.Risk{Examples: examples, Loss: linear.Logistic{}}
 	for name, f := range map[string]func(){

@@ -17,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -28,9 +29,7 @@ func newTrainer(t testing.TB, changes func(*dataset.Parts, *Options)) *Trainer {
 		changes(parts, &o)
 	}
 	made, err := New(parts, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return made
 }
 
@@ -49,9 +48,7 @@ func train(t *testing.T, made *Trainer, run trainer.Run) map[string][]float64 {
 		t.Error("a trainer without checkpoints reports")
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if m.Step != 1 {
 		t.Errorf("step %d, want 1", m.Step)
 	}
@@ -188,9 +185,7 @@ func TestMechanism(t *testing.T) {
 			made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.Loss, o.Calibration = loss, rule })
 			for _, epsilon := range []float64{0.01, 1, 20} {
 				mechanism, err := made.Mechanism(parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				want := privacy.ObjectivePerturbation{
 					DatasetSize: 500, Regularization: 1e-3, Curvature: loss.Curvature(), Epsilon: epsilon, Calibration: rule,
 				}
@@ -198,9 +193,7 @@ func TestMechanism(t *testing.T) {
 					t.Errorf("mechanism (-want +got):\n%s", diff)
 				}
 				g, err := privacy.Epsilon(privacy.Pure{}, mechanism, 1, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if g.Epsilon != epsilon || g.Delta != 0 || g.Adjacency != privacy.ReplaceOne {
 					t.Errorf("ε = %v, δ = %v under %v, want %v under replace-one", g.Epsilon, g.Delta, g.Adjacency, epsilon)
 				}
@@ -241,9 +234,7 @@ func TestDefinition(t *testing.T) {
 	made, err := registry.New(t.Context(), Name, settings(map[string]string{
 		SettingLoss: LossHuber, SettingHuberWidth: "2", SettingCalibration: CalibrationContinuous,
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := made.(*Trainer)
 	want := Options{Loss: linear.Huber{Width: 2}, Calibration: privacy.ContinuousChaudhuri}
 	if diff := cmp.Diff(want, got.options); diff != "" {
@@ -273,9 +264,7 @@ func TestDefinition(t *testing.T) {
 func TestAdult(t *testing.T) {
 	adult, err := dataset.Load(t.Context(), dataset.NameAdult, dataset.Division{Split: dataset.SplitShuffled, TrainRows: 10000, Seed: 1},
 		dataset.Source{DataDir: datasettest.Folder(t, "adult")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, tt := range []struct {
 		name        string
 		rule        privacy.ObjectiveCalibration

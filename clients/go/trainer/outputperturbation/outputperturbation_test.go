@@ -18,6 +18,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -29,9 +30,7 @@ func newTrainer(t testing.TB, changes func(*dataset.Parts, *Options)) *Trainer {
 		changes(parts, &o)
 	}
 	made, err := New(parts, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return made
 }
 
@@ -59,9 +58,7 @@ func metrics(t *testing.T, made *Trainer, run trainer.Run) []map[string][]float6
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(reported[len(reported)-1], m.Metrics); diff != "" {
 		t.Errorf("the measurement returned is not the last reported (-reported +returned):\n%s", diff)
 	}
@@ -280,16 +277,10 @@ func TestMechanism(t *testing.T) {
 			mechanism, err := made.Mechanism(parameters(trainer.Parameters{
 				ParameterRegularization: tt.gamma, ParameterStandardDeviation: tt.sigma,
 			}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := mechanism.Validate(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, mechanism.Validate())
 			g, err := privacy.Epsilon(privacy.GDP{}, mechanism, 1, 1e-6)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if math.Abs(g.Epsilon-want) > 2e-7*want || g.Adjacency != privacy.ReplaceOne {
 				t.Errorf("γ = %v, σ = %v, projection %s: ε = %v under %v, want %v under replace-one",
 					tt.gamma, tt.sigma, projection, g.Epsilon, g.Adjacency, want)
@@ -316,9 +307,7 @@ func TestDefinition(t *testing.T) {
 	made, err := registry.New(t.Context(), Name, settings(map[string]string{
 		SettingProjection: "small", "feature_norm": "2.5",
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := made.(*Trainer)
 	want := Options{Projection: SmallProjection, FeatureNorm: 2.5}
 	if diff := cmp.Diff(want, got.options); diff != "" {
@@ -357,9 +346,7 @@ func TestSweep(t *testing.T) {
 	made := newTrainer(t, nil)
 	const runs = 200
 	errs, err := made.Sweep(t.Context(), 3, 0.01, []float64{0.5, 0, 0.5}, runs, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, deviation := range []float64{0.5, 0} {
 		run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterStandardDeviation: deviation}), Replicates: runs, Seed: new(uint64(7))}
 		if diff := cmp.Diff(metrics(t, made, run)[2][MetricError], errs[i]); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -18,9 +19,7 @@ const streamTest = 7
 func newRisk(t testing.TB, d *dataset.Dataset, loss linear.Loss) linear.Risk {
 	t.Helper()
 	examples, err := linear.NewExamples(d, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return linear.Risk{Examples: examples, Loss: loss}
 }
 
@@ -125,15 +124,11 @@ func TestDescentGolden(t *testing.T) {
 func TestDescentConverges(t *testing.T) {
 	data := dataset.Generated(500, 1)
 	examples, err := linear.NewExamples(data, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	risk := linear.Risk{Examples: examples, Loss: linear.Logistic{}}
 	const gamma = 0.05
 	m, err := linear.Objective{Risk: risk, Ridge: gamma}.Minimize(t.Context(), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before := math.Inf(1)
 	for _, epochs := range []int{1, 10, 100} {
 		distance := floats.Distance(descend(t, risk, gamma, math.Inf(1), epochs, 1), m.Theta, 2)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // published are mean errors over 50 runs of the code published with Avent et al.
@@ -36,18 +37,14 @@ func comparePublished(t *testing.T, rows []int, runs int) {
 	t.Helper()
 	adult, err := dataset.Load(t.Context(), dataset.NameAdult, dataset.Division{Split: dataset.SplitPublished},
 		dataset.Source{DataDir: datasettest.Folder(t, "adult")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	made := newTrainer(t, func(p *dataset.Parts, o *Options) {
 		p.Train, p.Test, o.Projection = adult.Train, adult.Test, PublishedProjection
 	})
 	for _, row := range rows {
 		reference := published[row]
 		errs, err := made.Sweep(t.Context(), 10, reference.gamma, publishedDeviations[:], runs, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, sigma := range publishedDeviations {
 			mean, deviation := stat.MeanStdDev(errs[i], nil)
 			standard := deviation * math.Sqrt(1/float64(runs)+1.0/publishedRuns)

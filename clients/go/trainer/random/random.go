@@ -125,6 +125,27 @@ func (s *Stream) Lot(order []int32, size int) {
 	}
 }
 
+// Allocate puts each of the rows 0 to len(order)−1 into one of len(ends) bins, uniformly and independently: those
+// of bin i are order[ends[i−1]:ends[i]], from 0 on for the first one, in increasing order. bins is scratch space of
+// the length of order. It panics without bins.
+func (s *Stream) Allocate(order, bins, ends []int32) {
+	clear(ends)
+	for row := range bins {
+		bin := s.Uint32N(uint32(len(ends)))
+		bins[row] = int32(bin)
+		ends[bin]++
+	}
+	sum := int32(0)
+	for bin, size := range ends { // beginnings first
+		ends[bin] = sum
+		sum += size
+	}
+	for row, bin := range bins {
+		order[ends[bin]] = int32(row)
+		ends[bin]++
+	}
+}
+
 // Bernoulli appends to dst the numbers in [0, n) each of which is taken with probability
 // p, independently, in increasing order, and returns dst. It draws the geometric gaps
 // between them, which takes the time of n·p draws. It panics unless 0 < p <= 1.

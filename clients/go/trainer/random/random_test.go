@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/combin"
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The output blocks of example F.5.1, AES-128 in counter mode, of NIST Special
@@ -38,9 +40,7 @@ func TestKnownAnswers(t *testing.T) {
 // under (seed, purpose), as the package comment says.
 func TestStreamIsCounterMode(t *testing.T) {
 	block, err := aes.NewCipher([]byte("\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x07"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := New(5, 3, 7, 11)
 	for i := range uint64(3 * buffered / 2) {
 		counter := [aes.BlockSize]byte{3: 3, 7: 11}
@@ -422,5 +422,38 @@ func BenchmarkNoise(b *testing.B) {
 				values[i] = float32(float64(values[i]) + ziggurat.NormFloat64())
 			}
 		})
+	}
+}
+
+// Allocate puts every row into one bin, and bins have their rows in order. Bins are equally likely.
+func TestAllocate(t *testing.T) {
+	const rows, bins, draws = 7, 3, 20_000
+	s := New(3, 0, 1, 0)
+	order, scratch, ends := make([]int32, rows), make([]int32, rows), make([]int32, bins)
+	var first [bins]float64
+	for range draws {
+		s.Allocate(order, scratch, ends)
+		begin := int32(0)
+		for bin, end := range ends {
+			if !slices.IsSorted(order[begin:end]) {
+				t.Fatalf("order %v, ends %v", order, ends)
+			}
+			if slices.Contains(order[begin:end], 0) {
+				first[bin]++
+			}
+			begin = end
+		}
+		if all := slices.Sorted(slices.Values(order)); begin != rows || !slices.Equal(all, []int32{0, 1, 2, 3, 4, 5, 6}) {
+			t.Fatalf("order %v, ends %v", order, ends)
+		}
+	}
+	for bin, count := range first {
+		if math.Abs(count-draws/bins) > 4.5*math.Sqrt(draws*2.0/9) {
+			t.Errorf("row 0 is in bin %d in %v of %d draws", bin, count, draws)
+		}
+	}
+	s.Allocate(nil, nil, ends)
+	if slices.Max(ends) != 0 {
+		t.Errorf("ends %v without rows", ends)
 	}
 }

@@ -11,15 +11,14 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
 func train(t *testing.T, run trainer.Run) []float64 {
 	t.Helper()
 	m, err := Trainer{}.Train(t.Context(), run, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if m.Step != 1 {
 		t.Errorf("step %d, want 1", m.Step)
 	}

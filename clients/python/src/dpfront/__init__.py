@@ -9,7 +9,8 @@
 
 `Client` is a connection to a server, `Study` a question about a trade-off, `Trial` one of its
 configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of studies,
-`privacy` the mechanisms from which ε follows, `plot` the pictures.
+`privacy` the mechanisms from which ε follows, `samplers` batches by random allocation, `plot`
+the pictures.
 """
 
 from importlib.metadata import PackageNotFoundError, version

@@ -72,6 +72,9 @@ def tradeoff(message: privacy_service_pb2.ComputeTradeoffResponse) -> guarantees
         tprs=tuple(x.true_positive_rate for x in message.points),
         guarantee=guarantee(message.guarantee),
         exact_profile=message.exact_profile,
+        advantage=message.advantage,
+        mu=message.mu,
+        mu_regret=message.mu_regret,
     )
 
 

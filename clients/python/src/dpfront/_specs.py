@@ -433,6 +433,7 @@ def _metric(x: s.Metric) -> metric_pb2.MetricSpec:
 
 _MECHANISM_FIELDS: dict[type, str] = {
     p.DpSgd: "dp_sgd",
+    p.RandomAllocation: "random_allocation",
     p.SparseVector: "sparse_vector",
     p.Gaussian: "gaussian",
     p.Laplace: "laplace",
@@ -441,12 +442,15 @@ _MECHANISM_FIELDS: dict[type, str] = {
     p.RandomizedResponse: "randomized_response",
     p.Selection: "selection",
     p.ZeroConcentrated: "zero_concentrated",
+    p.DiscreteGaussian: "discrete_gaussian",
+    p.DiscreteLaplace: "discrete_laplace",
     p.RepeatedSelection: "repeated_selection",
     p.Composition: "composition",
 }
 
 _MECHANISM_ENUMS: dict[str, Any] = {
     "sampling": privacy_pb2.Sampling,
+    "allocation": privacy_pb2.Allocation,
     "convention": privacy_pb2.Convention,
     "calibration": privacy_pb2.ObjectiveCalibration,
     "method": privacy_pb2.SelectionMethod,

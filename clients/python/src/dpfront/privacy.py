@@ -18,10 +18,13 @@ from dpfront._convert import expression
 __all__ = [
     "Accountant",
     "Adjacency",
+    "Allocation",
     "Composition",
     "Convention",
     "Conversion",
     "CountDistribution",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
     "DpSgd",
     "Expression",
     "Gaussian",
@@ -32,6 +35,7 @@ __all__ = [
     "OutputPerturbation",
     "Part",
     "Privacy",
+    "RandomAllocation",
     "RandomizedResponse",
     "RepeatedSelection",
     "Sampling",
@@ -47,10 +51,12 @@ Expression = str | int | float
 """A number, or text in the Common Expression Language over the parameters of the study."""
 Adjacency = Literal["add_remove", "replace_one"]
 """Which data sets are neighbours (see `Privacy.adjacency`)."""
-Sampling = Literal["poisson", "fixed_size", "shuffled"]
+Sampling = Literal["poisson", "fixed_size", "shuffled", "random_allocation"]
 """How a trainer draws its lots (see `DpSgd.sampling`)."""
 Convention = Literal["rounded", "opacus", "tensorflow_privacy"]
 """How probability and steps follow from sizes (see `DpSgd.convention`)."""
+Allocation = Literal["fresh", "same"]
+"""When records are allocated to steps: anew in every epoch, or once."""
 Conversion = Literal["classic", "improved"]
 """How ε follows from Rényi divergences (see `Privacy.conversion`)."""
 Accountant = Literal[
@@ -74,8 +80,10 @@ class DpSgd:
 
     sampling: Sampling
     """How the trainer draws its lots: each record independently with the same probability
-    ("poisson"), a fresh lot of exactly batch_size records ("fixed_size"), or a random order of
-    all records, cut into lots ("shuffled")."""
+    ("poisson"), a fresh lot of exactly batch_size records ("fixed_size"), a random order of
+    all records, cut into lots ("shuffled"), or each record in one of the
+    round(dataset_size / batch_size) lots of an epoch, independently ("random_allocation",
+    `dpfront.samplers`)."""
     dataset_size: Expression | None
     """Number of training records, an integer, which is then public. None only where
     sampling_probability is given."""
@@ -108,6 +116,39 @@ class DpSgd:
     """Largest norm of a record's gradient, together with learning_rate."""
     optimizer: Optimizer | None = None
     """What the optimizer does with a gradient, together with learning_rate; None is "sgd"."""
+    physical_batch_size: Expression | None = None
+    """For Poisson sampling with dataset_size, the largest number of records that a step can hold:
+    of a larger lot a uniform subset of this size is kept. Where that costs privacy,
+    `Client.epsilon` warns (``TRUNCATED_LOTS``) with the smallest size that costs nothing."""
+    records_per_user: Expression | None = None
+    """For Poisson sampling under "add_remove", the largest number of records of a user: the
+    guarantee is then for all records of a user. Records are drawn and clipped one by one."""
+    clipping_count_deviation: Expression | None = None
+    """For a clipping norm that follows the gradients (Andrew et al. 2021): the standard deviation
+    of the noise on the sum of 1/2 for each gradient within the norm and −1/2 for each other one,
+    which every step releases as well. The norm must follow from released sums."""
+    bands: Expression | None = None
+    """For Poisson sampling, the number b of bands of correlated noise (DP-BandMF): the records are
+    split into b groups, and step i draws from group i modulo b, with b times the probability that
+    batch_size gives. noise_multiplier is that of the noise before it is correlated."""
+
+
+@dataclass(frozen=True)
+class RandomAllocation:
+    """DP-SGD on randomly allocated records ("balls in bins"), as `dpfront.samplers` allocates them.
+
+    `DpSgd` with the sampling "random_allocation" is the same for lots of a given size.
+    """
+
+    steps_per_epoch: Expression
+    """Number of steps in an epoch, an integer that does not depend on the data."""
+    noise_multiplier: Expression
+    """As in `DpSgd`."""
+    epochs: Expression
+    picks: Expression | None = None
+    """Number of steps of an epoch in which a record takes part; None is 1."""
+    allocation: Allocation | None = None
+    """Whether every epoch draws anew ("fresh", the default) or uses the first draw ("same")."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +233,26 @@ class ZeroConcentrated:
 
 
 @dataclass(frozen=True)
+class DiscreteGaussian:
+    """Discrete Gaussian noise on one integer (Canonne, Kamath and Steinke 2020)."""
+
+    sensitivity: Expression
+    """An integer from 1 to 10,000."""
+    sigma: Expression
+    """σ, positive and at most 10,000; the standard deviation is at most σ."""
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """Discrete Laplace noise on integers, the geometric mechanism: ε = sensitivity / scale."""
+
+    sensitivity: Expression
+    """ℓ1 sensitivity, an integer from 1 to 10,000."""
+    scale: Expression
+    """Positive and at most 10,000."""
+
+
+@dataclass(frozen=True)
 class RepeatedSelection:
     """The best of a random number of independent private runs (Papernot and Steinke 2022)."""
 
@@ -228,6 +289,7 @@ class Composition:
 
 Mechanism = (
     DpSgd
+    | RandomAllocation
     | SparseVector
     | Gaussian
     | Laplace
@@ -236,6 +298,8 @@ Mechanism = (
     | RandomizedResponse
     | Selection
     | ZeroConcentrated
+    | DiscreteGaussian
+    | DiscreteLaplace
     | RepeatedSelection
     | Composition
 )
@@ -266,6 +330,7 @@ def opacus(
     steps: Expression | None = None,
     delta: float,
     poisson_sampling: bool = True,
+    random_allocation: bool = False,
     drop_last: bool = False,
     accountant: Accountant = "tightest",
     learning_rate: Expression | None = None,
@@ -287,10 +352,33 @@ def opacus(
 
     With ``poisson_sampling=False`` the lots come from an ordinary shuffling loader. Opacus
     still accounts them as Poisson lots, which is not a guarantee. Here ε is the valid one, for
-    one exchanged record and without amplification by sampling.
+    one exchanged record. `Client.epsilon` warns (``SHUFFLED_LOTS``) with what the same training
+    would cost with random allocation, Poisson lots and lots of a fixed size.
+
+    With ``poisson_sampling=False`` and ``random_allocation=True`` the lots come from a
+    `dpfront.samplers.RandomAllocationSampler` with ``batches_per_epoch(dataset_size,
+    batch_size)`` batches. ε is then for one record more or less, and much smaller than of a
+    shuffling loader. Opacus's own accountant does not know this sampler: ignore its ε.
     """
     if (epochs is None) == (steps is None):
         raise ValueError("opacus: give either epochs or steps, or the names of their parameters")
+    if random_allocation:
+        if poisson_sampling or drop_last:
+            raise ValueError(
+                "opacus: random_allocation goes with poisson_sampling=False and drop_last=False"
+            )
+        mechanism = DpSgd(
+            "random_allocation",
+            dataset_size,
+            batch_size,
+            noise_multiplier,
+            epochs,
+            steps,
+            learning_rate=learning_rate,
+            clipping_norm=clipping_norm,
+            optimizer=optimizer,
+        )
+        return Privacy(mechanism, delta, "add_remove", accountant, _conversion(accountant))
     if not poisson_sampling:
         # One exchanged record moves the sum by up to twice the clipping norm.
         multiplier = f"double({expression(noise_multiplier, 'noise_multiplier')}) / 2.0"

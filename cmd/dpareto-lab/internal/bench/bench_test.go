@@ -5,9 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -16,6 +13,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/grid"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -69,9 +67,7 @@ func TestScores(t *testing.T) {
 	result, err := Run(t.Context(), counting(), Options{
 		Designers: []string{"grid"}, Seeds: 2, Budget: 7, At: []int{4, 2}, Target: 14, Progress: func(n int) { runs.Store(int64(n)) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table := result.Table()
 	// (1, 0) has no gain. Then 7x2 + 5x2 + 3x2 for n = 3, 5, 7; 9 is infeasible; the grid ends
 	// there.
@@ -111,9 +107,7 @@ func TestConstraintsAndSeeds(t *testing.T) {
 		}
 	}
 	result, err := Run(t.Context(), p, Options{Designers: []string{"grid"}, Seeds: 2, Budget: 5, At: []int{3}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table := result.SeedTable()
 	for name, want := range map[string][]any{
 		"designer":             {"grid", "grid", "grid", "grid"},
@@ -131,14 +125,10 @@ func TestConstraintsAndSeeds(t *testing.T) {
 // Without standard errors, designers learn the noise of what has none.
 func TestUnknownNoise(t *testing.T) {
 	p, err := Open(t.Context(), "zdt1", ProblemOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, unknown := range []bool{false, true} {
 		s := &study{problem: p, options: Options{Initial: 3, Batch: 1, Budget: 3, UnknownNoise: unknown}, designer: "random", done: func() {}}
-		if err := s.run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.run(t.Context()))
 		for _, e := range s.history.Evaluations {
 			if got := math.IsNaN(e.StdError(0)); got != unknown {
 				t.Errorf("unknown noise %t: standard error %v", unknown, e.StdError(0))
@@ -149,9 +139,7 @@ func TestUnknownNoise(t *testing.T) {
 
 func TestTargetNotReached(t *testing.T) {
 	result, err := Run(t.Context(), counting(), Options{Designers: []string{"grid"}, Seeds: 1, Budget: 4, Target: 99})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := column(t, result.Table(), "runs_to_target_median")[0]; got != math.Inf(1) {
 		t.Errorf("runs to a target that is not reached: %v", got)
 	}
@@ -161,17 +149,13 @@ func TestTargetNotReached(t *testing.T) {
 // many are asked for at once, and everything but processor times can be repeated.
 func TestRunIsFair(t *testing.T) {
 	p, err := Open(t.Context(), "NoisyBraninCurrin", ProblemOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	o := Options{Designers: []string{"random", "dpareto", "nsga2"}, Seeds: 2, Budget: 11, Remeasure: 2}
 	tables := make([]*output.Table, 0, 2)
 	for _, parallel := range []int{1, 3} {
 		o.Parallel = parallel
 		result, err := Run(t.Context(), p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for seed := range o.Seeds {
 			for _, d := range result.designers {
 				if diff := cmp.Diff(result.designers[0].seeds[seed].trace[:p.InitialPoints], d.seeds[seed].trace[:p.InitialPoints]); diff != "" {
@@ -198,17 +182,11 @@ func TestRunIsFair(t *testing.T) {
 // of the reported front, if there are many, come out at its true hypervolume.
 func TestNoise(t *testing.T) {
 	p, err := Open(t.Context(), "noisy_branin_currin", ProblemOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := &study{problem: p, options: Options{Budget: 24, Initial: 24, Remeasure: 4000}, designer: "random", seed: 2, done: func() {}}
-	if err := s.run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.run(t.Context()))
 	out, err := s.scores(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := out.scores[0]
 	if !(got.observed > got.truth && got.truth > 0) {
 		t.Errorf("observed %v, true %v", got.observed, got.truth)
@@ -223,13 +201,9 @@ func TestNoise(t *testing.T) {
 
 func TestSparseVector(t *testing.T) {
 	p, err := Open(t.Context(), "svt", ProblemOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	result, err := Run(t.Context(), p, Options{Designers: []string{"random"}, Seeds: 1, Budget: 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The exact front has 1.541.
 	if got, ok := column(t, result.Table(), "true_hypervolume_mean")[0].(float64); !ok || !(got > 0.5 && got < 1.55) {
 		t.Errorf("true hypervolume %v", got)
@@ -251,15 +225,11 @@ func TestAdult(t *testing.T) {
 	var final suggest.Evaluation
 	for _, finalOnly := range []bool{true, false} {
 		p, err := Open(t.Context(), "adult", ProblemOptions{DataDir: folder, FinalOnly: finalOnly})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s := &study{problem: p}
 		s.after = []state{{}}
 		evaluations, err := p.Start()(t.Context(), q, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s.add(suggest.Suggestion{Point: q}, evaluations, true, 0)
 		h := s.history.Evaluations
 		last := h[len(h)-1]
@@ -287,91 +257,12 @@ func TestAdult(t *testing.T) {
 	}
 }
 
-const recordedStudy = `
-spec:
-  parameters:
-    - {id: x, double_domain: {min: 0, max: 10}, scale: LINEAR}
-    - {id: kind, categorical_domain: {categories: [a, b]}}
-  metrics:
-    - {id: cost, role: OBJECTIVE, goal: MINIMIZE, transform: IDENTITY, reference_value: 10, computed: {expression: x}}
-    - {id: quality, role: OBJECTIVE, goal: MAXIMIZE, transform: IDENTITY, reference_value: 0, reported: {}}
-  algorithm: {name: RANDOM}
-`
-
-func write(t *testing.T, name, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func TestReplay(t *testing.T) {
-	study := write(t, "study.yaml", recordedStudy)
-	trials := write(t, "trials.csv", "trial,x,kind,quality\n1,2,a,1\n2,4,a,3\n3,4,b,2\n4,9,b,\n5,8,b,5\n")
-	p, err := Open(t.Context(), "replay:"+trials, ProblemOptions{Study: study})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// (2,1) (4,3) (8,5): 8x1 + 6x2 + 2x2.
-	if p.MaxHypervolume != 24 || p.InitialPoints != 4 {
-		t.Errorf("maximal hypervolume %v, %d initial points", p.MaxHypervolume, p.InitialPoints)
-	}
-	evaluate := p.Start()
-	for _, tc := range []struct{ asked, want space.Point }{
-		{space.Point{4.4, 1}, space.Point{4, 1}},
-		{space.Point{4.4, 1}, space.Point{8, 1}}, // used up; the same kind is nearer
-		{space.Point{9, 1}, space.Point{4, 0}},
-		{space.Point{9, 1}, space.Point{2, 0}},
-	} {
-		e, err := evaluate(t.Context(), tc.asked, 0)
-		if err != nil || !e[0].Point.Equal(tc.want) {
-			t.Errorf("%v is answered by %+v, want %v: %v", tc.asked, e, tc.want, err)
-		}
-	}
-	if _, err := evaluate(t.Context(), space.Point{1, 0}, 0); err == nil || !strings.Contains(err.Error(), "all 4 recorded trials") {
-		t.Errorf("a fifth run: %v", err)
-	}
-	result, err := Run(t.Context(), p, Options{Designers: []string{"random"}, Seeds: 2, Budget: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := column(t, result.Table(), "true_hypervolume_mean")[0]; got != 24.0 {
-		t.Errorf("hypervolume of all recorded trials %v", got)
-	}
-}
-
-func TestReplayErrors(t *testing.T) {
-	study := write(t, "study.yaml", recordedStudy)
-	for content, want := range map[string]string{
-		"":                            "empty",
-		"x,kind\n1,a\n":               "line 1: column quality is missing",
-		"x,quality\n1,2\n":            "line 1: column kind is missing",
-		"x,kind,quality\n1,c,2\n":     "line 2",
-		"x,kind,quality\n11,a,2\n":    "line 2",
-		"x,kind,quality\n1,a,2\ny,a,": `line 3: x must be a number, is "y"`,
-		"x,kind,quality\n1,a,lots\n":  `line 2: quality must be a number, is "lots"`,
-		"x,kind,quality\n1,a,\n":      "no complete trial",
-	} {
-		trials := write(t, "trials.csv", content)
-		_, err := Open(t.Context(), "replay:"+trials, ProblemOptions{Study: study})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", content, err, want)
-		}
-	}
-	if _, err := Open(t.Context(), "replay:trials.csv", ProblemOptions{}); err == nil {
-		t.Error("a replay without a study is accepted")
-	}
-}
-
 func TestErrors(t *testing.T) {
 	for _, tc := range []struct {
 		problem string
 		options ProblemOptions
 	}{
 		{"zdt9", ProblemOptions{}}, {"zdt1", ProblemOptions{FinalOnly: true}}, {"svt", ProblemOptions{FinalOnly: true}},
-		{"zdt1", ProblemOptions{Study: "study.yaml"}},
 	} {
 		if _, err := Open(t.Context(), tc.problem, tc.options); err == nil {
 			t.Errorf("problem %s with %+v is accepted", tc.problem, tc.options)
@@ -401,21 +292,15 @@ func TestWrite(t *testing.T) {
 		Rows:    [][]any{{"a", int64(2), 1.23456, nil}, {"b", int64(2), math.Inf(1), nil}},
 	}
 	var out bytes.Buffer
-	if err := WriteMarkdown(&out, table); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, WriteMarkdown(&out, table))
 	want := "| designer | seeds | true hypervolume mean |\n| --- | --- | --- |\n| a | 2 | 1.235 |\n| b | 2 | +Inf |\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("markdown (-want +got):\n%s", diff)
 	}
 	out.Reset()
-	if err := table.WriteJSON(&out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.WriteJSON(&out))
 	var rows []map[string]any
-	if err := json.Unmarshal(out.Bytes(), &rows); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(out.Bytes(), &rows))
 	wantRows := []map[string]any{
 		{"designer": "a", "seeds": 2.0, "true_hypervolume_mean": 1.23456, "epochs_mean": nil},
 		{"designer": "b", "seeds": 2.0, "true_hypervolume_mean": nil, "epochs_mean": nil},

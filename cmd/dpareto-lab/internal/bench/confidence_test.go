@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/query"
@@ -27,9 +28,7 @@ var sparseVectorRuns = [][4]float64{
 // with which no error is below 7/13.
 func TestRecommendationsHoldForSparseVector(t *testing.T) {
 	p, err := Open(t.Context(), "svt", ProblemOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h := new(suggest.History)
 	for _, r := range sparseVectorRuns {
 		q := space.Point{r[0], r[1]}
@@ -38,9 +37,7 @@ func TestRecommendationsHoldForSparseVector(t *testing.T) {
 		})
 	}
 	m, err := model.Fit(t.Context(), p.Problem, h, model.Options{ForReading: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	limits := []float64{0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}
 	held := 0
 	for _, limit := range limits {

@@ -2,8 +2,8 @@
 // under several seeds, from the same initial points and with the same random streams of
 // training, and measures the fronts that they find and the processor time that they take.
 //
-// Problems are the test problems of suggest/problems, studies with a trainer, and the
-// replay of recorded trials: [Run] runs designers on them.
+// Problems are the test problems of suggest/problems and studies with a trainer: [Run] runs
+// designers on them.
 //
 // A [Surface] is tabulated DP training (package surface). [Compare] runs designers on it, with a
 // [Record] for each study, which [Report] makes a table of.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/surface"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -30,20 +31,14 @@ func TestIntervalsOfTables(t *testing.T) {
 	sum, count := [2]float64{}, 0.0
 	for _, name := range surface.Names() {
 		chosen, err := surface.ByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		table, err := surface.Read(chosen, folder)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s, err := OpenSurface(t.Context(), table, Variant{Smooth: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, checkpoints := range []bool{false, true} {
 			for _, runs := range []int{10, 20, 40} {
 				all, front := s.coverage(t, runs, checkpoints)
@@ -68,9 +63,7 @@ func (s *Surface) coverage(t *testing.T, runs int, checkpoints bool) (all, front
 	for seed := range uint64(3) {
 		c, p, h := newCourse(s, seed+1), s.seen(checkpoints), new(suggest.History)
 		suggestions, err := quasirandom.New().Suggest(t.Context(), p, h, suggest.Request{Count: runs, Seed: seed, Number: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, suggestion := range suggestions {
 			states := c.run(suggestion.Point)
 			if !checkpoints {
@@ -81,9 +74,7 @@ func (s *Surface) coverage(t *testing.T, runs int, checkpoints bool) (all, front
 		p.Objectives = append([]suggest.Objective(nil), p.Objectives...)
 		p.Objectives[0].Known = func(q space.Point) float64 { return c.epsilons[key(q)] } // of measured states
 		m, err := model.Fit(t.Context(), p, h, model.Options{ForReading: true, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, e := range m.Estimates() {
 			truth, interval := s.model.Error(e.Point), e.Predictions[1]
 			for i, counts := range []bool{true, e.OnFront} {

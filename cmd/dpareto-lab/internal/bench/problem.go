@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -60,18 +59,13 @@ type ProblemOptions struct {
 	// Noise adds Gaussian noise to a synthetic problem, see [problems.Problem.WithNoise]. 0 means
 	// the problem as it is.
 	Noise float64
-	// Study is the file of the study whose trials are replayed.
-	Study string
 	// Settings replace settings of the trainer, for example the division of the rows.
 	Settings map[string]string
 	// Progress, when not nil, is called while data files are downloaded.
 	Progress func(done, total int64)
 }
 
-// replayPrefix precedes the file of recorded trials in the name of a problem.
-const replayPrefix = "replay:"
-
-// Names returns the names of all problems but replays.
+// Names returns the names of all problems.
 func Names() []string {
 	names := problems.Names()
 	for _, s := range trainedStudies {
@@ -82,14 +76,9 @@ func Names() []string {
 
 // Check returns an error if no problem has the name, or it does not take these options.
 func Check(name string, o ProblemOptions) error {
-	_, replayed := strings.CutPrefix(name, replayPrefix)
 	switch trained, synthetic := trainedByName(name), isSynthetic(name); {
-	case replayed && o.Study == "":
-		return errors.New("a replay needs the file of its study")
-	case !replayed && o.Study != "":
-		return errors.New("a study file is for replays only")
-	case !replayed && !synthetic && trained == nil:
-		return fmt.Errorf("--problem must be one of %s or %sFILE.csv, is %q", strings.Join(Names(), ", "), replayPrefix, name)
+	case !synthetic && trained == nil:
+		return fmt.Errorf("--problem must be one of %s, is %q", strings.Join(Names(), ", "), name)
 	case o.FinalOnly && (trained == nil || trained.checkpoint == ""):
 		return fmt.Errorf("problem %s has no checkpoints to leave out", name)
 	case o.EpochCost && (trained == nil || trained.checkpoint == "" || o.FinalOnly):
@@ -104,14 +93,11 @@ func Check(name string, o ProblemOptions) error {
 	return nil
 }
 
-// Open returns the problem of a name: one of [Names], or replay:FILE for trials recorded
-// in a CSV file. It returns the errors of [Check], of files and of trainers.
+// Open returns the problem of a name, one of [Names]. It returns the errors of [Check], of files
+// and of trainers.
 func Open(ctx context.Context, name string, o ProblemOptions) (*Problem, error) {
 	if err := Check(name, o); err != nil {
 		return nil, err
-	}
-	if file, ok := strings.CutPrefix(name, replayPrefix); ok {
-		return replay(file, o.Study)
 	}
 	if trained := trainedByName(name); trained != nil {
 		return trained.open(ctx, o)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/surface"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/surface/surfacetest"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -26,13 +27,9 @@ func opened(t *testing.T, v Variant) *Surface {
 		return s
 	}
 	s, err := surface.ByName(surfacetest.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table, err := surface.Read(s, surfacetest.Write(t, 60))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if surfaces[v], err = OpenSurface(t.Context(), table, v); err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +76,7 @@ func TestRecordHarvests(t *testing.T) {
 			points = append(points, [2]float64{s.problem.Objectives[0].Known(state), s.model.Error(state)})
 		}
 		r, err := c.record(t.Context(), "by hand", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		want := area(points, [2]float64{10, 0.4})
 		if got := r.Observed[n]; math.Abs(got-want) > 1e-9 || want == 0 {
 			t.Errorf("after run %d the hypervolume is %v, want %v", n+1, got, want)
@@ -116,9 +111,7 @@ func TestRecordNoise(t *testing.T) {
 		t.Fatal("there is no noise: this tests nothing")
 	}
 	r, err := c.record(t.Context(), "by hand", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := r.Observed[1]; math.Abs(got-want) > 1e-9 {
 		t.Errorf("observed %v, want %v", got, want)
 	}
@@ -135,12 +128,10 @@ func compareOptions(methods ...string) CompareOptions {
 func compare(t *testing.T, s *Surface, o CompareOptions, known ...*Record) []*Record {
 	t.Helper()
 	var records []*Record
-	if err := Compare(t.Context(), s, o, known, func(r *Record) error {
+	require.NoError(t, Compare(t.Context(), s, o, known, func(r *Record) error {
 		records = append(records, r)
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return records
 }
 
@@ -306,9 +297,7 @@ func TestRecords(t *testing.T) {
 	other := *mine
 	other.Variant = Variant{Noiseless: true, Reported: true}
 	for _, r := range []*Record{mine, &other} {
-		if err := AppendRecord(path, r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, AppendRecord(path, r))
 	}
 	records, err := ReadRecords(path)
 	if err != nil || cmp.Diff([]*Record{mine, &other}, records) != "" {
@@ -327,9 +316,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("another table: %v", err)
 	}
 	for _, r := range []*Record{{}, {Surface: "s", Method: "m"}, {Surface: "s", Method: "m", Epochs: []float64{1}}} {
-		if err := AppendRecord(path, r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, AppendRecord(path, r))
 		if _, err := ReadRecords(path); err == nil || !strings.Contains(err.Error(), "line 3") {
 			t.Errorf("record %+v: %v", r, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/problems"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -117,20 +118,14 @@ func testTool(t *testing.T, behaviour string) (tool Tool, heard func() []map[str
 	path := filepath.Join(t.TempDir(), "heard")
 	t.Setenv(toolVariable, path)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return Tool{"mine", []string{self, behaviour}}, func() []map[string]any {
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var all []map[string]any
 		for line := range strings.Lines(string(content)) {
 			var one map[string]any
-			if err := json.Unmarshal([]byte(line), &one); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(line), &one))
 			all = append(all, one)
 		}
 		return all
@@ -150,9 +145,7 @@ func engineTool(t *testing.T, problem string, tool Tool, budget, batch int) (*Re
 func TestToolOnProblem(t *testing.T) {
 	tool, heard := testTool(t, "")
 	result, err := engineTool(t, "constr", tool, 5, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := heard()
 	p, _ := problems.ByName("constr")
 	described := lines[0]["problem"].(map[string]any)

@@ -126,7 +126,7 @@ func train(ctx context.Context, study *spec.Study, t trainer.Trainer, q space.Po
 	var evaluations []suggest.Evaluation
 	add := func(m trainer.Measurement) error {
 		message := &dparetov1.Measurement{Metrics: make(map[string]*dparetov1.MetricValue)}
-		if study.Checkpoints() {
+		if study.Points.Checkpoints() {
 			message.Step = m.Step
 		}
 		for _, metric := range study.Spec.GetMetrics() {
@@ -134,15 +134,15 @@ func train(ctx context.Context, study *spec.Study, t trainer.Trainer, q space.Po
 				message.Metrics[metric.GetId()] = &dparetov1.MetricValue{Runs: runs}
 			}
 		}
-		complete, _, err := study.Measurement("measurement", q, message, false)
+		complete, _, err := study.Measurements.Accept("measurement", q, message, false)
 		if err != nil {
 			return err
 		}
-		evaluations = append(evaluations, study.Evaluation(q, complete))
+		evaluations = append(evaluations, study.Metrics.Evaluation(q, complete))
 		return nil
 	}
 	var report trainer.Report
-	if study.Checkpoints() {
+	if study.Points.Checkpoints() {
 		report = add // called at the end of the run, too
 	}
 	final, err := t.Train(ctx, run, report)
@@ -152,7 +152,7 @@ func train(ctx context.Context, study *spec.Study, t trainer.Trainer, q space.Po
 	if err != nil {
 		return nil, err
 	}
-	if !study.Checkpoints() {
+	if !study.Points.Checkpoints() {
 		err = add(final)
 	}
 	return evaluations, err

@@ -42,7 +42,6 @@ type engineFlags struct {
 	bench.Options
 
 	problem   string
-	study     string
 	dataDir   string
 	settings  map[string]string
 	epochCost bool
@@ -62,9 +61,7 @@ func engineCommand(env *command.Env) *cobra.Command {
 and prints one row for each designer and budget. All designers get the same initial points
 and the same random streams of training.
 
-Problems: ` + strings.Join(bench.Names(), ", ") + `, and replay:FILE.csv, the
-trials of a study (--study FILE) as "dpareto trial list --output csv" printed them, where
-a suggestion is answered by the nearest trial not used yet.
+Problems: ` + strings.Join(bench.Names(), ", ") + `.
 
 Designers: ` + strings.Join(designers.Names(), ", ") + `.
 
@@ -123,7 +120,6 @@ what the tool says.`,
 	flags.BoolVar(&f.epochCost, "epoch-cost", false, "measure the cost of a run by its epochs instead of counting runs")
 	flags.IntVar(&f.Parallel, "parallel", 1, "number of studies that run at the same time")
 	flags.BoolVar(&f.bySeed, "by-seed", false, "print a row for each seed instead of means, for comparisons seed by seed")
-	flags.StringVar(&f.study, "study", "", "file of the study whose trials are replayed")
 	flags.StringToStringVar(&f.settings, "set", nil, "setting of the problem's trainer to replace, as NAME=VALUE")
 	command.DataDirFlag(cmd, &f.dataDir)
 	flags.StringVar(&f.picture, "plot", "", "also draw hypervolume over runs to this file ("+plot.Formats+")")
@@ -161,7 +157,7 @@ func benchEngine(ctx context.Context, env *command.Env, f engineFlags) error {
 	if f.problem == "" {
 		return command.Usagef("--problem is required; see dpareto-lab bench engine --help")
 	}
-	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study, EpochCost: f.epochCost, Noise: f.noise, Settings: f.settings}
+	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, EpochCost: f.epochCost, Noise: f.noise, Settings: f.settings}
 	if err := bench.Check(f.problem, options); err != nil {
 		return command.Usage(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -28,17 +29,11 @@ func TestSurfaces(t *testing.T) {
 func TestPoolGoesOn(t *testing.T) {
 	folder, small := t.TempDir(), &training{name: "small", rows: 64, epochs: 3, generated: generated{seed: 1, features: 2, outputs: 1}}
 	first, err := openPool(t.Context(), small, folder, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	path := filepath.Join(folder, "honesty-small.jsonl")
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, whole[:len(whole)/2], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, whole[:len(whole)/2], 0o600))
 	again, err := openPool(t.Context(), small, folder, "")
 	if err != nil || len(again.members) != len(first.members) {
 		t.Fatal(err)
@@ -53,19 +48,13 @@ func TestStudy(t *testing.T) {
 	small := &training{name: "small", rows: 200, epochs: 4, generated: generated{seed: 5, features: 3, outputs: 1}}
 	s := &surface{training: small, metric: metricLoss, reference: 1}
 	p, err := openPool(t.Context(), small, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	problem, err := s.problem()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var before *Record
 	for range 2 {
 		st := newStudy(s, p, problem, 1, 1)
-		if err := st.run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, st.run(t.Context()))
 		r := st.record
 		if r.HeldOut.Of != 2*heldOut || r.Recommended.Of+r.Refused != 2 || !(r.Observed > 0) {
 			t.Errorf("%+v", r)

@@ -10,6 +10,7 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/load"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
@@ -29,9 +30,7 @@ func serve(t *testing.T, storeFile string) string {
 	})
 	line := make([]byte, 200)
 	n, err := reader.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fields := strings.Fields(string(line[:n]))
 	if len(fields) != 3 || fields[0] != "hosting" {
 		t.Fatalf("the host printed %q", line[:n])
@@ -58,16 +57,12 @@ func TestLoadOnFilledStore(t *testing.T) {
 		t.Fatalf("begun %d times, ended %d times: %v", begun, ended, err)
 	}
 	client, err := dpareto.Dial(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	var succeeded int64
 	for i := range studies {
 		study, err := client.Study("load-000" + string(rune('0'+i))).Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		succeeded += study.GetTrialCounts().GetSucceeded()
 	}
 	if pairs := measured.Pairs(); pairs == 0 || succeeded < int64(trials+pairs) {
@@ -84,18 +79,12 @@ func TestLoadOnFilledStore(t *testing.T) {
 
 func TestFilledStoreIsSound(t *testing.T) {
 	storeFile := filepath.Join(t.TempDir(), "bench.db")
-	if err := load.Fill(t.Context(), storeFile, 3, 20, func(int) {}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, load.Fill(t.Context(), storeFile, 3, 20, func(int) {}))
 	db, err := bolt.Open(storeFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer db.Close()
 	records, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, fault := range records.Check(t.Context()) {
 		t.Error(fault)
 	}

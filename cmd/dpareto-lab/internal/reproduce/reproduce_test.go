@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestDraw(t *testing.T) {
@@ -39,9 +40,7 @@ func TestDraw(t *testing.T) {
 		}
 		drawer := reproduce.NewDrawer(filepath.Join(folder, filepath.FromSlash(tt.path)), nil)
 		for _, f := range tt.figures {
-			if err := drawer.Draw(f); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, drawer.Draw(f))
 		}
 		got := drawer.Files()
 		for i, path := range got {
@@ -49,9 +48,7 @@ func TestDraw(t *testing.T) {
 				t.Errorf("%s: %v", path, err)
 			}
 			relative, err := filepath.Rel(folder, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got[i] = filepath.ToSlash(relative)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -6,15 +6,14 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
 // The file of public runs has the end of every configuration, with the mean of its replicates, up to a number of them.
 func TestPublicRuns(t *testing.T) {
 	s, err := ByName("adult-svm-sgd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	q := space.Point{3, 64, 0.1, 2, 1.5}
 	table := &Table{Surface: s, Runs: []Run{
 		{Number: 0, Point: q, Errors: []float64{0.4, 0.3, 0.2}}, {Number: 0, Point: q, Errors: []float64{0.4, 0.3, 0.22}},
@@ -29,9 +28,7 @@ func TestPublicRuns(t *testing.T) {
 		t.Errorf("run %+v", r)
 	}
 	var file bytes.Buffer
-	if err := WritePublicRuns(&file, []*Table{table}, 10); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, WritePublicRuns(&file, []*Table{table}, 10))
 	reader := csv.NewReader(&file)
 	reader.Comment = '#'
 	rows, err := reader.ReadAll()

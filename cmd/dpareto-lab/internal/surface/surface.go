@@ -1,15 +1,10 @@
 package surface
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
-	"encoding/csv"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -153,7 +148,12 @@ const digitsFile = "digits.csv.gz"
 // openDigits returns the trainer on scikit-learn's digits: 64 pixels between 0 and 16 and the
 // digit in each line of the file in dataDir.
 func openDigits(dataDir string) (trainer.Trainer, error) {
-	rows, err := readDigits(filepath.Join(dataDir, digitsFile))
+	options := dataset.CSVOptions{Features: 64, Max: 16}
+	for digit := range 10 {
+		options.Labels = append(options.Labels, strconv.Itoa(digit))
+	}
+	path := filepath.Join(dataDir, digitsFile)
+	rows, err := dataset.LoadCSV(path, options)
 	if err != nil {
 		return nil, fmt.Errorf("%w (the file comes with scikit-learn, in sklearn/datasets/data; --data-dir names its folder)", err)
 	}
@@ -162,41 +162,6 @@ func openDigits(dataDir string) (trainer.Trainer, error) {
 		return nil, err
 	}
 	return dpsgd.New(parts, dpsgd.Options{Model: model.Spec{Kind: model.SoftmaxRegression}})
-}
-
-// readDigits reads the file of openDigits, which may be compressed.
-func readDigits(path string) (*dataset.Dataset, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	r := io.Reader(bytes.NewReader(content))
-	if bytes.HasPrefix(content, []byte{0x1f, 0x8b}) {
-		if r, err = gzip.NewReader(r); err != nil {
-			return nil, err
-		}
-	}
-	lines := csv.NewReader(r)
-	lines.FieldsPerRecord = 65
-	records, err := lines.ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	d := &dataset.Dataset{Name: digitsFile, Rows: len(records), Dim: 64, Classes: 10}
-	for i, record := range records {
-		for pixel, field := range record {
-			v, err := strconv.ParseFloat(field, 32)
-			switch {
-			case err != nil || v < 0 || v > 16 || pixel == 64 && v != math.Trunc(v) || pixel == 64 && v > 9:
-				return nil, fmt.Errorf("%s: record %d, field %d: must be a number up to 16, or a digit at the end", path, i+1, pixel+1)
-			case pixel == 64:
-				d.Labels = append(d.Labels, float32(v))
-			default:
-				d.Dense = append(d.Dense, float32(v/16))
-			}
-		}
-	}
-	return d, nil
 }
 
 // trainer returns the surface's trainer, with the data in dataDir or downloaded.

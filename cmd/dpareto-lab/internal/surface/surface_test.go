@@ -18,6 +18,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/surface/surfacetest"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -105,9 +106,7 @@ func TestEpsilons(t *testing.T) {
 	s, _ := ByName(surfacetest.Name)
 	for _, smooth := range []bool{false, true} {
 		p, err := s.Problem(smooth)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		q := space.Point{5, 50, 0.1, 1, 4}
 		for i, got := range s.Epsilons(p, smooth, q) {
 			state := space.Point{float64(i + 1), 50, 0.1, 1, 4}
@@ -150,13 +149,9 @@ func tiny() *Surface {
 func TestMake(t *testing.T) {
 	whole, parts := t.TempDir(), t.TempDir()
 	options := MakeOptions{Folder: whole, Configurations: 4, Replicates: 2}
-	if err := Make(t.Context(), tiny(), options); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Make(t.Context(), tiny(), options))
 	want, err := os.ReadFile(filepath.Join(whole, "tiny.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sum, err := os.ReadFile(filepath.Join(whole, "tiny.csv.sha256"))
 	if err != nil || string(sum) != fmt.Sprintf("%x  tiny.csv\n", sha256.Sum256(want)) {
 		t.Errorf("digest %q: %v", sum, err)
@@ -175,20 +170,14 @@ func TestMake(t *testing.T) {
 	}
 	path := filepath.Join(parts, "tiny.csv")
 	written, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := os.Stat(path + ".sha256"); err == nil {
 		t.Error("an incomplete table has a digest")
 	}
-	if err := os.WriteFile(path, append(written, want[len(written):len(written)+20]...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, append(written, want[len(written):len(written)+20]...), 0o600))
 	var progress []int
 	options.Progress = func(done int) { progress = append(progress, done) }
-	if err := Make(t.Context(), tiny(), options); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Make(t.Context(), tiny(), options))
 	if got, err := os.ReadFile(path); err != nil || string(got) != string(want) {
 		t.Errorf("the continued table is another: %v\n%s\n%s", err, got, want)
 	}
@@ -257,9 +246,7 @@ func TestDigits(t *testing.T) {
 		}
 		fmt.Fprintf(&rows, "%d\n", i%10)
 	}
-	if err := os.WriteFile(filepath.Join(folder, digitsFile), []byte(rows.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, digitsFile), []byte(rows.String()), 0o600))
 	if err := Make(t.Context(), s, MakeOptions{Folder: folder, DataDir: folder, Configurations: 1, Replicates: 1}); err != nil {
 		t.Error(err)
 	}
@@ -270,9 +257,7 @@ func TestRead(t *testing.T) {
 	s := tiny()
 	folder := t.TempDir()
 	write := func(content string) {
-		if err := os.WriteFile(filepath.Join(folder, "tiny.csv"), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "tiny.csv"), []byte(content), 0o600))
 	}
 	if _, err := Read(s, folder); err == nil || !strings.Contains(err.Error(), "dp-table makes it") {
 		t.Errorf("no table: %v", err)
@@ -283,15 +268,11 @@ func TestRead(t *testing.T) {
 	if err != nil || len(table.Runs) != 1 || table.Checked || table.Runs[0].Errors[1] != 0.25 {
 		t.Errorf("a table with an incomplete end: %v, %+v", err, table)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "tiny.csv.sha256"), []byte(strings.Repeat("0", 64)+"  tiny.csv\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "tiny.csv.sha256"), []byte(strings.Repeat("0", 64)+"  tiny.csv\n"), 0o600))
 	if _, err := Read(s, folder); err == nil || !strings.Contains(err.Error(), "was changed") {
 		t.Errorf("a changed table: %v", err)
 	}
-	if err := os.Remove(filepath.Join(folder, "tiny.csv.sha256")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(folder, "tiny.csv.sha256")))
 	for content, want := range map[string]string{
 		"":                    "line 1",
 		"run,epoch\n":         "column epochs is missing",
@@ -316,17 +297,11 @@ func TestRead(t *testing.T) {
 func fit(t *testing.T) *Model {
 	t.Helper()
 	s, err := ByName(surfacetest.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table, err := Read(s, surfacetest.Write(t, 150))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m, err := Fit(t.Context(), table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
@@ -345,9 +320,7 @@ func TestFit(t *testing.T) {
 	}
 	deviation := math.Sqrt(squares / points)
 	v, err := m.Validate(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Single runs are off by .05.
 	if deviation > 0.03 || v.Spread < 0.15 {
 		t.Errorf("the model is off by %.3f of %.3f", deviation, v.Spread)
@@ -405,13 +378,9 @@ func TestTrain(t *testing.T) {
 func TestBest(t *testing.T) {
 	m := fit(t)
 	p, err := m.Surface.Problem(true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	best, err := m.Best(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(2, 2))
 	var costs [][]float64
 	least := 1.0
@@ -437,9 +406,7 @@ func TestCentralMu(t *testing.T) {
 	for _, name := range []string{"adult-logistic-sgd", surfacetest.Name} {
 		s, _ := ByName(name)
 		p, err := s.Problem(true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		rng := rand.New(rand.NewPCG(3, 3))
 		tried := 0
 		for tried < 10 {

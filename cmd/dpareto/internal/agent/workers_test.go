@@ -20,6 +20,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/console"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // epochsSpec is a study of runs of 40 or 41 epochs, which are checkpoints or not.
@@ -71,9 +72,7 @@ func startServer(t *testing.T) string {
 		<-ended
 	})
 	line, err := bufio.NewReader(reader).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.TrimPrefix(strings.TrimSpace(line), serve.Listening)
 }
 
@@ -82,14 +81,10 @@ func askThrice(t *testing.T, spec *dparetov1.StudySpec) (first, second, replicat
 	t.Helper()
 	address := startServer(t)
 	client, err := dpareto.Dial(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	study, err := client.CreateStudy(t.Context(), "s", &dparetov1.Study{Spec: spec})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var trials []*dpareto.Trial
 	for i := range 3 {
 		if i == 2 {
@@ -98,9 +93,7 @@ func askThrice(t *testing.T, spec *dparetov1.StudySpec) (first, second, replicat
 			}
 		}
 		trial, err := study.Ask(t.Context(), fmt.Sprintf("w-%d", i+1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		trials = append(trials, trial)
 	}
 	return trials[0], trials[1], trials[2]

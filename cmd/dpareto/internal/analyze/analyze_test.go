@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The command shows every analysis in every format.
@@ -40,9 +41,7 @@ func TestAnalyze(t *testing.T) {
 				} `json:"objectives"`
 			} `json:"importance"`
 		}
-		if err := json.Unmarshal([]byte(clitest.Succeed(t, "study analyze svt --importance -o json")), &answer); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(clitest.Succeed(t, "study analyze svt --importance -o json")), &answer))
 		objectives := answer.Importance.Objectives
 		if len(objectives) != 2 || objectives[0].Metric != "epsilon" || len(objectives[0].Parameters) != 2 {
 			t.Fatalf("%+v", answer)
@@ -71,9 +70,7 @@ func TestAnalyze(t *testing.T) {
 				} `json:"predictions"`
 			} `json:"contour"`
 		}
-		if err := json.Unmarshal([]byte(clitest.Succeed(t, "study analyze svt --contour noise_scale,cutoff --metric epsilon --points 3 -o json")), &answer); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(clitest.Succeed(t, "study analyze svt --contour noise_scale,cutoff --metric epsilon --points 3 -o json")), &answer))
 		c := answer.Contour
 		if len(c.Predictions) != 9 {
 			t.Fatalf("%+v", c)

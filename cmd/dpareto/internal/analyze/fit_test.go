@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The sections on the fit and on the gain of further runs have what the server says.
@@ -33,9 +34,7 @@ func TestFitAndGain(t *testing.T) {
 			CostUnit string `json:"cost_unit"`
 		} `json:"gain"`
 	}
-	if err := json.Unmarshal([]byte(clitest.Succeed(t, "study analyze svt --gain 3 -o json")), &answer); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(clitest.Succeed(t, "study analyze svt --gain 3 -o json")), &answer))
 	if g := answer.Gain; len(g.Points) != 3 || g.Points[2].Runs != 3 || g.Points[2].Cost != 3 || g.CostUnit != "runs" || g.Hypervolume <= 0 {
 		t.Errorf("%+v", answer)
 	}

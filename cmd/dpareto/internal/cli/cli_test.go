@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestUsage(t *testing.T) {
@@ -145,9 +146,7 @@ func TestRefusals(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	address := listener.Addr().String()
 	listener.Close()
 	for _, args := range [][]string{{"study", "list"}, {"health"}} {

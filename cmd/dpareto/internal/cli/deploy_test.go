@@ -17,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // deployed reads a file of deploy/.
@@ -81,9 +82,7 @@ func checkCommand(t *testing.T, name string, args []string) {
 func serveFlags(t *testing.T) *pflag.FlagSet {
 	t.Helper()
 	cmd, _, err := root().Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := cmd.ParseFlags(nil); err != nil { // adds the flags of the root
 		t.Fatal(err)
 	}
@@ -227,24 +226,18 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 	for _, path := range files {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		checkVariables(t, path, string(text))
 	}
 	checkSettings(t, "settings.yaml", deployed(t, "kubernetes/base/settings.yaml"))
 	for _, file := range []string{"kubernetes/base/server.yaml", "kubernetes/workers/agent.yaml"} {
 		var m manifest
-		if err := yaml.Unmarshal([]byte(deployed(t, file)), &m); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.Unmarshal([]byte(deployed(t, file)), &m))
 		checkCommand(t, file, m.Spec.Template.Spec.Containers[0].Args)
 	}
 	var secret manifest
 	document, _, _ := strings.Cut(deployed(t, "kubernetes/secrets.example.yaml"), "\n---\n")
-	if err := yaml.Unmarshal([]byte(document), &secret); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(document), &secret))
 	credentials := clitest.WriteFile(t, "auth.yaml", secret.StringData["auth.yaml"])
 	if _, stderr, code := clitest.Invoke(t, "", "token", "list", "--auth-file", credentials); code != command.ExitOK {
 		t.Errorf("%s %s: %s", secret.Kind, secret.Metadata.Name, stderr)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command/commandtest"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 )
@@ -61,9 +62,7 @@ func TestDocumentedSearch(t *testing.T) {
 		}
 		stdout, _ := clitest.Must(t, "", strings.Fields("privacy search"+rest+" --output csv")...)
 		table, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		cells := make(map[string]string)
 		for _, row := range table[1:] {
 			for i, name := range table[0] {
@@ -88,15 +87,11 @@ func TestDocumentedSearch(t *testing.T) {
 		want := []string{cells[0], printed[0][cells[0]+"/released"], printed[0][cells[0]+"/adaptive"]}
 		for _, p := range printed {
 			epsilon, err := strconv.ParseFloat(p[cells[0]+"/epsilon"], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			want = append(want, show.NumberUp(epsilon))
 			if cell := p[cells[0]+"/test_epsilon"]; cell != "" {
 				test, err := strconv.ParseFloat(cell, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				want = append(want, show.NumberUp(test))
 			}
 		}
@@ -130,9 +125,7 @@ func TestDocumentedCosts(t *testing.T) {
 		n, m, sigma, steps, delta := int64(numbers[1]), int64(numbers[2]), numbers[3], int64(numbers[4]), numbers[5]
 		guarantee := func(a privacy.Accountant, m privacy.Mechanism, steps int64) privacy.Guarantee {
 			g, err := privacy.Epsilon(a, m, steps, delta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return g
 		}
 		fixed := privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
@@ -148,7 +141,7 @@ func TestDocumentedCosts(t *testing.T) {
 			show.NumberUp(guarantee(privacy.RDP{Conversion: privacy.Classic}, fixed, steps).Epsilon),
 			show.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.ReplaceOne), steps).Epsilon),
 			show.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.AddRemove), steps).Epsilon),
-			show.NumberUp(guarantee(privacy.Exact{}, privacy.ShuffledGaussian{NoiseMultiplier: sigma}, passes).Epsilon),
+			show.NumberUp(guarantee(privacy.Exact{}, privacy.ShuffledGaussian{NoiseMultiplier: sigma, Neighbours: privacy.ReplaceOne}, passes).Epsilon),
 		}
 		for i, w := range want {
 			if got := strings.TrimSpace(cells[6+i]); got != w {
@@ -167,17 +160,13 @@ func TestLinks(t *testing.T) {
 	var documents []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "cmd/dpareto-lab/notes/*.md", "clients/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		documents = append(documents, found...)
 	}
 	links := 0
 	for _, document := range documents {
 		text, err := os.ReadFile(document)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllSubmatch(text, -1) {
 			target, err := url.Parse(string(link[1]))
 			if err != nil || target.IsAbs() {

@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Commands that print secrets warn if these go to a file that other users can read.
@@ -32,12 +33,8 @@ func TestSecretsInReadableFiles(t *testing.T) {
 	} {
 		for _, mode := range []os.FileMode{0o600, 0o640, 0o644} {
 			file, err := os.OpenFile(filepath.Join(t.TempDir(), "out"), os.O_CREATE|os.O_WRONLY, mode)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := file.Chmod(mode); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, file.Chmod(mode))
 			var said bytes.Buffer
 			code := command.Main(t.Context(), strings.Fields(line), strings.NewReader(""), file, &said, cli.New)
 			if err := file.Close(); err != nil || code != command.ExitOK {

@@ -16,6 +16,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // leaves calls a function with every command that does something, and its path without the program's.
@@ -207,9 +208,7 @@ func TestCompletionWithoutServer(t *testing.T) {
 	isolateContexts(t)
 	waitToComplete(t, 10*time.Millisecond)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { silent.Close() })
 	for _, address := range []string{"127.0.0.1:1", silent.Addr().String(), "nowhere"} {
 		if got := completions(t, "study", "get", "--server", address, ""); len(got) != 0 {
@@ -226,9 +225,7 @@ func isolateContexts(t *testing.T) string {
 		t.Setenv(variable, folder)
 	}
 	config, err := os.UserConfigDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return filepath.Join(config, "dpareto", "contexts.yaml")
 }
 
@@ -238,9 +235,7 @@ func TestContexts(t *testing.T) {
 	locked, _ := clitest.StartServer(t, "--listen", "127.0.0.1:0", "--auth-file", credentials)
 	open, _ := clitest.StartServer(t, "--listen", "127.0.0.1:0")
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("ann.token", []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile("ann.token", []byte(token+"\n"), 0o600))
 
 	clitest.Succeed(t, "context add locked --server "+locked+" --token-file ann.token")
 	clitest.Succeed(t, "context add open --server "+open)
@@ -291,9 +286,7 @@ func TestContexts(t *testing.T) {
 	if content, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(content), `"true"`, "perhaps")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(content), `"true"`, "perhaps")), 0o600))
 	if _, stderr := clitest.Fail(t, command.ExitFailure, "study list --context odd"); !strings.Contains(stderr, `context odd: plaintext: must be true or false, is "perhaps"`) {
 		t.Errorf("error %q", stderr)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/certs/certstest"
 )
 
@@ -132,9 +133,7 @@ func RunStudy(t *testing.T, id, flags string, replicates int) {
 func WriteFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -159,9 +158,7 @@ func ServerFiles(t *testing.T) (flags []string, ca string, authority *certstest.
 func Document(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(Root(t), path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(content)
 }
 
@@ -169,9 +166,7 @@ func Document(t *testing.T, path string) string {
 func Root(t *testing.T) string {
 	t.Helper()
 	folder, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for {
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
 			return folder

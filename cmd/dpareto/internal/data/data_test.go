@@ -14,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // freshCache gives the test an empty home and returns the cache folder of datasets.
@@ -32,12 +33,8 @@ func TestDataList(t *testing.T) {
 		filepath.Join(dir, "wdbc.data"),
 		filepath.Join(cache, "mnist", "t10k-labels-idx1-ubyte.gz"),
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
 	}
 	stdout, stderr, code := clitest.Invoke(t, "", "data", "list", "--data-dir", dir)
 	if code != command.ExitOK || stderr != "" {
@@ -104,9 +101,7 @@ func TestDataFetch(t *testing.T) {
 		t.Errorf("%d requests, want 1", requests)
 	}
 	// What has changed is downloaded again.
-	if err := os.WriteFile(path, []byte("changed"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("changed"), 0o600))
 	_, stderr, code := clitest.Invoke(t, "", "data", "fetch", "breast-cancer")
 	if code != command.ExitOK || requests != 2 || !strings.Contains(stderr, "downloading breast-cancer: 124 of 124 kB") {
 		t.Errorf("exit code %d, %d requests, error %q", code, requests, stderr)

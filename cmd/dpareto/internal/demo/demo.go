@@ -69,6 +69,8 @@ shows the study live in a browser; with --serve it stays after the result until 
 
   adult           logistic regression with DP-SGD on Adult (UCI census income)
   adult-adam      the same with DP-Adam
+  adult-correlated
+                  DP-SGD, or DP-MF with correlated noise: which is best at which ε?
   adult-fairness  three objectives: the third is a gap between women and men
   adult-models    a logistic regression, a linear SVM or a small network, by DP-SGD or DP-Adam:
                   which is best at which ε?

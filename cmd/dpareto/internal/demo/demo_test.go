@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestSparkline(t *testing.T) {
@@ -42,13 +43,9 @@ func integer(x int64) *dparetov1.Value {
 func svtResult(t *testing.T, claimed float64, configurations ...sparsevector.FrontPoint) *result {
 	t.Helper()
 	content, err := studies.File("svt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := studyfile.Parse(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := &result{
 		study: file.Study, elapsed: 3 * time.Second, observed: new(dparetov1.Front),
 		front: &dparetov1.Front{

@@ -14,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // estimateArgs are the flags of a small problem on generated examples.
@@ -81,9 +82,7 @@ func TestEstimateCurve(t *testing.T) {
 		TrivialLoss float64              `json:"trivial_loss"`
 		Rows        []map[string]float64 `json:"rows"`
 	}
-	if err := json.Unmarshal([]byte(encoded), &document); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(encoded), &document))
 	if document.Private == nil || *document.Private || len(document.Notes) != 4 || document.TrivialLoss != 1 || len(document.Rows) != 5 || document.Rows[0]["epsilon"] != 0.2 {
 		t.Errorf("document %+v", document)
 	}

@@ -111,29 +111,6 @@ func colorBy(f *plot.Figure, spec *dparetov1.StudySpec, front *dparetov1.Front, 
 	return nil
 }
 
-// hypervolumeCurve returns the picture of the hypervolume of a kind of front over the course
-// of a study: over the steps trained if the study counts them.
-func hypervolumeCurve(study *dparetov1.Study, kind dparetov1.FrontKind, history []*dparetov1.HypervolumePoint) *plot.Curve {
-	c := &plot.Curve{
-		Title:    view.Title(study),
-		Subtitle: []string{enum.Name(kind) + " front"},
-		X:        plot.Axis{Label: trialsName},
-		Y:        plot.Axis{Label: "hypervolume"},
-	}
-	steps := study.GetSpec().GetCheckpointParameter()
-	if steps != "" {
-		c.X.Label = steps
-	}
-	for _, p := range history {
-		x := p.GetCompletedTrials()
-		if steps != "" {
-			x = p.GetSteps()
-		}
-		c.Points = append(c.Points, plot.Point{X: float64(x), Y: p.GetHypervolume()})
-	}
-	return c
-}
-
 // points returns what was measured in a trial: the end of its run and, if the study has a
 // checkpoint parameter, the measurements before.
 func points(spec *dparetov1.StudySpec, trial *dparetov1.Trial, x, y string) []plot.Point {

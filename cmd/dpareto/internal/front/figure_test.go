@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func category(name string) *dparetov1.Value {
@@ -41,9 +42,7 @@ func TestColorBy(t *testing.T) {
 		"activation": {[]int{1, 2, 0}, []string{"relu (1)", "tanh (1)", "no activation (1)"}},
 	} {
 		f := Figure(study, front, nil)
-		if err := colorBy(f, study.GetSpec(), front, id); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, colorBy(f, study.GetSpec(), front, id))
 		groups := make([]int, len(f.Front))
 		for i, p := range f.Front {
 			groups[i] = p.Group

@@ -208,7 +208,7 @@ func (f *flags) showHypervolumes(ctx context.Context, logger *slog.Logger, out *
 	}
 	points := resp.GetPoints()
 	if f.picture != "" {
-		if err := hypervolumeCurve(study, f.kind, points).Save(f.picture); err != nil {
+		if err := overlayHistories(f.kind, []*member{{study: study, history: points}}).Save(f.picture); err != nil {
 			return err
 		}
 		logger.Info("drew the hypervolume", "file", f.picture)

@@ -14,15 +14,14 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // readFront reads a front as JSON.
 func readFront(t *testing.T, line string) *dparetov1.Front {
 	t.Helper()
 	front := new(dparetov1.Front)
-	if err := studyfile.Decode([]byte(clitest.Succeed(t, line+" --output json")), front); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, studyfile.Decode([]byte(clitest.Succeed(t, line+" --output json")), front))
 	return front
 }
 
@@ -30,9 +29,7 @@ func readFront(t *testing.T, line string) *dparetov1.Front {
 func remeasures(t *testing.T, line string) *front.Comparison {
 	t.Helper()
 	r := new(front.Comparison)
-	if err := json.Unmarshal([]byte(clitest.Succeed(t, line+" --output json")), r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(clitest.Succeed(t, line+" --output json")), r))
 	return r
 }
 
@@ -122,9 +119,7 @@ func TestRemeasureCheckpoints(t *testing.T) {
 			Step int64 `json:"step"`
 		} `json:"final_measurement"`
 	}
-	if err := json.Unmarshal([]byte(trials), &listed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(trials), &listed))
 	for _, p := range r.Points {
 		if p.Runs != 2 || p.Step == 0 || int64(p.Parameters["epochs"].(float64)) != p.Step {
 			t.Errorf("point %+v", p)

@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The commands that ask a study: what is recommended has the ε that was asked for and the
@@ -21,9 +22,7 @@ func TestAskingAStudy(t *testing.T) {
 
 	t.Run("recommend", func(t *testing.T) {
 		resp := new(dparetov1.QueryFrontResponse)
-		if err := studyfile.Decode([]byte(clitest.Succeed(t, "recommend --study svt --epsilon 5 -o json")), resp); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, studyfile.Decode([]byte(clitest.Succeed(t, "recommend --study svt --epsilon 5 -o json")), resp))
 		cutoff, noise := resp.GetParameters()["cutoff"].GetIntValue(), resp.GetParameters()["noise_scale"].GetDoubleValue()
 		c := 2 * float64(cutoff)
 		exact := (1 + math.Cbrt(c)) * (1 + math.Cbrt(c*c)) / noise // Avent et al. 2020, Algorithm 1
@@ -67,9 +66,7 @@ func TestAskingAStudy(t *testing.T) {
 	})
 	t.Run("ledger", func(t *testing.T) {
 		resp := new(dparetov1.GetPrivacyLedgerResponse)
-		if err := studyfile.Decode([]byte(clitest.Succeed(t, "privacy ledger --study svt -o json")), resp); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, studyfile.Decode([]byte(clitest.Succeed(t, "privacy ledger --study svt -o json")), resp))
 		rows, err := csv.NewReader(strings.NewReader(clitest.Succeed(t, "trial list svt -o csv"))).ReadAll()
 		if err != nil || resp.GetRuns() != int64(30*(len(rows)-1)) {
 			t.Errorf("%d runs of %d trials, %v", resp.GetRuns(), len(rows)-1, err)

@@ -206,7 +206,7 @@ func overlayHistories(kind dparetov1.FrontKind, members []*member) *plot.Curves 
 		}
 	}
 	picture := &plot.Curves{
-		Title: strings.Join(titles, ", "), Subtitle: append([]string{enum.Name(kind) + " fronts"}, statements(members)...),
+		Title: strings.Join(titles, ", "), Subtitle: append([]string{enum.Name(kind) + " front"}, statements(members)...),
 		X: trialsName, Y: "hypervolume", Rising: true,
 	}
 	if steps != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Studies of the same objectives are printed one below the other, and drawn over each other.
@@ -25,9 +26,7 @@ func TestSeveralFronts(t *testing.T) {
 
 	rows := func(line string) (table [][]string) {
 		table, err := csv.NewReader(strings.NewReader(clitest.Succeed(t, line+" -o csv"))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return table
 	}
 	both := rows("front svt other --kind observed --plot fronts.svg")
@@ -73,9 +72,7 @@ func TestSeveralFronts(t *testing.T) {
 		"spread.svg": {"band: fronts of the best", "pure (δ = 0)"},
 	} {
 		picture, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, want := range wants {
 			if !strings.Contains(string(picture), want) {
 				t.Errorf("no %q in %s", want, name)

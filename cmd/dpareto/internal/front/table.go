@@ -205,7 +205,7 @@ func hypervolumeTable(spec *dparetov1.StudySpec, points []*dparetov1.Hypervolume
 func reference(front *dparetov1.Front) string {
 	parts := make([]string, len(front.GetObjectives()))
 	for i, id := range front.GetObjectives() {
-		parts[i] = id + " = " + show.Plain(front.GetReference()[id])
+		parts[i] = id + " = " + show.Short(front.GetReference()[id])
 	}
 	return strings.Join(parts, ", ")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -30,14 +31,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
@@ -55,13 +52,9 @@ func integer(x int64) *dparetov1.Value {
 func exampleStudy(t *testing.T) *dparetov1.Study {
 	t.Helper()
 	content, err := studies.File("adult")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := studyfile.Parse(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	study := file.Study
 	study.Name = "studies/adult"
 	study.State = dparetov1.StudyState_STUDY_STATE_COMPLETED
@@ -142,9 +135,7 @@ func exampleComparison() *Comparison {
 
 func TestComparisonJSON(t *testing.T) {
 	var b bytes.Buffer
-	if err := output.WriteJSON(&b, exampleComparison()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, output.WriteJSON(&b, exampleComparison()))
 	golden(t, "comparison.json", b.String())
 }
 
@@ -164,9 +155,7 @@ func TestTables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text, comma bytes.Buffer
-			if err := errors.Join(shown.WriteText(&text), shown.WriteCSV(&comma)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(shown.WriteText(&text), shown.WriteCSV(&comma)))
 			golden(t, name+".txt", text.String())
 			golden(t, name+".csv", comma.String())
 			records, err := csv.NewReader(&comma).ReadAll()
@@ -191,9 +180,7 @@ func TestGenerated(t *testing.T) {
 func TestJSON(t *testing.T) {
 	var one bytes.Buffer
 	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
-	if err := view.WriteMessage(&one, front); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, view.WriteMessage(&one, front))
 	golden(t, "front.json", one.String())
 	// As jq '.points[0].parameters.epochs' would read it.
 	var decoded struct {
@@ -206,9 +193,7 @@ func TestJSON(t *testing.T) {
 			} `json:"parameters"`
 		} `json:"points"`
 	}
-	if err := json.Unmarshal(one.Bytes(), &decoded); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(one.Bytes(), &decoded))
 	if p := decoded.Points[0]; decoded.Kind != "posterior" || p.Step != 3 || p.Parameters.Epochs != 3 || p.Parameters.Noise != 16 {
 		t.Errorf("decoded %+v", decoded)
 	}

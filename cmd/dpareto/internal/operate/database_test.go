@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store/postgres/pgtest"
 )
 
@@ -54,9 +55,7 @@ func TestDatabaseCommands(t *testing.T) {
 
 	// The backups are the same text, and make a store of either kind.
 	served, err := os.ReadFile(file("served.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if beside, err := os.ReadFile(file("beside.txt")); err != nil || !bytes.Equal(beside, served) || !bytes.HasPrefix(served, []byte("dpareto store, format ")) {
 		t.Errorf("two backups differ: %v", err)
 	}
@@ -80,12 +79,8 @@ func TestDatabaseCommands(t *testing.T) {
 	clitest.WantFailure(t, "not sound", "store", "copy", "--from", two, "--to", file("d.db"))
 	clitest.WantFailure(t, "not sound", "backup", "--store", two, "--to", file("d.txt"))
 	spoiled := bytes.Replace(served, []byte(`" `), []byte(`"  `), 1)
-	if err := os.WriteFile(file("e.txt"), append(bytes.TrimSuffix(served, []byte("\n")), "0\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file("f.txt"), spoiled, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file("e.txt"), append(bytes.TrimSuffix(served, []byte("\n")), "0\n"...), 0o600))
+	require.NoError(t, os.WriteFile(file("f.txt"), spoiled, 0o600))
 	empty := pgtest.URL(t)
 	for _, name := range []string{"e.txt", "f.txt"} {
 		clitest.WantFailure(t, "damaged", "restore", "--from", file(name), "--store", empty)

@@ -17,29 +17,24 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // spoil makes every write to a file that this process has open fail, as a broken device does.
 func spoil(t *testing.T, path string) {
 	t.Helper()
 	reading, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = reading.Close() }()
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, entry := range entries {
 		fd, err := strconv.Atoi(entry.Name())
 		target, _ := os.Readlink("/proc/self/fd/" + entry.Name())
 		if err != nil || target != path || fd == int(reading.Fd()) {
 			continue
 		}
-		if err := unix.Dup3(int(reading.Fd()), fd, unix.O_CLOEXEC); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, unix.Dup3(int(reading.Fd()), fd, unix.O_CLOEXEC))
 		return
 	}
 	t.Fatalf("%s is not open", path)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store/fault"
 )
 
@@ -106,16 +107,10 @@ func TestDamagedStore(t *testing.T) {
 	address, stop := clitest.StartServer(t, "--listen", "127.0.0.1:0", "--store", path)
 	clitest.Must(t, clitest.SmallStudy, "study", "create", "-", "--server", address)
 	stop()
-	if err := os.Truncate(path, 32<<10); err != nil {
-		t.Fatal(err)
-	}
-	if err := fault.Garble(path, 3, 8); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(path, 32<<10))
+	require.NoError(t, fault.Garble(path, 3, 8))
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, args := range [][]string{
 		{"check", "--store"},
 		{"compact", "--store"},
@@ -124,9 +119,7 @@ func TestDamagedStore(t *testing.T) {
 		{"serve", "--listen", "127.0.0.1:0", "--store"},
 	} {
 		damaged := path + strconv.Itoa(i) // a process that met damage keeps the lock
-		if err := os.WriteFile(damaged, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(damaged, content, 0o600))
 		clitest.WantFailure(t, "damaged", append(args, damaged)...)
 	}
 	if _, err := os.Stat(filepath.Join(folder, "b.db")); err == nil {
@@ -177,9 +170,7 @@ func TestSalvageStore(t *testing.T) {
 func damageRecord(t *testing.T, path, key string) {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n := 0
 	for at := 0; ; n++ {
 		i := bytes.Index(content[at:], []byte(key))
@@ -192,7 +183,5 @@ func damageRecord(t *testing.T, path, key string) {
 	if n == 0 {
 		t.Fatalf("%q is not in the file", key)
 	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, content, 0o600))
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // An ε without a bound is printed as JSON, too, and warnings are told once.
@@ -19,9 +20,7 @@ func TestGuarantee(t *testing.T) {
 		Warnings: []*dparetov1.Warning{warning},
 	}}
 	var out bytes.Buffer
-	if err := writeGuarantees(&out, []Guarantee{g}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeGuarantees(&out, []Guarantee{g}))
 	for _, want := range []string{`"epsilon": "Infinity"`, `"epsilon_lower": 0.5`, `"steps": 3`, `"conversion": "improved"`, `"code": "VACUOUS"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is missing in %s", want, out.String())

@@ -17,7 +17,7 @@ import (
 func tradeoffCommand(env *command.Env) *cobra.Command {
 	out := command.NewPrinter(env)
 	var flags mechanism.Flags
-	var rates []float64
+	var rates, priors []float64
 	cmd := &cobra.Command{
 		Use:   "tradeoff --mechanism NAME",
 		Short: "Compute what an attacker can find out at most",
@@ -33,24 +33,30 @@ It is an upper bound for one record and one run, whatever else the attacker know
 			if err != nil {
 				return command.Usage(err)
 			}
-			return tradeoff(cmd.Context(), env, out, m, flags.Length, rates)
+			return tradeoff(cmd.Context(), env, out, m, flags.Length, rates, priors)
 		},
 	}
 	flags.Register(cmd.Flags())
 	cmd.Flags().Float64SliceVar(&rates, "rates", []float64{0.0001, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5}, "false positive rates, in [0, 1]")
+	cmd.Flags().Float64SliceVar(&priors, "priors", nil, "also bound how often an attacker is wrong who supposes these probabilities beforehand, in (0, 1)")
 	cmd.Flags().SortFlags = false
 	out.AddFlag(cmd)
 	return cmd
 }
 
 // tradeoff prints the trade-off curve of a mechanism.
-func tradeoff(ctx context.Context, env *command.Env, out *command.Printer, m *mechanism.Mechanism, length func() (string, int64), rates []float64) error {
+func tradeoff(ctx context.Context, env *command.Env, out *command.Printer, m *mechanism.Mechanism, length func() (string, int64), rates, priors []float64) error {
 	for _, rate := range rates {
 		if !(rate >= 0 && rate <= 1) {
 			return command.Usagef("--rates must be in [0, 1], holds %g", rate)
 		}
 	}
-	response, err := accounting.Service{MaxWork: tradeoffWork}.ComputeTradeoff(ctx, &dparetov1.ComputeTradeoffRequest{Privacy: m.Spec, FalsePositiveRates: rates})
+	for _, prior := range priors {
+		if !(prior > 0 && prior < 1) {
+			return command.Usagef("--priors must be in (0, 1), holds %g", prior)
+		}
+	}
+	response, err := accounting.Service{MaxWork: tradeoffWork}.ComputeTradeoff(ctx, &dparetov1.ComputeTradeoffRequest{Privacy: m.Spec, FalsePositiveRates: rates, Priors: priors})
 	if err != nil {
 		return flagError(err)
 	}
@@ -58,7 +64,7 @@ func tradeoff(ctx context.Context, env *command.Env, out *command.Printer, m *me
 	g.LengthName, g.Length = length()
 	switch out.Format {
 	case output.JSON:
-		return output.WriteJSON(out, tradeoffJSON(g, response))
+		return output.WriteJSON(out, tradeoffJSON(g, response, priors))
 	case output.CSV:
 		warn(env, []Guarantee{g})
 		return tradeoffTable(response, false).WriteCSV(out)
@@ -72,7 +78,7 @@ func tradeoff(ctx context.Context, env *command.Env, out *command.Printer, m *me
 	if err := tradeoffTable(response, true).WriteText(out); err != nil {
 		return err
 	}
-	for _, line := range append(tradeoffNotes(response), guaranteesAssumptions(one)...) {
+	for _, line := range append(tradeoffNotes(response, priors), guaranteesAssumptions(one)...) {
 		if _, err := fmt.Fprintln(out, line); err != nil {
 			return err
 		}
@@ -99,7 +105,7 @@ func tradeoffTable(response *dparetov1.ComputeTradeoffResponse, rounded bool) *o
 }
 
 // tradeoffNotes say in words what the curve means.
-func tradeoffNotes(response *dparetov1.ComputeTradeoffResponse) []string {
+func tradeoffNotes(response *dparetov1.ComputeTradeoffResponse, priors []float64) []string {
 	var notes []string
 	for _, p := range response.GetPoints() {
 		if p.GetFalsePositiveRate() == 0.01 {
@@ -108,6 +114,13 @@ func tradeoffNotes(response *dparetov1.ComputeTradeoffResponse) []string {
 				"If they are wrong about at most 1 % of the records that were not in it, they are right",
 				fmt.Sprintf("about at most %s %% of those that were. Without the run's output it would be 1 %%.", show.NumberUp(100*p.GetTruePositiveRate())))
 		}
+	}
+	notes = append(notes, "", fmt.Sprintf("Advantage, the true minus the false positive rate: at most %s.", show.NumberUp(response.GetAdvantage())))
+	for i, prior := range priors {
+		notes = append(notes, fmt.Sprintf("Who supposes %s beforehand is wrong in at least %s of all cases.", show.Plain(prior), show.NumberDown(response.GetBayesErrors()[i])))
+	}
+	if response.GetMuRegret() < 0.01 {
+		notes = append(notes, fmt.Sprintf("Like telling N(μ, 1) from N(0, 1) with μ = %s, for error rates of 1e-6 and more.", show.NumberUp(response.GetMu())))
 	}
 	if !response.GetExactProfile() {
 		notes = append(notes, "", "The bound is not known to be attained: the best attack may be much weaker.")
@@ -119,6 +132,15 @@ type jsonTradeoff struct {
 	Guarantee    jsonGuarantee       `json:"guarantee"`
 	ExactProfile bool                `json:"exact_profile"`
 	Points       []jsonTradeoffPoint `json:"points"`
+	Advantage    float64             `json:"advantage"`
+	BayesErrors  []jsonBayesError    `json:"bayes_errors,omitempty"`
+	Mu           jsonNumber          `json:"mu"`
+	MuRegret     float64             `json:"mu_regret"`
+}
+
+type jsonBayesError struct {
+	Prior float64 `json:"prior"`
+	Error float64 `json:"error"`
 }
 
 type jsonTradeoffPoint struct {
@@ -126,8 +148,14 @@ type jsonTradeoffPoint struct {
 	TruePositiveRate  float64 `json:"true_positive_rate"`
 }
 
-func tradeoffJSON(g Guarantee, response *dparetov1.ComputeTradeoffResponse) jsonTradeoff {
-	out := jsonTradeoff{Guarantee: g.json(), ExactProfile: response.GetExactProfile()}
+func tradeoffJSON(g Guarantee, response *dparetov1.ComputeTradeoffResponse, priors []float64) jsonTradeoff {
+	out := jsonTradeoff{
+		Guarantee: g.json(), ExactProfile: response.GetExactProfile(),
+		Advantage: response.GetAdvantage(), Mu: jsonNumber(response.GetMu()), MuRegret: response.GetMuRegret(),
+	}
+	for i, prior := range priors {
+		out.BayesErrors = append(out.BayesErrors, jsonBayesError{prior, response.GetBayesErrors()[i]})
+	}
 	for _, p := range response.GetPoints() {
 		out.Points = append(out.Points, jsonTradeoffPoint{p.GetFalsePositiveRate(), p.GetTruePositiveRate()})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // A complete study of a random design is given a ledger, and its best, its front and a
@@ -27,9 +28,7 @@ func TestReleasing(t *testing.T) {
 	release := func(line string) *dparetov1.Release {
 		t.Helper()
 		r := new(dparetov1.Release)
-		if err := studyfile.Decode([]byte(clitest.Succeed(t, line+" -o json")), r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, studyfile.Decode([]byte(clitest.Succeed(t, line+" -o json")), r))
 		return r
 	}
 	if _, stderr := clitest.Fail(t, command.ExitRefused, "release best svt --epsilon 1"); !strings.Contains(stderr, "has no test_ledger to charge") {
@@ -63,9 +62,7 @@ func TestReleasing(t *testing.T) {
 	if len(front.GetPoints()) == 0 || front.GetNoiseStandardDeviation() == 0 {
 		t.Errorf("front %v", front)
 	}
-	if err := os.WriteFile("utilities.txt", []byte("0.1\n\n0.9\n0.3\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile("utilities.txt", []byte("0.1\n\n0.9\n0.3\n"), 0o600))
 	selected := release("release select queries --utilities utilities.txt --sensitivity 1e-3 --epsilon 3 --request-id s")
 	if selected.Index == nil || selected.GetIndex() != 1 {
 		t.Errorf("selected %v", selected)

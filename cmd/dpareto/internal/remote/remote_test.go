@@ -7,6 +7,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // A server that is there is not said to be missing.
@@ -33,9 +35,7 @@ func TestCallError(t *testing.T) {
 			{Field: "name", Description: "must be set"}, {Field: "page_size", Description: "is negative"},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	failed := &CallError{"list the studies", s.Err()}
 	if got, want := failed.Error(), "list the studies: InvalidArgument: name: must be set; page_size: is negative"; got != want {
 		t.Errorf("error %q, want %q", got, want)

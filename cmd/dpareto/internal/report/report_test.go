@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // specification returns the study that a report says creates its study again.
@@ -28,9 +29,7 @@ func TestReport(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.html")
 	clitest.Must(t, "", "report", "svt", "--out", path)
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	report := string(content)
 	for _, want := range []string{
 		"<!doctype html>", "<h1>", "<h2>Question</h2>", "<h2>Front</h2>", "<svg", "<h2>Recommendation</h2>", "<h2>Guarantee</h2>", "<h2>What the whole search has spent</h2>",
@@ -53,13 +52,9 @@ func TestReport(t *testing.T) {
 		var study struct {
 			Spec any `json:"spec"`
 		}
-		if err := json.Unmarshal([]byte(clitest.Succeed(t, "study get "+id+" --output json")), &study); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(clitest.Succeed(t, "study get "+id+" --output json")), &study))
 		text, err := json.Marshal(study.Spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(text)
 	}
 	if first, again := spec("svt"), spec("again"); first != again {
@@ -82,7 +77,7 @@ func TestReportOfLittle(t *testing.T) {
 	t.Setenv("DPARETO_SERVER", address)
 	clitest.Must(t, clitest.SmallStudy, "study", "create", "-")
 	report := clitest.Succeed(t, "report small")
-	for _, want := range []string{"Nothing was measured yet", "guarantees nothing about privacy", "a, b", "1 to 9, whole numbers"} {
+	for _, want := range []string{"Nothing was measured yet", "guarantees nothing about privacy", "a, b", "whole numbers from 1 to 9"} {
 		if !strings.Contains(report, want) {
 			t.Errorf("%q is missing in\n%s", want, report)
 		}

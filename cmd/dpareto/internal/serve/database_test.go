@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/store/postgres/pgtest"
 )
 
@@ -49,14 +50,10 @@ func TestDatabase(t *testing.T) {
 		t.Errorf("studies: %s", studies)
 	}
 	response, err := http.Get(strings.TrimSuffix(page, "/") + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	metrics, err := io.ReadAll(response.Body)
 	response.Body.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{"\ndpareto_store_commits_total ", "\ndpareto_store_conflicts_total 0", "\ndpareto_store_connections ", "\ndpareto_store_size_bytes "} {
 		if !strings.Contains(string(metrics), want) {
 			t.Errorf("no metric%s", want)
@@ -76,9 +73,7 @@ func TestDatabase(t *testing.T) {
 // Wrong settings of a database are found before it is used, and nothing prints a password.
 func TestDatabaseSettings(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(secret, []byte("secret\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(secret, []byte("secret\n"), 0o644))
 	for args, want := range map[string]string{
 		"--store postgres://u:secret@db/x":                                "must not hold a password",
 		"--store postgres://u@db/x?sslmode=never":                         "sslmode",

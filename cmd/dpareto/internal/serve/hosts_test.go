@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/metrics"
 )
@@ -18,9 +19,7 @@ import (
 // Without a setting every server has an HTTP port: the default one, or a free one.
 func TestDefaultPort(t *testing.T) {
 	taken, err := net.Listen("tcp", freeLoopback)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer taken.Close()
 	// Other servers may have the real default, so that another address stands for it.
 	for _, test := range []struct {

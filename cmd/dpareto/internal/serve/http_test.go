@@ -22,6 +22,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // startWeb runs a server with an HTTP port until stop is called, which returns the log.
@@ -50,19 +51,13 @@ func startWeb(t *testing.T, args ...string) (address, url string, stop func() (l
 func get(t *testing.T, url, host string) (code int, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Host = host
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return resp.StatusCode, string(text)
 }
 
@@ -140,9 +135,7 @@ func TestHTTPOverTLS(t *testing.T) {
 	roots.AppendCertsFromPEM(authority.PEM)
 	certificate := func(name string) []tls.Certificate {
 		pair, err := tls.X509KeyPair(authority.Client(name, time.Now().Add(time.Hour)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return []tls.Certificate{pair}
 	}
 	for _, test := range []struct {
@@ -171,16 +164,12 @@ func TestHTTPOverTLS(t *testing.T) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 		r, err := http.NewRequestWithContext(t.Context(), test.method, url+test.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if test.token != "" {
 			r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(test.token))
 		}
 		answer, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		answer.Body.Close()
 		client.CloseIdleConnections()
 		if answer.StatusCode != test.want {
@@ -239,9 +228,7 @@ func (c *collector) Export(_ context.Context, req *tracev1.ExportTraceServiceReq
 func TestTracesAreDelivered(t *testing.T) {
 	c := &collector{spans: make(map[string][]string)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g := grpc.NewServer()
 	tracev1.RegisterTraceServiceServer(g, c)
 	go g.Serve(listener)
@@ -288,13 +275,9 @@ func TestHTTPReadsNothingOfStrangers(t *testing.T) {
 	} {
 		for _, path := range paths {
 			r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader("not JSON"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			resp, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			resp.Body.Close()
 			if resp.StatusCode != http.StatusUnauthorized {
 				t.Errorf("%s %s: HTTP status %d, want 401", method, path, resp.StatusCode)
@@ -308,9 +291,7 @@ func TestHTTPStreams(t *testing.T) {
 	const streams = 1001 // more than gRPC lets through one connection by itself
 	address, url, _ := startWeb(t, "--max-streams", "2000", "--max-streams-per-principal", "2000", "--max-connections-per-address", "0", "--log-level", "error")
 	content, err := studies.File("svt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, stderr, code := clitest.Invoke(t, "", "study", "create", clitest.WriteFile(t, "svt.yaml", string(content)), "--server", address); code != command.ExitOK {
 		t.Fatal(stderr)
 	}
@@ -321,13 +302,9 @@ func TestHTTPStreams(t *testing.T) {
 	ask := func(path string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return resp
 	}
 	for range streams {
@@ -353,9 +330,7 @@ func TestBodiesMayNotStall(t *testing.T) {
 		t.Run(request, func(t *testing.T) {
 			t.Parallel()
 			conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer conn.Close()
 			conn.SetDeadline(time.Now().Add(time.Minute))
 			io.WriteString(conn, request+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
@@ -370,9 +345,7 @@ func TestBodiesMayNotStall(t *testing.T) {
 func ask(t *testing.T, method, url, body string, headers ...string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -380,9 +353,7 @@ func ask(t *testing.T, method, url, body string, headers ...string) int {
 		r.Host = host
 	}
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp.Body.Close()
 	return resp.StatusCode
 }
@@ -420,9 +391,7 @@ func TestHTTPListen(t *testing.T) {
 		return append([]string{"serve", "--store", filepath.Join(t.TempDir(), "test.db"), "--create"}, args...)
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer taken.Close()
 	check := func(args ...string) {
 		t.Helper()
@@ -470,13 +439,9 @@ func TestStopWithAnOpenPage(t *testing.T) {
 	defer client.CloseIdleConnections()
 	follow := func(path, want string) *bufio.Reader {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { resp.Body.Close() })
 		events := bufio.NewReader(resp.Body)
 		if line, err := events.ReadString('\n'); err != nil || !strings.Contains(line, want) {
@@ -486,9 +451,7 @@ func TestStopWithAnOpenPage(t *testing.T) {
 	}
 	events, page := follow("/v1/studies/small:watch", "small"), follow("/studies/small/live?part=state", "event: state")
 	ahead, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer ahead.Close()
 	if _, err := ahead.Write(nil); err != nil {
 		t.Fatal(err)

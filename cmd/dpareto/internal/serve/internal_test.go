@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -50,9 +51,7 @@ func TestSettingsTable(t *testing.T) {
 	const begin, end = "<!-- settings -->\n", "\n<!-- end of settings -->"
 	path := filepath.Join("..", "..", "..", "..", "docs", "operations.md")
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := string(content)
 	before, rest, ok := strings.Cut(text, begin)
 	written, after, ok2 := strings.Cut(rest, end)
@@ -65,9 +64,7 @@ func TestSettingsTable(t *testing.T) {
 	if !*update {
 		t.Fatalf("the table of settings is stale; it should be\n%s", table.String())
 	}
-	if err := os.WriteFile(path, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(before+begin+table.String()+end+after), 0o644))
 }
 
 // Connections leave files for the store and the logs.
@@ -131,28 +128,18 @@ func TestHTTPAuthentication(t *testing.T) {
 			c = auth.Credential{Name: name, Grants: []auth.Grant{{Studies: studies, Role: role}}}
 		}
 		made, token, err := auth.NewToken(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := auth.Change(file, func(all []*auth.Credential) ([]*auth.Credential, error) { return append(all, made), nil }); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, auth.Change(file, func(all []*auth.Credential) ([]*auth.Credential, error) { return append(all, made), nil }))
 		return token
 	}
 	admin, viewer, limited := add("ann", auth.Admin, ""), add("bob", auth.Viewer, ""), add("eve", auth.Worker, "a")
 	worker, scraper := add("wim", auth.Worker, ""), add("prometheus", auth.None, "")
 	callers, err := auth.Open(file, auth.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	records, err := store.New(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/certs/certstest"
 )
@@ -65,9 +66,7 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 		{address, http2}, {strings.TrimPrefix(url, "http://"), "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"}, {address, http2},
 	} {
 		conn, err := net.Dial("tcp", c.port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		open = append(open, conn)
 		_, _ = conn.Write([]byte(c.says)) // fails if the server has closed it already
 		if n, err := conn.Read(make([]byte, 1)); (n == 1) != (i < 2) {
@@ -205,9 +204,7 @@ func TestTokenCommands(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 	a, err := auth.Open(file, auth.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p, err := a.Authenticate(t.Context(), token, nil)
 	if err != nil || p.On("a-1") != auth.Worker || p.On("b") != auth.Worker || p.On("c") != auth.None || p.Role != auth.None {
 		t.Errorf("%+v, %v", p, err)
@@ -264,9 +261,7 @@ func settings(t *testing.T, args ...string) map[string]any {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var all map[string]any
-	if err := yaml.Unmarshal([]byte(stdout), &all); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(stdout), &all))
 	return all
 }
 
@@ -411,9 +406,7 @@ func TestHealth(t *testing.T) {
 func flags(t *testing.T) *pflag.FlagSet {
 	t.Helper()
 	cmd, _, err := command.Root(new(command.Env), cli.New).Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := cmd.ParseFlags(nil); err != nil && !errors.Is(err, pflag.ErrHelp) { // adds the flags of the root
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // begins starts a server, stops it, and returns whether it served, and its log.
@@ -27,9 +28,7 @@ func TestNewStore(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", home)
 	t.Setenv("HOME", home)
 	missing, empty := filepath.Join(folder, "volume", "a.db"), filepath.Join(folder, "b.db")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	refused := func(want string, args ...string) {
 		t.Helper()
 		if served, log := begins(t, args...); served || !strings.Contains(log, want) || !strings.Contains(log, "--create") {
@@ -62,18 +61,14 @@ func TestNewStore(t *testing.T) {
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v", found, err)
 	}
-	if err := os.Truncate(found[0], 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Truncate(found[0], 0))
 	refused("is empty")
 }
 
 // A folder is no store, and its permissions are no matter.
 func TestStoreInFolder(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(folder, 0o755))
 	for _, args := range [][]string{{"--store", folder}, {"--store", folder, "--create"}} {
 		if served, log := begins(t, args...); served || !strings.Contains(log, folder+" is a folder") || strings.Contains(log, "chmod") {
 			t.Errorf("%v: served %t: %s", args, served, log)
@@ -96,9 +91,7 @@ func TestStoreModes(t *testing.T) {
 		}
 	}
 	for mode, ok := range map[fs.FileMode]bool{0o600: true, 0o640: true, 0o660: true, 0o644: false, 0o666: false, 0o602: false} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(path, mode))
 		if served, log := begins(t, "--store", path); served != ok || !ok && !strings.Contains(log, "chmod 600") {
 			t.Errorf("mode %#o: served %t: %s", mode, served, log)
 		}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Without --store the store is in the user's configuration folder.
@@ -16,9 +18,7 @@ func TestDefaultStore(t *testing.T) {
 	if err != nil || !strings.HasPrefix(path, folder) || filepath.Base(path) != "dpareto.db" {
 		t.Fatalf("%q: %v", path, err)
 	}
-	if err := MakeFolder(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, MakeFolder(path))
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("folder of the store: %v, %v", info, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Ledgers cannot be deleted: those that a file declares are created only for a study that the server
@@ -15,9 +16,7 @@ func TestCreateWithLedgers(t *testing.T) {
 	address, _ := clitest.StartServer(t, "--listen", "127.0.0.1:0")
 	t.Setenv("DPARETO_SERVER", address)
 	content, err := studies.File("adult-private")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	create := func(file string, args ...string) (log string, code int) {
 		t.Helper()
 		_, log, code = clitest.Invoke(t, file, append([]string{"study", "create", "-"}, args...)...)

@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/privacy"
 )
 
 const initAdult = "study init --trainer dp-sgd --set generated=true --set train_rows=2000"
@@ -23,13 +26,9 @@ func TestStudyInit(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := studyfile.Parse(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := len(file.Study.GetSpec().GetParameters()); n != 1 {
 		t.Errorf("%d parameters, want the noise scale alone", n)
 	}
@@ -94,13 +93,9 @@ func TestStudyInitConstant(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "study.yaml")
 		clitest.Succeed(t, line+" --constant --id "+id+" --file "+path)
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		file, err := studyfile.Parse(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		points := file.Study.GetSpec().GetConstantPoints()
 		if len(points) != 1 || points[0].GetId() != "majority" || !strings.Contains(points[0].GetDisplayName(), "always predict class") {
 			t.Fatalf("%s: constant points %v", id, points)
@@ -118,9 +113,7 @@ func TestStudyInitConstant(t *testing.T) {
 
 func TestStudyInitUsage(t *testing.T) {
 	existing := filepath.Join(t.TempDir(), "study.yaml")
-	if err := os.WriteFile(existing, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(existing, nil, 0o600))
 	for line, want := range map[string]string{
 		"study init":                            "--trainer or --data is required",
 		"study init --trainer nobody":           `trainer "nobody" is unknown, want one of`,
@@ -145,6 +138,8 @@ func TestStudyInitOfEveryTrainer(t *testing.T) {
 	for id, line := range map[string]string{
 		"sgd":       "dp-sgd --set generated=true",
 		"poisson":   "dp-sgd --set generated=true --set sampling=poisson",
+		"allocated": "dp-adam --set generated=true --set sampling=random-allocation",
+		"replaced":  "dp-sgd --set generated=true --set sampling=random-allocation --set adjacency=replace-one",
 		"adam":      "dp-adam --set generated=true --set evaluation=test",
 		"output":    "output-perturbation --set generated=true",
 		"objective": "objective-perturbation --set generated=true --set calibration=continuous",
@@ -178,9 +173,17 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
 			"adjacency: ADD_REMOVE", "adjacency: REPLACE_ONE", "stated for ADJACENCY_REPLACE_ONE",
 		},
+		"allocation": { // lots of 20 are 20 steps, of 40 are 10 with the same noise
+			"dp-sgd --set sampling=random-allocation --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=40 --set noise_multiplier=1",
+			`batch_size: "40"`, `batch_size: "20"`, "costs at least",
+		},
 		"convention": { // 1.6 lots in the data: 2 steps, with a probability of 0.625 and of 0.5
 			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=225 --set noise_multiplier=1",
 			"convention: ROUNDED", "convention: OPACUS", "costs at least",
+		},
+		"bands": {
+			"dp-mf --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1 --set bands=4",
+			`bands: "4"`, `bands: "16"`, "costs at least",
 		},
 		"rows": {
 			"dp-sgd --set generated=true --set train_rows=4000 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
@@ -197,17 +200,13 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 			t.Fatalf("%s: %s", id, stderr)
 		}
 		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		at := strings.LastIndex(string(content), tt.old) // the settings come last
 		if at < 0 {
 			t.Fatalf("%s: %q is not in\n%s", id, tt.old, content)
 		}
 		edited := string(content[:at]) + tt.changed + string(content[at+len(tt.old):])
-		if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(edited), 0o600))
 		if stderr, code := run("study create " + path + " --server " + address); code != 0 {
 			t.Fatalf("%s: %s", id, stderr)
 		}
@@ -221,14 +220,50 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 	}
 }
 
+// An agent runs a study of random allocation under either adjacency, after it has compared ε of every trial with its
+// trainer's mechanism. Both have the same noise at σ and σ/2: ε of replace-one is between one and three times the other.
+func TestAgentOfRandomAllocation(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	epsilon := make(map[string]float64)
+	for adjacency, sigma := range map[string]string{"add-remove": "2", "replace-one": "1"} {
+		path := filepath.Join(t.TempDir(), "study.yaml")
+		run := func(line string) string {
+			t.Helper()
+			stdout, stderr, code := clitest.Invoke(t, "", strings.Fields(line)...)
+			if code != 0 {
+				t.Fatalf("%s: exit code %d: %s", line, code, stderr)
+			}
+			return stdout
+		}
+		run("study init --trials 1 --id " + adjacency + " --file " + path + " --trainer dp-adam --set generated=true --set train_rows=400 " +
+			"--set sampling=random-allocation --set adjacency=" + adjacency + " --set epochs=3 --set lot_size=30 --set noise_multiplier=" + sigma)
+		run("study create " + path + " --server " + address)
+		run("agent --study " + adjacency + " --server " + address)
+		found := regexp.MustCompile(`"epsilon":\s*\{[^{}]*"value":\s*([0-9.e-]+)`).FindStringSubmatch(run("trial list " + adjacency + " -o json --server " + address))
+		if found == nil {
+			t.Fatalf("%s: no epsilon in %s", adjacency, run("trial list "+adjacency+" -o json --server "+address))
+		}
+		epsilon[adjacency], _ = strconv.ParseFloat(found[1], 64)
+	}
+	m := privacy.RandomAllocation{Steps: 12, Picks: 1, NoiseMultiplier: 2, Epochs: 3, Neighbours: privacy.AddRemove} // 360 rows
+	want, err := privacy.Epsilon(privacy.Exact{}, m, 1, 1e-5)
+	if err != nil || epsilon["add-remove"] != want.Epsilon {
+		t.Errorf("epsilon %v, want %v: %v", epsilon, want.Epsilon, err)
+	}
+	if ratio := epsilon["replace-one"] / epsilon["add-remove"]; !(ratio > 1 && ratio < 3) {
+		t.Errorf("epsilon %v", epsilon)
+	}
+}
+
 // A study that is written for a trainer of DP-SGD has features, which the server shows. Models begin without public
 // runs on its own dataset.
 func TestStudyInitHasFeatures(t *testing.T) {
 	address, _ := clitest.StartServer(t)
 	for id, c := range map[string]struct{ flags, want string }{
-		"sgd":     {"--trainer dp-sgd", "on: learning rate learning_rate, clipping norm clipping_norm"},
-		"adam":    {"--trainer dp-adam --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
-		"poisson": {"--trainer dp-sgd --set sampling=poisson --set dataset=mnist --set model=softmax-regression", "on: learning rate learning_rate, clipping norm clipping_norm"},
+		"sgd":       {"--trainer dp-sgd", "on: learning rate learning_rate, clipping norm clipping_norm"},
+		"adam":      {"--trainer dp-adam --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
+		"allocated": {"--trainer dp-adam --set sampling=random-allocation --set clipping_norm=2", "on: learning rate learning_rate, clipping norm 2.0, normalized gradients"},
+		"poisson":   {"--trainer dp-sgd --set sampling=poisson --set dataset=mnist --set model=softmax-regression", "on: learning rate learning_rate, clipping norm clipping_norm"},
 	} {
 		path := filepath.Join(t.TempDir(), "study.yaml")
 		line := "study init " + c.flags + " --id " + id + " --file " + path
@@ -241,9 +276,7 @@ func TestStudyInitHasFeatures(t *testing.T) {
 		}
 		stdout, _, _ = clitest.Invoke(t, "", "study", "get", id, "--server", address, "--output", "json")
 		file, err := studyfile.Parse([]byte(stdout))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		features := file.Study.GetSpec().GetAlgorithm().GetDpSgdFeatures()
 		without, isPublic := map[string]string{"sgd": "adult", "poisson": "mnist"}[id]
 		if features.GetLearningRate() != "learning_rate" || isPublic && !slices.Equal(features.GetWithoutDatasets(), []string{without}) {

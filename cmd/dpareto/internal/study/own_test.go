@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // people returns a table of people whose label follows their age, with mixed columns and missing values.
@@ -38,9 +39,7 @@ func TestOwnData(t *testing.T) {
 	path := func(name string) string { return filepath.Join(folder, name) }
 	write := func(name, content string) {
 		t.Helper()
-		if err := os.WriteFile(path(name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path(name), []byte(content), 0o600))
 	}
 	table := people(600)
 	write("my.csv", table)
@@ -56,9 +55,7 @@ func TestOwnData(t *testing.T) {
 	}
 	clitest.Succeed(t, "study init --data "+path("my.csv")+" --schema "+path("my.yaml")+" --id mine --trials 4 --file "+path("study.yaml"))
 	content, err := os.ReadFile(path("study.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{
 		"dpareto agent --study mine --data-dir " + folder, `dataset_size: "420"`, `learning_rate: "normalized_learning_rate / clipping_norm"`,
 		`dataset: "my.csv"`, `schema: "my.yaml"`, "data_digest: ", "schema_digest: ",
@@ -74,9 +71,7 @@ func TestOwnData(t *testing.T) {
 
 	// Other data, another schema, and data without their key are refused, without a value of the file.
 	key, err := os.ReadFile(path("my.csv.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	agent := strings.Fields("agent --study mine --workers 1 --seed 1 --data-dir " + folder)
 	write("my.csv", strings.Replace(table, ",yes\n", ",no\n", 1))
 	clitest.WantFailure(t, "but the study was made with data of digest", agent...)
@@ -89,9 +84,7 @@ func TestOwnData(t *testing.T) {
 	write("my.yaml", schema)
 	clitest.WantFailure(t, "but the study was made with a schema of digest", agent...)
 	write("my.yaml", "# a comment\n"+strings.Replace(schema, "rows: private", "rows: public", 1))
-	if err := os.Remove(path("my.csv.key")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(path("my.csv.key")))
 	clitest.WantFailure(t, "my.csv.key is missing: copy it together with the data", agent...)
 	write("my.csv.key", string(key))
 
@@ -148,13 +141,9 @@ func TestOwnDataOfEveryTrainer(t *testing.T) {
 		"objective": {"repaid", "--trainer objective-perturbation --set evaluation=test", "objective_perturbation:"},
 		"several":   {"work", "", `model: "softmax-regression"`},
 	} {
-		if err := os.WriteFile(table, []byte(three), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(table, []byte(three), 0o600))
 		proposal := clitest.Succeed(t, "data schema "+table+" --public-rows 100 --number-public --label "+tt.label)
-		if err := os.WriteFile(schema, []byte(proposal), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(schema, []byte(proposal), 0o600))
 		file := clitest.Succeed(t, "study init --data "+table+" --schema "+schema+" --trials 1 --id "+id+" "+tt.flags)
 		if !strings.Contains(file, tt.want) {
 			t.Errorf("%s: no %s in\n%s", id, tt.want, file)

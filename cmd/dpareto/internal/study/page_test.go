@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The URL of a study's page is printed when it is created and on demand, and given to a browser.
@@ -24,9 +25,7 @@ func TestPage(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		folder := t.TempDir()
 		opened := filepath.Join(folder, "opened")
-		if err := os.WriteFile(filepath.Join(folder, "xdg-open"), []byte("#!/bin/sh\necho \"$@\" > "+opened+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "xdg-open"), []byte("#!/bin/sh\necho \"$@\" > "+opened+"\n"), 0o700))
 		t.Setenv("PATH", folder)
 		clitest.Succeed(t, "study page small --open")
 		if got, err := os.ReadFile(opened); err != nil || string(got) != page+"\n" {

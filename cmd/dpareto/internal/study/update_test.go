@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 const changingStudy = `
@@ -62,9 +63,7 @@ func (c *changes) refuse(code int, want string, args ...string) {
 func (c *changes) fields(encoded, field string) (values []string) {
 	c.t.Helper()
 	var objects []map[string]any
-	if err := json.Unmarshal([]byte(encoded), &objects); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, json.Unmarshal([]byte(encoded), &objects))
 	for _, o := range objects {
 		values = append(values, fmt.Sprint(o[field]))
 	}
@@ -85,12 +84,12 @@ func TestUpdateStudy(t *testing.T) {
 	shown("name The study", "", "study", "get", "s")
 	shown("labels site=x state", "", "study", "update", "s", "--unlabel", "team,owner")
 	shown("description first", "budget", "study", "update", "s", "--set", "spec.budget.max_trials=")
-	shown("x in [0, 2]", "", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 2}, scale: LINEAR}]")
+	shown("parameter x: from 0 to 2", "", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 2}, scale: LINEAR}]")
 
 	// A file says it all, and what it does not say is gone.
 	file := strings.Replace(changingStudy, "max: 1}", "max: 3}", 1)
 	out := c.run(strings.Replace(file, "description: first\n", "", 1), "study", "update", "s", "-")
-	if strings.Contains(out, "first") || !strings.Contains(out, "[0, 3]") || !strings.Contains(out, "team=a") {
+	if strings.Contains(out, "first") || !strings.Contains(out, "from 0 to 3") || !strings.Contains(out, "team=a") {
 		t.Errorf("after the file: %s", out)
 	}
 
@@ -126,9 +125,7 @@ func TestUpdateTrial(t *testing.T) {
 	var before struct {
 		Revision int64 `json:"revision"`
 	}
-	if err := json.Unmarshal([]byte(c.run("", "trial", "list", "s", "--after-revision", "0", "--output", "json")), &before); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(c.run("", "trial", "list", "s", "--after-revision", "0", "--output", "json")), &before))
 	out := c.run("", "trial", "update", "s", "2", "--note", "odd one", "--label", "gpu=a")
 	if !strings.Contains(out, "odd one") || !strings.Contains(out, "gpu=a") {
 		t.Errorf("updated: %s", out)
@@ -156,9 +153,7 @@ func (c *changes) watchStudy(args ...string) (line func() string, end func() (st
 	line = func() string {
 		c.t.Helper()
 		text, err := p.Stdout.ReadString('\n')
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, err)
 		return strings.TrimSpace(text)
 	}
 	return line, p.Wait
@@ -200,9 +195,7 @@ func TestSettingsAreKept(t *testing.T) {
 		Description string            `json:"description"`
 		Labels      map[string]string `json:"labels"`
 	}
-	if err := json.Unmarshal([]byte(out), &study); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(out), &study))
 	if study.Description != "3.10" || study.Labels["py"] != "007" {
 		t.Errorf("study %+v", study)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // A configuration is queued as it was copied, whatever its categories are called.
@@ -13,9 +14,7 @@ func TestCreate(t *testing.T) {
 	address, _ := clitest.StartServer(t, "--listen", "127.0.0.1:0")
 	const hostile = " it's, \"a\"=b\n\u2028 "
 	quoted, err := json.Marshal(hostile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	study := strings.Replace(clitest.SmallStudy, "[a, b]", "["+string(quoted)+", b]", 1)
 	clitest.Must(t, study, "study", "create", "-", "--server", address)
 	configuration := `{"depth": 3, "rate": 0.1234567890123456, "kind": ` + string(quoted) + `}`
@@ -26,9 +25,7 @@ func TestCreate(t *testing.T) {
 		Note       string         `json:"note"`
 		Parameters map[string]any `json:"parameters"`
 	}
-	if err := json.Unmarshal([]byte(out), &trials); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(out), &trials))
 	if len(trials) != 1 || trials[0].State != "queued" || trials[0].Note != "by hand" ||
 		trials[0].Parameters["kind"] != hostile || trials[0].Parameters["rate"] != 0.1234567890123456 || trials[0].Parameters["depth"] != 3.0 {
 		t.Errorf("trials %s", out)

@@ -18,6 +18,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/trial"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // runsStudy has a parameter of each kind, one of them conditional, categories that look like numbers, and
@@ -72,9 +73,7 @@ func (s *server) list(study string) []map[string]any {
 	s.t.Helper()
 	out, _ := clitest.Must(s.t, "", "trial", "list", study, "--output", "json", "--server", s.address)
 	var trials []map[string]any
-	if err := json.Unmarshal([]byte(out), &trials); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, json.Unmarshal([]byte(out), &trials))
 	for _, trial := range trials {
 		for _, name := range []string{
 			"name", "etag", "create_time", "start_time", "end_time", "revision", "origin", "provenance", "attempt", "labels", "number", "warnings",
@@ -383,9 +382,7 @@ func TestInterruptedImport(t *testing.T) {
 			}
 			return invoke(ctx, method, req, reply, cc, opts...)
 		})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = client.Close() }()
 	results := make([]trial.Result, 4)
 	for i := range results { // the first three are equal

@@ -85,13 +85,13 @@ func Study(s *dparetov1.Study) *output.Table {
 	}
 	add("trainer", spec.GetTrainer().GetName())
 	for _, p := range spec.GetParameters() {
-		add("parameter", p.GetId()+" "+domain(p)+condition(p.GetCondition()))
+		add("parameter", p.GetId()+": "+show.Parameter(p))
 	}
 	for _, constraint := range spec.GetParameterConstraints() {
 		add("constraint", constraint)
 	}
 	for _, m := range spec.GetMetrics() {
-		add("metric", metric(m))
+		add("metric", m.GetId()+": "+show.Metric(m))
 	}
 	if checkpoint := spec.GetCheckpointParameter(); checkpoint != "" {
 		add("checkpoints", "every value of "+checkpoint+" on the way of a run is a point")
@@ -187,18 +187,6 @@ func limits(b *dparetov1.Budget) string {
 	return strings.Join(parts, ", or ")
 }
 
-// condition returns when a parameter exists in words, or "" if it always does.
-func condition(c *dparetov1.Condition) string {
-	if c == nil {
-		return ""
-	}
-	values := make([]string, len(c.GetValues()))
-	for i, v := range c.GetValues() {
-		values[i] = output.Full(Value(v))
-	}
-	return ", when " + c.GetParent() + " is " + strings.Join(values, " or ")
-}
-
 // cost returns what a trial costs in words, or "" if all cost the same.
 func cost(spec *dparetov1.StudySpec) string {
 	switch measure := spec.GetCost().GetMeasure().(type) {
@@ -209,74 +197,6 @@ func cost(spec *dparetov1.StudySpec) string {
 	default:
 		return ""
 	}
-}
-
-// domain returns the domain of a parameter in words.
-func domain(p *dparetov1.ParameterSpec) string {
-	scale := ""
-	if p.GetScale() == dparetov1.Scale_SCALE_LOG {
-		scale = ", logarithmic"
-	}
-	switch d := p.GetDomain().(type) {
-	case *dparetov1.ParameterSpec_DoubleDomain:
-		return "in [" + show.Plain(d.DoubleDomain.GetMin()) + ", " + show.Plain(d.DoubleDomain.GetMax()) + "]" + scale
-	case *dparetov1.ParameterSpec_IntegerDomain:
-		return "in {" + strconv.FormatInt(d.IntegerDomain.GetMin(), 10) + ", …, " + strconv.FormatInt(d.IntegerDomain.GetMax(), 10) + "}" + scale
-	case *dparetov1.ParameterSpec_DiscreteDomain:
-		values := make([]string, len(d.DiscreteDomain.GetValues()))
-		for i, v := range d.DiscreteDomain.GetValues() {
-			values[i] = show.Plain(v)
-		}
-		return "in {" + strings.Join(values, ", ") + "}" + scale
-	case *dparetov1.ParameterSpec_CategoricalDomain:
-		return "in {" + strings.Join(d.CategoricalDomain.GetCategories(), ", ") + "}"
-	default:
-		return ""
-	}
-}
-
-// metric returns a metric in words.
-func metric(m *dparetov1.MetricSpec) string {
-	text := m.GetId()
-	if m.GetUnit() != "" {
-		text += " (" + m.GetUnit() + ")"
-	}
-	switch m.GetRole() {
-	case dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
-		text += " " + enum.Name(m.GetGoal())
-		switch {
-		case m.ReferenceValue == nil:
-		case m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE:
-			text += " above " + show.Plain(m.GetReferenceValue())
-		default:
-			text += " below " + show.Plain(m.GetReferenceValue())
-		}
-	case dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT:
-		text += bounds(m.GetBounds())
-	default:
-		text += " " + enum.Name(m.GetRole())
-	}
-	switch {
-	case m.GetComputed() != nil:
-		text += ", computed"
-	case m.GetReported().GetNoise() == dparetov1.Noise_NOISE_NONE:
-		text += ", without noise"
-	case m.GetReported().GetNoise() == dparetov1.Noise_NOISE_KNOWN:
-		text += ", with standard errors"
-	}
-	return text
-}
-
-// bounds returns the bounds of a constraint in words.
-func bounds(b *dparetov1.MetricBounds) string {
-	var parts []string
-	if b.Min != nil {
-		parts = append(parts, "at least "+show.Plain(b.GetMin()))
-	}
-	if b.Max != nil {
-		parts = append(parts, "at most "+show.Plain(b.GetMax()))
-	}
-	return " must be " + strings.Join(parts, " and ")
 }
 
 // Title returns the name of a study for headings, labelled if its data are generated.

@@ -22,6 +22,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/internal/show"
 )
 
@@ -37,14 +38,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
@@ -64,13 +61,9 @@ func metric(x float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Va
 func exampleStudy(t *testing.T) *dparetov1.Study {
 	t.Helper()
 	content, err := studies.File("adult")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := studyfile.Parse(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	study := file.Study
 	study.Name = "studies/adult"
 	study.Spec.Algorithm = &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_DEFAULT}
@@ -163,9 +156,7 @@ spec:
   algorithm: {name: DEFAULT, initial_trials: 4}
   budget: {max_trials: 9, max_duration: 3600s, max_stagnant_trials: 20}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file.Study.Name = "studies/choices"
 	file.Study.CreateTime = timestamppb.New(time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC))
 	return file.Study
@@ -188,13 +179,9 @@ func TestTables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text, comma bytes.Buffer
-			if err := table.WriteText(&text); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, table.WriteText(&text))
 			golden(t, name+".txt", text.String())
-			if err := table.WriteCSV(&comma); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, table.WriteCSV(&comma))
 			golden(t, name+".csv", comma.String())
 			records, err := csv.NewReader(&comma).ReadAll()
 			if err != nil || len(records) != len(table.Rows)+1 {
@@ -206,14 +193,10 @@ func TestTables(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	var all bytes.Buffer
-	if err := view.WriteMessages(&all, exampleTrials()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, view.WriteMessages(&all, exampleTrials()))
 	golden(t, "trials.json", all.String())
 	var none bytes.Buffer
-	if err := view.WriteMessages[*dparetov1.Trial](&none, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, view.WriteMessages[*dparetov1.Trial](&none, nil))
 	var list []json.RawMessage
 	if err := json.Unmarshal(none.Bytes(), &list); err != nil || list == nil || len(list) != 0 {
 		t.Errorf("no messages are %q, want an empty array", none.String())
@@ -228,13 +211,9 @@ func TestPrivacyStatement(t *testing.T) {
 		"svt":             "ε of one run, pure (δ = 0), replace-one adjacency, closed form",
 	} {
 		content, err := studies.File(study)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		file, err := studyfile.Parse(content)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := show.PrivacyStatement(file.Study.GetSpec()); got != want {
 			t.Errorf("%s: %q, want %q", study, got, want)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // CheckTable checks that the table of commands in a document lists every command of a
@@ -16,9 +18,7 @@ import (
 func CheckTable(t *testing.T, document string, root *cobra.Command) {
 	t.Helper()
 	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listed := make(map[string]bool)
 	names := regexp.MustCompile("`([^`]+)`")
 	for line := range strings.Lines(string(text)) {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Pair is a primary with a streaming standby: a commit waits until both have it on disk.
@@ -23,13 +25,9 @@ func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	Database(t, "") // skips the test where there is no PostgreSQL
 	folder, err := start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	programs, err := findPrograms()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := &Pair{t: t, folder: folder, programs: programs, clusters: [2]string{"a", "b"}}
 	p.run("initdb", "-D", p.data(0), "-U", "dpareto", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	settings := "\nlisten_addresses = ''\nmax_connections = 200\nsynchronous_standby_names = '*'\nwal_keep_size = '256MB'\n"
@@ -38,9 +36,7 @@ func NewPair(t testing.TB) *Pair {
 	if err == nil {
 		err = os.WriteFile(configuration, append(content, settings...), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	command(t, folder, "mkdir", p.socket(0), p.socket(1))
 	p.begin(0)
 	p.follow()
@@ -72,15 +68,11 @@ func (p *Pair) begin(i int) {
 // follow makes the second cluster anew, as a standby of the first, and waits until commits wait for it.
 func (p *Pair) follow() {
 	p.t.Helper()
-	if err := os.RemoveAll(filepath.Join(p.folder, p.data(1))); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, os.RemoveAll(filepath.Join(p.folder, p.data(1))))
 	p.run("pg_basebackup", "-D", p.data(1), "-R", "-c", "fast", "--no-sync", "-d", fmt.Sprintf("host=%s user=dpareto dbname=postgres", p.socket(0)))
 	p.begin(1)
 	conn, err := pgx.Connect(context.Background(), at(p.socket(0), ""))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	defer func() { _ = conn.Close(context.Background()) }() // it was only read
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		var synchronous bool

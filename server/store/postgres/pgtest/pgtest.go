@@ -22,11 +22,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
-// require is the environment variable that makes tests fail where PostgreSQL is not installed.
+// requireVariable is the environment variable that makes tests fail where PostgreSQL is not installed.
 // Otherwise they are skipped.
-const require = "DPARETO_REQUIRE_POSTGRES"
+const requireVariable = "DPARETO_REQUIRE_POSTGRES"
 
 // watch makes a cluster in the folder $1 with the programs in $2, starts it with the options $3, says so,
 // and waits for the end of its input.
@@ -106,13 +108,9 @@ func confine(cmd *exec.Cmd) error {
 func Crash(t testing.TB) (ended time.Time) {
 	t.Helper()
 	folder, err := start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	programs, err := findPrograms()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	command(t, folder, filepath.Join(programs, "pg_ctl"), "-D", "data", "-w", "-m", "immediate", "stop")
 	ended = time.Now()
 	command(t, folder, filepath.Join(programs, "pg_ctl"), "-D", "data", "-l", "log", "-w", "-o", options(folder), "start")
@@ -129,9 +127,7 @@ func command(t testing.TB, folder, program string, arguments ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, arguments...)
 	cmd.Dir = folder
-	if err := confine(cmd); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, confine(cmd))
 	if err := cmd.Run(); err != nil {
 		log, _ := os.ReadFile(filepath.Join(folder, "log"))
 		t.Fatalf("%s: %v: %s", cmd, err, log)
@@ -193,12 +189,10 @@ func Schema(t testing.TB, name string) string {
 func Database(t testing.TB, searchPath string) string {
 	t.Helper()
 	folder, err := start()
-	if errors.Is(err, errNotInstalled) && os.Getenv(require) == "" {
+	if errors.Is(err, errNotInstalled) && os.Getenv(requireVariable) == "" {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return at(folder, searchPath)
 }
 
@@ -216,11 +210,7 @@ func Exec(t testing.TB, databaseURL, sql string, args ...any) {
 	t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = conn.Exec(ctx, sql, args...)
-	if err := errors.Join(err, conn.Close(ctx)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, conn.Close(ctx)))
 }

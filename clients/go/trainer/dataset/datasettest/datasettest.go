@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Folder returns the folder of a dataset, and skips the test, naming the folder, where
@@ -28,9 +30,7 @@ func Folder(t testing.TB, name string) string {
 func root(t testing.TB) string {
 	t.Helper()
 	folder, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for {
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
 			return folder

@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // loans is a schema with every kind of column.
@@ -54,18 +55,14 @@ func made(rows int, seed uint64) string {
 func parse(t *testing.T, text string) *Schema {
 	t.Helper()
 	s, err := ParseSchema([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
 func writeFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -168,9 +165,7 @@ func TestRowsAreIndependent(t *testing.T) {
 		load := func(text string) (*dataset.Parts, *encoder) {
 			e := newEncoder(schema)
 			table, err := e.load(t.Context(), Request{Path: writeFile(t, "t.csv", text), Schema: schema, Seed: 7})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return table.Parts, e
 		}
 		parts, e := load(text)
@@ -201,14 +196,10 @@ func TestSplits(t *testing.T) {
 		t.Helper()
 		path := writeFile(t, "t.csv", text)
 		for name, content := range files {
-			if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(content), 0o600))
 		}
 		table, err := Load(t.Context(), Request{Path: path, Schema: parse(t, strings.Replace(loans, "group: person\n", split, 1)), Seed: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return table
 	}
 	text := made(1000, 1)
@@ -368,9 +359,7 @@ func TestDigests(t *testing.T) {
 	load := func(path string) *Table {
 		t.Helper()
 		table, err := Load(t.Context(), Request{Path: path, Schema: schema})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return table
 	}
 	path := writeFile(t, "t.csv", made(100, 1))
@@ -378,9 +367,7 @@ func TestDigests(t *testing.T) {
 		t.Errorf("no key: %v", err)
 	}
 	key, err := MakeKey(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if same, err := MakeKey(path); err != nil || !bytes.Equal(same, key) {
 		t.Errorf("the key changed, error %v", err)
 	}
@@ -395,9 +382,7 @@ func TestDigests(t *testing.T) {
 	if other := load(path).Digest(make([]byte, 32)); other == digest {
 		t.Error("the digest does not depend on the key")
 	}
-	if err := os.WriteFile(KeyPath(path), []byte("abc\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(KeyPath(path), []byte("abc\n"), 0o600))
 	if _, err := MakeKey(path); err == nil || !strings.Contains(err.Error(), "must have 64 hexadecimal digits") {
 		t.Errorf("wrong key: %v", err)
 	}
@@ -418,18 +403,14 @@ func TestPropose(t *testing.T) {
 	public := made(200, 1)
 	sample := Sample{File: "t.csv", Rows: 200, Label: "repaid"}
 	s, notes, err := Propose(strings.NewReader(public), sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	private := public + "p7,1000000,1e9,new employer,7,x,perhaps\n"
 	again, _, err := Propose(strings.NewReader(private), sample)
 	if err != nil || again.Digest() != s.Digest() {
 		t.Errorf("a private row has changed the schema, error %v", err)
 	}
 	content, err := s.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const want = `rows: private
 label:
   column: repaid

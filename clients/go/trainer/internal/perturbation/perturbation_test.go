@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestNewExamples(t *testing.T) {
@@ -23,9 +24,7 @@ func TestNewExamples(t *testing.T) {
 	} {
 		parts.Split.Dataset = tt.dataset
 		e, err := NewExamples(parts, tt.norm)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var largest float64
 		for i := range e.Train.Rows() {
 			largest = max(largest, e.Train.SquaredNorm(i))
@@ -37,9 +36,7 @@ func TestNewExamples(t *testing.T) {
 	own := *parts.Train // a user's own data state the bound
 	own.FeatureNorm = 2
 	e, err := NewExamples(&dataset.Parts{Train: &own, Test: parts.Test}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range e.Train.Rows() {
 		if norm := e.Train.SquaredNorm(i); math.Abs(norm-1) > 1e-12 { // of 13 or 14 ones
 			t.Errorf("row %d has norm %v, want 1", i, norm)

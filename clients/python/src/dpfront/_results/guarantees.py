@@ -150,6 +150,13 @@ class Tradeoff(Shown):
     guarantee: Guarantee
     exact_profile: bool
     """Whether some datasets come close to the bounds; otherwise attacks may be much weaker."""
+    advantage: float
+    """Upper bound of the true minus the false positive rate of any test."""
+    mu: float
+    """μ: telling N(μ, 1) from N(0, 1) is at least as easy, by tests of which both error rates are
+    at least 1e-6; infinite where no μ says so."""
+    mu_regret: float
+    """How far μ's curve is above the bounds. Below 0.01 μ describes the mechanism well."""
 
     def tpr(self, fpr: float) -> float:
         """Returns the bound at one of the false positive rates.

@@ -287,6 +287,12 @@ class _Export:
         return dp.SelfComposedDpEvent(event, count)
 
     def dp_sgd(self, m: p.DpSgd) -> dp.DpEvent:
+        if m.physical_batch_size is not None:
+            raise ValueError("DpSgd: dp_accounting has no tight event for a physical_batch_size")
+        if m.records_per_user is not None:
+            raise ValueError("DpSgd: records_per_user cannot be converted to an event")
+        if m.sampling == "random_allocation":
+            raise ValueError(f"{_name(m)}: random allocation has no event in dp_accounting")
         gaussian = dp.GaussianDpEvent(self.factor * self.number(m.noise_multiplier))
         if m.sampling_probability is not None:
             q = self.number(m.sampling_probability)

@@ -41,6 +41,7 @@ class Sampling(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SAMPLING_FIXED_SIZE: _ClassVar[Sampling]
     SAMPLING_POISSON: _ClassVar[Sampling]
     SAMPLING_SHUFFLED: _ClassVar[Sampling]
+    SAMPLING_RANDOM_ALLOCATION: _ClassVar[Sampling]
 
 class Convention(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -68,6 +69,12 @@ class SelectionMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SELECTION_METHOD_EXPONENTIAL: _ClassVar[SelectionMethod]
     SELECTION_METHOD_PERMUTE_AND_FLIP: _ClassVar[SelectionMethod]
     SELECTION_METHOD_REPORT_NOISY_MAX: _ClassVar[SelectionMethod]
+
+class Allocation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ALLOCATION_UNSPECIFIED: _ClassVar[Allocation]
+    ALLOCATION_FRESH: _ClassVar[Allocation]
+    ALLOCATION_SAME: _ClassVar[Allocation]
 ADJACENCY_UNSPECIFIED: Adjacency
 ADJACENCY_ADD_REMOVE: Adjacency
 ADJACENCY_REPLACE_ONE: Adjacency
@@ -91,6 +98,7 @@ SAMPLING_UNSPECIFIED: Sampling
 SAMPLING_FIXED_SIZE: Sampling
 SAMPLING_POISSON: Sampling
 SAMPLING_SHUFFLED: Sampling
+SAMPLING_RANDOM_ALLOCATION: Sampling
 CONVENTION_UNSPECIFIED: Convention
 CONVENTION_ROUNDED: Convention
 CONVENTION_OPACUS: Convention
@@ -106,9 +114,12 @@ SELECTION_METHOD_UNSPECIFIED: SelectionMethod
 SELECTION_METHOD_EXPONENTIAL: SelectionMethod
 SELECTION_METHOD_PERMUTE_AND_FLIP: SelectionMethod
 SELECTION_METHOD_REPORT_NOISY_MAX: SelectionMethod
+ALLOCATION_UNSPECIFIED: Allocation
+ALLOCATION_FRESH: Allocation
+ALLOCATION_SAME: Allocation
 
 class PrivacySpec(_message.Message):
-    __slots__ = ("dp_sgd", "sparse_vector", "gaussian", "laplace", "output_perturbation", "objective_perturbation", "repeated_selection", "composition", "randomized_response", "selection", "zero_concentrated", "delta", "adjacency", "accountant", "conversion")
+    __slots__ = ("dp_sgd", "sparse_vector", "gaussian", "laplace", "output_perturbation", "objective_perturbation", "repeated_selection", "composition", "randomized_response", "selection", "zero_concentrated", "random_allocation", "discrete_gaussian", "discrete_laplace", "delta", "adjacency", "accountant", "conversion")
     DP_SGD_FIELD_NUMBER: _ClassVar[int]
     SPARSE_VECTOR_FIELD_NUMBER: _ClassVar[int]
     GAUSSIAN_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +131,9 @@ class PrivacySpec(_message.Message):
     RANDOMIZED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     SELECTION_FIELD_NUMBER: _ClassVar[int]
     ZERO_CONCENTRATED_FIELD_NUMBER: _ClassVar[int]
+    RANDOM_ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    DISCRETE_GAUSSIAN_FIELD_NUMBER: _ClassVar[int]
+    DISCRETE_LAPLACE_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     ADJACENCY_FIELD_NUMBER: _ClassVar[int]
     ACCOUNTANT_FIELD_NUMBER: _ClassVar[int]
@@ -135,14 +149,17 @@ class PrivacySpec(_message.Message):
     randomized_response: RandomizedResponseMechanism
     selection: SelectionMechanism
     zero_concentrated: ZeroConcentratedMechanism
+    random_allocation: RandomAllocationMechanism
+    discrete_gaussian: DiscreteGaussianMechanism
+    discrete_laplace: DiscreteLaplaceMechanism
     delta: float
     adjacency: Adjacency
     accountant: Accountant
     conversion: Conversion
-    def __init__(self, dp_sgd: _Optional[_Union[DpSgdMechanism, _Mapping]] = ..., sparse_vector: _Optional[_Union[SparseVectorMechanism, _Mapping]] = ..., gaussian: _Optional[_Union[GaussianMechanism, _Mapping]] = ..., laplace: _Optional[_Union[LaplaceMechanism, _Mapping]] = ..., output_perturbation: _Optional[_Union[OutputPerturbationMechanism, _Mapping]] = ..., objective_perturbation: _Optional[_Union[ObjectivePerturbationMechanism, _Mapping]] = ..., repeated_selection: _Optional[_Union[RepeatedSelectionMechanism, _Mapping]] = ..., composition: _Optional[_Union[CompositionMechanism, _Mapping]] = ..., randomized_response: _Optional[_Union[RandomizedResponseMechanism, _Mapping]] = ..., selection: _Optional[_Union[SelectionMechanism, _Mapping]] = ..., zero_concentrated: _Optional[_Union[ZeroConcentratedMechanism, _Mapping]] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ...) -> None: ...
+    def __init__(self, dp_sgd: _Optional[_Union[DpSgdMechanism, _Mapping]] = ..., sparse_vector: _Optional[_Union[SparseVectorMechanism, _Mapping]] = ..., gaussian: _Optional[_Union[GaussianMechanism, _Mapping]] = ..., laplace: _Optional[_Union[LaplaceMechanism, _Mapping]] = ..., output_perturbation: _Optional[_Union[OutputPerturbationMechanism, _Mapping]] = ..., objective_perturbation: _Optional[_Union[ObjectivePerturbationMechanism, _Mapping]] = ..., repeated_selection: _Optional[_Union[RepeatedSelectionMechanism, _Mapping]] = ..., composition: _Optional[_Union[CompositionMechanism, _Mapping]] = ..., randomized_response: _Optional[_Union[RandomizedResponseMechanism, _Mapping]] = ..., selection: _Optional[_Union[SelectionMechanism, _Mapping]] = ..., zero_concentrated: _Optional[_Union[ZeroConcentratedMechanism, _Mapping]] = ..., random_allocation: _Optional[_Union[RandomAllocationMechanism, _Mapping]] = ..., discrete_gaussian: _Optional[_Union[DiscreteGaussianMechanism, _Mapping]] = ..., discrete_laplace: _Optional[_Union[DiscreteLaplaceMechanism, _Mapping]] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ...) -> None: ...
 
 class DpSgdMechanism(_message.Message):
-    __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "convention", "sampling_probability", "learning_rate", "clipping_norm", "optimizer")
+    __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "convention", "sampling_probability", "learning_rate", "clipping_norm", "optimizer", "physical_batch_size", "records_per_user", "clipping_count_deviation", "bands")
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
     DATASET_SIZE_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -154,6 +171,10 @@ class DpSgdMechanism(_message.Message):
     LEARNING_RATE_FIELD_NUMBER: _ClassVar[int]
     CLIPPING_NORM_FIELD_NUMBER: _ClassVar[int]
     OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_PER_USER_FIELD_NUMBER: _ClassVar[int]
+    CLIPPING_COUNT_DEVIATION_FIELD_NUMBER: _ClassVar[int]
+    BANDS_FIELD_NUMBER: _ClassVar[int]
     sampling: Sampling
     dataset_size: str
     batch_size: str
@@ -165,7 +186,11 @@ class DpSgdMechanism(_message.Message):
     learning_rate: str
     clipping_norm: str
     optimizer: DpSgdOptimizer
-    def __init__(self, sampling: _Optional[_Union[Sampling, str]] = ..., dataset_size: _Optional[str] = ..., batch_size: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., steps: _Optional[str] = ..., convention: _Optional[_Union[Convention, str]] = ..., sampling_probability: _Optional[str] = ..., learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[DpSgdOptimizer, str]] = ...) -> None: ...
+    physical_batch_size: str
+    records_per_user: str
+    clipping_count_deviation: str
+    bands: str
+    def __init__(self, sampling: _Optional[_Union[Sampling, str]] = ..., dataset_size: _Optional[str] = ..., batch_size: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., steps: _Optional[str] = ..., convention: _Optional[_Union[Convention, str]] = ..., sampling_probability: _Optional[str] = ..., learning_rate: _Optional[str] = ..., clipping_norm: _Optional[str] = ..., optimizer: _Optional[_Union[DpSgdOptimizer, str]] = ..., physical_batch_size: _Optional[str] = ..., records_per_user: _Optional[str] = ..., clipping_count_deviation: _Optional[str] = ..., bands: _Optional[str] = ...) -> None: ...
 
 class SparseVectorMechanism(_message.Message):
     __slots__ = ("cutoff", "noise_scale")
@@ -184,6 +209,22 @@ class GaussianMechanism(_message.Message):
     def __init__(self, sensitivity: _Optional[str] = ..., standard_deviation: _Optional[str] = ...) -> None: ...
 
 class LaplaceMechanism(_message.Message):
+    __slots__ = ("sensitivity", "scale")
+    SENSITIVITY_FIELD_NUMBER: _ClassVar[int]
+    SCALE_FIELD_NUMBER: _ClassVar[int]
+    sensitivity: str
+    scale: str
+    def __init__(self, sensitivity: _Optional[str] = ..., scale: _Optional[str] = ...) -> None: ...
+
+class DiscreteGaussianMechanism(_message.Message):
+    __slots__ = ("sensitivity", "sigma")
+    SENSITIVITY_FIELD_NUMBER: _ClassVar[int]
+    SIGMA_FIELD_NUMBER: _ClassVar[int]
+    sensitivity: str
+    sigma: str
+    def __init__(self, sensitivity: _Optional[str] = ..., sigma: _Optional[str] = ...) -> None: ...
+
+class DiscreteLaplaceMechanism(_message.Message):
     __slots__ = ("sensitivity", "scale")
     SENSITIVITY_FIELD_NUMBER: _ClassVar[int]
     SCALE_FIELD_NUMBER: _ClassVar[int]
@@ -242,6 +283,20 @@ class ZeroConcentratedMechanism(_message.Message):
     RHO_FIELD_NUMBER: _ClassVar[int]
     rho: str
     def __init__(self, rho: _Optional[str] = ...) -> None: ...
+
+class RandomAllocationMechanism(_message.Message):
+    __slots__ = ("steps_per_epoch", "picks", "noise_multiplier", "epochs", "allocation")
+    STEPS_PER_EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PICKS_FIELD_NUMBER: _ClassVar[int]
+    NOISE_MULTIPLIER_FIELD_NUMBER: _ClassVar[int]
+    EPOCHS_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_FIELD_NUMBER: _ClassVar[int]
+    steps_per_epoch: str
+    picks: str
+    noise_multiplier: str
+    epochs: str
+    allocation: Allocation
+    def __init__(self, steps_per_epoch: _Optional[str] = ..., picks: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., allocation: _Optional[_Union[Allocation, str]] = ...) -> None: ...
 
 class RepeatedSelectionMechanism(_message.Message):
     __slots__ = ("base", "mean_runs", "eta", "poisson", "binomial", "fixed", "max_runs")

@@ -105,7 +105,7 @@ class CalibrateMechanismResponse(_message.Message):
     def __init__(self, reachable: bool = ..., value: _Optional[_Union[_parameter_pb2.Value, _Mapping]] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., derived: _Optional[_Mapping[str, float]] = ...) -> None: ...
 
 class ComputeTradeoffRequest(_message.Message):
-    __slots__ = ("privacy", "parameters", "false_positive_rates")
+    __slots__ = ("privacy", "parameters", "false_positive_rates", "priors")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -116,20 +116,30 @@ class ComputeTradeoffRequest(_message.Message):
     PRIVACY_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     FALSE_POSITIVE_RATES_FIELD_NUMBER: _ClassVar[int]
+    PRIORS_FIELD_NUMBER: _ClassVar[int]
     privacy: _privacy_pb2.PrivacySpec
     parameters: _containers.MessageMap[str, _parameter_pb2.Value]
     false_positive_rates: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, privacy: _Optional[_Union[_privacy_pb2.PrivacySpec, _Mapping]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., false_positive_rates: _Optional[_Iterable[float]] = ...) -> None: ...
+    priors: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, privacy: _Optional[_Union[_privacy_pb2.PrivacySpec, _Mapping]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., false_positive_rates: _Optional[_Iterable[float]] = ..., priors: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class ComputeTradeoffResponse(_message.Message):
-    __slots__ = ("points", "guarantee", "exact_profile")
+    __slots__ = ("points", "guarantee", "exact_profile", "advantage", "bayes_errors", "mu", "mu_regret")
     POINTS_FIELD_NUMBER: _ClassVar[int]
     GUARANTEE_FIELD_NUMBER: _ClassVar[int]
     EXACT_PROFILE_FIELD_NUMBER: _ClassVar[int]
+    ADVANTAGE_FIELD_NUMBER: _ClassVar[int]
+    BAYES_ERRORS_FIELD_NUMBER: _ClassVar[int]
+    MU_FIELD_NUMBER: _ClassVar[int]
+    MU_REGRET_FIELD_NUMBER: _ClassVar[int]
     points: _containers.RepeatedCompositeFieldContainer[TradeoffPoint]
     guarantee: _privacy_pb2.PrivacyGuarantee
     exact_profile: bool
-    def __init__(self, points: _Optional[_Iterable[_Union[TradeoffPoint, _Mapping]]] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., exact_profile: bool = ...) -> None: ...
+    advantage: float
+    bayes_errors: _containers.RepeatedScalarFieldContainer[float]
+    mu: float
+    mu_regret: float
+    def __init__(self, points: _Optional[_Iterable[_Union[TradeoffPoint, _Mapping]]] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., exact_profile: bool = ..., advantage: _Optional[float] = ..., bayes_errors: _Optional[_Iterable[float]] = ..., mu: _Optional[float] = ..., mu_regret: _Optional[float] = ...) -> None: ...
 
 class TradeoffPoint(_message.Message):
     __slots__ = ("false_positive_rate", "true_positive_rate")

@@ -17,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func small() *Experiment {
@@ -27,9 +28,7 @@ func small() *Experiment {
 // vacuous, and permute-and-flip loses less than a random choice.
 func TestExperiment(t *testing.T) {
 	e := small()
-	if err := e.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Validate())
 	runs := 0
 	file := filepath.Join(t.TempDir(), "figure.svg")
 	result, err := e.Run(t.Context(), reproduce.Watch{Draw: reproduce.NewDrawer(file, nil).Draw, Progress: func(done, total int) {
@@ -88,13 +87,9 @@ func TestExperiment(t *testing.T) {
 func TestKernelMachines(t *testing.T) {
 	e := small()
 	e.Linear, e.Machines, e.TrainRows, e.Runs = false, 20, 200, 50
-	if err := e.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Validate())
 	result, err := e.Run(t.Context(), reproduce.Watch{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, row := range result.Report.Sections[1].Table.Rows {
 		if row[0] == "Algorithm 3" {
 			t.Errorf("Algorithm 3 has no bound for machines with two hyperparameters: %v", row)
@@ -128,26 +123,16 @@ func TestForest(t *testing.T) {
 		fmt.Fprintf(&cells, "%d,%d,3,258,0,510,221,232,148,%d,%s,%d\n", 2400+600*kind+i%50, i%360, 10*i, strings.Join(soil, ","), kind)
 	}
 	path := filepath.Join(t.TempDir(), "covtype.data")
-	if err := os.WriteFile(path, []byte(cells.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(cells.String()), 0o600))
 	all, err := dataset.LoadCovertype(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	parts, err := dataset.Shuffle(all, 1, 150)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e := &Experiment{Dataset: dataset.NameCovertype, Machines: 8, TrainRows: 150, Side: 2, Runs: 2, Sizes: []int{100}, Pairs: 10, Records: 100, Seed: 1}
 	r, err := e.begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	result, err := r.run(t.Context(), parts, reproduce.Watch{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, row := range result.Report.Sections[0].Table.Rows {
 		names = append(names, row[0].(string))
@@ -162,9 +147,7 @@ func TestWithoutData(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")
 	with, err := small().Run(t.Context(), reproduce.Watch{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	e := small()
 	e.Generated, e.DataDir = false, t.TempDir()
 	result, err := e.Run(t.Context(), reproduce.Watch{})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The published beginning of the sequence.
@@ -47,9 +48,7 @@ func TestTrainSVM(t *testing.T) {
 	n := len(labels)
 	for _, c := range [][2]float64{{0.01, 10}, {1, 1}, {100, 30}, {1000, 0.5}, {1000, 1000}} {
 		m, err := trainSVM(t.Context(), squares, labels, c[0], c[1], 1e-8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		norm, sum, hinge, balance := 0.0, 0.0, 0.0, 0.0
 		for i := range n {
 			f := m.decide(squares[i*n : (i+1)*n])
@@ -83,9 +82,7 @@ func TestExclusiveOr(t *testing.T) {
 		}
 	}
 	m, err := trainSVM(t.Context(), squares, labels, 100, 1, stoppingTolerance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, y := range labels {
 		// By symmetry all weights are α, and the margins are 1: α(1 + e⁻² − 2e⁻¹) = 1.
 		if f := m.decide(squares[i*4 : (i+1)*4]); math.Abs(f-y) > 2*stoppingTolerance || math.Abs(math.Abs(m.weights[i])*(1+math.Exp(-2)-2*math.Exp(-1))-1) > 1e-2 {

@@ -12,13 +12,12 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func run(t *testing.T, e *Experiment) (figures []reproduce.Figure, text string) {
 	t.Helper()
-	if err := e.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Validate())
 	last, all := 0, -1
 	watch := reproduce.Watch{
 		Progress: func(done, total int) {
@@ -33,16 +32,12 @@ func run(t *testing.T, e *Experiment) (figures []reproduce.Figure, text string) 
 		},
 	}
 	result, err := e.Run(t.Context(), watch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if last != all {
 		t.Errorf("ended at %d of %d", last, all)
 	}
 	var out bytes.Buffer
-	if err := result.Report.Write(&out, output.CSV); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, result.Report.Write(&out, output.CSV))
 	return figures, out.String()
 }
 
@@ -80,9 +75,7 @@ func TestSparseVector(t *testing.T) {
 func TestPublishedEpsilon(t *testing.T) {
 	parts := &dataset.Parts{Train: dataset.Generated(30956, 1), Test: dataset.Generated(10, 2)}
 	r, err := newRegression(parts, 2, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range publishedEpsilons {
 		if got, err := epsilon(r.published, c.gamma, c.sigma); err != nil || math.Abs(got/c.epsilon-1) > 1e-7 {
 			t.Errorf("ε(%g, %g) = %.12g, published %.12g (%v)", c.gamma, c.sigma, got, c.epsilon, err)
@@ -136,13 +129,9 @@ func TestValidate(t *testing.T) {
 func TestSearch(t *testing.T) {
 	e := &Experiment{Figures: []int{2}, Runs: 5, Side: 13, Seed: 2}
 	l, err := e.sparseVector(t.Context(), new(progress))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, err := l.search(t.Context(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	highest := 0.0
 	for _, row := range s.surface {
 		for _, v := range row {

@@ -21,6 +21,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // dataDir returns a folder with made-up data in the files of Adult and KDD Cup 99.
@@ -56,9 +57,7 @@ func dataDir(t *testing.T) string {
 	for name, content := range map[string]string{
 		"a9a": a9a.String(), "a9a.t": a9at.String(), "kddcup.data_10_percent": connections.String(), "corrected": "",
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 	return folder
 }
@@ -77,9 +76,7 @@ func mustRun(t *testing.T, e *Experiment) *reproduce.Result {
 // mustDraw also returns the figures.
 func mustDraw(t *testing.T, e *Experiment) (result *reproduce.Result, figures []reproduce.Figure) {
 	t.Helper()
-	if err := e.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Validate())
 	last := 0
 	watch := reproduce.Watch{
 		Progress: func(done, total int) {
@@ -96,9 +93,7 @@ func mustDraw(t *testing.T, e *Experiment) (result *reproduce.Result, figures []
 		},
 	}
 	result, err := e.Run(t.Context(), watch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if last != -1 {
 		t.Errorf("the progress ended at %d", last)
 	}
@@ -108,9 +103,7 @@ func mustDraw(t *testing.T, e *Experiment) (result *reproduce.Result, figures []
 func printed(t *testing.T, r *reproduce.Result, format output.Format) string {
 	t.Helper()
 	var out strings.Builder
-	if err := r.Report.Write(&out, format); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Report.Write(&out, format))
 	return out.String()
 }
 
@@ -409,9 +402,7 @@ func addWide(t *testing.T, folder string, rows int) {
 		"gisette_train.data": pixels.String(), "gisette_train.labels": labels.String(),
 		"gisette_valid.data": "", "gisette_valid.labels": "", "covtype.data": cells.String(),
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
 }
 
@@ -476,13 +467,9 @@ func TestNorms(t *testing.T) {
 	addWide(t, folder, 500)
 	for _, s := range sources {
 		records, err := s.open(t.Context(), dataset.Source{DataDir: folder}, 1, 400, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p, err := records.problem(losses[0].loss, 400)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if p.dim() != s.dim {
 			t.Errorf("%s: %d features, want %d", s.name, p.dim(), s.dim)
 		}

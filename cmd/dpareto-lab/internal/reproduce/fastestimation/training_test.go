@@ -10,6 +10,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // made returns a problem of made-up people.
@@ -17,9 +18,7 @@ func made(t *testing.T, rows int, loss linear.Loss) *problem {
 	t.Helper()
 	r := &records{source: sources[0], train: dataset.Generated(rows, 1), test: dataset.Generated(50, 2)}
 	p, err := r.problem(loss, rows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -80,9 +79,7 @@ func TestDescend(t *testing.T) {
 	o = objectiveperturbation.Objective(p.train, training.estimation(p).Mechanism(0.3), training.unit(p, 1, 0, 5))
 	o.Ridge = 1 // a minimum that is soon reached
 	minimum, err := o.Minimize(t.Context(), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	start := floats.Norm(minimum.Theta, 2)
 	few := floats.Distance(descend(o, steps, random.New(1, 0, 0, 0)), minimum.Theta, 2)
 	many := floats.Distance(descend(o, passes, random.New(1, 0, 0, 0)), minimum.Theta, 2)
@@ -97,16 +94,12 @@ func TestPath(t *testing.T) {
 		p := made(t, 300, loss.loss)
 		for _, training := range trainings[:3] {
 			path, err := training.path(t.Context(), p, 7, 1, func(k int) bool { return k == 4 })
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			e := training.estimation(p)
 			u := training.unit(p, 7, 1, -1)
 			trained := func(epsilon float64) point {
 				minimum, err := objectiveperturbation.Objective(p.train, e.Mechanism(epsilon), u).Minimize(t.Context(), nil, 1e-12)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return p.evaluate(minimum.Theta)
 			}
 			for _, k := range []int{0, 4, 19} {

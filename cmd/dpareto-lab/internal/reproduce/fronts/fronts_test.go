@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // The intervals of the published Table 2 give the published significances, but for the first row: the paper
@@ -77,9 +78,7 @@ func TestLearningRates(t *testing.T) {
 		{e.random(mnistMLP2), 1e-3, 0.5},
 	} {
 		file, err := tt.series.file()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if d := parameter(file.Study.GetSpec(), "learning_rate").GetDoubleDomain(); d.GetMin() != tt.least || d.GetMax() != tt.most {
 			t.Errorf("%s: learning rates in [%g, %g], want [%g, %g]", tt.series.studyID(), d.GetMin(), d.GetMax(), tt.least, tt.most)
 		}
@@ -106,9 +105,7 @@ func TestRun(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "store.db")
 	report := func(parts []string, seeds int) (text string, trained int) {
 		e := &Experiment{Parts: parts, Store: store, Seeds: seeds, Workers: 2, generated: true}
-		if err := e.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, e.Validate())
 		first, calls := -1, 0
 		drawer := reproduce.NewDrawer(t.TempDir(), nil)
 		watch := reproduce.Watch{Draw: drawer.Draw, Progress: func(done, total int) {
@@ -120,9 +117,7 @@ func TestRun(t *testing.T) {
 			}
 		}}
 		result, err := e.Run(t.Context(), watch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files := drawer.Files()
 		for _, file := range files { // what costs nothing is in every picture of fronts
 			if svg, err := os.ReadFile(file); err != nil || !strings.Contains(string(svg), "majority, ε = 0") {
@@ -133,9 +128,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("figures %q, want 4", files)
 		}
 		var out bytes.Buffer
-		if err := result.Report.Write(&out, output.CSV); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, result.Report.Write(&out, output.CSV))
 		return out.String(), calls
 	}
 	part, _ := report([]string{"fig7", "fig8"}, 1)
@@ -191,9 +184,7 @@ func TestInterrupted(t *testing.T) {
 func TestFirstTrials(t *testing.T) {
 	e := &Experiment{Store: filepath.Join(t.TempDir(), "store.db"), generated: true}
 	client, stop, err := e.serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() {
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -203,9 +194,7 @@ func TestFirstTrials(t *testing.T) {
 		r := newRunner("")
 		r.client, r.workers, r.progress = client, 1, func(int, int) {}
 		outcomes, err := r.run(t.Context(), []series{s})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return outcomes[0]
 	}
 	few := run(e.someRandom(adultSGD, 5))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/local"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // A store that cannot be opened is an error, and what was opened before is closed again.
@@ -14,9 +15,7 @@ func TestServeFails(t *testing.T) {
 	folder := t.TempDir()
 	held := filepath.Join(folder, "held.db")
 	_, stop, err := local.Serve(t.Context(), held, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, path := range map[string]string{
 		"folder missing": filepath.Join(folder, "missing", "store.db"),
 		"in use already": held,
@@ -25,14 +24,10 @@ func TestServeFails(t *testing.T) {
 			t.Errorf("%s: %v, want an error that is not about data", name, err)
 		}
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, stop())
 	_, again, err := local.Serve(t.Context(), held, nil)
 	if err != nil {
 		t.Fatalf("after the store was closed: %v", err)
 	}
-	if err := again(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, again())
 }

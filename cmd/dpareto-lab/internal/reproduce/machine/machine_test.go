@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func TestGrid(t *testing.T) {
@@ -26,16 +27,12 @@ func TestGrid(t *testing.T) {
 // The weights are where the gradient vanishes, and a larger penalty makes them shorter.
 func TestTrain(t *testing.T) {
 	examples, err := Examples(dataset.Generated(300, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	norms := make([]float64, 0, 2)
 	for _, penalty := range []float64{0.01, 0.1} {
 		c := Candidate{Penalty: penalty, Width: 0.5}
 		theta, err := c.Train(t.Context(), examples, 1e-8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		gradient, square := make([]float64, len(theta)), 0.0
 		linear.Objective{Risk: linear.Risk{Examples: examples, Loss: linear.Huber{Width: 0.5}}, Ridge: penalty}.GradientTo(gradient, theta)
 		for _, g := range gradient {

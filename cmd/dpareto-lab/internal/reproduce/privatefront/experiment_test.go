@@ -13,6 +13,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // tiny is a small experiment on made-up data.
@@ -26,9 +27,7 @@ func tiny(store string) *Experiment {
 // run runs an experiment and returns its report as CSV.
 func run(t *testing.T, e *Experiment) string {
 	t.Helper()
-	if err := e.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Validate())
 	last, all := 0, 0
 	drawn := 0
 	watch := reproduce.Watch{
@@ -44,9 +43,7 @@ func run(t *testing.T, e *Experiment) string {
 		},
 	}
 	result, err := e.Run(t.Context(), watch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if drawn != 1 {
 		t.Errorf("the picture is drawn %d times", drawn)
 	}
@@ -54,9 +51,7 @@ func run(t *testing.T, e *Experiment) string {
 		t.Errorf("ended at %d of %d", last, all)
 	}
 	var text bytes.Buffer
-	if err := result.Report.Write(&text, output.CSV); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, result.Report.Write(&text, output.CSV))
 	return text.String()
 }
 
@@ -67,9 +62,7 @@ func TestRun(t *testing.T) {
 	e := tiny(store)
 	first := run(t, e)
 	known, err := openRecords(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, s := range e.collect(e.ways(), known) {
 		o := s.outcomes[0]
 		if o == nil {
@@ -77,9 +70,7 @@ func TestRun(t *testing.T) {
 		}
 		check(t, &s.way, o)
 	}
-	if err := known.close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, known.close())
 
 	lines := strings.SplitAfter(string(readFile(t, store)), "\n")
 	kept := slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, `"way":"best curve"`) })
@@ -87,9 +78,7 @@ func TestRun(t *testing.T) {
 		t.Fatal("nothing is left")
 	}
 	broken := strings.Join(kept, "") + `{"key":{"way":"best cur` // as after a crash
-	if err := os.WriteFile(store, []byte(broken), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(store, []byte(broken), 0o600))
 	if again := run(t, tiny(store)); again != first {
 		t.Errorf("the same seed gives\n%s\nand\n%s", first, again)
 	}
@@ -131,18 +120,14 @@ func check(t *testing.T, w *way, o *outcome) {
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return content
 }
 
 // A file with something else is no store, and is left as it is.
 func TestStoreOfSomethingElse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes")
-	if err := os.WriteFile(path, []byte("buy milk\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte("buy milk\n"), 0o600))
 	if _, err := openRecords(path); err == nil || !strings.Contains(err.Error(), "holds no results of private-front") {
 		t.Errorf("error %v", err)
 	}
@@ -184,9 +169,7 @@ func TestTrainAgain(t *testing.T) {
 		{parameters: trainer.Parameters{"rate": 0.4}},
 	}}
 	s := new(stages)
-	if err := o.trainAgain(t.Context(), s, 2, 1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.trainAgain(t.Context(), s, 2, 1))
 	for i, want := range []float64{0.11, 0.21, 0.05, 0.11} {
 		if got := o.Points[i].Actual; math.Abs(got-want) > 1e-12 {
 			t.Errorf("point %d: %g, want %g", i, got, want)
@@ -222,9 +205,7 @@ func TestValidate(t *testing.T) {
 func TestSomeWays(t *testing.T) {
 	e := tiny("")
 	e.Ways = []string{"best value"}
-	if err := e.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, e.Validate())
 	if got := names(e.ways()); !slices.Equal(got, []string{openName, "best value"}) {
 		t.Errorf("runs %q", got)
 	}
@@ -238,9 +219,7 @@ func TestSomeWays(t *testing.T) {
 // for is refused.
 func TestSlots(t *testing.T) {
 	slots, err := declareSlots(7, 2, 1e-6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	total := int64(0)
 	for _, s := range slots {
 		total += s.GetCount()

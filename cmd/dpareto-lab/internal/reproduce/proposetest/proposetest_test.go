@@ -14,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy/proposetest"
 )
 
@@ -67,9 +68,7 @@ func TestExperiment(t *testing.T) {
 		},
 	}
 	result, err := e.Run(t.Context(), watch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sections := result.Report.Sections
 	rounds, selected := column(t, sections, "figure2", "mean_rounds"), column(t, sections, "figure2", "mean_selected_utility")
 	if len(rounds) != len(ratios)*len(noises) {
@@ -108,9 +107,7 @@ func TestExperiment(t *testing.T) {
 	}
 	drawer := reproduce.NewDrawer(filepath.Join(t.TempDir(), "figures"), nil)
 	for _, f := range figures {
-		if err := drawer.Draw(f); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, drawer.Draw(f))
 	}
 	if len(figures) != 3 {
 		t.Errorf("%d figures, want 3", len(figures))
@@ -138,9 +135,7 @@ func TestWays(t *testing.T) {
 	ways := &searches{levels: [][]float64{levels}, steps: [][]float64{steps}}
 	for kind := range noises {
 		s, err := (&Experiment{Runs: 200, Seed: 3}).searches(uint64(kind), kind, func(float64) float64 { return granularity })
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ways.levels, ways.steps = append(ways.levels, s.levels...), append(ways.steps, s.steps...)
 	}
 	for k, way := range ways.levels {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 // Name is the surface whose domain and numbers of records the made-up tables have.
@@ -38,15 +40,11 @@ func Write(t testing.TB, configurations int) string {
 	t.Helper()
 	folder := t.TempDir()
 	out, err := os.Create(filepath.Join(folder, Name+".csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer out.Close() //nolint:errcheck // writing is checked
 	w := csv.NewWriter(out)
 	write := func(row ...string) {
-		if err := w.Write(row); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.Write(row))
 	}
 	write("run", "epochs", "lot_size", "learning_rate", "clipping_norm", "noise_multiplier", "epoch", "error", "epsilon")
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -62,8 +60,6 @@ func Write(t testing.TB, configurations int) string {
 		}
 	}
 	w.Flush()
-	if err := w.Error(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Error())
 	return folder
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/agent/slot"
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 func take(t *testing.T, folder, kind string) (int, func()) {
@@ -14,9 +15,7 @@ func take(t *testing.T, folder, kind string) (int, func()) {
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip("no file locks on this platform")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(release)
 	return number, release
 }

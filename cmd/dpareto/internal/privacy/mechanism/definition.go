@@ -45,6 +45,9 @@ var definitions = []definition{
 	{name: "randomized-response", adjacency: replaceOne, solveFor: flagEpsilon},
 	{name: "selection", adjacency: addRemove, solveFor: flagEpsilon},
 	{name: "zero-concentrated", adjacency: addRemove, solveFor: "rho"},
+	{name: "discrete-gaussian", adjacency: addRemove, solveFor: "sigma"},
+	{name: "discrete-laplace", adjacency: addRemove, solveFor: "scale"},
+	{name: "random-allocation", adjacency: addRemove, solveFor: flagNoiseMultiplier},
 }
 
 // Names returns the names of all mechanisms.
@@ -164,7 +167,7 @@ func (d *definition) fill(v values, spec *dparetov1.PrivacySpec) {
 			set(m, strings.ReplaceAll(name, "-", "_"), v[name])
 		}
 	}
-	if d.name == dpSGDName && v[flagSampling] == poisson && v[flagAdjacency] == "" {
+	if isEither := v[flagSampling] == poisson || v[flagSampling] == allocated; d.name == dpSGDName && isEither && v[flagAdjacency] == "" {
 		spec.Adjacency = addRemove
 	}
 }

@@ -26,6 +26,9 @@ const (
 	fixed    = "fixed"
 )
 
+// allocated is the value of --sampling that, like poisson, has add/remove as its default adjacency.
+const allocated = "random-allocation"
+
 // distributions are the names that --distribution takes.
 var distributions = []string{"geometric", "logarithmic", poisson, binomial, fixed}
 

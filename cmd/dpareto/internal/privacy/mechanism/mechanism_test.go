@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/accounting"
 )
 
@@ -34,6 +35,9 @@ var lines = map[string]string{
 	"randomized-response":    "--epsilon 1 --categories 2",
 	"selection":              "--epsilon 1 --method permute-and-flip",
 	"zero-concentrated":      "--rho 0.1 --delta 1e-6",
+	"discrete-gaussian":      "--sensitivity 2 --sigma 5 --delta 1e-6",
+	"discrete-laplace":       "--sensitivity 2 --scale 5",
+	"random-allocation":      "--steps-per-epoch 100 --noise-multiplier 1 --epochs 2 --allocation same --delta 1e-5",
 	"repeated-selection":     "--base gaussian --mean-runs 10 --distribution logarithmic --sensitivity 1 --standard-deviation 4 --delta 1e-5",
 }
 
@@ -74,9 +78,10 @@ func TestHelpIsInTheContract(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"sensitivity": "gaussian: the L2 sensitivity, positive; laplace: the L1 sensitivity, positive",
-		"split":       "the share of ε that goes to the regulariser in rank-one, in (0, 1) (default 0.05)",
-		"sampling":    "how the trainer draws its lots: fixed-size, poisson, shuffled",
+		"sensitivity": "gaussian: the L2 sensitivity, positive; laplace: the L1 sensitivity, positive; " +
+			"discrete-gaussian: the sensitivity, an integer in [1, 10000]; discrete-laplace: the L1 sensitivity, an integer in [1, 10000]",
+		"split":    "the share of ε that goes to the regulariser in rank-one, in (0, 1) (default 0.05)",
+		"sampling": "how the trainer draws its lots: fixed-size, poisson, shuffled, random-allocation",
 	} {
 		if o, ok := findOption(name); !ok || o.usage != want {
 			t.Errorf("--%s: help %q, want %q", name, o.usage, want)
@@ -116,9 +121,7 @@ func TestSpec(t *testing.T) {
 			continue
 		}
 		spec := new(dparetov1.PrivacySpec)
-		if err := protojson.Unmarshal([]byte(want), spec); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, protojson.Unmarshal([]byte(want), spec))
 		if diff := cmp.Diff(spec, got.Spec, protocmp.Transform()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", line, diff)
 		}
@@ -161,9 +164,7 @@ func TestMissing(t *testing.T) {
 
 func TestUnsolved(t *testing.T) {
 	f, err := parse(t, "--mechanism dp-sgd --sampling fixed-size --dataset-size 30956 --noise-multiplier 1 --epochs 10 --delta 1e-5")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m, err := f.Unsolved("batch-size")
 	if err != nil || m.Spec.GetDpSgd().GetBatchSize() != Variable {
 		t.Errorf("%+v, %v", m, err)
@@ -188,9 +189,7 @@ func TestUnsolvedEpsilon(t *testing.T) {
 		"--mechanism repeated-selection --base selection --method exponential --distribution logarithmic --delta 1e-6": "mean-runs",
 	} {
 		f, err := parse(t, line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := f.Unsolved(solveFor); err == nil || !strings.Contains(err.Error(), "--solve-for must be epsilon") {
 			t.Errorf("%s, solving for %s: %v", line, solveFor, err)
 		}
@@ -204,7 +203,7 @@ func TestErrors(t *testing.T) {
 		"--mechanism sparse-vector --cutoff 5 --noise-scale 1 --standard-deviation 3":          "--standard-deviation is not for the mechanism sparse-vector",
 		"--mechanism repeated-selection --sensitivity 1 --standard-deviation 1":                "--base is required",
 		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5": "must be dp-sgd, gaussian",
-		"--sampling uniform": `"uniform" for "--sampling" flag: must be fixed-size, poisson or shuffled`,
+		"--sampling uniform": `"uniform" for "--sampling" flag: must be fixed-size, poisson, shuffled or random-allocation`,
 		"--mechanism dp-sgd --sampling fixed-size --dataset-size 100 --batch-size 10 --noise-multiplier 1 --epochs 7 --steps 10": "--epochs and --steps are both given",
 		"--epochs ten":              "must be a finite number",
 		"--standard-deviation NaN":  "must be a finite number",
@@ -229,18 +228,14 @@ func TestParts(t *testing.T) {
 		t.Fatalf("%v, %v", part, err)
 	}
 	laplace, err := Part("mechanism=laplace,sensitivity=1,scale=2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var f Flags
 	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	f.RegisterCommon(set)
 	if _, err := f.Compose([]*dparetov1.CompositionMechanism_Part{part, laplace}); err == nil || !strings.Contains(err.Error(), "give --adjacency") {
 		t.Errorf("parts of different adjacencies: %v", err)
 	}
-	if err := set.Parse([]string{"--adjacency", "replace-one", "--delta", "1e-5"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, set.Parse([]string{"--adjacency", "replace-one", "--delta", "1e-5"}))
 	m, err := f.Compose([]*dparetov1.CompositionMechanism_Part{part, laplace})
 	if err != nil || len(m.Spec.GetComposition().GetParts()) != 2 || m.Spec.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE || m.Spec.GetDelta() != 1e-5 {
 		t.Errorf("%v, %v", m, err)

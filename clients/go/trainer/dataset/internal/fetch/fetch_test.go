@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/internal/require"
 )
 
 const content = "the quick brown fox jumps over the lazy dog\n"
@@ -230,9 +232,7 @@ func TestFetch(t *testing.T) {
 					checkFailure(t, folder, err, tt.failure, tt.left)
 					return
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				checkFile(t, folder, path)
 				if last != int64(len(content)) {
 					t.Errorf("progress ended at %d, want %d", last, len(content))
@@ -293,9 +293,7 @@ func TestFetchResumesLater(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				path := filepath.Join(folder, "file")
 				_ = os.Remove(path)
-				if err := os.WriteFile(path+".part", []byte(tt.part), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(path+".part", []byte(tt.part), 0o600))
 				var ranges []string
 				fetcher := serve(t, func(w http.ResponseWriter, r *http.Request) {
 					ranges = append(ranges, r.Header.Get("Range"))
@@ -303,9 +301,7 @@ func TestFetchResumesLater(t *testing.T) {
 				})
 				start := time.Now()
 				path, err := fetcher.Fetch(t.Context(), folder, describe("http://server/file"), func(int64) {})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if got := time.Since(start); got != tt.pause {
 					t.Errorf("took %v, want %v", got, tt.pause)
 				}
@@ -323,18 +319,14 @@ func TestFetchChecksWhatIsThere(t *testing.T) {
 	folder := t.TempDir()
 	for there, want := range map[string]int{content: 0, "something else": 1} {
 		synctest.Test(t, func(t *testing.T) {
-			if err := os.WriteFile(filepath.Join(folder, "file"), []byte(there), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "file"), []byte(there), 0o600))
 			requests := 0
 			fetcher := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				requests++
 				whole(w, r)
 			})
 			path, err := fetcher.Fetch(t.Context(), folder, describe("http://server/file"), func(int64) {})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			checkFile(t, folder, path)
 			if requests != want {
 				t.Errorf("%q: %d requests, want %d", there, requests, want)
@@ -360,9 +352,7 @@ func TestFetchMirrors(t *testing.T) {
 			}
 		})
 		path, err := fetcher.Fetch(t.Context(), folder, describe("http://gone/file", "http://slow/file"), func(int64) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		checkFile(t, folder, path)
 		if diff := cmp.Diff([]string{"gone ", "slow ", "slow bytes=10-"}, requests); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -380,9 +370,7 @@ func TestFetchUnpacked(t *testing.T) {
 		if _, err := w.Write([]byte(content)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.Close())
 		return b.Bytes()
 	}
 	file := describe("http://server/file")
@@ -393,9 +381,7 @@ func TestFetchUnpacked(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			packed := pack(name)
 			if name == "complete part" {
-				if err := os.WriteFile(filepath.Join(folder, "file.part"), packed, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(filepath.Join(folder, "file.part"), packed, 0o600))
 			}
 			requests := 0
 			fetcher := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -444,9 +430,7 @@ func TestFetchWaitsForTheLock(t *testing.T) {
 		})
 		defer timer.Stop()
 		path, err := fetcher.Fetch(t.Context(), folder, describe("http://server/file"), func(int64) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		checkFile(t, folder, path)
 	})
 }
@@ -470,9 +454,7 @@ func TestFetchCancelled(t *testing.T) {
 // An unused address is tried once.
 func TestFetchRefused(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	address := "http://" + listener.Addr().String() + "/file"
 	listener.Close()
 	fetcher := &Fetcher{Client: http.DefaultClient, StallTimeout: time.Hour, Attempts: 3, Backoff: time.Hour}
@@ -484,9 +466,7 @@ func TestFetchRefused(t *testing.T) {
 
 func TestFetchNowhereToStore(t *testing.T) {
 	occupied := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(occupied, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(occupied, nil, 0o600))
 	var fetcher Fetcher
 	if _, err := fetcher.Fetch(t.Context(), filepath.Join(occupied, "cache"), describe("http://server/file"), func(int64) {}); err == nil {
 		t.Error("no error")

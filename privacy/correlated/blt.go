@@ -1,0 +1,72 @@
+package correlated
+
+import (
+	"errors"
+
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// BLT is a buffered linear Toeplitz matrix: c₀ = 1 and c_i = Σ_d Scale_d·Decay_d^(i−1). Noise C⁻¹Z takes one buffer
+// for each d, whatever the number of steps (Dvijotham, McMahan, Pillutla, Steinke and Thakurta, "Efficient and
+// near-optimal noise generation for streaming differential privacy", 2024; McMahan, Xu and Zhang, "A hassle-free
+// algorithm for strong differential privacy in federated learning systems", 2024, Algorithm 3).
+type BLT struct {
+	Scale []float64 // ω, all positive
+	Decay []float64 // λ, as many, all in (0, 1)
+}
+
+// Validate reports the fields "scale" and "decay". Besides the ranges Σ ω/λ must be below 1, so that C⁻¹ has a
+// bounded sum.
+func (b BLT) Validate() error {
+	if len(b.Scale) == 0 || len(b.Scale) != len(b.Decay) {
+		return privacy.FieldErrorf("decay", "must have as many entries as scale, at least 1, has %d of %d", len(b.Decay), len(b.Scale))
+	}
+	var errs []error
+	total := 0.0
+	for d := range b.Scale {
+		if !(b.Scale[d] > 0) {
+			errs = append(errs, privacy.FieldErrorf("scale", "must be positive, is %g", b.Scale[d]))
+		}
+		if !(b.Decay[d] > 0 && b.Decay[d] < 1) {
+			errs = append(errs, privacy.FieldErrorf("decay", "must lie in (0, 1), is %g", b.Decay[d]))
+		}
+		total += b.Scale[d] / b.Decay[d]
+	}
+	if len(errs) == 0 && !(total < 1) {
+		errs = append(errs, privacy.FieldErrorf("scale", "divided by decay must have a sum below 1, has %g", total))
+	}
+	return errors.Join(errs...)
+}
+
+// Column returns the first n >= 1 entries of the column.
+func (b BLT) Column(n int) Column {
+	c := make(Column, n)
+	c[0] = 1
+	for d, power := range b.Scale {
+		for i := 1; i < n; i++ {
+			c[i] += power
+			power *= b.Decay[d]
+		}
+	}
+	return c
+}
+
+// Inverse returns the first n >= 0 entries of the first column of C⁻¹, by the buffers: C·x = y has the solution
+//
+//	x_i = y_i − Σ_d s_d,  s_d ← Decay_d·s_d + Scale_d·x_i.
+func (b BLT) Inverse(n int) []float64 {
+	buffers := make([]float64, len(b.Scale))
+	x := make([]float64, n)
+	for i := range x {
+		if i == 0 {
+			x[i] = 1
+		}
+		for _, s := range buffers {
+			x[i] -= s
+		}
+		for d := range buffers {
+			buffers[d] = b.Decay[d]*buffers[d] + b.Scale[d]*x[i]
+		}
+	}
+	return x
+}

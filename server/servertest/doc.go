@@ -1,0 +1,8 @@
+// Package servertest is for tests of what the assembled server does, which lie beside the rooms that do it.
+//
+//   - fixture.go: Fixture, a server on a store, which can be stopped and started again
+//   - callers.go: Guarded, a server that knows its callers
+//   - calls.go: the calls that most tests make; watch.go: their streams; export.go: exported records
+//   - specs.go: studies, configurations and results
+//   - memory.go: a store that keeps nothing
+package servertest
