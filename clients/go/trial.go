@@ -106,9 +106,12 @@ func (t *Trial) Text(param string) string {
 
 // Parameters returns a new map of all parameters, each a float64 (double and discrete
 // domains), an int64 (integer domains) or a string (categorical domains).
-func (t *Trial) Parameters() map[string]any {
-	out := make(map[string]any, len(t.message.GetParameters()))
-	for id, v := range t.message.GetParameters() {
+func (t *Trial) Parameters() map[string]any { return Plain(t.message.GetParameters()) }
+
+// Plain returns the values of parameters as float64, int64 and string.
+func Plain(parameters map[string]*dparetov1.Value) map[string]any {
+	out := make(map[string]any, len(parameters))
+	for id, v := range parameters {
 		out[id] = value(v)
 	}
 	return out

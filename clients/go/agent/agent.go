@@ -47,6 +47,8 @@ type Agent struct {
 	// Grace is how long Run keeps trying to report results and release trials after its
 	// context is done. Default DefaultGrace.
 	Grace time.Duration
+	// Attributes are set on every trial that a worker trains, before its training.
+	Attributes map[string]string
 	// Events receives what happens, for a display of progress.
 	Events Events
 }

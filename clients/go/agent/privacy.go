@@ -103,16 +103,17 @@ func (c *crew) checkPrivacy(trial *dpareto.Trial, fitting trainer.Trainer) error
 		if stated == nil {
 			continue
 		}
-		if err := checkStated(private, id, trial.Name(), trial.Parameters(), stated); err != nil {
+		if err := CheckStated(private, id, trial.Name(), trial.Parameters(), stated); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkStated compares the ε that a study states for a run with parameters, under the name of a metric,
-// with the trainer's own.
-func checkStated(private trainer.PrivateTrainer, metric, run string, parameters trainer.Parameters, stated *dparetov1.PrivacyGuarantee) error {
+// CheckStated compares the ε that a study states for a run with parameters, under the name of a metric,
+// with the trainer's own. It returns a *PrivacyError if the study states less, or another adjacency, and a
+// *trainer.ParameterError if the trainer does not take the parameters.
+func CheckStated(private trainer.PrivateTrainer, metric, run string, parameters trainer.Parameters, stated *dparetov1.PrivacyGuarantee) error {
 	fail := func(format string, args ...any) error {
 		return &PrivacyError{Trainer: private.Name(), Metric: metric, Reason: fmt.Sprintf(format, args...)}
 	}
@@ -159,7 +160,7 @@ func (c *crew) checkFinalRun(ctx context.Context, candidate *dpareto.Trial) erro
 			parameters[id] = v.StringValue
 		}
 	}
-	return checkStated(private, c.private[0], "the final run", parameters, study.GetPublication().GetFinalRun())
+	return CheckStated(private, c.private[0], "the final run", parameters, study.GetPublication().GetFinalRun())
 }
 
 func adjacencyOf(a privacy.Adjacency) dparetov1.Adjacency {

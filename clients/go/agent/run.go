@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/trainer"
@@ -84,6 +85,9 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 	if err := c.checkShards(); err != nil {
 		return m, nil, err
 	}
+	if err := c.setAttributes(ctx, trial); err != nil {
+		return m, nil, err
+	}
 	run := trainer.Run{
 		Parameters: trial.Parameters(),
 		Replicates: trial.Replicates(),
@@ -120,6 +124,19 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 		stop = nil
 	}
 	return m, stop, c.check(m)
+}
+
+// setAttributes sets the agent's attributes on a trial.
+func (c *crew) setAttributes(ctx context.Context, trial *dpareto.Trial) error {
+	if len(c.Attributes) == 0 {
+		return nil
+	}
+	attributes := make(map[string]*structpb.Value)
+	for key, value := range c.Attributes {
+		attributes[key] = structpb.NewStringValue(value)
+	}
+	_, err := c.Study.UpdateTrial(ctx, trial.Number(), &dparetov1.Trial{Attributes: attributes}, "attributes")
+	return err
 }
 
 // errNotKept says that a study with private_mode has no room for an intermediate

@@ -83,6 +83,7 @@ func (onParts) Shards() int { return 1 }
 // Train implements Trainer. It reports when all parts are trained.
 func (p onParts) Train(ctx context.Context, run Run, report Report) (Measurement, error) {
 	start := time.Now()
+	run.Fitted = nil // the models of the parts are not one
 	var means []Measurement
 	k := p.ShardedTrainer.Shards()
 	for part := range k {

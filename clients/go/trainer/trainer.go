@@ -24,6 +24,18 @@ type Run struct {
 	// Shard is the index of the shard of the training examples to train on, 0 for a
 	// trainer without shards (see ShardedTrainer).
 	Shard int
+	// Fitted, when not nil, receives the layers of the trained model of every replicate, in their order, when
+	// training has ended without an error. DP-SGD and DP-Adam call it; other trainers do not. The receiver owns
+	// the layers.
+	Fitted func(replicate int, layers []Layer)
+}
+
+// Layer is an affine map of a model: output k is Σᵢ Weights[i·Out+k]·inputᵢ + Biases[k]. ReLU stands between
+// two layers.
+type Layer struct {
+	In, Out int
+	Weights []float64 // In × Out
+	Biases  []float64
 }
 
 // Validate returns an error when the run asks for fewer than one replicate.

@@ -20,6 +20,8 @@ type Declared struct {
 	Trials      int // budget
 	// WithoutDatasets are the public datasets whose runs the model of the study does not begin with.
 	WithoutDatasets []string
+	// DataDir is the folder of a user's own data; empty for other data, or the working folder.
+	DataDir string
 	// EpsilonReference and Delta are the anti-ideal ε and the δ of the privacy
 	// metric; Delta is nil for the δ of the declaration.
 	EpsilonReference float64
@@ -32,7 +34,11 @@ func (d Declared) Write() []byte {
 	w.linef(0, "# %s.", d.Summary)
 	w.linef(0, "#")
 	w.linef(0, "#     dpareto study create %s.yaml", d.ID)
-	w.linef(0, "#     dpareto agent --study %s", d.ID)
+	agent := "dpareto agent --study " + d.ID
+	if d.DataDir != "" && d.DataDir != "." {
+		agent += " --data-dir " + d.DataDir
+	}
+	w.linef(0, "#     %s", agent)
 	w.linef(0, "#     dpareto front %s --plot %s.svg", d.ID, d.ID)
 	w.linef(0, "study_id: %s", d.ID)
 	w.linef(0, "labels: {trainer: %s}", scalar(d.Trainer))

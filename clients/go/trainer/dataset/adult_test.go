@@ -161,12 +161,18 @@ func TestAdultErrors(t *testing.T) {
 	}
 	write(t, filepath.Join(source.DataDir, "a9a"), twoRows)
 	write(t, filepath.Join(source.DataDir, "a9a.t"), twoRows)
-	if _, _, err := trainAndTest(Load(t.Context(), NameAdult, Division{Split: SplitUCI}, source)); err == nil ||
+	_, _, err := trainAndTest(Load(t.Context(), NameAdult, Division{Split: SplitUCI}, source))
+	if err == nil || !strings.Contains(err.Error(), "a9a: the file has SHA-256") {
+		t.Errorf("another file: error %v", err)
+	}
+	e, err := find(NameAdult)
+	require.NoError(t, err)
+	if _, err := e.readPart(t.Context(), e.splits[1].train, []string{filepath.Join(source.DataDir, "a9a")}); err == nil ||
 		!strings.Contains(err.Error(), "2 examples, want the 32561 of a9a") {
 		t.Errorf("too few rows: error %v", err)
 	}
 	write(t, filepath.Join(source.DataDir, "a9a"), "+1 124:1\n")
-	_, _, err := trainAndTest(Load(t.Context(), NameAdult, Division{Split: SplitUCI}, source))
+	_, err = e.readPart(t.Context(), e.splits[1].train, []string{filepath.Join(source.DataDir, "a9a")})
 	if _, ok := errors.AsType[*SyntaxError](err); !ok {
 		t.Errorf("feature 124: error %v, want a *SyntaxError", err)
 	}

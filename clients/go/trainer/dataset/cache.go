@@ -6,7 +6,7 @@ import "context"
 // once, however many trainers ask for it. It is safe for concurrent use.
 type Cache struct {
 	lock  chan struct{} // holds a token while parts is in use
-	parts map[cacheKey]*Parts
+	parts map[any]*Parts
 }
 
 type cacheKey struct {
@@ -18,12 +18,11 @@ type cacheKey struct {
 
 // NewCache returns an empty cache.
 func NewCache() *Cache {
-	return &Cache{lock: make(chan struct{}, 1), parts: make(map[cacheKey]*Parts)}
+	return &Cache{lock: make(chan struct{}, 1), parts: make(map[any]*Parts)}
 }
 
 // Load returns what the function Load does. The same division of the same dataset from
-// the same data folder gives the same parts; a failure is not kept. One caller loads at
-// a time; the others wait, until their context is done.
+// the same data folder gives the same parts; a failure is not kept.
 func (c *Cache) Load(ctx context.Context, name string, division Division, source Source) (*Parts, error) {
 	e, err := find(name)
 	if err != nil {
@@ -32,17 +31,22 @@ func (c *Cache) Load(ctx context.Context, name string, division Division, source
 	if division, err = division.normal(e); err != nil {
 		return nil, err
 	}
+	return c.Keep(ctx, cacheKey{name, division, source.DataDir, source.Outline}, func() (*Parts, error) { return e.load(ctx, division, source) })
+}
+
+// Keep returns what load returned the first time for a comparable key of a type of the caller's. One caller
+// loads at a time; the others wait, until their context is done.
+func (c *Cache) Keep(ctx context.Context, key any, load func() (*Parts, error)) (*Parts, error) {
 	select {
 	case c.lock <- struct{}{}:
 		defer func() { <-c.lock }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	key := cacheKey{name, division, source.DataDir, source.Outline}
 	if parts, ok := c.parts[key]; ok {
 		return parts, nil
 	}
-	parts, err := e.load(ctx, division, source)
+	parts, err := load()
 	if err != nil {
 		return nil, err
 	}

@@ -199,10 +199,10 @@ var catalog = []*entry{
 		},
 		folder: "mnist",
 		files: []fetch.File{
-			file("train-images-idx3-ubyte.gz", 9912422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", cvdfURL, ossciURL),
-			file("train-labels-idx1-ubyte.gz", 28881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", cvdfURL, ossciURL),
-			file("t10k-images-idx3-ubyte.gz", 1648877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", cvdfURL, ossciURL),
-			file("t10k-labels-idx1-ubyte.gz", 4542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", cvdfURL, ossciURL),
+			packed("train-images-idx3-ubyte.gz", 9912422, "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db", cvdfURL, ossciURL),
+			packed("train-labels-idx1-ubyte.gz", 28881, "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5", cvdfURL, ossciURL),
+			packed("t10k-images-idx3-ubyte.gz", 1648877, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7", cvdfURL, ossciURL),
+			packed("t10k-labels-idx1-ubyte.gz", 4542, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2", cvdfURL, ossciURL),
 		},
 		splits: []ownSplit{{
 			SplitPublished,

@@ -24,6 +24,9 @@ type Dataset struct {
 	// Classes is the number of classes: 2 for labels −1 and 1, K > 2 for labels 0 to
 	// K−1, and 0 for labels that are neither.
 	Classes int
+	// FeatureNorm is a public bound on the Euclidean norm of every row, by which a schema encodes it. 0 where
+	// none is stated.
+	FeatureNorm float64
 	// RowStart has Rows+1 elements, from 0 to the number of stored values. Nil for
 	// dense data.
 	RowStart []int
@@ -93,7 +96,7 @@ func (d *Dataset) Select(name string, rows []int) *Dataset {
 	}
 	selected := b.dataset(name, d.Dim)
 	selected.Generated = d.Generated
-	selected.Classes = d.Classes
+	selected.Classes, selected.FeatureNorm = d.Classes, d.FeatureNorm
 	return selected
 }
 

@@ -6,10 +6,10 @@
 // [Split]. [Generated] and [GeneratedDigits] make up stand-ins of the shape of Adult and
 // MNIST if the files are not available.
 //
-// Users' data come from a table ([LoadCSV]), from LIBSVM's sparse text format
-// ([LoadLIBSVM]), or from idx files like MNIST's ([LoadIDX]); [Shuffle] and
-// [Parts.HoldOut] divide them. Every reader takes plain and gzip-compressed files, and
-// reports where a file is malformed with a [SyntaxError].
+// Users' data come from a table with a schema (package table). [LoadLIBSVM] reads LIBSVM's sparse
+// text format and [LoadIDX] idx files like MNIST's; [Shuffle] and [Parts.HoldOut] divide them. Every
+// reader takes plain and gzip-compressed files, and reports where a file is malformed with a
+// [SyntaxError].
 //
 // Nothing that a reader does to an example depends on the other examples: scales, ranges
 // and categories are public constants. Whatever is

@@ -28,8 +28,8 @@ const (
 // folder, and the canonical addresses for files that are not there yet.
 type Source struct {
 	// DataDir is searched first, for DIR/FILE and DIR/DATASET/FILE, each also with .gz
-	// added or removed. It is never written to. Its files may be the user's own: their
-	// digests are not checked. Empty means no such folder.
+	// added or removed. It is never written to. A file with another content than the dataset's is
+	// an error. Empty means no such folder.
 	DataDir string
 	// CacheDir is searched next, for CACHE/DATASET/FILE, and keeps downloaded files.
 	// Empty means dpareto in the folder of os.UserCacheDir.
@@ -93,15 +93,22 @@ func (s *Source) Fetch(ctx context.Context, name string) (paths []string, err er
 }
 
 // locate returns the paths of some files of a dataset, after downloading those that are
-// in neither folder, and those in the cache whose digest is wrong. Files in the data
-// folder are the user's own and are used as they are.
+// in neither folder, and those in the cache whose digest is wrong. A file in the data folder whose
+// digest is wrong is an error.
 func (s *Source) locate(ctx context.Context, e *entry, files []fetch.File) ([]string, error) {
 	paths := make([]string, len(files))
 	var missing []int
 	var total int64
 	for i, f := range files {
 		paths[i] = s.find(e.folder, f)
-		if paths[i] == "" || paths[i] == s.cached(e.folder, f.Name) && fetch.Verify(paths[i], f) != nil {
+		isCached := paths[i] == s.cached(e.folder, f.Name)
+		if paths[i] != "" && !isCached && f.SHA256 != "" {
+			if err := fetch.VerifyCopy(paths[i], f); err != nil {
+				return nil, fmt.Errorf("dataset %s: %s: %w; replace or remove the file, or train on it under a name of its own with a schema",
+					e.info.Name, paths[i], err)
+			}
+		}
+		if paths[i] == "" || isCached && fetch.Verify(paths[i], f) != nil {
 			if f.SHA256 == "" {
 				return nil, fmt.Errorf("dataset %s: no file %s: put the one of %s into the data folder: %w",
 					e.info.Name, f.Name, strings.Join(f.URLs, " or "), fs.ErrNotExist)

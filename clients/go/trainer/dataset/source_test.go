@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -188,7 +189,11 @@ func TestLocateOrder(t *testing.T) {
 		}[i]
 		want := []string{filepath.Join(folder, names[0]), filepath.Join(folder, names[1])}
 		for _, path := range want {
-			write(t, path, twoRows)
+			if filepath.Ext(path) == ".gz" && i > 0 { // the digest is the one of the decompressed file
+				writeCompressed(t, path, twoRows)
+			} else {
+				write(t, path, twoRows)
+			}
 		}
 		paths, err := source.locate(t.Context(), e, e.files)
 		require.NoError(t, err)
@@ -196,6 +201,48 @@ func TestLocateOrder(t *testing.T) {
 			t.Errorf("paths (-want +got):\n%s", diff)
 		}
 	}
+}
+
+// A file of the data folder is used if it has the dataset's content, compressed or not.
+func TestLocateChecksDataDir(t *testing.T) {
+	source := serveMirror(t, func(http.ResponseWriter, *http.Request) { t.Error("request, though the file is there") })
+	source.DataDir = t.TempDir()
+	packed := describe("file.gz")
+	packed.Unpacked = true
+	for name, file := range map[string]fetch.File{"file": describe("file"), "file.gz": packed} {
+		e := example()
+		e.files = []fetch.File{file}
+		for _, tt := range []struct {
+			content string
+			ok      bool
+		}{{twoRows, true}, {strings.Replace(twoRows, "+1", "-1", 1), false}, {"", false}, {twoRows + " ", false}} {
+			for _, compressed := range []bool{false, true} {
+				path := filepath.Join(source.DataDir, "file")
+				require.NoError(t, errors.Join(os.RemoveAll(path), os.RemoveAll(path+".gz")))
+				if compressed {
+					writeCompressed(t, path+".gz", tt.content)
+				} else {
+					write(t, path, tt.content)
+				}
+				_, err := source.locate(t.Context(), e, e.files)
+				if (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), "SHA-256") {
+					t.Errorf("%s, compressed %t, content %q: error %v", name, compressed, tt.content, err)
+				}
+			}
+		}
+	}
+}
+
+// writeCompressed writes a file compressed with gzip.
+func writeCompressed(t *testing.T, path, content string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	require.NoError(t, w.Close())
+	write(t, path, b.String())
 }
 
 // The files of the catalog are those that lie in the folder, and Fetch gets them from a

@@ -17,7 +17,7 @@ func (t *Trainer) parse(p trainer.Parameters) (Options, configuration, error) {
 		ParameterNoiseMultiplier, ParameterNoiseVariance, ParameterModel, ParameterHidden,
 	}
 	if t.options.Optimizer == SGD {
-		known = append(known, ParameterOptimizer, ParameterLearningRateSGD, ParameterLearningRateAdam)
+		known = append(known, ParameterOptimizer, ParameterLearningRateSGD, ParameterLearningRateAdam, ParameterNormalizedRate)
 	}
 	if t.options.Correlated {
 		known = append(known, ParameterBands, ParameterMechanism)
@@ -108,8 +108,14 @@ func hidden(p trainer.Parameters, kind model.Kind) ([]int, error) {
 	return widths, nil
 }
 
-// learningRate returns η of an optimizer, from the parameter of all or of this one.
+// learningRate returns η of an optimizer, from the parameter of all or of this one, or the normalised rate.
 func learningRate(p trainer.Parameters, optimizer Optimizer) (float64, error) {
+	if p.Has(ParameterNormalizedRate) {
+		if optimizer != SGD || p.Has(ParameterLearningRate) || p.Has(ParameterLearningRateSGD) || p.Has(ParameterLearningRateAdam) {
+			return 0, &trainer.ParameterError{Name: ParameterNormalizedRate, Reason: "is given with another learning rate or optimizer adam"}
+		}
+		return p.Positive(ParameterNormalizedRate)
+	}
 	own, other := ParameterLearningRateSGD, ParameterLearningRateAdam
 	if optimizer == Adam {
 		own, other = other, own

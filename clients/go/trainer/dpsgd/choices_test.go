@@ -3,6 +3,7 @@ package dpsgd
 import (
 	"errors"
 	"maps"
+	"math"
 	"strings"
 	"testing"
 
@@ -87,6 +88,11 @@ func TestBadChoices(t *testing.T) {
 		{sgd, trainer.Parameters{"learning_rate": nil, "learning_rate_adam": 0.1}, `parameter "learning_rate_adam" is given for optimizer sgd`},
 		{sgd, trainer.Parameters{"learning_rate": nil, "optimizer": "adam", "learning_rate_sgd": 0.1}, `parameter "learning_rate_sgd" is given for optimizer adam`},
 		{sgd, trainer.Parameters{"learning_rate": nil}, `parameter "learning_rate" is missing`},
+		{sgd, trainer.Parameters{"normalized_learning_rate": 0.1}, `parameter "normalized_learning_rate" is given with another learning rate`},
+		{sgd, trainer.Parameters{"learning_rate": nil, "learning_rate_adam": 0.1, "normalized_learning_rate": 0.1}, `"normalized_learning_rate" is given with another`},
+		{sgd, trainer.Parameters{"learning_rate": nil, "optimizer": "adam", "normalized_learning_rate": 0.1}, "or optimizer adam"},
+		{sgd, trainer.Parameters{"learning_rate": nil, "normalized_learning_rate": 0.0}, `parameter "normalized_learning_rate" is 0, want a positive`},
+		{adam, trainer.Parameters{"normalized_learning_rate": 0.1}, `parameter "normalized_learning_rate" is unknown`},
 		{makeTrainer(t, Options{Initialization: model.InitializeZero}), trainer.Parameters{"model": "mlp"}, `parameter "model" is "mlp": initialisation zero leaves`},
 		{ten, trainer.Parameters{"model": "linear-svm"}, `parameter "model" is "linear-svm": model linear-svm is for 2 classes`},
 	} {
@@ -120,6 +126,61 @@ func TestChoicesOfOptimizer(t *testing.T) {
 			got, err := made.Mechanism(own)
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {
 				t.Errorf("%s by %s: error %v, mechanism (-want +got):\n%s", kind, optimizer, err, diff)
+			}
+		}
+	}
+}
+
+// The normalised rate is the learning rate times the clipping norm, and changes no mechanism.
+func TestNormalizedRate(t *testing.T) {
+	made := makeTrainer(t, Options{})
+	p := parameters(trainer.Parameters{"learning_rate": 0.5, "clipping_norm": 0.25})
+	normalized := maps.Clone(p)
+	delete(normalized, ParameterLearningRate)
+	normalized[ParameterNormalizedRate] = 0.125
+	run := trainer.Run{Parameters: p, Replicates: 2, Seed: new(uint64(1))}
+	want := metrics(t, made, run)
+	run.Parameters = normalized
+	if diff := cmp.Diff(want, metrics(t, made, run)); diff != "" {
+		t.Errorf("metrics (-learning_rate +normalized_learning_rate):\n%s", diff)
+	}
+	mechanism, err := made.Mechanism(p)
+	require.NoError(t, err)
+	if same, err := made.Mechanism(normalized); err != nil || !cmp.Equal(mechanism, same) {
+		t.Errorf("mechanism %v, error %v, want %v", same, err, mechanism)
+	}
+	run.Parameters = maps.Clone(normalized)
+	run.Parameters[ParameterClippingNorm], run.Parameters[ParameterNoiseMultiplier] = math.Inf(1), 0.0
+	if _, err := made.Train(t.Context(), run, nil); err == nil || !strings.Contains(err.Error(), "without a finite clipping_norm") {
+		t.Errorf("no clipping: error %v", err)
+	}
+}
+
+// Data with a stated norm have wide domains, and every configuration of theirs is valid.
+func TestDeclarationOfOwnData(t *testing.T) {
+	for _, rows := range []int{1, 20, 300, 20000} {
+		train := dataset.Generated(rows, 1)
+		train.FeatureNorm = 4
+		for _, options := range []Options{{}, {Optimizer: Adam}, {Model: model.Spec{Kind: model.MLP, Hidden: []int{3}}}, {Sampling: Poisson}} {
+			made, err := New(&dataset.Parts{Train: train, Test: dataset.Generated(100, 2)}, options)
+			require.NoError(t, err)
+			d := made.Declaration()
+			for _, corner := range []func(trainer.ParameterDeclaration) float64{
+				func(p trainer.ParameterDeclaration) float64 { return p.Min }, func(p trainer.ParameterDeclaration) float64 { return p.Max },
+			} {
+				p := make(trainer.Parameters)
+				for _, declared := range d.Parameters {
+					p[declared.Name] = corner(declared)
+					if declared.Integer {
+						p[declared.Name] = int64(corner(declared))
+					}
+				}
+				if _, err := made.Mechanism(p); err != nil {
+					t.Errorf("%d rows, %+v: %v: %v", rows, options, p, err)
+				}
+			}
+			if got, want := d.Parameters[2].Name == ParameterNormalizedRate, made.options.Optimizer == SGD; got != want {
+				t.Errorf("%+v: parameters %+v", options, d.Parameters)
 			}
 		}
 	}

@@ -156,6 +156,9 @@ func parseWidths(text string) (widths []int, ok bool) {
 // [0.1, 16]. All scales are logarithmic, since the order of magnitude matters. The table
 // gives that range for the variance; the code published with the paper uses it for the
 // standard deviation.
+//
+// For a user's own data the rate is normalised, for SGD, and lots are up to a tenth of the training
+// examples: steps that are larger than the paper's, where there is noise to average.
 func (t *Trainer) Declaration() trainer.Declaration {
 	exponential := func(rate, shift float64) trainer.Distribution {
 		return trainer.Distribution{Kind: trainer.DistributionShiftedExponential, Rate: rate, Shift: shift}
@@ -189,6 +192,20 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		clippingNorm.Max, clippingNorm.Design = 12, exponential(0.5, 0.1)
 		noise.Design = exponential(0.5, 0.1)
 	}
+	rate := ParameterLearningRate
+	if t.parts.Train.FeatureNorm > 0 { // a user's own data, and not those of the paper
+		clippingNorm.Max, clippingNorm.Design = 4, trainer.Distribution{}
+		noise.Min, noise.Design = 0.3, trainer.Distribution{}
+		lotSize.Min, lotSize.Max = min(max(16, math.Floor(rows/500)), rows), min(max(64, math.Floor(rows/10)), rows)
+		lotSize.Design = trainer.Distribution{}
+		epochs.Max = 64
+		learningRate.Design = trainer.Distribution{}
+		if t.options.Optimizer == SGD {
+			learningRate.Name, learningRate.Usage = ParameterNormalizedRate, "learning rate times clipping norm: the most by which a step without noise moves the weights"
+			learningRate.Min, learningRate.Max = 0.05, 8
+			rate = ParameterNormalizedRate + " / " + ParameterClippingNorm
+		}
+	}
 	lossUnit := "nats"
 	if k := t.options.Model.Kind; k == model.LinearSVM || k == model.HuberSVM {
 		lossUnit = ""
@@ -199,7 +216,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		"batch_size":       ParameterLotSize,
 		"noise_multiplier": ParameterNoiseMultiplier,
 		"epochs":           ParameterEpochs,
-		"learning_rate":    ParameterLearningRate,
+		"learning_rate":    rate,
 		"clipping_norm":    ParameterClippingNorm,
 	}
 	if t.options.Optimizer == Adam {
@@ -234,7 +251,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		Privacy: &trainer.PrivacyDeclaration{
 			Mechanism: "dp_sgd",
 			Fields:    mechanism,
-			Delta:     1e-5,
+			Delta:     experiment.Delta(t.parts.Train.Rows, 1e-5),
 			Adjacency: adjacency,
 		},
 		CheckpointParameter: ParameterEpochs,

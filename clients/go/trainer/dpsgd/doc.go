@@ -72,7 +72,8 @@
 // model, hidden and optimizer make the choice of a model and of an optimizer part of a search. mechanism does so for
 // correlated noise: give bands a condition on it. Only the trainers dp-sgd and dp-mf take the optimizer; sgd is its default. learning_rate_sgd and learning_rate_adam stand for
 // learning_rate in the runs of that optimizer, for studies in which each has a domain and
-// a condition. A run's ε depends on none of these: all models and both optimizers see the training
+// a condition. normalized_learning_rate = ηL replaces learning_rate for sgd: steps have at most this length
+// before noise, whatever L is, so that its good values hardly depend on L. A run's ε depends on none of these: all models and both optimizers see the training
 // examples through the noisy sums of clipped gradients alone, in the same number of steps.
 //
 // # Measurements

@@ -271,7 +271,13 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 			return trainer.Measurement{}, err
 		}
 	}
-	return experiment.Train(ctx, learners, t.evaluator, c.epochs, report)
+	last, err := experiment.Train(ctx, learners, t.evaluator, c.epochs, report)
+	if err == nil && run.Fitted != nil {
+		for r, learner := range learners {
+			run.Fitted(r, learner.(interface{ Layers() []trainer.Layer }).Layers())
+		}
+	}
+	return last, err
 }
 
 // learner makes replicate number r of a run.

@@ -22,6 +22,11 @@ const (
 	ParameterLearningRateSGD  = ParameterLearningRate + "_sgd"
 	ParameterLearningRateAdam = ParameterLearningRate + "_adam"
 
+	// ParameterNormalizedRate is, for SGD, the learning rate times the clipping norm: the most by which one
+	// step without noise moves the weights. It takes the place of the learning rate. Its good values depend
+	// on the clipping norm much less than those of the learning rate.
+	ParameterNormalizedRate = "normalized_" + ParameterLearningRate
+
 	// ParameterModel and ParameterHidden replace the settings of these names for one run.
 	ParameterModel     = SettingModel
 	ParameterHidden    = SettingHidden
@@ -70,6 +75,11 @@ func parseParameters(p trainer.Parameters, optimizer Optimizer, rows int) (confi
 		c.clippingNorm = unclipped
 	} else if c.clippingNorm, err = p.Positive(ParameterClippingNorm); err != nil {
 		return c, err
+	}
+	if p.Has(ParameterNormalizedRate) {
+		if c.learningRate /= c.clippingNorm; !(c.learningRate > 0) {
+			return c, &trainer.ParameterError{Name: ParameterNormalizedRate, Reason: "is given without a finite " + ParameterClippingNorm}
+		}
 	}
 	c.stepsPerEpoch, err = privacy.StepsPerEpoch(int64(rows), lotSize)
 	return c, err

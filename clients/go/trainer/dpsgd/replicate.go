@@ -247,6 +247,9 @@ func (r *replicate[T]) Finite() bool {
 	return true
 }
 
+// Layers returns the layers of the model.
+func (r *replicate[T]) Layers() []trainer.Layer { return r.model.Layers() }
+
 // Evaluate implements experiment.Learner.
 func (r *replicate[T]) Evaluate(examples *model.Examples) (errorRate, loss float64) {
 	return r.model.Evaluate(examples)

@@ -19,6 +19,11 @@ const (
 	SettingGenerated      = "generated"
 	SettingEvaluation     = "evaluation"
 	SettingValidationRows = "validation_rows"
+
+	// SettingSchema and the digests name a user's own data.
+	SettingSchema       = "schema"
+	SettingSchemaDigest = "schema_digest"
+	SettingDataDigest   = "data_digest"
 )
 
 // Values of SettingEvaluation, which the package comment explains.
@@ -34,7 +39,7 @@ const defaultValidationRows = 5000
 // Settings describes the settings that Load reads.
 func Settings() []trainer.Setting {
 	return []trainer.Setting{
-		{Name: SettingDataset, Default: dataset.NameAdult, Usage: "data: " + trainer.Enumerate(names()...)},
+		{Name: SettingDataset, Default: dataset.NameAdult, Usage: "data: " + trainer.Enumerate(names()...) + "; with schema, the name of a file of your own"},
 		{Name: SettingSplit, Default: "", Usage: "division into training and test examples: published, uci (of adult) or shuffled (all " +
 			"pooled); shuffled by default of adult, otherwise the dataset's own"},
 		{Name: SettingTrainRows, Default: "", Usage: "training and validation examples of the shuffled split, the others being test " +
@@ -45,6 +50,10 @@ func Settings() []trainer.Setting {
 			"training ones, with test_error beside it) or test (the paper's protocol)"},
 		{Name: SettingValidationRows, Default: "", Usage: "validation examples, taken from the training ones; 5000 by default, or a tenth " +
 			"of fewer than 20000 training examples"},
+		{Name: SettingSchema, Default: "", Usage: "name of the schema of a file of your own, which stands beside it in the data folder; " +
+			"it also divides the rows"},
+		{Name: SettingSchemaDigest, Default: "", Usage: "digest of the schema, as dpareto study init writes it"},
+		{Name: SettingDataDigest, Default: "", Usage: "keyed digest of the file, as dpareto study init writes it"},
 		{Name: trainer.SettingParts, Default: "1", Usage: "disjoint parts of equal size of the training examples, on each of which a run is trained; " +
 			"metrics are means over the parts"},
 		{Name: trainer.SettingShards, Default: "1", Usage: "disjoint shards of equal size into which the training examples are cut; agents set " +
@@ -58,11 +67,6 @@ func Settings() []trainer.Setting {
 // protocol there is no validation part. It returns *trainer.SettingError and the errors of
 // dataset.Load.
 func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*dataset.Parts, error) {
-	name := options.Settings.Text(SettingDataset, dataset.NameAdult)
-	division, err := parseDivision(options.Settings, name)
-	if err != nil {
-		return nil, err
-	}
 	shards, err := options.Settings.Int(trainer.SettingShards, 1, 1)
 	if err != nil {
 		return nil, err
@@ -74,7 +78,11 @@ func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	parts, err := cache.Load(ctx, name, division, dataset.Source{DataDir: options.DataDir, Outline: options.Outline, Progress: options.Progress})
+	load := loadNamed
+	if options.Settings[SettingSchema] != "" {
+		load = loadOwn
+	}
+	parts, err := load(ctx, cache, options)
 	if err == nil && options.Subset != nil {
 		parts, err = onSubset(parts, *options.Subset)
 	}
@@ -82,6 +90,21 @@ func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*
 		parts, err = parts.Shard(shard, shards)
 	}
 	return parts, err
+}
+
+// loadNamed loads a dataset of the catalog.
+func loadNamed(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*dataset.Parts, error) {
+	name := options.Settings.Text(SettingDataset, dataset.NameAdult)
+	for _, digest := range []string{SettingSchemaDigest, SettingDataDigest} {
+		if options.Settings[digest] != "" {
+			return nil, options.Settings.Mismatch(digest, "none without "+SettingSchema)
+		}
+	}
+	division, err := parseDivision(options.Settings, name)
+	if err != nil {
+		return nil, err
+	}
+	return cache.Load(ctx, name, division, dataset.Source{DataDir: options.DataDir, Outline: options.Outline, Progress: options.Progress})
 }
 
 // onSubset returns the parts with a subset of the training rows in the place of all.

@@ -95,3 +95,18 @@ func TestLoadErrors(t *testing.T) {
 		t.Errorf("validation rows for evaluation on test examples: error %v", err)
 	}
 }
+
+// The default δ is below n^−1.1, and never above the trainer's own.
+func TestDelta(t *testing.T) {
+	for _, tt := range []struct {
+		examples int
+		most     float64
+		want     float64
+	}{
+		{1, 1e-5, 1e-5}, {35000, 1e-5, 1e-5}, {55000, 1e-5, 6e-6}, {489021, 1e-5, 5e-7}, {1000000, 1e-5, 2e-7}, {1000000, 1e-7, 1e-7},
+	} {
+		if got := Delta(tt.examples, tt.most); got != tt.want || tt.examples > 1000 && got > 1/float64(tt.examples) {
+			t.Errorf("%d examples: δ %v, want %v", tt.examples, got, tt.want)
+		}
+	}
+}

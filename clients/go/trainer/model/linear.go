@@ -2,7 +2,9 @@ package model
 
 import (
 	"math"
+	"slices"
 
+	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
@@ -38,6 +40,12 @@ func NewLinear(spec Spec, examples *Examples) *Linear {
 
 // Weights implements Model: one for each feature, then the bias.
 func (m *Linear) Weights() []float64 { return m.weights }
+
+// Layers implements Model: one layer with one output, the score of the second class.
+func (m *Linear) Layers() []trainer.Layer {
+	dim := len(m.weights) - 1
+	return []trainer.Layer{{In: dim, Out: 1, Weights: slices.Clone(m.weights[:dim]), Biases: slices.Clone(m.weights[dim:])}}
+}
 
 // Gradient implements Model.
 func (m *Linear) Gradient() []float64 { return m.gradient }

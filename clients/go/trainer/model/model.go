@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
@@ -15,6 +16,8 @@ type Float interface{ float32 | float64 }
 type Model[T Float] interface {
 	// Weights returns all weights and biases, which the caller moves.
 	Weights() []T
+	// Layers returns a copy of the weights and biases by layer.
+	Layers() []trainer.Layer
 	// Gradient returns the sum to which Accumulate adds, in the order of the weights.
 	// It is zero at first; the caller clears it between lots.
 	Gradient() []T

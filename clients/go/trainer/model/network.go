@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 
+	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/linalg"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
@@ -139,6 +140,24 @@ func (alone) Do(tasks int, body func(int)) {
 // Weights implements Model: layer by layer the weights, input by input, then the
 // biases.
 func (n *Network) Weights() []float32 { return n.weights }
+
+// Layers implements Model: the last one has an output for each class.
+func (n *Network) Layers() []trainer.Layer {
+	layers := make([]trainer.Layer, len(n.layers))
+	for i, l := range n.layers {
+		layers[i] = trainer.Layer{In: l.in, Out: l.out, Weights: widened(l.weights), Biases: widened(l.biases)}
+	}
+	return layers
+}
+
+// widened returns a copy in float64.
+func widened(values []float32) []float64 {
+	wide := make([]float64, len(values))
+	for i, v := range values {
+		wide[i] = float64(v)
+	}
+	return wide
+}
 
 // Gradient implements Model.
 func (n *Network) Gradient() []float32 { return n.gradient }

@@ -90,7 +90,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		Privacy: &trainer.PrivacyDeclaration{
 			Mechanism: "output_perturbation",
 			Fields:    fields,
-			Delta:     1e-6,
+			Delta:     experiment.Delta(t.parts.Train.Rows, 1e-6),
 			Adjacency: "REPLACE_ONE",
 		},
 		CheckpointParameter: ParameterEpochs,

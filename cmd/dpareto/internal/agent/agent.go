@@ -19,6 +19,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/agent"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/agent/slot"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/tracing"
@@ -195,6 +196,7 @@ func (f *flags) prepare(ctx context.Context, env *command.Env, address string, h
 	if runner.WorkerID == "" {
 		runner.WorkerID, release = defaultWorkerID(env.Logger, address, view.ID(handle.Name()))
 	}
+	runner.Attributes = identity(chosen.settings, study.GetSpec())
 	shown := showWorkers(ctx, env, study.GetSpec(), runner.WorkerID, f.workers)
 	runner.Events = shown.events()
 	return runner, func() {
@@ -258,6 +260,15 @@ func (f *flags) choose(spec *dparetov1.StudySpec) (choice, error) {
 		return c, command.Usage(errors.New("--seed cannot be used with a study that has private_mode or random_stopping: anyone who knows the seed can take the noise off"))
 	}
 	return c, nil
+}
+
+// identity returns the attributes of trials on a user's own data. Studies that publish under a guarantee have
+// no attributes: their settings name the data.
+func identity(settings map[string]string, spec *dparetov1.StudySpec) map[string]string {
+	if spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil {
+		return nil
+	}
+	return experiment.Identity(settings)
 }
 
 // isForPublication reports whether results of a study are to be published.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -96,6 +97,23 @@ func TestChecksAverages(t *testing.T) {
 	c = choice{name: sparsevector.Name}
 	if err := c.checkAverages(t.Context(), "", private(10, "error")); err == nil || !strings.Contains(err.Error(), "which it is not in trainer sparse-vector") {
 		t.Errorf("1 − F₁: %v", err)
+	}
+}
+
+// Trials on a user's own data have its digests, unless attributes would tell results of a study with a guarantee.
+func TestIdentity(t *testing.T) {
+	settings := map[string]string{"schema": "s.yaml", "schema_digest": "12", "data_digest": "34", "dataset": "d.csv"}
+	want := map[string]string{"schema_digest": "12", "data_digest": "34"}
+	if got := identity(settings, new(dparetov1.StudySpec)); !maps.Equal(got, want) {
+		t.Errorf("attributes %v, want %v", got, want)
+	}
+	for _, spec := range []*dparetov1.StudySpec{{PrivateMode: new(dparetov1.PrivateModeSpec)}, {RandomStopping: new(dparetov1.RandomStoppingSpec)}} {
+		if got := identity(settings, spec); got != nil {
+			t.Errorf("%v: attributes %v", spec, got)
+		}
+	}
+	if got := identity(map[string]string{"dataset": "adult"}, new(dparetov1.StudySpec)); got != nil {
+		t.Errorf("a bundled dataset: attributes %v", got)
 	}
 }
 

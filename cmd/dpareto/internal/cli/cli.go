@@ -8,6 +8,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/data"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/demo"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/estimate"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/fit"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/front"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/operate"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/papers"
@@ -43,7 +44,7 @@ Or run a study of your own:
 		commands []*cobra.Command
 	}{
 		{"Studies", []*cobra.Command{demo.Command(env), study.Command(env, analyze.Command(env)), trial.Command(env), agent.Command(env)}},
-		{"Results", []*cobra.Command{front.Command(env), front.RecommendCommand(env), report.Command(env)}},
+		{"Results", []*cobra.Command{front.Command(env), front.RecommendCommand(env), fit.TrainCommand(env), fit.PredictCommand(env), report.Command(env)}},
 		{"Privacy", []*cobra.Command{privacy.Command(env, papers.ProposeTestCommand(env), papers.BayesianOptimizationCommand(env)), estimate.Command(env)}},
 		{"Publishing", []*cobra.Command{publish.ReleaseCommand(env), publish.LedgerCommand(env)}},
 		{"Data", []*cobra.Command{data.Command(env)}},

@@ -37,10 +37,13 @@ func TestOutputFlags(t *testing.T) {
 		"context add": "logs", "context use": "logs", "context remove": "logs",
 		"export":       "JSON lines for import alone",
 		"serve":        "the address it listens at",
+		"data schema":  "a schema file",
+		"predict":      "CSV for other programs",
 		"study init":   "a study file",
 		"study page":   "the URL alone",
 		"report":       "an HTML file",
 		"token create": "the token alone",
+		"train":        "the folder of the model",
 	}
 	leaves(root(), func(path string, cmd *cobra.Command) {
 		_, isListed := without[path]

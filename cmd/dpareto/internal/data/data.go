@@ -1,4 +1,4 @@
-// Package data holds the commands dpareto data: they list and download datasets.
+// Package data holds the commands dpareto data: they list and download datasets, and check the user's own.
 package data
 
 import (
@@ -20,13 +20,16 @@ import (
 
 // Command returns the command data.
 func Command(env *command.Env) *cobra.Command {
-	return command.Group("data", "List and download datasets",
+	return command.Group("data", "List, download and check datasets",
 		`Datasets that trainers know by name. Trainers download what they need themselves; these
 commands do it beforehand, and show what is there.
 
 Files are looked for in --data-dir, as DIR/FILE or DIR/DATASET/FILE, and then in the cache
-folder of the user, where downloads are kept.`,
-		listCommand(env), fetchCommand(env))
+folder of the user, where downloads are kept.
+
+Your own data are a CSV file and a schema: data schema proposes one, data check reads the file
+as trainers do, and "dpareto study init --data" writes a study.`,
+		listCommand(env), fetchCommand(env), schemaCommand(env), checkCommand(env))
 }
 
 func listCommand(env *command.Env) *cobra.Command {

@@ -1,19 +1,25 @@
 package study
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	dpsgdtrainer "github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
+	"github.com/dpareto/dpareto/clients/go/trainer/model"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
@@ -32,13 +38,15 @@ type initFlags struct {
 	delta    float64
 	constant bool
 	dataDir  string
+	data     string
+	schema   string
 }
 
 func initCommand(env *command.Env) *cobra.Command {
 	var f initFlags
 	registry := builtin.Registry()
 	cmd := &cobra.Command{
-		Use:   "init --trainer NAME",
+		Use:   "init {--trainer NAME | --data FILE --schema FILE}",
 		Short: "Write a study file for a trainer",
 		Long: `Writes a study file with everything that a trainer knows of itself: its parameters and
 where they are searched, what it measures, and the mechanism by which the server computes
@@ -49,6 +57,11 @@ With --constant the data are read, and the file names the result that can be had
 run: always predicting the most frequent class costs ε = 0. Fronts then list nothing that is
 worse.
 
+With --data and --schema the study is about your own CSV file, and the trainer is dp-sgd unless
+--trainer names another. The study has digests of the schema and of the data: agents refuse
+others. The digest of the data is keyed, since it is shown to everyone who sees the study: the
+command writes the key into FILE.key, and agents on other machines need it beside the data.
+
 Settings are given as --set NAME=VALUE. One with the name of a parameter fixes that
 parameter: it is not searched, and ε is computed for its value.
 
@@ -58,11 +71,15 @@ Trainers and their settings:
 		Example: `  dpareto study init --trainer dp-sgd > my-study.yaml
   dpareto study init --trainer dp-adam --set model=logistic-regression --id adult-adam --file adult-adam.yaml
   dpareto study init --trainer dp-sgd --set dataset=mnist --set model=mlp --set hidden=128,64 \
-      --set lot_size=600 --set noise_multiplier=4 --id digits --file digits.yaml`,
+      --set lot_size=600 --set noise_multiplier=4 --id digits --file digits.yaml
+  dpareto study init --data my.csv --schema my.yaml --id mine --file mine.yaml`,
 		Args: command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.trainer == "" {
-				return command.Usage(errors.New("--trainer is required; dpareto study init --help lists the trainers"))
+			if (f.data == "") != (f.schema == "") {
+				return command.Usage(errors.New("--data and --schema must be given together"))
+			}
+			if f.trainer == "" && f.data == "" {
+				return command.Usage(errors.New("--trainer or --data is required; dpareto study init --help lists the trainers"))
 			}
 			var delta *float64
 			if cmd.Flags().Changed("delta") {
@@ -81,8 +98,29 @@ Trainers and their settings:
 	flags.Float64Var(&f.epsilon, "epsilon-reference", 10, "largest ε that is of interest")
 	flags.Float64Var(&f.delta, "delta", 0, "δ (default the trainer's own choice)")
 	flags.BoolVar(&f.constant, "constant", false, "read the data, and name what always predicting the most frequent class gives")
+	flags.StringVar(&f.data, "data", "", "CSV file of your own to study")
+	flags.StringVar(&f.schema, "schema", "", "schema of --data, in the same folder")
 	command.DataDirFlag(cmd, &f.dataDir)
 	return cmd
+}
+
+// own adds the settings of a user's own data, and says what the file has that its owner should know.
+func (f *initFlags) own(ctx context.Context, env *command.Env) error {
+	own, read, err := experiment.OwnSettings(ctx, f.data, f.schema)
+	if err != nil {
+		return err
+	}
+	for _, finding := range read.Findings {
+		env.Sayf("%s: %s\n", own[experiment.SettingDataset], finding)
+	}
+	f.dataDir = filepath.Dir(f.data)
+	f.trainer = cmp.Or(f.trainer, dpsgdtrainer.Name)
+	if read.Parts.Train.Classes > 2 && (f.trainer == dpsgdtrainer.Name || f.trainer == dpsgdtrainer.NameAdam) {
+		own[dpsgdtrainer.SettingModel] = string(model.SoftmaxRegression)
+	}
+	maps.Copy(own, f.settings)
+	f.settings = own
+	return nil
 }
 
 // writeFile writes the study file of a trainer.
@@ -93,7 +131,12 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 	if !(f.epsilon > 0) {
 		return command.Usagef("--epsilon-reference must be positive, is %g", f.epsilon)
 	}
-	options := trainer.Options{Settings: f.settings, Outline: true} // the numbers of the examples are known
+	if f.data != "" {
+		if err := f.own(ctx, env); err != nil {
+			return err
+		}
+	}
+	options := trainer.Options{Settings: f.settings, DataDir: f.dataDir, Outline: true} // the numbers of the examples are known
 	read := trainer.Options{Settings: f.settings, Outline: !f.constant, DataDir: f.dataDir}
 	declaration, err := registry.Declare(ctx, f.trainer, read)
 	if err != nil {
@@ -115,12 +158,19 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 		ID: f.id, Trainer: f.trainer, Settings: f.settings, Declaration: declaration,
 		Trials: f.trials, EpsilonReference: f.epsilon, Delta: delta,
 	}
+	if f.data != "" {
+		study.DataDir = f.dataDir
+	}
 	if study.ID == "" {
 		study.ID = f.trainer
 	}
 	for _, d := range registry.Definitions() {
 		if d.Name == f.trainer {
 			study.Summary = d.Summary
+			if f.data != "" {
+				what, _, _ := strings.Cut(d.Summary, " on ")
+				study.Summary = what + " on " + filepath.Base(f.data)
+			}
 			study.WithoutDatasets = publicDatasets(d, f.settings, declaration)
 		}
 	}

@@ -115,7 +115,7 @@ func TestStudyInitUsage(t *testing.T) {
 	existing := filepath.Join(t.TempDir(), "study.yaml")
 	require.NoError(t, os.WriteFile(existing, nil, 0o600))
 	for line, want := range map[string]string{
-		"study init":                            "--trainer is required",
+		"study init":                            "--trainer or --data is required",
 		"study init --trainer nobody":           `trainer "nobody" is unknown, want one of`,
 		initAdult + " --trials 0":               "--trials must be at least 1, is 0",
 		initAdult + " --set bogus=1":            `setting "bogus" of trainer dp-sgd is unknown`,

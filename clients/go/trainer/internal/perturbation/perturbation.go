@@ -18,8 +18,8 @@ const SettingFeatureNorm = "feature_norm"
 // Setting describes SettingFeatureNorm.
 func Setting() trainer.Setting {
 	return trainer.Setting{Name: SettingFeatureNorm, Default: "", Usage: "public bound on the Euclidean norm of the features, " +
-		"positive: all are divided by it, and those that exceed it are clipped; by default the square root of 14 for adult, " +
-		"otherwise of the number of features"}
+		"positive: all are divided by it, and those that exceed it are clipped; by default the square root of 14 for adult, the " +
+		"norm of the schema for a file of your own, otherwise the square root of the number of features"}
 }
 
 // adultNorm bounds the norm of the features of Adult in LIBSVM's encoding, which
@@ -29,8 +29,10 @@ var adultNorm = math.Sqrt(14)
 
 // defaultNorm is a bound for features between 0 and 1, as all of the catalog are.
 func defaultNorm(parts *dataset.Parts) float64 {
-	switch parts.Split.Dataset {
-	case dataset.NameAdult, dataset.NameAdultRaw:
+	switch name := parts.Split.Dataset; {
+	case parts.Train.FeatureNorm > 0:
+		return parts.Train.FeatureNorm
+	case name == dataset.NameAdult || name == dataset.NameAdultRaw:
 		return adultNorm
 	default:
 		return math.Sqrt(float64(parts.Train.Dim))

@@ -33,6 +33,15 @@ func TestNewExamples(t *testing.T) {
 			t.Errorf("%q, norm %v: examples of norm %v, want %v", tt.dataset, tt.norm, math.Sqrt(largest), tt.want)
 		}
 	}
+	own := *parts.Train // a user's own data state the bound
+	own.FeatureNorm = 2
+	e, err := NewExamples(&dataset.Parts{Train: &own, Test: parts.Test}, 0)
+	require.NoError(t, err)
+	for i := range e.Train.Rows() {
+		if norm := e.Train.SquaredNorm(i); math.Abs(norm-1) > 1e-12 { // of 13 or 14 ones
+			t.Errorf("row %d has norm %v, want 1", i, norm)
+		}
+	}
 	for want, tt := range map[string]struct {
 		parts *dataset.Parts
 		norm  float64

@@ -21,6 +21,20 @@ func Verify(path string, want File) (err error) {
 	return verify(f, want)
 }
 
+// VerifyCopy is Verify for a file that somebody may have compressed or decompressed.
+func VerifyCopy(path string, want File) error {
+	want.Size = 0 // of the other form
+	want.Unpacked = false
+	err := Verify(path, want)
+	if err != nil {
+		want.Unpacked = true
+		if Verify(path, want) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 // verify checks what can be read from r.
 func verify(r io.Reader, want File) error {
 	if want.Unpacked {

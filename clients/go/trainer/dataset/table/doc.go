@@ -1,0 +1,20 @@
+// Package table reads a user's own data: a CSV file, and a [Schema] that says what its columns mean.
+//
+// The schema is public knowledge. The privacy of training covers what a mechanism computes from the
+// rows, and no choice that somebody made after looking at them. So ranges, categories, labels and the
+// division into parts are constants of the schema and never come from the rows: what would need them
+// is an error. [Propose] writes a schema from rows that the user declares public.
+//
+// Every row is encoded by itself:
+//   - a number of a range becomes one feature in [−1, 1]; numbers outside are moved to the end of the range;
+//   - a category becomes one feature of value 1 among as many as there are categories;
+//   - a missing value becomes an indicator of value 1, and nothing else;
+//   - a row whose norm exceeds the bound of the schema is scaled down to it.
+//
+// So the norm of every row is at most [Schema.FeatureNorm], whatever the file contains.
+//
+// Errors and findings have names of columns, which the schema has, and counts. They never have a value
+// of the file. Counts are exact: they are for the owner of the data, not for publication.
+//
+// The package imports package dataset, and knows neither trainers nor studies.
+package table

@@ -1,0 +1,156 @@
+package table
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+)
+
+// The parts of a division.
+const (
+	toTrain = iota
+	toValidation
+	toTest
+	partCount
+)
+
+// Streams of the random numbers of a seed.
+const (
+	streamRows = 0x7ab1e_0001 + iota
+	streamTest
+	streamValidation
+)
+
+// divide divides the examples, of which those from testFrom on come from the test file, if the schema names
+// one. Which part a row stands in depends on its position and the seed or, with a group, on its id and the
+// seed: never on another row.
+func (e *encoder) divide(seed uint64, validation bool, testFrom int) (*dataset.Parts, error) {
+	split := &e.schema.Split
+	to := make([]int, e.data.Rows)
+	name, free := "rows", e.data.Rows // rows that are divided at random
+	testShare := split.test()
+	switch {
+	case split.TestFile != "":
+		name, testShare, free = "file", 0, testFrom
+		for i := testFrom; i < len(to); i++ {
+			to[i] = toTest
+		}
+	case split.Time != nil:
+		name, testShare = "time", 0
+		for i, late := range e.late {
+			if late {
+				to[i] = toTest
+			}
+		}
+	case e.groups != nil:
+		name = "group"
+	}
+	heldOut := 0.0
+	if validation {
+		heldOut = split.validation()
+	}
+	e.assign(to[:free], seed, testShare, heldOut)
+	var rows [partCount][]int
+	for i, part := range to {
+		rows[part] = append(rows[part], i)
+	}
+	if len(rows[toTrain]) == 0 || len(rows[toTest]) == 0 || validation && len(rows[toValidation]) == 0 {
+		return nil, fmt.Errorf("split: leaves %d training, %d validation and %d test examples, must leave some of each",
+			len(rows[toTrain]), len(rows[toValidation]), len(rows[toTest]))
+	}
+	base := strings.TrimSuffix(e.data.Name, ".gz")
+	parts := &dataset.Parts{
+		Train: e.data.Select(base+"-train", rows[toTrain]),
+		Test:  e.data.Select(base+"-test", rows[toTest]),
+		Split: dataset.Split{Dataset: e.data.Name, Name: name, Seed: seed, Train: len(rows[toTrain]), Test: len(rows[toTest])},
+	}
+	if validation {
+		parts.Validation = e.data.Select(base+"-validation", rows[toValidation])
+		parts.Split.Validation, parts.Split.HoldOutSeed = parts.Validation.Rows, seed
+	}
+	e.judge(parts, to)
+	return parts, nil
+}
+
+// assign divides rows at random that are to train so far.
+func (e *encoder) assign(to []int, seed uint64, test, validation float64) {
+	if e.groups != nil {
+		for i := range to {
+			switch {
+			case to[i] != toTrain:
+			case fraction(e.groups[i], seed, streamTest) < test:
+				to[i] = toTest
+			case fraction(e.groups[i], seed, streamValidation) < validation/(1-test):
+				to[i] = toValidation
+			}
+		}
+		return
+	}
+	var free []int
+	for i, part := range to {
+		if part == toTrain {
+			free = append(free, i)
+		}
+	}
+	rng := rand.New(rand.NewPCG(seed, streamRows))
+	rng.Shuffle(len(free), func(i, k int) { free[i], free[k] = free[k], free[i] })
+	tests := int(test*float64(len(free)) + 0.5)
+	for i := range free {
+		switch {
+		case i < tests:
+			to[free[i]] = toTest
+		case i < tests+int(validation*float64(len(free))+0.5):
+			to[free[i]] = toValidation
+		}
+	}
+}
+
+// fraction returns a number in [0, 1) that is a function of an id and a seed.
+func fraction(id, seed, stream uint64) float64 {
+	var b [24]byte
+	for i, x := range []uint64{id, seed, stream} {
+		binary.LittleEndian.PutUint64(b[8*i:], x)
+	}
+	sum := sha256.Sum256(b[:])
+	return float64(binary.LittleEndian.Uint64(sum[:])>>11) / (1 << 53)
+}
+
+// judge adds what parts show.
+func (e *encoder) judge(parts *dataset.Parts, to []int) {
+	classes := make(map[float32]int)
+	for _, label := range parts.Train.Labels {
+		classes[label]++
+	}
+	switch {
+	case len(classes) == 1:
+		e.found.addCount(true, e.schema.Label.Column, "the training examples are of one class", 0)
+	case len(classes) < e.data.Classes:
+		e.found.addCount(false, e.schema.Label.Column,
+			fmt.Sprintf("the training examples are of %d of the %d classes", len(classes), e.data.Classes), 0)
+	}
+	if e.groups == nil {
+		return
+	}
+	part, shared, repeated := make(map[uint64]int), 0, 0
+	for i, group := range e.groups {
+		first, ok := part[group]
+		switch {
+		case !ok:
+			part[group] = to[i]
+		case first != to[i]:
+			shared++
+		default:
+			repeated++
+		}
+	}
+	if shared > 0 {
+		e.found.addCount(false, e.schema.Group, "rows have an id that also stands in another part", shared)
+	}
+	if repeated > 0 {
+		e.found.addCount(false, e.schema.Group, "rows repeat an id: epsilon is for one row, and an id with k rows has less protection", repeated)
+	}
+}

@@ -1,0 +1,460 @@
+package table
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/internal/require"
+)
+
+// loans is a schema with every kind of column.
+const loans = `
+rows: public
+label: {column: repaid, values: [no, yes]}
+features:
+- {column: age, range: [18, 90]}
+- {column: income, range: [0, 200000], missing: indicator}
+- {column: work, categories: [private, public, none], unknown: other, missing: indicator}
+- {column: married, categories: [0, 1]}
+group: person
+`
+
+// made returns a table for the schema of loans with an ignored column, of which some values are missing.
+func made(rows int, seed uint64) string {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var b strings.Builder
+	b.WriteString("person,age,income,work,married,notes,repaid\n")
+	for i := range rows {
+		age, income, married := 18+rng.IntN(70), "?", rng.IntN(2)
+		if rng.IntN(10) > 0 {
+			income = fmt.Sprint(rng.IntN(150000))
+		}
+		work := []string{"private", "public", "none", "", "secret-employer"}[rng.IntN(5)]
+		label := "no"
+		if age > 50 || rng.IntN(4) == 0 {
+			label = "yes"
+		}
+		fmt.Fprintf(&b, "p%d,%d,%s,%s,%d,\"said \"\"hello\"\", then\nleft\",%s\n", i/2, age, income, work, married, label)
+	}
+	return b.String()
+}
+
+func parse(t *testing.T, text string) *Schema {
+	t.Helper()
+	s, err := ParseSchema([]byte(text))
+	require.NoError(t, err)
+	return s
+}
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func TestEncode(t *testing.T) {
+	schema := parse(t, strings.Replace(loans, "group: person\n", "split: {test: 0.5, validation: 0.25}\n", 1))
+	path := writeFile(t, "loans.csv", "\ufeffage,work, income ,married,repaid,person\n"+
+		"54,public,50000,1,yes,a\n"+ // the middle of the range
+		"17,\"none\",?,0,no,b\n"+
+		"90,,200000,0,no,c\n"+
+		"18,other firm,0,1,yes,d\n")
+	e := newEncoder(schema)
+	if _, err := e.readFile(path); err != nil {
+		t.Fatal(err)
+	}
+	d := e.finish("loans.csv")
+	// age; income, missing; private, public, none, other, missing; 0, 1
+	want := [][]float32{
+		{0, -0.5, 0, 0, 1, 0, 0, 0, 0, 1},
+		{-1, 0, 1, 0, 0, 1, 0, 0, 1, 0},
+		{1, 1, 0, 0, 0, 0, 0, 1, 1, 0},
+		{-1, -1, 0, 0, 0, 0, 1, 0, 0, 1},
+	}
+	if d.Rows != 4 || d.Dim != 10 || d.Classes != 2 || !slices.Equal(d.Labels, []float32{1, -1, -1, 1}) || d.FeatureNorm != 2 {
+		t.Fatalf("%d rows, %d features, %d classes, labels %v, norm %v", d.Rows, d.Dim, d.Classes, d.Labels, d.FeatureNorm)
+	}
+	for i, row := range want {
+		if got := dense(d, i); !slices.Equal(got, row) {
+			t.Errorf("row %d is %v, want %v", i, got, row)
+		}
+	}
+	if got := fmt.Sprint(e.found.list); got != `[column "age": numbers outside the range were moved to its ends (1 rows)]` {
+		t.Errorf("findings %s", got)
+	}
+}
+
+// dense returns all features of a row.
+func dense(d *dataset.Dataset, i int) []float32 {
+	row := make([]float32, d.Dim)
+	indices, values := d.Row(i)
+	if indices == nil && d.Dense != nil {
+		return values
+	}
+	for k, index := range indices {
+		row[index] = values[k]
+	}
+	return row
+}
+
+// The norm of every encoded row is within the bound of the schema, whatever the cells, and no more than half of
+// the bound is lost by rounding.
+func TestNormBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &Schema{Rows: Public, Label: Label{"y", []string{"a", "b", "c"}}, Split: Split{}}
+		cells := []string{"a"}
+		header := []string{"y"}
+		for i := range rapid.IntRange(1, 12).Draw(t, "columns") {
+			name := fmt.Sprintf("x%d", i)
+			f := Feature{Column: name, Missing: rapid.SampledFrom([]string{"", Indicator}).Draw(t, "missing")}
+			if rapid.Bool().Draw(t, "number") {
+				least := rapid.Float64Range(-1e300, 1e300).Draw(t, "least")
+				f.Range = []float64{least, least + math.Abs(least)*rapid.Float64Range(1e-12, 1).Draw(t, "width") + 1e-300}
+			} else {
+				f.Categories, f.Unknown = []string{"a", "b"}, rapid.SampledFrom([]string{"", Other}).Draw(t, "unknown")
+			}
+			s.Features = append(s.Features, f)
+			header = append(header, name)
+			cells = append(cells, rapid.OneOf(
+				rapid.SampledFrom([]string{"", "a", "b", "NaN", "-Inf", "1e999", "?", "0x1p9", "-0"}),
+				rapid.Map(rapid.Float64(), func(x float64) string { return fmt.Sprint(x) }),
+				rapid.StringMatching(`[a-z0-9.]{0,6}`),
+			).Draw(t, "cell"))
+		}
+		if rapid.Bool().Draw(t, "bounded") {
+			s.Norm = rapid.Float64Range(1e-6, 4).Draw(t, "norm")
+		}
+		if err := s.Validate(); err != nil {
+			t.Skip(err)
+		}
+		e := newEncoder(s)
+		if _, err := e.read(strings.NewReader(strings.Join(header, ",") + "\n" + strings.Join(cells, ",") + "\n")); err != nil {
+			t.Fatal(err)
+		}
+		d := e.finish("f")
+		norm := math.Sqrt(d.SquaredNorm(0))
+		if !(norm <= s.FeatureNorm()) {
+			t.Fatalf("norm %v exceeds %v", norm, s.FeatureNorm())
+		}
+		scaled := slices.ContainsFunc(e.found.list, func(f Finding) bool { return f.Problem == noteNorm })
+		if scaled && norm < 0.99*s.FeatureNorm() {
+			t.Fatalf("a row was scaled to %v, the bound is %v", norm, s.FeatureNorm())
+		}
+	})
+}
+
+// A row is encoded by itself: other rows change neither it nor the part that it stands in.
+func TestRowsAreIndependent(t *testing.T) {
+	for _, split := range []string{"group: person\n", "split: {test: 0.3}\n", "split: {time: {column: age, test_from: 60}}\n"} {
+		schema := parse(t, strings.Replace(loans, "group: person\n", split, 1))
+		text := made(300, 1)
+		load := func(text string) (*dataset.Parts, *encoder) {
+			e := newEncoder(schema)
+			table, err := e.load(t.Context(), Request{Path: writeFile(t, "t.csv", text), Schema: schema, Seed: 7})
+			require.NoError(t, err)
+			return table.Parts, e
+		}
+		parts, e := load(text)
+		lines := strings.SplitAfter(text, "\n")
+		// A row of two lines: another person of another age, work and label in the same place.
+		lines[41], lines[42] = "p20,40,199999,unheard of,1,\"x\n", "y\",no\n"
+		changed, other := load(strings.Join(lines, ""))
+		differ := 0
+		for i := range e.data.Rows {
+			if !slices.Equal(dense(&e.data, i), dense(&other.data, i)) {
+				differ++
+			}
+		}
+		if differ != 1 {
+			t.Errorf("%s: %d encoded rows differ, want 1", split, differ)
+		}
+		if d := parts.Train.Rows - changed.Train.Rows; d < -1 || d > 1 {
+			t.Errorf("%s: %d and %d training rows", split, parts.Train.Rows, changed.Train.Rows)
+		}
+		if strings.HasPrefix(split, "split: {test") && parts.Split != changed.Split {
+			t.Errorf("%s: %v, then %v", split, parts.Split, changed.Split)
+		}
+	}
+}
+
+func TestSplits(t *testing.T) {
+	load := func(split, text string, files map[string]string) *Table {
+		t.Helper()
+		path := writeFile(t, "t.csv", text)
+		for name, content := range files {
+			require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(content), 0o600))
+		}
+		table, err := Load(t.Context(), Request{Path: path, Schema: parse(t, strings.Replace(loans, "group: person\n", split, 1)), Seed: 3})
+		require.NoError(t, err)
+		return table
+	}
+	text := made(1000, 1)
+	for split, want := range map[string]string{
+		"":                                      "t.csv rows: 700 train, 100 validation, 200 test, seed 3, hold-out seed 3",
+		"split: {test: 0.5, validation: 0.2}\n": "t.csv rows: 300 train, 200 validation, 500 test, seed 3, hold-out seed 3",
+		"split: {test_file: b.csv}\n":           "t.csv file: 900 train, 100 validation, 50 test, seed 3, hold-out seed 3",
+		"split: {time: {column: age, test_from: 60}}\n": "", // counted below
+		"group: person\n": "",
+		"group: person\nsplit: {test_file: b.csv}\n": "",
+	} {
+		table := load(split, text, map[string]string{"b.csv": made(50, 2)})
+		parts := table.Parts
+		if got := parts.Split.String(); want != "" && got != want {
+			t.Errorf("%s: %s, want %s", split, got, want)
+		}
+		wantTest, all := 1000, parts.Train.Rows+parts.Validation.Rows+parts.Test.Rows
+		if strings.Contains(split, "b.csv") {
+			wantTest = 1050
+		}
+		if all != wantTest {
+			t.Errorf("%s: %d rows in all, want %d", split, all, wantTest)
+		}
+		if strings.Contains(split, "time") {
+			for i := range parts.Test.Rows {
+				if age := dense(parts.Test, i)[0]; age < float32(2*(60.-18)/72-1)-1e-6 {
+					t.Errorf("a test example has age %v", age)
+				}
+			}
+		}
+		shared := slices.ContainsFunc(table.Findings, func(f Finding) bool { return strings.Contains(f.Problem, "in another part") })
+		if shared != strings.HasPrefix(split, "group: person\nsplit") {
+			t.Errorf("%s: findings %v", split, table.Findings)
+		}
+		if strings.HasPrefix(split, "group") && !strings.Contains(split, "file") {
+			if share := float64(parts.Test.Rows) / 1000; share < 0.1 || share > 0.3 {
+				t.Errorf("groups: %v are for testing", share)
+			}
+		}
+	}
+}
+
+// No broken file trains, and no error has a value of the file.
+func TestBrokenFiles(t *testing.T) {
+	const header = "person,age,income,work,married,repaid\n"
+	good := header
+	for i := range 20 {
+		good += fmt.Sprintf("a%d,30,1000,private,0,no\nb%d,50,2000,none,1,yes\n", i, i)
+	}
+	compress := func(text string) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, _ = w.Write([]byte(text))
+		_ = w.Close()
+		return b.String()
+	}
+	for name, tt := range map[string]struct{ text, change, want string }{
+		"good":            {good, "", ""},
+		"compressed":      {compress(good), "", ""},
+		"old line ends":   {strings.ReplaceAll(good, "\n", "\r"), "", ""},
+		"empty":           {"", "", "is empty, must have a header"},
+		"header alone":    {header, "", "has no rows"},
+		"no header":       {strings.TrimPrefix(good, header), "", `header: has no column "repaid", "age"`},
+		"wrong header":    {strings.Replace(good, "income", "Salary7", 1), "", `header: has no column "income" of the schema among its 6`},
+		"column twice":    {strings.Replace(good, "person,", "age,", 1), "group: person=>", `header: has column "age" of the schema twice`},
+		"another comma":   {strings.ReplaceAll(good, ",", ";"), "", `among its 1;`},
+		"short row":       {good + "SECRET,7\n", "", "rows do not have the 6 fields of the header (1 rows)"},
+		"open quote":      {good + `i,30,"1000,private,0,no`, "", "is malformed after 40 rows"},
+		"cut off":         {compress(good)[:60], "", "unexpected EOF"},
+		"no number":       {good + "i,SECRET,1,none,0,no\nj,NaN7,1,none,0,no\n", "", `column "age": values are not finite numbers (2 rows)`},
+		"NaN":             {good + "i,NaN,1,none,0,no\n", "", `column "age": values are missing`},
+		"infinite":        {good + "i,40,-Inf,none,0,no\n", "", `column "income": values are not finite numbers (1 rows)`},
+		"missing":         {good + "i,,1,none,0,no\n", "", `column "age": values are missing; the schema can say missing: indicator (1 rows)`},
+		"unseen category": {good + "i,40,1,none,SECRET,no\n", "", `column "married": values are not among the categories of the schema, which can say unknown: other (1 rows)`},
+		"unseen label":    {good + "i,40,1,none,0,SECRET\n", "", `column "repaid": labels are not among the values of the schema (1 rows)`},
+		"missing label":   {good + "i,40,1,none,0,\n", "", `column "repaid": labels are not`},
+		"missing id":      {good + ",40,1,none,0,no\n", "", `column "person": ids are missing (1 rows)`},
+		"one class":       {strings.ReplaceAll(good, "yes", "no"), "", `column "repaid": the training examples are of one class`},
+		"too few rows":    {header + "a,30,1000,private,0,no\n", "group: person=>", "split: leaves 1 training, 0 validation and 0 test examples"},
+		"wrong time":      {good, "group: person=>split: {time: {column: work, test_from: 2020-01-01}}", `column "work": times are of another form than test_from (40 rows)`},
+		"private rows":    {good, "rows: public=>rows: private", "rows: are private, but every mechanism here depends on the number of rows"},
+		"no test file":    {good, "group: person=>split: {test_file: none.csv}", "none.csv: no such file"},
+	} {
+		text := loans
+		if old, replacement, ok := strings.Cut(tt.change, "=>"); ok {
+			text = strings.Replace(loans, old, replacement, 1)
+		}
+		_, err := Load(t.Context(), Request{Path: writeFile(t, "t.csv", tt.text), Schema: parse(t, text), Seed: 2})
+		if tt.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want %s", name, err, tt.want)
+			continue
+		}
+		for _, value := range []string{"SECRET", "Salary7", "NaN7", "1000"} {
+			if strings.Contains(err.Error(), value) {
+				t.Errorf("%s: the error has a value of the file: %v", name, err)
+			}
+		}
+	}
+	e := newEncoder(parse(t, loans))
+	e.most = 20
+	if _, err := e.read(strings.NewReader(good)); err == nil || !strings.Contains(err.Error(), "is too large: more than 20 encoded values") {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+func TestSchemaErrors(t *testing.T) {
+	for change, want := range map[string]string{
+		"rows: public=>":                                               `rows: must be public or private, is ""`,
+		"rows: public=>rows: 12":                                       `rows: must be public or private, is "12"`,
+		"[no, yes]=>[yes]":                                             "label.values: must be all values of the label, at least two, are 1; numbers to predict (regression) have no bundled trainer",
+		"[no, yes]=>[no, no]":                                          "label.values: must be different",
+		", range: [18, 90]=>":                                          "features[0] (age): must have either a range or categories, of public knowledge: they are never read from the rows",
+		"[18, 90]=>[90, 18]":                                           "features[0] (age): range: must be [least, largest]",
+		"[18, 90]=>[18]":                                               "features[0] (age): range: must be [least, largest]",
+		"[18, 90]=>[0, .inf]":                                          "features[0] (age): range: must be [least, largest]",
+		"[18, 90]=>[18, 90], unknown: other":                           "features[0] (age): unknown: must be other, for categories alone",
+		"missing: indicator=>missing: mean":                            `features[1] (income): missing: must be indicator or left out, is "mean"`,
+		"categories: [0, 1]=>categories: [0, 0]":                       "features[3] (married): categories: must be different",
+		"column: income=>column: age":                                  "columns must be different",
+		"column: income=>column: repaid":                               "no feature can be the label",
+		"group: person=>group: age":                                    "group: must not be a feature",
+		"group: person=>norm: -1":                                      "norm: must be a positive number, is -1",
+		"group: person=>norms: 1":                                      "line 9: field norms is unknown",
+		"column: age, =>col: age, ":                                    "field col is unknown of a feature",
+		"group: person=>separator: ab":                                 "separator: must be one character, is of 2",
+		"group: person=>split: {test: 0.95}":                           "must be shares whose sum is below 1, are 0.95 and 0.1",
+		"group: person=>split: {test_file: ../b.csv}":                  "split.test_file: must be the name of a file",
+		"group: person=>split: {test: 0.1, test_file: b.csv}":          "must have one of test and test_file",
+		"group: person=>split: {time: {column: age, test_from: soon}}": "split.time: must have a column",
+		"group: person=>split: {time: {column: a, test_from: 1}, test_file: b}": "must have one of test, time and test_file",
+		"group: person=>group: person\ngroup: other":                            `"group" already`,
+	} {
+		old, replacement, _ := strings.Cut(change, "=>")
+		_, err := ParseSchema([]byte(strings.Replace(loans, old, replacement, 1)))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", change, err, want)
+		}
+	}
+	if _, err := ParseSchema(nil); err == nil || err.Error() != "schema: is empty" {
+		t.Errorf("empty: %v", err)
+	}
+}
+
+func TestDigests(t *testing.T) {
+	schema := parse(t, loans)
+	again := parse(t, "# a comment\n"+strings.ReplaceAll(loans, "[no, yes]", "[ \"no\", 'yes' ]"))
+	other := parse(t, strings.Replace(loans, "[18, 90]", "[18, 91]", 1))
+	if schema.Digest() != again.Digest() || schema.Digest() == other.Digest() || len(schema.Digest()) != 32 {
+		t.Errorf("digests %s, %s, %s", schema.Digest(), again.Digest(), other.Digest())
+	}
+	load := func(path string) *Table {
+		t.Helper()
+		table, err := Load(t.Context(), Request{Path: path, Schema: schema})
+		require.NoError(t, err)
+		return table
+	}
+	path := writeFile(t, "t.csv", made(100, 1))
+	if _, err := ReadKey(path); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "t.csv.key is missing: copy it") {
+		t.Errorf("no key: %v", err)
+	}
+	key, err := MakeKey(path)
+	require.NoError(t, err)
+	if same, err := MakeKey(path); err != nil || !bytes.Equal(same, key) {
+		t.Errorf("the key changed, error %v", err)
+	}
+	if info, err := os.Stat(KeyPath(path)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+	digest := load(path).Digest(key)
+	flipped := writeFile(t, "t.csv", strings.Replace(made(100, 1), ",yes\n", ",no\n", 1))
+	if other := load(flipped).Digest(key); other == digest || len(digest) != 32 {
+		t.Errorf("digests %s and %s", digest, other)
+	}
+	if other := load(path).Digest(make([]byte, 32)); other == digest {
+		t.Error("the digest does not depend on the key")
+	}
+	require.NoError(t, os.WriteFile(KeyPath(path), []byte("abc\n"), 0o600))
+	if _, err := MakeKey(path); err == nil || !strings.Contains(err.Error(), "must have 64 hexadecimal digits") {
+		t.Errorf("wrong key: %v", err)
+	}
+}
+
+func TestDuplicates(t *testing.T) {
+	row := func(x float32) *dataset.Dataset {
+		return &dataset.Dataset{Rows: 2, Dim: 1, Classes: 2, Dense: []float32{x, 5}, Labels: []float32{1, -1}}
+	}
+	parts := &dataset.Parts{Train: dataset.Concat("", row(1), row(1)), Test: row(1), Validation: row(2)}
+	if across, within := Duplicates(parts); across != 3 || within != 2 {
+		t.Errorf("%d across parts and %d within, want 3 and 2", across, within)
+	}
+}
+
+// A schema is proposed from the public rows alone, and fits them.
+func TestPropose(t *testing.T) {
+	public := made(200, 1)
+	sample := Sample{File: "t.csv", Rows: 200, Label: "repaid"}
+	s, notes, err := Propose(strings.NewReader(public), sample)
+	require.NoError(t, err)
+	private := public + "p7,1000000,1e9,new employer,7,x,perhaps\n"
+	again, _, err := Propose(strings.NewReader(private), sample)
+	if err != nil || again.Digest() != s.Digest() {
+		t.Errorf("a private row has changed the schema, error %v", err)
+	}
+	content, err := s.YAML()
+	require.NoError(t, err)
+	const want = `rows: private
+label:
+  column: repaid
+  values: ["no", "yes"]
+features:
+  - column: age
+    range: [10, 90]
+  - column: income
+    range: [0, 200000]
+    missing: indicator
+  - column: work
+    categories: [none, private, public, secret-employer]
+    missing: indicator
+    unknown: other
+  - column: married
+    range: [0, 1]
+`
+	if string(content) != want {
+		t.Errorf("schema\n%s", content)
+	}
+	if got := strings.Join(notes, "; "); !strings.Contains(got, "notes is left out") || !strings.Contains(got, "person is left out: it has too many different texts") {
+		t.Errorf("notes %s", got)
+	}
+	read := parse(t, strings.Replace(string(content), "rows: private", "rows: public", 1))
+	if _, err := Load(t.Context(), Request{Path: writeFile(t, "t.csv", public), Schema: read, Seed: 1}); err != nil {
+		t.Error(err)
+	}
+	for name, tt := range map[string]struct {
+		text   string
+		sample Sample
+		want   string
+	}{
+		"no rows":     {public, Sample{Label: "repaid"}, "public rows: must be at least 1, are 0: ranges and categories are never read from private rows"},
+		"no label":    {public, Sample{Rows: 9, Label: "owed"}, `header: has no column "owed", the label`},
+		"no header":   {"1,2\n3,4\n", Sample{Rows: 1, Label: "1"}, "which are no numbers"},
+		"empty":       {"", Sample{Rows: 1, Label: "1"}, "must have a header"},
+		"twice":       {"a,a\n", Sample{Rows: 1, Label: "a"}, "must have different names"},
+		"regression":  {made(2000, 1), Sample{Rows: 2000, Label: "income"}, "numbers to predict (regression) have no bundled trainer"},
+		"short row":   {"a,b\nx,1\ny\n", Sample{Rows: 2, Label: "a"}, "is malformed after 1 rows"},
+		"one label":   {"a,b\nx,1\nx,2\n", Sample{Rows: 2, Label: "a"}, "has 1 values"},
+		"no features": {"a,b\nx,1\ny,1\n", Sample{Rows: 2, Label: "a"}, "features: at least one is required"},
+	} {
+		if _, _, err := Propose(strings.NewReader(tt.text), tt.sample); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want %s", name, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package study_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/internal/require"
+)
+
+// people returns a table of people whose label follows their age, with mixed columns and missing values.
+func people(rows int) string {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	b.WriteString("id,age,income,work,note,repaid\n")
+	for i := range rows {
+		age, income, label := 18+rng.IntN(70), fmt.Sprint(rng.IntN(100000)), "no"
+		if rng.IntN(8) == 0 {
+			income = "?"
+		}
+		if age > 50 {
+			label = "yes"
+		}
+		fmt.Fprintf(&b, "p%d,%d,%s,%s,\"a, %d\",%s\n", i, age, income, []string{"private", "public", ""}[rng.IntN(3)], i, label)
+	}
+	return b.String()
+}
+
+// From a table to a front without code: propose, check, init, create, train. Agents refuse other data.
+func TestOwnData(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	t.Setenv("DPARETO_SERVER", address)
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	write := func(name, content string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path(name), []byte(content), 0o600))
+	}
+	table := people(600)
+	write("my.csv", table)
+	schema := clitest.Succeed(t, "data schema "+path("my.csv")+" --public-rows 100 --label repaid")
+	write("my.yaml", schema)
+	for _, line := range []string{"data check " + path("my.csv"), "study init --data " + path("my.csv")} {
+		clitest.WantFailure(t, "rows: are private, but every mechanism here depends", strings.Fields(line+" --schema "+path("my.yaml"))...)
+	}
+	write("my.yaml", strings.Replace(schema, "rows: private", "rows: public", 1))
+	checked := clitest.Succeed(t, "data check "+path("my.csv")+" --schema "+path("my.yaml")+" --output csv")
+	if !strings.Contains(checked, "fact,,training examples,420\n") || strings.Contains(checked, "error,") {
+		t.Errorf("check:\n%s", checked)
+	}
+	clitest.Succeed(t, "study init --data "+path("my.csv")+" --schema "+path("my.yaml")+" --id mine --trials 4 --file "+path("study.yaml"))
+	content, err := os.ReadFile(path("study.yaml"))
+	require.NoError(t, err)
+	for _, want := range []string{
+		"dpareto agent --study mine --data-dir " + folder, `dataset_size: "420"`, `learning_rate: "normalized_learning_rate / clipping_norm"`,
+		`dataset: "my.csv"`, `schema: "my.yaml"`, "data_digest: ", "schema_digest: ",
+	} {
+		if !strings.Contains(string(content), want) {
+			t.Errorf("the study lacks %s:\n%s", want, content)
+		}
+	}
+	_, warnings := clitest.Must(t, string(content)+"\n  seed: 1\n", "study", "create", "-")
+	if strings.Contains(warnings, "WARN") {
+		t.Errorf("the study has warnings: %s", warnings)
+	}
+
+	// Other data, another schema, and data without their key are refused, without a value of the file.
+	key, err := os.ReadFile(path("my.csv.key"))
+	require.NoError(t, err)
+	agent := strings.Fields("agent --study mine --workers 1 --seed 1 --data-dir " + folder)
+	write("my.csv", strings.Replace(table, ",yes\n", ",no\n", 1))
+	clitest.WantFailure(t, "but the study was made with data of digest", agent...)
+	write("my.csv", table+"p9,SECRET,1,private,x,no\n")
+	if _, stderr, code := clitest.Invoke(t, "", agent...); code != command.ExitFailure || strings.Contains(stderr, "SECRET") ||
+		!strings.Contains(stderr, `column \"age\": values are not finite numbers (1 rows)`) && !strings.Contains(stderr, `column "age": values are not finite numbers (1 rows)`) {
+		t.Errorf("broken data: exit code %d, %s", code, stderr)
+	}
+	write("my.csv", table)
+	write("my.yaml", schema)
+	clitest.WantFailure(t, "but the study was made with a schema of digest", agent...)
+	write("my.yaml", "# a comment\n"+strings.Replace(schema, "rows: private", "rows: public", 1))
+	require.NoError(t, os.Remove(path("my.csv.key")))
+	clitest.WantFailure(t, "my.csv.key is missing: copy it together with the data", agent...)
+	write("my.csv.key", string(key))
+
+	clitest.Must(t, "", agent...)
+	trials := clitest.Succeed(t, "trial list mine --output csv")
+	if strings.Count(trials, "succeeded") != 4 {
+		t.Errorf("trials:\n%s", trials)
+	}
+	shown := clitest.Succeed(t, "trial get mine 2 --output json")
+	for _, name := range []string{"data_digest", "schema_digest"} {
+		_, digest, _ := strings.Cut(string(content), name+": ")
+		digest, _, _ = strings.Cut(digest, "\n")
+		if want := fmt.Sprintf("%q: %s", name, digest); len(digest) != 34 || !strings.Contains(shown, want) {
+			t.Errorf("the trial lacks %s: %s", want, shown)
+		}
+	}
+
+	// A model comes out, and predicts the labels of new rows, whose other columns it does not need.
+	train := "train mine --recommend epsilon=9 --out " + path("model")
+	clitest.WantFailure(t, "--data-dir names the folder", strings.Fields(train+" --data-dir "+t.TempDir())...)
+	_, said := clitest.Must(t, "", strings.Fields(train+" --data-dir "+folder)...)
+	if !strings.Contains(said, "replace-one adjacency, for the training rows. The search that chose the configuration had 4 runs on the same rows: "+
+		"the ledger of the study states no ε for them") { // they are seeded
+		t.Errorf("train said %s", said)
+	}
+	clitest.WantFailure(t, "must be a new or empty folder", strings.Fields(train+" --data-dir "+folder)...)
+	write("new.csv", "income,age,work\n50000,20,private\n?,85,\n10000,30,unheard of\n90000,80,public\n")
+	predicted := clitest.Succeed(t, "predict "+path("model")+" "+path("new.csv"))
+	lines := strings.Split(strings.TrimSpace(predicted), "\n")
+	if len(lines) != 5 || lines[0] != "repaid,p_no,p_yes" {
+		t.Fatalf("predictions:\n%s", predicted)
+	}
+	for i, want := range []string{"no", "yes", "no", "yes"} {
+		if !strings.HasPrefix(lines[i+1], want+",") {
+			t.Errorf("row %d is %s, want %s", i, lines[i+1], want)
+		}
+	}
+	write("new.csv", "age,work\n50000,private\n")
+	clitest.WantFailure(t, `has no column "income"`, "predict", path("model"), path("new.csv"))
+	clitest.WantFailure(t, "--recommend and --out are required", "train", "mine")
+	clitest.WantFailure(t, "no configuration to train meets the bounds", strings.Fields("train mine --recommend epsilon=1e-9 --out "+path("other")+" --data-dir "+folder)...)
+}
+
+// Every trainer of classifiers takes a user's own data, with several classes where it can.
+func TestOwnDataOfEveryTrainer(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	folder := t.TempDir()
+	table, schema := filepath.Join(folder, "my.csv"), filepath.Join(folder, "my.yaml")
+	three := strings.ReplaceAll(people(300), "public,", "maybe,")
+	for id, tt := range map[string]struct{ label, flags, want string }{
+		"sgd":       {"repaid", "--trainer dp-sgd --set sampling=poisson", `learning_rate: "normalized_learning_rate / clipping_norm"`},
+		"adam":      {"repaid", "--trainer dp-adam", "learning_rate: learning_rate"},
+		"output":    {"repaid", "--trainer output-perturbation", "output_perturbation:"},
+		"objective": {"repaid", "--trainer objective-perturbation --set evaluation=test", "objective_perturbation:"},
+		"several":   {"work", "", `model: "softmax-regression"`},
+	} {
+		require.NoError(t, os.WriteFile(table, []byte(three), 0o600))
+		proposal := clitest.Succeed(t, "data schema "+table+" --public-rows 100 --number-public --label "+tt.label)
+		require.NoError(t, os.WriteFile(schema, []byte(proposal), 0o600))
+		file := clitest.Succeed(t, "study init --data "+table+" --schema "+schema+" --trials 1 --id "+id+" "+tt.flags)
+		if !strings.Contains(file, tt.want) {
+			t.Errorf("%s: no %s in\n%s", id, tt.want, file)
+		}
+		clitest.Must(t, file, "study", "create", "-", "--server", address)
+		clitest.Succeed(t, "agent --workers 1 --seed 1 --study "+id+" --data-dir "+folder+" --server "+address)
+		if trials := clitest.Succeed(t, "trial list "+id+" --output csv --server "+address); !strings.Contains(trials, "succeeded") {
+			t.Errorf("%s: %s", id, trials)
+		}
+		if id == "output" || id == "objective" {
+			clitest.WantFailure(t, "hands out no model of these settings", "train", id, "--recommend", "error=1", "--out", filepath.Join(folder, "m"), "--server", address)
+		}
+	}
+}
+
+func TestOwnDataUsage(t *testing.T) {
+	folder := t.TempDir()
+	for line, want := range map[string]string{
+		"study init --data my.csv":                                                                                "--data and --schema must be given together",
+		"study init --data a/my.csv --schema my.yaml":                                                             "the schema must stand in the folder of the data",
+		"study init --data " + folder + "/x --schema " + folder + "/y":                                            "no such file",
+		"data check my.csv":                                                                                       "--schema is required",
+		"data schema my.csv --public-rows 3":                                                                      "--label is required",
+		"data schema " + folder + "/my.csv --public-rows 3 --label x":                                             "no such file",
+		"study init --trainer dp-sgd --set schema=my.yaml":                                                        "setting schema_digest is missing, want what dpareto data check prints",
+		"study init --trainer dp-sgd --set data_digest=00":                                                        `setting data_digest is "00", want none without schema`,
+		"study init --trainer dp-sgd --set schema=s --set train_rows=9":                                           `setting train_rows is "9", want none with schema, which divides the rows`,
+		"study init --trainer dp-sgd --set schema=s --set schema_digest=1 --set data_digest=1 --set dataset=../x": "the name of a file in the data folder",
+		"study init --trainer dp-sgd --set schema=s --set schema_digest=1 --set data_digest=1":                    "that is no dataset's name",
+	} {
+		clitest.WantFailure(t, want, strings.Fields(line)...)
+	}
+}
