@@ -253,7 +253,7 @@ func words(line string) []string {
 // the study or its training away.
 var notInTour = []string{"study create FILE", "study watch", "study delete", "trial stop"}
 
-// Every command of the tour in README.md, and of docs/studies.md after it, works as it
+// Every command of the tour in README.md, and of docs/reference/studies.md after it, works as it
 // stands there, on a study of fewer trials.
 func TestTour(t *testing.T) {
 	srv := serve(t, filepath.Join(t.TempDir(), "tour.db"), "127.0.0.1:0")
@@ -263,7 +263,7 @@ func TestTour(t *testing.T) {
 	study, err := os.ReadFile(svtStudy(t, 20, 50))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "svt.yaml"), study, 0o600))
-	commands := append(documentedCommands(t, "README.md"), documentedCommands(t, filepath.Join("docs", "studies.md"))...)
+	commands := append(documentedCommands(t, "README.md"), documentedCommands(t, filepath.Join("docs", "reference", "studies.md"))...)
 	if len(commands) < 15 {
 		t.Errorf("%d commands", len(commands))
 	}
@@ -280,15 +280,15 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// The commands of docs/publishing.md work as they stand there, in a shell, on the bundled
+// The commands of docs/reference/publishing.md work as they stand there, in a shell, on the bundled
 // studies.
 func TestPublishing(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "publishing.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "publishing.md"))
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(text), "<!-- script -->")
 	rest, _, ok := strings.Cut(rest, "<!-- end of script -->")
 	if !ok {
-		t.Fatal("docs/publishing.md has no script")
+		t.Fatal("docs/reference/publishing.md has no script")
 	}
 	var script strings.Builder
 	for line := range strings.Lines(rest) {
@@ -324,13 +324,13 @@ func TestPublishing(t *testing.T) {
 	}
 }
 
-// The study that docs/studies.md shows can be created, and is shown with all its parts.
+// The study that docs/reference/studies.md shows can be created, and is shown with all its parts.
 func TestDocumentedStudy(t *testing.T) {
-	text, err := os.ReadFile("../../docs/studies.md")
+	text, err := os.ReadFile("../../docs/reference/studies.md")
 	require.NoError(t, err)
 	_, rest, ok := strings.Cut(string(text), "<!-- file: choices.yaml -->")
 	if !ok {
-		t.Fatal("docs/studies.md has no choices.yaml")
+		t.Fatal("docs/reference/studies.md has no choices.yaml")
 	}
 	var file strings.Builder
 	for line := range strings.Lines(strings.TrimLeft(rest, "\n")) {
