@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -14,6 +15,8 @@ import (
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/server/expression"
 )
+
+const distribution = "distribution"
 
 // flag is a flag of dpareto privacy epsilon, without dashes, and its value.
 type flag struct{ name, value string }
@@ -85,7 +88,7 @@ func (e *evaluator) flags(spec *dparetov1.PrivacySpec) ([]flag, error) {
 		if !m.Has(field) || slices.Contains(unused, field.Name()) {
 			continue
 		}
-		value := ""
+		var value string
 		switch field.Kind() {
 		case protoreflect.EnumKind:
 			value = strings.ReplaceAll(enum.Of(field.Enum(), m.Get(field).Enum()), "_", "-")
@@ -105,7 +108,7 @@ func (e *evaluator) flags(spec *dparetov1.PrivacySpec) ([]flag, error) {
 // repeated returns the flags of repeated selection, and of its base.
 func (e *evaluator) repeated(r *dparetov1.RepeatedSelectionMechanism) ([]flag, error) {
 	if r.GetBase().GetComposition() != nil || r.GetBase().GetRepeatedSelection() != nil {
-		return nil, fmt.Errorf("no command has a repeated selection of what is composed of others")
+		return nil, errors.New("no command has a repeated selection of what is composed of others")
 	}
 	base, err := e.flags(r.GetBase())
 	if err != nil {
@@ -115,13 +118,13 @@ func (e *evaluator) repeated(r *dparetov1.RepeatedSelectionMechanism) ([]flag, e
 	expressions := []flag{{"mean-runs", r.GetMeanRuns()}, {"max-runs", r.GetMaxRuns()}}
 	switch d := r.GetDistribution().(type) {
 	case *dparetov1.RepeatedSelectionMechanism_Eta:
-		expressions = append(expressions, flag{"distribution", d.Eta})
+		expressions = append(expressions, flag{distribution, d.Eta})
 	case *dparetov1.RepeatedSelectionMechanism_Binomial:
-		flags, expressions = append(flags, flag{"distribution", "binomial"}), append(expressions, flag{"tries", d.Binomial})
+		flags, expressions = append(flags, flag{distribution, "binomial"}), append(expressions, flag{"tries", d.Binomial})
 	case *dparetov1.RepeatedSelectionMechanism_Poisson:
-		flags = append(flags, flag{"distribution", "poisson"})
+		flags = append(flags, flag{distribution, "poisson"})
 	case *dparetov1.RepeatedSelectionMechanism_Fixed:
-		flags = append(flags, flag{"distribution", "fixed"})
+		flags = append(flags, flag{distribution, "fixed"})
 	}
 	for _, x := range expressions {
 		if x.value == "" {
@@ -161,10 +164,10 @@ func (e *evaluator) recompute(spec *dparetov1.PrivacySpec) (string, error) {
 		}
 		return line("dpareto privacy epsilon", append(flags, outer(spec)...)), nil
 	}
-	command := line("dpareto privacy compose", outer(spec))
+	command := []string{line("dpareto privacy compose", outer(spec))}
 	for _, p := range composition.GetParts() {
 		if p.GetMechanism().GetComposition() != nil {
-			return "", fmt.Errorf("no command has a composition within a composition")
+			return "", errors.New("no command has a composition within a composition")
 		}
 		flags, err := e.flags(p.GetMechanism())
 		if err != nil {
@@ -181,16 +184,17 @@ func (e *evaluator) recompute(spec *dparetov1.PrivacySpec) (string, error) {
 		for i, f := range flags {
 			pairs[i] = f.name + "=" + f.value
 		}
-		command += " --part " + strings.Join(pairs, ",")
+		command = append(command, "--part "+strings.Join(pairs, ","))
 	}
-	return command, nil
+	return strings.Join(command, " "), nil
 }
 
 func line(command string, flags []flag) string {
+	words := []string{command}
 	for _, f := range flags {
-		command += " --" + f.name + " " + f.value
+		words = append(words, "--"+f.name, f.value)
 	}
-	return command
+	return strings.Join(words, " ")
 }
 
 // find returns the value of a flag, "" if there is none.

@@ -3,7 +3,7 @@
 // command that computes it again. A statement has three forms: text, HTML that prints, and JSON.
 //
 // Everything in it comes from the contract, called as the reader. What the server cannot know is marked for a
-// person to fill in. [New] refuses, with a [Refusal], what the study does not support.
+// person to fill in. [New] refuses, with a [RefusalError], what the study does not support.
 //
 // Files:
 //

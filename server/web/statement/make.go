@@ -43,13 +43,13 @@ type Options struct {
 	Now time.Time
 }
 
-// Refusal is the reason why a study does not support a statement.
-type Refusal string
+// RefusalError is the reason why a study does not support a statement.
+type RefusalError string
 
 // Error implements error.
-func (r Refusal) Error() string { return "no statement: " + string(r) }
+func (r RefusalError) Error() string { return "no statement: " + string(r) }
 
-func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
+func refuse(format string, args ...any) error { return RefusalError(fmt.Sprintf(format, args...)) }
 
 // maker makes one statement.
 type maker struct {
@@ -62,7 +62,7 @@ type maker struct {
 	s       *Statement
 }
 
-// New makes a statement about a study, studies/{study}. The error is a [Refusal], or that of a call.
+// New makes a statement about a study, studies/{study}. The error is a [RefusalError], or that of a call.
 func New(ctx context.Context, c *Clients, study string, o Options) (*Statement, error) {
 	if !(o.Epsilon >= 0) || math.IsInf(o.Epsilon, 1) {
 		return nil, refuse("ε must be positive and finite, is %g", o.Epsilon)
@@ -461,7 +461,7 @@ func prices(ways []*dparetov1.SearchPrice, runs int64) []Item {
 func (m *maker) accounting(g *dparetov1.PrivacyGuarantee, sampler Item, trial *dparetov1.Trial) {
 	lower := ""
 	if g.EpsilonLower != nil {
-		lower = fmt.Sprintf(", the true ε is at least %s", show.NumberDown(g.GetEpsilonLower()))
+		lower = ", the true ε is at least " + show.NumberDown(g.GetEpsilonLower())
 	}
 	_, name := mechanismOf(m.privacy)
 	randomness := known("Randomness", "the workers reported no seed: they drew from entropy that nobody keeps")
@@ -507,11 +507,11 @@ func (m *maker) data() {
 		asked("Collection and access", "Who collected the records and for what, and who can read them, the workers and the results of the runs?"),
 	}
 	if t := m.study.GetSpec().GetTrainer(); t.GetName() != "" {
-		text := t.GetName()
+		words := []string{t.GetName()}
 		for _, key := range slices.Sorted(maps.Keys(t.GetSettings())) {
-			text += ", " + key + " " + t.GetSettings()[key]
+			words = append(words, key+" "+t.GetSettings()[key])
 		}
-		items = append([]Item{known("Trainer", "%s", text)}, items...)
+		items = append([]Item{known("Trainer", "%s", strings.Join(words, ", "))}, items...)
 	}
 	if show.IsGenerated(m.study.GetSpec()) {
 		items = append([]Item{known("Data", "generated: no real person is in it")}, items...)

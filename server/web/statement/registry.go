@@ -120,7 +120,7 @@ func (m *maker) registry() Registry {
 
 	set("implementation.preprocessing_and_hyperparameter_tuning", m.s.text("What the search cost", "")+". FILL IN: what pre-processing looked at the data")
 	set("implementation.mechanisms", m.s.text("What was accounted and executed", "")+". "+m.s.text("Versions", "Server"))
-	set("implementation.composition", compositionText(m.study, m.s))
+	set("implementation.composition", compositionText(m.s))
 	set("implementation.post_processing", "none by dpareto")
 	ask("implementation.justification", "why this ε, this δ and this unit")
 	set("implementation.additional_information", m.s.text("How to compute it again", "")+m.s.text("How to check it", ""))
@@ -139,7 +139,7 @@ func title(study *dparetov1.Study) string {
 }
 
 // compositionText says how the steps of a run, and the runs, add up.
-func compositionText(study *dparetov1.Study, s *Statement) string {
+func compositionText(s *Statement) string {
 	runs := "the runs of the search are not composed into ε"
 	if s.IncludesTuning {
 		runs = "ε covers all runs of the search"

@@ -197,7 +197,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		tt.o.Now = now
 		s, err := statement.New(t.Context(), clients(site), "studies/"+tt.study, tt.o)
-		if refusal, ok := errors.AsType[statement.Refusal](err); !ok || !strings.Contains(refusal.Error(), tt.want) {
+		if refusal, ok := errors.AsType[statement.RefusalError](err); !ok || !strings.Contains(refusal.Error(), tt.want) {
 			t.Errorf("%s, %+v: %v, %v, want %q", tt.study, tt.o, s, err, tt.want)
 		}
 	}

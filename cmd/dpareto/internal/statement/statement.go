@@ -72,7 +72,7 @@ A statement that the study does not support is refused, and the exit code is 1.`
 		made, err := statement.New(ctx, &statement.Clients{
 			Studies: call.Studies, Fronts: call.Fronts, Privacy: call.Privacy, Releases: call.Releases, Admin: call.Admin,
 		}, name, o)
-		if _, isRefusal := errors.AsType[statement.Refusal](err); isRefusal {
+		if _, isRefusal := errors.AsType[statement.RefusalError](err); isRefusal {
 			return err
 		}
 		if err != nil {
