@@ -312,9 +312,7 @@ func (m *maker) ordinary(ctx context.Context, metric string, sampler Item) error
 	m.accounting(g, sampler, c.trial)
 	m.attack()
 	m.s.section("How to compute it again", known("Command", "%s", m.s.Recompute))
-	for _, a := range g.GetAssumptions() {
-		m.s.Premises = append(m.s.Premises, Premise{Text: a})
-	}
+	m.s.assume(g.GetAssumptions())
 	return nil
 }
 
@@ -369,9 +367,7 @@ func (m *maker) published(ctx context.Context, sampler Item) error {
 	m.attack()
 	m.s.section("How to check it", known("Command", "dpareto study get %s: the server charged the ledgers before the first run, and keeps the charges (dpareto ledger charges %s)",
 		id(m.study.GetName()), id(m.study.GetSpec().GetTrainLedger())))
-	for _, a := range p.GetAssumptions() {
-		m.s.Premises = append(m.s.Premises, Premise{Text: a})
-	}
+	m.s.assume(p.GetTrain().GetAssumptions(), p.GetTest().GetAssumptions(), p.GetAssumptions())
 	return nil
 }
 

@@ -28,9 +28,9 @@ func (m *maker) questions() []Question {
 		who, released, search = "Who is protected", "What is released", "What the search cost"
 		executed, attacker    = "What was accounted and executed", "What an attacker can do"
 	)
-	premises := make([]string, len(s.Premises))
-	for i, p := range s.Premises {
-		premises[i] = p.Text
+	assumptions := make([]string, len(s.Assumptions))
+	for i, a := range s.Assumptions {
+		assumptions[i] = a.Text
 	}
 	tuning := "the search is not included in ε"
 	if s.IncludesTuning {
@@ -46,7 +46,7 @@ func (m *maker) questions() []Question {
 		{Factor: "Unit of privacy", Question: "What is one unit, and is it a person?", Answer: answers(s.text(who, "Unit of privacy")) + ". FILL IN: how many records a person can have", FillIn: true},
 		{Factor: "Unit of privacy", Question: "Is the number of records public (bounded or unbounded adjacency)?", Answer: s.text(who, "Adjacency")},
 		{Factor: "Query model", Question: "Who may ask what, and how do answers add up?", Answer: answers("non-interactive: "+s.text(released, "Released"), s.text(search, "Tuning"), tuning)},
-		{Factor: "Algorithms", Question: "Which mechanism is it, and is its sensitivity bounded as it was accounted?", Answer: answers(s.text(executed, "Mechanism"), s.text(executed, "Sampler"), "provided that "+strings.Join(premises, "; "))},
+		{Factor: "Algorithms", Question: "Which mechanism is it, and is its sensitivity bounded as it was accounted?", Answer: answers(s.text(executed, "Mechanism"), s.text(executed, "Sampler"), "provided that "+strings.Join(assumptions, "; "))},
 		{Factor: "Algorithms", Question: "Is the accounting right, and can somebody else repeat it?", Answer: answers(s.text(executed, "Accountant"), s.text("How to compute it again", ""), s.text("How to check it", ""))},
 		{Factor: "Machine learning", Question: "Were hyperparameters tuned on the data, and is that in ε?", Answer: s.text(search, "")},
 		{Factor: "Utility and bias", Question: "Is the result useful, and for whom less than for others?", Answer: "FILL IN: errors by group, on data that may be used for it; clipping and noise cost rare groups most", FillIn: true},

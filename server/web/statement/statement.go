@@ -31,9 +31,10 @@ type Statement struct {
 	// Seeded reports whether somebody may know the randomness of the trial. Then the guarantee is not one
 	// of its weights, but of a fresh run of its configuration.
 	Seeded bool `json:"seeded"`
-	// Sections are the statement proper, Premises what must be true for it to hold.
-	Sections []Section `json:"sections"`
-	Premises []Premise `json:"premises"`
+	// Sections are the statement proper, Assumptions what must be true for it to hold, those first that are
+	// broken most often.
+	Sections    []Section    `json:"sections"`
+	Assumptions []Assumption `json:"assumptions"`
 	// Recompute is a command that prints Guarantee.Epsilon again, without a server. Empty where the guarantee
 	// is one that the server enforces.
 	Recompute string `json:"recompute,omitempty"`
@@ -67,9 +68,24 @@ type Item struct {
 	FillIn bool   `json:"fill_in,omitempty"`
 }
 
-// Premise is something that must be true for the guarantee to hold.
-type Premise struct {
-	Text string `json:"text"`
+// Assumption is what must be true for the guarantee to hold: a clause, what it is about, and who checks it (server,
+// client or nobody).
+type Assumption struct {
+	Text      string `json:"text"`
+	Premise   string `json:"premise"`
+	CheckedBy string `json:"checked_by"`
+
+	line string // for people
+}
+
+// String returns the assumption as people read it.
+func (a Assumption) String() string { return a.line }
+
+// assume states assumptions.
+func (s *Statement) assume(lists ...[]*dparetov1.Assumption) {
+	for _, a := range show.JoinAssumptions(lists...) {
+		s.Assumptions = append(s.Assumptions, Assumption{a.GetText(), enum.Underscored(a.GetPremise()), enum.Underscored(a.GetCheckedBy()), show.Assumption(a)})
+	}
 }
 
 // guaranteeOf converts a guarantee. Its attack is the one that ε and δ allow, which the trade-off curve of

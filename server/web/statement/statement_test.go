@@ -56,7 +56,7 @@ func TestOrdinary(t *testing.T) {
 	if !(s.Guarantee.Attack > 0.01 && s.Guarantee.Attack < 1) {
 		t.Errorf("attack %g", s.Guarantee.Attack)
 	}
-	if len(s.Premises) == 0 {
+	if len(s.Assumptions) == 0 {
 		t.Error("no premises")
 	}
 
@@ -241,7 +241,7 @@ func TestPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.IncludesTuning || s.Guarantee.Epsilon != 50 || s.Test == nil || s.Test.Epsilon != 1 || s.Trial != "" || s.Recompute != "" || len(s.Premises) == 0 {
+	if !s.IncludesTuning || s.Guarantee.Epsilon != 50 || s.Test == nil || s.Test.Epsilon != 1 || s.Trial != "" || s.Recompute != "" || len(s.Assumptions) == 0 {
 		t.Errorf("%+v", s)
 	}
 	var text bytes.Buffer

@@ -57,8 +57,8 @@ func (s *Statement) Text(w io.Writer) error {
 		}
 	}
 	fmt.Fprint(&out, "\nProvided that\n")
-	for _, p := range s.Premises {
-		wrap(&out, "  ", "- "+p.Text)
+	for _, a := range s.Assumptions {
+		wrap(&out, "  ", "- "+a.String())
 	}
 	fmt.Fprintf(&out, "\nAppendix A: Differential Privacy Deployments Registry\n")
 	wrap(&out, "  ", "("+RegistrySchema+")")
