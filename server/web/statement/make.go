@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -34,8 +35,8 @@ type Options struct {
 	Epsilon float64
 	// Trial is the number of the trial to state, 0 for none. An ordinary study needs it or Epsilon.
 	Trial int64
-	// Sampler is how the trainer of DP-SGD drew its lots, as a person attests it: fixed-size, poisson or
-	// shuffled. Required where the study does not name a bundled trainer.
+	// Sampler is how the trainer of DP-SGD drew its lots, as a person attests it: one
+	// of [Samplers]. Required where the study does not name a bundled trainer.
 	Sampler string
 	// Price computes what a planned search of as many runs costs, which takes seconds.
 	Price bool
@@ -59,6 +60,7 @@ type maker struct {
 	study   *dparetov1.Study
 	privacy *dparetov1.PrivacySpec
 	records string // number of training records, "" if the mechanism does not say it
+	perUser string // the most records of a user, "" for a guarantee for records
 	s       *Statement
 }
 
@@ -82,6 +84,9 @@ func New(ctx context.Context, c *Clients, study string, o Options) (*Statement, 
 	if err != nil {
 		return nil, err
 	}
+	if err := m.users(); err != nil {
+		return nil, err
+	}
 	info, err := c.Admin.GetServerInfo(ctx, new(dparetov1.GetServerInfoRequest))
 	if err != nil {
 		return nil, err
@@ -101,61 +106,153 @@ func New(ctx context.Context, c *Clients, study string, o Options) (*Statement, 
 	return m.s, nil
 }
 
-// bundled are the trainers of this program that draw lots, with the setting that says how, and its default.
-var bundled = []string{"dp-sgd", "dp-adam"}
+// Samplers are the names of samplers.
+var Samplers = []string{
+	"fixed-size", samplerPoisson, samplerTruncated, samplerBanded, "shuffled", samplerAllocation, samplerAllocationOnce,
+}
 
 const (
-	samplingSetting = "sampling"
-	samplingDefault = "fixed-size"
+	samplerPoisson        = "poisson"
+	samplerTruncated      = "truncated-poisson"      // a uniform subset of a lot that is larger than the physical batch
+	samplerBanded         = "banded-poisson"         // from one of as many groups as there are bands
+	samplerAllocation     = "random-allocation"      // anew in every epoch
+	samplerAllocationOnce = "random-allocation-once" // the same in every epoch
 )
 
-// sampler compares the sampler that is accounted with the one that was executed, and returns both in words.
+// execution is what a bundled trainer executes.
+type execution struct {
+	mechanisms []string // names on the command line
+	sampler    string   // "" for none
+	adjacency  dparetov1.Adjacency
+}
+
+// executed returns what the study's trainer executes, nil for one that is not bundled.
+func (m *maker) executed() *execution {
+	t := m.study.GetSpec().GetTrainer()
+	setting := func(name, or string) string {
+		if value := t.GetSettings()[name]; value != "" {
+			return value
+		}
+		return or
+	}
+	switch t.GetName() {
+	case "dp-sgd", "dp-adam":
+		e := &execution{[]string{"dp-sgd", "random-allocation"}, setting("sampling", Samplers[0]), dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
+		if e.sampler != Samplers[0] && setting("adjacency", "") != enum.Name(e.adjacency) {
+			e.adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
+		}
+		return e
+	case "dp-mf":
+		return &execution{[]string{"dp-sgd"}, samplerBanded, dparetov1.Adjacency_ADJACENCY_ADD_REMOVE}
+	case "output-perturbation", "objective-perturbation", "sparse-vector":
+		return &execution{mechanisms: []string{t.GetName()}}
+	default:
+		return nil
+	}
+}
+
+// sampler compares what is accounted with what was executed, and returns the samplers of both in words.
 func (m *maker) sampler() (Item, error) {
 	accounted := samplings(m.privacy)
 	const name = "Sampler"
-	if len(accounted) == 0 {
-		return known(name, "none: the mechanism draws no lots"), nil
-	}
 	if len(accounted) > 1 {
 		return Item{}, refuse("the mechanism has several samplers (%s), of which nobody knows which was executed when", strings.Join(accounted, ", "))
 	}
 	executed, by := m.options.Sampler, "as the person who asked for this statement attests; nobody has checked it"
-	if t := m.study.GetSpec().GetTrainer(); slices.Contains(bundled, t.GetName()) {
-		executed, by = samplingDefault, "the bundled trainer "+t.GetName()+", which the study names; nobody has checked that the workers ran it"
-		if set := t.GetSettings()[samplingSetting]; set != "" {
-			executed = set
+	e, trainer := m.executed(), m.study.GetSpec().GetTrainer().GetName()
+	if e != nil {
+		if other := slices.DeleteFunc(mechanisms(m.privacy), func(name string) bool { return slices.Contains(e.mechanisms, name) }); len(other) > 0 {
+			return Item{}, refuse("ε is accounted for the mechanism %s, which the trainer %s does not execute", other[0], trainer)
 		}
-		if m.options.Sampler != "" && m.options.Sampler != executed {
-			return Item{}, refuse("the sampler is said to be %s, but the trainer %s draws %s lots", m.options.Sampler, t.GetName(), executed)
+		if m.options.Sampler != "" && m.options.Sampler != e.sampler {
+			return Item{}, refuse("the sampler is said to be %s, but that of the trainer %s is %s", m.options.Sampler, trainer, cmp.Or(e.sampler, "none"))
 		}
+		executed, by = e.sampler, "the bundled trainer "+trainer+", which the study names; nobody has checked that the workers ran it"
 	}
-	switch executed {
-	case "":
+	switch {
+	case len(accounted) == 0:
+		return known(name, "none: the mechanism draws no lots"), nil
+	case executed == "":
 		return Item{}, refuse("nobody knows how the trainer drew its lots: the study names no bundled trainer. Say it with --sampler %s, if that is what the trainer does", accounted[0])
-	case accounted[0]:
-		return known(name, "accounted: %s; executed: %s (%s)", accounted[0], executed, by), nil
-	default:
+	case executed != accounted[0]:
 		return Item{}, refuse("ε is accounted for %s lots, but the trainer draws %s lots", accounted[0], executed)
+	case e != nil && e.adjacency != m.privacy.GetAdjacency():
+		return Item{}, refuse("ε is accounted under %s adjacency, but the trainer %s adds noise for %s", enum.Name(m.privacy.GetAdjacency()), trainer, enum.Name(e.adjacency))
+	default:
+		return known(name, "accounted: %s; executed: %s (%s)", accounted[0], executed, by), nil
 	}
+}
+
+// parts calls visit for the mechanisms that make up a mechanism.
+func parts(spec *dparetov1.PrivacySpec, visit func(*dparetov1.PrivacySpec)) {
+	switch {
+	case spec.GetRepeatedSelection() != nil:
+		parts(spec.GetRepeatedSelection().GetBase(), visit)
+	case spec.GetComposition() != nil:
+		for _, p := range spec.GetComposition().GetParts() {
+			parts(p.GetMechanism(), visit)
+		}
+	default:
+		visit(spec)
+	}
+}
+
+// mechanisms returns the names of the mechanisms that make up a mechanism.
+func mechanisms(spec *dparetov1.PrivacySpec) []string {
+	var names []string
+	parts(spec, func(part *dparetov1.PrivacySpec) {
+		_, name := mechanismOf(part)
+		names = append(names, name)
+	})
+	return names
 }
 
 // samplings returns the different samplers of a mechanism, sorted.
 func samplings(spec *dparetov1.PrivacySpec) []string {
 	found := make(map[string]bool)
-	var visit func(*dparetov1.PrivacySpec)
-	visit = func(spec *dparetov1.PrivacySpec) {
-		if m := spec.GetDpSgd(); m != nil {
-			found[enum.Name(m.GetSampling())] = true
+	parts(spec, func(part *dparetov1.PrivacySpec) {
+		sgd, allocation := part.GetDpSgd(), part.GetRandomAllocation()
+		switch {
+		case allocation.GetAllocation() == dparetov1.Allocation_ALLOCATION_SAME:
+			found[samplerAllocationOnce] = true
+		case allocation != nil:
+			found[samplerAllocation] = true
+		case sgd.GetPhysicalBatchSize() != "":
+			found[samplerTruncated] = true
+		case sgd.GetBands() != "":
+			found[samplerBanded] = true
+		case sgd != nil:
+			found[enum.Name(sgd.GetSampling())] = true
 		}
-		if m := spec.GetRepeatedSelection(); m != nil {
-			visit(m.GetBase())
-		}
-		for _, p := range spec.GetComposition().GetParts() {
-			visit(p.GetMechanism())
-		}
-	}
-	visit(spec)
+	})
 	return slices.Sorted(maps.Keys(found))
+}
+
+// users finds the most records of a user, an expression: all parts of a mechanism are for users, or none.
+func (m *maker) users() error {
+	var all []string
+	parts(m.privacy, func(part *dparetov1.PrivacySpec) { all = append(all, part.GetDpSgd().GetRecordsPerUser()) })
+	if all = slices.Compact(all); len(all) > 1 {
+		return refuse("the parts of the mechanism protect different units: some users, some records")
+	}
+	m.perUser = strings.Join(all, "")
+	return nil
+}
+
+// unitName returns "record" or "user".
+func (m *maker) unitName() string {
+	if m.perUser == "" {
+		return "record"
+	}
+	return "user"
+}
+
+// protected returns who is protected, for a claim: nothing for records.
+func (m *maker) protected() string {
+	if m.perUser == "" {
+		return ""
+	}
+	return " for users with at most " + m.perUser + " records each"
 }
 
 // configuration is a measured state of a trial.
@@ -274,6 +371,11 @@ func (m *maker) ordinary(ctx context.Context, metric string, sampler Item) error
 	if err != nil {
 		return err
 	}
+	if m.perUser != "" {
+		if m.perUser, err = evaluate.number(m.perUser); err != nil {
+			return refuse("the number of records of a user cannot be computed: %v", err)
+		}
+	}
 	if m.s.Recompute, err = evaluate.recompute(m.privacy); err != nil {
 		return refuse("ε could not be computed again: %v", err)
 	}
@@ -295,11 +397,11 @@ func (m *maker) ordinary(ctx context.Context, metric string, sampler Item) error
 	if c.step > 0 {
 		state = fmt.Sprintf(" at %s %d", m.study.GetSpec().GetCheckpointParameter(), c.step)
 	}
-	m.s.Claim = fmt.Sprintf("Publishing the model of trial %d of %s%s is differentially private with %s. This does not cover the choice of the trial among the runs of the study.",
-		c.trial.GetNumber(), m.study.GetName(), state, guaranteeText(g))
+	m.s.Claim = fmt.Sprintf("Publishing the model of trial %d of %s%s is differentially private%s with %s. This does not cover the choice of the trial among the runs of the study.",
+		c.trial.GetNumber(), m.study.GetName(), state, m.protected(), guaranteeText(g))
 	if m.s.Seeded {
-		m.s.Claim = fmt.Sprintf("The model of trial %d of %s has no ε against anybody who knows its seed, and must not be published. A fresh run of its configuration%s, with secret randomness, is differentially private with %s. This does not cover the choice of the configuration among the runs of the study.",
-			c.trial.GetNumber(), m.study.GetName(), state, guaranteeText(g))
+		m.s.Claim = fmt.Sprintf("The model of trial %d of %s has no ε against anybody who knows its seed, and must not be published. A fresh run of its configuration%s, with secret randomness, is differentially private%s with %s. This does not cover the choice of the configuration among the runs of the study.",
+			c.trial.GetNumber(), m.study.GetName(), state, m.protected(), guaranteeText(g))
 	}
 	m.unit(g)
 	m.s.section("What is released",
@@ -341,8 +443,8 @@ func (m *maker) published(ctx context.Context, sampler Item) error {
 	}
 	last := releases.GetReleases()[len(releases.GetReleases())-1]
 	m.s.Guarantee, m.s.IncludesTuning = guaranteeOf(p.GetTrain()), true
-	m.s.Claim = fmt.Sprintf("Everything that %s has published and will ever publish, release %s and the models of its runs that it released included, is differentially private for the training records with %s. The search is included.",
-		m.study.GetName(), id(last.GetName()), guaranteeText(p.GetTrain()))
+	m.s.Claim = fmt.Sprintf("Everything that %s has published and will ever publish, release %s and the models of its runs that it released included, is differentially private for the training records%s with %s. The search is included.",
+		m.study.GetName(), id(last.GetName()), strings.Replace(m.protected(), " for", " of", 1), guaranteeText(p.GetTrain()))
 	tests := known("Test records", "not protected: the study declares no test set")
 	if g := p.GetTest(); g != nil {
 		test := guaranteeOf(g)
@@ -384,9 +486,14 @@ func (m *maker) unit(g *dparetov1.PrivacyGuarantee) {
 	case m.records != "":
 		size = known("δ against 1/n", "δ = %s; there are n = %s training records, and δ is below 1/n", show.Plain(g.GetDelta()), m.records)
 	}
-	m.s.section("Who is protected",
-		known("Unit of privacy", "one training record"),
-		asked("Records of a person", "How many training records can one person have? With k of them ε is at most k times as large, and δ grows as well."),
+	unit := known("Unit of privacy", "one training record")
+	person := asked("Records of a person", "How many training records can one person have? With k of them ε is at most k times as large, and δ grows as well.")
+	if m.perUser != "" {
+		meaning = "the data sets differ in all records of one user"
+		unit = known("Unit of privacy", "one user: all of at most %s training records", m.perUser)
+		person = asked("Records of a person", "Who keeps a user below "+m.perUser+" records, and is a user a person?")
+	}
+	m.s.section("Who is protected", unit, person,
 		known("Adjacency", "%s: %s", show.AdjacencyText(enum.Name(g.GetAdjacency()), g.GetAssumptions()), meaning),
 		known("ε", "%s, an upper bound", show.NumberUp(g.GetEpsilon())),
 		size)
@@ -468,7 +575,10 @@ func (m *maker) accounting(g *dparetov1.PrivacyGuarantee, sampler Item, trial *d
 		randomness = known("Randomness", "the server refuses seeded runs in this study")
 	}
 	floating := asked("Floating point", "How does the trainer draw its noise? Sums and noise in floating point can leak more than ε says (Mironov 2012).")
-	if slices.Contains(bundled, m.study.GetSpec().GetTrainer().GetName()) {
+	switch {
+	case m.study.GetSpec().GetTrainer().GetName() == "objective-perturbation":
+		floating = known("Floating point", "not covered: the model is a minimiser in floating point, whose digits can leak more than ε says (docs/trainers.md)")
+	case m.executed() != nil:
 		floating = known("Floating point", "the bundled trainer sums whole numbers and draws their noise exactly (docs/trainers.md)")
 	}
 	m.s.section("What was accounted and executed",
@@ -497,11 +607,19 @@ func (m *maker) attack() {
 
 // data says what only a person knows about the data.
 func (m *maker) data() {
-	items := []Item{
-		asked("Pre-processing", "Was anything chosen by looking at the data: features, scales, outliers, balancing? That is not covered."),
-		asked("Other uses", "Which other releases used the same records? Their ε add up with this one."),
-		asked("Collection and access", "Who collected the records and for what, and who can read them, the workers and the results of the runs?"),
+	settings := m.study.GetSpec().GetTrainer().GetSettings()
+	var items []Item
+	if digest := settings["schema_digest"]; digest != "" {
+		items = append(items,
+			known("Pre-processing", "by the schema %s, of digest %s, and nothing else: it states columns, ranges, categories and the split as public knowledge, "+
+				"and the trainer refuses rows and schemas of another digest (data: %s)", settings["schema"], digest, settings["data_digest"]),
+			asked("Public knowledge", "Was anything in the schema chosen by looking at protected rows? That is not covered."))
+	} else {
+		items = append(items, asked("Pre-processing", "Was anything chosen by looking at the data: features, scales, outliers, balancing? That is not covered."))
 	}
+	items = append(items,
+		asked("Other uses", "Which other releases used the same records? Their ε add up with this one."),
+		asked("Collection and access", "Who collected the records and for what, and who can read them, the workers and the results of the runs?"))
 	if t := m.study.GetSpec().GetTrainer(); t.GetName() != "" {
 		words := []string{t.GetName()}
 		for _, key := range slices.Sorted(maps.Keys(t.GetSettings())) {

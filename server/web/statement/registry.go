@@ -98,7 +98,7 @@ func (m *maker) registry() Registry {
 	ask("dp_variant.data_domain", "which data sets are possible")
 	set("dp_variant.unprotected_quantities", "labels, names and times; "+m.s.text("What is released", "Not released")+m.s.text("What is released", "Not covered"))
 
-	set("privacy_loss.privacy_unit", "record")
+	set("privacy_loss.privacy_unit", m.unitName())
 	set("privacy_loss.privacy_unit_details", m.s.text("Who is protected", "Adjacency"))
 	if n, err := strconv.ParseInt(m.records, 10, 64); err == nil {
 		set("privacy_loss.number_of_privacy_units", n)

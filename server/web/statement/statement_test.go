@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/statement"
@@ -170,6 +172,33 @@ func TestRefusals(t *testing.T) {
 	bundled := spec(1e-5)
 	bundled.Trainer = &dparetov1.TrainerSpec{Name: "dp-sgd", Settings: map[string]string{"sampling": "fixed-size"}}
 	site.Create(t.Context(), t, "bundled", &dparetov1.Study{Spec: bundled})
+	for id, change := range map[string]func(s *dparetov1.StudySpec, m *dparetov1.DpSgdMechanism){
+		"adjacency": func(s *dparetov1.StudySpec, _ *dparetov1.DpSgdMechanism) {
+			s.Trainer = &dparetov1.TrainerSpec{Name: "dp-sgd", Settings: map[string]string{"sampling": "poisson", "adjacency": "replace-one"}}
+		},
+		"mechanism": func(s *dparetov1.StudySpec, _ *dparetov1.DpSgdMechanism) {
+			s.Trainer = &dparetov1.TrainerSpec{Name: "output-perturbation"}
+		},
+		"truncated": func(s *dparetov1.StudySpec, m *dparetov1.DpSgdMechanism) {
+			s.Trainer = &dparetov1.TrainerSpec{Name: "dp-adam", Settings: map[string]string{"sampling": "poisson"}}
+			m.PhysicalBatchSize = "2000"
+		},
+		"units": func(s *dparetov1.StudySpec, m *dparetov1.DpSgdMechanism) {
+			ofUsers := proto.CloneOf(m)
+			ofUsers.RecordsPerUser = "3"
+			part := func(m *dparetov1.DpSgdMechanism) *dparetov1.CompositionMechanism_Part {
+				return &dparetov1.CompositionMechanism_Part{Mechanism: &dparetov1.PrivacySpec{Mechanism: &dparetov1.PrivacySpec_DpSgd{DpSgd: m}}}
+			}
+			s.GetMetrics()[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_Composition{
+				Composition: &dparetov1.CompositionMechanism{Parts: []*dparetov1.CompositionMechanism_Part{part(ofUsers), part(m)}},
+			}
+		},
+	} {
+		s := spec(1e-5)
+		change(s, s.GetMetrics()[0].GetComputed().GetPrivacy().GetDpSgd())
+		site.Create(t.Context(), t, id, &dparetov1.Study{Spec: s})
+		site.Train(t.Context(), t, id, 1, false)
+	}
 	private := privateStudy(t, site)
 	if _, err := dparetov1.NewStudyServiceClient(site.Conn).CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
 		Parent: "studies/s", Trial: &dparetov1.Trial{Parameters: map[string]*dparetov1.Value{"epochs": webtest.Whole(3), "noise": webtest.Number(2), "optimizer": webtest.Word("sgd")}},
@@ -185,7 +214,11 @@ func TestRefusals(t *testing.T) {
 		{"s", statement.Options{Epsilon: 1}, "nobody knows how the trainer drew its lots"},
 		{"s", statement.Options{Epsilon: 1, Sampler: "shuffled"}, "ε is accounted for poisson lots, but the trainer draws shuffled lots"},
 		{"bundled", statement.Options{Epsilon: 1}, "ε is accounted for poisson lots, but the trainer draws fixed-size lots"},
-		{"bundled", statement.Options{Epsilon: 1, Sampler: "poisson"}, "the sampler is said to be poisson, but the trainer dp-sgd draws fixed-size lots"},
+		{"bundled", statement.Options{Epsilon: 1, Sampler: "poisson"}, "the sampler is said to be poisson, but that of the trainer dp-sgd is fixed-size"},
+		{"adjacency", statement.Options{Trial: 1}, "ε is accounted under add-remove adjacency, but the trainer dp-sgd adds noise for replace-one"},
+		{"mechanism", statement.Options{Trial: 1}, "ε is accounted for the mechanism dp-sgd, which the trainer output-perturbation does not execute"},
+		{"truncated", statement.Options{Trial: 1}, "ε is accounted for truncated-poisson lots, but the trainer draws poisson lots"},
+		{"units", statement.Options{Trial: 1, Sampler: "poisson"}, "the parts of the mechanism protect different units"},
 		{"s", statement.Options{Sampler: "poisson"}, "say which ε or which trial"},
 		{"s", statement.Options{Epsilon: 1e6, Sampler: "poisson"}, "no trial has an ε as large as 1e+06: the largest is"},
 		{"s", statement.Options{Epsilon: 1e-3, Sampler: "poisson"}, "no measured trial has ε of at most 0.001"},
@@ -228,6 +261,33 @@ func privateStudy(t *testing.T, site *webtest.Site) (id string) {
 	site.Create(t.Context(), t, "private", &dparetov1.Study{Spec: s})
 	site.Train(t.Context(), t, "private", 2, false)
 	return "private"
+}
+
+// A statement for users says so everywhere, and one of a study on somebody's own data names its schema.
+func TestUsersAndOwnData(t *testing.T) {
+	site := webtest.New(t, server.Options{})
+	users := spec(1e-5)
+	users.GetMetrics()[0].GetComputed().GetPrivacy().GetDpSgd().RecordsPerUser = "2 + 1"
+	users.Trainer = &dparetov1.TrainerSpec{Name: "dp-sgd", Settings: map[string]string{
+		"sampling": "poisson", "dataset": "my.csv", "schema": "my.yaml", "schema_digest": "sha256:abc", "data_digest": "sha256:def",
+	}}
+	site.Create(t.Context(), t, "users", &dparetov1.Study{Spec: users})
+	site.Train(t.Context(), t, "users", 1, false)
+	s, err := statement.New(t.Context(), clients(site), "studies/users", statement.Options{Trial: 1, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := s.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), "is differentially private for users with at most 3 records each with ε at most",
+		"Unit of privacy: one user: all of at most 3 training records", "the data sets differ in all records of one user", "deployment.privacy_loss.privacy_unit: user",
+		"--records-per-user 3", "accounted: poisson; executed: poisson (the bundled trainer dp-sgd", "by the schema my.yaml, of digest sha256:abc", "data: sha256:def",
+		"every step draws each record", "(sampler, checked by the client)")
+	if first := s.Assumptions[0]; first.Premise != "sampler" || first.CheckedBy != "client" {
+		t.Errorf("the first assumption is %+v", first)
+	}
 }
 
 // A statement of a study with private_mode covers the search, and both sets of records.

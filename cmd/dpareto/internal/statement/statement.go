@@ -42,7 +42,7 @@ func Command(env *command.Env) *cobra.Command {
 	var study string
 	var o statement.Options
 	format := choice{formats[0], formats}
-	sampler := choice{names: []string{"fixed-size", "poisson", "shuffled"}}
+	sampler := choice{names: statement.Samplers}
 	cmd := remote.Action(env, &cobra.Command{
 		Use:   "statement STUDY",
 		Short: "Write one ε of a study down, to be signed",
