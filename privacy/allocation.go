@@ -65,21 +65,21 @@ func (m RandomAllocation) Validate() error {
 }
 
 // Assumptions returns what the loader and the trainer must do.
-func (m RandomAllocation) Assumptions() []string {
-	draw := "every epoch allocates each record to its steps by a new uniform draw, independent of the other records and of all data; " +
-		"shuffling and batches of fixed size are other samplers"
+func (m RandomAllocation) Assumptions() []Assumption {
+	draw := PremiseSampler.Assume("every epoch allocates each record to its steps by a new uniform draw, independent of the other records and of all data; " +
+		"shuffling and batches of fixed size are other samplers")
 	if m.SameSteps {
-		draw = "each record is allocated to its steps once, by a uniform draw independent of the other records and of all data, " +
-			"and every epoch uses that allocation; shuffling and batches of fixed size are other samplers"
+		draw = PremiseSampler.Assume("each record is allocated to its steps once, by a uniform draw independent of the other records and of all data, " +
+			"and every epoch uses that allocation; shuffling and batches of fixed size are other samplers")
 	}
-	size := "the numbers of steps and epochs are settings, which do not depend on the number of records"
+	size := PremiseData.Assume("the numbers of steps and epochs are settings, which do not depend on the number of records")
 	switch {
 	case m.Neighbours == ReplaceOne:
 		size = assumePublicSize
 	case m.PublicSize:
 		size = PublicSizeAssumption
 	}
-	return []string{draw, "the allocation is secret, and nothing that is released depends on the size of a batch", size, assumeSecretNoise}
+	return []Assumption{draw, PremiseSampler.Assume("the allocation is secret, and nothing that is released depends on the size of a batch"), assumeClipped, assumeSecretNoise, size}
 }
 
 // epochs returns the number of independent epochs, and their noise.

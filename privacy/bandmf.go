@@ -60,19 +60,20 @@ func (m BandMF) round() PoissonGaussian {
 }
 
 // Assumptions returns what the loader and the trainer must do.
-func (m BandMF) Assumptions() []string {
-	split := "each record's group depends on no other record"
+func (m BandMF) Assumptions() []Assumption {
+	split := PremiseData.Assume("each record's group depends on no other record")
 	if m.PublicSize || m.Neighbours == ReplaceOne {
-		split = "the groups depend on the number of records and on no record, and a missing record leaves its place empty"
+		split = PremiseData.Assume("the groups depend on the number of records and on no record, and a missing record leaves its place empty")
 	}
-	return []string{
-		"step i draws each record of group i modulo bands independently with the stated probability, and no record of other groups; " +
-			"batches of fixed size, shuffling and minimum separation are other samplers",
-		split,
-		"the matrix has at most as many bands as there are groups, columns of norm at most 1 after rounding, and entries that do not depend on the data",
-		"nothing that is released depends on the size of a batch",
-		m.round().sizeAssumption(),
+	return []Assumption{
+		PremiseSampler.Assume("step i draws each record of group i modulo bands independently with the stated probability, and no record of other groups; " +
+			"batches of fixed size, shuffling and minimum separation are other samplers"),
+		PremiseSampler.Assume("nothing that is released depends on the size of a batch"),
+		assumeClipped,
 		assumeSecretNoise,
+		split,
+		m.round().sizeAssumption(),
+		PremiseTheorem.Assume("the matrix has at most as many bands as there are groups, columns of norm at most 1 after rounding, and entries that do not depend on the data"),
 	}
 }
 

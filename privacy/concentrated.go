@@ -24,8 +24,8 @@ func (m ZeroConcentrated) Validate() error {
 }
 
 // Assumptions returns that ρ is taken on trust.
-func (m ZeroConcentrated) Assumptions() []string {
-	return []string{"the stated rho holds"}
+func (m ZeroConcentrated) Assumptions() []Assumption {
+	return []Assumption{PremiseTheorem.Assume("the stated rho holds")}
 }
 
 // RenyiCurve returns ρ·α.

@@ -35,8 +35,8 @@ func (m DiscreteGaussian) Validate() error {
 }
 
 // Assumptions returns the meaning of the sensitivity.
-func (m DiscreteGaussian) Assumptions() []string {
-	return []string{"the sensitivity bounds the difference between the integer statistics of adjacent data sets", assumeExactDraws}
+func (m DiscreteGaussian) Assumptions() []Assumption {
+	return []Assumption{PremiseSensitivity.Assume("the sensitivity bounds the difference between the integer statistics of adjacent data sets"), assumeExactDraws}
 }
 
 // RenyiCurve returns ρ(α) = α·Δ²/2σ² (Canonne, Kamath and Steinke, 2020, Theorem 4).
@@ -96,8 +96,8 @@ func (m DiscreteLaplace) Validate() error {
 }
 
 // Assumptions returns the meaning of the sensitivity.
-func (m DiscreteLaplace) Assumptions() []string {
-	return []string{"the sensitivity bounds the sum of the absolute differences between the integer statistics of adjacent data sets", assumeExactDraws}
+func (m DiscreteLaplace) Assumptions() []Assumption {
+	return []Assumption{PremiseSensitivity.Assume("the sensitivity bounds the sum of the absolute differences between the integer statistics of adjacent data sets"), assumeExactDraws}
 }
 
 // PureEpsilon returns Sensitivity/Scale.
@@ -144,7 +144,7 @@ func (m DiscreteLaplace) losses() (losses, upper []float64) {
 }
 
 // assumeExactDraws is the assumption on discrete noise.
-const assumeExactDraws = "the noise comes from entropy that nobody knows, not from a seed, by a sampler that is exact, without floating point"
+var assumeExactDraws = PremiseNoise.Assume("the noise comes from entropy that nobody knows, not from a seed, by a sampler that is exact, without floating point")
 
 func checkDiscrete(field string, sensitivity int64, width float64) error {
 	var err error

@@ -38,11 +38,12 @@ func (m FixedSizeGaussian) Validate() error {
 }
 
 // Assumptions returns what the trainer must do.
-func (m FixedSizeGaussian) Assumptions() []string {
-	return []string{
-		"every step draws a fresh batch of exactly the stated size, uniformly without replacement; shuffling once per epoch is another sampler",
-		assumePublicSize,
+func (m FixedSizeGaussian) Assumptions() []Assumption {
+	return []Assumption{
+		PremiseSampler.Assume("every step draws a fresh batch of exactly the stated size, uniformly without replacement; shuffling once per epoch is another sampler"),
+		assumeClipped,
 		assumeSecretNoise,
+		assumePublicSize,
 	}
 }
 

@@ -36,11 +36,12 @@ func (m FixedSizeAddRemoveGaussian) Validate() error {
 }
 
 // Assumptions returns what the trainer must do.
-func (m FixedSizeAddRemoveGaussian) Assumptions() []string {
-	return []string{
-		"every step draws a fresh batch of exactly the stated size, uniformly without replacement; shuffling once per epoch is another sampler",
-		assumeAbsentRecord,
+func (m FixedSizeAddRemoveGaussian) Assumptions() []Assumption {
+	return []Assumption{
+		PremiseSampler.Assume("every step draws a fresh batch of exactly the stated size, uniformly without replacement; shuffling once per epoch is another sampler"),
+		assumeClipped,
 		assumeSecretNoise,
+		assumeAbsentRecord,
 	}
 }
 

@@ -29,8 +29,8 @@ func (m Gaussian) Validate() error {
 }
 
 // Assumptions returns the meaning of the sensitivity.
-func (m Gaussian) Assumptions() []string {
-	return []string{"the sensitivity bounds the Euclidean distance between the statistics of adjacent data sets", assumeSecretNoise}
+func (m Gaussian) Assumptions() []Assumption {
+	return []Assumption{PremiseSensitivity.Assume("the sensitivity bounds the Euclidean distance between the statistics of adjacent data sets"), assumeSecretNoise}
 }
 
 // GaussianMu returns μ = Sensitivity/StandardDeviation.

@@ -49,9 +49,8 @@ type Guarantee struct {
 	Order float64
 	// Steps is how often the mechanism was run, >= 0.
 	Steps int64
-	// Assumptions are sentences about the mechanism that must be true for the statement to
-	// hold.
-	Assumptions []string
+	// Assumptions must be true for the statement to hold. They have the order of their premises.
+	Assumptions []Assumption
 	// Warnings are facts that a reader of Epsilon should know.
 	Warnings []Warning
 }

@@ -32,8 +32,8 @@ func (m Laplace) Validate() error {
 }
 
 // Assumptions returns the meaning of the sensitivity.
-func (m Laplace) Assumptions() []string {
-	return []string{"the sensitivity bounds the sum of the absolute differences between the statistics of adjacent data sets", assumeSecretNoise}
+func (m Laplace) Assumptions() []Assumption {
+	return []Assumption{PremiseSensitivity.Assume("the sensitivity bounds the sum of the absolute differences between the statistics of adjacent data sets"), assumeSecretNoise}
 }
 
 // PureEpsilon returns Sensitivity/Scale.
@@ -87,8 +87,8 @@ func (m RandomizedResponse) Validate() error {
 }
 
 // Assumptions returns what a run is.
-func (m RandomizedResponse) Assumptions() []string {
-	return []string{"each run answers one question about one record"}
+func (m RandomizedResponse) Assumptions() []Assumption {
+	return []Assumption{PremiseTheorem.Assume("each run answers one question about one record")}
 }
 
 // PureEpsilon returns m.Epsilon.

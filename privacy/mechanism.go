@@ -19,20 +19,26 @@ type Mechanism interface {
 	// parameter outside its domain.
 	Validate() error
 	// Assumptions returns what must hold for the mechanism to be the one that is accounted,
-	// one sentence each.
-	Assumptions() []string
+	// in the order of their premises.
+	Assumptions() []Assumption
 }
 
 // assumeSecretNoise is the assumption on the noise of every mechanism whose theorem is about real
 // numbers.
-const assumeSecretNoise = "the noise comes from entropy that nobody knows, not from a seed, and what is released is computed from exact noise, " +
-	"continuous or rounded with the data: the theorem does not cover noise added in floating point"
+var assumeSecretNoise = PremiseNoise.Assume("the noise comes from entropy that nobody knows, not from a seed, and what is released is computed from exact noise, " +
+	"continuous or rounded with the data: the theorem does not cover noise added in floating point")
 
 // assumePublicSize is the assumption on the number of records where one is replaced.
-const assumePublicSize = "the number of records is public"
+var assumePublicSize = PremiseData.Assume(publicSize)
+
+const publicSize = "the number of records is public"
+
+// assumeClipped is the assumption on the contributions of every mechanism that adds noise to sums of gradients.
+var assumeClipped = PremiseSensitivity.Assume("the gradient of every record is clipped by itself, over all parameters together, " +
+	"and the noise is added to the sum of a whole batch, once")
 
 // assumeAbsentRecord is the same where one is added or removed, and would have taken another one's place in a batch.
-const assumeAbsentRecord = assumePublicSize + ": a record is zeroed out instead of removed (zero-out adjacency), is drawn into no batch, and takes no one's place"
+var assumeAbsentRecord = PremiseData.Assume(publicSize + ": a record is zeroed out instead of removed (zero-out adjacency), is drawn into no batch, and takes no one's place")
 
 // SizedMechanism is a Mechanism whose parameters are stated for a number of records.
 type SizedMechanism interface {
@@ -124,18 +130,12 @@ func (c Composition) Validate() error {
 }
 
 // Assumptions returns the assumptions of all parts, each once.
-func (c Composition) Assumptions() []string {
-	var all []string
-	seen := make(map[string]bool)
-	for _, p := range c {
-		for _, s := range p.Mechanism.Assumptions() {
-			if !seen[s] {
-				seen[s] = true
-				all = append(all, s)
-			}
-		}
+func (c Composition) Assumptions() []Assumption {
+	lists := make([][]Assumption, len(c))
+	for i, p := range c {
+		lists[i] = p.Mechanism.Assumptions()
 	}
-	return all
+	return JoinAssumptions(lists...)
 }
 
 // MostRuns returns how often the most frequent part of a valid m runs.

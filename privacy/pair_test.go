@@ -11,10 +11,10 @@ import (
 // coin is a mechanism that only this file knows: randomised response with two answers, by its losses.
 type coin struct{ epsilon float64 }
 
-func (coin) Name() string                 { return "coin" }
-func (coin) Adjacency() privacy.Adjacency { return privacy.ReplaceOne }
-func (coin) Validate() error              { return nil }
-func (coin) Assumptions() []string        { return nil }
+func (coin) Name() string                      { return "coin" }
+func (coin) Adjacency() privacy.Adjacency      { return privacy.ReplaceOne }
+func (coin) Validate() error                   { return nil }
+func (coin) Assumptions() []privacy.Assumption { return nil }
 
 func (m coin) DominatingPairs() pld.Pairs {
 	up := 1 / (1 + math.Exp(-m.epsilon))

@@ -54,13 +54,13 @@ func (m OutputPerturbation) Validate() error {
 }
 
 // Assumptions returns what the trainer must do.
-func (m OutputPerturbation) Assumptions() []string {
-	return []string{
-		"projected or plain SGD over permutations of the records, with steps of min(1/β, 1/(γt)) for a β-smooth loss with the ridge γ/2·‖w‖²",
-		"the number of passes and every other choice are made before looking at the data; no early stopping",
-		"the norm of the features is bounded by clipping or by a public constant, not by a maximum over the data",
+func (m OutputPerturbation) Assumptions() []Assumption {
+	return []Assumption{
+		PremiseFixedInAdvance.Assume("the number of passes and every other choice are made before looking at the data; no early stopping"),
+		PremiseSensitivity.Assume("the norm of the features is bounded by clipping or by a public constant, not by a maximum over the data"),
 		assumeSecretNoise,
-		"rounding errors of the descent are small against the sensitivity, which is proven for real numbers",
+		PremiseNoise.Assume("rounding errors of the descent are small against the sensitivity, which is proven for real numbers"),
+		PremiseTheorem.Assume("projected or plain SGD over permutations of the records, with steps of min(1/β, 1/(γt)) for a β-smooth loss with the ridge γ/2·‖w‖²"),
 	}
 }
 
@@ -149,13 +149,13 @@ func (m ObjectivePerturbation) Validate() error {
 }
 
 // Assumptions returns what the trainer must do.
-func (m ObjectivePerturbation) Assumptions() []string {
-	return []string{
-		"the model is linear in its parameters, and its loss convex with derivatives ℓ′ in [−1, 1] and ℓ″ in [0, curvature]",
-		"the exact minimiser of mean loss + τ/2·‖θ‖² + b·θ/n is released, with τ in place of the ridge λ",
-		"every record has Euclidean norm at most 1, by clipping or a public constant",
-		"the noise has density proportional to exp(-beta·norm), not independent Laplace coordinates",
-		"the noise is drawn in secret; noise and minimiser are real numbers: a floating-point model has digits that the proof does not cover",
+func (m ObjectivePerturbation) Assumptions() []Assumption {
+	return []Assumption{
+		PremiseSensitivity.Assume("every record has Euclidean norm at most 1, by clipping or a public constant"),
+		PremiseNoise.Assume("the noise has density proportional to exp(-beta·norm), not independent Laplace coordinates"),
+		PremiseNoise.Assume("the noise is drawn in secret; noise and minimiser are real numbers: a floating-point model has digits that the proof does not cover"),
+		PremiseTheorem.Assume("the model is linear in its parameters, and its loss convex with derivatives ℓ′ in [−1, 1] and ℓ″ in [0, curvature]"),
+		PremiseTheorem.Assume("the exact minimiser of mean loss + τ/2·‖θ‖² + b·θ/n is released, with τ in place of the ridge λ"),
 	}
 }
 

@@ -24,8 +24,8 @@ type PoissonGaussian struct {
 }
 
 // PublicSizeAssumption is what a PoissonGaussian or RandomAllocation with PublicSize assumes under AddRemove.
-const PublicSizeAssumption = "the number of records is public, since the sampling probability and the number of steps follow from it: " +
-	"a record is zeroed out instead of removed (zero-out adjacency)"
+var PublicSizeAssumption = PremiseData.Assume("the number of records is public, since the sampling probability and the number of steps follow from it: " +
+	"a record is zeroed out instead of removed (zero-out adjacency)")
 
 // Name returns "poisson_gaussian".
 func (m PoissonGaussian) Name() string { return "poisson_gaussian" }
@@ -45,24 +45,25 @@ func (m PoissonGaussian) Validate() error {
 }
 
 // Assumptions returns what the trainer must do.
-func (m PoissonGaussian) Assumptions() []string {
-	return []string{
-		"every step draws each record independently with the stated probability; batches of fixed size and shuffling are other samplers",
-		"nothing that is released depends on the size of a batch",
-		m.sizeAssumption(),
+func (m PoissonGaussian) Assumptions() []Assumption {
+	return []Assumption{
+		PremiseSampler.Assume("every step draws each record independently with the stated probability; batches of fixed size and shuffling are other samplers"),
+		PremiseSampler.Assume("nothing that is released depends on the size of a batch"),
+		assumeClipped,
 		assumeSecretNoise,
+		m.sizeAssumption(),
 	}
 }
 
 // sizeAssumption says whether the number of records is public.
-func (m PoissonGaussian) sizeAssumption() string {
+func (m PoissonGaussian) sizeAssumption() Assumption {
 	switch {
 	case m.Neighbours == ReplaceOne:
 		return assumePublicSize
 	case m.PublicSize:
 		return PublicSizeAssumption
 	default:
-		return "the sampling probability and the number of steps are settings, which do not depend on the number of records"
+		return PremiseData.Assume("the sampling probability and the number of steps are settings, which do not depend on the number of records")
 	}
 }
 

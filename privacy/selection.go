@@ -58,8 +58,8 @@ func (m Selection) Validate() error {
 }
 
 // Assumptions returns what the scores must fulfil.
-func (m Selection) Assumptions() []string {
-	return []string{"every score changes by at most the stated sensitivity between adjacent data sets, and the candidates do not depend on the data"}
+func (m Selection) Assumptions() []Assumption {
+	return []Assumption{PremiseSensitivity.Assume("every score changes by at most the stated sensitivity between adjacent data sets, and the candidates do not depend on the data")}
 }
 
 // PureEpsilon returns m.Epsilon.

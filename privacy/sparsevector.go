@@ -44,11 +44,11 @@ func (m SparseVector) Validate() error {
 }
 
 // Assumptions returns what the closed form rests on.
-func (m SparseVector) Assumptions() []string {
-	return []string{
-		"every query changes by at most 1 between adjacent data sets",
-		"only the positions of the positive answers are released, and the run stops at the cutoff",
+func (m SparseVector) Assumptions() []Assumption {
+	return []Assumption{
+		PremiseSensitivity.Assume("every query changes by at most 1 between adjacent data sets"),
 		assumeSecretNoise,
+		PremiseTheorem.Assume("only the positions of the positive answers are released, and the run stops at the cutoff"),
 	}
 }
 

@@ -70,7 +70,7 @@ func (nameOnly) Adjacency() privacy.Adjacency { return privacy.AddRemove }
 
 func (nameOnly) Validate() error { return nil }
 
-func (nameOnly) Assumptions() []string { return nil }
+func (nameOnly) Assumptions() []privacy.Assumption { return nil }
 
 // Where little noise makes the exact accountant give up, the Rényi bound counts, and no
 // bound is below the lower one.

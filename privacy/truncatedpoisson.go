@@ -60,16 +60,16 @@ func (m TruncatedPoissonGaussian) poisson() PoissonGaussian {
 }
 
 // Assumptions returns what the trainer must do.
-func (m TruncatedPoissonGaussian) Assumptions() []string {
+func (m TruncatedPoissonGaussian) Assumptions() []Assumption {
 	size := assumePublicSize
 	if m.Neighbours == AddRemove {
 		size = assumeAbsentRecord
 	}
-	return []string{
-		"every step draws each record independently with the stated probability; if more records are drawn than fit in the " +
-			"physical batch, a uniform subset that fills it is kept",
-		"nothing that is released depends on the size of a batch, or on whether records were left out",
-		size, assumeSecretNoise,
+	return []Assumption{
+		PremiseSampler.Assume("every step draws each record independently with the stated probability; if more records are drawn than fit in the " +
+			"physical batch, a uniform subset that fills it is kept"),
+		PremiseSampler.Assume("nothing that is released depends on the size of a batch, or on whether records were left out"),
+		assumeClipped, assumeSecretNoise, size,
 	}
 }
 

@@ -43,9 +43,9 @@ func (m UserPoissonGaussian) Validate() error {
 }
 
 // Assumptions returns what the data and the trainer must do.
-func (m UserPoissonGaussian) Assumptions() []string {
+func (m UserPoissonGaussian) Assumptions() []Assumption {
 	return append(m.record().Assumptions(),
-		"the guarantee is for all records of a user: nobody has more records than stated, by a rule that looks at one user's data only")
+		PremiseData.Assume("the guarantee is for all records of a user: nobody has more records than stated, by a rule that looks at one user's data only"))
 }
 
 // DominatingPairs returns the pairs of [PairMechanism].

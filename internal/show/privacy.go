@@ -1,10 +1,13 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
@@ -54,18 +57,51 @@ func PrivacyStatement(spec *dparetov1.StudySpec) string {
 }
 
 // AdjacencyText returns an adjacency as guarantees with these assumptions mean it.
-func AdjacencyText(name string, assumptions []string) string {
-	if slices.Contains(assumptions, privacy.PublicSizeAssumption) {
+func AdjacencyText(name string, assumptions []*dparetov1.Assumption) string {
+	if IsSizePublic(assumptions) {
 		name += publicSize
 	}
 	return name
+}
+
+// IsSizePublic reports whether assumptions have [privacy.PublicSizeAssumption].
+func IsSizePublic(assumptions []*dparetov1.Assumption) bool {
+	return slices.ContainsFunc(assumptions, func(a *dparetov1.Assumption) bool { return a.GetText() == privacy.PublicSizeAssumption.Text })
+}
+
+// Assumption returns an assumption with its premise and who checks it, as in
+// "every step draws … (sampler, checked by the client)".
+func Assumption(a *dparetov1.Assumption) string {
+	if a.GetPremise() == dparetov1.Premise_PREMISE_UNSPECIFIED { // of a server of another version
+		return a.GetText()
+	}
+	by := enum.Name(a.GetCheckedBy())
+	if a.GetCheckedBy() != dparetov1.Checker_CHECKER_NOBODY {
+		by = "the " + by
+	}
+	return a.GetText() + " (" + PremiseName(a.GetPremise()) + ", checked by " + by + ")"
+}
+
+// PremiseName returns the name of a premise, such as "fixed in advance".
+func PremiseName(p dparetov1.Premise) string { return strings.ReplaceAll(enum.Name(p), "-", " ") }
+
+// JoinAssumptions returns the assumptions of all lists in the order of their premises, each once.
+func JoinAssumptions(lists ...[]*dparetov1.Assumption) []*dparetov1.Assumption {
+	var all []*dparetov1.Assumption
+	for _, a := range slices.Concat(lists...) {
+		if !slices.ContainsFunc(all, func(b *dparetov1.Assumption) bool { return proto.Equal(a, b) }) {
+			all = append(all, a)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *dparetov1.Assumption) int { return cmp.Compare(a.GetPremise(), b.GetPremise()) })
+	return all
 }
 
 // Attacker says what a trade-off curve grants an attacker, which depends on the adjacency of its guarantee.
 func Attacker(g *dparetov1.PrivacyGuarantee) string {
 	instead := ""
 	switch {
-	case slices.Contains(g.GetAssumptions(), privacy.PublicSizeAssumption):
+	case IsSizePublic(g.GetAssumptions()):
 		instead = ", or was blank in its place"
 	case g.GetAdjacency() == dparetov1.Adjacency_ADJACENCY_REPLACE_ONE:
 		instead = ", or another in its place"

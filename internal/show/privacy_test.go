@@ -12,7 +12,7 @@ import (
 func TestAttacker(t *testing.T) {
 	for want, g := range map[string]*dparetov1.PrivacyGuarantee{
 		"whether one record was in it, and":                            {Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE},
-		"whether one record was in it, or was blank in its place, and": {Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Assumptions: []string{privacy.PublicSizeAssumption}},
+		"whether one record was in it, or was blank in its place, and": {Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Assumptions: []*dparetov1.Assumption{{Text: privacy.PublicSizeAssumption.Text}}},
 		"whether one record was in it, or another in its place, and":   {Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
 	} {
 		if got := Attacker(g); !strings.Contains(got, want) || strings.Contains(got, "model") {

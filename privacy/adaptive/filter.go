@@ -47,7 +47,7 @@ func NewApproximateFilter(epsilon, delta, slack float64, adjacency privacy.Adjac
 		slack: slack,
 		guarantee: privacy.Guarantee{
 			Epsilon: epsilon, Delta: delta, Adjacency: adjacency, Accountant: "approximate_filter",
-			Assumptions: []string{"every access to the data was admitted by the filter before it happened"},
+			Assumptions: []privacy.Assumption{privacy.PremiseAdmission.Assume("every access to the data was admitted by the filter before it happened")},
 		},
 	}, nil
 }

@@ -55,7 +55,7 @@ func NewOdometer(delta float64, adjacency privacy.Adjacency, orders ...float64) 
 	o.spent = make([]float64, len(o.orders))
 	o.guarantee = privacy.Guarantee{
 		Delta: delta, Adjacency: adjacency, Accountant: "rdp_odometer",
-		Assumptions: []string{"every access to the data was recorded by the odometer before it happened"},
+		Assumptions: []privacy.Assumption{privacy.PremiseAdmission.Assume("every access to the data was recorded by the odometer before it happened")},
 	}
 	return o, nil
 }

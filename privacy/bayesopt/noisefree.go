@@ -65,9 +65,9 @@ func (a NoiseFree) Scales() (NoiseFreeScales, error) {
 func (a NoiseFree) Statement() Statement {
 	return Statement{
 		Epsilon: a.Epsilon, Delta: a.Delta, Condition: Conditional, Protects: Protects,
-		Assumptions: []string{
-			fmt.Sprintf("k1 is at least %g for every pair of data sets that differ in one record", a.Correlation),
-			fmt.Sprintf("the regret after two evaluations is at most A·exp(−2τ/(log 2)^(d/4)) with A = %g, τ = %g and d = %d: no value of A or τ is known", a.A, a.Tau, a.Dimension),
+		Assumptions: []privacy.Assumption{
+			privacy.PremiseScores.Assume(fmt.Sprintf("k1 is at least %g for every pair of data sets that differ in one record", a.Correlation)),
+			privacy.PremiseScores.Assume(fmt.Sprintf("the regret after two evaluations is at most A·exp(−2τ/(log 2)^(d/4)) with A = %g, τ = %g and d = %d: no value of A or τ is known", a.A, a.Tau, a.Dimension)),
 		},
 		NotCovered: notCovered(),
 	}

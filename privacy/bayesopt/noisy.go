@@ -24,7 +24,7 @@ type Statement struct {
 	// Protects is [Protects].
 	Protects string
 	// Assumptions are further sentences that must be true.
-	Assumptions []string
+	Assumptions []privacy.Assumption
 	// NotCovered is what the statement leaves out.
 	NotCovered []string
 }
@@ -172,10 +172,10 @@ func (s Scales) MostOdds(epsilon, spread float64) float64 {
 func (a Noisy) Statement() Statement {
 	return Statement{
 		Epsilon: a.Epsilon, Delta: a.Delta, Condition: Conditional, Protects: Protects,
-		Assumptions: []string{
-			fmt.Sprintf("k1 is at least %g for every pair of data sets that differ in one record", a.Correlation),
-			fmt.Sprintf("observations have independent normal noise of standard deviation %g of the prior's", a.Noise),
-			"the stated bound on the information gain holds for k2",
+		Assumptions: []privacy.Assumption{
+			privacy.PremiseScores.Assume(fmt.Sprintf("k1 is at least %g for every pair of data sets that differ in one record", a.Correlation)),
+			privacy.PremiseScores.Assume(fmt.Sprintf("observations have independent normal noise of standard deviation %g of the prior's", a.Noise)),
+			privacy.PremiseScores.Assume("the stated bound on the information gain holds for k2"),
 		},
 		NotCovered: notCovered(),
 	}

@@ -82,10 +82,10 @@ func (a Ridge) Guarantee() (privacy.Guarantee, error) {
 	}
 	return privacy.Guarantee{
 		Epsilon: a.Epsilon, Adjacency: privacy.ReplaceOne, Accountant: "laplace", Steps: 1,
-		Assumptions: []string{
-			"models are exact minimisers for a convex training loss that is 1-Lipschitz in the weights, with a ridge penalty as the only hyperparameter",
-			"the score is a mean over the validation records of a function of the stated range and Lipschitz constant that does not depend on the record at w = 0",
-			"bounds of the penalty, range and Lipschitz constant are fixed without looking at the validation set",
+		Assumptions: []privacy.Assumption{
+			privacy.PremiseFixedInAdvance.Assume("bounds of the penalty, range and Lipschitz constant are fixed without looking at the validation set"),
+			privacy.PremiseTheorem.Assume("models are exact minimisers for a convex training loss that is 1-Lipschitz in the weights, with a ridge penalty as the only hyperparameter"),
+			privacy.PremiseScores.Assume("the score is a mean over the validation records of a function of the stated range and Lipschitz constant that does not depend on the record at w = 0"),
 		},
 	}, nil
 }

@@ -77,7 +77,7 @@ func TestReference(t *testing.T) {
 		if w.Test.Adjacency != privacy.ReplaceOne || w.Training.Adjacency != privacy.ReplaceOne || w.Training.Delta != 1e-6 || w.Test.Delta != 1e-6 {
 			t.Errorf("%s: %v and %v", name, w.Training, w.Test)
 		}
-		if len(w.Training.Assumptions) == 0 || !slices.ContainsFunc(w.Test.Assumptions, func(a string) bool { return a[:6] == "scores" }) {
+		if len(w.Training.Assumptions) == 0 || !slices.ContainsFunc(w.Test.Assumptions, func(a privacy.Assumption) bool { return a.Premise == privacy.PremiseScores }) {
 			t.Errorf("%s: assumes %q and %q", name, w.Training.Assumptions, w.Test.Assumptions)
 		}
 	}

@@ -242,7 +242,7 @@ func (s *Search) price(work *meter.Work, w way, runs int64) (p Way, err error) {
 }
 
 // scoreAssumption is what the guarantees for test records assume of scores.
-const scoreAssumption = "scores are averages over the test records of values in [0, 1], and replacing a record changes nothing else"
+var scoreAssumption = privacy.PremiseScores.Assume("scores are averages over the test records of values in [0, 1], and replacing a record changes nothing else")
 
 // test returns the noise on scores, and what it guarantees the test records.
 func (s *Search) test(work *meter.Work, w way, runs int64) (noise float64, g privacy.Guarantee, err error) {
@@ -266,6 +266,6 @@ func (s *Search) test(work *meter.Work, w way, runs int64) (noise float64, g pri
 	} else {
 		g, err = privacy.Epsilon(accountant, released(multiplier), 1, s.Delta)
 	}
-	g.Assumptions = append([]string{scoreAssumption}, g.Assumptions...)
+	g.Assumptions = privacy.JoinAssumptions([]privacy.Assumption{scoreAssumption}, g.Assumptions)
 	return multiplier * sensitivity, g, err
 }

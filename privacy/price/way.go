@@ -39,7 +39,7 @@ const (
 )
 
 // filterAssumption is what filters assume.
-const filterAssumption = "the filter admits every run before it looks at the data"
+var filterAssumption = privacy.PremiseAdmission.Assume("the filter admits every run before it looks at the data")
 
 // ways returns the ways to search, from those that show everything to those that show least.
 func (s *Search) ways() []way {
@@ -142,7 +142,7 @@ func (s *Search) filter(name string, training func(runs int64) (privacy.Guarante
 	w.training = func(_ privacy.Accountant, runs int64) (privacy.Guarantee, error) {
 		g, err := training(runs)
 		g.EpsilonLower = 0 // of runs that are fixed
-		g.Assumptions = append(slices.Clip(g.Assumptions), filterAssumption)
+		g.Assumptions = privacy.JoinAssumptions(g.Assumptions, []privacy.Assumption{filterAssumption})
 		return g, err
 	}
 	return w

@@ -109,10 +109,10 @@ func (t Tuning) Guarantee() (privacy.Guarantee, error) {
 	if err := t.Validate(); err != nil {
 		return privacy.Guarantee{}, err
 	}
-	return t.guarantee(t.Epsilon, t.Neighbours, []string{
-		"every utility is the mean over the parts of values in [0, 1] that each depend on the records of one part alone, and a record's part does not depend on other records",
-		"candidates, their order, the default and all parameters are fixed without looking at the data",
-		"utilities, models and running times of the search stay secret",
+	return t.guarantee(t.Epsilon, t.Neighbours, []privacy.Assumption{
+		privacy.PremiseScores.Assume("every utility is the mean over the parts of values in [0, 1] that each depend on the records of one part alone, and a record's part does not depend on other records"),
+		privacy.PremiseFixedInAdvance.Assume("candidates, their order, the default and all parameters are fixed without looking at the data"),
+		privacy.PremiseSecrecy.Assume("utilities, models and running times of the search stay secret"),
 	})
 }
 
@@ -129,14 +129,14 @@ func (t Tuning) ValidationGuarantee(n int64) (privacy.Guarantee, error) {
 		return privacy.Guarantee{}, err
 	}
 	epsilon := t.Epsilon*(1/float64(n)+float64(t.Parts)*0x1p-52)/t.width() + 0x1p-37 // with rounding, see width
-	return t.guarantee(epsilon, privacy.ReplaceOne, []string{
-		"utilities are accuracies on all validation records, or other means of values in [0, 1], one for each record",
-		"no model was trained with validation records",
-		"utilities, models and running times of the search stay secret",
+	return t.guarantee(epsilon, privacy.ReplaceOne, []privacy.Assumption{
+		privacy.PremiseScores.Assume("utilities are accuracies on all validation records, or other means of values in [0, 1], one for each record"),
+		privacy.PremiseDisjoint.Assume("no model was trained with validation records"),
+		privacy.PremiseSecrecy.Assume("utilities, models and running times of the search stay secret"),
 	})
 }
 
-func (t Tuning) guarantee(epsilon float64, adjacency privacy.Adjacency, assumptions []string) (privacy.Guarantee, error) {
+func (t Tuning) guarantee(epsilon float64, adjacency privacy.Adjacency, assumptions []privacy.Assumption) (privacy.Guarantee, error) {
 	rounds := t.MostRounds()
 	total, rule, err := LeastEpsilon(epsilon, rounds, t.Delta)
 	if err != nil {
@@ -144,7 +144,7 @@ func (t Tuning) guarantee(epsilon float64, adjacency privacy.Adjacency, assumpti
 	}
 	g := privacy.Guarantee{
 		Epsilon: total, Delta: t.Delta, Adjacency: adjacency, Accountant: rule.String() + "_composition",
-		Steps: rounds, Assumptions: assumptions,
+		Steps: rounds, Assumptions: privacy.JoinAssumptions(assumptions),
 	}
 	if rule == Basic {
 		g.Delta = 0

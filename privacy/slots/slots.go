@@ -156,7 +156,7 @@ func (s *Slots) spent(accountant privacy.Accountant, used []int64) (privacy.Guar
 	}
 	g, err := privacy.Epsilon(accountant, c, 1, s.delta*(1-slotSlackShare))
 	g.Delta, g.EpsilonLower = s.delta, 0
-	g.Assumptions = append(g.Assumptions, "every access to the data was admitted to a slot before it happened")
+	g.Assumptions = append(g.Assumptions, privacy.PremiseAdmission.Assume("every access to the data was admitted to a slot before it happened"))
 	return g, err
 }
 

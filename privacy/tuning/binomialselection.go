@@ -41,8 +41,8 @@ func (m BinomialSelection) Validate() error {
 }
 
 // Assumptions returns what the search must do.
-func (m BinomialSelection) Assumptions() []string {
-	return append(searchAssumptions(), m.Base.Assumptions()...)
+func (m BinomialSelection) Assumptions() []privacy.Assumption {
+	return privacy.JoinAssumptions(searchAssumptions(), m.Base.Assumptions())
 }
 
 // MeanRuns returns E[K], the expected number of candidates.

@@ -42,8 +42,8 @@ func (m CappedSelection) Validate() error {
 }
 
 // Assumptions returns what the search must do.
-func (m CappedSelection) Assumptions() []string {
-	return append(searchAssumptions(), m.Base.Assumptions()...)
+func (m CappedSelection) Assumptions() []privacy.Assumption {
+	return privacy.JoinAssumptions(searchAssumptions(), m.Base.Assumptions())
 }
 
 // MeanRuns returns E[K | K <= MostRuns].

@@ -140,16 +140,12 @@ func (m Mixture) Validate() error {
 }
 
 // Assumptions returns the assumptions of all choices, each once.
-func (m Mixture) Assumptions() []string {
-	all := []string{"which mechanism runs is drawn independently of the data"}
+func (m Mixture) Assumptions() []privacy.Assumption {
+	lists := [][]privacy.Assumption{{privacy.PremiseIndependence.Assume("which mechanism runs is drawn independently of the data")}}
 	for _, c := range m.choices {
-		for _, s := range c.Mechanism.Assumptions() {
-			if !slices.Contains(all, s) {
-				all = append(all, s)
-			}
-		}
+		lists = append(lists, c.Mechanism.Assumptions())
 	}
-	return all
+	return privacy.JoinAssumptions(lists...)
 }
 
 // DominatingPairs returns the pairs of [privacy.PairMechanism]. None is known to be attained.

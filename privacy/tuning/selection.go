@@ -47,8 +47,8 @@ func (m RepeatedSelection) Validate() error {
 }
 
 // Assumptions returns what the search must do.
-func (m RepeatedSelection) Assumptions() []string {
-	return append(searchAssumptions(), m.Base.Assumptions()...)
+func (m RepeatedSelection) Assumptions() []privacy.Assumption {
+	return privacy.JoinAssumptions(searchAssumptions(), m.Base.Assumptions())
 }
 
 // MeanRuns returns E[K], the expected number of candidates.
@@ -181,8 +181,8 @@ func (m PoissonSelection) Validate() error {
 }
 
 // Assumptions returns what the search must do.
-func (m PoissonSelection) Assumptions() []string {
-	return append(searchAssumptions(), m.Base.Assumptions()...)
+func (m PoissonSelection) Assumptions() []privacy.Assumption {
+	return privacy.JoinAssumptions(searchAssumptions(), m.Base.Assumptions())
 }
 
 // MeanRuns returns E[K], the expected number of candidates.
@@ -352,10 +352,10 @@ func checkRenyiCandidate(base privacy.Mechanism, steps int64) []error {
 
 // searchAssumptions returns what a search must do whatever the number of
 // candidates.
-func searchAssumptions() []string {
-	return []string{
-		"candidates are independent draws from a distribution that does not depend on the data",
-		"the number of candidates, all outputs but the best, and running times are secret; the choice depends on the released score alone",
+func searchAssumptions() []privacy.Assumption {
+	return []privacy.Assumption{
+		privacy.PremiseIndependence.Assume("candidates are independent draws from a distribution that does not depend on the data"),
+		privacy.PremiseSecrecy.Assume("the number of candidates, all outputs but the best, and running times are secret; the choice depends on the released score alone"),
 	}
 }
 

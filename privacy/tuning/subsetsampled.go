@@ -103,11 +103,11 @@ func otherSize(m privacy.Mechanism, size int64) (other int64, found bool) {
 }
 
 // Assumptions returns what the search must do.
-func (m SubsetSampled) Assumptions() []string {
-	return append([]string{
-		"the subset is drawn uniformly without replacement, once, and which records are in it stays secret; " +
-			"what runs on it does not depend on their order, or takes them in the random order of the draw",
-	}, m.Base.Assumptions()...)
+func (m SubsetSampled) Assumptions() []privacy.Assumption {
+	return privacy.JoinAssumptions([]privacy.Assumption{
+		privacy.PremiseSampler.Assume("the subset is drawn uniformly without replacement, once, and which records are in it stays secret; " +
+			"what runs on it does not depend on their order, or takes them in the random order of the draw"),
+	}, m.Base.Assumptions())
 }
 
 // subsetTail is the δ beyond which nothing is assumed of the losses on a subset: for a smaller δ ε is infinite.

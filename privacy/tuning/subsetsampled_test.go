@@ -113,7 +113,7 @@ func (profiledMechanism) Adjacency() privacy.Adjacency { return privacy.ReplaceO
 
 func (profiledMechanism) Validate() error { return nil }
 
-func (profiledMechanism) Assumptions() []string { return nil }
+func (profiledMechanism) Assumptions() []privacy.Assumption { return nil }
 
 func (m profiledMechanism) DominatingPairs() pld.Pairs {
 	return pld.Pairs{Upper: []pld.Pair{profile.NewDiscretePair(m.profile, m.profile).Pair()}}

@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
@@ -115,7 +114,7 @@ func TestSamplingProbability(t *testing.T) {
 		if s.GetDpSgd().GetSampling() == dparetov1.Sampling_SAMPLING_POISSON && name != "replaced" && g.GetEpsilon() != want {
 			t.Errorf("%s: ε = %g, want %g", name, g.GetEpsilon(), want)
 		}
-		if got := slices.Contains(g.GetAssumptions(), privacy.PublicSizeAssumption); got != tc.publicSize {
+		if got := show.IsSizePublic(g.GetAssumptions()); got != tc.publicSize {
 			t.Errorf("%s: the number of records is public: %t, assumptions %q", name, got, g.GetAssumptions())
 		}
 		var fields invalid.Fields

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
@@ -96,7 +95,7 @@ func (l *Ledger) Composed(ctx context.Context, delta float64) (*dparetov1.Privac
 	if pure, ok := l.pure(); ok && pure < g.Epsilon {
 		g.Epsilon, g.Accountant, g.Order = pure, privacy.Pure{}.Name(), 0
 	}
-	return l.message(g, "the configurations and the number of runs were fixed before the first run, not chosen by results"), nil
+	return l.message(g, privacy.PremiseFixedInAdvance.Assume("the configurations and the number of runs were fixed before the first run, not chosen by results")), nil
 }
 
 // Adaptive returns the guarantee of all runs together where the parameters of each may
@@ -107,7 +106,7 @@ func (l *Ledger) Adaptive(ctx context.Context, delta float64) (*dparetov1.Privac
 	if len(l.parts) == 0 {
 		return l.nothing(delta), nil
 	}
-	const assumption = "only results that the ledger charges for decided when to stop a run and which one to start next"
+	assumption := privacy.PremiseFixedInAdvance.Assume("only results that the ledger charges for decided when to stop a run and which one to start next")
 	sum, isPure := l.pure()
 	if delta == 0 {
 		g := privacy.Guarantee{Epsilon: sum, Accountant: privacy.Pure{}.Name(), Assumptions: l.composition().Assumptions()}
@@ -132,7 +131,7 @@ func (l *Ledger) Adaptive(ctx context.Context, delta float64) (*dparetov1.Privac
 			return nil, err
 		}
 	}
-	g.Assumptions = append(l.composition().Assumptions(), g.Assumptions...)
+	g.Assumptions = privacy.JoinAssumptions(l.composition().Assumptions(), g.Assumptions)
 	if isPure && sum < g.Epsilon {
 		g.Epsilon, g.Accountant, g.Order = sum, privacy.Pure{}.Name(), 0
 	}
@@ -163,13 +162,13 @@ func (l *Ledger) pure() (sum float64, ok bool) {
 
 // nothing is the guarantee of no runs.
 func (l *Ledger) nothing(delta float64) *dparetov1.PrivacyGuarantee {
-	g := l.message(privacy.Guarantee{Delta: delta}, "")
+	g := l.message(privacy.Guarantee{Delta: delta})
 	g.Accountant = dparetov1.Accountant_ACCOUNTANT_PURE
 	return g
 }
 
-// message converts a guarantee of all runs.
-func (l *Ledger) message(g privacy.Guarantee, assumption string) *dparetov1.PrivacyGuarantee {
+// message converts a guarantee of all runs, under further assumptions if there are runs.
+func (l *Ledger) message(g privacy.Guarantee, assumptions ...privacy.Assumption) *dparetov1.PrivacyGuarantee {
 	var all evaluated
 	for _, p := range l.parts {
 		all.datasetSize = max(all.datasetSize, p.evaluated.datasetSize)
@@ -179,8 +178,9 @@ func (l *Ledger) message(g privacy.Guarantee, assumption string) *dparetov1.Priv
 	// A lower bound needs data sets that attain the losses of all parts together.
 	// Different configurations need not share any.
 	m.EpsilonLower = nil
-	if assumption != "" {
-		m.Assumptions = append(slices.Clone(m.GetAssumptions()), "the runs have independent randomness", assumption)
+	if len(l.parts) > 0 {
+		assumptions = append(assumptions, privacy.PremiseIndependence.Assume("the runs have independent randomness"))
 	}
+	m.Assumptions = Assumptions(g.Assumptions, assumptions)
 	return m
 }

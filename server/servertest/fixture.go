@@ -102,6 +102,7 @@ func (f *Fixture) Serve() {
 		}
 	})
 	f.Conn, err = grpc.NewClient("passthrough:///bufconn", append(f.dial,
+		grpc.WithChainUnaryInterceptor(f.checkAssumptions),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	require.NoError(f.T, err)

@@ -17,6 +17,7 @@
 //   - words: metrics, parameters, guarantees and budgets as people read them
 //   - chart: pictures as SVG
 //   - report: the report of a study as one file, which the command line writes, too
+//   - statement: one ε as a page to sign, which the command line writes
 //   - choose/snippet: configurations to copy
 //
 // Tests start a server with its page by webtest.

@@ -58,7 +58,13 @@ def privacy(epsilon: float) -> privacy_pb2.PrivacyGuarantee:
         delta=1e-6,
         adjacency=privacy_pb2.ADJACENCY_ADD_REMOVE,
         accountant=privacy_pb2.ACCOUNTANT_EXACT,
-        assumptions=["a record is zeroed out (zero-out adjacency)"],
+        assumptions=[
+            privacy_pb2.Assumption(
+                text="a record is zeroed out (zero-out adjacency)",
+                premise=privacy_pb2.PREMISE_DATA,
+                checked_by=privacy_pb2.CHECKER_NOBODY,
+            )
+        ],
     )
 
 

@@ -583,6 +583,162 @@ func (Allocation) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
 }
 
+// What an assumption is about. Lists of assumptions have this order, in which those come first
+// that are broken most often in practice.
+type Premise int32
+
+const (
+	// No premise is named.
+	Premise_PREMISE_UNSPECIFIED Premise = 0
+	// How the records of a step are drawn.
+	Premise_PREMISE_SAMPLER Premise = 1
+	// What had to be decided before any result was seen.
+	Premise_PREMISE_FIXED_IN_ADVANCE Premise = 2
+	// What bounds the influence of a record: clipping, norms, sensitivities.
+	Premise_PREMISE_SENSITIVITY Premise = 3
+	// The distribution of the noise, and its secret and exact draw.
+	Premise_PREMISE_NOISE Premise = 4
+	// What a record is, and whether the number of records is public.
+	Premise_PREMISE_DATA Premise = 5
+	// What else the theorem needs of the algorithm.
+	Premise_PREMISE_THEOREM Premise = 6
+	// That runs or candidates depend neither on each other nor on the data.
+	Premise_PREMISE_INDEPENDENCE Premise = 7
+	// What those who are trusted do not disclose.
+	Premise_PREMISE_SECRECY Premise = 8
+	// What scores are averages of.
+	Premise_PREMISE_SCORES Premise = 9
+	// Which records or people are in which set.
+	Premise_PREMISE_DISJOINT Premise = 10
+	// Which data need no protection.
+	Premise_PREMISE_PUBLIC_DATA Premise = 11
+	// That every access to the data is charged before it happens.
+	Premise_PREMISE_ADMISSION Premise = 12
+	// How the server draws its own noise.
+	Premise_PREMISE_SERVER_NOISE Premise = 13
+)
+
+// Enum value maps for Premise.
+var (
+	Premise_name = map[int32]string{
+		0:  "PREMISE_UNSPECIFIED",
+		1:  "PREMISE_SAMPLER",
+		2:  "PREMISE_FIXED_IN_ADVANCE",
+		3:  "PREMISE_SENSITIVITY",
+		4:  "PREMISE_NOISE",
+		5:  "PREMISE_DATA",
+		6:  "PREMISE_THEOREM",
+		7:  "PREMISE_INDEPENDENCE",
+		8:  "PREMISE_SECRECY",
+		9:  "PREMISE_SCORES",
+		10: "PREMISE_DISJOINT",
+		11: "PREMISE_PUBLIC_DATA",
+		12: "PREMISE_ADMISSION",
+		13: "PREMISE_SERVER_NOISE",
+	}
+	Premise_value = map[string]int32{
+		"PREMISE_UNSPECIFIED":      0,
+		"PREMISE_SAMPLER":          1,
+		"PREMISE_FIXED_IN_ADVANCE": 2,
+		"PREMISE_SENSITIVITY":      3,
+		"PREMISE_NOISE":            4,
+		"PREMISE_DATA":             5,
+		"PREMISE_THEOREM":          6,
+		"PREMISE_INDEPENDENCE":     7,
+		"PREMISE_SECRECY":          8,
+		"PREMISE_SCORES":           9,
+		"PREMISE_DISJOINT":         10,
+		"PREMISE_PUBLIC_DATA":      11,
+		"PREMISE_ADMISSION":        12,
+		"PREMISE_SERVER_NOISE":     13,
+	}
+)
+
+func (x Premise) Enum() *Premise {
+	p := new(Premise)
+	*p = x
+	return p
+}
+
+func (x Premise) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Premise) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_proto_enumTypes[9].Descriptor()
+}
+
+func (Premise) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_proto_enumTypes[9]
+}
+
+func (x Premise) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Premise.Descriptor instead.
+func (Premise) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
+}
+
+// Who checks an assumption.
+type Checker int32
+
+const (
+	// It is not said.
+	Checker_CHECKER_UNSPECIFIED Checker = 0
+	// The server: it holds whatever clients do.
+	Checker_CHECKER_SERVER Checker = 1
+	// The client: the trainer, or the library that it runs in. The bundled trainers and the samplers of
+	// dpfront keep it; of another trainer the server cannot tell.
+	Checker_CHECKER_CLIENT Checker = 2
+	// Nobody: a person must know it.
+	Checker_CHECKER_NOBODY Checker = 3
+)
+
+// Enum value maps for Checker.
+var (
+	Checker_name = map[int32]string{
+		0: "CHECKER_UNSPECIFIED",
+		1: "CHECKER_SERVER",
+		2: "CHECKER_CLIENT",
+		3: "CHECKER_NOBODY",
+	}
+	Checker_value = map[string]int32{
+		"CHECKER_UNSPECIFIED": 0,
+		"CHECKER_SERVER":      1,
+		"CHECKER_CLIENT":      2,
+		"CHECKER_NOBODY":      3,
+	}
+)
+
+func (x Checker) Enum() *Checker {
+	p := new(Checker)
+	*p = x
+	return p
+}
+
+func (x Checker) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Checker) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_proto_enumTypes[10].Descriptor()
+}
+
+func (Checker) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_proto_enumTypes[10]
+}
+
+func (x Checker) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Checker.Descriptor instead.
+func (Checker) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
+}
+
 // A differentially private mechanism, with everything needed to compute its ε from a trial's
 // parameters.
 //
@@ -2164,8 +2320,8 @@ type PrivacyGuarantee struct {
 	// How often the mechanism is composed: for DP-SGD the number of steps, of passes over the data
 	// with SAMPLING_SHUFFLED, or of rounds of as many steps as there are bands; else 1.
 	Steps int64 `protobuf:"varint,8,opt,name=steps,proto3" json:"steps,omitempty"`
-	// What must be true of the mechanism for the guarantee to hold.
-	Assumptions []string `protobuf:"bytes,9,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
+	// What must be true for the guarantee to hold, in the order of Premise.
+	Assumptions []*Assumption `protobuf:"bytes,9,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
 	// What a reader of the number must know.
 	Warnings      []*Warning `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2258,7 +2414,7 @@ func (x *PrivacyGuarantee) GetSteps() int64 {
 	return 0
 }
 
-func (x *PrivacyGuarantee) GetAssumptions() []string {
+func (x *PrivacyGuarantee) GetAssumptions() []*Assumption {
 	if x != nil {
 		return x.Assumptions
 	}
@@ -2270,6 +2426,70 @@ func (x *PrivacyGuarantee) GetWarnings() []*Warning {
 		return x.Warnings
 	}
 	return nil
+}
+
+// What must be true for a guarantee to hold.
+type Assumption struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The assumption as a clause that follows "provided that".
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// What it is about.
+	Premise Premise `protobuf:"varint,2,opt,name=premise,proto3,enum=dpareto.v1.Premise" json:"premise,omitempty"`
+	// Who checks that it is true; it follows from the premise.
+	CheckedBy     Checker `protobuf:"varint,3,opt,name=checked_by,json=checkedBy,proto3,enum=dpareto.v1.Checker" json:"checked_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Assumption) Reset() {
+	*x = Assumption{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Assumption) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Assumption) ProtoMessage() {}
+
+func (x *Assumption) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Assumption.ProtoReflect.Descriptor instead.
+func (*Assumption) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Assumption) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Assumption) GetPremise() Premise {
+	if x != nil {
+		return x.Premise
+	}
+	return Premise_PREMISE_UNSPECIFIED
+}
+
+func (x *Assumption) GetCheckedBy() Checker {
+	if x != nil {
+		return x.CheckedBy
+	}
+	return Checker_CHECKER_UNSPECIFIED
 }
 
 // Something that a user should know about a result.
@@ -2285,7 +2505,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2517,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2530,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{18}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Warning) GetCode() string {
@@ -2341,7 +2561,7 @@ type CompositionMechanism_Part struct {
 
 func (x *CompositionMechanism_Part) Reset() {
 	*x = CompositionMechanism_Part{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2353,7 +2573,7 @@ func (x *CompositionMechanism_Part) String() string {
 func (*CompositionMechanism_Part) ProtoMessage() {}
 
 func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2718,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x05parts\x18\x01 \x03(\v2%.dpareto.v1.CompositionMechanism.PartR\x05parts\x1aS\n" +
 	"\x04Part\x125\n" +
 	"\tmechanism\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\tmechanism\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\tR\x05count\"\xa2\x03\n" +
+	"\x05count\x18\x02 \x01(\tR\x05count\"\xba\x03\n" +
 	"\x10PrivacyGuarantee\x12\x18\n" +
 	"\aepsilon\x18\x01 \x01(\x01R\aepsilon\x12(\n" +
 	"\repsilon_lower\x18\x02 \x01(\x01H\x00R\fepsilonLower\x88\x01\x01\x12\x14\n" +
@@ -2511,11 +2731,17 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"conversion\x18\x06 \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversion\x12\x14\n" +
 	"\x05order\x18\a \x01(\x01R\x05order\x12\x14\n" +
-	"\x05steps\x18\b \x01(\x03R\x05steps\x12 \n" +
-	"\vassumptions\x18\t \x03(\tR\vassumptions\x12/\n" +
+	"\x05steps\x18\b \x01(\x03R\x05steps\x128\n" +
+	"\vassumptions\x18\t \x03(\v2\x16.dpareto.v1.AssumptionR\vassumptions\x12/\n" +
 	"\bwarnings\x18\n" +
 	" \x03(\v2\x13.dpareto.v1.WarningR\bwarningsB\x10\n" +
-	"\x0e_epsilon_lower\"7\n" +
+	"\x0e_epsilon_lower\"\x83\x01\n" +
+	"\n" +
+	"Assumption\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12-\n" +
+	"\apremise\x18\x02 \x01(\x0e2\x13.dpareto.v1.PremiseR\apremise\x122\n" +
+	"\n" +
+	"checked_by\x18\x03 \x01(\x0e2\x13.dpareto.v1.CheckerR\tcheckedBy\"7\n" +
 	"\aWarning\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage*[\n" +
@@ -2574,7 +2800,28 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"Allocation\x12\x1a\n" +
 	"\x16ALLOCATION_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ALLOCATION_FRESH\x10\x01\x12\x13\n" +
-	"\x0fALLOCATION_SAME\x10\x02B\x9c\x01\n" +
+	"\x0fALLOCATION_SAME\x10\x02*\xcb\x02\n" +
+	"\aPremise\x12\x17\n" +
+	"\x13PREMISE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fPREMISE_SAMPLER\x10\x01\x12\x1c\n" +
+	"\x18PREMISE_FIXED_IN_ADVANCE\x10\x02\x12\x17\n" +
+	"\x13PREMISE_SENSITIVITY\x10\x03\x12\x11\n" +
+	"\rPREMISE_NOISE\x10\x04\x12\x10\n" +
+	"\fPREMISE_DATA\x10\x05\x12\x13\n" +
+	"\x0fPREMISE_THEOREM\x10\x06\x12\x18\n" +
+	"\x14PREMISE_INDEPENDENCE\x10\a\x12\x13\n" +
+	"\x0fPREMISE_SECRECY\x10\b\x12\x12\n" +
+	"\x0ePREMISE_SCORES\x10\t\x12\x14\n" +
+	"\x10PREMISE_DISJOINT\x10\n" +
+	"\x12\x17\n" +
+	"\x13PREMISE_PUBLIC_DATA\x10\v\x12\x15\n" +
+	"\x11PREMISE_ADMISSION\x10\f\x12\x18\n" +
+	"\x14PREMISE_SERVER_NOISE\x10\r*^\n" +
+	"\aChecker\x12\x17\n" +
+	"\x13CHECKER_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eCHECKER_SERVER\x10\x01\x12\x12\n" +
+	"\x0eCHECKER_CLIENT\x10\x02\x12\x12\n" +
+	"\x0eCHECKER_NOBODY\x10\x03B\x9c\x01\n" +
 	"\x0ecom.dpareto.v1B\fPrivacyProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -2591,8 +2838,8 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_privacy_proto_rawDescData
 }
 
-var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
 	(Accountant)(0),                        // 1: dpareto.v1.Accountant
@@ -2603,42 +2850,45 @@ var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(ObjectiveCalibration)(0),              // 6: dpareto.v1.ObjectiveCalibration
 	(SelectionMethod)(0),                   // 7: dpareto.v1.SelectionMethod
 	(Allocation)(0),                        // 8: dpareto.v1.Allocation
-	(*PrivacySpec)(nil),                    // 9: dpareto.v1.PrivacySpec
-	(*DpSgdMechanism)(nil),                 // 10: dpareto.v1.DpSgdMechanism
-	(*SparseVectorMechanism)(nil),          // 11: dpareto.v1.SparseVectorMechanism
-	(*GaussianMechanism)(nil),              // 12: dpareto.v1.GaussianMechanism
-	(*LaplaceMechanism)(nil),               // 13: dpareto.v1.LaplaceMechanism
-	(*DiscreteGaussianMechanism)(nil),      // 14: dpareto.v1.DiscreteGaussianMechanism
-	(*DiscreteLaplaceMechanism)(nil),       // 15: dpareto.v1.DiscreteLaplaceMechanism
-	(*OutputPerturbationMechanism)(nil),    // 16: dpareto.v1.OutputPerturbationMechanism
-	(*ObjectivePerturbationMechanism)(nil), // 17: dpareto.v1.ObjectivePerturbationMechanism
-	(*RandomizedResponseMechanism)(nil),    // 18: dpareto.v1.RandomizedResponseMechanism
-	(*SelectionMechanism)(nil),             // 19: dpareto.v1.SelectionMechanism
-	(*ZeroConcentratedMechanism)(nil),      // 20: dpareto.v1.ZeroConcentratedMechanism
-	(*RandomAllocationMechanism)(nil),      // 21: dpareto.v1.RandomAllocationMechanism
-	(*RepeatedSelectionMechanism)(nil),     // 22: dpareto.v1.RepeatedSelectionMechanism
-	(*FixedNumber)(nil),                    // 23: dpareto.v1.FixedNumber
-	(*PoissonDistribution)(nil),            // 24: dpareto.v1.PoissonDistribution
-	(*CompositionMechanism)(nil),           // 25: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 26: dpareto.v1.PrivacyGuarantee
-	(*Warning)(nil),                        // 27: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 28: dpareto.v1.CompositionMechanism.Part
+	(Premise)(0),                           // 9: dpareto.v1.Premise
+	(Checker)(0),                           // 10: dpareto.v1.Checker
+	(*PrivacySpec)(nil),                    // 11: dpareto.v1.PrivacySpec
+	(*DpSgdMechanism)(nil),                 // 12: dpareto.v1.DpSgdMechanism
+	(*SparseVectorMechanism)(nil),          // 13: dpareto.v1.SparseVectorMechanism
+	(*GaussianMechanism)(nil),              // 14: dpareto.v1.GaussianMechanism
+	(*LaplaceMechanism)(nil),               // 15: dpareto.v1.LaplaceMechanism
+	(*DiscreteGaussianMechanism)(nil),      // 16: dpareto.v1.DiscreteGaussianMechanism
+	(*DiscreteLaplaceMechanism)(nil),       // 17: dpareto.v1.DiscreteLaplaceMechanism
+	(*OutputPerturbationMechanism)(nil),    // 18: dpareto.v1.OutputPerturbationMechanism
+	(*ObjectivePerturbationMechanism)(nil), // 19: dpareto.v1.ObjectivePerturbationMechanism
+	(*RandomizedResponseMechanism)(nil),    // 20: dpareto.v1.RandomizedResponseMechanism
+	(*SelectionMechanism)(nil),             // 21: dpareto.v1.SelectionMechanism
+	(*ZeroConcentratedMechanism)(nil),      // 22: dpareto.v1.ZeroConcentratedMechanism
+	(*RandomAllocationMechanism)(nil),      // 23: dpareto.v1.RandomAllocationMechanism
+	(*RepeatedSelectionMechanism)(nil),     // 24: dpareto.v1.RepeatedSelectionMechanism
+	(*FixedNumber)(nil),                    // 25: dpareto.v1.FixedNumber
+	(*PoissonDistribution)(nil),            // 26: dpareto.v1.PoissonDistribution
+	(*CompositionMechanism)(nil),           // 27: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 28: dpareto.v1.PrivacyGuarantee
+	(*Assumption)(nil),                     // 29: dpareto.v1.Assumption
+	(*Warning)(nil),                        // 30: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 31: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
-	10, // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
-	11, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
-	12, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
-	13, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
-	16, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
-	17, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
-	22, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	25, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
-	18, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
-	19, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
-	20, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
-	21, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
-	14, // 12: dpareto.v1.PrivacySpec.discrete_gaussian:type_name -> dpareto.v1.DiscreteGaussianMechanism
-	15, // 13: dpareto.v1.PrivacySpec.discrete_laplace:type_name -> dpareto.v1.DiscreteLaplaceMechanism
+	12, // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
+	13, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
+	14, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
+	15, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
+	18, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
+	19, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
+	24, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
+	27, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	20, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
+	21, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
+	22, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
+	23, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
+	16, // 12: dpareto.v1.PrivacySpec.discrete_gaussian:type_name -> dpareto.v1.DiscreteGaussianMechanism
+	17, // 13: dpareto.v1.PrivacySpec.discrete_laplace:type_name -> dpareto.v1.DiscreteLaplaceMechanism
 	0,  // 14: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
 	1,  // 15: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
 	2,  // 16: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
@@ -2648,20 +2898,23 @@ var file_dpareto_v1_privacy_proto_depIdxs = []int32{
 	6,  // 20: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
 	7,  // 21: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
 	8,  // 22: dpareto.v1.RandomAllocationMechanism.allocation:type_name -> dpareto.v1.Allocation
-	9,  // 23: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	24, // 24: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
-	23, // 25: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
-	28, // 26: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	11, // 23: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
+	26, // 24: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
+	25, // 25: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
+	31, // 26: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
 	0,  // 27: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
 	1,  // 28: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
 	2,  // 29: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	27, // 30: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	9,  // 31: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	29, // 30: dpareto.v1.PrivacyGuarantee.assumptions:type_name -> dpareto.v1.Assumption
+	30, // 31: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	9,  // 32: dpareto.v1.Assumption.premise:type_name -> dpareto.v1.Premise
+	10, // 33: dpareto.v1.Assumption.checked_by:type_name -> dpareto.v1.Checker
+	11, // 34: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_proto_init() }
@@ -2701,8 +2954,8 @@ func file_dpareto_v1_privacy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
-			NumEnums:      9,
-			NumMessages:   20,
+			NumEnums:      11,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -264,7 +264,7 @@ type Release struct {
 	// Output only. Which records the guarantee protects.
 	Protects string `protobuf:"bytes,3,opt,name=protects,proto3" json:"protects,omitempty"`
 	// Output only. What the guarantee rests on.
-	Assumptions []string `protobuf:"bytes,4,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
+	Assumptions []*Assumption `protobuf:"bytes,4,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
 	// Output only. The published points.
 	Points []*ReleasedPoint `protobuf:"bytes,5,rep,name=points,proto3" json:"points,omitempty"`
 	// Output only. When it was first handed out.
@@ -348,7 +348,7 @@ func (x *Release) GetProtects() string {
 	return ""
 }
 
-func (x *Release) GetAssumptions() []string {
+func (x *Release) GetAssumptions() []*Assumption {
 	if x != nil {
 		return x.Assumptions
 	}
@@ -1724,12 +1724,12 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"\tstudy_uid\x18\x04 \x01(\tR\bstudyUid\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12;\n" +
 	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\x83\x05\n" +
+	"createTime\"\x9b\x05\n" +
 	"\aRelease\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12:\n" +
 	"\tguarantee\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\x12\x1a\n" +
-	"\bprotects\x18\x03 \x01(\tR\bprotects\x12 \n" +
-	"\vassumptions\x18\x04 \x03(\tR\vassumptions\x121\n" +
+	"\bprotects\x18\x03 \x01(\tR\bprotects\x128\n" +
+	"\vassumptions\x18\x04 \x03(\v2\x16.dpareto.v1.AssumptionR\vassumptions\x121\n" +
 	"\x06points\x18\x05 \x03(\v2\x19.dpareto.v1.ReleasedPointR\x06points\x12;\n" +
 	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12K\n" +
@@ -1905,9 +1905,10 @@ var file_dpareto_v1_release_service_proto_goTypes = []any{
 	(Adjacency)(0),                  // 27: dpareto.v1.Adjacency
 	(*PrivacyGuarantee)(nil),        // 28: dpareto.v1.PrivacyGuarantee
 	(*timestamppb.Timestamp)(nil),   // 29: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 30: dpareto.v1.Warning
-	(SelectionMethod)(0),            // 31: dpareto.v1.SelectionMethod
-	(*Value)(nil),                   // 32: dpareto.v1.Value
+	(*Assumption)(nil),              // 30: dpareto.v1.Assumption
+	(*Warning)(nil),                 // 31: dpareto.v1.Warning
+	(SelectionMethod)(0),            // 32: dpareto.v1.SelectionMethod
+	(*Value)(nil),                   // 33: dpareto.v1.Value
 }
 var file_dpareto_v1_release_service_proto_depIdxs = []int32{
 	27, // 0: dpareto.v1.Ledger.adjacency:type_name -> dpareto.v1.Adjacency
@@ -1916,51 +1917,52 @@ var file_dpareto_v1_release_service_proto_depIdxs = []int32{
 	28, // 3: dpareto.v1.Charge.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
 	29, // 4: dpareto.v1.Charge.create_time:type_name -> google.protobuf.Timestamp
 	28, // 5: dpareto.v1.Release.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	3,  // 6: dpareto.v1.Release.points:type_name -> dpareto.v1.ReleasedPoint
-	29, // 7: dpareto.v1.Release.create_time:type_name -> google.protobuf.Timestamp
-	28, // 8: dpareto.v1.Release.training_guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	30, // 9: dpareto.v1.Release.warnings:type_name -> dpareto.v1.Warning
-	23, // 10: dpareto.v1.ReleasedPoint.parameters:type_name -> dpareto.v1.ReleasedPoint.ParametersEntry
-	24, // 11: dpareto.v1.ReleasedPoint.values:type_name -> dpareto.v1.ReleasedPoint.ValuesEntry
-	25, // 12: dpareto.v1.ReleasedPoint.standard_deviations:type_name -> dpareto.v1.ReleasedPoint.StandardDeviationsEntry
-	0,  // 13: dpareto.v1.CreateLedgerRequest.ledger:type_name -> dpareto.v1.Ledger
-	0,  // 14: dpareto.v1.CreateLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
-	0,  // 15: dpareto.v1.GetLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
-	0,  // 16: dpareto.v1.ListLedgersResponse.ledgers:type_name -> dpareto.v1.Ledger
-	1,  // 17: dpareto.v1.ListChargesResponse.charges:type_name -> dpareto.v1.Charge
-	26, // 18: dpareto.v1.ReleaseBestRequest.at_most:type_name -> dpareto.v1.ReleaseBestRequest.AtMostEntry
-	13, // 19: dpareto.v1.ReleaseBestRequest.kusner:type_name -> dpareto.v1.KusnerMethod
-	2,  // 20: dpareto.v1.ReleaseBestResponse.release:type_name -> dpareto.v1.Release
-	2,  // 21: dpareto.v1.ReleaseFrontResponse.release:type_name -> dpareto.v1.Release
-	31, // 22: dpareto.v1.SelectPrivatelyRequest.method:type_name -> dpareto.v1.SelectionMethod
-	28, // 23: dpareto.v1.SelectPrivatelyResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	2,  // 24: dpareto.v1.SelectPrivatelyResponse.release:type_name -> dpareto.v1.Release
-	2,  // 25: dpareto.v1.GetReleaseResponse.release:type_name -> dpareto.v1.Release
-	2,  // 26: dpareto.v1.ListReleasesResponse.releases:type_name -> dpareto.v1.Release
-	32, // 27: dpareto.v1.ReleasedPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
-	4,  // 28: dpareto.v1.ReleaseService.CreateLedger:input_type -> dpareto.v1.CreateLedgerRequest
-	6,  // 29: dpareto.v1.ReleaseService.GetLedger:input_type -> dpareto.v1.GetLedgerRequest
-	8,  // 30: dpareto.v1.ReleaseService.ListLedgers:input_type -> dpareto.v1.ListLedgersRequest
-	10, // 31: dpareto.v1.ReleaseService.ListCharges:input_type -> dpareto.v1.ListChargesRequest
-	12, // 32: dpareto.v1.ReleaseService.ReleaseBest:input_type -> dpareto.v1.ReleaseBestRequest
-	15, // 33: dpareto.v1.ReleaseService.ReleaseFront:input_type -> dpareto.v1.ReleaseFrontRequest
-	17, // 34: dpareto.v1.ReleaseService.SelectPrivately:input_type -> dpareto.v1.SelectPrivatelyRequest
-	19, // 35: dpareto.v1.ReleaseService.GetRelease:input_type -> dpareto.v1.GetReleaseRequest
-	21, // 36: dpareto.v1.ReleaseService.ListReleases:input_type -> dpareto.v1.ListReleasesRequest
-	5,  // 37: dpareto.v1.ReleaseService.CreateLedger:output_type -> dpareto.v1.CreateLedgerResponse
-	7,  // 38: dpareto.v1.ReleaseService.GetLedger:output_type -> dpareto.v1.GetLedgerResponse
-	9,  // 39: dpareto.v1.ReleaseService.ListLedgers:output_type -> dpareto.v1.ListLedgersResponse
-	11, // 40: dpareto.v1.ReleaseService.ListCharges:output_type -> dpareto.v1.ListChargesResponse
-	14, // 41: dpareto.v1.ReleaseService.ReleaseBest:output_type -> dpareto.v1.ReleaseBestResponse
-	16, // 42: dpareto.v1.ReleaseService.ReleaseFront:output_type -> dpareto.v1.ReleaseFrontResponse
-	18, // 43: dpareto.v1.ReleaseService.SelectPrivately:output_type -> dpareto.v1.SelectPrivatelyResponse
-	20, // 44: dpareto.v1.ReleaseService.GetRelease:output_type -> dpareto.v1.GetReleaseResponse
-	22, // 45: dpareto.v1.ReleaseService.ListReleases:output_type -> dpareto.v1.ListReleasesResponse
-	37, // [37:46] is the sub-list for method output_type
-	28, // [28:37] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	30, // 6: dpareto.v1.Release.assumptions:type_name -> dpareto.v1.Assumption
+	3,  // 7: dpareto.v1.Release.points:type_name -> dpareto.v1.ReleasedPoint
+	29, // 8: dpareto.v1.Release.create_time:type_name -> google.protobuf.Timestamp
+	28, // 9: dpareto.v1.Release.training_guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	31, // 10: dpareto.v1.Release.warnings:type_name -> dpareto.v1.Warning
+	23, // 11: dpareto.v1.ReleasedPoint.parameters:type_name -> dpareto.v1.ReleasedPoint.ParametersEntry
+	24, // 12: dpareto.v1.ReleasedPoint.values:type_name -> dpareto.v1.ReleasedPoint.ValuesEntry
+	25, // 13: dpareto.v1.ReleasedPoint.standard_deviations:type_name -> dpareto.v1.ReleasedPoint.StandardDeviationsEntry
+	0,  // 14: dpareto.v1.CreateLedgerRequest.ledger:type_name -> dpareto.v1.Ledger
+	0,  // 15: dpareto.v1.CreateLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
+	0,  // 16: dpareto.v1.GetLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
+	0,  // 17: dpareto.v1.ListLedgersResponse.ledgers:type_name -> dpareto.v1.Ledger
+	1,  // 18: dpareto.v1.ListChargesResponse.charges:type_name -> dpareto.v1.Charge
+	26, // 19: dpareto.v1.ReleaseBestRequest.at_most:type_name -> dpareto.v1.ReleaseBestRequest.AtMostEntry
+	13, // 20: dpareto.v1.ReleaseBestRequest.kusner:type_name -> dpareto.v1.KusnerMethod
+	2,  // 21: dpareto.v1.ReleaseBestResponse.release:type_name -> dpareto.v1.Release
+	2,  // 22: dpareto.v1.ReleaseFrontResponse.release:type_name -> dpareto.v1.Release
+	32, // 23: dpareto.v1.SelectPrivatelyRequest.method:type_name -> dpareto.v1.SelectionMethod
+	28, // 24: dpareto.v1.SelectPrivatelyResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	2,  // 25: dpareto.v1.SelectPrivatelyResponse.release:type_name -> dpareto.v1.Release
+	2,  // 26: dpareto.v1.GetReleaseResponse.release:type_name -> dpareto.v1.Release
+	2,  // 27: dpareto.v1.ListReleasesResponse.releases:type_name -> dpareto.v1.Release
+	33, // 28: dpareto.v1.ReleasedPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
+	4,  // 29: dpareto.v1.ReleaseService.CreateLedger:input_type -> dpareto.v1.CreateLedgerRequest
+	6,  // 30: dpareto.v1.ReleaseService.GetLedger:input_type -> dpareto.v1.GetLedgerRequest
+	8,  // 31: dpareto.v1.ReleaseService.ListLedgers:input_type -> dpareto.v1.ListLedgersRequest
+	10, // 32: dpareto.v1.ReleaseService.ListCharges:input_type -> dpareto.v1.ListChargesRequest
+	12, // 33: dpareto.v1.ReleaseService.ReleaseBest:input_type -> dpareto.v1.ReleaseBestRequest
+	15, // 34: dpareto.v1.ReleaseService.ReleaseFront:input_type -> dpareto.v1.ReleaseFrontRequest
+	17, // 35: dpareto.v1.ReleaseService.SelectPrivately:input_type -> dpareto.v1.SelectPrivatelyRequest
+	19, // 36: dpareto.v1.ReleaseService.GetRelease:input_type -> dpareto.v1.GetReleaseRequest
+	21, // 37: dpareto.v1.ReleaseService.ListReleases:input_type -> dpareto.v1.ListReleasesRequest
+	5,  // 38: dpareto.v1.ReleaseService.CreateLedger:output_type -> dpareto.v1.CreateLedgerResponse
+	7,  // 39: dpareto.v1.ReleaseService.GetLedger:output_type -> dpareto.v1.GetLedgerResponse
+	9,  // 40: dpareto.v1.ReleaseService.ListLedgers:output_type -> dpareto.v1.ListLedgersResponse
+	11, // 41: dpareto.v1.ReleaseService.ListCharges:output_type -> dpareto.v1.ListChargesResponse
+	14, // 42: dpareto.v1.ReleaseService.ReleaseBest:output_type -> dpareto.v1.ReleaseBestResponse
+	16, // 43: dpareto.v1.ReleaseService.ReleaseFront:output_type -> dpareto.v1.ReleaseFrontResponse
+	18, // 44: dpareto.v1.ReleaseService.SelectPrivately:output_type -> dpareto.v1.SelectPrivatelyResponse
+	20, // 45: dpareto.v1.ReleaseService.GetRelease:output_type -> dpareto.v1.GetReleaseResponse
+	22, // 46: dpareto.v1.ReleaseService.ListReleases:output_type -> dpareto.v1.ListReleasesResponse
+	38, // [38:47] is the sub-list for method output_type
+	29, // [29:38] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_release_service_proto_init() }

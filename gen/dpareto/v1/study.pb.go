@@ -2142,7 +2142,7 @@ type Publication struct {
 	// they are not protected.
 	Test *PrivacyGuarantee `protobuf:"bytes,2,opt,name=test,proto3" json:"test,omitempty"`
 	// What both guarantees rest on.
-	Assumptions []string `protobuf:"bytes,3,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
+	Assumptions []*Assumption `protobuf:"bytes,3,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
 	// What is not covered.
 	NotCovered []string `protobuf:"bytes,4,rep,name=not_covered,json=notCovered,proto3" json:"not_covered,omitempty"`
 	// Standard deviation of the noise in every measured value, 0 if there is none.
@@ -2200,7 +2200,7 @@ func (x *Publication) GetTest() *PrivacyGuarantee {
 	return nil
 }
 
-func (x *Publication) GetAssumptions() []string {
+func (x *Publication) GetAssumptions() []*Assumption {
 	if x != nil {
 		return x.Assumptions
 	}
@@ -2588,11 +2588,11 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\fdataset_size\x18\x02 \x01(\x03R\vdatasetSize\x1aL\n" +
 	"\vValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xe3\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xfb\x02\n" +
 	"\vPublication\x122\n" +
 	"\x05train\x18\x01 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x05train\x120\n" +
-	"\x04test\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x12 \n" +
-	"\vassumptions\x18\x03 \x03(\tR\vassumptions\x12\x1f\n" +
+	"\x04test\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x128\n" +
+	"\vassumptions\x18\x03 \x03(\v2\x16.dpareto.v1.AssumptionR\vassumptions\x12\x1f\n" +
 	"\vnot_covered\x18\x04 \x03(\tR\n" +
 	"notCovered\x128\n" +
 	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x129\n" +
@@ -2699,7 +2699,8 @@ var file_dpareto_v1_study_proto_goTypes = []any{
 	(*PoissonDistribution)(nil),     // 37: dpareto.v1.PoissonDistribution
 	(*FixedNumber)(nil),             // 38: dpareto.v1.FixedNumber
 	(*PrivacyGuarantee)(nil),        // 39: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                   // 40: dpareto.v1.Value
+	(*Assumption)(nil),              // 40: dpareto.v1.Assumption
+	(*Value)(nil),                   // 41: dpareto.v1.Value
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
 	25, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
@@ -2743,20 +2744,21 @@ var file_dpareto_v1_study_proto_depIdxs = []int32{
 	30, // 38: dpareto.v1.FinalRunSpec.values:type_name -> dpareto.v1.FinalRunSpec.ValuesEntry
 	39, // 39: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
 	39, // 40: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	39, // 41: dpareto.v1.Publication.final_run:type_name -> dpareto.v1.PrivacyGuarantee
-	23, // 42: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	39, // 43: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	39, // 44: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	24, // 45: dpareto.v1.PrivateModeOdometers.slots:type_name -> dpareto.v1.SlotUse
-	19, // 46: dpareto.v1.SlotUse.slot:type_name -> dpareto.v1.Slot
-	40, // 47: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
-	40, // 48: dpareto.v1.Slot.ParametersEntry.value:type_name -> dpareto.v1.Value
-	40, // 49: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
-	50, // [50:50] is the sub-list for method output_type
-	50, // [50:50] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	40, // 41: dpareto.v1.Publication.assumptions:type_name -> dpareto.v1.Assumption
+	39, // 42: dpareto.v1.Publication.final_run:type_name -> dpareto.v1.PrivacyGuarantee
+	23, // 43: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	39, // 44: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	39, // 45: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	24, // 46: dpareto.v1.PrivateModeOdometers.slots:type_name -> dpareto.v1.SlotUse
+	19, // 47: dpareto.v1.SlotUse.slot:type_name -> dpareto.v1.Slot
+	41, // 48: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
+	41, // 49: dpareto.v1.Slot.ParametersEntry.value:type_name -> dpareto.v1.Value
+	41, // 50: dpareto.v1.FinalRunSpec.ValuesEntry.value:type_name -> dpareto.v1.Value
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }

@@ -327,7 +327,7 @@ func TestFixedDesignIsFixedInAdvance(t *testing.T) {
 			continue
 		}
 		r := released.GetRelease()
-		if said := strings.Join(r.GetAssumptions(), "\n"); !strings.Contains(said, test.says) {
+		if said := fmt.Sprint(r.GetAssumptions()); !strings.Contains(said, test.says) {
 			t.Errorf("%s: the release assumes\n%s", name, said)
 		}
 		if test.count == 0 {
@@ -516,7 +516,7 @@ func TestLedgersAreFixedInAdvance(t *testing.T) {
 		"the candidates were fixed before anyone saw the data",
 		"was decided without looking at the utilities",
 	} {
-		if said := strings.Join(first.GetRelease().GetAssumptions(), "\n"); !strings.Contains(said, needs) {
+		if said := fmt.Sprint(first.GetRelease().GetAssumptions()); !strings.Contains(said, needs) {
 			t.Errorf("the release assumes\n%s", said)
 		}
 	}
@@ -548,7 +548,7 @@ func TestPeekElsewhere(t *testing.T) {
 		if w := resp.GetRelease().GetWarnings(); len(w) != 1 || w[0].GetCode() != "EARLIER_RESULTS" || !strings.Contains(w[0].GetMessage(), want) {
 			t.Errorf("%s: warnings %v, want one of %s", study, w, want)
 		}
-		if said := resp.GetRelease().GetAssumptions()[0]; !strings.Contains(said, "when the study got its first trial") {
+		if said := resp.GetRelease().GetAssumptions()[0].GetText(); !strings.Contains(said, "when the study got its first trial") {
 			t.Errorf("%s assumes that %s", study, said)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/pagination"
 	"github.com/dpareto/dpareto/server/resource"
@@ -152,14 +152,14 @@ func presentLedger(tx *store.ReadTx, id string, record *storev1.LedgerRecord) (*
 		Epsilon: spent.Epsilon, Delta: spent.Delta, Adjacency: l.GetAdjacency(),
 		Accountant:  dparetov1.Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION,
 		Steps:       spent.Steps,
-		Assumptions: spent.Assumptions,
+		Assumptions: accounting.Assumptions(spent.Assumptions),
 	}
 	if text := show.LargeDelta(l.GetDelta(), l.GetRecords()); text != "" {
 		l.Spent.Warnings = append(l.Spent.Warnings, &dparetov1.Warning{Code: warnLargeDelta, Message: text})
 	}
 	for _, charged := range a.Charges { // what was spent holds as each charge does
-		if slices.Contains(charged.GetAssumptions(), privacy.PublicSizeAssumption) {
-			l.Spent.Assumptions = append(l.GetSpent().GetAssumptions(), privacy.PublicSizeAssumption)
+		if show.IsSizePublic(charged.GetAssumptions()) {
+			l.Spent.Assumptions = accounting.Assumptions(spent.Assumptions, []privacy.Assumption{privacy.PublicSizeAssumption})
 			break
 		}
 	}

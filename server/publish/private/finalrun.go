@@ -168,8 +168,8 @@ func stateFinalRun(p *dparetov1.Publication, compiled *spec.Study, delta float64
 		return err
 	}
 	p.FinalRun = accounting.Message(g, p.GetTrain().GetAdjacency())
-	p.Assumptions = append(p.Assumptions,
-		fmt.Sprintf("candidates are trained on the subset of %d of %d training records that the server drew, and on no others; which records are in it stays with the workers", final.subsetSize, final.datasetSize),
-		"the final run is made once, with fresh randomness: what the tuning chose decides only what its mechanism does not depend on")
+	assume(p,
+		privacy.PremiseSecrecy.Assume(fmt.Sprintf("candidates are trained on the subset of %d of %d training records that the server drew, and on no others; which records are in it stays with the workers", final.subsetSize, final.datasetSize)),
+		privacy.PremiseFixedInAdvance.Assume("the final run is made once, with fresh randomness: what the tuning chose decides only what its mechanism does not depend on"))
 	return nil
 }

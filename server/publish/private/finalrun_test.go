@@ -39,7 +39,9 @@ func TestSubsetGuarantee(t *testing.T) {
 			t.Errorf("%+v: the final run alone %.5f", tc, e)
 		}
 		if g.GetDelta() != 1e-6 || g.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE ||
-			!slices.ContainsFunc(g.GetAssumptions(), func(a string) bool { return strings.Contains(a, "which records are in it stays secret") }) {
+			!slices.ContainsFunc(g.GetAssumptions(), func(a *dparetov1.Assumption) bool {
+				return strings.Contains(a.GetText(), "which records are in it stays secret")
+			}) {
 			t.Errorf("%v", g)
 		}
 	}

@@ -30,8 +30,8 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/internal/testsize"
-	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server"
@@ -127,13 +127,13 @@ func TestPublicationsStateThePublicSize(t *testing.T) {
 			NoiseMultiplier: "sigma", Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "1"},
 		}}
 		publication := f.Study(f.Create(id, spec)).GetPublication()
-		for _, got := range [][]string{publication.GetAssumptions(), publication.GetTrain().GetAssumptions()} {
-			if !slices.Contains(got, privacy.PublicSizeAssumption) {
+		for _, got := range [][]*dparetov1.Assumption{publication.GetAssumptions(), publication.GetTrain().GetAssumptions()} {
+			if !show.IsSizePublic(got) {
 				t.Errorf("%s: assumptions %q", id, got)
 			}
 		}
 		ledger, err := f.Releases().GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: spec.GetTrainLedger()})
-		if got := ledger.GetLedger().GetSpent().GetAssumptions(); err != nil || !slices.Contains(got, privacy.PublicSizeAssumption) {
+		if got := ledger.GetLedger().GetSpent().GetAssumptions(); err != nil || !show.IsSizePublic(got) {
 			t.Errorf("%s: what is spent of the ledger assumes %q (%v)", id, got, err)
 		}
 	}
@@ -838,7 +838,7 @@ func TestPrivateModeShardsOfAddRemove(t *testing.T) {
 		if p.GetTrain().GetAdjacency() != adjacency {
 			t.Errorf("adjacency %v, want %v", p.GetTrain().GetAdjacency(), adjacency)
 		}
-		if got := strings.Contains(strings.Join(p.GetAssumptions(), "\n"), "leaves every other record in its shard"); got != want {
+		if got := strings.Contains(fmt.Sprint(p.GetAssumptions()), "leaves every other record in its shard"); got != want {
 			t.Errorf("%v: assumed %v", adjacency, p.GetAssumptions())
 		}
 	}

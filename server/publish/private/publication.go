@@ -7,8 +7,10 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
+	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -74,36 +76,36 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 }
 
 // privateAssumptions returns what the guarantee of a study with private_mode rests on.
-func privateAssumptions(compiled *spec.Study) []string {
+func privateAssumptions(compiled *spec.Study) []*dparetov1.Assumption {
 	mode := compiled.Spec.GetPrivateMode()
 	metric, function := compiled.Metrics.Mechanism("")
-	all := []string{
-		fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
-		"no person is in both the training and the test records; both were separated without looking at them",
-		fmt.Sprintf("every run is the mechanism described by metric %s, at no more than its planned length; each hand-out of a trial is %d such runs", metric, compiled.Replicates()),
-		"runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values",
-		"the server draws its noise from the entropy of the operating system",
+	all := []privacy.Assumption{
+		privacy.PremiseScores.Assume(fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize())),
+		privacy.PremiseDisjoint.Assume("no person is in both the training and the test records; both were separated without looking at them"),
+		privacy.PremiseTheorem.Assume(fmt.Sprintf("every run is the mechanism described by metric %s, at no more than its planned length; each hand-out of a trial is %d such runs", metric, compiled.Replicates())),
+		privacy.PremiseIndependence.Assume("runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values"),
+		privacy.PremiseServerNoise.Assume("the server draws its noise from the entropy of the operating system"),
 	}
 	if compiled.Points.Checkpoints() {
-		all = append(all, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
+		all = append(all, privacy.PremiseTheorem.Assume("all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD"))
 	}
 	if n := shards(compiled); n > 1 {
-		all = append(all, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains only on its trial's shard", n))
+		all = append(all, privacy.PremiseDisjoint.Assume(fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains only on its trial's shard", n)))
 		if function.Adjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
 			// A cut by position and count would move all other records, and change every shard.
-			all = append(all, "adding or removing a record leaves every other record in its shard: a hash of each record decides its shard, or a removed record leaves its place empty")
+			all = append(all, privacy.PremiseDisjoint.Assume("adding or removing a record leaves every other record in its shard: a hash of each record decides its shard, or a removed record leaves its place empty"))
 		}
 	}
 	if len(compiled.Spec.GetConstantPoints()) > 0 { // which need constant_points_are_public
-		all = append(all, "the values of the constant points come from public data only")
+		all = append(all, privacy.PremisePublicData.Assume("the values of the constant points come from public data only"))
 	}
 	if mode.GetPriorStudiesArePublic() && len(compiled.Spec.GetPriorStudies()) > 0 {
-		all = append(all, "the prior studies hold public data only")
+		all = append(all, privacy.PremisePublicData.Assume("the prior studies hold public data only"))
 	}
 	if names := compiled.PublicDatasets(); len(names) > 0 {
-		all = append(all, fmt.Sprintf("the data of the runs that the engine begins with (%s) are public", strings.Join(names, ", ")))
+		all = append(all, privacy.PremisePublicData.Assume(fmt.Sprintf("the data of the runs that the engine begins with (%s) are public", strings.Join(names, ", "))))
 	}
-	return all
+	return accounting.Assumptions(all)
 }
 
 // trainSpent returns ε of the shard that has spent most: of several with slots, the largest.
@@ -136,11 +138,17 @@ func slotUse(compiled *spec.Study, terms *storev1.PrivateModeRecord) []*dparetov
 	return all
 }
 
+// assume adds assumptions to those of a publication.
+func assume(p *dparetov1.Publication, assumptions ...privacy.Assumption) {
+	p.Assumptions = show.JoinAssumptions(p.GetAssumptions(), accounting.Assumptions(assumptions))
+}
+
 // statePublicSize adds to a publication, and to the guarantee that is charged to ledgers, that the
 // number of training records is public, if the mechanism of a run assumes it.
 func statePublicSize(p *dparetov1.Publication, isPublic bool) {
 	if isPublic {
-		p.Assumptions = append(p.Assumptions, privacy.PublicSizeAssumption)
-		p.Train.Assumptions = append(slices.Clone(p.GetTrain().GetAssumptions()), privacy.PublicSizeAssumption)
+		public := accounting.Assumptions([]privacy.Assumption{privacy.PublicSizeAssumption})
+		p.Assumptions = show.JoinAssumptions(p.GetAssumptions(), public)
+		p.Train.Assumptions = show.JoinAssumptions(p.GetTrain().GetAssumptions(), public)
 	}
 }

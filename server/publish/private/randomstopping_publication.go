@@ -42,14 +42,14 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 	_, function := compiled.Metrics.Mechanism("")
 	p := &dparetov1.Publication{
 		Train: accounting.Message(g, function.Adjacency()),
-		Assumptions: []string{
-			"workers, admins of the whole server, its operators, and everyone who reads its metrics, logs, traces, exports or backups, in whichever system collects them, are trusted: " +
-				"they can tell the number of trials, and disclose nothing; on a server without authentication everyone is an operator",
-			"a run learns about the training records only through the accounted mechanism, and its score is computed from the mechanism's output",
-			"runs are independent: what becomes of one, failures included, does not depend on the results of others",
-			"no worker learns the number of trials, by running most of them or the final run, or it does not disclose it",
-			"the study was not abandoned, paused or deleted for good because of its results",
-		},
+		Assumptions: accounting.Assumptions([]privacy.Assumption{
+			privacy.PremiseSecrecy.Assume("workers, admins of the whole server, its operators, and everyone who reads its metrics, logs, traces, exports or backups, in whichever system collects them, are trusted: " +
+				"they can tell the number of trials, and disclose nothing; on a server without authentication everyone is an operator"),
+			privacy.PremiseTheorem.Assume("a run learns about the training records only through the accounted mechanism, and its score is computed from the mechanism's output"),
+			privacy.PremiseIndependence.Assume("runs are independent: what becomes of one, failures included, does not depend on the results of others"),
+			privacy.PremiseSecrecy.Assume("no worker learns the number of trials, by running most of them or the final run, or it does not disclose it"),
+			privacy.PremiseFixedInAdvance.Assume("the study was not abandoned, paused or deleted for good because of its results"),
+		}),
 		NotCovered: []string{
 			"how long the study took, and how busy the server was meanwhile, as other calls notice",
 			"anything else run on the same data, including a copy of the study from a backup or an export: what all studies cost together is the sum in their ledgers, as far as it was charged there",
@@ -57,7 +57,7 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 	}
 	statePublicSize(p, function.PublicSize())
 	if releasesCurve(compiled) {
-		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
+		assume(p, privacy.PremiseTheorem.Assume("all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD"))
 	}
 	if err := stateFinalRun(p, compiled, delta); err != nil {
 		return nil, invalid.Field(field+".final_run", "has a cost that cannot be bounded: %v", err)
@@ -69,8 +69,8 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 		}
 		p.NoiseStandardDeviation = sigma
 		p.Test = accounting.Message(g, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE)
-		p.Assumptions = append(p.Assumptions, fmt.Sprintf("%s is an average over %d test records, and runs learn nothing else about them", asked.GetMetric(), n),
-			"no person is in both the training and the test set; then the larger ε holds for everyone")
+		assume(p, privacy.PremiseScores.Assume(fmt.Sprintf("%s is an average over %d test records, and runs learn nothing else about them", asked.GetMetric(), n)),
+			privacy.PremiseDisjoint.Assume("no person is in both the training and the test set; then the larger ε holds for everyone"))
 	} else {
 		p.NotCovered = append(p.NotCovered, "the test records: the values that are released have no noise")
 	}

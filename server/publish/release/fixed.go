@@ -14,6 +14,8 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
@@ -38,9 +40,9 @@ const (
 )
 
 // Assumptions about what was fixed before any result was seen, which the server cannot check.
-const (
-	assumeFirst   = "nobody had seen results on the test records when the study got its first trial: its design follows from no other study, import or earlier copy of them"
-	assumeRequest = "whether to ask for this release, with which metric, bounds, ledger, epsilon and delta, was decided without looking at results"
+var (
+	assumeFirst   = privacy.PremiseFixedInAdvance.Assume("nobody had seen results on the test records when the study got its first trial: its design follows from no other study, import or earlier copy of them")
+	assumeRequest = privacy.PremiseFixedInAdvance.Assume("whether to ask for this release, with which metric, bounds, ledger, epsilon and delta, was decided without looking at results")
 )
 
 // fixedResults are the results of a complete study whose configurations, and their number, were
@@ -274,18 +276,18 @@ func (f *fixedResults) mean(c *front.Configuration, objective int) float64 {
 // assumptions returns the assumptions behind a guarantee about metrics: what had to be fixed before
 // any result was seen, as far as the server cannot check it, and what is assumed of trials and
 // values.
-func (f *fixedResults) assumptions(metrics ...string) []string {
-	all := []string{
+func (f *fixedResults) assumptions(metrics ...string) []*dparetov1.Assumption {
+	all := []privacy.Assumption{
 		assumeFirst,
 		assumeRequest,
-		"workers choose the checkpoints at which they measure a run without looking at results",
-		"no trial failed, or was found infeasible, because of a test record",
-		"trainers learn nothing about the test records, and the number of test records is public",
+		privacy.PremiseFixedInAdvance.Assume("workers choose the checkpoints at which they measure a run without looking at results"),
+		privacy.PremiseIndependence.Assume("no trial failed, or was found infeasible, because of a test record"),
+		privacy.PremiseData.Assume("trainers learn nothing about the test records, and the number of test records is public"),
 	}
 	for _, id := range metrics {
-		all = append(all, fmt.Sprintf("%s is an average, over the %d test records, of a number between 0 and 1 for each; other values are clipped to [0, 1]", id, f.records))
+		all = append(all, privacy.PremiseScores.Assume(fmt.Sprintf("%s is an average, over the %d test records, of a number between 0 and 1 for each; other values are clipped to [0, 1]", id, f.records)))
 	}
-	return all
+	return accounting.Assumptions(all)
 }
 
 // draft returns a release with a guarantee that will be charged to the study's ledger.

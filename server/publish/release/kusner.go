@@ -12,8 +12,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/bayesopt"
 	"github.com/dpareto/dpareto/privacy/selection"
+	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/store"
@@ -111,12 +114,12 @@ func (f *fixedResults) kusnerDraft(metric string, epsilon float64) *draft {
 	guarantee := &dparetov1.PrivacyGuarantee{
 		Epsilon: epsilon, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 		Accountant: dparetov1.Accountant_ACCOUNTANT_PURE, Steps: 1,
-		Assumptions: []string{
-			"nobody had seen results on the test records when the domains and computed metrics of the study were fixed",
-			"whether to ask for this release, with which metric, method, parameters of the method, bounds, ledger and epsilon, was decided without looking at results",
-			"the number of test records is public",
-			metric + " is clipped to [0, 1], whatever it is",
-		},
+		Assumptions: accounting.Assumptions([]privacy.Assumption{
+			privacy.PremiseFixedInAdvance.Assume("nobody had seen results on the test records when the domains and computed metrics of the study were fixed"),
+			privacy.PremiseFixedInAdvance.Assume("whether to ask for this release, with which metric, method, parameters of the method, bounds, ledger and epsilon, was decided without looking at results"),
+			privacy.PremiseData.Assume("the number of test records is public"),
+			privacy.PremiseScores.Assume(metric + " is clipped to [0, 1], whatever it is"),
+		}),
 	}
 	return &draft{
 		field: ledger.TestField, studyUID: f.Study.GetUid(),
@@ -284,16 +287,16 @@ func (s *Releases) kusnerValue(f *fixedResults, d *draft, want bestRequest, epsi
 	if f.Compiled.Problem.Objectives[want.objective].Goal == suggest.Minimize {
 		best = slices.Min(values)
 	}
-	assumptions := []string{"a trial of the study succeeds, whatever the test records are"}
+	assumptions := []privacy.Assumption{privacy.PremiseIndependence.Assume("a trial of the study succeeds, whatever the test records are")}
 	if sensitivity < 1 {
 		g, err := ridge.Guarantee()
 		if err != nil {
 			return err
 		}
 		assumptions = append(assumptions, g.Assumptions...)
-		assumptions = append(assumptions, fmt.Sprintf("its constant is %g, and the penalties are the parameter of the study, in [%g, %g]. An error rate has no such constant: it jumps", lipschitz, ridge.Least, ridge.Most))
+		assumptions = append(assumptions, privacy.PremiseTheorem.Assume(fmt.Sprintf("its constant is %g, and the penalties are the parameter of the study, in [%g, %g]. An error rate has no such constant: it jumps", lipschitz, ridge.Least, ridge.Most)))
 	}
-	d.release.Guarantee.Assumptions = append(d.release.Guarantee.GetAssumptions(), assumptions...)
+	d.release.Guarantee.Assumptions = show.JoinAssumptions(d.release.GetGuarantee().GetAssumptions(), accounting.Assumptions(assumptions))
 	d.release.Assumptions = d.release.GetGuarantee().GetAssumptions()
 	scale := sensitivity / (epsilon - 0x1p-39) // the noise is on a grid
 	d.release.NoiseStandardDeviation = math.Sqrt2 * scale

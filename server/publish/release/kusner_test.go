@@ -138,7 +138,7 @@ func TestKusnerValue(t *testing.T) {
 	if want := math.Sqrt2 * (1./servertest.TestRecords + 0.25) / 2; math.Abs(r.GetNoiseStandardDeviation()/want-1) > 1e-9 {
 		t.Errorf("noise %g, want %g", r.GetNoiseStandardDeviation(), want)
 	}
-	if all := strings.Join(r.GetAssumptions(), "\n"); !strings.Contains(all, "exact minimisers") || !strings.Contains(all, "its constant is 0.25") || !strings.Contains(all, "in [0.5, 1]") {
+	if all := fmt.Sprint(r.GetAssumptions()); !strings.Contains(all, "exact minimisers") || !strings.Contains(all, "its constant is 0.25") || !strings.Contains(all, "in [0.5, 1]") {
 		t.Errorf("assumptions\n%s", all)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/selection"
+	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -297,11 +298,11 @@ func (s *Releases) selectPrivately(ctx context.Context, r *releaseRequest, metho
 		Epsilon:    req.GetEpsilon(),
 		Accountant: dparetov1.Accountant_ACCOUNTANT_PURE,
 		Steps:      1,
-		Assumptions: []string{
-			"the candidates were fixed before anyone saw the data",
-			fmt.Sprintf("no utility changes by more than %g between neighbouring datasets", req.GetSensitivity()),
-			"whether to ask for this selection, with which method, sensitivity and epsilon, was decided without looking at the utilities",
-		},
+		Assumptions: accounting.Assumptions([]privacy.Assumption{
+			privacy.PremiseFixedInAdvance.Assume("the candidates were fixed before anyone saw the data"),
+			privacy.PremiseSensitivity.Assume(fmt.Sprintf("no utility changes by more than %g between neighbouring datasets", req.GetSensitivity())),
+			privacy.PremiseFixedInAdvance.Assume("whether to ask for this selection, with which method, sensitivity and epsilon, was decided without looking at the utilities"),
+		}),
 	}
 	records, err := s.affordable(ctx, r.parent, "ledger", guarantee)
 	if err != nil {

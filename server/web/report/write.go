@@ -25,19 +25,20 @@ var source string
 var style string
 
 var templates = template.Must(template.New("report").Funcs(template.FuncMap{
-	"name":      enum.Name,
-	"domain":    show.Parameter,
-	"metric":    show.Metric,
-	"guarantee": guaranteeText,
-	"epsilon":   words.Epsilon,
-	"number":    show.Number,
-	"count":     show.Count,
-	"value":     words.Value,
-	"up":        show.NumberUp,
-	"join":      strings.Join,
-	"time":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-	"duration":  show.Duration,
-	"id":        func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] },
+	"name":       enum.Name,
+	"domain":     show.Parameter,
+	"metric":     show.Metric,
+	"guarantee":  guaranteeText,
+	"epsilon":    words.Epsilon,
+	"number":     show.Number,
+	"count":      show.Count,
+	"value":      words.Value,
+	"up":         show.NumberUp,
+	"assumption": show.Assumption,
+	"join":       strings.Join,
+	"time":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"duration":   show.Duration,
+	"id":         func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] },
 }).Parse(source))
 
 // view is what the templates show.
@@ -56,7 +57,7 @@ type view struct {
 	Settings        [][2]string
 	Specification   string
 	EpsilonIsColumn bool
-	Assumptions     []string
+	Assumptions     []*dparetov1.Assumption
 	Style           template.CSS
 }
 
@@ -90,14 +91,10 @@ func (r *Report) Write(w io.Writer) error {
 }
 
 // assumptions returns what the guarantees of the front's points rest on.
-func (r *Report) assumptions() []string {
-	var all []string
+func (r *Report) assumptions() []*dparetov1.Assumption {
+	var all []*dparetov1.Assumption
 	for _, p := range r.front.GetPoints() {
-		for _, a := range p.GetPrivacy().GetAssumptions() {
-			if !slices.Contains(all, a) {
-				all = append(all, a)
-			}
-		}
+		all = show.JoinAssumptions(all, p.GetPrivacy().GetAssumptions())
 	}
 	return all
 }

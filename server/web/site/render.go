@@ -99,11 +99,12 @@ func functions(a *assets) template.FuncMap {
 		"time":     timeText,
 		"waitLink": waitLink,
 
-		"number":   show.Number,
-		"up":       show.NumberUp,
-		"delta":    show.Delta,
-		"duration": show.Duration,
-		"name":     enum.Name,
+		"assumption": show.Assumption,
+		"number":     show.Number,
+		"up":         show.NumberUp,
+		"delta":      show.Delta,
+		"duration":   show.Duration,
+		"name":       enum.Name,
 
 		"percent":   words.Percent,
 		"percentUp": words.PercentUp,

@@ -41,6 +41,7 @@ from dpfront._results.fronts import (
 )
 from dpfront._results.guarantees import (
     AccountingSummary,
+    Assumption,
     Calibration,
     EpsilonCurve,
     Guarantee,
@@ -121,6 +122,7 @@ __all__ = [
     "AccountingSummary",
     "AlreadyExists",
     "Artifact",
+    "Assumption",
     "AsyncClient",
     "AsyncStudy",
     "AsyncTrial",

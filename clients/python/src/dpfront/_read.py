@@ -47,6 +47,19 @@ def _warnings(messages: Iterable[Any]) -> tuple[guarantees.ResultWarning, ...]:
     return tuple(guarantees.ResultWarning(w.code, w.message) for w in messages)
 
 
+def _assumptions(
+    messages: Iterable[privacy_pb2.Assumption],
+) -> tuple[guarantees.Assumption, ...]:
+    return tuple(
+        guarantees.Assumption(
+            text=a.text,
+            premise=convert.enum_name(privacy_pb2.Premise, a.premise),
+            checked_by=convert.enum_name(privacy_pb2.Checker, a.checked_by),
+        )
+        for a in messages
+    )
+
+
 def guarantee(
     message: privacy_pb2.PrivacyGuarantee, covers: str = card.ONE_RUN
 ) -> guarantees.Guarantee:
@@ -58,7 +71,7 @@ def guarantee(
         adjacency=convert.enum_name(privacy_pb2.Adjacency, message.adjacency),
         accountant=convert.enum_name(privacy_pb2.Accountant, message.accountant),
         steps=message.steps,
-        assumptions=tuple(message.assumptions),
+        assumptions=_assumptions(message.assumptions),
         warnings=_warnings(message.warnings),
         covers=covers,
         raw=message,
@@ -491,7 +504,7 @@ def publication(message: study_pb2.Publication) -> releases.Publication:
         train=guarantee(message.train, published),
         test=_guarantee(message, "test", published),
         final_run=_guarantee(message, "final_run", "the final run"),
-        assumptions=tuple(message.assumptions),
+        assumptions=_assumptions(message.assumptions),
         not_covered=tuple(message.not_covered),
         noise_standard_deviation=message.noise_standard_deviation,
         spent_train=_guarantee(message.spent, "train", spent),
@@ -508,7 +521,7 @@ def release(message: release_service_pb2.Release) -> releases.Release:
         name=message.name,
         guarantee=guarantee(message.guarantee, "what is published"),
         protects=message.protects,
-        assumptions=tuple(message.assumptions),
+        assumptions=_assumptions(message.assumptions),
         not_covered=tuple(message.not_covered),
         warnings=_warnings(message.warnings),
         training_guarantee=_guarantee(

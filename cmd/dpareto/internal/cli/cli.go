@@ -17,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/report"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/statement"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/study"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/trial"
 	"github.com/dpareto/dpareto/cmd/internal/command"
@@ -44,7 +45,7 @@ Or run a study of your own:
 		commands []*cobra.Command
 	}{
 		{"Studies", []*cobra.Command{demo.Command(env), study.Command(env, analyze.Command(env)), trial.Command(env), agent.Command(env)}},
-		{"Results", []*cobra.Command{front.Command(env), front.RecommendCommand(env), fit.TrainCommand(env), fit.PredictCommand(env), report.Command(env)}},
+		{"Results", []*cobra.Command{front.Command(env), front.RecommendCommand(env), fit.TrainCommand(env), fit.PredictCommand(env), report.Command(env), statement.Command(env)}},
 		{"Privacy", []*cobra.Command{privacy.Command(env, papers.ProposeTestCommand(env), papers.BayesianOptimizationCommand(env)), estimate.Command(env)}},
 		{"Publishing", []*cobra.Command{publish.ReleaseCommand(env), publish.LedgerCommand(env)}},
 		{"Data", []*cobra.Command{data.Command(env)}},

@@ -2,7 +2,7 @@
 // package beside this one:
 //
 //   - serve, agent, demo: processes that run for long
-//   - study, trial, front, report: what a server keeps
+//   - study, trial, front, report, statement: what a server keeps
 //   - fit: train and predict, a model of a study's configuration
 //   - privacy, estimate: computations, most without a server; papers: calculators of two
 //     papers, which are commands of privacy

@@ -133,7 +133,7 @@ func conditionalReport(title string, s bayesopt.Statement, scales output.Section
 	r := &output.Report{Title: fmt.Sprintf("%s: (%s, %s) for one release", title, show.Plain(s.Epsilon), show.Plain(s.Delta))}
 	r.Notes = append(r.Notes, s.Condition, "protects "+s.Protects)
 	for _, assumption := range s.Assumptions {
-		r.Notes = append(r.Notes, "provided that "+assumption)
+		r.Notes = append(r.Notes, "provided that "+assumption.String())
 	}
 	for _, missing := range s.NotCovered {
 		r.Notes = append(r.Notes, "not covered: "+missing)
@@ -155,7 +155,7 @@ func ridgeReport(a bayesopt.Ridge) (*output.Report, error) {
 	r := &output.Report{Title: "Algorithm 3, the best score over the penalty of a convex model: " + modelText(g)}
 	r.Notes = append(r.Notes, "protects "+bayesopt.Protects)
 	for _, assumption := range g.Assumptions {
-		r.Notes = append(r.Notes, "provided that "+assumption)
+		r.Notes = append(r.Notes, "provided that "+assumption.String())
 	}
 	for _, missing := range a.NotCovered() {
 		r.Notes = append(r.Notes, "not covered: "+missing)

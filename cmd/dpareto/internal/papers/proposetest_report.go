@@ -39,7 +39,7 @@ func (p searchReport) Report() (*output.Report, error) {
 	r := &output.Report{Title: "propose-test, " + modelText(guarantee)}
 	r.Notes = []string{"protects " + proposetest.Protects + ", " + dashed(guarantee.Adjacency) + " adjacency"}
 	for _, assumption := range guarantee.Assumptions {
-		r.Notes = append(r.Notes, "provided that "+assumption)
+		r.Notes = append(r.Notes, "provided that "+assumption.String())
 	}
 	for _, missing := range proposetest.NotCovered() {
 		r.Notes = append(r.Notes, "not covered: "+missing)
@@ -131,7 +131,7 @@ func (p searchReport) validation() (output.Section, error) {
 	}
 	s := output.Section{Name: "validation", Title: "What the same noise guarantees for the validation records", Table: t}
 	for _, assumption := range g.Assumptions {
-		s.Notes = append(s.Notes, "provided that "+assumption)
+		s.Notes = append(s.Notes, "provided that "+assumption.String())
 	}
 	return s, nil
 }

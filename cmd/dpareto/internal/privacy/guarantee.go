@@ -60,8 +60,14 @@ type jsonGuarantee struct {
 	Order        jsonNumber            `json:"order,omitempty"`
 	Steps        int64                 `json:"steps"`
 	Derived      map[string]jsonNumber `json:"derived,omitempty"`
-	Assumptions  []string              `json:"assumptions"`
+	Assumptions  []jsonAssumption      `json:"assumptions"`
 	Warnings     []jsonWarning         `json:"warnings"`
+}
+
+type jsonAssumption struct {
+	Text      string `json:"text"`
+	Premise   string `json:"premise"`
+	CheckedBy string `json:"checked_by"`
 }
 
 type jsonWarning struct {
@@ -97,7 +103,7 @@ func (g Guarantee) json() jsonGuarantee {
 		Accountant:   enum.Underscored(m.GetAccountant()),
 		Order:        jsonNumber(m.GetOrder()),
 		Steps:        m.GetSteps(),
-		Assumptions:  m.GetAssumptions(),
+		Assumptions:  make([]jsonAssumption, 0, len(m.GetAssumptions())),
 		Warnings:     make([]jsonWarning, 0, len(m.GetWarnings())),
 	}
 	if len(g.Derived) > 0 {
@@ -106,8 +112,8 @@ func (g Guarantee) json() jsonGuarantee {
 			out.Derived[name] = jsonNumber(x)
 		}
 	}
-	if out.Assumptions == nil {
-		out.Assumptions = []string{}
+	for _, a := range m.GetAssumptions() {
+		out.Assumptions = append(out.Assumptions, jsonAssumption{a.GetText(), enum.Underscored(a.GetPremise()), enum.Underscored(a.GetCheckedBy())})
 	}
 	out.Conversion = show.Conversion(m.GetConversion())
 	if g.LengthName == lengthEpochs {
@@ -166,7 +172,7 @@ func (g Guarantee) Table() *output.Table {
 		if i == 0 {
 			field = "provided that"
 		}
-		add(field, assumption)
+		add(field, show.Assumption(assumption))
 	}
 	for _, w := range m.GetWarnings() {
 		add("warning", w.GetMessage()+" ("+w.GetCode()+")")
@@ -229,7 +235,7 @@ func guaranteesCSV(guarantees []Guarantee) *output.Table {
 		}
 		t.Rows = append(t.Rows, append(row, epochs, m.GetSteps(), m.GetEpsilon(), m.GetEpsilonLower(), m.GetDelta(),
 			enum.Underscored(m.GetAdjacency()), enum.Underscored(m.GetAccountant()),
-			show.Conversion(m.GetConversion()), order, strings.Join(m.GetAssumptions(), "; "), strings.Join(codes, ";")))
+			show.Conversion(m.GetConversion()), order, strings.Join(assumptionTexts(m.GetAssumptions()), "; "), strings.Join(codes, ";")))
 	}
 	return t
 }
@@ -253,15 +259,23 @@ func guaranteesHeading(guarantees []Guarantee) string {
 
 // guaranteesAssumptions returns the assumptions of guarantees, each once.
 func guaranteesAssumptions(guarantees []Guarantee) []string {
-	var lines []string
+	var all []*dparetov1.Assumption
 	for _, g := range guarantees {
-		for _, assumption := range g.Message.GetAssumptions() {
-			if line := "provided that " + assumption; !slices.Contains(lines, line) {
-				lines = append(lines, line)
-			}
-		}
+		all = show.JoinAssumptions(all, g.Message.GetAssumptions())
+	}
+	lines := assumptionTexts(all)
+	for i := range lines {
+		lines[i] = "provided that " + lines[i]
 	}
 	return lines
+}
+
+func assumptionTexts(all []*dparetov1.Assumption) []string {
+	texts := make([]string, len(all))
+	for i, a := range all {
+		texts[i] = show.Assumption(a)
+	}
+	return texts
 }
 
 // guaranteesWarnings returns the warnings of guarantees, each kind once.

@@ -32,7 +32,7 @@ func (s RandomStopping) Report() *output.Report {
 		},
 	}
 	for _, assumption := range s.Total.GetAssumptions() {
-		r.Notes = append(r.Notes, "provided that "+assumption)
+		r.Notes = append(r.Notes, "provided that "+show.Assumption(assumption))
 	}
 	r.Notes = append(r.Notes,
 		"not covered: anything but the best candidate, its model and its score: no front, no other trial, no count of the runs, no time that they took",

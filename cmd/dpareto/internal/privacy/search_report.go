@@ -3,7 +3,6 @@ package privacy
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -113,24 +112,22 @@ func optional(n *int64) any {
 
 // assumptions returns what must be true, each with the ways that it is for unless it is for one run.
 func (p SearchPrices) assumptions() []string {
-	var all, names []string
+	var names []string
+	var all []*dparetov1.Assumption
 	ofWays := make(map[string][]string) // by assumption
 	for _, w := range p.Response.GetWays() {
 		names = append(names, w.GetWay())
-		for _, a := range append(slices.Clip(w.GetTraining().GetAssumptions()), w.GetTest().GetAssumptions()...) {
-			if !slices.Contains(all, a) {
-				all = append(all, a)
-			}
-			if !slices.Contains(ofWays[a], w.GetWay()) {
-				ofWays[a] = append(ofWays[a], w.GetWay())
-			}
+		here := show.JoinAssumptions(w.GetTraining().GetAssumptions(), w.GetTest().GetAssumptions())
+		for _, a := range here {
+			ofWays[a.GetText()] = append(ofWays[a.GetText()], w.GetWay())
 		}
+		all = show.JoinAssumptions(all, here)
 	}
 	notes := make([]string, len(all))
 	for i, a := range all {
-		notes[i] = "provided that " + a
-		if len(ofWays[a]) < len(names) {
-			notes[i] += " (" + joinWays(ofWays[a], names) + ")"
+		notes[i] = "provided that " + show.Assumption(a)
+		if ways := ofWays[a.GetText()]; len(ways) < len(names) {
+			notes[i] += " (" + joinWays(ways, names) + ")"
 		}
 	}
 	return notes

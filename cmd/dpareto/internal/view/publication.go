@@ -92,7 +92,7 @@ func publicationLines(p *dparetov1.Publication) [][2]string {
 		}
 	}
 	for _, a := range p.GetAssumptions() {
-		add("provided that", "%s", a)
+		add("provided that", "%s", show.Assumption(a))
 	}
 	for _, n := range p.GetNotCovered() {
 		add("not covered", "%s", n)

@@ -24,7 +24,7 @@ func TestPublicationLines(t *testing.T) {
 			Values: 12, MaxValues: 64, Test: guarantee(0.40001), Train: guarantee(2.5), Order: 9, TrainBudget: 3, ShardCosts: []float64{0.5, 0.75}, TypicalCost: 0.1,
 			Checkpoints: 2.25,
 		},
-		Assumptions: []string{"a holds"}, NotCovered: []string{"times"},
+		Assumptions: []*dparetov1.Assumption{{Text: "a holds", Premise: dparetov1.Premise_PREMISE_SCORES, CheckedBy: dparetov1.Checker_CHECKER_NOBODY}}, NotCovered: []string{"times"},
 	})
 	want := [][2]string{
 		{"publishing", "all results together: ε at most 1.000, δ = 1e-5, replace-one adjacency, for the test records"},
@@ -83,7 +83,7 @@ func TestRelease(t *testing.T) {
 	}, Release(r)); diff != "" {
 		t.Errorf("points (-want +got):\n%s", diff)
 	}
-	r.TrainingGuarantee = &dparetov1.PrivacyGuarantee{Epsilon: 2, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Assumptions: []string{"n is public"}}
+	r.TrainingGuarantee = &dparetov1.PrivacyGuarantee{Epsilon: 2, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Assumptions: []*dparetov1.Assumption{{Text: "n is public"}}}
 	if diff := cmp.Diff(append(want, "training records: all runs together ε at most 2.000, δ = 1e-5, add-remove adjacency", "provided that n is public"), ReleaseHeading(r, nil)); diff != "" {
 		t.Errorf("heading with training records (-want +got):\n%s", diff)
 	}
@@ -203,7 +203,7 @@ func TestSeeded(t *testing.T) {
 // Every ε stands beside its δ and its adjacency in full, and what rounding leaves is not shown.
 func TestLedgerTables(t *testing.T) {
 	spent := &dparetov1.PrivacyGuarantee{
-		Epsilon: 2, Delta: 1.0000000000000002e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Assumptions: []string{privacy.PublicSizeAssumption},
+		Epsilon: 2, Delta: 1.0000000000000002e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Assumptions: []*dparetov1.Assumption{{Text: privacy.PublicSizeAssumption.Text}},
 	}
 	const adjacency = "add_remove with a public number of records (zero-out)"
 	cells := func(table *output.Table, first, end int) (cells []string) {

@@ -42,7 +42,7 @@ func LedgerHeading(l *dparetov1.GetPrivacyLedgerResponse) []string {
 		}
 	}
 	for _, assumption := range g.GetAssumptions() {
-		lines = append(lines, "provided that "+assumption)
+		lines = append(lines, "provided that "+show.Assumption(assumption))
 	}
 	for _, w := range append(slices.Clone(g.GetWarnings()), l.GetWarnings()...) {
 		lines = append(lines, "note: "+w.GetMessage())

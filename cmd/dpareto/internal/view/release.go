@@ -215,8 +215,8 @@ func ReleaseHeading(r *dparetov1.Release, spec *dparetov1.StudySpec) []string {
 	if statement := show.PrivacyStatement(spec); statement != "" {
 		lines = append(lines, statement)
 	}
-	for _, assumption := range slices.Concat(r.GetAssumptions(), trained.GetAssumptions()) {
-		lines = append(lines, "provided that "+assumption)
+	for _, assumption := range show.JoinAssumptions(r.GetAssumptions(), trained.GetAssumptions()) {
+		lines = append(lines, "provided that "+show.Assumption(assumption))
 	}
 	for _, text := range r.GetNotCovered() {
 		lines = append(lines, "not covered: "+text)

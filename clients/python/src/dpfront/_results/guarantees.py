@@ -30,6 +30,24 @@ class ResultWarning:
         return f"{self.code}: {self.message}"
 
 
+@dataclass(frozen=True)
+class Assumption:
+    """What must be true for a guarantee to hold. Lists of them begin with what is broken most
+    often in practice.
+    """
+
+    text: str
+    """A clause that follows "provided that"."""
+    premise: str
+    """What it is about, such as "sampler" or "fixed_in_advance"."""
+    checked_by: str
+    """Who checks it: "server", "client" (the trainer, or its library) or "nobody"."""
+
+    def __str__(self) -> str:
+        who = "nobody" if self.checked_by == "nobody" else f"the {self.checked_by}"
+        return f"{self.text} ({self.premise.replace('_', ' ')}, checked by {who})"
+
+
 def notes_of(warnings: Sequence[ResultWarning]) -> list[str]:
     """Returns what a reader of a result should know, a sentence each."""
     return [f"warning: {w}" for w in warnings]
@@ -66,7 +84,7 @@ class Guarantee(Shown):
     accountant: str
     """The one that computed it."""
     steps: int
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     """What must be true for the guarantee to hold."""
     warnings: tuple[ResultWarning, ...]
     covers: str = field(compare=False)
@@ -95,7 +113,7 @@ class Guarantee(Shown):
 
 def guarantee_terms(g: Guarantee) -> str:
     """Returns the terms of a guarantee."""
-    zero_out = any("zero-out adjacency" in x for x in g.assumptions)
+    zero_out = any("zero-out adjacency" in x.text for x in g.assumptions)
     return terms(g.delta, g.adjacency, g.accountant, public_size=zero_out)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpfront._card import Card, Scalar, Shown, up
 from dpfront._results.guarantees import (
+    Assumption,
     Guarantee,
     ResultWarning,
     bound,
@@ -36,7 +37,7 @@ class Publication:
     """For the test records; None if they are not protected."""
     final_run: Guarantee | None
     """Of the final run alone, for the training records; None without one. ``train`` includes it."""
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     """What both guarantees rest on."""
     not_covered: tuple[str, ...]
     noise_standard_deviation: float
@@ -82,7 +83,7 @@ class Release(Shown):
     """For the test records, on which results were evaluated."""
     protects: str
     """Which records the guarantee protects."""
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
     """What the guarantee rests on."""
     not_covered: tuple[str, ...]
     warnings: tuple[ResultWarning, ...]

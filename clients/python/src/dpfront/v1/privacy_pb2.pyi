@@ -75,6 +75,30 @@ class Allocation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ALLOCATION_UNSPECIFIED: _ClassVar[Allocation]
     ALLOCATION_FRESH: _ClassVar[Allocation]
     ALLOCATION_SAME: _ClassVar[Allocation]
+
+class Premise(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PREMISE_UNSPECIFIED: _ClassVar[Premise]
+    PREMISE_SAMPLER: _ClassVar[Premise]
+    PREMISE_FIXED_IN_ADVANCE: _ClassVar[Premise]
+    PREMISE_SENSITIVITY: _ClassVar[Premise]
+    PREMISE_NOISE: _ClassVar[Premise]
+    PREMISE_DATA: _ClassVar[Premise]
+    PREMISE_THEOREM: _ClassVar[Premise]
+    PREMISE_INDEPENDENCE: _ClassVar[Premise]
+    PREMISE_SECRECY: _ClassVar[Premise]
+    PREMISE_SCORES: _ClassVar[Premise]
+    PREMISE_DISJOINT: _ClassVar[Premise]
+    PREMISE_PUBLIC_DATA: _ClassVar[Premise]
+    PREMISE_ADMISSION: _ClassVar[Premise]
+    PREMISE_SERVER_NOISE: _ClassVar[Premise]
+
+class Checker(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CHECKER_UNSPECIFIED: _ClassVar[Checker]
+    CHECKER_SERVER: _ClassVar[Checker]
+    CHECKER_CLIENT: _ClassVar[Checker]
+    CHECKER_NOBODY: _ClassVar[Checker]
 ADJACENCY_UNSPECIFIED: Adjacency
 ADJACENCY_ADD_REMOVE: Adjacency
 ADJACENCY_REPLACE_ONE: Adjacency
@@ -117,6 +141,24 @@ SELECTION_METHOD_REPORT_NOISY_MAX: SelectionMethod
 ALLOCATION_UNSPECIFIED: Allocation
 ALLOCATION_FRESH: Allocation
 ALLOCATION_SAME: Allocation
+PREMISE_UNSPECIFIED: Premise
+PREMISE_SAMPLER: Premise
+PREMISE_FIXED_IN_ADVANCE: Premise
+PREMISE_SENSITIVITY: Premise
+PREMISE_NOISE: Premise
+PREMISE_DATA: Premise
+PREMISE_THEOREM: Premise
+PREMISE_INDEPENDENCE: Premise
+PREMISE_SECRECY: Premise
+PREMISE_SCORES: Premise
+PREMISE_DISJOINT: Premise
+PREMISE_PUBLIC_DATA: Premise
+PREMISE_ADMISSION: Premise
+PREMISE_SERVER_NOISE: Premise
+CHECKER_UNSPECIFIED: Checker
+CHECKER_SERVER: Checker
+CHECKER_CLIENT: Checker
+CHECKER_NOBODY: Checker
 
 class PrivacySpec(_message.Message):
     __slots__ = ("dp_sgd", "sparse_vector", "gaussian", "laplace", "output_perturbation", "objective_perturbation", "repeated_selection", "composition", "randomized_response", "selection", "zero_concentrated", "random_allocation", "discrete_gaussian", "discrete_laplace", "delta", "adjacency", "accountant", "conversion")
@@ -357,9 +399,19 @@ class PrivacyGuarantee(_message.Message):
     conversion: Conversion
     order: float
     steps: int
-    assumptions: _containers.RepeatedScalarFieldContainer[str]
+    assumptions: _containers.RepeatedCompositeFieldContainer[Assumption]
     warnings: _containers.RepeatedCompositeFieldContainer[Warning]
-    def __init__(self, epsilon: _Optional[float] = ..., epsilon_lower: _Optional[float] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ..., order: _Optional[float] = ..., steps: _Optional[int] = ..., assumptions: _Optional[_Iterable[str]] = ..., warnings: _Optional[_Iterable[_Union[Warning, _Mapping]]] = ...) -> None: ...
+    def __init__(self, epsilon: _Optional[float] = ..., epsilon_lower: _Optional[float] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ..., order: _Optional[float] = ..., steps: _Optional[int] = ..., assumptions: _Optional[_Iterable[_Union[Assumption, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[Warning, _Mapping]]] = ...) -> None: ...
+
+class Assumption(_message.Message):
+    __slots__ = ("text", "premise", "checked_by")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    PREMISE_FIELD_NUMBER: _ClassVar[int]
+    CHECKED_BY_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    premise: Premise
+    checked_by: Checker
+    def __init__(self, text: _Optional[str] = ..., premise: _Optional[_Union[Premise, str]] = ..., checked_by: _Optional[_Union[Checker, str]] = ...) -> None: ...
 
 class Warning(_message.Message):
     __slots__ = ("code", "message")

@@ -74,7 +74,7 @@ class Release(_message.Message):
     name: str
     guarantee: _privacy_pb2.PrivacyGuarantee
     protects: str
-    assumptions: _containers.RepeatedScalarFieldContainer[str]
+    assumptions: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Assumption]
     points: _containers.RepeatedCompositeFieldContainer[ReleasedPoint]
     create_time: _timestamp_pb2.Timestamp
     training_guarantee: _privacy_pb2.PrivacyGuarantee
@@ -86,7 +86,7 @@ class Release(_message.Message):
     index: int
     warnings: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Warning]
     model_claim: str
-    def __init__(self, name: _Optional[str] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., protects: _Optional[str] = ..., assumptions: _Optional[_Iterable[str]] = ..., points: _Optional[_Iterable[_Union[ReleasedPoint, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., not_covered: _Optional[_Iterable[str]] = ..., mechanism: _Optional[str] = ..., ledger: _Optional[str] = ..., noise_standard_deviation: _Optional[float] = ..., study_revision: _Optional[int] = ..., index: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., model_claim: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., protects: _Optional[str] = ..., assumptions: _Optional[_Iterable[_Union[_privacy_pb2.Assumption, _Mapping]]] = ..., points: _Optional[_Iterable[_Union[ReleasedPoint, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., not_covered: _Optional[_Iterable[str]] = ..., mechanism: _Optional[str] = ..., ledger: _Optional[str] = ..., noise_standard_deviation: _Optional[float] = ..., study_revision: _Optional[int] = ..., index: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., model_claim: _Optional[str] = ...) -> None: ...
 
 class ReleasedPoint(_message.Message):
     __slots__ = ("parameters", "values", "standard_deviations", "run", "on_front")

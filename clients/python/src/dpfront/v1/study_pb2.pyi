@@ -393,12 +393,12 @@ class Publication(_message.Message):
     SPENT_FIELD_NUMBER: _ClassVar[int]
     train: _privacy_pb2.PrivacyGuarantee
     test: _privacy_pb2.PrivacyGuarantee
-    assumptions: _containers.RepeatedScalarFieldContainer[str]
+    assumptions: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Assumption]
     not_covered: _containers.RepeatedScalarFieldContainer[str]
     noise_standard_deviation: float
     final_run: _privacy_pb2.PrivacyGuarantee
     spent: PrivateModeOdometers
-    def __init__(self, train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., assumptions: _Optional[_Iterable[str]] = ..., not_covered: _Optional[_Iterable[str]] = ..., noise_standard_deviation: _Optional[float] = ..., final_run: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., spent: _Optional[_Union[PrivateModeOdometers, _Mapping]] = ...) -> None: ...
+    def __init__(self, train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., assumptions: _Optional[_Iterable[_Union[_privacy_pb2.Assumption, _Mapping]]] = ..., not_covered: _Optional[_Iterable[str]] = ..., noise_standard_deviation: _Optional[float] = ..., final_run: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., spent: _Optional[_Union[PrivateModeOdometers, _Mapping]] = ...) -> None: ...
 
 class PrivateModeOdometers(_message.Message):
     __slots__ = ("values", "max_values", "test", "train", "order", "train_budget", "shard_costs", "typical_cost", "slots", "checkpoints")
