@@ -330,7 +330,7 @@ func TestDocumentedScripts(t *testing.T) {
 	count := 0
 	for _, page := range pages {
 		script := scripts(t, page)
-		if script == "" || filepath.Base(page) == "publishing.md" { // which TestPublishing runs
+		if script == "" || filepath.Base(page) == "publish.md" { // which TestPublishing runs
 			continue
 		}
 		count++
@@ -341,9 +341,9 @@ func TestDocumentedScripts(t *testing.T) {
 	}
 }
 
-// The commands of docs/reference/publishing.md work as they stand there, on the bundled studies.
+// The commands of docs/how-to/publish.md work as they stand there, on the bundled studies.
 func TestPublishing(t *testing.T) {
-	script := scripts(t, filepath.Join("..", "..", "docs", "reference", "publishing.md"))
+	script := scripts(t, filepath.Join("..", "..", "docs", "how-to", "publish.md"))
 	if n := strings.Count(script, "dpareto "); n < 15 {
 		t.Errorf("%d commands", n)
 	}
