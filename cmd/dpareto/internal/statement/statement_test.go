@@ -87,44 +87,50 @@ func TestRecompute(t *testing.T) {
 	address, _ := clitest.StartServer(t, "--listen", "localhost:0")
 	t.Setenv("DPARETO_SERVER", address)
 	for id, m := range mechanisms {
-		clitest.Must(t, fmt.Sprintf(`
+		t.Run(id, func(t *testing.T) { recompute(t, id, m.spec, m.sampler) })
+	}
+}
+
+// recompute states a study of one trial with a mechanism, and runs the command of the statement.
+func recompute(t *testing.T, id, spec, sampler string) {
+	t.Helper()
+	clitest.Must(t, fmt.Sprintf(`
 study_id: %s
 spec:
   parameters: [{id: noise, double_domain: {min: 0.1, max: 100}, scale: LOG}]
   metrics:
     - {id: epsilon, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 100, computed: {privacy: %s}}
     - {id: error, role: OBJECTIVE, goal: MINIMIZE, transform: LOGIT, reference_value: 1, reported: {}}
-`, id, m.spec), "study", "create", "-")
-		clitest.Must(t, `{"noise": 5.3, "error": 0.1}`, "trial", "import", id, "-")
-		flags := ""
-		if m.sampler != "" {
-			flags = " --sampler " + m.sampler
-		}
-		var s struct {
-			Guarantee struct {
-				Epsilon float64 `json:"epsilon"`
-			} `json:"guarantee"`
-			Recompute   string `json:"recompute"`
-			Assumptions []struct {
-				Premise   string `json:"premise"`
-				CheckedBy string `json:"checked_by"`
-			} `json:"assumptions"`
-		}
-		if err := json.Unmarshal([]byte(clitest.Succeed(t, "statement "+id+" --trial 1 --price=false --output json"+flags)), &s); err != nil {
-			t.Fatal(err)
-		}
-		var computed struct {
+`, id, spec), "study", "create", "-")
+	clitest.Must(t, `{"noise": 5.3, "error": 0.1}`, "trial", "import", id, "-")
+	flags := ""
+	if sampler != "" {
+		flags = " --sampler " + sampler
+	}
+	var s struct {
+		Guarantee struct {
 			Epsilon float64 `json:"epsilon"`
-		}
-		if err := json.Unmarshal([]byte(clitest.Succeed(t, strings.TrimPrefix(s.Recompute, "dpareto ")+" --output json")), &computed); err != nil {
-			t.Fatal(err)
-		}
-		if computed.Epsilon != s.Guarantee.Epsilon || !(s.Guarantee.Epsilon > 0) {
-			t.Errorf("%s: stated ε %v, computed again %v by %s", id, s.Guarantee.Epsilon, computed.Epsilon, s.Recompute)
-		}
-		if len(s.Assumptions) == 0 || s.Assumptions[0].Premise == "" || s.Assumptions[0].CheckedBy == "" {
-			t.Errorf("%s: assumptions %+v", id, s.Assumptions)
-		}
+		} `json:"guarantee"`
+		Recompute   string `json:"recompute"`
+		Assumptions []struct {
+			Premise   string `json:"premise"`
+			CheckedBy string `json:"checked_by"`
+		} `json:"assumptions"`
+	}
+	if err := json.Unmarshal([]byte(clitest.Succeed(t, "statement "+id+" --trial 1 --price=false --output json"+flags)), &s); err != nil {
+		t.Fatal(err)
+	}
+	var computed struct {
+		Epsilon float64 `json:"epsilon"`
+	}
+	if err := json.Unmarshal([]byte(clitest.Succeed(t, strings.TrimPrefix(s.Recompute, "dpareto ")+" --output json")), &computed); err != nil {
+		t.Fatal(err)
+	}
+	if computed.Epsilon != s.Guarantee.Epsilon || !(s.Guarantee.Epsilon > 0) {
+		t.Errorf("%s: stated ε %v, computed again %v by %s", id, s.Guarantee.Epsilon, computed.Epsilon, s.Recompute)
+	}
+	if len(s.Assumptions) == 0 || s.Assumptions[0].Premise == "" || s.Assumptions[0].CheckedBy == "" {
+		t.Errorf("%s: assumptions %+v", id, s.Assumptions)
 	}
 }
 
