@@ -50,12 +50,13 @@ func (m ShuffledGaussian) Validate() error {
 
 // Assumptions returns what the trainer must do.
 func (m ShuffledGaussian) Assumptions() []Assumption {
-	size := "an epoch uses every record at most once, and the number of records is public"
+	size := assumePublicSize
 	if m.Neighbours == AddRemove {
-		size += ": a record is zeroed out in its place instead of removed (zero-out adjacency)"
+		size = PremiseData.Assume(publicSize + ": a record is zeroed out in its place instead of removed (zero-out adjacency)")
 	}
 	all := []Assumption{
-		assumeClipped, PremiseNoise.Assume("a smaller last batch gets the same noise on its sum as the others"), assumeSecretNoise, PremiseData.Assume(size),
+		PremiseSampler.Assume("an epoch uses every record at most once"), assumeClipped,
+		PremiseNoise.Assume("a smaller last batch gets the same noise on its sum as the others"), assumeSecretNoise, size,
 	}
 	if _, isNormal := m.DominatingPairs().Upper[0].Normal(); !isNormal {
 		all = append([]Assumption{PremiseSampler.Assume("every epoch visits the records in a fresh, uniform and secret order, cut into batches of the same size")}, all...)

@@ -27,9 +27,10 @@ func Handler(conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 	}
 	s := views{of}
 	routes := map[string]site.View{
-		"GET /{$}":                    home,
-		"GET /studies/{study}/report": s.showReport,
-		"GET /about":                  s.about,
+		"GET /{$}":                       home,
+		"GET /studies/{study}/report":    s.showReport,
+		"GET /studies/{study}/statement": s.showStatement,
+		"GET /about":                     s.about,
 	}
 	parts := make(map[string]site.Part)
 	for _, room := range []struct {

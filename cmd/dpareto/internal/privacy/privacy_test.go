@@ -3,6 +3,7 @@ package privacy_test
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -28,8 +29,12 @@ type printedGuarantee struct {
 	Value        float64            `json:"value"`
 	Epochs       int64              `json:"epochs"`
 	Derived      map[string]float64 `json:"derived"`
-	Assumptions  []string           `json:"assumptions"`
-	Warnings     []struct {
+	Assumptions  []struct {
+		Text      string `json:"text"`
+		Premise   string `json:"premise"`
+		CheckedBy string `json:"checked_by"`
+	} `json:"assumptions"`
+	Warnings []struct {
 		Code, Message string
 	} `json:"warnings"`
 }
@@ -180,12 +185,12 @@ func TestPrivacyConventions(t *testing.T) {
 		"tensorflow-privacy": {printed[printedGuarantee](t, uneven+"--sampling-probability 0.7 --steps 15").Epsilon, 15},
 	} {
 		g := printed[printedGuarantee](t, uneven+sizes+"--convention "+convention)
-		if g.Epsilon != want.epsilon || g.Steps != want.steps || !strings.Contains(strings.Join(g.Assumptions, "\n"), "zero-out") {
+		if g.Epsilon != want.epsilon || g.Steps != want.steps || !strings.Contains(fmt.Sprint(g.Assumptions), "zero-out") {
 			t.Errorf("%s: %+v, want epsilon %g, %d steps", convention, g, want.epsilon, want.steps)
 		}
 	}
-	if text := strings.Join(given.Assumptions, "\n"); strings.Contains(text, "zero-out") || !strings.Contains(text, "settings") {
-		t.Errorf("assumptions %q of a probability that is given", given.Assumptions)
+	if text := fmt.Sprint(given.Assumptions); strings.Contains(text, "zero-out") || !strings.Contains(text, "settings") {
+		t.Errorf("assumptions %v of a probability that is given", given.Assumptions)
 	}
 	stdout, _, _ := clitest.Invoke(t, "", strings.Fields("privacy "+uneven+sizes+"--convention opacus")...)
 	if !strings.Contains(stdout, "5.690 at most") || !strings.Contains(stdout, "zero-out") {

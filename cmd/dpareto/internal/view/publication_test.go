@@ -34,7 +34,7 @@ func TestPublicationLines(t *testing.T) {
 		{"left", "test records: about 2.2 measurements before the end of each run"},
 		{"spent", "training records: 0.7500 of 3.000 Rényi divergence of order 9.000 on the shard of 2 that has spent most, so far ε at most 2.500, δ = 1e-5, replace-one adjacency"},
 		{"left", "training records: about 47 more runs of a typical configuration"},
-		{"provided that", "a holds"},
+		{"provided that", "a holds (scores, checked by nobody)"},
 		{"not covered", "times"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

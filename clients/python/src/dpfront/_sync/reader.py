@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dpfront import _read as read
+from dpfront import _statement as statements
 from dpfront import _threads as runtime
 from dpfront import plot
 from dpfront._operations import accounting, fronts, releases, studies, trials
@@ -337,3 +338,39 @@ class StudyReader(StudyBase):
     def privacy_ledger(self, delta: float = 0, metric: str = "") -> PrivacyLedger:
         """Returns what all runs of the study cost together."""
         return self._run(accounting.privacy_ledger(self.name, delta, metric))
+
+    def statement(
+        self,
+        *,
+        epsilon: float | None = None,
+        trial: int | None = None,
+        sampler: str = "",
+        price: bool = True,
+        output: Literal["text", "html", "json"] = "text",
+    ) -> str:
+        """Writes one ε of the study as a page to sign, as ``dpareto statement`` does, which it
+        runs: see `local_server` for where that program is.
+
+        Args:
+            epsilon: States the best measured trial within it.
+            trial: Number of the trial to state. A study with private_mode or random_stopping
+                takes none.
+            sampler: How the trainer drew its lots, as you attest it, such as "poisson"; needed
+                without a bundled trainer.
+            price: Compute what a planned search of as many runs costs, which takes seconds.
+            output: What is returned: text, a page of HTML which prints, or JSON.
+
+        Raises:
+            DParetoError: The study does not support the statement; the text says why.
+            ServerError: There is no program.
+        """
+        return runtime.at_once(
+            statements.write,
+            self._transport.connection,
+            self.id,
+            epsilon,
+            trial,
+            sampler,
+            price,
+            output,
+        )
