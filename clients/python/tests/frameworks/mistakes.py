@@ -24,7 +24,7 @@ MISTAKES = {
     "batch size": ("sampling probability", "batch size", "steps in an epoch"),
     "noise": ("noise multiplier",),
     "steps": ("steps",),
-    "delta": ("delta",),
+    "delta": ("delta", "epsilon"),
 }
 _ids = itertools.count(1)
 

@@ -37,13 +37,15 @@ class Plan:
         """Whether every record is in one lot of an epoch, and not in each by chance."""
         return self.spec.dp_sgd.sampling == ALLOCATION
 
-    def noise_mismatch(self, noise_multiplier: float) -> PrivacyMismatch | None:
-        """Compares a noise multiplier with the plan's."""
-        if close(noise_multiplier, self.noise_multiplier):
+    def noise_mismatch(
+        self, noise_multiplier: float, slack: float = 1e-9
+    ) -> PrivacyMismatch | None:
+        """Compares a noise multiplier with the plan's, up to a relative difference."""
+        if close(noise_multiplier, self.noise_multiplier, slack):
             return None
         ratio = noise_multiplier / self.noise_multiplier
         advice = "train with the trial's noise multiplier, and keep it"
-        if close(ratio, 0.5) or close(ratio, 2):
+        if close(ratio, 0.5, slack) or close(ratio, 2, slack):
             advice += (
                 "; it is the noise's standard deviation divided by the clipping norm C, not by 2C"
             )
@@ -121,9 +123,9 @@ def account_at(
     return trial._transport.run(accounting.compute_epsilon(spec, parameters, []))
 
 
-def close(a: float, b: float) -> bool:
-    """Reports whether two numbers are equal but for rounding."""
-    return math.isclose(a, b, rel_tol=1e-9)
+def close(a: float, b: float, slack: float = 1e-9) -> bool:
+    """Reports whether two numbers are equal but for rounding, or a relative difference."""
+    return math.isclose(a, b, rel_tol=slack)
 
 
 def fraction(q: float) -> str:

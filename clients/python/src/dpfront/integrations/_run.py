@@ -69,10 +69,12 @@ class TrialRun:
         self.sampled = True
         self.lots = lots or self.lots
 
-    def check_noise(self, noise_multiplier: float) -> None:
-        """Compares a noise multiplier, relative to the clipping norm."""
+    def check_noise(self, noise_multiplier: float, slack: float = 1e-9) -> None:
+        """Compares a noise multiplier, relative to the clipping norm; ``slack`` is the relative
+        error of one that was measured.
+        """
         for plan in self.plans:
-            if mismatch := plan.noise_mismatch(noise_multiplier):
+            if mismatch := plan.noise_mismatch(noise_multiplier, slack):
                 self.raise_mismatch(mismatch)
         self.noised = True
 
