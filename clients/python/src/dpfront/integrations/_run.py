@@ -18,6 +18,8 @@ from dpfront.integrations._plan import Plan, account_at, close, fraction, plans
 # ε that training code computes is an upper bound of some accountant: Rényi accounting can be far
 # above the server's, but none is below it by more than its discretisation.
 RELATIVE_SLACK = 0.01
+# Seeds that frameworks draw have 53 bits or more, those that people set are smaller than this.
+LARGEST_HAND_SET_SEED = 2**32
 
 
 class TrialRun:

@@ -23,7 +23,7 @@ from dpfront._sync.trial import Trial
 from dpfront._trial import Outcome
 from dpfront.errors import PrivacyMismatch
 from dpfront.integrations._plan import Plan, account, close, fraction
-from dpfront.integrations._run import RELATIVE_SLACK, TrialRun, give_back
+from dpfront.integrations._run import LARGEST_HAND_SET_SEED, RELATIVE_SLACK, TrialRun, give_back
 from dpfront.samplers import RandomAllocationSampler
 from dpfront.v1 import privacy_pb2
 
@@ -35,8 +35,6 @@ DISTRIBUTED_SAMPLER = "opacus.utils.uniform_sampler.DistributedUniformWithReplac
 # twice as much. Where 1 / (1 / n) rounds below n, as for n = 93, Opacus makes n - 1 steps an
 # epoch and accounts 1 / (n - 1): a relative difference of less than RELATIVE_SLACK.
 PRV_SLACK = 0.02
-# Seeds that PyTorch draws have 53 bits or more, those that people set are smaller than this.
-LARGEST_HAND_SET_SEED = 2**32
 # Opacus computes the norm of all layers in single precision.
 NORM_SLACK = 1e-6
 # In these a clipped gradient can be longer than the clipping norm by some parts in a thousand.
