@@ -13,7 +13,7 @@ import dpfront
 from dpfront import Float, Int, Maximize, PrivacyMismatch, Study
 
 RECORDS, DELTA = 500, 1e-5
-CONFIGURATION = {"sigma": 1.0, "batch_size": 64, "epochs": 2}
+CONFIGURATION: dict[str, Any] = {"sigma": 1.0, "batch_size": 64, "epochs": 2}
 LOTS = 8  # of an epoch, by Opacus's convention
 PRIVACY = dpfront.opacus(
     dataset_size=RECORDS, noise_multiplier="sigma", epochs="epochs", delta=DELTA
@@ -56,10 +56,13 @@ def make_study(client: dpfront.Client, privacy: dpfront.Privacy = PRIVACY, **fie
 
 
 def check(
-    study: Study, mistake: str | None, train: Callable[[dpfront.Trial, str | None], object]
+    study: Study,
+    mistake: str | None,
+    train: Callable[[dpfront.Trial, str | None], object],
+    configuration: dict[str, Any] = CONFIGURATION,
 ) -> None:
     """Runs a program with a mistake, or without one, and checks what becomes of the trial."""
-    trial = study.ask(fixed=CONFIGURATION)
+    trial = study.ask(fixed=configuration)
     if mistake is None:
         train(trial, None)
         (info,) = study.trials()

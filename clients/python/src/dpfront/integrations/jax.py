@@ -91,7 +91,7 @@ def _passes(run: TrialRun, batches: Any) -> Iterator[Any]:
             "PoissonBatches or RandomAllocationBatches of dpfront.samplers",
             "draw batches with one of them",
         )
-    sampler = batches.sampler if allocation else batches
+    sampler: Any = getattr(batches, "sampler", batches)
     if (known := run.plans[0].records) not in (None, sampler.records):
         run.fail("records", sampler.records, known, "give it the number of records")
     run.check_sampler(

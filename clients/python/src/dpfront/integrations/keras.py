@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dpfront._convert import expression
 from dpfront._sync.trial import Trial
 from dpfront.integrations._run import LARGEST_HAND_SET_SEED, TrialRun, validation_metrics
-from dpfront.privacy import DpSgd, Expression, Privacy, expression
+from dpfront.privacy import DpSgd, Expression, Privacy
 
 __all__ = ["keras_privacy", "trial_callback"]
 

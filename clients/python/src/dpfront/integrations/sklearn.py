@@ -120,12 +120,10 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             scores, seconds = [], []
             for fold in folds:
                 start = time.monotonic()
-                made = x, y if fold is None else None
-                if fold is not None:
-                    made = rows(x, fold[0]), None if y is None else rows(y, fold[0])
-                model = self._train(trial.params, *made, trial)
+                chosen = (x, y) if fold is None else _rows(x, y, fold[0])
+                model = self._train(trial.params, *chosen, trial)
                 seconds.append(time.monotonic() - start)
-                test = public if fold is None else (rows(x, fold[1]), rows(y, fold[1]))
+                test = public or _rows(x, y, fold[1])
                 scores.append(float(scorer(model, *test)))
             tried[trial.number] = {
                 "params": trial.params,
@@ -250,6 +248,11 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     def classes_(self) -> Any:
         """Classes of ``best_estimator_``."""
         return self.best_estimator_.classes_
+
+
+def _rows(x: Any, y: Any, indices: Any) -> tuple[Any, Any]:
+    """Returns some records."""
+    return rows(x, indices), None if y is None else rows(y, indices)
 
 
 @contextmanager
