@@ -164,13 +164,14 @@ reference: $(VENV)/ready ## Build the reference of the Python package from its d
 FRAMEWORKS := opacus lightning huggingface sklearn jax keras flower synthetic
 FRAMEWORK_TESTS = tests/frameworks/test_$*.py
 test-framework-opacus: FRAMEWORK_TESTS = tests/test_frameworks.py
+test-framework-synthetic: FRAMEWORK_TESTS =
 IN_FRAMEWORK = cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 ../../$(BIN)/venv-$(1)/bin
 
 .PHONY: test-frameworks
 test-frameworks: $(addprefix test-framework-,$(FRAMEWORKS)) ## Test against the real frameworks, installed one by one; CUDA comes with torch; needs the network
 
 test-framework-%: build $(BIN)/venv-%/ready
-	$(call IN_FRAMEWORK,$*)/pytest -m frameworks $(FRAMEWORK_TESTS) $(PYTEST)
+	$(call IN_FRAMEWORK,$*)/pytest -m frameworks -k 'not test_recipes or $*' $(FRAMEWORK_TESTS) tests/frameworks/test_recipes.py $(PYTEST)
 
 .PHONY: record-frameworks
 record-frameworks: build $(BIN)/venv-opacus/ready ## Record what Opacus does, for make test
@@ -317,7 +318,7 @@ $(VENV)/ready: clients/python/pyproject.toml clients/python/constraints.txt cmd/
 $(BIN)/venv-%/ready: clients/python/pyproject.toml
 	rm -rf $(BIN)/venv-$*
 	$(PYTHON) -m venv $(BIN)/venv-$*
-	$(BIN)/venv-$*/bin/pip install --quiet --disable-pip-version-check pytest --editable 'clients/python[$*]'
+	$(BIN)/venv-$*/bin/pip install --quiet --disable-pip-version-check pytest --editable 'clients/python[matplotlib,$*]'
 	touch $@
 
 # What tests of the page look for barriers with, as published on npm.
