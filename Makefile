@@ -161,13 +161,23 @@ docs: export NO_MKDOCS_2_WARNING := 1
 docs: build $(DOCS)/ready ## Build the site of docs/ into .bin/site, with the reference of commands, methods and Python
 	$(DOCS)/bin/mkdocs build --strict --quiet
 
+# Frameworks that the Python package works with, each in an environment of its own. PyPI's torch
+# for Linux, which the first three and synthetic need, brings CUDA: some 5 GB each.
+FRAMEWORKS := opacus lightning huggingface sklearn jax keras flower synthetic
+FRAMEWORK_TESTS = tests/frameworks/test_$*.py
+test-framework-opacus: FRAMEWORK_TESTS = tests/test_frameworks.py
+test-framework-synthetic: FRAMEWORK_TESTS =
+IN_FRAMEWORK = cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 ../../$(BIN)/venv-$(1)/bin
+
 .PHONY: test-frameworks
-test-frameworks: build $(FRAMEWORKS)/ready ## Test against the real torch and Opacus; PyPI's torch brings CUDA, 5 GB
-	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 ../../$(FRAMEWORKS)/bin/pytest -m frameworks tests/test_frameworks.py $(PYTEST)
+test-frameworks: $(addprefix test-framework-,$(FRAMEWORKS)) ## Test against the real frameworks, installed one by one; CUDA comes with torch; needs the network
+
+test-framework-%: build $(BIN)/venv-%/ready
+	$(call IN_FRAMEWORK,$*)/pytest -m frameworks -k 'not test_recipes or $*' $(FRAMEWORK_TESTS) tests/frameworks/test_recipes.py $(PYTEST)
 
 .PHONY: record-frameworks
-record-frameworks: build $(FRAMEWORKS)/ready ## Record what Opacus does, for make test
-	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore ../../$(FRAMEWORKS)/bin/python -m tests.opacus_examples
+record-frameworks: build $(BIN)/venv-opacus/ready ## Record what Opacus does, for make test
+	$(call IN_FRAMEWORK,opacus)/python -W ignore -m tests.opacus_examples
 
 .PHONY: generate-python
 generate-python: $(VENV)/ready ## Generate the Python code from proto/, and the blocking client
@@ -306,10 +316,11 @@ $(VENV)/ready: clients/python/pyproject.toml clients/python/constraints.txt cmd/
 	PIP_CONSTRAINT=clients/python/constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[dev]'
 	touch $@
 
-$(FRAMEWORKS)/ready: clients/python/pyproject.toml clients/python/constraints.txt
-	rm -rf $(FRAMEWORKS)
-	$(PYTHON) -m venv $(FRAMEWORKS)
-	PIP_CONSTRAINT=clients/python/constraints.txt $(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[frameworks]'
+.PRECIOUS: $(BIN)/venv-%/ready
+$(BIN)/venv-%/ready: clients/python/pyproject.toml
+	rm -rf $(BIN)/venv-$*
+	$(PYTHON) -m venv $(BIN)/venv-$*
+	$(BIN)/venv-$*/bin/pip install --quiet --disable-pip-version-check pytest --editable 'clients/python[matplotlib,$*]'
 	touch $@
 
 $(DOCS)/ready: tools/site/requirements.txt

@@ -330,3 +330,48 @@ def test_a_generator_of_the_noise_that_is_set_later(study: Study) -> None:
         made[1].generator = torch.Generator().manual_seed(2**40)
         steps(made, made[-1])
     assert study.trials()[0].raw.final_measurement.seeded
+
+
+def test_ghost_clipping_with_split_lots_and_mixed_precision(study: Study) -> None:
+    """All at once, in the way that large models are trained."""
+    import torch
+    from opacus import PrivacyEngine
+    from opacus.utils.batch_memory_manager import BatchMemoryManager
+
+    trial, engine = study.ask(fixed=CONFIGURATION), PrivacyEngine()
+    with dpfront.opacus_trial(trial, engine, lambda: 0.5):
+        model, optimizer, loader = parts()
+        model, optimizer, criterion, loader = engine.make_private(
+            module=model,
+            optimizer=optimizer,
+            data_loader=loader,
+            criterion=torch.nn.CrossEntropyLoss(),
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+            grad_sample_mode="ghost",
+        )
+        with BatchMemoryManager(
+            data_loader=loader, max_physical_batch_size=16, optimizer=optimizer
+        ) as split:
+            for _ in range(2):
+                for x, y in split:
+                    optimizer.zero_grad()
+                    with torch.autocast("cpu", dtype=torch.bfloat16):
+                        loss = criterion(model(x), y)
+                    loss.backward()
+                    optimizer.step()
+    assert study.trials()[0].state == "succeeded"
+
+
+def test_a_model_in_half_precision(study: Study) -> None:
+    import torch
+    from opacus import PrivacyEngine
+
+    trial, engine = study.ask(fixed=CONFIGURATION), PrivacyEngine()
+    model, _, loader = parts()
+    model = model.to(torch.bfloat16)
+    with (
+        pytest.raises(dpfront.PrivacyMismatch, match=r"^precision: parameters in torch.bfloat16"),
+        dpfront.opacus_trial(trial, engine, lambda: 0.5),
+    ):
+        train(engine, 2, (model, torch.optim.SGD(model.parameters(), lr=0.1), loader))

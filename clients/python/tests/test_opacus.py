@@ -17,6 +17,7 @@ import pytest
 
 import dpfront
 from dpfront import PrivacyMismatch, Study
+from dpfront.samplers import RandomAllocationSampler
 
 from .opacus_examples import CASES, CONFIGURATION, EXAMPLES, FIXTURE, FOLDER, MISTAKES, make_study
 
@@ -463,3 +464,99 @@ def test_other_mechanisms_are_refused(
         dpfront.opacus_trial(trial, Engine(ok_case())),
     ):
         pass
+
+
+def allocated(client: dpfront.Client, **fields: Any) -> Study:
+    spec = dpfront.opacus(
+        dataset_size=500,
+        noise_multiplier="sigma",
+        delta=1e-5,
+        poisson_sampling=False,
+        random_allocation=True,
+        **{"epochs": "epochs", **fields},
+    )
+    return make_study(client, f"opacus-{next(_ids)}", privacy=spec)
+
+
+class AllocatingEngine(Engine):
+    """A stand-in that leaves the loader's sampler as it is, as poisson_sampling=False does."""
+
+    def __init__(self, sampler: Any) -> None:
+        super().__init__(ok_case())
+        self.sampler = sampler
+
+    def make_private(self, **options: Any) -> tuple[Any, Any, Any]:
+        _, optimizer, _ = super().make_private(**options)
+        return None, optimizer, SimpleNamespace(batch_sampler=self.sampler)
+
+
+def test_random_allocation(client: dpfront.Client) -> None:
+    study, sampler = allocated(client), RandomAllocationSampler(500, 8)
+    trial, engine = study.ask(fixed=CONFIGURATION), AllocatingEngine(sampler)
+    with dpfront.opacus_trial(trial, engine, lambda: 0.5):
+        train(engine)
+    (info,) = study.trials()
+    assert [m.step for m in info.raw.measurements] == [1, 2]
+    assert not info.raw.final_measurement.seeded
+    assert type(sampler) is RandomAllocationSampler
+    assert sampler.drawn == 16
+
+
+@pytest.mark.parametrize(
+    ("sampler", "what"),
+    [
+        (RandomAllocationSampler(500, 4), "steps in an epoch"),
+        (RandomAllocationSampler(400, 8), "records"),
+        (RandomAllocationSampler(500, 8, fresh=False), "allocation"),
+        (UniformWithReplacementSampler(1 / 8, 8), "sampler"),
+    ],
+)
+def test_other_allocations(client: dpfront.Client, sampler: Any, what: str) -> None:
+    fails(allocated(client), AllocatingEngine(sampler), train, what)
+
+
+def test_allocation_in_a_study_of_poisson_lots(study: Study) -> None:
+    engine = AllocatingEngine(RandomAllocationSampler(500, 8))
+    assert "poisson_sampling=True" in fails(study, engine, train, "sampler")
+
+
+def test_a_length_that_cannot_be_counted(client: dpfront.Client) -> None:
+    trial = allocated(client, epochs="epochs * 2").ask(fixed=CONFIGURATION)
+    with (
+        pytest.raises(ValueError, match=r"^epochs: must be a number or a parameter .* 2'$"),
+        dpfront.opacus_trial(trial, Engine(ok_case())),
+    ):
+        pass
+
+
+def test_another_delta(study: Study) -> None:
+    def ask(engine: Any) -> None:
+        engine.get_epsilon = lambda delta: 1.0
+        with dpfront.opacus_trial(trial, engine, lambda: 0.5):
+            assert engine.get_epsilon(1e-5) == 1.0
+            engine.get_epsilon(1e-3)
+
+    trial = study.ask(fixed=CONFIGURATION)
+    with pytest.raises(PrivacyMismatch) as caught:
+        ask(Engine(ok_case()))
+    assert str(caught.value).startswith("delta: 0.001 in training, 1e-05 in the study")
+    check_given_back(study, trial)
+
+
+def test_a_reported_epsilon_that_is_too_small(study: Study) -> None:
+    trial, engine = study.ask(fixed=CONFIGURATION), Engine(ok_case())
+    with (
+        pytest.raises(PrivacyMismatch, match=r"^epsilon: 2 in training, 3.17"),
+        dpfront.opacus_trial(trial, engine, lambda: {"accuracy": 0.5, "epsilon": 2.0}),
+    ):
+        train(engine)
+
+
+def test_a_model_in_half_precision(study: Study) -> None:
+    class Half(Engine):
+        def make_private(self, **options: Any) -> tuple[Any, Any, Any]:
+            module, optimizer, loader = super().make_private(**options)
+            optimizer.params = [SimpleNamespace(dtype="torch.bfloat16")]
+            return module, optimizer, loader
+
+    assert "torch.autocast" in fails(study, Half(ok_case()), train, "precision")

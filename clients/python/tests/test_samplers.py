@@ -315,3 +315,28 @@ def test_the_example_of_opacus(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler.check(privacy.RandomAllocation(100, 1.0, 2))
     with pytest.raises(PrivacyMismatch, match="epochs: 2 in training, 1 in the study"):
         sampler.check(privacy.RandomAllocation(100, 1.0, 1))
+
+
+def test_poisson_batches() -> None:
+    numpy = pytest.importorskip("numpy")
+    for generator in (None, numpy.random.default_rng(1)):
+        batches = samplers.PoissonBatches(1000, 300, generator, multiple=8)
+        assert len(batches) == 4
+        assert batches.expected_batch_size == 250
+        sizes, seen = [], Counter[int]()
+        for _ in range(50):
+            for indices, mask in batches:
+                assert len(indices) == len(mask)
+                assert len(mask) % 8 == 0
+                lot = indices[mask].tolist()
+                assert lot == sorted(set(lot))
+                sizes.append(len(lot))
+                seen.update(lot)
+        # 200 binomial sizes with a standard deviation of 13.7: their mean within six of its own.
+        assert abs(sum(sizes) / len(sizes) - 250) < 6 * 13.7 / math.sqrt(len(sizes))
+        assert max(sizes) - min(sizes) > 20
+        assert len(seen) == 1000
+    empty = samplers.PoissonBatches(100, 1, numpy.random.default_rng(1), multiple=8)
+    assert any(not mask.any() for _, mask in empty)
+    with pytest.raises(ValueError, match=r"batch_size: must be at most records \(3\), is 4"):
+        samplers.PoissonBatches(3, 4)

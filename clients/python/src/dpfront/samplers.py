@@ -1,4 +1,5 @@
-"""Batches by random allocation ("balls in bins"), for PyTorch, JAX and NumPy.
+"""Batches by random allocation ("balls in bins"), for PyTorch, JAX and NumPy, and Poisson
+batches for JAX.
 
 In every epoch each record goes to one of the epoch's batches, uniformly and independently of the
 other records. A loop reads every record once an epoch, as with shuffling, but the sampling
@@ -8,7 +9,8 @@ changes:
     sampler = RandomAllocationSampler(len(data), batches_per_epoch(len(data), 256))
     loader = DataLoader(data, batch_sampler=sampler)  # was: batch_size=256, shuffle=True
 
-For JAX, `RandomAllocationBatches` has the same batches as padded arrays with a mask.
+For JAX, `RandomAllocationBatches` has the same batches as padded arrays with a mask, and
+`PoissonBatches` those of Poisson sampling.
 
 Three rules make ε hold. Sums of clipped gradients are divided by the expected size
 (``records / batches_per_epoch``), never by the size of a batch. Every batch makes a step with
@@ -28,6 +30,7 @@ from dpfront import privacy
 from dpfront.errors import PrivacyMismatch
 
 __all__ = [
+    "PoissonBatches",
     "RandomAllocationBatches",
     "RandomAllocationSampler",
     "batches_per_epoch",
@@ -161,17 +164,66 @@ class RandomAllocationBatches:
         return len(self.sampler)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        import numpy as np
-
         for batch in self.sampler:
-            length = max(1, math.ceil(len(batch) / self.multiple)) * self.multiple
-            indices = np.zeros(length, dtype=np.int64)
-            indices[: len(batch)] = batch
-            yield indices, np.arange(length) < len(batch)
+            yield _padded(batch, self.multiple)
 
     def check(self, mechanism: privacy.Privacy | privacy.RandomAllocation | privacy.DpSgd) -> None:
         """See `RandomAllocationSampler.check`."""
         self.sampler.check(mechanism)
+
+
+class PoissonBatches:
+    """Batches of Poisson sampling as arrays for JAX: pairs of indices and a mask.
+
+    Every step draws each record independently, with the probability that `dpfront.opacus`
+    accounts: 1 / ``len(self)``, where ``len(self)`` is ``records / batch_size`` rounded up. Every
+    pass over it is an epoch. Arrays are padded as those of `RandomAllocationBatches`, and
+    batches are never truncated.
+
+    ``generator`` is a ``numpy.random.Generator``, for reproducible tests: anybody who knows its
+    seed knows the batches, and ε does not hold. Without it the operating system's random
+    numbers are used.
+    """
+
+    def __init__(
+        self, records: int, batch_size: int, generator: Any = None, *, multiple: int = 64
+    ) -> None:
+        self.records = _positive("records", records)
+        if _positive("batch_size", batch_size) > records:
+            raise ValueError(f"batch_size: must be at most records ({records}), is {batch_size}")
+        self.batch_size = batch_size
+        self.generator = generator
+        self.multiple = _positive("multiple", multiple)
+
+    def __len__(self) -> int:
+        return -(-self.records // self.batch_size)
+
+    @property
+    def expected_batch_size(self) -> float:
+        """By what sums of gradients are divided."""
+        return self.records / len(self)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        import numpy as np
+
+        for _ in range(len(self)):
+            if self.generator is not None:
+                drawn = self.generator.integers(len(self), size=self.records) == 0
+            else:
+                numbers = np.frombuffer(os.urandom(8 * self.records), dtype=np.uint64)
+                # Rounded down: the probability is smaller by less than 2^-64.
+                drawn = numbers < np.uint64((2**64 - 1) // len(self))
+            yield _padded(np.flatnonzero(drawn).tolist(), self.multiple)
+
+
+def _padded(batch: Sequence[int], multiple: int) -> tuple[Any, Any]:
+    """Returns a batch as indices, whose length is a multiple, and a mask."""
+    import numpy as np
+
+    length = max(1, math.ceil(len(batch) / multiple)) * multiple
+    indices = np.zeros(length, dtype=np.int64)
+    indices[: len(batch)] = batch
+    return indices, np.arange(length) < len(batch)
 
 
 def with_empty(

@@ -17,12 +17,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from dpfront._sync.trial import Trial
-from dpfront._trial import Outcome, outcome
-from dpfront.errors import DParetoError, PrivacyMismatch
-from dpfront.integrations._plan import Plan, account, close, plans
+from dpfront._trial import Outcome
+from dpfront.errors import PrivacyMismatch
+from dpfront.integrations._plan import Plan, account, close, fraction
+from dpfront.integrations._run import LARGEST_HAND_SET_SEED, RELATIVE_SLACK, TrialRun, give_back
+from dpfront.samplers import RandomAllocationSampler
 from dpfront.v1 import privacy_pb2
 
 __all__ = ["opacus_trial"]
@@ -31,12 +33,12 @@ POISSON_SAMPLER = "opacus.utils.uniform_sampler.UniformWithReplacementSampler"
 DISTRIBUTED_SAMPLER = "opacus.utils.uniform_sampler.DistributedUniformWithReplacementSampler"
 # Opacus's PRV accountant returns an upper bound that eps_error, by default 0.01, can move by
 # twice as much. Where 1 / (1 / n) rounds below n, as for n = 93, Opacus makes n - 1 steps an
-# epoch and accounts 1 / (n - 1): a relative difference of less than 1 %.
-PRV_SLACK, RELATIVE_SLACK = 0.02, 0.01
-# Seeds that PyTorch draws have 53 bits or more, those that people set are smaller than this.
-LARGEST_HAND_SET_SEED = 2**32
+# epoch and accounts 1 / (n - 1): a relative difference of less than RELATIVE_SLACK.
+PRV_SLACK = 0.02
 # Opacus computes the norm of all layers in single precision.
 NORM_SLACK = 1e-6
+# In these a clipped gradient can be longer than the clipping norm by some parts in a thousand.
+COARSE = ("torch.bfloat16", "torch.float16")
 
 
 @contextmanager
@@ -69,13 +71,15 @@ def opacus_trial(
     ``torch.manual_seed``, is marked as seeded (`Trial.seeded`), unless the engine is in
     ``secure_mode``.
 
-    The study's privacy metrics must be of Poisson-sampled `DpSgd`, as `dpfront.opacus`
-    describes it. Several processes (DistributedDataParallel) are not supported.
+    The study's privacy metrics must be of `DpSgd` with Poisson lots or random allocation, as
+    `dpfront.opacus` describes them. With random allocation the loader's batch sampler is a
+    `dpfront.samplers.RandomAllocationSampler`, and ε is the server's: Opacus's accountant does
+    not know the sampler. Several processes (DistributedDataParallel) are not supported.
 
     Raises:
         PrivacyMismatch: Training and study differ. The trial is given back.
     """
-    run = _Run(trial, privacy_engine, evaluate)
+    run = OpacusRun(trial, privacy_engine, "opacus_trial", evaluate)
     try:
         with run.attached(), suppress(_Stop):
             run.check_engine()
@@ -84,9 +88,7 @@ def opacus_trial(
         if evaluate is not None and not trial.ended:
             trial.tell()
     except PrivacyMismatch as mismatch:
-        if not trial.ended:
-            with suppress(DParetoError):
-                trial.release(str(mismatch))
+        give_back(trial, mismatch)
         raise
 
 
@@ -94,25 +96,24 @@ class _Stop(BaseException):
     """Ends the block early. It passes ``except Exception`` of training code."""
 
 
-class _Run:
-    """One training run in a block."""
+class OpacusRun(TrialRun):
+    """One training run with Opacus. Integrations of other frameworks that train with it take
+    it without the block: `attached` intercepts make_private, or `take` what it returned.
+    """
 
     def __init__(
         self,
         trial: Trial,
         engine: Any,
-        evaluate: Callable[[], Outcome] | None,
+        who: str,
+        evaluate: Callable[[], Outcome] | None = None,
     ) -> None:
-        if not isinstance(trial, Trial):
-            raise TypeError(f"trial: must be a Trial of the blocking client, is {trial!r}")
-        self.trial = trial
+        super().__init__(trial, who)
         self.engine = engine
         self.evaluate = evaluate
-        self.checkpoint = trial._info.checkpoint_parameter
-        self.plans = plans(trial, "opacus_trial")
+        self.reads = True  # lots from the loader, and not from calls of `lot`
         self.sampler: Any = None
         self.optimizer: Any = None
-        self.hook: Any = None
         self.generator: Any = None  # of the noise
         self.undo: list[Callable[[], None]] = []
         self.sizes: deque[int] = deque()  # of lots without a step yet
@@ -120,46 +121,63 @@ class _Run:
         self.norm = 0.0  # the largest to which gradients were clipped
         self.gradients = 0  # one for each record, if all is well
         self.backward = 0  # passes that ghost clipping clipped, and no step has used
-        self.lots = 0  # of an epoch
-        self.steps = 0  # in all
         self.drawn = 0  # lots of this pass over the loader
         self.used = 0  # lots of this pass that an optimizer step followed
-        self.mismatch: PrivacyMismatch | None = None
 
     # --- around the block
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Intercepts make_private of the engine."""
+        """Intercepts make_private of the engine in a block."""
+        self.intercept()
+        try:
+            yield
+        finally:
+            self.detach()
+
+    def intercept(self) -> None:
+        """Intercepts make_private and get_epsilon of the engine."""
         original = self.engine.make_private
 
         def make_private(*args: Any, **kwargs: Any) -> Any:
             made = original(*args, **kwargs)
-            self.made(made[1], made[-1], kwargs.get("noise_generator"))
             # Ghost clipping has a criterion besides, whose backward() clips.
-            self.watch(made[1], made[2].module if len(made) > 3 else None)
+            ghost = made[2].module if len(made) > 3 else None
+            self.take(made[1], made[-1], ghost, kwargs.get("noise_generator"))
             return made
 
-        self.engine.make_private = make_private
-        if self.checkpoint:
-            self.watch_reports()
-        try:
-            yield
-        finally:
-            del self.engine.make_private
-            for undo in self.undo:
-                undo()
-            if self.hook is not None:
-                self.hook.remove()
-            if self.sampler is not None:
-                self.sampler.__class__ = type(self.sampler).__mro__[1]
+        self.replace(self.engine, "make_private", make_private)
+        self.watch_accounts()
 
-    def fail(self, what: str, here: object, study: object, advice: str) -> NoReturn:
-        """Raises a mismatch, and again when the block ends, should training code catch it."""
-        self.mismatch = PrivacyMismatch(what, here, study, advice)
-        raise self.mismatch
+    def detach(self) -> None:
+        """Leaves all objects as they were."""
+        for undo in reversed(self.undo):
+            undo()
+        self.undo.clear()
+
+    def replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
+        """Puts a function in the place of a method, until the run is detached."""
+        setattr(owner, name, function)
+        self.undo.append(partial(delattr, owner, name))
+
+    def take(self, optimizer: Any, loader: Any, ghost: Any = None, generator: Any = None) -> None:
+        """Checks what make_private returned, and follows it. ``ghost`` is the module whose
+        gradients ghost clipping clips.
+        """
+        if self.optimizer is not None:
+            self.fail("make_private", "called again", "one run", "use a block for every run")
+        self.check_precision(optimizer)
+        self.use(loader.batch_sampler)
+        self.check_noise(optimizer.noise_multiplier)
+        self.optimizer, self.generator = optimizer, generator
+        if self.reads:
+            self.follow(loader.batch_sampler)
+        hook = optimizer.original_optimizer.register_step_post_hook(self.stepped)
+        self.undo.append(hook.remove)
+        self.watch(optimizer, ghost)
 
     def check_engine(self) -> None:
+        """Checks that the engine has accounted for no other run."""
         if self.engine.accountant.history:
             self.fail(
                 "accountant",
@@ -167,6 +185,17 @@ class _Run:
                 "a run from its first step",
                 "make a new PrivacyEngine for every trial",
             )
+
+    def check_precision(self, optimizer: Any) -> None:
+        """Checks that gradients are clipped and summed in single precision or better."""
+        for parameter in getattr(optimizer, "params", ()):
+            if str(parameter.dtype) in COARSE:
+                self.fail(
+                    "precision",
+                    f"parameters in {parameter.dtype}",
+                    "torch.float32",
+                    "keep the model in single precision, and compute in torch.autocast",
+                )
 
     def finish(self) -> None:
         """Checks the run as a whole."""
@@ -179,16 +208,7 @@ class _Run:
                 "a private run",
                 "call make_private of this privacy_engine within the block",
             )
-        if self.trial.ended or self.trial.should_stop or self.at_checkpoint():
-            return
-        planned = self.planned_steps()
-        if self.steps != planned:
-            self.fail(
-                "steps",
-                self.steps,
-                planned,
-                f"train {planned // self.lots} epochs of len(loader) = {self.lots} steps",
-            )
+        super().finish()
 
     def at_checkpoint(self) -> bool:
         """Whether the last report, of a study with a checkpoint parameter, has all steps."""
@@ -197,16 +217,19 @@ class _Run:
 
     # --- what make_private returned
 
-    def made(self, optimizer: Any, loader: Any, generator: Any) -> None:
-        """Checks the optimizer and the data loader that training will use."""
-        if self.optimizer is not None:
-            self.fail("make_private", "called again", "one run", "use a block for every run")
-        sampler = loader.batch_sampler
-        self.check_sampler(sampler)
+    def use(self, sampler: Any) -> None:
+        """Takes the sampler that training reads, if the study has it too."""
         for plan in self.plans:
-            self.check_plan(plan, sampler, optimizer)
-        self.optimizer, self.sampler, self.lots = optimizer, sampler, len(sampler)
-        self.generator = generator
+            self.check_loader(plan, sampler)
+        self.sampler, self.lots, self.sampled = sampler, len(sampler), True
+
+    def lot(self, size: int) -> None:
+        """Counts a lot that training reads."""
+        self.drawn += 1
+        self.sizes.append(size)
+
+    def follow(self, sampler: Any) -> None:
+        """Counts the lots of a sampler."""
         # The sampler gets a subclass of its class, so that isinstance still holds. Opacus splits
         # large lots by wrapping the sampler (BatchMemoryManager): a wrapped loader misses them.
         run, plain = self, type(sampler)
@@ -214,19 +237,21 @@ class _Run:
         def draw(self: Any) -> Iterator[Any]:
             run.begin_pass()
             for lot in plain.__iter__(self):
-                run.drawn += 1
-                run.sizes.append(len(lot))
+                run.lot(len(lot))
                 yield lot
 
-        sampler.__class__ = type(plain.__name__, (plain,), {"__iter__": draw})
-        self.hook = optimizer.original_optimizer.register_step_post_hook(self.stepped)
+        def undo() -> None:
+            sampler.__class__ = plain
+
+        kind = {"__iter__": draw, "__module__": plain.__module__}
+        sampler.__class__ = type(plain.__qualname__, (plain,), kind)
+        self.undo.append(undo)
 
     def watch(self, optimizer: Any, ghost: Any) -> None:
         """Follows what is clipped, and the noise that is added to it."""
 
         def wrap(owner: Any, name: str, wrapper: Callable[[Callable[[], Any]], Any]) -> None:
-            setattr(owner, name, partial(wrapper, getattr(owner, name)))
-            self.undo.append(partial(delattr, owner, name))
+            self.replace(owner, name, partial(wrapper, getattr(owner, name)))
 
         def clip(original: Callable[[], Any]) -> None:
             # With clipping="per_layer" max_grad_norm is only what the noise is for.
@@ -262,25 +287,39 @@ class _Run:
             wrap(optimizer, "accumulate", accumulate)
         wrap(optimizer, "add_noise", add_noise)
 
+    def watch_accounts(self) -> None:
+        """Follows at which δ training code asks for ε, and at which step results are stored."""
+        if self.checkpoint:
+            self.watch_reports()
+        if not hasattr(self.engine, "get_epsilon"):
+            return
+        get_epsilon = self.engine.get_epsilon
+
+        def asked(delta: float) -> Any:
+            self.check_delta(delta)
+            return get_epsilon(delta)
+
+        self.replace(self.engine, "get_epsilon", asked)
+
     def watch_reports(self) -> None:
         """Follows at which step results are stored, since ε depends on it."""
         trial: Any = self.trial
         report, tell = trial.report, trial.tell
 
         def reported(step: int, *args: Any, **kwargs: Any) -> Any:
-            self.check_step(step)
+            self.check_report_step(step)
             return report(step, *args, **kwargs)
 
         def told(*args: Any, step: int | None = None, **kwargs: Any) -> Any:
             if step is not None:
-                self.check_step(step)
+                self.check_report_step(step)
             return tell(*args, step=step, **kwargs)
 
-        trial.report, trial.tell = reported, told
-        self.undo += [partial(delattr, trial, "report"), partial(delattr, trial, "tell")]
+        self.replace(trial, "report", reported)
+        self.replace(trial, "tell", told)
 
-    def check_step(self, step: int) -> None:
-        if self.lots == 0:
+    def check_report_step(self, step: int) -> None:
+        if self.optimizer is None:
             return
         in_steps = self.in_steps()
         made = self.steps if in_steps else -(-self.steps // self.lots)
@@ -317,10 +356,14 @@ class _Run:
             )
         self.norm, self.gradients = 0.0, 0
 
-    def check_sampler(self, sampler: Any) -> None:
+    def check_loader(self, plan: Plan, sampler: Any) -> None:
+        """Compares a loader's batch sampler with a plan."""
         kind = f"{type(sampler).__module__}.{type(sampler).__qualname__}"
         if kind == DISTRIBUTED_SAMPLER:
             self.fail("sampler", kind, POISSON_SAMPLER, "train in one process")
+        if plan.allocation:
+            self.check_allocation(plan, sampler, kind)
+            return
         if kind != POISSON_SAMPLER:
             self.fail(
                 "sampler",
@@ -329,13 +372,11 @@ class _Run:
                 "call make_private with poisson_sampling=True, and a DataLoader without a "
                 "sampler of its own",
             )
-
-    def check_plan(self, plan: Plan, sampler: Any, optimizer: Any) -> None:
         if not close(sampler.sample_rate, plan.probability):
             self.fail(
                 "sampling probability",
-                _fraction(sampler.sample_rate),
-                _fraction(plan.probability),
+                fraction(sampler.sample_rate),
+                fraction(plan.probability),
                 "give the DataLoader the batch size of the trial"
                 + (
                     "; or is it made with drop_last=True, and the study without?"
@@ -347,12 +388,30 @@ class _Run:
             self.fail(
                 "steps in an epoch", len(sampler), plan.lots, "leave the sampler as Opacus made it"
             )
-        self.check_noise(plan, optimizer.noise_multiplier)
 
-    def check_noise(self, plan: Plan, noise_multiplier: float) -> None:
-        if mismatch := plan.noise_mismatch(noise_multiplier):
-            self.mismatch = mismatch
-            raise mismatch
+    def check_allocation(self, plan: Plan, sampler: Any, kind: str) -> None:
+        """Compares a sampler with a plan of random allocation."""
+        if not isinstance(sampler, RandomAllocationSampler):
+            self.fail(
+                "sampler",
+                kind,
+                "random allocation (dpfront.samplers.RandomAllocationSampler)",
+                "give it to the DataLoader as batch_sampler, and make_private "
+                "poisson_sampling=False",
+            )
+        if len(sampler) != plan.lots:
+            self.fail(
+                "steps in an epoch",
+                len(sampler),
+                plan.lots,
+                "use samplers.batches_per_epoch(records, batch_size) with the trial's batch size",
+            )
+        if plan.records not in (None, sampler.records):
+            self.fail("records", sampler.records, plan.records, "give the sampler len(data)")
+        if not sampler.fresh:
+            self.fail(
+                "allocation", "the one of the first epoch", "a new one in every epoch", "fresh=True"
+            )
 
     # --- while training runs
 
@@ -363,8 +422,8 @@ class _Run:
         self.check_pass()
         if self.evaluate is not None and self.trial.should_stop and self.used:
             raise _Stop
-        for plan in self.plans:
-            self.check_plan(plan, self.sampler, self.optimizer)
+        self.use(self.sampler)
+        self.check_noise(self.optimizer.noise_multiplier)
         self.drawn = self.used = 0
         self.sizes.clear()
 
@@ -380,22 +439,17 @@ class _Run:
 
     def stepped(self, *_: object) -> None:
         """Checks a step that the optimizer has made."""
-        if self.mismatch is not None:
-            raise self.mismatch
-        self.steps += 1
+        self.step()
         self.used += 1
         if self.used > self.drawn:
             self.fail(
                 "sampler",
                 f"step {self.steps} without a lot of the loader that make_private returned",
-                "a Poisson lot for every step",
+                "a lot of it for every step",
                 "train on that loader, and with no other",
             )
         self.sizes.popleft()
         self.check_history()
-        planned = self.planned_steps()
-        if self.steps > planned:
-            self.fail("steps", f"more than {planned}", planned, "train as long as the trial says")
         if self.used == self.lots:
             self.end_epoch()
 
@@ -411,13 +465,12 @@ class _Run:
                 "use the optimizer that make_private returned, with its step hook",
             )
         noise_multiplier, probability, _ = history[-1]
-        for plan in self.plans:
-            self.check_noise(plan, noise_multiplier)
+        self.check_noise(noise_multiplier)
         if not close(probability, 1 / self.lots):
             self.fail(
                 "sampling probability",
-                _fraction(probability),
-                _fraction(1 / self.lots),
+                fraction(probability),
+                fraction(1 / self.lots),
                 "use one lot for every step",
             )
 
@@ -433,12 +486,11 @@ class _Run:
         first = bool(self.checkpoint) and self.steps == self.lots
         if first or self.steps == self.planned_steps():
             for plan in self.plans:
-                self.check_epsilon(plan)
+                self.check_accountant(plan)
         if self.seeded():
             self.trial.seeded = True
         if self.evaluate is not None:
-            metrics = outcome(self.evaluate(), self.trial._info)
-            self.trial.report(self.report_step(), metrics)
+            self.report(self.evaluate())
 
     def report_step(self) -> int:
         """Returns the step of a report now: the epoch, or the number of steps if the study's
@@ -451,11 +503,12 @@ class _Run:
         """Whether the study's checkpoint parameter counts steps, not epochs."""
         return bool(self.trial.params.get(self.checkpoint) == self.plans[0].steps)
 
-    def check_epsilon(self, plan: Plan) -> None:
+    def check_accountant(self, plan: Plan) -> None:
         accountant, epoch = self.engine.accountant, self.steps // self.lots
-        # Opacus accounts for adding and removing, and its "gdp" is an approximation.
-        kind = accountant.mechanism()
-        if plan.spec.adjacency != privacy_pb2.ADJACENCY_ADD_REMOVE or kind not in ("prv", "rdp"):
+        # Opacus accounts for Poisson lots, adding and removing; its "gdp" is an approximation.
+        kind, adjacency = accountant.mechanism(), plan.spec.adjacency
+        known = adjacency == privacy_pb2.ADJACENCY_ADD_REMOVE and not plan.allocation
+        if not known or kind not in ("prv", "rdp"):
             return
         spec = privacy_pb2.PrivacySpec()
         spec.CopyFrom(plan.spec)
@@ -489,7 +542,3 @@ class _Run:
         if torch.cuda.is_initialized():  # its noise has a generator of its own
             seeds.append(torch.cuda.initial_seed())
         return bool(min(seeds) < LARGEST_HAND_SET_SEED)
-
-
-def _fraction(q: float) -> str:
-    return f"{q:.6g} (1/{1 / q:.6g})"
