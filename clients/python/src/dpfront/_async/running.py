@@ -1,0 +1,36 @@
+"""Runs one trial."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from dpfront import _tasks as runtime
+from dpfront import errors
+from dpfront._async.trial import AsyncTrial
+from dpfront._trial import Outcome, describe, outcome
+
+Objective = Callable[[AsyncTrial], Awaitable[Outcome]] | Callable[[Any], Outcome]
+
+
+async def run_trial(
+    trial: AsyncTrial, objective: Objective, catch: tuple[type[Exception], ...]
+) -> errors.Infeasible | None:
+    """Runs a trial, and returns why it is infeasible, if it is.
+
+    Raises:
+        LeaseLost: Another worker has the trial.
+    """
+    try:
+        async with trial:
+            try:
+                value = await runtime.answered(objective(trial))
+            except errors.DParetoError:
+                raise
+            except catch as error:
+                raise errors.Infeasible(describe(error)) from error
+            if not trial.ended:
+                await trial.tell(outcome(value, trial._info))
+    except errors.Infeasible as error:
+        return error
+    return None
