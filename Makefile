@@ -164,6 +164,10 @@ reference: $(VENV)/ready ## Build the reference of the Python package from its d
 test-frameworks: build $(FRAMEWORKS)/ready ## Test against the real torch and Opacus; PyPI's torch brings CUDA, 5 GB
 	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 ../../$(FRAMEWORKS)/bin/pytest -m frameworks tests/test_frameworks.py $(PYTEST)
 
+.PHONY: test-ray
+test-ray: build $(BIN)/ray/ready ## Test against a real Ray cluster, whose workers and drivers are killed, Dask, submitit, MLflow, W&B and TensorBoard; 1 GB
+	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto RAY_TRIALS=200 ../../$(BIN)/ray/bin/pytest -m ray -rA tests/test_ray.py tests/test_trackers.py $(PYTEST)
+
 .PHONY: record-frameworks
 record-frameworks: build $(FRAMEWORKS)/ready ## Record what Opacus does, for make test
 	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore ../../$(FRAMEWORKS)/bin/python -m tests.opacus_examples
@@ -303,6 +307,12 @@ $(VENV)/ready: clients/python/pyproject.toml clients/python/constraints.txt cmd/
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=clients/python/constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[dev]'
+	touch $@
+
+$(BIN)/ray/ready: clients/python/pyproject.toml clients/python/constraints.txt
+	rm -rf $(BIN)/ray
+	$(PYTHON) -m venv $(BIN)/ray
+	PIP_CONSTRAINT=clients/python/constraints.txt $(BIN)/ray/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[trackers]'
 	touch $@
 
 $(FRAMEWORKS)/ready: clients/python/pyproject.toml clients/python/constraints.txt
