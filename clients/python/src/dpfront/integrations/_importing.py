@@ -58,11 +58,11 @@ def add(
     """Adds runs to a study, under other names where they differ."""
     names = names or {}
     info = study.info()
-    unknown = sorted(set(names.values()) - set(info.parameters) - set(info.reported))
+    kinds, known = convert.kinds(info.raw), {m.id for m in info.raw.spec.metrics}
+    unknown = sorted(set(names.values()) - set(kinds) - known)
     if unknown:
         raise ValueError(f"names: {study.name} has no {', '.join(unknown)}")
     there = {t.user_attrs.get(SOURCE) for t in study.trials()}
-    kinds = convert.kinds(info.raw)
     added, existed = [], 0
     left_out: dict[str, str] = {}
     others: set[str] = set()
@@ -75,7 +75,7 @@ def add(
             continue
         params = {names.get(k, k): v for k, v in run.params.items()}
         metrics = {names.get(k, k): v for k, v in run.metrics.items()}
-        others |= (set(params) - set(kinds)) | (set(metrics) - set(info.reported))
+        others |= (set(params) - set(kinds)) | (set(metrics) - known)
         missing = [x for x in info.reported if x not in metrics]
         if missing:
             left_out[run.source] = f"it has no {', '.join(missing)}"
@@ -84,7 +84,7 @@ def add(
             trial = study.add_trial(
                 {k: _value(k, v, kinds[k]) for k, v in params.items() if k in kinds},
                 user_attrs={SOURCE: run.source},
-                **{x: metrics[x] for x in info.reported},
+                **{k: v for k, v in metrics.items() if k in known},
             )
         except (errors.InvalidArgument, errors.Infeasible, ValueError) as error:
             left_out[run.source] = str(error)
