@@ -91,6 +91,7 @@ def main(mode: str, address: str, study_id: str, place: str) -> None:
                     search_alg=DParetoSearch(study),
                     num_samples=-1,
                     max_concurrent_trials=WORKERS,
+                    reuse_actors=True,
                 ),
                 run_config=tune.RunConfig(
                     name="kills", storage_path=str(folder / "results"), verbose=0

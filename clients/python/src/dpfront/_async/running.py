@@ -8,13 +8,15 @@ from typing import Any
 from dpfront import _tasks as runtime
 from dpfront import errors
 from dpfront._async.trial import AsyncTrial
+from dpfront._sync.trial import Trial
 from dpfront._trial import Outcome, describe, outcome
 
-Objective = Callable[[AsyncTrial], Awaitable[Outcome]] | Callable[[Any], Outcome]
+# On an executor, it is a plain function.
+Objective = Callable[[AsyncTrial], Awaitable[Outcome]] | Callable[[Trial], Outcome]
 
 
 async def run_trial(
-    trial: AsyncTrial, objective: Objective, catch: tuple[type[Exception], ...]
+    trial: AsyncTrial, objective: Callable[[Any], Any], catch: tuple[type[Exception], ...]
 ) -> errors.Infeasible | None:
     """Runs a trial, and returns why it is infeasible, if it is.
 

@@ -12,11 +12,12 @@ from dpfront import errors
 from dpfront._sync.trial import Trial
 from dpfront._trial import Outcome, describe, outcome
 
-Objective = Callable[[Trial], Outcome] | Callable[[Any], Outcome]
+# On an executor, it is a plain function.
+Objective = Callable[[Trial], Outcome]
 
 
 def run_trial(
-    trial: Trial, objective: Objective, catch: tuple[type[Exception], ...]
+    trial: Trial, objective: Callable[[Any], Any], catch: tuple[type[Exception], ...]
 ) -> errors.Infeasible | None:
     """Runs a trial, and returns why it is infeasible, if it is.
 
