@@ -1,6 +1,7 @@
 """Builds the reference of all public names from their docstrings: python tools/reference.py FOLDER.
 
-The names are those of ``dpfront.__all__``, and of modules that have an ``__all__`` of their own.
+The names are those of ``dpfront.__all__``, and of modules that have an ``__all__`` of their own
+and can be imported: install the extras whose modules it should have.
 Public classes are shown with what they inherit from private modules, which have no page.
 """
 
@@ -17,11 +18,23 @@ import pdoc.doc
 
 import dpfront
 
+
+def is_public(name: str) -> bool:
+    """Reports whether a module has an ``__all__``; those whose extra is not installed have none."""
+    try:
+        return hasattr(importlib.import_module(name), "__all__")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("dpfront"):
+            raise
+        print(f"{name} is left out: it needs {error.name}", file=sys.stderr)
+        return False
+
+
 MODULES = ["dpfront"] + [
     module.name
     for module in pkgutil.walk_packages(dpfront.__path__, "dpfront.")
     if not any(part.startswith("_") or part == "v1" for part in module.name.split("."))
-    and hasattr(importlib.import_module(module.name), "__all__")
+    and is_public(module.name)
 ]
 
 
