@@ -138,7 +138,7 @@ def run_and_kill(
     }
 
 
-@pytest.mark.parametrize("mode", ["optimize", "tune"])
+@pytest.mark.parametrize("mode", ["tune", "optimize"])
 def test_nothing_is_lost_and_nothing_counts_twice(
     server: Server, cluster: str, tmp_path: Path, mode: str
 ) -> None:

@@ -32,7 +32,8 @@ How a trial of Tune ends decides what the study learns:
 on the way says nothing about the whole run.
 
 The driver renews the leases. If it dies, ``tune.Tuner.restore`` continues its experiment. Trials
-that Tune had not yet saved come back when their leases run out.
+that Tune had not yet saved come back when their leases run out. A trial that Tune starts again from
+its beginning is another attempt in the study.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ import contextlib
 import math
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,7 @@ from ray.tune.utils import flatten_dict
 
 from dpfront import errors
 from dpfront import spec as s
+from dpfront._operations import trials
 from dpfront._space import categories, float_parameter, int_parameter
 from dpfront._sync.client import Client
 from dpfront._sync.study import Study
@@ -63,9 +66,19 @@ __all__ = ["DParetoSearch", "EarlyStopping", "RayExecutor", "parameters"]
 INFEASIBLE = "infeasible"
 """The key of a result that says why a configuration cannot work."""
 
-_held: dict[str, Trial] = {}
-# The trials of this driver, by their ids in Tune. Tune makes copies of searchers and stoppers,
-# which must see the same trials.
+
+@dataclass
+class _Run:
+    """A trial of this driver."""
+
+    trial: Trial
+    step: int = 0
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    """Of the last report."""
+
+
+_runs: dict[str, _Run] = {}
+# By ids in Tune, which makes copies of searchers and stoppers that must see the same trials.
 
 
 class RayExecutor:
@@ -165,13 +178,13 @@ class DParetoSearch(Searcher):  # type: ignore[misc]
     def suggest(self, trial_id: str) -> Any:
         """Asks the study for a configuration; None while it waits for other workers."""
         try:
-            trial = self._study.ask(timeout=0)
+            trial = self._study.ask(_worker(trial_id), timeout=0)
         except TimeoutError:
             return None
         except errors.StudyDone:
             return Searcher.FINISHED
         trial.keep_alive()
-        _held[trial_id] = trial
+        _runs[trial_id] = _Run(trial)
         self._ids.add(trial_id)
         return {
             key: self._choices[key][str(value)] if key in self._choices else value
@@ -187,44 +200,44 @@ class DParetoSearch(Searcher):  # type: ignore[misc]
     ) -> None:
         """Ends a trial in the study."""
         self._ids.discard(trial_id)
-        trial = _held.get(trial_id)
-        if trial is None:
+        run = _runs.get(trial_id)
+        if run is None:
             return
         try:
             if result is not None and not error:
                 _report(trial_id, result, self._step)
-            if trial.ended:
+            if run.trial.ended:
                 return
             if error:
-                trial.fail("it failed in Ray Tune")
-            elif trial._reported_step is None:
-                trial.release("it ended in Ray Tune without a result")
+                run.trial.fail("it failed in Ray Tune")
+            elif run.step == 0:
+                run.trial.release("it ended in Ray Tune without a result")
             else:
-                trial.tell()
+                run.trial.tell()
         except errors.LeaseLost:
             pass  # another worker has it
         except BaseException:
             with contextlib.suppress(errors.DParetoError):
-                trial._give_back("its result was refused")  # Tune does not try again
+                run.trial._give_back("its result was refused")  # Tune does not try again
             raise
         finally:
-            trial._stop_heartbeat()
-            _held.pop(trial_id, None)
+            run.trial._stop_heartbeat()
+            del _runs[trial_id]
 
     def save(self, checkpoint_path: str) -> None:
         """Saves the trials that run, with their leases."""
-        state = {key: _held[key] for key in self._ids if key in _held}
+        state = {key: _runs[key] for key in self._ids if key in _runs}
         Path(checkpoint_path).write_bytes(pickle.dumps(state))
 
     def restore(self, checkpoint_path: str) -> None:
         """Takes the saved trials up again, unless other workers have them."""
         state = pickle.loads(Path(checkpoint_path).read_bytes())
         self._ids = set(state)
-        for key, trial in state.items():
-            if key not in _held:
-                trial._renew()  # at once, before Tune asks for more
-                trial.keep_alive()
-                _held[key] = trial
+        for key, run in state.items():
+            if key not in _runs:
+                run.trial._renew()  # at once, before Tune asks for more
+                run.trial.keep_alive()
+                _runs[key] = run
 
     def get_state(self) -> dict[str, Any]:
         """Returns nothing: `save` has the state."""
@@ -252,26 +265,51 @@ class EarlyStopping(Stopper):  # type: ignore[misc]
         return False
 
 
+def _worker(trial_id: str) -> str:
+    """Returns the worker id of a trial of Tune."""
+    return f"ray-{trial_id}"
+
+
 def _report(trial_id: str, result: Mapping[str, Any], key: str) -> bool:
     """Reports a result once, and returns whether the trial should stop."""
-    trial = _held.get(trial_id)
-    if trial is None or trial.ended:
-        return trial is not None
+    run = _runs.get(trial_id)
+    if run is None or run.trial.ended:
+        return run is not None
     try:
         if result.get(INFEASIBLE):
-            trial.infeasible(str(result[INFEASIBLE]))
+            run.trial.infeasible(str(result[INFEASIBLE]))
             return True
-        metrics = {x: result[x] for x in trial._info.reported if x in result}
+        metrics = {x: result[x] for x in run.trial._info.reported if x in result}
         step = int(result[key])
-        # Tune passes the last result on again when the trial ends.
-        if metrics and step != trial._reported_step:
-            trial.report(step, metrics)
+        # Tune passes results on twice, the last one also when the trial ends.
+        if metrics and (step, metrics) != (run.step, run.metrics):
+            if step <= run.step:
+                _begin_again(run, _worker(trial_id))
+            run.trial.report(step, metrics)
+            run.step, run.metrics = step, metrics
     except errors.NotFinite as error:
-        trial.infeasible(str(error))
+        run.trial.infeasible(str(error))
         return True
     except errors.LeaseLost:
         return True
-    return trial.should_stop
+    return run.trial.should_stop
+
+
+def _begin_again(run: _Run, worker: str) -> None:
+    """Begins another attempt of a trial that Tune has started again, with other randomness."""
+    old, transport = run.trial, run.trial._transport
+    old._stop_heartbeat()
+    asking = trials.ask(f"studies/{old.study_id}", worker, True, 1, None, 0)
+    try:
+        (message,) = transport.run(asking)
+    except (errors.StudyDone, TimeoutError):
+        raise errors.LeaseLost(old.name, "it was handed out too often") from None
+    trial = Trial(transport, message, old._info)
+    if trial.number != old.number:
+        trial._give_back("Ray Tune runs another trial")
+        raise errors.LeaseLost(old.name, "another worker has it")
+    trial.keep_alive()
+    run.trial, run.step, run.metrics = trial, 0, {}
 
 
 def parameters(space: Mapping[str, Any]) -> tuple[list[s.Parameter], dict[str, dict[str, Any]]]:
