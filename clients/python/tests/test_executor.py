@@ -169,13 +169,25 @@ def test_a_trial_that_was_lost_in_a_queue_is_not_run(study: Study) -> None:
     others: list[Trial] = []
 
     def take(trial: Trial) -> None:
-        trial.release()
-        others.append(study.ask())
+        if not others:
+            trial.release()
+            others.append(study.ask())
 
     assert study.optimize(objective, n_trials=1, executor=Late(take)) == 1
-    assert ran == []
-    others[0].tell(error=0.5)
-    assert [(t.state, t.attempt) for t in study.trials()] == [("succeeded", 2)]
+    assert ran == [2]
+    assert [(t.state, t.attempt) for t in study.trials()] == [("active", 2), ("succeeded", 1)]
+
+
+def test_an_executor_that_repeats_a_run(study: Study) -> None:
+    """As Dask does after the death of a worker: the run reports other values than the first."""
+
+    def run_before(trial: Trial) -> None:
+        if trial.attempt == 1:
+            trial.report(1, error=0.7)
+
+    assert study.optimize(executors.train, n_trials=1, executor=Late(run_before)) == 1
+    trial = study.get_trial(1)
+    assert (trial.state, trial.attempt, trial.metrics["error"]) == ("succeeded", 2, 0.5)
 
 
 def test_a_dead_driver_leaves_its_trials_to_the_next(server: Server) -> None:

@@ -44,7 +44,7 @@ class Dispatch:
         if ending is None:
             return None
         self.deaths = 0
-        trial._ended, trial._lost = True, ending.lease_lost
+        trial._ended, trial._lost = True, None
         if ending.raised is not None:
             raise ending.raised from executors.RemoteTraceback(ending.trace)
         return ending if ending.stopped is None else None
@@ -61,7 +61,10 @@ class Dispatch:
             self.submitted[trial] = job
         try:
             ending: executors.Ending = runtime.result_of(job)
-            return ending
+            if ending.lease_lost is None:
+                return ending
+            # It may be held still, by a run that the executor has repeated.
+            return self._requeue(trial, ending.lease_lost)
         except Exception as error:
             if executors.is_of_pickling(error):
                 self._give_back(trial)
