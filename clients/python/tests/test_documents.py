@@ -52,6 +52,14 @@ def test_all_blocks_are_python(block: int) -> None:
     ast.parse(BLOCKS[block])
 
 
+def test_blocks_of_other_pages_are_python() -> None:
+    page = (PACKAGE.parents[1] / "docs" / "ray-and-trackers.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 5
+    for block in blocks:
+        ast.parse(block)
+
+
 @pytest.mark.parametrize(
     ("example", "arguments"),
     [

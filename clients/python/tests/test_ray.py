@@ -30,7 +30,11 @@ PACKAGE = Path(__file__).resolve().parents[1]
 TRIALS = int(os.environ.get("RAY_TRIALS", "40"))
 KILLED_WORKERS = TRIALS * 30 // 200
 SCRIPTS = Path(sys.executable).parent
-SETTINGS = {"RAY_AUTH_MODE": "disabled", "RAY_raylet_start_wait_time_s": "240"}
+SETTINGS = {
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_raylet_start_wait_time_s": "240",
+    "RAY_worker_niceness": "0",  # 15 by default: on a busy machine workers hardly start
+}
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ class WandbTracker(Tracker):
     Args:
         study: The study.
         project: Name of the project; by default the study's id.
-        mode: "online" needs an account, "offline" writes files only.
+        mode: "online" needs ``wandb login`` before, "offline" writes files only.
         dir: Where wandb keeps its files.
         timeout: How long the end of the block waits for wandb, in seconds.
     """
