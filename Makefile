@@ -175,6 +175,10 @@ test-frameworks: $(addprefix test-framework-,$(FRAMEWORKS)) ## Test against the 
 test-framework-%: build $(BIN)/venv-%/ready
 	$(call IN_FRAMEWORK,$*)/pytest -m frameworks -k 'not test_recipes or $*' $(FRAMEWORK_TESTS) tests/frameworks/test_recipes.py $(PYTEST)
 
+.PHONY: test-ray
+test-ray: build $(BIN)/venv-trackers/ready ## Test against a real Ray cluster, whose workers and drivers are killed, Dask, submitit, MLflow, W&B and TensorBoard; 1 GB
+	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto RAY_TRIALS=200 ../../$(BIN)/venv-trackers/bin/pytest -m ray -rA tests/test_ray.py tests/test_trackers.py $(PYTEST)
+
 .PHONY: record-frameworks
 record-frameworks: build $(BIN)/venv-opacus/ready ## Record what Opacus does, for make test
 	$(call IN_FRAMEWORK,opacus)/python -W ignore -m tests.opacus_examples

@@ -23,10 +23,14 @@ _counter = itertools.count(1)
 
 def pytest_report_header() -> str:
     """Says what is not run."""
-    recorded = json.loads((Path(__file__).parent / "fixtures" / "opacus.json").read_text())
+    fixtures = Path(__file__).parent / "fixtures"
+    recorded = json.loads((fixtures / "opacus.json").read_text())
+    ray = json.loads((fixtures / "ray_tune.json").read_text())["ray"]
     return (
         f"Opacus: as recorded with opacus {recorded['opacus']}, torch {recorded['torch']}; "
-        "make test-frameworks runs the real ones"
+        "make test-frameworks runs the real ones\n"
+        f"Ray Tune: as recorded with ray {ray}; make test-ray runs the real one, Dask, submitit, "
+        "MLflow, W&B and TensorBoard"
     )
 
 

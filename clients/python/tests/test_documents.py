@@ -52,6 +52,14 @@ def test_all_blocks_are_python(block: int) -> None:
     ast.parse(BLOCKS[block])
 
 
+def test_blocks_of_other_pages_are_python() -> None:
+    page = (PACKAGE.parents[1] / "docs" / "ray-and-trackers.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 5
+    for block in blocks:
+        ast.parse(block)
+
+
 @pytest.mark.parametrize(
     ("example", "arguments"),
     [
@@ -74,6 +82,39 @@ def test_the_worker(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> N
     command = [sys.executable, str(PACKAGE / "examples" / "worker.py"), "--study", "worker"]
     for arguments, printed in [(["--create", "1"], ""), ([], "trials: 1\n")]:
         assert subprocess.check_output([*command, *arguments], text=True) == printed
+
+
+@pytest.mark.parametrize("example", ["resume.py", "many_workers.py"])
+def test_recipes_are_short(example: str) -> None:
+    assert (PACKAGE / "examples" / example).read_text().count("\n") <= 60
+
+
+def test_resuming_after_a_crash(
+    binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv("DPARETO_BINARY", binary)
+    monkeypatch.chdir(tmp_path)
+    command = [sys.executable, str(PACKAGE / "examples" / "resume.py"), "--trials", "4"]
+    crashed = subprocess.run([*command, "--crash-at", "3"], capture_output=True, text=True)
+    assert (crashed.returncode, crashed.stdout) == (1, "trial 1, attempt 1\ntrial 2, attempt 1\n")
+    out = run(binary, *command[1:], "--plot", "front.png", monkeypatch=monkeypatch)
+    assert sorted(out.splitlines()) == [
+        "4 of 4 trials succeeded",
+        "trial 3, attempt 2",
+        "trial 4, attempt 1",
+    ]
+    assert (tmp_path / "front.png").stat().st_size > 1000
+
+
+def test_many_workers(binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "front.png"
+    arguments = ["--workers", "2", "--trials", "4", "--plot", str(picture)]
+    program = str(PACKAGE / "examples" / "many_workers.py")
+    out = run(binary, program, *arguments, monkeypatch=monkeypatch)
+    assert out == "4 of 4 trials succeeded\n"
+    assert picture.stat().st_size > 1000
 
 
 @pytest.mark.long

@@ -39,6 +39,7 @@ WORDS = [
     (re.compile(r"\b(async|await) "), ""),  # of docstrings: unasync has removed the others
     (re.compile(rf"\bAsync({'|'.join(NAMES)})\b"), r"\1"),
     (re.compile(r"\bAwaitable\[(\w+)\]"), r"\1"),
+    (re.compile(r"(\bCallable\S+ \w+\]) \| \1"), r"\1"),  # of a union that has become one type
 ]
 NOTICE = "# Generated from _async by make generate-python. Do not edit.\n\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -215,6 +216,27 @@ async def finished(call: Coroutine[Any, Any, T]) -> T:
 async def answered(value: Any) -> Any:
     """Returns what a function returned, or a coroutine function returns in the end."""
     return await value if inspect.isawaitable(value) else value
+
+
+async def result_of(job: Any) -> Any:
+    """Waits for the result of an executor's job, in a thread of its own."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Any] = loop.create_future()
+
+    def give(setter: Callable[[Any], object], value: Any) -> None:
+        if not found.done():
+            setter(value)
+
+    def wait() -> None:
+        try:
+            outcome = (found.set_result, job.result())
+        except BaseException as error:  # noqa: BLE001 - raised in the task
+            outcome = (found.set_exception, error)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(give, *outcome)
+
+    threading.Thread(target=wait, daemon=True).start()
+    return await found
 
 
 async def run_all(jobs: Sequence[Callable[[], Coroutine[Any, Any, None]]], _: Event) -> None:

@@ -220,6 +220,11 @@ def finished(value: T) -> T:
 answered = finished
 
 
+def result_of(job: Any) -> Any:
+    """Waits for the result of an executor's job."""
+    return job.result()
+
+
 def run_all(jobs: Sequence[Callable[[], object]], stopping: Event) -> None:
     """Runs jobs, several in threads, and raises their first error; the event ends the others."""
     if len(jobs) == 1:

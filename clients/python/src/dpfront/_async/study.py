@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,12 @@ from dpfront import errors
 from dpfront import privacy as p
 from dpfront import spec as s
 from dpfront._async.connection import AsyncConnection
+from dpfront._async.dispatch import Dispatch
 from dpfront._async.reader import AsyncStudyReader
+from dpfront._async.running import Objective, run_trial
 from dpfront._async.trial import AsyncTrial
 from dpfront._connection import Failure
+from dpfront._executor import Executor
 from dpfront._operations import releases, studies, trials
 from dpfront._operations.calls import Operation, Stopped, new_worker_id
 from dpfront._results.guarantees import Reaccounting
@@ -25,7 +28,7 @@ from dpfront._results.releases import Release
 from dpfront._results.trials import StudyChange, StudyInfo, TrialInfo
 from dpfront._search import SearchBase, exits_on_sigterm
 from dpfront._study import Parameters, listed
-from dpfront._trial import Outcome, Values, describe, outcome
+from dpfront._trial import Values
 from dpfront.v1 import trial_pb2
 
 if TYPE_CHECKING:
@@ -338,11 +341,12 @@ class AsyncStudy(AsyncStudyReader):
 
     async def optimize(
         self,
-        objective: Callable[[AsyncTrial], Awaitable[Outcome]],
+        objective: Objective,
         *,
         n_trials: int | None = None,
         timeout: float | None = None,
         n_jobs: int = 1,
+        executor: Executor | None = None,
         catch: type[Exception] | tuple[type[Exception], ...] = (),
         callbacks: Iterable[Callable[[AsyncStudy, TrialInfo], object]] = (),
         progress: bool | None = None,
@@ -371,6 +375,10 @@ class AsyncStudy(AsyncStudyReader):
             n_trials: Number of trials after which to end, unless the study ends first.
             timeout: Seconds after which no further trial starts. Those that run end normally.
             n_jobs: Number of concurrent trials; -1 means one for every core.
+            executor: Runs the trials, instead of threads or tasks of this process: a
+                ``concurrent.futures.ProcessPoolExecutor``, or anything with its ``submit``. A
+                trial goes back to the queue, as one of its attempts, if its worker dies.
+                ``objective`` is then a plain function, and gets a `dpfront.Trial`.
             catch: Exceptions of ``objective`` that the configuration causes, such as
                 ``torch.cuda.OutOfMemoryError``. Errors of this package are not caught.
             callbacks: Called as ``callback(study, trial)`` with a `TrialInfo` after every trial
@@ -381,7 +389,9 @@ class AsyncStudy(AsyncStudyReader):
         Returns:
             Number of trials that were run.
         """
-        search = AsyncSearch(self, objective, n_trials, timeout, n_jobs, catch, callbacks, progress)
+        search = AsyncSearch(
+            self, objective, n_trials, timeout, n_jobs, executor, catch, callbacks, progress
+        )
         self._searches.add(search)
         try:
             return await search.run()
@@ -448,10 +458,11 @@ class AsyncSearch(SearchBase):
     def __init__(
         self,
         study: AsyncStudy,
-        objective: Callable[[AsyncTrial], Awaitable[Outcome]],
+        objective: Objective,
         n_trials: int | None,
         timeout: float | None,
         n_jobs: int,
+        executor: Executor | None,
         catch: type[Exception] | tuple[type[Exception], ...],
         callbacks: Iterable[Callable[[AsyncStudy, TrialInfo], object]],
         progress: bool | None,
@@ -463,6 +474,7 @@ class AsyncSearch(SearchBase):
         self.lock = threading.Lock()  # never held during a call
         self.stopping = runtime.Event()
         self.held: set[AsyncTrial] = set()
+        self.dispatch = None if executor is None else Dispatch(study, executor, self.jobs)
 
     async def run(self) -> int:
         info = await self.study.info() if self.n_trials is None else None
@@ -478,6 +490,8 @@ class AsyncSearch(SearchBase):
                 self.stopping.set()
                 with self.lock:
                     held = list(self.held)
+                if self.dispatch is not None:
+                    self.dispatch.cancel()
                 for trial in held:
                     with suppress(errors.DParetoError):
                         await trial._give_back("interrupted")
@@ -505,32 +519,32 @@ class AsyncSearch(SearchBase):
                     with suppress(errors.DParetoError):
                         await trial._give_back("the search has ended")
                     return
-                infeasible = await self.one(trial)
+                ended = await self.one(trial)
             finally:
                 with self.lock:
                     self.held.discard(trial)
-            with self.lock:
-                self.count(infeasible)
+            if not ended:
+                continue
             if self.callbacks and trial._lost is None:
                 info = await self.study.get_trial(trial.number)
                 for callback in self.callbacks:
                     await runtime.answered(callback(self.study, info))
 
     async def one(self, trial: AsyncTrial) -> bool:
-        """Runs a trial, and reports whether it is infeasible."""
-        try:
-            async with trial:
-                try:
-                    value = await self.objective(trial)
-                except errors.DParetoError:
-                    raise
-                except self.catch as error:
-                    raise errors.Infeasible(describe(error)) from error
-                if not trial.ended:
-                    await trial.tell(outcome(value, self.study._info))
-        except errors.Infeasible as error:
-            self.warn_not_finite(trial.name, error)
-            return True
-        except errors.LeaseLost:
-            pass  # another worker has the trial
-        return False
+        """Runs a trial, and reports whether it ended."""
+        infeasible: errors.Infeasible | None = None
+        if self.dispatch is None:
+            with suppress(errors.LeaseLost):  # another worker has the trial
+                infeasible = await run_trial(trial, self.objective, self.catch)
+        else:
+            ending = await self.dispatch.run(trial, self.objective, self.catch)
+            if ending is None:
+                with self.lock:
+                    self.started -= 1
+                return False
+            infeasible = ending.infeasible
+        if infeasible is not None:
+            self.warn_not_finite(trial.name, infeasible)
+        with self.lock:
+            self.count(infeasible is not None)
+        return True

@@ -149,9 +149,12 @@ class AsyncTrial(TrialBase):
     async def _renew(self) -> bool:
         """Renews the lease, and reports whether to continue."""
         try:
-            self._renewed(await self._transport.run(trials.renew(self._message)))
+            result = await self._transport.run(trials.renew(self._message))
+            if not self._ended:  # meanwhile
+                self._renewed(result)
         except errors.LeaseLost as error:
-            self._lost = error.message
+            if not self._ended:
+                self._lost = error.message
         except (errors.DParetoError, OSError, ValueError):  # temporary; so may be a missing token
             return not self._transport.closed
         return self._lost is None

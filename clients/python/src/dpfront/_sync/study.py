@@ -17,6 +17,7 @@ from dpfront import errors
 from dpfront import privacy as p
 from dpfront import spec as s
 from dpfront._connection import Failure
+from dpfront._executor import Executor
 from dpfront._operations import releases, studies, trials
 from dpfront._operations.calls import Operation, Stopped, new_worker_id
 from dpfront._results.guarantees import Reaccounting
@@ -25,9 +26,11 @@ from dpfront._results.trials import StudyChange, StudyInfo, TrialInfo
 from dpfront._search import SearchBase, exits_on_sigterm
 from dpfront._study import Parameters, listed
 from dpfront._sync.connection import Connection
+from dpfront._sync.dispatch import Dispatch
 from dpfront._sync.reader import StudyReader
+from dpfront._sync.running import Objective, run_trial
 from dpfront._sync.trial import Trial
-from dpfront._trial import Outcome, Values, describe, outcome
+from dpfront._trial import Values
 from dpfront.v1 import trial_pb2
 
 if TYPE_CHECKING:
@@ -332,11 +335,12 @@ class Study(StudyReader):
 
     def optimize(
         self,
-        objective: Callable[[Trial], Outcome],
+        objective: Objective,
         *,
         n_trials: int | None = None,
         timeout: float | None = None,
         n_jobs: int = 1,
+        executor: Executor | None = None,
         catch: type[Exception] | tuple[type[Exception], ...] = (),
         callbacks: Iterable[Callable[[Study, TrialInfo], object]] = (),
         progress: bool | None = None,
@@ -365,6 +369,10 @@ class Study(StudyReader):
             n_trials: Number of trials after which to end, unless the study ends first.
             timeout: Seconds after which no further trial starts. Those that run end normally.
             n_jobs: Number of concurrent trials; -1 means one for every core.
+            executor: Runs the trials, instead of threads or tasks of this process: a
+                ``concurrent.futures.ProcessPoolExecutor``, or anything with its ``submit``. A
+                trial goes back to the queue, as one of its attempts, if its worker dies.
+                ``objective`` is then a plain function, and gets a `dpfront.Trial`.
             catch: Exceptions of ``objective`` that the configuration causes, such as
                 ``torch.cuda.OutOfMemoryError``. Errors of this package are not caught.
             callbacks: Called as ``callback(study, trial)`` with a `TrialInfo` after every trial
@@ -375,7 +383,9 @@ class Study(StudyReader):
         Returns:
             Number of trials that were run.
         """
-        search = Search(self, objective, n_trials, timeout, n_jobs, catch, callbacks, progress)
+        search = Search(
+            self, objective, n_trials, timeout, n_jobs, executor, catch, callbacks, progress
+        )
         self._searches.add(search)
         try:
             return search.run()
@@ -442,10 +452,11 @@ class Search(SearchBase):
     def __init__(
         self,
         study: Study,
-        objective: Callable[[Trial], Outcome],
+        objective: Objective,
         n_trials: int | None,
         timeout: float | None,
         n_jobs: int,
+        executor: Executor | None,
         catch: type[Exception] | tuple[type[Exception], ...],
         callbacks: Iterable[Callable[[Study, TrialInfo], object]],
         progress: bool | None,
@@ -457,6 +468,7 @@ class Search(SearchBase):
         self.lock = threading.Lock()  # never held during a call
         self.stopping = runtime.Event()
         self.held: set[Trial] = set()
+        self.dispatch = None if executor is None else Dispatch(study, executor, self.jobs)
 
     def run(self) -> int:
         info = self.study.info() if self.n_trials is None else None
@@ -472,6 +484,8 @@ class Search(SearchBase):
                 self.stopping.set()
                 with self.lock:
                     held = list(self.held)
+                if self.dispatch is not None:
+                    self.dispatch.cancel()
                 for trial in held:
                     with suppress(errors.DParetoError):
                         trial._give_back("interrupted")
@@ -499,32 +513,32 @@ class Search(SearchBase):
                     with suppress(errors.DParetoError):
                         trial._give_back("the search has ended")
                     return
-                infeasible = self.one(trial)
+                ended = self.one(trial)
             finally:
                 with self.lock:
                     self.held.discard(trial)
-            with self.lock:
-                self.count(infeasible)
+            if not ended:
+                continue
             if self.callbacks and trial._lost is None:
                 info = self.study.get_trial(trial.number)
                 for callback in self.callbacks:
                     runtime.answered(callback(self.study, info))
 
     def one(self, trial: Trial) -> bool:
-        """Runs a trial, and reports whether it is infeasible."""
-        try:
-            with trial:
-                try:
-                    value = self.objective(trial)
-                except errors.DParetoError:
-                    raise
-                except self.catch as error:
-                    raise errors.Infeasible(describe(error)) from error
-                if not trial.ended:
-                    trial.tell(outcome(value, self.study._info))
-        except errors.Infeasible as error:
-            self.warn_not_finite(trial.name, error)
-            return True
-        except errors.LeaseLost:
-            pass  # another worker has the trial
-        return False
+        """Runs a trial, and reports whether it ended."""
+        infeasible: errors.Infeasible | None = None
+        if self.dispatch is None:
+            with suppress(errors.LeaseLost):  # another worker has the trial
+                infeasible = run_trial(trial, self.objective, self.catch)
+        else:
+            ending = self.dispatch.run(trial, self.objective, self.catch)
+            if ending is None:
+                with self.lock:
+                    self.started -= 1
+                return False
+            infeasible = ending.infeasible
+        if infeasible is not None:
+            self.warn_not_finite(trial.name, infeasible)
+        with self.lock:
+            self.count(infeasible is not None)
+        return True
