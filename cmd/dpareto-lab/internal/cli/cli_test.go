@@ -108,5 +108,5 @@ func TestFiguresSurviveAnInterruption(t *testing.T) {
 
 func TestReadmeListsCommands(t *testing.T) {
 	root := command.Root(new(command.Env), New)
-	commandtest.CheckTable(t, filepath.Join("..", "..", "..", "..", "README.md"), root)
+	commandtest.CheckTable(t, filepath.Join("..", "..", "..", "..", "docs", "reference", "command-line.md"), root)
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// The README lists every command.
-func TestReadmeListsCommands(t *testing.T) {
-	commandtest.CheckTable(t, filepath.Join(clitest.Root(t), "README.md"), root())
+// The reference lists every command.
+func TestReferenceListsCommands(t *testing.T) {
+	commandtest.CheckTable(t, filepath.Join(clitest.Root(t), "docs", "reference", "command-line.md"), root())
 }
 
 // Every dpareto command that stands alone in these documents works as it stands there.
