@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,25 @@ categories, an id (group), how the rows are divided (split).`,
 	flags.IntVar(&sample.Rows, "public-rows", 0, "number of first rows that are public (required)")
 	flags.StringVar(&sample.Label, "label", "", "column to predict (required)")
 	flags.BoolVar(&rowsPublic, "number-public", false, "state that everyone may know the number of rows, which trainers need")
+	return cmd
+}
+
+func exampleCommand(env *command.Env) *cobra.Command {
+	rows, seed := 0, uint64(0)
+	cmd := &cobra.Command{
+		Use:   "example {" + strings.Join(table.Examples(), " | ") + "}",
+		Short: "Make up a table to begin with",
+		Long: `Prints a CSV file of made-up rows, the same for the same seed: loans has two classes, mixed
+columns and missing values; rents has a number to predict; crops has seven classes. How they are
+drawn is documented: go doc github.com/dpareto/dpareto/clients/go/trainer/dataset/table.WriteExample.`,
+		Example: `  dpareto data example loans > loans.csv`,
+		Args:    command.Args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return table.WriteExample(env.Stdout, args[0], rows, seed)
+		},
+	}
+	cmd.Flags().IntVar(&rows, "rows", 20000, "number of rows")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the random numbers")
 	return cmd
 }
 

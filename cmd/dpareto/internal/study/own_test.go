@@ -177,3 +177,43 @@ func TestOwnDataUsage(t *testing.T) {
 		clitest.WantFailure(t, want, strings.Fields(line)...)
 	}
 }
+
+// The commands of the tutorial work as they stand there.
+func TestOwnDataTutorial(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	t.Setenv("DPARETO_SERVER", address)
+	text := clitest.Document(t, "docs/own-data.md")
+	t.Chdir(t.TempDir())
+	run := 0
+	for _, block := range strings.Split(text, "```sh\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		for line := range strings.Lines(block) {
+			run++
+			command, file, redirected := strings.Cut(strings.TrimSpace(line), " > ")
+			rest, ok := strings.CutPrefix(command, "dpareto ")
+			if !ok {
+				t.Fatalf("%s is no command of dpareto", line)
+			}
+			if printed := clitest.Succeed(t, rest); redirected {
+				require.NoError(t, os.WriteFile(file, []byte(printed), 0o600))
+			}
+		}
+	}
+	if run < 11 {
+		t.Errorf("%d commands", run)
+	}
+	predictions, err := os.ReadFile("predictions.csv")
+	require.NoError(t, err)
+	rows, err := os.ReadFile("new.csv")
+	require.NoError(t, err)
+	right, truth := 0, strings.Split(string(rows), "\n")
+	for i, line := range strings.Split(string(predictions), "\n") {
+		label, _, _ := strings.Cut(line, ",")
+		if i > 0 && i < len(truth) && label != "" && strings.HasSuffix(truth[i], ","+label) {
+			right++
+		}
+	}
+	if right < 70 { // of 100, of which always saying no gets about 55
+		t.Errorf("%d of 100 predictions are right:\n%s", right, predictions)
+	}
+}
