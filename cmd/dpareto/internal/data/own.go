@@ -21,7 +21,7 @@ func schemaCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema FILE --public-rows N --label COLUMN",
 		Short: "Propose a schema of your own data",
-		Long: `Proposes a schema of a CSV file from its first rows, which you declare public, and prints it.
+		Long: `Proposes a schema of a file from its first rows, which you declare public, and prints it.
 No row after them is read: ranges, categories and labels are public constants and never come
 from private rows. Read the proposal, and write into it what you know: wider ranges, further
 categories, an id (group), how the rows are divided (split).`,
@@ -31,7 +31,7 @@ categories, an id (group), how the rows are divided (split).`,
 			if sample.Label == "" {
 				return command.Usage(errors.New("--label is required: the column to predict"))
 			}
-			sample.File = args[0]
+			sample.Path = args[0]
 			return propose(env, sample, rowsPublic)
 		},
 	}
@@ -63,13 +63,9 @@ drawn is documented: go doc github.com/dpareto/dpareto/clients/go/trainer/datase
 
 // propose prints a schema.
 func propose(env *command.Env, sample table.Sample, rowsPublic bool) error {
-	f, err := os.Open(sample.File)
+	schema, notes, err := table.Propose(sample)
 	if err != nil {
-		return err
-	}
-	schema, notes, err := table.Propose(f, sample)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%s: %w", sample.File, err)
+		return fmt.Errorf("%s: %w", sample.Path, err)
 	}
 	if rowsPublic {
 		schema.Rows = table.Public
@@ -79,7 +75,7 @@ func propose(env *command.Env, sample table.Sample, rowsPublic bool) error {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Proposed from the first %d rows of %s, which were declared public.\n", sample.Rows, sample.File)
+	fmt.Fprintf(&b, "# Proposed from the first %d rows of %s, which were declared public.\n", sample.Rows, sample.Path)
 	if !rowsPublic {
 		b.WriteString("# Trainers need rows: public, the statement that everyone may know the number of rows.\n")
 	}
@@ -97,7 +93,7 @@ func checkCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE --schema FILE",
 		Short: "Check your own data before training",
-		Long: `Reads a CSV file as a trainer would, and lists what it found: errors, with which no trainer
+		Long: `Reads a file as a trainer would, and lists what it found: errors, with which no trainer
 takes the file, warnings, and facts. It has names of columns and counts, and no value of the
 file. Counts are exact, and so for you alone: do not publish them.`,
 		Example: `  dpareto data check my.csv --schema my.yaml`,

@@ -142,9 +142,9 @@ func TestNormBound(t *testing.T) {
 			t.Skip(err)
 		}
 		e := newEncoder(s)
-		if _, err := e.read(strings.NewReader(strings.Join(header, ",") + "\n" + strings.Join(cells, ",") + "\n")); err != nil {
-			t.Fatal(err)
-		}
+		rows, err := newCSV(strings.NewReader(strings.Join(header, ",")+"\n"+strings.Join(cells, ",")+"\n"), ',')
+		require.NoError(t, err)
+		require.NoError(t, e.read(rows))
 		d := e.finish("f")
 		norm := math.Sqrt(d.SquaredNorm(0))
 		if !(norm <= s.FeatureNorm()) {
@@ -306,7 +306,9 @@ func TestBrokenFiles(t *testing.T) {
 	}
 	e := newEncoder(parse(t, loans))
 	e.most = 20
-	if _, err := e.read(strings.NewReader(good)); err == nil || !strings.Contains(err.Error(), "is too large: more than 20 encoded values") {
+	rows, err := newCSV(strings.NewReader(good), ',')
+	require.NoError(t, err)
+	if err := e.read(rows); err == nil || !strings.Contains(err.Error(), "is too large: more than 20 encoded values") {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -401,11 +403,15 @@ func TestDuplicates(t *testing.T) {
 // A schema is proposed from the public rows alone, and fits them.
 func TestPropose(t *testing.T) {
 	public := made(200, 1)
-	sample := Sample{File: "t.csv", Rows: 200, Label: "repaid"}
-	s, notes, err := Propose(strings.NewReader(public), sample)
+	propose := func(text string, sample Sample) (*Schema, []string, error) {
+		sample.Path = writeFile(t, "t.csv", text)
+		return Propose(sample)
+	}
+	sample := Sample{Rows: 200, Label: "repaid"}
+	s, notes, err := propose(public, sample)
 	require.NoError(t, err)
 	private := public + "p7,1000000,1e9,new employer,7,x,perhaps\n"
-	again, _, err := Propose(strings.NewReader(private), sample)
+	again, _, err := propose(private, sample)
 	if err != nil || again.Digest() != s.Digest() {
 		t.Errorf("a private row has changed the schema, error %v", err)
 	}
@@ -453,7 +459,7 @@ features:
 		"one label":   {"a,b\nx,1\nx,2\n", Sample{Rows: 2, Label: "a"}, "has 1 values"},
 		"no features": {"a,b\nx,1\ny,1\n", Sample{Rows: 2, Label: "a"}, "features: at least one is required"},
 	} {
-		if _, _, err := Propose(strings.NewReader(tt.text), tt.sample); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err := propose(tt.text, tt.sample); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %s", name, err, tt.want)
 		}
 	}
