@@ -162,7 +162,11 @@ func check(ctx context.Context, out *command.Printer, path, schemaPath string) e
 		add("fact", "", "validation examples", split.Validation)
 		add("fact", "", "test examples", split.Test)
 		add("fact", "", "features", t.Parts.Train.Dim)
-		add("fact", "", "classes", t.Parts.Train.Classes)
+		if t.Parts.Train.Numeric() {
+			add("fact", "", fmt.Sprintf("a number to predict, from %.4g to %.4g", schema.Label.Range[0], schema.Label.Range[1]), 0)
+		} else {
+			add("fact", "", "classes", t.Parts.Train.Classes)
+		}
 		add("fact", "", fmt.Sprintf("bound on the norm of a row: %.4g", schema.FeatureNorm()), 0)
 		if key, err := table.ReadKey(path); err == nil {
 			add("fact", "", "data_digest "+t.Digest(key), 0)

@@ -118,6 +118,9 @@ func (f *initFlags) own(ctx context.Context, env *command.Env) error {
 	if read.Parts.Train.Classes > 2 && (f.trainer == dpsgdtrainer.Name || f.trainer == dpsgdtrainer.NameAdam) {
 		own[dpsgdtrainer.SettingModel] = string(model.SoftmaxRegression)
 	}
+	if read.Parts.Train.Numeric() {
+		own[dpsgdtrainer.SettingModel] = string(model.LinearRegression)
+	}
 	maps.Copy(own, f.settings)
 	f.settings = own
 	return nil

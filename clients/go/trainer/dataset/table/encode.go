@@ -70,6 +70,9 @@ func newEncoder(s *Schema) *encoder {
 	}
 	e.dense = 2*numbers >= first
 	e.data = dataset.Dataset{Dim: first, Classes: len(s.Label.Values), FeatureNorm: e.bound}
+	if len(s.Label.Range) > 0 {
+		e.data.LabelRange = [2]float64(s.Label.Range)
+	}
 	if !e.dense {
 		e.data.RowStart = []int{0}
 	}
@@ -183,15 +186,16 @@ func element(name string, k int) string { return name + strconv.Itoa(k) }
 
 // Problems of rows.
 const (
-	problemLabel    = "labels are not among the values of the schema"
-	problemMissing  = "values are missing; the schema can say missing: indicator"
-	problemNumber   = "values are not finite numbers"
-	problemCategory = "values are not among the categories of the schema, which can say unknown: other"
-	problemID       = "ids are missing"
-	problemTime     = "times are of another form than test_from"
-	noteRange       = "numbers outside the range were moved to its ends"
-	noteNorm        = "rows over the bound on the norm were scaled down"
-	noteConstant    = "is constant"
+	problemLabel       = "labels are not among the values of the schema"
+	problemLabelNumber = "labels are not finite numbers"
+	problemMissing     = "values are missing; the schema can say missing: indicator"
+	problemNumber      = "values are not finite numbers"
+	problemCategory    = "values are not among the categories of the schema, which can say unknown: other"
+	problemID          = "ids are missing"
+	problemTime        = "times are of another form than test_from"
+	noteRange          = "numbers outside the range were moved to its ends"
+	noteNorm           = "rows over the bound on the norm were scaled down"
+	noteConstant       = "is constant"
 )
 
 // encode appends a row. A row with a fatal problem is appended in some form, to be counted.
@@ -236,6 +240,15 @@ func (e *encoder) encode(record []cell, f positions) {
 func (e *encoder) labelOf(record []cell, f positions) float32 {
 	if f.label < 0 {
 		return 0
+	}
+	if ends := e.schema.Label.Range; len(ends) > 0 {
+		x, ok := record[f.label].finite()
+		if !ok {
+			e.found.add(true, e.schema.Label.Column, problemLabelNumber)
+		} else if x < ends[0] || x > ends[1] {
+			e.found.add(false, e.schema.Label.Column, noteRange)
+		}
+		return float32(position(x, ends))
 	}
 	class, ok := e.label[record[f.label].String()]
 	if !ok {

@@ -15,6 +15,7 @@ import (
 const (
 	mostCategories = 50
 	mostLabels     = 100
+	mostClasses    = 20 // of labels that are numbers: more are a number to predict
 )
 
 // Sample asks for a schema that is proposed from the first rows of a file.
@@ -48,9 +49,12 @@ func Propose(sample Sample) (s *Schema, notes []string, err error) {
 	for _, c := range columns {
 		if c.name == sample.Label {
 			values := slices.Sorted(maps.Keys(c.counts))
+			if f, _ := c.propose(); len(values) > mostClasses && len(f.Range) > 0 && f.Missing == "" {
+				s.Label.Range = f.Range
+				continue
+			}
 			if len(values) < 2 || len(values) > mostLabels {
-				return nil, nil, fmt.Errorf("label %q: has %d values in the public rows, must have 2 to %d; numbers to predict (regression) have no bundled trainer",
-					c.name, len(values), mostLabels)
+				return nil, nil, fmt.Errorf("label %q: has %d values in the public rows, must have 2 to %d unless all are numbers", c.name, len(values), mostLabels)
 			}
 			s.Label.Values = values
 			continue

@@ -56,7 +56,10 @@ type Label struct {
 	Column string `json:"column" yaml:"column"`
 	// Values are the texts that can be in it, at least two. Of two, the first becomes −1 and the second
 	// 1; of more, they become 0, 1 and so on.
-	Values []string `json:"values" yaml:"values,flow"`
+	Values []string `json:"values,omitempty" yaml:"values,omitempty,flow"`
+	// Range has the least and the largest value of a number to predict, in the place of Values. Numbers outside are
+	// moved to its ends.
+	Range []float64 `json:"range,omitempty" yaml:"range,omitempty,flow"`
 }
 
 // Feature is a column that a model sees: a number with a Range, or one of Categories.
@@ -138,9 +141,11 @@ func (s *Schema) Validate() error {
 	if s.Label.Column == "" {
 		return errors.New("label.column: is required")
 	}
-	if len(s.Label.Values) < 2 {
-		return fmt.Errorf("label.values: must be all values of the label, at least two, are %d; numbers to predict (regression) have no bundled trainer",
-			len(s.Label.Values))
+	switch width := span(s.Label.Range); {
+	case len(s.Label.Range) > 0 && (len(s.Label.Values) > 0 || !(width > 0) || math.IsInf(width, 1)):
+		return errors.New("label.range: must be [least, largest], two finite numbers that differ, without label.values")
+	case len(s.Label.Range) == 0 && len(s.Label.Values) < 2:
+		return fmt.Errorf("label.values: must be all values of the label, at least two, are %d; a number to predict has a label.range", len(s.Label.Values))
 	}
 	if repeats(s.Label.Values) {
 		return errors.New("label.values: must be different")
