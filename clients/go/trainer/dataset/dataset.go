@@ -27,6 +27,9 @@ type Dataset struct {
 	// FeatureNorm is a public bound on the Euclidean norm of every row, by which a schema encodes it. 0 where
 	// none is stated.
 	FeatureNorm float64
+	// LabelRange has the ends of the public range of labels that are numbers. Labels are then in [−1, 1], from the
+	// first end to the second, and Classes is 0. Both ends are 0 for classes.
+	LabelRange [2]float64
 	// RowStart has Rows+1 elements, from 0 to the number of stored values. Nil for
 	// dense data.
 	RowStart []int
@@ -68,6 +71,9 @@ func (d *Dataset) SquaredNorm(i int) float64 {
 	return sum
 }
 
+// Numeric reports whether the labels are numbers to predict (regression).
+func (d *Dataset) Numeric() bool { return d.LabelRange[0] < d.LabelRange[1] }
+
 // Positives returns the number of rows whose label is positive.
 func (d *Dataset) Positives() int {
 	n := 0
@@ -96,7 +102,7 @@ func (d *Dataset) Select(name string, rows []int) *Dataset {
 	}
 	selected := b.dataset(name, d.Dim)
 	selected.Generated = d.Generated
-	selected.Classes, selected.FeatureNorm = d.Classes, d.FeatureNorm
+	selected.Classes, selected.FeatureNorm, selected.LabelRange = d.Classes, d.FeatureNorm, d.LabelRange
 	return selected
 }
 

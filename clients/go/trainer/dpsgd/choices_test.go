@@ -122,6 +122,9 @@ func TestChoicesOfOptimizer(t *testing.T) {
 			t.Errorf("%s (-learning_rate +its own):\n%s", optimizer, diff)
 		}
 		for _, kind := range model.Kinds() {
+			if kind == model.LinearRegression { // is for numbers
+				continue
+			}
 			own["model"] = string(kind)
 			got, err := made.Mechanism(own)
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {

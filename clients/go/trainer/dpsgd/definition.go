@@ -207,7 +207,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		}
 	}
 	lossUnit := "nats"
-	if k := t.options.Model.Kind; k == model.LinearSVM || k == model.HuberSVM {
+	if k := t.options.Model.Kind; k == model.LinearSVM || k == model.HuberSVM || k == model.LinearRegression {
 		lossUnit = ""
 	}
 	mechanism := map[string]string{
@@ -247,7 +247,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 	}
 	return trainer.Declaration{
 		Parameters: parameters,
-		Metrics:    experiment.Metrics(t.parts, lossUnit),
+		Metrics:    slices.Concat(experiment.Metrics(t.parts, lossUnit), experiment.DetailMetrics(t.parts, t.options.Model)),
 		Privacy: &trainer.PrivacyDeclaration{
 			Mechanism: "dp_sgd",
 			Fields:    mechanism,

@@ -170,11 +170,15 @@ func New(parts *dataset.Parts, options Options) (*Trainer, error) {
 	return t, nil
 }
 
-// checkClasses returns an error if a model is for fewer classes than the examples have.
+// checkClasses returns an error if a model is for other labels than the examples have.
 func (t *Trainer) checkClasses(m model.Spec) error {
-	if m.Linear() && t.train.Classes() != 2 {
+	switch classes := t.train.Classes(); {
+	case (m.Kind == model.LinearRegression) != (classes == 1):
+		return fmt.Errorf("model %s cannot predict the labels of dataset %s: %s is for numbers, the others for classes",
+			m.Kind, t.parts.Train.Name, model.LinearRegression)
+	case m.Linear() && classes > 2:
 		return fmt.Errorf("model %s is for 2 classes, dataset %s has %d, want %s or %s",
-			m.Kind, t.parts.Train.Name, t.train.Classes(), model.SoftmaxRegression, model.MLP)
+			m.Kind, t.parts.Train.Name, classes, model.SoftmaxRegression, model.MLP)
 	}
 	return nil
 }
@@ -271,7 +275,8 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 			return trainer.Measurement{}, err
 		}
 	}
-	last, err := experiment.Train(ctx, learners, t.evaluator, c.epochs, report)
+	evaluator := t.evaluator.WithDetails(t.parts, options.Model, t.options.Model)
+	last, err := experiment.Train(ctx, learners, evaluator, c.epochs, report)
 	if err == nil && run.Fitted != nil {
 		for r, learner := range learners {
 			run.Fitted(r, learner.(interface{ Layers() []trainer.Layer }).Layers())

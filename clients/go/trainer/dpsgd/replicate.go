@@ -254,3 +254,8 @@ func (r *replicate[T]) Layers() []trainer.Layer { return r.model.Layers() }
 func (r *replicate[T]) Evaluate(examples *model.Examples) (errorRate, loss float64) {
 	return r.model.Evaluate(examples)
 }
+
+// OutputsTo implements experiment.Predictor.
+func (r *replicate[T]) OutputsTo(dst []float64, examples *model.Examples) {
+	r.model.OutputsTo(dst, examples)
+}

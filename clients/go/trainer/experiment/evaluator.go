@@ -11,9 +11,9 @@ import (
 
 // Names of the metrics, which the package comment explains.
 const (
-	MetricError     = "error"      // fraction of the validation examples classified wrongly
+	MetricError     = "error"      // fraction of the validation examples classified wrongly; of numbers, the RMSE over the width of their range
 	MetricLoss      = "loss"       // mean loss on the validation examples
-	MetricTestError = "test_error" // fraction of the test examples classified wrongly
+	MetricTestError = "test_error" // the same on the test examples
 	MetricTestLoss  = "test_loss"  // mean loss on the test examples
 
 	// MetricGap and MetricTestGap are the gap of equal opportunity between women and men, of
@@ -32,11 +32,20 @@ func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration 
 	if first == nil {
 		first, where = parts.Test, "test"
 	}
-	metrics := []trainer.MetricDeclaration{
-		{
+	errorMetric := trainer.MetricDeclaration{
+		Name: MetricError, Usage: "root mean squared error on the " + where + " examples, over the width of the range of labels", Unit: ratio,
+		Objective: true, Transform: trainer.TransformLogit,
+	}
+	testUsage := "root mean squared error on the test examples, over the width of the range of labels"
+	if !first.Numeric() {
+		testUsage = "fraction of the test examples classified wrongly"
+		errorMetric = trainer.MetricDeclaration{
 			Name: MetricError, Usage: "fraction of the " + where + " examples classified wrongly", Unit: ratio,
 			Objective: true, Transform: trainer.TransformLogit, SampleSize: first.Rows, Average: true,
-		},
+		}
+	}
+	metrics := []trainer.MetricDeclaration{
+		errorMetric,
 		{Name: MetricLoss, Usage: "mean loss on the " + where + " examples", Unit: lossUnit},
 	}
 	metrics = appendGap(metrics, MetricGap, parts, first)
@@ -44,13 +53,13 @@ func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration 
 		return metrics
 	}
 	metrics = append(metrics,
-		trainer.MetricDeclaration{Name: MetricTestError, Usage: "fraction of the test examples classified wrongly", Unit: ratio},
+		trainer.MetricDeclaration{Name: MetricTestError, Usage: testUsage, Unit: ratio},
 		trainer.MetricDeclaration{Name: MetricTestLoss, Usage: "mean loss on the test examples", Unit: lossUnit})
 	return appendGap(metrics, MetricTestGap, parts, parts.Test)
 }
 
 // Constants declares the classifier that predicts the class of most of the examples that the error is
-// measured on, whatever the features. It depends on no training example, so that it is 0-DP for
+// measured on, or the mean of numbers, whatever the features. It depends on no training example, so that it is 0-DP for
 // them; it does depend on the labels of the examples that measure it, as the error of every run
 // does. There is none for outlines, whose labels are made up.
 func Constants(parts *dataset.Parts, options trainer.Options) []trainer.ConstantDeclaration {
@@ -60,6 +69,19 @@ func Constants(parts *dataset.Parts, options trainer.Options) []trainer.Constant
 	}
 	if options.Outline || first == nil || first.Rows == 0 {
 		return nil
+	}
+	if first.Numeric() {
+		var sum, squares float64
+		for _, label := range first.Labels {
+			sum += float64(label)
+			squares += float64(label) * float64(label)
+		}
+		mean := sum / float64(first.Rows)
+		deviation := math.Sqrt(max(0, squares/float64(first.Rows)-mean*mean))
+		return []trainer.ConstantDeclaration{{
+			Name: "mean", Usage: fmt.Sprintf("always predict the mean of the %d %s examples", first.Rows, where),
+			Values: map[string]float64{MetricError: deviation / 2},
+		}}
 	}
 	counts := make(map[float32]int)
 	most := first.Labels[0]
@@ -83,6 +105,8 @@ var ErrNotFinite = errors.New("the model or its loss is not finite")
 // the models take. It is immutable.
 type Evaluator[E any] struct {
 	parts []judged[E] // for error and loss, then for test_error and test_loss if there are any
+	// details of the parts, if they are measured.
+	details []details
 }
 
 // judged are examples that a model is measured on.
@@ -135,6 +159,11 @@ func (e Evaluator[E]) Metrics(replicates int) map[string][]float64 {
 			names = names[:2]
 		}
 		for _, name := range names {
+			metrics[name] = make([]float64, replicates)
+		}
+	}
+	for _, d := range e.details {
+		for _, name := range d.names {
 			metrics[name] = make([]float64, replicates)
 		}
 	}

@@ -22,9 +22,17 @@ type Learner[E any] interface {
 	Evaluate(examples E) (errorRate, loss float64)
 }
 
+// Predictor is a Learner whose outputs are judged, too.
+type Predictor[E any] interface {
+	// OutputsTo stores the outputs for examples, row by row: one each for two classes and for numbers, or one for
+	// every class.
+	OutputsTo(dst []float64, examples E)
+}
+
 // Train trains learners, one of each replicate, for a number of epochs. They train in
 // parallel and wait for one another after every epoch, when all are measured and the
-// report, unless nil, is called. One step of the measurements is one epoch.
+// report, unless nil, is called. One step of the measurements is one epoch. If the evaluator has details, the
+// learners are Predictors.
 //
 // A model that ceases to be finite gives a *trainer.InfeasibleError; other errors come
 // from the context and the report.
@@ -42,7 +50,11 @@ func Train[E any](
 			if !learners[r].Finite() {
 				return ErrNotFinite
 			}
-			return evaluator.MeasureTo(metrics, r, learners[r].Evaluate)
+			err := evaluator.MeasureTo(metrics, r, learners[r].Evaluate)
+			if err == nil && evaluator.details != nil {
+				evaluator.detailsTo(metrics, r, learners[r].(Predictor[E]))
+			}
+			return err
 		})
 		if errors.Is(err, ErrNotFinite) {
 			return trainer.Measurement{}, &trainer.InfeasibleError{

@@ -79,11 +79,14 @@ func (m *Model) validate() error {
 	}
 	in, out := m.Card.Schema.Dim(), len(m.Card.Schema.Label.Values)
 	switch m.Card.Model {
-	case model.LogisticRegression, model.LinearSVM, model.HuberSVM:
+	case model.LogisticRegression, model.LinearSVM, model.HuberSVM, model.LinearRegression:
 		out = 1
 	case model.SoftmaxRegression, model.MLP:
 	default:
 		return fmt.Errorf("%s: model %q is unknown", CardFile, m.Card.Model)
+	}
+	if (m.Card.Model == model.LinearRegression) != (len(m.Card.Schema.Label.Range) > 0) {
+		return fmt.Errorf("%s: model %s does not fit the label of the schema", CardFile, m.Card.Model)
 	}
 	for i, l := range m.Layers {
 		if l.In != in || l.Out < 1 || len(l.Weights) != l.In*l.Out || len(l.Biases) != l.Out {
@@ -155,6 +158,8 @@ func Read(folder string) (*Model, error) {
 type Prediction struct {
 	// Class is a number from 0, of the schema's label values.
 	Class int
+	// Value is the number that a regression predicts, within the range of the label.
+	Value float64
 	// Probabilities of the classes; nil for a support vector machine, which has none.
 	Probabilities []float64
 }
@@ -196,6 +201,10 @@ func (m *Model) predict(x []float64) Prediction {
 	}
 	if len(x) == 1 {
 		p := Prediction{}
+		if ends := m.Card.Schema.Label.Range; m.Card.Model == model.LinearRegression {
+			p.Value = ends[0] + (max(-1, min(x[0], 1))+1)/2*(ends[1]-ends[0])
+			return p
+		}
 		if x[0] > 0 {
 			p.Class = 1
 		}

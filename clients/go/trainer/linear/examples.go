@@ -54,11 +54,16 @@ func (e *Examples) SquaredNorm(i int) float64 {
 func (e *Examples) Margin(i int, theta []float64) float64 {
 	indices, values := e.data.Row(i)
 	var sum float64
-	if values == nil {
+	switch {
+	case values == nil:
 		for _, index := range indices {
 			sum += theta[index]
 		}
-	} else {
+	case indices == nil: // dense
+		for k, value := range values {
+			sum += theta[k] * float64(value)
+		}
+	default:
 		for k, index := range indices {
 			sum += theta[index] * float64(values[k])
 		}
@@ -70,14 +75,19 @@ func (e *Examples) Margin(i int, theta []float64) float64 {
 func (e *Examples) AddScaled(dst []float64, c float64, i int) {
 	indices, values := e.data.Row(i)
 	c *= e.factors[i]
-	if values == nil {
+	switch {
+	case values == nil:
 		for _, index := range indices {
 			dst[index] += c
 		}
-		return
-	}
-	for k, index := range indices {
-		dst[index] += c * float64(values[k])
+	case indices == nil: // dense
+		for k, value := range values {
+			dst[k] += c * float64(value)
+		}
+	default:
+		for k, index := range indices {
+			dst[index] += c * float64(values[k])
+		}
 	}
 }
 
@@ -87,20 +97,29 @@ func (e *Examples) addOuter(dst []float64, c float64, i int) {
 	indices, values := e.data.Row(i)
 	c *= e.factors[i] * e.factors[i]
 	dim := e.data.Dim
-	if values == nil {
+	switch {
+	case values == nil:
 		for k, index := range indices {
 			row := dst[int(index)*dim:][:dim]
 			for _, other := range indices[k:] {
 				row[other] += c
 			}
 		}
-		return
-	}
-	for k, index := range indices {
-		row := dst[int(index)*dim:][:dim]
-		scaled := c * float64(values[k])
-		for l := k; l < len(indices); l++ {
-			row[indices[l]] += scaled * float64(values[l])
+	case indices == nil: // dense
+		for k, value := range values {
+			row := dst[k*dim:][:dim]
+			scaled := c * float64(value)
+			for l := k; l < dim; l++ {
+				row[l] += scaled * float64(values[l])
+			}
+		}
+	default:
+		for k, index := range indices {
+			row := dst[int(index)*dim:][:dim]
+			scaled := c * float64(values[k])
+			for l := k; l < len(indices); l++ {
+				row[indices[l]] += scaled * float64(values[l])
+			}
 		}
 	}
 }

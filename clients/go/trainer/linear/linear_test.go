@@ -14,7 +14,7 @@ import (
 	"github.com/dpareto/dpareto/internal/require"
 )
 
-// datasets returns two small datasets: one of ones only, one of any values.
+// datasets returns three small datasets: one of ones only, one of any values, and a dense one.
 func datasets(rows int) map[string]*dataset.Dataset {
 	ones := dataset.Generated(rows, 1)
 	values := *ones
@@ -23,13 +23,22 @@ func datasets(rows int) map[string]*dataset.Dataset {
 	for i := range values.Values {
 		values.Values[i] = float32(rng.NormFloat64())
 	}
-	return map[string]*dataset.Dataset{"ones": ones, "values": &values}
+	matrix := &dataset.Dataset{Name: "matrix", Rows: rows, Dim: 9, Classes: 2, Labels: ones.Labels, Dense: make([]float32, 9*rows)}
+	for i := range matrix.Dense {
+		matrix.Dense[i] = float32(rng.NormFloat64())
+	}
+	return map[string]*dataset.Dataset{"ones": ones, "values": &values, "matrix": matrix}
 }
 
 // dense returns the feature vector of row i.
 func dense(d *dataset.Dataset, i int) []float64 {
 	x := make([]float64, d.Dim)
 	indices, values := d.Row(i)
+	if d.Dense != nil {
+		for k, value := range values {
+			x[k] = float64(value)
+		}
+	}
 	for k, index := range indices {
 		x[index] = 1
 		if values != nil {

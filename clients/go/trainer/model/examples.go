@@ -14,7 +14,7 @@ type Examples struct {
 	// classes of the rows, from 0.
 	classes []int32
 	count   int
-	// signs of the rows, −1 and 1, when there are two classes; nil otherwise.
+	// signs of the rows, −1 and 1, when there are two classes; numbers to predict; nil otherwise.
 	signs []float32
 	// squaredNorms of the rows; nil when all stored values are 1, since the norm is
 	// then the number of them.
@@ -29,7 +29,16 @@ func NewExamples(d *dataset.Dataset) (*Examples, error) {
 		return nil, fmt.Errorf("dataset %s is empty", d.Name)
 	}
 	e := &Examples{data: d, count: max(d.Classes, 2), classes: make([]int32, d.Rows)}
+	if d.Numeric() {
+		e.count, e.signs = 1, d.Labels
+	}
 	for i, label := range d.Labels {
+		if d.Numeric() {
+			if !(label >= -1 && label <= 1) {
+				return nil, fmt.Errorf("dataset %s: label of row %d is outside [-1, 1]", d.Name, i)
+			}
+			continue
+		}
 		class := int32(label)
 		if d.Classes <= 2 {
 			if label != -1 && label != 1 {
@@ -64,7 +73,7 @@ func NewExamples(d *dataset.Dataset) (*Examples, error) {
 // Data returns the dataset.
 func (e *Examples) Data() *dataset.Dataset { return e.data }
 
-// Classes returns the number of classes, at least 2.
+// Classes returns the number of classes, at least 2, or 1 if labels are numbers.
 func (e *Examples) Classes() int { return e.count }
 
 // squaredNorm returns the squared norm of a row.

@@ -25,8 +25,8 @@ func NewLinear(spec Spec, examples *Examples) *Linear {
 	if !spec.Linear() || spec.Validate() != nil {
 		panic("model: spec is of no valid linear model")
 	}
-	if examples.count != 2 {
-		panic("model: linear model for more than two classes")
+	if examples.count != spec.outputs() {
+		panic("model: linear model for other labels")
 	}
 	if spec.HuberWidth == 0 {
 		spec.HuberWidth = DefaultHuberWidth
@@ -97,14 +97,18 @@ const rowsAtOnce = 32
 // coefficientsTo stores in dst the factors c of the rows' clipped gradients.
 //
 // With the margin u = y(w·x + b), the loss φ(u) has the gradient c·(x, 1), where
-// c = y φ'(u). Its norm is |c|·(‖x‖² + 1)^½, so that to clip the gradient at L is to
+// c = y φ'(u); the squared loss has c = z − y. Its norm is |c|·(‖x‖² + 1)^½, so that to clip the gradient at L is to
 // clip c at L/(‖x‖² + 1)^½.
 func (m *Linear) coefficientsTo(dst []float64, rows []int32, clippingNorm float64) {
 	e := m.examples
 	for i, row := range rows {
 		limit := clippingNorm / math.Sqrt(e.squaredNorm(row)+1)
 		y := float64(e.signs[row])
-		c := y * m.slope(y*m.predict(e, row))
+		z := m.predict(e, row)
+		c := z - y
+		if m.kind != LinearRegression {
+			c = y * m.slope(y*z)
+		}
 		dst[i] = max(-limit, min(c, limit))
 	}
 }
@@ -170,8 +174,11 @@ func (m *Linear) slope(u float64) float64 {
 
 // Evaluate implements Model. An output of 0 is on the negative side.
 func (m *Linear) Evaluate(e *Examples) (errorRate, loss float64) {
-	if e.data.Dim+1 != len(m.weights) || e.count != 2 {
+	if e.data.Dim+1 != len(m.weights) || e.count != m.examples.count {
 		panic("model: examples of another shape")
+	}
+	if m.kind == LinearRegression {
+		return m.evaluateNumbers(e)
 	}
 	// log(1 + e^(−u)) = max(−u, 0) + log(1 + e^(−|u|)). The logarithm is taken of
 	// products of factors in (1, 2], each of as many as fit in the range of float64.
@@ -202,6 +209,27 @@ func (m *Linear) Evaluate(e *Examples) (errorRate, loss float64) {
 	loss += math.Log(product)
 	n := float64(e.data.Rows)
 	return float64(wrong) / n, loss / n
+}
+
+// evaluateNumbers returns the root mean squared error over the width of the range of labels, and the mean loss.
+func (m *Linear) evaluateNumbers(e *Examples) (errorRate, loss float64) {
+	const width = 2 // of [−1, 1]
+	var squares float64
+	for i := range e.data.Rows {
+		z, y := m.predict(e, int32(i)), float64(e.signs[i])
+		loss += (z - y) * (z - y) / 2
+		z = max(-1, min(z, 1))
+		squares += (z - y) * (z - y)
+	}
+	n := float64(e.data.Rows)
+	return math.Sqrt(squares/n) / width, loss / n
+}
+
+// OutputsTo implements Model.
+func (m *Linear) OutputsTo(dst []float64, e *Examples) {
+	for i := range e.data.Rows {
+		dst[i] = m.predict(e, int32(i))
+	}
 }
 
 // huber is the loss of HuberSVM at margin u.

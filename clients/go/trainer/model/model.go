@@ -37,9 +37,12 @@ type Model[T Float] interface {
 	// must be zero, is a workspace. CheckGrid must allow clippingNorm and grid.
 	AccumulateRounded(rows []int32, clippingNorm, grid float64)
 	// Evaluate returns the fraction of the examples that the model classifies
-	// wrongly, and their mean loss; neither need be finite in a model that diverged.
+	// wrongly (the root mean squared error over the width of the range, of numbers), and their mean loss; neither need be finite in a model that diverged.
 	// The examples must have the model's dimension and classes.
 	Evaluate(examples *Examples) (errorRate, loss float64)
+	// OutputsTo stores the outputs for the examples, as many for each as there are classes, and one for two classes
+	// of a hyperplane. The examples are as for Evaluate.
+	OutputsTo(dst []float64, examples *Examples)
 }
 
 // Together is the number of rows that AccumulateRounded may add in one call if one of them could be

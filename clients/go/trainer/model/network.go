@@ -201,7 +201,13 @@ func (n *Network) accumulateBlocks(rows []int32, accumulate func(task int)) {
 }
 
 // Evaluate implements Model. Of equal outputs the first class counts.
-func (n *Network) Evaluate(e *Examples) (errorRate, loss float64) {
+func (n *Network) Evaluate(e *Examples) (errorRate, loss float64) { return n.pass(e, nil) }
+
+// OutputsTo implements Model.
+func (n *Network) OutputsTo(dst []float64, e *Examples) { n.pass(e, dst) }
+
+// pass evaluates the examples, and stores the outputs in dst unless it is nil.
+func (n *Network) pass(e *Examples, dst []float64) (errorRate, loss float64) {
 	if e.data.Dim != n.layers[0].in || e.count != n.examples.count || (e.data.Dense == nil) != (n.input == nil) {
 		panic("model: examples of another shape")
 	}
@@ -217,6 +223,12 @@ func (n *Network) Evaluate(e *Examples) (errorRate, loss float64) {
 		for task := range tasks {
 			wrong += n.wrong[task]
 			loss += n.loss[task]
+		}
+		if dst != nil {
+			last := &n.layers[len(n.layers)-1]
+			for i, z := range last.output[:len(n.rows)*last.out] {
+				dst[first*last.out+i] = float64(z)
+			}
 		}
 	}
 	rows := float64(e.data.Rows)

@@ -20,6 +20,8 @@ const (
 	// (Chaudhuri, Monteleoni and Sarwate, "Differentially private empirical risk
 	// minimization", 2011, §3.4.2): φ(u) = (1 + h − u)²/(4h) there.
 	HuberSVM Kind = "huber-svm"
+	// LinearRegression has the squared loss (z − y)²/2 of a number y in [−1, 1]. Predictions are moved into [−1, 1].
+	LinearRegression Kind = "linear-regression"
 	// SoftmaxRegression has one linear output per class and the loss −log p of the
 	// example's class, p being the softmax of the outputs.
 	SoftmaxRegression Kind = "softmax-regression"
@@ -29,7 +31,7 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{LogisticRegression, LinearSVM, HuberSVM, SoftmaxRegression, MLP}
+	return []Kind{LogisticRegression, LinearSVM, HuberSVM, LinearRegression, SoftmaxRegression, MLP}
 }
 
 // DefaultHuberWidth is the default h of HuberSVM, from Chaudhuri et al. (2011).
@@ -69,7 +71,15 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-// Linear reports whether the model is a hyperplane, for two classes only.
+// Linear reports whether the model is a hyperplane, for two classes or a number.
 func (s Spec) Linear() bool {
-	return s.Kind == LogisticRegression || s.Kind == LinearSVM || s.Kind == HuberSVM
+	return s.Kind == LogisticRegression || s.Kind == LinearSVM || s.Kind == HuberSVM || s.Kind == LinearRegression
+}
+
+// outputs returns the number of classes of a hyperplane, 1 for a number.
+func (s Spec) outputs() int {
+	if s.Kind == LinearRegression {
+		return 1
+	}
+	return 2
 }

@@ -37,6 +37,7 @@ func TestOutputFlags(t *testing.T) {
 		"context add": "logs", "context use": "logs", "context remove": "logs",
 		"export":       "JSON lines for import alone",
 		"serve":        "the address it listens at",
+		"data example": "a CSV file",
 		"data schema":  "a schema file",
 		"predict":      "CSV for other programs",
 		"study init":   "a study file",

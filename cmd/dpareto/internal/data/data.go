@@ -27,9 +27,10 @@ commands do it beforehand, and show what is there.
 Files are looked for in --data-dir, as DIR/FILE or DIR/DATASET/FILE, and then in the cache
 folder of the user, where downloads are kept.
 
-Your own data are a CSV file and a schema: data schema proposes one, data check reads the file
-as trainers do, and "dpareto study init --data" writes a study.`,
-		listCommand(env), fetchCommand(env), schemaCommand(env), checkCommand(env))
+Your own data are a file and a schema: data schema proposes one, data check reads the file
+as trainers do, and "dpareto study init --data" writes a study. data example makes up a file to
+begin with.`,
+		listCommand(env), fetchCommand(env), schemaCommand(env), checkCommand(env), exampleCommand(env))
 }
 
 func listCommand(env *command.Env) *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,7 @@ func schemaCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema FILE --public-rows N --label COLUMN",
 		Short: "Propose a schema of your own data",
-		Long: `Proposes a schema of a CSV file from its first rows, which you declare public, and prints it.
+		Long: `Proposes a schema of a file from its first rows, which you declare public, and prints it.
 No row after them is read: ranges, categories and labels are public constants and never come
 from private rows. Read the proposal, and write into it what you know: wider ranges, further
 categories, an id (group), how the rows are divided (split).`,
@@ -30,7 +31,7 @@ categories, an id (group), how the rows are divided (split).`,
 			if sample.Label == "" {
 				return command.Usage(errors.New("--label is required: the column to predict"))
 			}
-			sample.File = args[0]
+			sample.Path = args[0]
 			return propose(env, sample, rowsPublic)
 		},
 	}
@@ -41,15 +42,30 @@ categories, an id (group), how the rows are divided (split).`,
 	return cmd
 }
 
+func exampleCommand(env *command.Env) *cobra.Command {
+	rows, seed := 0, uint64(0)
+	cmd := &cobra.Command{
+		Use:   "example {" + strings.Join(table.Examples(), " | ") + "}",
+		Short: "Make up a table to begin with",
+		Long: `Prints a CSV file of made-up rows, the same for the same seed: loans has two classes, mixed
+columns and missing values; rents has a number to predict; crops has seven classes. How they are
+drawn is documented: go doc github.com/dpareto/dpareto/clients/go/trainer/dataset/table.WriteExample.`,
+		Example: `  dpareto data example loans > loans.csv`,
+		Args:    command.Args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return table.WriteExample(env.Stdout, args[0], rows, seed)
+		},
+	}
+	cmd.Flags().IntVar(&rows, "rows", 20000, "number of rows")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the random numbers")
+	return cmd
+}
+
 // propose prints a schema.
 func propose(env *command.Env, sample table.Sample, rowsPublic bool) error {
-	f, err := os.Open(sample.File)
+	schema, notes, err := table.Propose(sample)
 	if err != nil {
-		return err
-	}
-	schema, notes, err := table.Propose(f, sample)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%s: %w", sample.File, err)
+		return fmt.Errorf("%s: %w", sample.Path, err)
 	}
 	if rowsPublic {
 		schema.Rows = table.Public
@@ -59,7 +75,7 @@ func propose(env *command.Env, sample table.Sample, rowsPublic bool) error {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Proposed from the first %d rows of %s, which were declared public.\n", sample.Rows, sample.File)
+	fmt.Fprintf(&b, "# Proposed from the first %d rows of %s, which were declared public.\n", sample.Rows, sample.Path)
 	if !rowsPublic {
 		b.WriteString("# Trainers need rows: public, the statement that everyone may know the number of rows.\n")
 	}
@@ -77,7 +93,7 @@ func checkCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE --schema FILE",
 		Short: "Check your own data before training",
-		Long: `Reads a CSV file as a trainer would, and lists what it found: errors, with which no trainer
+		Long: `Reads a file as a trainer would, and lists what it found: errors, with which no trainer
 takes the file, warnings, and facts. It has names of columns and counts, and no value of the
 file. Counts are exact, and so for you alone: do not publish them.`,
 		Example: `  dpareto data check my.csv --schema my.yaml`,
@@ -146,7 +162,11 @@ func check(ctx context.Context, out *command.Printer, path, schemaPath string) e
 		add("fact", "", "validation examples", split.Validation)
 		add("fact", "", "test examples", split.Test)
 		add("fact", "", "features", t.Parts.Train.Dim)
-		add("fact", "", "classes", t.Parts.Train.Classes)
+		if t.Parts.Train.Numeric() {
+			add("fact", "", fmt.Sprintf("a number to predict, from %.4g to %.4g", schema.Label.Range[0], schema.Label.Range[1]), 0)
+		} else {
+			add("fact", "", "classes", t.Parts.Train.Classes)
+		}
 		add("fact", "", fmt.Sprintf("bound on the norm of a row: %.4g", schema.FeatureNorm()), 0)
 		if key, err := table.ReadKey(path); err == nil {
 			add("fact", "", "data_digest "+t.Digest(key), 0)

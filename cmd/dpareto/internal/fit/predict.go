@@ -16,9 +16,9 @@ func PredictCommand(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "predict FOLDER FILE",
 		Short: "Predict with a trained model",
-		Long: `Predicts the label of every row of a CSV file with a model that "dpareto train" wrote, and prints
-CSV: the label and, unless the model is a support vector machine, the probability of every label,
-in the order of the rows. The file needs the columns of the features, in any order; it is read by
+		Long: `Predicts the label of every row of a file with a model that "dpareto train" wrote, and prints
+CSV: the label and, unless the model is a support vector machine or a regression, the probability
+of every label, in the order of the rows. The file needs the columns of the features, in any order; it is read by
 the schema in the model's card.`,
 		Example: "  dpareto predict model new.csv > predictions.csv",
 		Args:    command.Args(cobra.ExactArgs(2)),
@@ -44,7 +44,12 @@ the schema in the model's card.`,
 				return err
 			}
 			for _, p := range predictions {
-				record := []string{values[p.Class]}
+				var record []string
+				if len(values) == 0 {
+					record = []string{strconv.FormatFloat(p.Value, 'g', 6, 64)}
+				} else {
+					record = []string{values[p.Class]}
+				}
 				for _, x := range p.Probabilities {
 					record = append(record, strconv.FormatFloat(x, 'g', 6, 64))
 				}

@@ -57,7 +57,7 @@ With --constant the data are read, and the file names the result that can be had
 run: always predicting the most frequent class costs ε = 0. Fronts then list nothing that is
 worse.
 
-With --data and --schema the study is about your own CSV file, and the trainer is dp-sgd unless
+With --data and --schema the study is about your own file, and the trainer is dp-sgd unless
 --trainer names another. The study has digests of the schema and of the data: agents refuse
 others. The digest of the data is keyed, since it is shown to everyone who sees the study: the
 command writes the key into FILE.key, and agents on other machines need it beside the data.
@@ -98,7 +98,7 @@ Trainers and their settings:
 	flags.Float64Var(&f.epsilon, "epsilon-reference", 10, "largest ε that is of interest")
 	flags.Float64Var(&f.delta, "delta", 0, "δ (default the trainer's own choice)")
 	flags.BoolVar(&f.constant, "constant", false, "read the data, and name what always predicting the most frequent class gives")
-	flags.StringVar(&f.data, "data", "", "CSV file of your own to study")
+	flags.StringVar(&f.data, "data", "", "file of your own to study")
 	flags.StringVar(&f.schema, "schema", "", "schema of --data, in the same folder")
 	command.DataDirFlag(cmd, &f.dataDir)
 	return cmd
@@ -117,6 +117,9 @@ func (f *initFlags) own(ctx context.Context, env *command.Env) error {
 	f.trainer = cmp.Or(f.trainer, dpsgdtrainer.Name)
 	if read.Parts.Train.Classes > 2 && (f.trainer == dpsgdtrainer.Name || f.trainer == dpsgdtrainer.NameAdam) {
 		own[dpsgdtrainer.SettingModel] = string(model.SoftmaxRegression)
+	}
+	if read.Parts.Train.Numeric() {
+		own[dpsgdtrainer.SettingModel] = string(model.LinearRegression)
 	}
 	maps.Copy(own, f.settings)
 	f.settings = own

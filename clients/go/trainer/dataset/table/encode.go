@@ -1,21 +1,17 @@
 package table
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
-	"github.com/dpareto/dpareto/internal/text"
 )
 
 // maxValues is the largest number of encoded values that are kept in memory, 2 GiB of them.
@@ -24,8 +20,7 @@ const maxValues = 1 << 28
 // encoder turns the rows of files into examples.
 type encoder struct {
 	schema  *Schema
-	file    string // that is read now, for errors
-	most    int    // values that are kept
+	most    int // values that are kept
 	dense   bool
 	bound   float64
 	missing []string
@@ -46,9 +41,9 @@ type encoder struct {
 // column is where a feature stands in the file and among the encoded features.
 type column struct {
 	*Feature
-	field int // in the file that is read now
-	first int // encoded feature
-	codes map[string]int
+	fields []int // in the file that is read now, one unless Length says more
+	first  int   // encoded feature
+	codes  map[string]int
 	// cells that were seen: a column is constant while none differs from the first.
 	seen, varies bool
 	before       [2]float64 // position and value of the first
@@ -62,9 +57,10 @@ func newEncoder(s *Schema) *encoder {
 	for i, value := range s.Label.Values {
 		e.label[value] = i
 	}
-	first := 0
+	first, numbers := 0, 0
 	for i := range s.Features {
 		f := &s.Features[i]
+		numbers += max(1, f.Length)
 		c := column{Feature: f, first: first, codes: make(map[string]int)}
 		for k, category := range f.Categories {
 			c.codes[category] = k
@@ -72,8 +68,11 @@ func newEncoder(s *Schema) *encoder {
 		e.columns = append(e.columns, c)
 		first += f.width()
 	}
-	e.dense = 2*len(s.Features) >= first
+	e.dense = 2*numbers >= first
 	e.data = dataset.Dataset{Dim: first, Classes: len(s.Label.Values), FeatureNorm: e.bound}
+	if len(s.Label.Range) > 0 {
+		e.data.LabelRange = [2]float64(s.Label.Range)
+	}
 	if !e.dense {
 		e.data.RowStart = []int{0}
 	}
@@ -83,163 +82,138 @@ func newEncoder(s *Schema) *encoder {
 	return e
 }
 
-// read appends the rows of a file, and returns the SHA-256 of its decompressed content. Problems of rows
-// are findings; an error is a problem of the file. Neither has a value of the file.
-func (e *encoder) read(r io.Reader) ([]byte, error) {
-	content, err := gunzip(r)
+// read appends the rows of a file. Problems of rows are findings; an error is a problem of the file. Neither has a
+// value of the file.
+func (e *encoder) read(rows reader) error {
+	fields, err := e.resolve(rows.header())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	hash := sha256.New()
-	content = io.TeeReader(content, hash)
-	lines := newLines(content, e.schema.comma(e.file))
-	header, err := lines.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, errors.New("is empty, must have a header with the names of the columns")
-	}
-	if err != nil {
-		return nil, withoutValues(err, 0)
-	}
-	fields, err := e.resolve(header)
-	if err != nil {
-		return nil, err
-	}
-	for rows := 0; ; rows++ {
-		record, err := lines.Read()
+	for {
+		row, problem, err := rows.next()
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
-			return nil, withoutValues(err, rows)
+			return err
 		}
-		if len(record) != fields.count {
-			e.found.add(true, "", fmt.Sprintf("rows do not have the %d fields of the header", fields.count))
+		if problem != "" {
+			e.found.add(true, "", problem)
 			continue
 		}
-		e.encode(record, fields)
+		e.encode(row, fields)
 		if len(e.data.Values)+len(e.data.Dense) > e.most {
-			return nil, fmt.Errorf("is too large: more than %d encoded values; train on fewer rows or features, or write a worker of your own", e.most)
+			return fmt.Errorf("is too large: more than %d encoded values; train on fewer rows or features, or write a worker of your own", e.most)
 		}
 	}
-	// What follows the last record, such as blanks, belongs to the content.
-	if _, err := io.Copy(io.Discard, content); err != nil {
-		return nil, err
-	}
-	return hash.Sum(nil), nil
 }
 
-// newLines returns a reader of the records of a text.
-func newLines(r io.Reader, comma rune) *csv.Reader {
-	lines := csv.NewReader(text.NewLineReader(text.NewReader(r), true))
-	lines.Comma = comma
-	lines.TrimLeadingSpace = comma != ' ' && comma != '\t'
-	lines.FieldsPerRecord = -1
-	lines.ReuseRecord = true
-	return lines
-}
-
-// comma returns the separator of a file.
-func (s *Schema) comma(file string) rune {
-	for _, r := range s.Separator {
-		return r
-	}
-	if strings.HasSuffix(strings.TrimSuffix(file, ".gz"), ".tsv") {
-		return '\t'
-	}
-	return ','
-}
-
-// withoutValues returns an error of a reader of records, which may have come from deeper.
-func withoutValues(err error, rows int) error {
-	if malformed, ok := errors.AsType[*csv.ParseError](err); ok {
-		err = malformed.Err
-	}
-	return fmt.Errorf("is malformed after %d rows: %w", rows, err)
-}
-
-// gunzip returns r, or its decompressed content if it begins like a gzip file.
-func gunzip(r io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(r, 1<<16)
-	magic, err := buffered.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return buffered, nil
-	}
-	return gzip.NewReader(buffered)
-}
-
-// fields are the positions of columns that are no features.
-type fields struct {
-	count, label, group, time int // −1 where there is no such column
+// positions are the positions of columns that are no features.
+type positions struct {
+	label, group, time int // −1 where there is no such column
 }
 
 // resolve finds the columns of the schema in a header. Its errors have no name of the header: without a
 // header, the first row stands there.
-func (e *encoder) resolve(header []string) (fields, error) {
-	names := make([]string, len(header))
-	for i, name := range header {
-		names[i] = strings.TrimSpace(name)
+func (e *encoder) resolve(header []field) (positions, error) {
+	at, twice := make(map[string]int), make(map[string]bool)
+	lengths := make(map[string]int)
+	count := 0
+	add := func(name string) {
+		_, known := at[name]
+		twice[name] = known
+		at[name] = count
+		count++
 	}
-	f := fields{count: len(names), label: -1, group: -1, time: -1}
-	var lacking, twice []string
+	for _, f := range header {
+		if f.length == 0 {
+			add(f.name)
+		}
+		lengths[f.name] = f.length
+		for k := range f.length {
+			add(element(f.name, k))
+		}
+	}
+	var lacking, repeated []string
 	find := func(name string) int {
-		i := slices.Index(names, name)
-		switch {
-		case i < 0:
+		i, ok := at[name]
+		if !ok {
 			lacking = append(lacking, fmt.Sprintf("%q", name))
-		case slices.Contains(names[i+1:], name):
-			twice = append(twice, fmt.Sprintf("%q", name))
+			return -1
+		}
+		if twice[name] {
+			repeated = append(repeated, fmt.Sprintf("%q", name))
 		}
 		return i
 	}
+	p := positions{label: -1, group: -1, time: -1}
 	if !e.unlabelled {
-		f.label = find(e.schema.Label.Column)
+		p.label = find(e.schema.Label.Column)
 	}
 	for i := range e.columns {
-		e.columns[i].field = find(e.columns[i].Column)
+		c := &e.columns[i]
+		c.fields = c.fields[:0]
+		if length := lengths[c.Column]; c.Length > 0 && length > 0 && length != c.Length {
+			return p, fmt.Errorf("column %q has %d numbers in the file, but length %d in the schema", c.Column, length, c.Length)
+		}
+		if c.Length == 0 {
+			c.fields = append(c.fields, find(c.Column))
+		}
+		for k := range c.Length {
+			if c.fields = append(c.fields, find(element(c.Column, k))); len(lacking) > 0 {
+				break // the first says enough
+			}
+		}
 	}
 	if e.schema.Group != "" && !e.unlabelled {
-		f.group = find(e.schema.Group)
+		p.group = find(e.schema.Group)
 	}
 	if e.schema.Split.Time != nil && !e.unlabelled {
-		f.time = find(e.schema.Split.Time.Column)
+		p.time = find(e.schema.Split.Time.Column)
 	}
 	if len(lacking) > 0 {
-		return f, fmt.Errorf("header: has no column %s of the schema among its %d; the first line must have the names of the columns",
-			strings.Join(lacking, ", "), len(names))
+		return p, fmt.Errorf("header: has no column %s of the schema among its %d; a CSV file must have the names of the columns in the first line",
+			strings.Join(lacking, ", "), count)
 	}
-	if len(twice) > 0 {
-		return f, fmt.Errorf("header: has column %s of the schema twice", strings.Join(twice, ", "))
+	if len(repeated) > 0 {
+		return p, fmt.Errorf("header: has column %s of the schema twice", strings.Join(repeated, ", "))
 	}
-	return f, nil
+	return p, nil
 }
+
+// element returns the name of a number in a column of several.
+func element(name string, k int) string { return name + strconv.Itoa(k) }
 
 // Problems of rows.
 const (
-	problemLabel    = "labels are not among the values of the schema"
-	problemMissing  = "values are missing; the schema can say missing: indicator"
-	problemNumber   = "values are not finite numbers"
-	problemCategory = "values are not among the categories of the schema, which can say unknown: other"
-	problemID       = "ids are missing"
-	problemTime     = "times are of another form than test_from"
-	noteRange       = "numbers outside the range were moved to its ends"
-	noteNorm        = "rows over the bound on the norm were scaled down"
-	noteConstant    = "is constant"
+	problemLabel       = "labels are not among the values of the schema"
+	problemLabelNumber = "labels are not finite numbers"
+	problemMissing     = "values are missing; the schema can say missing: indicator"
+	problemNumber      = "values are not finite numbers"
+	problemCategory    = "values are not among the categories of the schema, which can say unknown: other"
+	problemID          = "ids are missing"
+	problemTime        = "times are of another form than test_from"
+	noteRange          = "numbers outside the range were moved to its ends"
+	noteNorm           = "rows over the bound on the norm were scaled down"
+	noteConstant       = "is constant"
 )
 
 // encode appends a row. A row with a fatal problem is appended in some form, to be counted.
-func (e *encoder) encode(record []string, f fields) {
+func (e *encoder) encode(record []cell, f positions) {
 	clear(e.row)
 	for i := range e.columns {
-		e.cell(&e.columns[i], strings.TrimSpace(record[e.columns[i].field]))
+		c := &e.columns[i]
+		if c.Length > 0 {
+			e.vector(c, record)
+		} else {
+			e.cell(c, record[c.fields[0]])
+		}
 	}
 	scaleTo(e.row, e.bound, &e.found)
 	e.data.Labels = append(e.data.Labels, e.labelOf(record, f))
 	e.data.Rows++
 	if f.group >= 0 {
-		id := strings.TrimSpace(record[f.group])
+		id := record[f.group].String()
 		if slices.Contains(e.missing, id) {
 			e.found.add(true, e.schema.Group, problemID)
 		}
@@ -247,7 +221,7 @@ func (e *encoder) encode(record []string, f fields) {
 		e.groups = append(e.groups, binary.LittleEndian.Uint64(sum[:]))
 	}
 	if f.time >= 0 {
-		e.late = append(e.late, e.isLate(strings.TrimSpace(record[f.time])))
+		e.late = append(e.late, e.isLate(record[f.time].String()))
 	}
 	if e.dense {
 		e.data.Dense = append(e.data.Dense, e.row...)
@@ -263,11 +237,20 @@ func (e *encoder) encode(record []string, f fields) {
 }
 
 // labelOf returns the label of a row, or 0 where none is read.
-func (e *encoder) labelOf(record []string, f fields) float32 {
+func (e *encoder) labelOf(record []cell, f positions) float32 {
 	if f.label < 0 {
 		return 0
 	}
-	class, ok := e.label[strings.TrimSpace(record[f.label])]
+	if ends := e.schema.Label.Range; len(ends) > 0 {
+		x, ok := record[f.label].finite()
+		if !ok {
+			e.found.add(true, e.schema.Label.Column, problemLabelNumber)
+		} else if x < ends[0] || x > ends[1] {
+			e.found.add(false, e.schema.Label.Column, noteRange)
+		}
+		return float32(position(x, ends))
+	}
+	class, ok := e.label[record[f.label].String()]
 	if !ok {
 		e.found.add(true, e.schema.Label.Column, problemLabel)
 	}
@@ -277,22 +260,42 @@ func (e *encoder) labelOf(record []string, f fields) float32 {
 	return float32(class)
 }
 
+// vector encodes the numbers of a column.
+func (e *encoder) vector(c *column, record []cell) {
+	outside := false
+	for k, at := range c.fields {
+		x, ok := record[at].finite()
+		if !ok {
+			e.found.add(true, c.Column, problemNumber)
+			return
+		}
+		outside = outside || x < c.Range[0] || x > c.Range[1]
+		e.row[c.first+k] = float32(position(x, c.Range))
+	}
+	if outside {
+		e.found.add(false, c.Column, noteRange)
+	}
+}
+
 // cell encodes the value of a column.
-func (e *encoder) cell(c *column, cell string) {
+func (e *encoder) cell(c *column, v cell) {
 	var at int
 	value := 1.0
-	code, known := c.codes[cell]
+	code, known := 0, false
+	if len(c.codes) > 0 {
+		code, known = c.codes[v.String()]
+	}
 	switch {
 	case known:
 		at = code
-	case slices.Contains(e.missing, cell):
+	case (!v.numeric || math.IsNaN(v.number)) && slices.Contains(e.missing, v.String()):
 		if c.Missing != Indicator {
 			e.found.add(true, c.Column, problemMissing)
 			return
 		}
 		at = c.width() - 1
 	case len(c.Range) > 0:
-		x, ok := text.Number(cell, 64)
+		x, ok := v.finite()
 		if !ok {
 			e.found.add(true, c.Column, problemNumber)
 			return
@@ -358,7 +361,7 @@ func (e *encoder) isLate(cell string) bool {
 func (e *encoder) finish(name string) *dataset.Dataset {
 	if e.data.Rows > 0 {
 		for _, c := range e.columns {
-			if c.seen && !c.varies {
+			if c.seen && !c.varies { // a column of several numbers is never seen
 				e.found.addCount(false, c.Column, noteConstant, 0)
 			}
 		}

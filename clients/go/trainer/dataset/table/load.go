@@ -18,7 +18,7 @@ import (
 
 // Request asks for the examples of a file.
 type Request struct {
-	// Path of the file, perhaps compressed with gzip. A Split.TestFile stands in its folder.
+	// Path of the file, in a format of the package comment. A Split.TestFile stands in its folder.
 	Path   string
 	Schema *Schema
 	// Seed of the division.
@@ -71,11 +71,11 @@ func (e *encoder) load(ctx context.Context, r Request) (*Table, error) {
 		t.content = append(t.content, sum...)
 	}
 	e.finish(name)
-	if e.data.Rows == 0 {
-		return nil, fmt.Errorf("%s: has no rows", name)
-	}
 	if err := e.found.invalid(name); err != nil {
 		return nil, err
+	}
+	if e.data.Rows == 0 {
+		return nil, fmt.Errorf("%s: has no rows", name)
 	}
 	parts, err := e.divide(r.Seed, !r.NoValidation, testFrom)
 	if err != nil {
@@ -102,18 +102,20 @@ func Features(path string, s *Schema) (*dataset.Dataset, error) {
 	return e.finish(filepath.Base(path)), e.found.invalid(filepath.Base(path))
 }
 
-// readFile reads a file.
+// readFile reads a file, and returns the SHA-256 of its content.
 func (e *encoder) readFile(path string) (sum []byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	rows, sumOf, closer, err := openFile(path, e.schema.Separator, e.schema.libsvmDim())
+	if err == nil {
+		defer func() { err = errors.Join(err, closer.Close()) }()
+		err = e.read(rows)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	e.file = path
-	if sum, err = e.read(f); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+	if err == nil {
+		sum, err = sumOf()
 	}
-	return sum, nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return sum, err
 }
 
 // keySize is the size of a key in bytes.

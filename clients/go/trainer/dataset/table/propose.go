@@ -1,14 +1,12 @@
 package table
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/dpareto/dpareto/internal/text"
 )
@@ -17,77 +15,52 @@ import (
 const (
 	mostCategories = 50
 	mostLabels     = 100
+	mostClasses    = 20 // of labels that are numbers: more are a number to predict
 )
 
 // Sample asks for a schema that is proposed from the first rows of a file.
 type Sample struct {
-	File  string // name, for the separator
+	Path  string
 	Rows  int    // that are public: none after them is looked at
 	Label string // column
 }
 
 // Propose returns a schema that is proposed from public rows, and what it leaves out, in words. The schema
 // holds the number of rows for private. Errors and notes have names of columns, which the header has.
-func Propose(r io.Reader, sample Sample) (s *Schema, notes []string, err error) {
+func Propose(sample Sample) (s *Schema, notes []string, err error) {
 	if sample.Rows < 1 {
 		return nil, nil, fmt.Errorf("public rows: must be at least 1, are %d: ranges and categories are never read from private rows; "+
 			"write the schema from a code book, or declare the first rows public", sample.Rows)
 	}
-	content, err := gunzip(r)
+	dim, err := libsvmDim(sample.Path, sample.Rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, _, closer, err := openFile(sample.Path, "", dim)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	columns, err := samples(rows, sample)
 	if err != nil {
 		return nil, nil, err
 	}
 	s = &Schema{Rows: Private, Label: Label{Column: sample.Label}}
-	lines := newLines(content, s.comma(sample.File))
-	record, err := lines.Read()
-	if err != nil {
-		return nil, nil, errors.New("must have a header with the names of the columns")
-	}
-	var header []string
-	for _, name := range record {
-		name = strings.TrimSpace(name)
-		if _, isNumber := text.Number(name, 64); isNumber || name == "" {
-			return nil, nil, errors.New("header: must have the names of the columns, which are no numbers")
-		}
-		header = append(header, name)
-	}
-	if repeats(header) {
-		return nil, nil, errors.New("header: must have different names")
-	}
-	if !slices.Contains(header, sample.Label) {
-		return nil, nil, fmt.Errorf("header: has no column %q, the label", sample.Label)
-	}
-	cells := make([]map[string]int, len(header)) // how often a text occurs, by column
-	for i := range cells {
-		cells[i] = make(map[string]int)
-	}
-	for rows := range sample.Rows {
-		record, err := lines.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil && len(record) != len(header) {
-			err = csv.ErrFieldCount
-		}
-		if err != nil {
-			return nil, nil, withoutValues(err, rows)
-		}
-		for i, cell := range record {
-			cells[i][strings.TrimSpace(cell)]++
-		}
-	}
-	for i, name := range header {
-		if name == sample.Label {
-			values := slices.Sorted(maps.Keys(cells[i]))
+	for _, c := range columns {
+		if c.name == sample.Label {
+			values := slices.Sorted(maps.Keys(c.counts))
+			if f, _ := c.propose(); len(values) > mostClasses && len(f.Range) > 0 && f.Missing == "" {
+				s.Label.Range = f.Range
+				continue
+			}
 			if len(values) < 2 || len(values) > mostLabels {
-				return nil, nil, fmt.Errorf("label %q: has %d values in the public rows, must have 2 to %d; numbers to predict (regression) have no bundled trainer",
-					name, len(values), mostLabels)
+				return nil, nil, fmt.Errorf("label %q: has %d values in the public rows, must have 2 to %d unless all are numbers", c.name, len(values), mostLabels)
 			}
 			s.Label.Values = values
 			continue
 		}
-		if f, why := propose(name, cells[i]); why != "" {
-			notes = append(notes, fmt.Sprintf("%s is left out: %s", name, why))
+		if f, why := c.propose(); why != "" {
+			notes = append(notes, fmt.Sprintf("%s is left out: %s", c.name, why))
 		} else {
 			s.Features = append(s.Features, f)
 		}
@@ -95,10 +68,55 @@ func Propose(r io.Reader, sample Sample) (s *Schema, notes []string, err error) 
 	return s, notes, s.Validate()
 }
 
-// propose returns a feature for the cells of a column, or why there is none.
-func propose(name string, cells map[string]int) (f Feature, why string) {
-	f.Column = name
-	cells = maps.Clone(cells)
+// sampled is a column with the texts of its public cells, and how often each occurs.
+type sampled struct {
+	field
+	counts map[string]int
+}
+
+// samples returns the columns of a file with their public cells.
+func samples(rows reader, sample Sample) ([]sampled, error) {
+	var columns []sampled
+	var names []string
+	for _, f := range rows.header() {
+		if _, isNumber := text.Number(f.name, 64); isNumber || f.name == "" {
+			return nil, errors.New("header: must have the names of the columns, which are no numbers")
+		}
+		names = append(names, f.name)
+		columns = append(columns, sampled{f, make(map[string]int)})
+	}
+	if repeats(names) {
+		return nil, errors.New("header: must have different names")
+	}
+	if !slices.Contains(names, sample.Label) {
+		return nil, fmt.Errorf("header: has no column %q, the label", sample.Label)
+	}
+	for number := range sample.Rows {
+		row, problem, err := rows.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if problem != "" {
+			return nil, fmt.Errorf("is malformed after %d rows: %s", number, problem)
+		}
+		at := 0
+		for _, c := range columns {
+			for range max(1, c.length) {
+				c.counts[row[at].String()]++
+				at++
+			}
+		}
+	}
+	return columns, nil
+}
+
+// propose returns a feature for the column, or why there is none.
+func (c sampled) propose() (f Feature, why string) {
+	f.Column, f.Length = c.name, c.length
+	cells := maps.Clone(c.counts)
 	for _, text := range DefaultMissing {
 		if cells[text] > 0 {
 			f.Missing = Indicator
@@ -121,6 +139,11 @@ func propose(name string, cells map[string]int) (f Feature, why string) {
 	if width := largest - least; width > 0 && !math.IsInf(width, 1) {
 		step := math.Pow(10, math.Floor(math.Log10(width)))
 		f.Range = []float64{step * math.Floor(least/step), step * math.Ceil(largest/step)}
+	}
+	if c.length > 0 && (len(f.Range) == 0 || f.Missing != "") {
+		return f, "it has several values a row, which are not all numbers"
+	}
+	if len(f.Range) > 0 {
 		return f, ""
 	}
 	if len(cells) > mostCategories || 2*len(cells) > count {

@@ -11,6 +11,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -32,7 +33,7 @@ type Schema struct {
 	// Features are what it is predicted from, in the order of their encoding. Other columns are not used.
 	Features []Feature `json:"features" yaml:"features"`
 	// Norm is a bound on the Euclidean norm of an encoded row, to which longer rows are scaled. 0 means
-	// the norm that no row exceeds, the square root of the number of features.
+	// the norm that no row exceeds, the square root of the number of features (of numbers, in columns of several).
 	Norm float64 `json:"norm,omitempty" yaml:"norm,omitempty"`
 	// Group is the column of an id, such as a person's: rows with the same id stand in the same part.
 	Group string `json:"group,omitempty" yaml:"group,omitempty"`
@@ -55,12 +56,18 @@ type Label struct {
 	Column string `json:"column" yaml:"column"`
 	// Values are the texts that can be in it, at least two. Of two, the first becomes −1 and the second
 	// 1; of more, they become 0, 1 and so on.
-	Values []string `json:"values" yaml:"values,flow"`
+	Values []string `json:"values,omitempty" yaml:"values,omitempty,flow"`
+	// Range has the least and the largest value of a number to predict, in the place of Values. Numbers outside are
+	// moved to its ends.
+	Range []float64 `json:"range,omitempty" yaml:"range,omitempty,flow"`
 }
 
 // Feature is a column that a model sees: a number with a Range, or one of Categories.
 type Feature struct {
 	Column string `json:"column" yaml:"column"`
+	// Length of a column of several numbers, such as an embedding: a list, a matrix, or the columns of this name
+	// with 0, 1 and so on behind it. All have the Range. 0 for a column of single values.
+	Length int `json:"length,omitempty" yaml:"length,omitempty"`
 	// Range has the least and the largest value of a number. Numbers outside are moved to its ends.
 	Range []float64 `json:"range,omitempty" yaml:"range,omitempty,flow"`
 	// Categories are the texts that can be in the column.
@@ -134,9 +141,11 @@ func (s *Schema) Validate() error {
 	if s.Label.Column == "" {
 		return errors.New("label.column: is required")
 	}
-	if len(s.Label.Values) < 2 {
-		return fmt.Errorf("label.values: must be all values of the label, at least two, are %d; numbers to predict (regression) have no bundled trainer",
-			len(s.Label.Values))
+	switch width := span(s.Label.Range); {
+	case len(s.Label.Range) > 0 && (len(s.Label.Values) > 0 || !(width > 0) || math.IsInf(width, 1)):
+		return errors.New("label.range: must be [least, largest], two finite numbers that differ, without label.values")
+	case len(s.Label.Range) == 0 && len(s.Label.Values) < 2:
+		return fmt.Errorf("label.values: must be all values of the label, at least two, are %d; a number to predict has a label.range", len(s.Label.Values))
 	}
 	if repeats(s.Label.Values) {
 		return errors.New("label.values: must be different")
@@ -170,6 +179,8 @@ func (f *Feature) validate() error {
 	case (len(f.Range) > 0) == (len(f.Categories) > 0):
 		return errors.New("must have either a range or categories, of public knowledge: they are never read from the rows; " +
 			"take them from a code book, or from rows that you declare public (dpareto data schema --public-rows)")
+	case f.Length < 0 || f.Length > maxValues || f.Length > 0 && (len(f.Range) == 0 || f.Missing != ""):
+		return fmt.Errorf("length: must be a number of values with a range of which none is missing, is %d", f.Length)
 	case f.Missing != "" && f.Missing != Indicator:
 		return fmt.Errorf("missing: must be %s or left out, is %q", Indicator, f.Missing)
 	case f.Unknown != "" && (f.Unknown != Other || len(f.Categories) == 0):
@@ -236,7 +247,7 @@ func repeats(texts []string) bool {
 
 // width returns the number of features that a column becomes.
 func (f *Feature) width() int {
-	n := max(1, len(f.Categories))
+	n := max(1, len(f.Categories), f.Length)
 	if f.Unknown == Other {
 		n++
 	}
@@ -260,7 +271,27 @@ func (s *Schema) FeatureNorm() float64 {
 	if s.Norm > 0 {
 		return s.Norm
 	}
-	return math.Sqrt(float64(len(s.Features)))
+	numbers := 0
+	for _, f := range s.Features {
+		numbers += max(1, f.Length)
+	}
+	return math.Sqrt(float64(numbers))
+}
+
+// libsvmDim returns the number of features that are read from a LIBSVM file: all that the schema names.
+func (s *Schema) libsvmDim() int {
+	dim := 0
+	for _, f := range s.Features {
+		if number, ok := strings.CutPrefix(f.Column, columnX); ok && f.Length == 0 {
+			if k, err := strconv.Atoi(number); err == nil && k >= 0 && k < maxValues {
+				dim = max(dim, k+1)
+			}
+		}
+		if f.Column == columnX {
+			dim = max(dim, f.Length)
+		}
+	}
+	return dim
 }
 
 // Digest returns the first 32 hexadecimal digits of the SHA-256 of what the schema says, whatever its layout

@@ -126,6 +126,8 @@ func (e *encoder) judge(parts *dataset.Parts, to []int) {
 		classes[label]++
 	}
 	switch {
+	case len(classes) == 1 && e.data.Numeric():
+		e.found.addCount(true, e.schema.Label.Column, "all training examples have one label", 0)
 	case len(classes) == 1:
 		e.found.addCount(true, e.schema.Label.Column, "the training examples are of one class", 0)
 	case len(classes) < e.data.Classes:

@@ -115,7 +115,7 @@ func dense(d *dataset.Dataset, i int) []float32 {
 // the bound is lost by rounding.
 func TestNormBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &Schema{Rows: Public, Label: Label{"y", []string{"a", "b", "c"}}, Split: Split{}}
+		s := &Schema{Rows: Public, Label: Label{Column: "y", Values: []string{"a", "b", "c"}}, Split: Split{}}
 		cells := []string{"a"}
 		header := []string{"y"}
 		for i := range rapid.IntRange(1, 12).Draw(t, "columns") {
@@ -142,9 +142,9 @@ func TestNormBound(t *testing.T) {
 			t.Skip(err)
 		}
 		e := newEncoder(s)
-		if _, err := e.read(strings.NewReader(strings.Join(header, ",") + "\n" + strings.Join(cells, ",") + "\n")); err != nil {
-			t.Fatal(err)
-		}
+		rows, err := newCSV(strings.NewReader(strings.Join(header, ",")+"\n"+strings.Join(cells, ",")+"\n"), ',')
+		require.NoError(t, err)
+		require.NoError(t, e.read(rows))
 		d := e.finish("f")
 		norm := math.Sqrt(d.SquaredNorm(0))
 		if !(norm <= s.FeatureNorm()) {
@@ -306,35 +306,39 @@ func TestBrokenFiles(t *testing.T) {
 	}
 	e := newEncoder(parse(t, loans))
 	e.most = 20
-	if _, err := e.read(strings.NewReader(good)); err == nil || !strings.Contains(err.Error(), "is too large: more than 20 encoded values") {
+	rows, err := newCSV(strings.NewReader(good), ',')
+	require.NoError(t, err)
+	if err := e.read(rows); err == nil || !strings.Contains(err.Error(), "is too large: more than 20 encoded values") {
 		t.Errorf("too large: %v", err)
 	}
 }
 
 func TestSchemaErrors(t *testing.T) {
 	for change, want := range map[string]string{
-		"rows: public=>":                                               `rows: must be public or private, is ""`,
-		"rows: public=>rows: 12":                                       `rows: must be public or private, is "12"`,
-		"[no, yes]=>[yes]":                                             "label.values: must be all values of the label, at least two, are 1; numbers to predict (regression) have no bundled trainer",
-		"[no, yes]=>[no, no]":                                          "label.values: must be different",
-		", range: [18, 90]=>":                                          "features[0] (age): must have either a range or categories, of public knowledge: they are never read from the rows",
-		"[18, 90]=>[90, 18]":                                           "features[0] (age): range: must be [least, largest]",
-		"[18, 90]=>[18]":                                               "features[0] (age): range: must be [least, largest]",
-		"[18, 90]=>[0, .inf]":                                          "features[0] (age): range: must be [least, largest]",
-		"[18, 90]=>[18, 90], unknown: other":                           "features[0] (age): unknown: must be other, for categories alone",
-		"missing: indicator=>missing: mean":                            `features[1] (income): missing: must be indicator or left out, is "mean"`,
-		"categories: [0, 1]=>categories: [0, 0]":                       "features[3] (married): categories: must be different",
-		"column: income=>column: age":                                  "columns must be different",
-		"column: income=>column: repaid":                               "no feature can be the label",
-		"group: person=>group: age":                                    "group: must not be a feature",
-		"group: person=>norm: -1":                                      "norm: must be a positive number, is -1",
-		"group: person=>norms: 1":                                      "line 9: field norms is unknown",
-		"column: age, =>col: age, ":                                    "field col is unknown of a feature",
-		"group: person=>separator: ab":                                 "separator: must be one character, is of 2",
-		"group: person=>split: {test: 0.95}":                           "must be shares whose sum is below 1, are 0.95 and 0.1",
-		"group: person=>split: {test_file: ../b.csv}":                  "split.test_file: must be the name of a file",
-		"group: person=>split: {test: 0.1, test_file: b.csv}":          "must have one of test and test_file",
-		"group: person=>split: {time: {column: age, test_from: soon}}": "split.time: must have a column",
+		"rows: public=>":                                                        `rows: must be public or private, is ""`,
+		"rows: public=>rows: 12":                                                `rows: must be public or private, is "12"`,
+		"[no, yes]=>[yes]":                                                      "label.values: must be all values of the label, at least two, are 1; a number to predict has a label.range",
+		"values: [no, yes]=>range: [5, 5]":                                      "label.range: must be [least, largest], two finite numbers that differ, without label.values",
+		"values: [no, yes]=>values: [no, yes], range: [0, 5]":                   "label.range: must be [least, largest]",
+		"[no, yes]=>[no, no]":                                                   "label.values: must be different",
+		", range: [18, 90]=>":                                                   "features[0] (age): must have either a range or categories, of public knowledge: they are never read from the rows",
+		"[18, 90]=>[90, 18]":                                                    "features[0] (age): range: must be [least, largest]",
+		"[18, 90]=>[18]":                                                        "features[0] (age): range: must be [least, largest]",
+		"[18, 90]=>[0, .inf]":                                                   "features[0] (age): range: must be [least, largest]",
+		"[18, 90]=>[18, 90], unknown: other":                                    "features[0] (age): unknown: must be other, for categories alone",
+		"missing: indicator=>missing: mean":                                     `features[1] (income): missing: must be indicator or left out, is "mean"`,
+		"categories: [0, 1]=>categories: [0, 0]":                                "features[3] (married): categories: must be different",
+		"column: income=>column: age":                                           "columns must be different",
+		"column: income=>column: repaid":                                        "no feature can be the label",
+		"group: person=>group: age":                                             "group: must not be a feature",
+		"group: person=>norm: -1":                                               "norm: must be a positive number, is -1",
+		"group: person=>norms: 1":                                               "line 9: field norms is unknown",
+		"column: age, =>col: age, ":                                             "field col is unknown of a feature",
+		"group: person=>separator: ab":                                          "separator: must be one character, is of 2",
+		"group: person=>split: {test: 0.95}":                                    "must be shares whose sum is below 1, are 0.95 and 0.1",
+		"group: person=>split: {test_file: ../b.csv}":                           "split.test_file: must be the name of a file",
+		"group: person=>split: {test: 0.1, test_file: b.csv}":                   "must have one of test and test_file",
+		"group: person=>split: {time: {column: age, test_from: soon}}":          "split.time: must have a column",
 		"group: person=>split: {time: {column: a, test_from: 1}, test_file: b}": "must have one of test, time and test_file",
 		"group: person=>group: person\ngroup: other":                            `"group" already`,
 	} {
@@ -401,11 +405,15 @@ func TestDuplicates(t *testing.T) {
 // A schema is proposed from the public rows alone, and fits them.
 func TestPropose(t *testing.T) {
 	public := made(200, 1)
-	sample := Sample{File: "t.csv", Rows: 200, Label: "repaid"}
-	s, notes, err := Propose(strings.NewReader(public), sample)
+	propose := func(text string, sample Sample) (*Schema, []string, error) {
+		sample.Path = writeFile(t, "t.csv", text)
+		return Propose(sample)
+	}
+	sample := Sample{Rows: 200, Label: "repaid"}
+	s, notes, err := propose(public, sample)
 	require.NoError(t, err)
 	private := public + "p7,1000000,1e9,new employer,7,x,perhaps\n"
-	again, _, err := Propose(strings.NewReader(private), sample)
+	again, _, err := propose(private, sample)
 	if err != nil || again.Digest() != s.Digest() {
 		t.Errorf("a private row has changed the schema, error %v", err)
 	}
@@ -448,13 +456,68 @@ features:
 		"no header":   {"1,2\n3,4\n", Sample{Rows: 1, Label: "1"}, "which are no numbers"},
 		"empty":       {"", Sample{Rows: 1, Label: "1"}, "must have a header"},
 		"twice":       {"a,a\n", Sample{Rows: 1, Label: "a"}, "must have different names"},
-		"regression":  {made(2000, 1), Sample{Rows: 2000, Label: "income"}, "numbers to predict (regression) have no bundled trainer"},
+		"texts":       {made(2000, 1), Sample{Rows: 2000, Label: "person"}, "values in the public rows, must have 2 to 100 unless all are numbers"},
 		"short row":   {"a,b\nx,1\ny\n", Sample{Rows: 2, Label: "a"}, "is malformed after 1 rows"},
 		"one label":   {"a,b\nx,1\nx,2\n", Sample{Rows: 2, Label: "a"}, "has 1 values"},
 		"no features": {"a,b\nx,1\ny,1\n", Sample{Rows: 2, Label: "a"}, "features: at least one is required"},
 	} {
-		if _, _, err := Propose(strings.NewReader(tt.text), tt.sample); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err := propose(tt.text, tt.sample); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %s", name, err, tt.want)
+		}
+	}
+}
+
+// Numbers to predict are moved into their range and scaled; those that are missing are errors.
+func TestNumbersToPredict(t *testing.T) {
+	text := strings.Replace(loans, "{column: repaid, values: [no, yes]}", "{column: income, range: [0, 1000]}", 1)
+	schema := parse(t, strings.Replace(text, "- {column: income, range: [0, 200000], missing: indicator}\n", "", 1))
+	const header = "person,age,income,work,married\n"
+	e := newEncoder(schema)
+	_, err := e.readFile(writeFile(t, "t.csv", header+"a,30,500,none,0\nb,30,2000,none,0\nc,30,0,none,1\n"))
+	require.NoError(t, err)
+	d := e.finish("t")
+	if !slices.Equal(d.Labels, []float32{0, 1, -1}) || d.Classes != 0 || d.LabelRange != [2]float64{0, 1000} || e.found.list[0].String() != `column "income": numbers outside the range were moved to its ends (1 rows)` {
+		t.Errorf("labels %v, %d classes, range %v, findings %v", d.Labels, d.Classes, d.LabelRange, e.found.list)
+	}
+	for text, want := range map[string]string{
+		header + "a,30,,none,0\n": `column "income": labels are not finite numbers (1 rows)`,
+		header + strings.Repeat("a,30,5,none,0\n", 9) + "b,30,5,none,1\nc,30,5,none,1\nd,30,5,none,1\ne,30,5,none,1\n": `column "income": all training examples have one label`,
+	} {
+		if _, err := Load(t.Context(), Request{Path: writeFile(t, "t.csv", text), Schema: schema, Seed: 6}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// Every example has a schema that is proposed from its rows, and fits them. Equal seeds give equal files.
+func TestWriteExample(t *testing.T) {
+	for name, label := range map[string]string{"loans": "repaid", "rents": "rent", "crops": "crop"} {
+		write := func(seed uint64) string {
+			var b strings.Builder
+			require.NoError(t, WriteExample(&b, name, 500, seed))
+			return b.String()
+		}
+		if write(1) != write(1) || write(1) == write(2) {
+			t.Errorf("%s: files do not follow their seeds", name)
+		}
+		path := writeFile(t, name+".csv", write(1))
+		s, _, err := Propose(Sample{Path: path, Rows: 500, Label: label})
+		require.NoError(t, err)
+		s.Rows = Public
+		if (name == "rents") != (len(s.Label.Range) == 2) || name == "crops" && len(s.Label.Values) != 7 {
+			t.Errorf("%s: label %+v", name, s.Label)
+		}
+		table, err := Load(t.Context(), Request{Path: path, Schema: s, Seed: 1})
+		if err != nil || table.Parts.Train.Rows != 350 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for want, err := range map[string]error{
+		`example "SVT" is unknown, must be one of loans, rents, crops`: WriteExample(nil, "SVT", 1, 1),
+		"rows: must be at least 1, are 0":                              WriteExample(nil, "loans", 0, 1),
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 }
