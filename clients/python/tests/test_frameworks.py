@@ -330,3 +330,18 @@ def test_a_generator_of_the_noise_that_is_set_later(study: Study) -> None:
         made[1].generator = torch.Generator().manual_seed(2**40)
         steps(made, made[-1])
     assert study.trials()[0].raw.final_measurement.seeded
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_steps_of_a_right_loop_have_no_findings(split: bool) -> None:
+    from . import record_steps
+
+    assert record_steps.replay(1, split=split)
+
+
+def test_seeded_faults_of_steps_are_found() -> None:
+    from . import record_steps
+
+    for fault, finding in record_steps.FAULTS.items():
+        found = record_steps.replay(2, fault)
+        assert finding in [f.what for f in found.findings], fault

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,6 +65,93 @@ def test_a_multiplier_of_twice_the_norm_is_found() -> None:
         dataclasses.replace(make_privacy(), adjacency="replace_one"),
     )
     assert "noise" in [f.what for f in found.findings]
+
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def steps_of(lots: Any, weights: Any, rate: float) -> list[Step]:
+    """The steps of SGD with the weights before each, and after the last."""
+    released = (weights[:-1] - weights[1:]) / rate
+    return [Step(*step) for step in zip(lots, weights[:-1], released, strict=True)]
+
+
+def bundled(file: Path) -> list[tuple[dict[str, Any], audit.Replay]]:
+    """Replays runs of the bundled trainer, as its TestRecordedSteps records them."""
+    recorded = json.loads(file.read_text())
+    x, y = np.array(recorded["x"]), np.array(recorded["y"])
+    x = np.hstack([x, np.ones((len(x), 1))])  # the bias
+
+    def gradients(weights: Any, lot: Sequence[int]) -> Any:
+        rows = np.asarray(lot)
+        return -(y[rows] / (1 + np.exp(y[rows] * (x[rows] @ weights))))[:, None] * x[rows]
+
+    found = []
+    for run in recorded["runs"]:
+        mechanism = DpSgd(
+            run["sampling"].replace("-", "_"),
+            recorded["records"],
+            recorded["lot_size"],
+            recorded["noise_multiplier"],
+            recorded["epochs"],
+            clipping_norm=recorded["clipping_norm"],
+        )
+        steps = steps_of(run["lots"], np.array(run["weights"]), recorded["learning_rate"])
+        privacy = Privacy(mechanism, 1e-5, "add_remove")
+        found.append((run, audit.replay(steps, gradients, privacy)))
+    return found
+
+
+def test_recorded_steps_of_the_bundled_trainer() -> None:
+    found = bundled(FIXTURES / "bundled.json")
+    assert len(found) == 8
+    for run, result in found:
+        kinds = [f.what for f in result.findings]
+        if run["fault"]:
+            assert run["finding"] in kinds, run["fault"]
+        else:
+            assert kinds == [], run["sampling"]
+
+
+@pytest.mark.long
+def test_right_runs_of_the_bundled_trainer() -> None:
+    """Runs that DPARETO_RECORD and DPARETO_RECORD_RUNS made (see record_test.go)."""
+    file = os.environ.get("DPARETO_RECORD")
+    if not file:
+        pytest.skip("DPARETO_RECORD names no recorded runs")
+    found = bundled(Path(file))
+    assert len(found) >= 200
+    assert [result for _, result in found if not result] == []
+
+
+def softmax_gradients(x: Any, y: Any) -> Callable[[Any, Sequence[int]], Any]:
+    """Gradients of a linear layer of two classes, weights before biases, as torch has them."""
+
+    def gradients(weights: Any, lot: Sequence[int]) -> Any:
+        rows = np.asarray(lot)
+        width = x.shape[1]
+        w, b = weights[: 2 * width].reshape(2, width), weights[2 * width :]
+        scores = x[rows] @ w.T + b
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        p[np.arange(len(rows)), y[rows]] -= 1
+        outer = p[:, :, None] * x[rows][:, None, :]
+        return np.hstack([outer.reshape(len(rows), -1), p])
+
+    return gradients
+
+
+def test_recorded_steps_of_opacus() -> None:
+    """What the real one did, as tests/record_steps.py recorded it; NumPy has the gradients."""
+    recorded = json.loads((FIXTURES / "steps.json").read_text())
+    gradients = softmax_gradients(np.array(recorded["x"]), np.array(recorded["y"]))
+    mechanism = DpSgd("poisson", 120, 12, 1.5, 7, clipping_norm=0.5, convention="opacus")
+    assert len(recorded["runs"]) == 9
+    for run in recorded["runs"]:
+        steps = steps_of(run["lots"], np.array(run["weights"]), 0.1)
+        result = audit.replay(steps, gradients, Privacy(mechanism, 1e-5, "add_remove"), divisor=12)
+        kinds = [f.what for f in result.findings]
+        assert (run["finding"] in kinds) if run["fault"] else kinds == [], run["fault"]
 
 
 SAMPLERS: dict[str, DpSgd] = {

@@ -45,6 +45,14 @@ class LowerBound(Shown):
         """Whether the claim is false, at this confidence."""
         return self.claim is not None and self.epsilon > self.claim.epsilon
 
+    def summary(self) -> str:
+        """Returns the bound with its terms, in a line."""
+        shown = up(self.epsilon, decimal.ROUND_FLOOR)
+        return (
+            f"Audited: ε at least {shown} at δ = {self.delta:g}, confidence {self.confidence:g}, "
+            f"{self.method}."
+        )
+
     def _card(self) -> Card:
         facts = [
             ("ε", f"at least {up(self.epsilon, decimal.ROUND_FLOOR)} at δ = {self.delta:g}"),
