@@ -375,3 +375,18 @@ def test_a_model_in_half_precision(study: Study) -> None:
         dpfront.opacus_trial(trial, engine, lambda: 0.5),
     ):
         train(engine, 2, (model, torch.optim.SGD(model.parameters(), lr=0.1), loader))
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_steps_of_a_right_loop_have_no_findings(split: bool) -> None:
+    from . import record_steps
+
+    assert record_steps.replay(1, split=split)
+
+
+def test_seeded_faults_of_steps_are_found() -> None:
+    from . import record_steps
+
+    for fault, finding in record_steps.FAULTS.items():
+        found = record_steps.replay(2, fault)
+        assert finding in [f.what for f in found.findings], fault

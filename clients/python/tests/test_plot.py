@@ -14,7 +14,7 @@ import pytest
 import dpfront
 from dpfront import _read as read
 from dpfront import _specs as specs
-from dpfront import plot
+from dpfront import audit, plot
 from dpfront._operations import accounting
 from dpfront._results.fronts import Front, HypervolumePoint
 from dpfront._results.guarantees import EpsilonCurve
@@ -567,3 +567,24 @@ def test_a_constant_point_is_where_the_stairs_begin(tmp_path: Path) -> None:
     written(plot.front(front, []).figure, tmp_path)
     with pytest.raises(ValueError, match="majority"):
         next(accounting.study_tradeoff(TWO, found, (), ""))
+
+
+@pytest.mark.parametrize("backend", ["matplotlib", "plotly"])
+def test_a_tradeoff_with_an_audit(client: dpfront.Client, backend: plot.Backend) -> None:
+    pytest.importorskip(backend)
+    privacy = dpfront.Privacy(dpfront.privacy.Gaussian(1, 1), 1e-2, "add_remove")
+    curve = client.tradeoff(privacy)
+    shown = audit.rates([1.0] * 600, [0.0] * 600, threshold=0.5, claim=curve.guarantee)
+    chart = data.tradeoff(curve, shown)
+    upper, lower, attack = chart.panels[0].series[1:]
+    assert shown.refuted
+    assert attack.x == (shown.fpr,)
+    # The true curve reaches that of the audit's ε somewhere, and the claimed one nowhere.
+    assert all(a >= b for a, b in zip(lower.y, upper.y, strict=True))
+    assert "Audited: ε at least" in chart.note
+    assert "confidence 0.95" in chart.note
+    assert plot.tradeoff(curve, audit=shown, backend=backend) is not None
+
+    weak = data.tradeoff(curve, audit.rates([1.0, 0.0] * 9, [0.0, 1.0] * 9, claim=curve.guarantee))
+    upper, lower = weak.panels[0].series[1:3]
+    assert any(a < b for a, b in zip(lower.y, upper.y, strict=True))

@@ -22,6 +22,7 @@ from dpfront._results.analyses import Contour, Importance, Slices, Validation
 from dpfront._results.fronts import Front, HypervolumePoint
 from dpfront._results.guarantees import EpsilonCurve, Tradeoff
 from dpfront._results.trials import StudyInfo, TrialInfo
+from dpfront.audit import LowerBound
 from dpfront.plot import _data as data
 from dpfront.plot import _shapes as shapes
 
@@ -121,9 +122,19 @@ def epsilon_over_epochs(
     return _draw(data.epsilon_over_epochs(curves), backend, ax)
 
 
-def tradeoff(curve: Tradeoff, *, backend: Backend = "matplotlib", ax: Any = None) -> Any:
-    """Draws the best attack on one record beside guessing, as `Study.tradeoff` computes it."""
-    return _draw(data.tradeoff(curve), backend, ax)
+def tradeoff(
+    curve: Tradeoff,
+    *,
+    audit: LowerBound | None = None,
+    backend: Backend = "matplotlib",
+    ax: Any = None,
+) -> Any:
+    """Draws the best attack on one record beside guessing, as `Study.tradeoff` computes it.
+
+    ``audit`` adds what an audit has shown (`dpfront.audit`): the curve of its ε, which the true one
+    reaches somewhere, and the rates of its attack if it has them.
+    """
+    return _draw(data.tradeoff(curve, audit), backend, ax)
 
 
 def fit(info: StudyInfo, validation: Validation, *, backend: Backend = "matplotlib") -> Any:

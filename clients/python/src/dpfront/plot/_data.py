@@ -21,6 +21,7 @@ from dpfront._results.analyses import (
 from dpfront._results.fronts import Front, FrontPoint, HypervolumePoint
 from dpfront._results.guarantees import EpsilonCurve, Tradeoff
 from dpfront._results.trials import StudyInfo, TrialInfo
+from dpfront.audit import LowerBound
 from dpfront.plot._shapes import Axis, Chart, Map, Panel, Parallel, Series
 from dpfront.v1 import metric_pb2, parameter_pb2
 
@@ -385,19 +386,34 @@ def epsilon_over_epochs(curves: Sequence[EpsilonCurve]) -> Chart:
     return Chart(f"ε over {unit}", (Panel(unit, "ε", tuple(series), y_log=log),), note)
 
 
-def tradeoff(curve: Tradeoff) -> Chart:
+def tradeoff(curve: Tradeoff, audit: LowerBound | None = None) -> Chart:
     """Returns the picture of a trade-off curve, on logarithmic axes without their zero."""
     inside = [(x, y) for x, y in zip(curve.fprs, curve.tprs, strict=True) if x > 0 and y > 0]
     xs = tuple(x for x, _ in inside)
     note = f"{guarantees.bound(curve.guarantee)}; covers {curve.guarantee.covers}"
     if not curve.exact_profile:
         note += "\nNot known to be attained: attacks may be much weaker."
-    series = (
+    series = [
         Series(xs, xs, "guessing", "behind", line=True),
         Series(xs, tuple(y for _, y in inside), "best attack, upper bound", line=True),
+    ]
+    if audit is not None:
+        series += _audited(audit, xs)
+        note += f"\n{audit.summary()}"
+    panel = Panel(
+        "false positive rate", "true positive rate", tuple(series), x_log=True, y_log=True
     )
-    panel = Panel("false positive rate", "true positive rate", series, x_log=True, y_log=True)
     return Chart("What the best attack on one record achieves", (panel,), note)
+
+
+def _audited(audit: LowerBound, fprs: Sequence[float]) -> list[Series]:
+    """Returns the curve of an audit's (ε, δ), and the limits of its rates."""
+    grown = math.exp(audit.epsilon)
+    tprs = (min(1.0, grown * x + audit.delta, 1 - (1 - x - audit.delta) / grown) for x in fprs)
+    found = [Series(tuple(fprs), tuple(tprs), "ε of the audit", "each", line=True)]
+    if audit.fpr and audit.tpr:
+        found.append(Series((audit.fpr,), (audit.tpr,), "attack of the audit"))
+    return found
 
 
 # --- fit --------------------------------------------------------------------------------
