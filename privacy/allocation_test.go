@@ -36,6 +36,7 @@ func TestSharedRandomAllocation(t *testing.T) {
 			want, slack = tb.Float(row, "eps_richardson"), 3e-4*tb.Float(row, "eps_richardson")
 		}
 		got, ok := losses.UpperDirections()[direction].Epsilon(1, logDelta, 1)
+		tb.Compare("eps_exact, else eps_richardson", got, want)
 		if !ok || got < want-slack || got > want*(1+4e-3)+1e-4 {
 			t.Errorf("%v: epsilon %.9g, want %.9g", row[:6], got, want)
 		}
@@ -43,6 +44,7 @@ func TestSharedRandomAllocation(t *testing.T) {
 			continue
 		}
 		got, ok = losses.LowerDirections()[direction].Epsilon(1, logDelta, -1)
+		tb.Compare("the same, bound from below", got, want)
 		if !ok || got > want+slack || got < want*(1-4e-3)-1e-4 {
 			t.Errorf("%v: lower bound %.9g, want %.9g", row[:6], got, want)
 		}
@@ -56,6 +58,7 @@ func TestSharedRandomAllocationReplace(t *testing.T) {
 		g := epsilonOf(t, Exact{}, m, 1, tb.Float(row, "delta"))
 		want := math.Min(tb.Float(row, "eps_upper_triangle"), tb.Float(row, "eps_upper_gaussian"))
 		attained := math.Max(tb.Float(row, "eps_remove"), tb.Float(row, "eps_add"))
+		tb.Compare("the less of eps_upper_triangle, eps_upper_gaussian", g.Epsilon, want)
 		// The reference is an upper bound, on a coarser grid.
 		if g.Epsilon < want*(1-5e-3) || g.Epsilon > want*(1+5e-3)+1e-4 {
 			t.Errorf("%v: epsilon %.9g, want %.9g", row[:3], g.Epsilon, want)
@@ -78,10 +81,12 @@ func TestSharedTradeoffAllocation(t *testing.T) {
 		if !(got >= least*(1-1e-9) && got <= most*1.03) {
 			t.Errorf("%v: true positive rate %.8g, want %.8g to %.8g", row[:3], got, least, most)
 		}
+		tb.Compare("tpr_upper of the better direction", got, most)
 		curve, err := Exact{}.Curve(m)
 		require.NoError(t, err)
 		atZero, err := Delta(curve, 1, 0)
 		require.NoError(t, err)
+		tb.Compare("advantage_upper", atZero.Delta, tb.Float(row, "advantage_upper"))
 		if delta := atZero.Delta; delta < tb.Float(row, "advantage_lower") || delta > tb.Float(row, "advantage_upper")*(1+1e-3) {
 			t.Errorf("%v: advantage %.8g, want %s to %s", row[:3], delta, tb.Text(row, "advantage_lower"), tb.Text(row, "advantage_upper"))
 		}
@@ -153,6 +158,7 @@ func TestSharedRandomAllocationRDP(t *testing.T) {
 			}
 			want = right
 		}
+		tb.Compare("rdp", got, want)
 		if !(got >= want*(1-1e-10) && got <= want*(1+1e-9)+2e-11) {
 			t.Errorf("%v: divergence %.15g, want %.15g", row[:4], got, want)
 		}
