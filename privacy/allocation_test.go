@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ func TestSharedRandomAllocation(t *testing.T) {
 			want, slack = tb.Float(row, "eps_richardson"), 3e-4*tb.Float(row, "eps_richardson")
 		}
 		got, ok := losses.UpperDirections()[direction].Epsilon(1, logDelta, 1)
+		tb.Compare("eps_exact, else eps_richardson", got, want)
 		if !ok || got < want-slack || got > want*(1+4e-3)+1e-4 {
 			t.Errorf("%v: epsilon %.9g, want %.9g", row[:6], got, want)
 		}
@@ -42,6 +44,7 @@ func TestSharedRandomAllocation(t *testing.T) {
 			continue
 		}
 		got, ok = losses.LowerDirections()[direction].Epsilon(1, logDelta, -1)
+		tb.Compare("the same, bound from below", got, want)
 		if !ok || got > want+slack || got < want*(1-4e-3)-1e-4 {
 			t.Errorf("%v: lower bound %.9g, want %.9g", row[:6], got, want)
 		}
@@ -55,6 +58,7 @@ func TestSharedRandomAllocationReplace(t *testing.T) {
 		g := epsilonOf(t, Exact{}, m, 1, tb.Float(row, "delta"))
 		want := math.Min(tb.Float(row, "eps_upper_triangle"), tb.Float(row, "eps_upper_gaussian"))
 		attained := math.Max(tb.Float(row, "eps_remove"), tb.Float(row, "eps_add"))
+		tb.Compare("the less of eps_upper_triangle, eps_upper_gaussian", g.Epsilon, want)
 		// The reference is an upper bound, on a coarser grid.
 		if g.Epsilon < want*(1-5e-3) || g.Epsilon > want*(1+5e-3)+1e-4 {
 			t.Errorf("%v: epsilon %.9g, want %.9g", row[:3], g.Epsilon, want)
@@ -77,10 +81,12 @@ func TestSharedTradeoffAllocation(t *testing.T) {
 		if !(got >= least*(1-1e-9) && got <= most*1.03) {
 			t.Errorf("%v: true positive rate %.8g, want %.8g to %.8g", row[:3], got, least, most)
 		}
+		tb.Compare("tpr_upper of the better direction", got, most)
 		curve, err := Exact{}.Curve(m)
 		require.NoError(t, err)
 		atZero, err := Delta(curve, 1, 0)
 		require.NoError(t, err)
+		tb.Compare("advantage_upper", atZero.Delta, tb.Float(row, "advantage_upper"))
 		if delta := atZero.Delta; delta < tb.Float(row, "advantage_lower") || delta > tb.Float(row, "advantage_upper")*(1+1e-3) {
 			t.Errorf("%v: advantage %.8g, want %s to %s", row[:3], delta, tb.Text(row, "advantage_lower"), tb.Text(row, "advantage_upper"))
 		}
@@ -152,6 +158,7 @@ func TestSharedRandomAllocationRDP(t *testing.T) {
 			}
 			want = right
 		}
+		tb.Compare("rdp", got, want)
 		if !(got >= want*(1-1e-10) && got <= want*(1+1e-9)+2e-11) {
 			t.Errorf("%v: divergence %.15g, want %.15g", row[:4], got, want)
 		}
@@ -161,10 +168,19 @@ func TestSharedRandomAllocationRDP(t *testing.T) {
 // TestRandomAllocationEdges: at random parameters and δ from 1e-300 to ½ bounds are finite, in order, at most those of
 // the Gaussian without amplification, and monotone in δ. They are monotone in the noise and the number of epochs but for
 // the excess of their grids, which other numbers of products change: 1.4 % was seen at δ = 1e-175, with 19 epochs and more.
+//
+// With -tags long there are 20 parts of 500 points each, which can be run one by one.
 func TestRandomAllocationEdges(t *testing.T) {
-	rng := rand.New(rand.NewPCG(42, 1))
+	for part := range privacytest.Few(1, 20) {
+		t.Run(strconv.Itoa(part), func(t *testing.T) {
+			checkAllocations(t, rand.New(rand.NewPCG(42, uint64(part+1))), privacytest.Few(200, 500))
+		})
+	}
+}
+
+func checkAllocations(t *testing.T, rng *rand.Rand, points int) {
 	logSteps, logEpochs := float64(privacytest.Few(5, 9)), float64(privacytest.Few(2, 3))
-	for range privacytest.Few(200, 10_000) {
+	for point := range points {
 		m := RandomAllocation{
 			Steps: 1 + int64(math.Exp(rng.Float64()*logSteps)), Picks: 1, NoiseMultiplier: 0.2 * math.Exp(rng.Float64()*4),
 			Epochs: 1 + int64(math.Exp(rng.Float64()*logEpochs)), SameSteps: rng.IntN(4) == 0, Neighbours: AddRemove,
@@ -197,15 +213,16 @@ func TestRandomAllocationEdges(t *testing.T) {
 		if m.Picks > 1 && m.Picks < m.Steps && g.EpsilonLower != 0 {
 			t.Errorf("%+v, delta %g: lower bound %g, which is not proven", m, delta, g.EpsilonLower)
 		}
-		noisier, longer := m, m
-		noisier.NoiseMultiplier *= 1 + 0.5*rng.Float64()
-		longer.Epochs += 1 + rng.Int64N(m.Epochs)
-		for what, less := range map[string][2]float64{
-			"noise":              {epsilonOf(t, Exact{UpperOnly: true}, noisier, 1, delta).Epsilon, g.Epsilon},
-			"epochs":             {g.Epsilon, epsilonOf(t, Exact{UpperOnly: true}, longer, 1, delta).Epsilon},
-			"delta":              {more.Epsilon, g.Epsilon},
-			"delta (from below)": {more.EpsilonLower, g.EpsilonLower},
-		} {
+		orders := map[string][2]float64{"delta": {more.Epsilon, g.Epsilon}, "delta (from below)": {more.EpsilonLower, g.EpsilonLower}}
+		other := m
+		if point%2 == 0 {
+			other.NoiseMultiplier *= 1 + 0.5*rng.Float64()
+			orders["noise"] = [2]float64{epsilonOf(t, Exact{UpperOnly: true}, other, 1, delta).Epsilon, g.Epsilon}
+		} else {
+			other.Epochs += 1 + rng.Int64N(m.Epochs)
+			orders["epochs"] = [2]float64{g.Epsilon, epsilonOf(t, Exact{UpperOnly: true}, other, 1, delta).Epsilon}
+		}
+		for what, less := range orders {
 			slack := 1e-9
 			switch {
 			case strings.HasPrefix(what, "delta"):

@@ -23,6 +23,7 @@ func TestSharedBandMF(t *testing.T) {
 		}
 		want := math.Max(tb.Float(row, "eps_pld_remove"), tb.Float(row, "eps_pld_add"))
 		g := epsilonOf(t, Exact{}, m, rounds, delta)
+		tb.Compare("the larger of eps_pld_remove, eps_pld_add", g.Epsilon, want)
 		slack := 1e-4*want + 1.2e-5*float64(rounds)
 		if g.Epsilon > want*(1+1e-4) || g.Epsilon < want-slack || g.EpsilonLower > g.Epsilon || g.EpsilonLower < want-slack {
 			t.Errorf("%v: epsilon in [%.9g, %.9g], want %.9g", row[:8], g.EpsilonLower, g.Epsilon, want)

@@ -46,7 +46,9 @@ func TestSharedLaplaceProfile(t *testing.T) {
 		for _, a := range []Accountant{Exact{}, PLD{}} {
 			c, err := a.Curve(m)
 			require.NoError(t, err)
-			if got, want := epsilonOf(t, a, m, 1, 1e-6).Epsilon, tb.Float(row, "eps_at_delta_1e-6"); privacytest.RelErr(got, want) > 1e-12 {
+			got, want := epsilonOf(t, a, m, 1, 1e-6).Epsilon, tb.Float(row, "eps_at_delta_1e-6")
+			tb.Compare("eps_at_delta_1e-6", got, want)
+			if privacytest.RelErr(got, want) > 1e-12 {
 				t.Errorf("%s, %v: epsilon %.15g, want %.15g", a.Name(), row, got, want)
 			}
 			for column, epsilon := range map[string]float64{"delta_at_eps_0": 0, "delta_at_eps_0.1": 0.1, "delta_at_eps_0.5": 0.5} {

@@ -10,7 +10,7 @@ import (
 
 // Exact sums, and values of dp_accounting 0.6.0 for composed runs.
 func TestDiscreteVectors(t *testing.T) {
-	check := func(row []string, m Mechanism, sensitivity int64, epsilon, delta float64) {
+	check := func(tb privacytest.Table, row []string, m Mechanism, sensitivity int64, epsilon, delta float64) {
 		t.Helper()
 		switch {
 		case delta == 0:
@@ -19,7 +19,9 @@ func TestDiscreteVectors(t *testing.T) {
 			}
 		case delta < 1:
 			g := epsilonOf(t, Exact{}, m, 1, delta)
-			if at := shifted(discreteMass(m), g.Epsilon, int(sensitivity)); g.Epsilon < epsilon || g.EpsilonLower > epsilon || math.Abs(at-delta) > 3e-9*math.Max(1e-3, delta) {
+			at := shifted(discreteMass(m), g.Epsilon, int(sensitivity))
+			tb.Compare("delta at the epsilon of it", at, delta)
+			if g.Epsilon < epsilon || g.EpsilonLower > epsilon || math.Abs(at-delta) > 3e-9*math.Max(1e-3, delta) {
 				t.Errorf("%v: epsilon %.12g from %.12g, where delta is %.12g", row, g.Epsilon, g.EpsilonLower, at)
 			}
 		}
@@ -27,7 +29,7 @@ func TestDiscreteVectors(t *testing.T) {
 	tb := privacytest.SharedVectors(t, "discrete_gaussian_public.csv")
 	for _, row := range tb.Rows {
 		m := DiscreteGaussian{tb.Int(row, "sensitivity"), tb.Float(row, "sigma"), AddRemove}
-		check(row, m, m.Sensitivity, tb.Float(row, "epsilon"), tb.Float(row, "delta"))
+		check(tb, row, m, m.Sensitivity, tb.Float(row, "epsilon"), tb.Float(row, "delta"))
 		if rho := m.RenyiCurve().RDP(2) / 2; privacytest.RelErr(rho, tb.Float(row, "rho_zcdp")) > 1e-13 {
 			t.Errorf("%v: rho %g", row, rho)
 		}
@@ -37,12 +39,13 @@ func TestDiscreteVectors(t *testing.T) {
 		m, runs := DiscreteLaplace{tb.Int(row, "sensitivity"), 1 / tb.Float(row, "a"), AddRemove}, tb.Int(row, "runs")
 		epsilon := tb.Float(row, "epsilon")
 		if runs == 1 {
-			check(row, m, m.Sensitivity, epsilon, tb.Float(row, "delta_exact"))
+			check(tb, row, m, m.Sensitivity, epsilon, tb.Float(row, "delta_exact"))
 			continue
 		}
 		// dp_accounting rounds up, by up to 1e-4 in ε.
 		delta := composed(m, runs, epsilon)
 		g := epsilonOf(t, Exact{}, m, runs, delta)
+		tb.Compare("epsilon at delta_dpacc", g.Epsilon, epsilon)
 		if want := tb.Float(row, "delta_dpacc"); delta > want || delta < 0.999*want || math.Abs(g.Epsilon-epsilon) > 1e-3*epsilon || g.EpsilonLower > epsilon {
 			t.Errorf("%v: epsilon %.12g from %.12g, delta %.10g", row, g.Epsilon, g.EpsilonLower, delta)
 		}

@@ -51,6 +51,8 @@ func TestSharedFixedSizeExact(t *testing.T) {
 			slack = 5e-8 // by extrapolation
 		}
 		exact := epsilonOf(t, Exact{}, m, steps, delta)
+		tb.Compare("eps_upper_exact", exact.Epsilon, upper)
+		tb.Compare("eps_lower_exact", exact.EpsilonLower, lower)
 		if e := exact.Epsilon/upper - 1; e < -slack || e > 1e-4 {
 			t.Errorf("%s: epsilon %.12g, exact %.12g, relative %.2g", row[0], exact.Epsilon, upper, e)
 		}
@@ -76,6 +78,7 @@ func TestSharedPublishedRunsExact(t *testing.T) {
 		m := FixedSizeGaussian{tb.Int(row, "n"), tb.Int(row, "m"), tb.Float(row, "sigma")}
 		steps, delta := tb.Int(row, "steps"), tb.Float(row, "delta")
 		g := epsilonOf(t, Exact{}, m, steps, delta)
+		tb.Compare("eps_wor_pld_upper_exact", g.Epsilon, tb.Float(row, "eps_wor_pld_upper_exact"))
 		if want := tb.Float(row, "eps_wor_pld_upper_exact"); privacytest.RelErr(g.Epsilon, want) > 1e-7 {
 			t.Errorf("%s: epsilon %.12g, want %.12g", row[0], g.Epsilon, want)
 		}
@@ -99,6 +102,7 @@ func TestSharedPoissonExact(t *testing.T) {
 		steps, delta, want := tb.Int(row, "steps"), tb.Float(row, "delta"), tb.Float(row, "eps_exact")
 		slack := math.Max(1e-10, tb.Float(row, "exact_rel_check"))
 		g := epsilonOf(t, Exact{UpperOnly: true}, m, steps, delta)
+		tb.Compare("eps_exact", g.Epsilon, want)
 		if e := g.Epsilon/want - 1; e < -slack || e > 1e-4 {
 			t.Errorf("%s: epsilon %.12g, exact %.12g, relative %.2g", row[0], g.Epsilon, want, e)
 		}
@@ -122,7 +126,9 @@ func TestSharedPoissonRDP(t *testing.T) {
 		m := PoissonGaussian{tb.Float(row, "q_num") / tb.Float(row, "q_den"), tb.Float(row, "sigma"), AddRemove, false}
 		curve := m.RenyiCurve()
 		for column, order := range orders {
-			if got, want := curve.RDP(order), tb.Float(row, column); privacytest.RelErr(got, want) > 1e-10 {
+			got, want := curve.RDP(order), tb.Float(row, column)
+			tb.Compare("rdp", got, want)
+			if privacytest.RelErr(got, want) > 1e-10 {
 				t.Errorf("%s order %g: rdp %.17g, want %.17g", row[0], order, got, want)
 			}
 		}

@@ -47,16 +47,19 @@ func TestSharedGaussian(t *testing.T) {
 		switch kind := tb.Text(row, "kind"); kind {
 		case "eps_from_sigma":
 			g := epsilonOf(t, GDP{}, Gaussian{tb.Float(row, "sensitivity"), tb.Float(row, "sigma"), AddRemove}, 1, delta)
+			tb.Compare("epsilon", g.Epsilon, eps)
 			if privacytest.RelErr(g.Epsilon, eps) > 1e-12 || g.EpsilonLower != g.Epsilon {
 				t.Errorf("%v: epsilon %.17g", row, g.Epsilon)
 			}
 		case "sigma_from_eps":
 			sigma := tb.Float(row, "sensitivity") / gaussian.Mu(eps, math.Log(delta))
+			tb.Compare("sigma", sigma, tb.Float(row, "sigma"))
 			if privacytest.RelErr(sigma, tb.Float(row, "sigma")) > 1e-12 {
 				t.Errorf("%v: sigma %.17g", row, sigma)
 			}
 		case "delta_from_eps":
 			got, _ := gaussian.Profile(mu, eps)
+			tb.Compare("delta", math.Exp(got), delta)
 			if privacytest.RelErr(math.Exp(got), delta) > 1e-12 {
 				t.Errorf("%v: delta %.17g", row, math.Exp(got))
 			}

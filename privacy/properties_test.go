@@ -84,7 +84,9 @@ func TestSharedConversion(t *testing.T) {
 		if got, want := Classic.Epsilon(order, rho, delta), tb.Float(row, "eps_classic_mironov"); privacytest.RelErr(got, want) > 1e-13 {
 			t.Errorf("%v: classic %.17g, want %.17g", row, got, want)
 		}
-		if got, want := Improved.Epsilon(order, rho, delta), tb.Float(row, "eps_improved_clamped"); math.Abs(got-want) > 1e-13*math.Max(1, want) {
+		got, want := Improved.Epsilon(order, rho, delta), tb.Float(row, "eps_improved_clamped")
+		tb.Compare("eps_improved_clamped", got, want)
+		if math.Abs(got-want) > 1e-13*math.Max(1, want) {
 			t.Errorf("%v: improved %.17g, want %.17g", row, got, want)
 		}
 		if best := tb.Float(row, "eps_optimal_single_order"); Improved.Epsilon(order, rho, delta) < best*(1-1e-9) {

@@ -14,10 +14,12 @@ func TestSharedPureComposition(t *testing.T) {
 	for _, row := range tb.Rows {
 		eps, delta, k, total := tb.Float(row, "eps0"), tb.Float(row, "delta0"), tb.Int(row, "k"), tb.Float(row, "delta_total")
 		got, err := ComposeOptimal(eps, delta, k, total)
+		tb.Compare("eps_KOV_optimal_exact", got, tb.Float(row, "eps_KOV_optimal_exact"))
 		if want := tb.Float(row, "eps_KOV_optimal_exact"); err != nil || privacytest.RelErr(got, want) > 1e-9 {
 			t.Errorf("%v: optimal %.15g, want %.15g, %v", row, got, want, err)
 		}
 		got, err = ComposeAdvanced(eps, delta, k, total)
+		tb.Compare("eps_DRV2010", got, tb.Float(row, "eps_DRV2010"))
 		if want := tb.Float(row, "eps_DRV2010"); err != nil || privacytest.RelErr(got, want) > 1e-9 {
 			t.Errorf("%v: advanced %.15g, want %.15g, %v", row, got, want, err)
 		}
@@ -145,7 +147,9 @@ func TestSharedLaplace(t *testing.T) {
 			t.Errorf("%v: epsilon %g", row, got)
 		}
 		for column, order := range orders {
-			if got, want := m.RenyiCurve().RDP(order), tb.Float(row, column); privacytest.RelErr(got, want) > 1e-12 {
+			got, want := m.RenyiCurve().RDP(order), tb.Float(row, column)
+			tb.Compare("rdp", got, want)
+			if privacytest.RelErr(got, want) > 1e-12 {
 				t.Errorf("%v: %s %.17g, want %.17g", row, column, got, want)
 			}
 		}
@@ -157,7 +161,9 @@ func TestSharedZeroConcentrated(t *testing.T) {
 	for _, row := range tb.Rows {
 		m := ZeroConcentrated{tb.Float(row, "rho"), ReplaceOne}
 		delta := tb.Float(row, "delta")
-		if got, want := epsilonOf(t, RDP{}, m, 1, delta), tb.Float(row, "eps_improved"); privacytest.RelErr(got.Epsilon, want) > 1e-9 {
+		got, want := epsilonOf(t, RDP{}, m, 1, delta), tb.Float(row, "eps_improved")
+		tb.Compare("eps_improved", got.Epsilon, want)
+		if privacytest.RelErr(got.Epsilon, want) > 1e-9 {
 			t.Errorf("%v: improved %.17g at order %g", row, got.Epsilon, got.Order)
 		}
 		if got, want := epsilonOf(t, RDP{Classic}, m, 1, delta).Epsilon, tb.Float(row, "eps_bun_steinke"); privacytest.RelErr(got, want) > 1e-9 {
@@ -173,6 +179,7 @@ func TestSharedPoissonOptimalOrders(t *testing.T) {
 		steps, delta := tb.Int(row, "steps"), tb.Float(row, "delta")
 		for column, a := range map[string]RDP{"eps_opt_improved": {}, "eps_opt_classic": {Classic}} {
 			g := epsilonOf(t, a, m, steps, delta)
+			tb.Compare(column, g.Epsilon, tb.Float(row, column))
 			if want := tb.Float(row, column); privacytest.RelErr(g.Epsilon, want) > 1e-9 {
 				t.Errorf("%s: %s %.15g at order %g, want %.15g", row[0], column, g.Epsilon, g.Order, want)
 			}

@@ -101,12 +101,15 @@ func TestSharedFixedSizeRDP(t *testing.T) {
 		m := FixedSizeGaussian{tb.Int(row, "n"), tb.Int(row, "m"), tb.Float(row, "sigma")}
 		curve := moments.NewFixedSize(m.Rate(), m.NoiseMultiplier)
 		for column, order := range orders {
-			if got, want := curve.RDP(order), tb.Float(row, column); privacytest.RelErr(got, want) > 1e-10 {
+			got, want := curve.RDP(order), tb.Float(row, column)
+			tb.Compare("rdp", got, want)
+			if privacytest.RelErr(got, want) > 1e-10 {
 				t.Errorf("%s order %g: rdp %.17g, want %.17g", row[0], order, got, want)
 			}
 		}
 		steps, delta := tb.Int(row, "steps"), tb.Float(row, "delta")
 		classic := epsilonOf(t, RDP{Classic}, m, steps, delta)
+		tb.Compare("eps_classic", classic.Epsilon, tb.Float(row, "eps_classic"))
 		if want := tb.Float(row, "eps_classic"); privacytest.RelErr(classic.Epsilon, want) > 1e-9 {
 			t.Errorf("%s: classic %.17g, want %.17g", row[0], classic.Epsilon, want)
 		}
@@ -114,6 +117,7 @@ func TestSharedFixedSizeRDP(t *testing.T) {
 			t.Errorf("%s: classic order %g, want %g", row[0], classic.Order, want)
 		}
 		improved := publishedEpsilon(t, Improved, m, steps, delta)
+		tb.Compare("eps_improved_int", improved.Epsilon, tb.Float(row, "eps_improved_int"))
 		if want := tb.Float(row, "eps_improved_int"); privacytest.RelErr(improved.Epsilon, want) > 1e-9 {
 			t.Errorf("%s: improved %.17g, want %.17g", row[0], improved.Epsilon, want)
 		}

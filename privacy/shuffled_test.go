@@ -58,11 +58,16 @@ func TestSharedShuffledLower(t *testing.T) {
 			continue
 		}
 		g := epsilonOf(t, Exact{}, m, 1, lower)
+		if m.Neighbours == AddRemove {
+			tb.Compare("epsilon at delta_lower, zero_out, bound from below", g.EpsilonLower, epsilon)
+		}
 		if !(g.EpsilonLower >= epsilon*(1-5e-3)-1e-5 && g.EpsilonLower <= most && g.EpsilonLower <= g.Epsilon) {
 			t.Errorf("%v: epsilon %g to %g", row[:4], g.EpsilonLower, g.Epsilon)
 		}
 		if upper := tb.Float(row, "delta_upper_gaussian"); upper > 1e-14 {
-			if g := epsilonOf(t, Exact{}, m, 1, upper); privacytest.RelErr(g.Epsilon, epsilon) > 1e-6 {
+			g := epsilonOf(t, Exact{}, m, 1, upper)
+			tb.Compare("epsilon at delta_upper_gaussian", g.Epsilon, epsilon)
+			if privacytest.RelErr(g.Epsilon, epsilon) > 1e-6 {
 				t.Errorf("%v: epsilon %g for delta %g", row[:4], g.Epsilon, upper)
 			}
 		}

@@ -42,6 +42,7 @@ func TestSharedSparseVector(t *testing.T) {
 		m := SparseVector{Cutoff: tb.Int(row, "C"), NoiseScale: tb.Float(row, "b"), Neighbours: ReplaceOne}
 		b1, b2 := m.Split()
 		for column, got := range map[string]float64{"b1": b1, "b2": b2, "eps": m.PureEpsilon()} {
+			tb.Compare(column, got, tb.Float(row, column))
 			if want := tb.Float(row, column); privacytest.RelErr(got, want) > 1e-14 {
 				t.Errorf("%v: %s = %.17g, want %.17g", row, column, got, want)
 			}

@@ -31,6 +31,8 @@ func TestSharedTruncatedPoisson(t *testing.T) {
 			}
 			rounding := tb.Float(row, "eps_poisson_"+direction) - at(m.poisson())
 			got, want := at(m), tb.Float(row, "eps_tight_"+direction)
+			tb.Compare("eps_tight_"+direction, got, want)
+			tb.Compare("eps_tight_"+direction+" less its rounding", got+rounding, want)
 			if rounding < -1e-4 || math.Abs(got+rounding-want) > 1e-3*want {
 				t.Errorf("%v: %s %.9g, want %.9g − %.2g", row[:6], direction, got, want, rounding)
 			}

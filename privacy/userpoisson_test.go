@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/privacy/internal/gaussian"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
@@ -25,6 +26,7 @@ func TestSharedUserPoisson(t *testing.T) {
 		for i, column := range []string{"eps_remove", "eps_add"} {
 			want := tb.Float(row, column)
 			got, ok := losses.UpperDirections()[i].Epsilon(tb.Float(row, "steps"), math.Log(tb.Float(row, "delta")), 1)
+			tb.Compare(column, got, want)
 			if !ok || got > want*(1+3e-4) || got < want*(1-3e-4)-rounding {
 				t.Errorf("%v: %s %.9g, want %.9g", row[:5], column, got, want)
 			}
@@ -33,6 +35,33 @@ func TestSharedUserPoisson(t *testing.T) {
 	g := epsilonOf(t, Exact{}, UserPoissonGaussian{2, 1e-3, 1.5, false}, 5000, 1e-7)
 	if privacytest.RelErr(g.Epsilon, 0.48869) > 1e-4 || privacytest.RelErr(g.EpsilonLower, g.Epsilon) > 1e-6 {
 		t.Errorf("epsilon %g to %g, want 0.48869", g.EpsilonLower, g.Epsilon)
+	}
+}
+
+// TestSharedGroups compares groups of k records, which are users whose records are all drawn, with group privacy of Gaussian
+// noise. It leaves out the rows for (ε, δ) and Rényi divergences, whose conversions are loose: for them there is no code.
+func TestSharedGroups(t *testing.T) {
+	tb := privacytest.SharedVectors(t, "group_privacy_public.csv")
+	for _, row := range tb.Rows {
+		want, mu := tb.Float(row, "result_a"), tb.Float(row, "a")
+		kind := tb.Text(row, "kind")
+		switch kind {
+		case "gdp":
+		case "zcdp":
+			mu = math.Sqrt(2 * mu)
+		default:
+			continue
+		}
+		m := UserPoissonGaussian{RecordsPerUser: tb.Int(row, "k"), SamplingProbability: 1, NoiseMultiplier: 1 / mu}
+		g := epsilonOf(t, Exact{}, m, 1, 1e-6)
+		got := gaussian.Mu(g.Epsilon, math.Log(1e-6))
+		if kind == "zcdp" {
+			got *= got / 2
+		}
+		tb.Compare("result_a, "+kind, got, want)
+		if privacytest.RelErr(got, want) > 1e-12 || privacytest.RelErr(g.EpsilonLower, g.Epsilon) > 1e-12 {
+			t.Errorf("%v: %.15g, want %.15g", row, got, want)
+		}
 	}
 }
 

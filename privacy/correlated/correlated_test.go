@@ -81,6 +81,7 @@ func TestSharedColumns(t *testing.T) {
 		if objective == LastError {
 			got = last
 		}
+		tb.Compare("loss", got*single*single, tb.Float(row, "loss"))
 		near(t, what+" loss", got*single*single, tb.Float(row, "loss"), 1e-8)
 	}
 }
@@ -104,6 +105,7 @@ func TestSharedBLT(t *testing.T) {
 		near(t, what+" sensitivity", single*single, tb.Float(row, "sens2_single"), 1e-9)
 		near(t, what+" sensitivity with participations", separated*separated, tb.Float(row, "sens2_minsep"), 1e-9)
 		near(t, what+" mean", mean, tb.Float(row, "mean_err2"), 1e-9)
+		tb.Compare("last_err2", last, tb.Float(row, "last_err2"))
 		near(t, what+" last", last, tb.Float(row, "last_err2"), 1e-9)
 	}
 }
@@ -119,6 +121,7 @@ func TestSharedTree(t *testing.T) {
 			t.Errorf("%d steps: %d nodes, want %d", tree, tree.MostNodes(), want)
 		}
 		m := privacy.Gaussian{Sensitivity: tree.Sensitivity(), StandardDeviation: tb.Float(row, "noise_multiplier"), Neighbours: privacy.AddRemove}
+		tb.Compare("rdp", m.RenyiCurve().RDP(tb.Float(row, "order")), tb.Float(row, "rdp"))
 		near(t, "divergence", m.RenyiCurve().RDP(tb.Float(row, "order")), tb.Float(row, "rdp"), 1e-14)
 	}
 }

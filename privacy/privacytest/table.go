@@ -2,9 +2,11 @@ package privacytest
 
 import (
 	"encoding/csv"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -23,9 +25,16 @@ func RelErr(got, want float64) float64 {
 
 // Table is a CSV file with a header line and comments that start with '#'.
 type Table struct {
-	t       *testing.T
-	columns map[string]int
-	Rows    [][]string
+	t          *testing.T
+	columns    map[string]int
+	deviations map[string]*deviation // by column
+	Rows       [][]string
+}
+
+// deviation holds the largest relative differences of computed values from those of a column, in both directions.
+type deviation struct {
+	values       int
+	above, below float64
 }
 
 // ReadTable reads a CSV file.
@@ -42,7 +51,7 @@ func ReadTable(t *testing.T, path string) Table {
 	for i, name := range rows[0] {
 		columns[name] = i
 	}
-	return Table{t, columns, rows[1:]}
+	return Table{t, columns, make(map[string]*deviation), rows[1:]}
 }
 
 // Text returns a cell.
@@ -79,6 +88,35 @@ func (tb Table) Int(row []string, column string) int64 {
 	return int64(tb.Float(row, column))
 }
 
+// Compare keeps by how much a computed value deviates from a column's value want, for the log of the test. It checks
+// nothing.
+func (tb Table) Compare(column string, got, want float64) {
+	d, ok := tb.deviations[column]
+	if !ok {
+		d = &deviation{}
+		tb.deviations[column] = d
+	}
+	switch relative := RelErr(got, want); {
+	case math.IsNaN(relative) || math.IsInf(relative, 1): // no value, or 0
+		return
+	case got > want:
+		d.above = math.Max(d.above, relative)
+	default:
+		d.below = math.Max(d.below, relative)
+	}
+	d.values++
+}
+
+// logDeviations writes a row of a table in Markdown for each compared column:
+//
+//	go test -v -run Shared ./privacy/... | grep -o '| .*_public.csv.*'
+func (tb Table) logDeviations(name string) {
+	for _, column := range slices.Sorted(maps.Keys(tb.deviations)) {
+		d := tb.deviations[column]
+		tb.t.Logf("| %s | %s | %s | %d | %.0e | %.0e |", name, tb.t.Name(), column, d.values, d.above, d.below)
+	}
+}
+
 // SharedVectors reads a table of reference values from the optional folder
 // $DPARETO_SHARED, by default the folder "shared" beside the repository. The
 // test is skipped where the folder is absent.
@@ -103,7 +141,9 @@ func SharedVectors(t *testing.T, name string) Table {
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("reference values are absent: no %s", path)
 	}
-	return ReadTable(t, path)
+	tb := ReadTable(t, path)
+	t.Cleanup(func() { tb.logDeviations(name) })
+	return tb
 }
 
 // Few returns short, or long where tests take all of their settings.

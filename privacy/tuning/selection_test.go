@@ -92,6 +92,7 @@ func TestSharedRepeatedSelection(t *testing.T) {
 		}
 		got := epsilonOf(t, privacy.RDP{}, m, 1, delta).Epsilon
 		want := tb.Float(row, "eps_dense")
+		tb.Compare("eps_dense", got, want)
 		if privacytest.RelErr(got, want) > 1e-3 {
 			t.Errorf("%s: epsilon %.9g, want %.9g", row[0], got, want)
 		}
