@@ -179,9 +179,9 @@ func (n *Network) Accumulate(rows []int32, clippingNorm float64) {
 	n.accumulateBlocks(rows, n.accumulate)
 }
 
-// AccumulateRounded implements Model. The rows of a chunk are summed in float32, and the sum
-// is truncated to the grid and added as an integer. A chunk is a place in the lot, so that
-// exchanging a row changes the sum of its chunk and no other.
+// AccumulateRounded implements Model. The rows of a block are summed in float32, chunk by chunk, and the sum
+// is truncated to the grid and added as an integer. Blocks and chunks are places in the lot, so that
+// exchanging a row changes the sum of its chunk and of its block and no other.
 func (n *Network) AccumulateRounded(rows []int32, clippingNorm, grid float64) {
 	const slack = 0x1p-10 // the package comment says what for
 	n.clippingNorm, n.perGrid = clippingNorm*(1-slack), 1/grid
@@ -423,18 +423,29 @@ func (n *Network) drop(row int) {
 // gradient.
 func (n *Network) accumulateSum(task int) { n.addProducts(n.sums[task], 0, len(n.rows)) }
 
-// accumulateRoundedSum adds the products of inputs and δ over each chunk of the block,
-// truncated to the grid, to a part of the sum.
+// accumulateRoundedSum adds the products of inputs and δ over the block, truncated to the grid, to a part of the
+// sum. A product of dense matrices is finished for each chunk before it is added to those of the chunks before, so
+// that few roundings depend on several chunks (package comment). Biases and sparse rows are added one by one:
+// these are truncated after every chunk.
 func (n *Network) accumulateRoundedSum(task int) {
 	s := n.sums[task]
 	l := &n.layers[s.layer]
+	weights := func() {
+		moveRounded(l.weightsSum[s.from*l.out:s.to*l.out], l.weightsGradient[s.from*l.out:s.to*l.out], n.perGrid)
+	}
+	sparse := s.layer == 0 && n.input == nil
 	for chunk := range chunks(len(n.rows)) {
 		lo, hi := n.chunk(chunk)
 		n.addProducts(s, lo, hi)
-		moveRounded(l.weightsSum[s.from*l.out:s.to*l.out], l.weightsGradient[s.from*l.out:s.to*l.out], n.perGrid)
+		if sparse {
+			weights()
+		}
 		if s.from == 0 {
 			moveRounded(l.biasSum, l.biasGradient, n.perGrid)
 		}
+	}
+	if !sparse {
+		weights()
 	}
 }
 

@@ -97,10 +97,10 @@ func TestRoundedSumIsExact(t *testing.T) {
 	each(t, 30, 7, func(t *testing.T, s subtest) {
 		rng := rand.New(rand.NewPCG(3, 3))
 		m := newSubject(t, s.spec, s.data, nil)
-		rows := lot(rng, 5*chunkRows, s.data.Rows)
+		rows := lot(rng, blockRows+chunkRows, s.data.Rows)
 		want := m.rounded(rows, 1, 0x1p-40)
-		parts := m.rounded(rows[:2*chunkRows], 1, 0x1p-40)
-		for j, k := range m.rounded(rows[2*chunkRows:], 1, 0x1p-40) {
+		parts := m.rounded(rows[:blockRows], 1, 0x1p-40)
+		for j, k := range m.rounded(rows[blockRows:], 1, 0x1p-40) {
 			parts[j] += k
 		}
 		if !slices.Equal(parts, want) {
@@ -117,6 +117,47 @@ func TestRoundedSumIsExact(t *testing.T) {
 		defer pool.Close()
 		if !slices.Equal(newSubject(t, s.spec, s.data, pool).rounded(rows, 1, 0x1p-40), want) {
 			t.Error("another number of workers gives another sum")
+		}
+	})
+}
+
+// The sum of a block is that of its chunks, each of which is finished on its own before it is added: exchanging a row
+// leaves the sums of the other chunks as they are, and three additions depend on it. The sums of biases and of
+// sparse rows are truncated chunk by chunk.
+func TestBlockIsTheSumOfItsChunks(t *testing.T) {
+	each(t, 40, 9, func(t *testing.T, s subtest) {
+		if s.spec.Linear() {
+			return
+		}
+		const clippingNorm, grid = 1, 0x1p-40
+		m := newSubject(t, s.spec, s.data, nil)
+		rows := lot(rand.New(rand.NewPCG(4, 4)), blockRows, s.data.Rows)
+		var whole []int64      // of chunks that are truncated
+		var together []float32 // of chunks that are not
+		for chunk := range slices.Chunk(rows, chunkRows) {
+			sums := m.accumulate(chunk, clippingNorm*(1-0x1p-10))
+			if whole == nil {
+				whole, together = make([]int64, len(sums)), make([]float32, len(sums))
+			}
+			for j, v := range sums {
+				whole[j] += int64(v / grid)
+				together[j] += float32(v)
+			}
+		}
+		n := NewNetwork(s.spec, prepare(t, s.data), nil)
+		var want []int64
+		for i, l := range n.layers {
+			for range l.in * l.out {
+				at := len(want)
+				want = append(want, int64(float64(together[at])/grid))
+				if i == 0 && s.data.Dense == nil {
+					want[at] = whole[at]
+				}
+			}
+			want = append(want, whole[len(want):len(want)+l.out]...)
+		}
+		if got := m.rounded(rows, clippingNorm, grid); !slices.Equal(got, want) {
+			t.Errorf("sum %v, want %v", got, want)
 		}
 	})
 }

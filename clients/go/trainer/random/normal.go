@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
-	"sort"
 )
 
 // NoiseScale is the standard deviation of AddNoise, in units of its grid.
@@ -54,7 +53,13 @@ type strata struct {
 	slot  [1 << slotBits]uint16
 	base  [strips]uint64
 	below [strips + 1]uint64 // sums of rest
+	// first has, for the leading digits of a number, the least strip of the numbers that begin so.
+	first [1 << guideBits]uint16
+	shift int // what leaves these digits
 }
+
+// guideBits is the number of leading digits by which the strip of a number of the rest is found.
+const guideBits = 10
 
 var normal = newStrata()
 
@@ -74,7 +79,24 @@ func newStrata() *strata {
 	for ; slot < len(z.slot); slot++ {
 		z.slot[slot] = residual
 	}
+	z.shift = bits.Len64(z.below[strips]-1) - guideBits
+	j := 0
+	for i := range z.first {
+		for j < strips-1 && z.below[j+1] <= uint64(i)<<z.shift {
+			j++
+		}
+		z.first[i] = uint16(j)
+	}
 	return z
+}
+
+// strip returns the j with below[j] <= v < below[j+1].
+func (z *strata) strip(v uint64) int {
+	j := int(z.first[v>>z.shift])
+	for z.below[j+1] <= v {
+		j++
+	}
+	return j
 }
 
 // baseDensity is the density that the slots of strip j give.
@@ -133,7 +155,7 @@ func (*Stream) normal(u uint64) (int64, bool) {
 func (s *Stream) rest() int64 {
 	for {
 		v := s.below(normal.below[strips])
-		j := sort.Search(strips, func(j int) bool { return normal.below[j+1] > v })
+		j := normal.strip(v)
 		v -= normal.below[j]
 		u := s.Uint64()
 		x := uint64(j)<<positionBits | u>>(64-positionBits)

@@ -61,6 +61,17 @@ func TestStrata(t *testing.T) {
 	}
 }
 
+// Every number of the rest is in its strip, at both ends of all of them.
+func TestStripsOfTheRest(t *testing.T) {
+	for j := range strips {
+		for _, v := range []uint64{normal.below[j], normal.below[j+1] - 1} {
+			if got := normal.strip(v); got != j {
+				t.Errorf("number %d is in strip %d, want %d", v, got, j)
+			}
+		}
+	}
+}
+
 // The density, in float64 and in full, is within the errors that are claimed for it.
 func TestHalfNormal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
