@@ -30,7 +30,6 @@ DESIGNERS ?= random,nsga2,dpareto,ehvi,default
 # The interpreter that tests of the Python client take, 3.10 or later, and its packages.
 PYTHON ?= python3
 VENV := $(BIN)/venv
-FRAMEWORKS := $(BIN)/venv-frameworks
 DOCS := $(BIN)/venv-docs
 # What the contract is compared with by make breaking.
 AGAINST ?= .git\#branch=main

@@ -111,7 +111,7 @@ class RayJob:
         ray.cancel(self._reference)
 
 
-class DParetoSearch(Searcher):  # type: ignore[misc]
+class DParetoSearch(Searcher):
     """A searcher of Ray Tune whose configurations come from a dpareto study.
 
     The study may have any number of objectives, conditional parameters and constraints. The
@@ -247,7 +247,7 @@ class DParetoSearch(Searcher):  # type: ignore[misc]
         """Takes what `get_state` returns."""
 
 
-class EarlyStopping(Stopper):  # type: ignore[misc]
+class EarlyStopping(Stopper):
     """Stops trials of `DParetoSearch` that can no longer add to the front.
 
     Without it every trial runs to its end. ``step`` is as for the searcher.
