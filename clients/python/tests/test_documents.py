@@ -53,7 +53,7 @@ def test_all_blocks_are_python(block: int) -> None:
 
 
 def test_blocks_of_other_pages_are_python() -> None:
-    page = (PACKAGE.parents[1] / "docs" / "ray-and-trackers.md").read_text()
+    page = (PACKAGE.parents[1] / "docs" / "how-to" / "ray-and-trackers.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 5
     for block in blocks:

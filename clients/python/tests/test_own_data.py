@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import Server
 
-TUTORIAL = (Path(__file__).resolve().parents[3] / "docs" / "own-data.md").read_text()
+TUTORIAL = (Path(__file__).resolve().parents[3] / "docs" / "tutorials" / "own-data.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

@@ -14,8 +14,8 @@ import dpfront
 
 
 def is_public(name: str) -> bool:
-    """Reports whether a module has an ``__all__``; those whose extra is not installed are left out."""
-    """Reports whether a module has an ``__all__``. One whose extra is not installed is not public."""
+    """Reports whether a module has an ``__all__``; one whose extra is not installed has none."""
+    if any(part.startswith("_") or part == "v1" for part in name.split(".")):
         return False
     try:
         return hasattr(importlib.import_module(name), "__all__")

@@ -107,7 +107,8 @@ func (p *Program) Stop() (log string, code int) {
 // address and its log, which is complete when stop has returned.
 func StartServer(t *testing.T, args ...string) (address string, stop func() (log string, code int)) {
 	t.Helper()
-	p := Start(t, append([]string{"serve", "--store", filepath.Join(t.TempDir(), "test.db"), "--create"}, args...)...)
+	// A later --listen takes precedence. The default port may be that of somebody's server.
+	p := Start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--store", filepath.Join(t.TempDir(), "test.db"), "--create"}, args...)...)
 	line, err := p.Stdout.ReadString('\n')
 	if err != nil {
 		text, code := p.Stop()
