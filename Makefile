@@ -150,6 +150,43 @@ test-wheel: ## Build the wheel of this platform, install it without Go and witho
 	$(MAKE) wheel-$(HOST)
 	$(TEST_WHEEL)
 
+# What make release makes: what a tag publishes.
+RELEASE := $(BIN)/release
+# The time in archives and packages is that of the commit.
+EPOCH = $(shell git log -1 --format=%ct)
+TAR = tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(EPOCH)
+
+.PHONY: release
+release: sbom $(BIN)/nfpm ## Build what a tag publishes into .bin/release: wheels, sources, archives, packages, checksums
+	rm -rf $(RELEASE) && mkdir -p $(RELEASE)
+	$(MAKE) wheels $(addprefix archive-,$(WHEELS)) package-amd64 package-arm64
+	cp $(BIN)/wheels/dpfront-$(VERSION)-*.whl $(BIN)/dpareto.cdx.json $(RELEASE)/
+	cd clients/python && SOURCE_DATE_EPOCH=$(EPOCH) ../../$(VENV)/bin/hatchling build --target sdist --directory $(CURDIR)/$(RELEASE)
+	sed -e 's/@VERSION@/$(VERSION)/' $(foreach p,darwin-arm64 darwin-amd64 linux-arm64 linux-amd64,\
+		-e "s/@$(p)@/$$(sha256sum $(RELEASE)/dpareto-$(VERSION)-$(p).tar.gz | cut -d' ' -f1)/") deploy/homebrew/dpareto.rb > $(RELEASE)/dpareto.rb
+	cd $(RELEASE) && sha256sum * > SHA256SUMS
+	ls -l $(RELEASE)
+
+# The program of a platform, its licences and the README.
+archive-%: wheel-%
+	cp LICENSE README.md $(BIN)/program/$*/
+	rm -f $(RELEASE)/dpareto-$(VERSION)-$*.*
+	if [ -e $(BIN)/program/$*/dpareto.exe ]; then \
+		touch --date=@$(EPOCH) $(BIN)/program/$*/* && cd $(BIN)/program/$* && $(CURDIR)/$(VENV)/bin/python -m zipfile -c $(CURDIR)/$(RELEASE)/dpareto-$(VERSION)-$*.zip *; \
+	else $(TAR) -C $(BIN)/program/$* -c dpareto LICENSE README.md THIRD_PARTY_NOTICES.txt | gzip -n > $(RELEASE)/dpareto-$(VERSION)-$*.tar.gz; fi
+
+# .deb and .rpm, where the program is /usr/bin/dpareto.
+package-%: wheel-linux-% $(BIN)/nfpm build
+	sed 's,/usr/local/bin/,/usr/bin/,' deploy/systemd/dpareto.service > $(BIN)/program/linux-$*/dpareto.service
+	$(BIN)/dpareto completion bash > $(BIN)/program/linux-$*/completion.bash
+	export VERSION=$(VERSION) ARCH=$* PROGRAM=$(BIN)/program/linux-$* SOURCE_DATE_EPOCH=$(EPOCH); \
+		for kind in deb rpm; do $(BIN)/nfpm package --config deploy/packages/nfpm.yaml --packager $$kind --target $(RELEASE)/; done
+
+.PHONY: test-release
+test-release: ## Check what make release has built: checksums, packages, and installation of a tagged version by Go and pip
+	cd $(RELEASE) && sha256sum --check --quiet SHA256SUMS
+	tools/release/test $(CURDIR)/$(RELEASE) $(CURDIR)/$(VENV)/bin/python
+
 .PHONY: test-pythons
 test-pythons: build $(VENV)/ready ## Test the Python client under every Python that is found, with pandas 2 and 3, Optuna 4 and 5; needs the network
 	$(MAKE) wheel-$(HOST)
@@ -365,6 +402,9 @@ $(BIN)/govulncheck: tools/security/go.mod tools/security/go.sum
 
 $(BIN)/cyclonedx-gomod: tools/security/go.mod tools/security/go.sum
 	cd tools/security && go build -o ../../$@ github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+
+$(BIN)/nfpm: tools/release/go.mod tools/release/go.sum
+	cd tools/release && go build -o ../../$@ github.com/goreleaser/nfpm/v2/cmd/nfpm
 
 $(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
