@@ -56,6 +56,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(port))):
                 break
             time.sleep(0.1)
+    count = "import ray; ray.init(); print(sum(node['Alive'] for node in ray.nodes()))"
+    command = [sys.executable, "-c", count]
+    environment["RAY_ADDRESS"] = address
+    while nodes[0].poll() is None:
+        found = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+        if found.stdout.strip() == "2":
+            break
     yield address
     for node in reversed(nodes):
         node.terminate()
