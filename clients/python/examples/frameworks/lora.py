@@ -10,11 +10,10 @@ import dpfront
 torch.manual_seed(1)  # the same frozen weights in every trial
 WORDS = torch.randint(0, 20, (RECORDS + 200, 6))
 LABELS = ((WORDS > 9).sum(1) > 3).long()
-EMBEDDING = torch.nn.Embedding(20, 16)
 ENCODER = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
-torch.seed()  # noise must not come from a seed
 with torch.no_grad():  # attention has no correction here: its outputs are computed once
-    FEATURES = ENCODER(EMBEDDING(WORDS)).mean(1)
+    FEATURES = ENCODER(torch.nn.Embedding(20, 16)(WORDS)).mean(1)
+torch.seed()  # noise must not come from a seed
 
 
 class LowRank(torch.nn.Module):
@@ -38,6 +37,7 @@ def train(trial):
     model = torch.nn.Sequential(*layers, torch.nn.Linear(16, 2))
     engine, data = PrivacyEngine(), TensorDataset(FEATURES[:RECORDS], LABELS[:RECORDS])
 
+    @torch.no_grad()
     def accuracy():
         return (model(FEATURES[RECORDS:]).argmax(1) == LABELS[RECORDS:]).float().mean().item()
 
