@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// processorTime reports false: this platform does not measure it.
-func processorTime() (time.Duration, bool) { return 0, false }
+// ProcessorTime reports false: this platform does not measure it.
+func ProcessorTime() (time.Duration, bool) { return 0, false }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// processorTime returns the processor time that this process has taken so far, user and
+// ProcessorTime returns the processor time that this process has taken so far, user and
 // system, on all processors.
-func processorTime() (time.Duration, bool) {
+func ProcessorTime() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, false
