@@ -31,6 +31,7 @@ DESIGNERS ?= random,nsga2,dpareto,ehvi,default
 PYTHON ?= python3
 VENV := $(BIN)/venv
 FRAMEWORKS := $(BIN)/venv-frameworks
+DOCS := $(BIN)/venv-docs
 # What the contract is compared with by make breaking.
 AGAINST ?= .git\#branch=main
 
@@ -155,10 +156,10 @@ test-pythons: build $(VENV)/ready ## Test the Python client under every Python t
 	$(MAKE) wheel-$(HOST)
 	$(VENV)/bin/python clients/python/tools/test_pythons.py
 
-.PHONY: reference
-reference: $(VENV)/ready ## Build the reference of the Python package from its docstrings into .bin/reference
-	rm -rf $(BIN)/reference
-	PYTHONWARNINGS=error $(VENV)/bin/python clients/python/tools/reference.py $(BIN)/reference
+.PHONY: docs
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: build $(DOCS)/ready ## Build the site of docs/ into .bin/site, with the reference of commands, methods and Python
+	$(DOCS)/bin/mkdocs build --strict --quiet
 
 .PHONY: test-frameworks
 test-frameworks: build $(FRAMEWORKS)/ready ## Test against the real torch and Opacus; PyPI's torch brings CUDA, 5 GB
@@ -182,7 +183,7 @@ test-long: ## Run all tests with the repetitions that make test leaves out, and 
 	$(MAKE) quality soak
 
 .PHONY: test-clients
-test-clients: ## Build and run the examples of docs/clients.md, and kill their server (minutes; npm, Maven, cargo, C++)
+test-clients: ## Build and run the examples of docs/reference/clients.md, and kill their server (minutes; npm, Maven, cargo, C++)
 	go test -tags long -timeout 90m -count 1 -run '^TestExamples' -v ./cmd/dpareto
 
 .PHONY: bench
@@ -309,6 +310,12 @@ $(FRAMEWORKS)/ready: clients/python/pyproject.toml clients/python/constraints.tx
 	rm -rf $(FRAMEWORKS)
 	$(PYTHON) -m venv $(FRAMEWORKS)
 	PIP_CONSTRAINT=clients/python/constraints.txt $(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[frameworks]'
+	touch $@
+
+$(DOCS)/ready: tools/site/requirements.txt
+	rm -rf $(DOCS)
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
 # What tests of the page look for barriers with, as published on npm.

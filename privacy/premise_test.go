@@ -78,9 +78,9 @@ func TestJoinAssumptions(t *testing.T) {
 	}
 }
 
-// The table of docs/privacy.md has the premises, in their order.
+// The table of docs/reference/privacy.md has the premises, in their order.
 func TestDocumentedPremises(t *testing.T) {
-	document, err := os.ReadFile("../docs/privacy.md")
+	document, err := os.ReadFile("../docs/reference/privacy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestDocumentedPremises(t *testing.T) {
 		table += fmt.Sprintf("| %s | %s | %s |\n", p, p.Meaning(), p.Checker())
 	}
 	if !strings.Contains(string(document), table+"\n") {
-		t.Errorf("docs/privacy.md does not have the table\n%s", table)
+		t.Errorf("docs/reference/privacy.md does not have the table\n%s", table)
 	}
 }
 

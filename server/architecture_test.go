@@ -11,11 +11,11 @@ import (
 	"github.com/dpareto/dpareto/internal/require"
 )
 
-// Every file that docs/architecture.md and internals.md name exists, and the former names every
+// Every file that docs/explanation/architecture.md and internals.md name exists, and the former names every
 // package of the server, as code or in the picture: a word of a sentence is no name.
 func TestArchitectureIsDescribed(t *testing.T) {
 	read := func(name string) string {
-		text, err := os.ReadFile(filepath.Join("..", "docs", name))
+		text, err := os.ReadFile(filepath.Join("..", "docs", "explanation", name))
 		require.NoError(t, err)
 		return string(text)
 	}
@@ -59,11 +59,11 @@ func TestArchitectureIsDescribed(t *testing.T) {
 	}))
 }
 
-// Every test that SECURITY.md or docs/publishing.md names, or the Makefile for PostgreSQL, exists.
+// Every test that SECURITY.md or docs/reference/publishing.md names, or the Makefile for PostgreSQL, exists.
 func TestNamedTestsExist(t *testing.T) {
 	document, err := os.ReadFile(filepath.Join("..", "SECURITY.md"))
 	require.NoError(t, err)
-	publishing, err := os.ReadFile(filepath.Join("..", "docs", "publishing.md"))
+	publishing, err := os.ReadFile(filepath.Join("..", "docs", "reference", "publishing.md"))
 	require.NoError(t, err)
 	makefile, err := os.ReadFile(filepath.Join("..", "Makefile"))
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ import (
 
 // worlds are two servers whose public histories are the same and whose secrets differ. The tests ask both
 // the same questions on behalf of every caller that a guarantee does not trust, and compare the answers
-// byte for byte: docs/publishing.md, "Who may see what", has the table.
+// byte for byte: docs/reference/publishing.md, "Who may see what", has the table.
 type worlds struct {
 	t     *testing.T
 	study string

@@ -27,7 +27,7 @@ func TestREST(t *testing.T) {
 	runScenarios(t, false, newRESTClient)
 }
 
-// restClient calls the server as docs/rest.md says, with no knowledge of protobuf but the
+// restClient calls the server as docs/reference/rest.md says, with no knowledge of protobuf but the
 // URLs in gateway.yaml.
 type restClient struct {
 	server *server

@@ -253,7 +253,7 @@ func words(line string) []string {
 // the study or its training away.
 var notInTour = []string{"study create FILE", "study watch", "study delete", "trial stop"}
 
-// Every command of the tour in README.md, and of docs/studies.md after it, works as it
+// Every command of the tour in README.md, and of docs/reference/studies.md after it, works as it
 // stands there, on a study of fewer trials.
 func TestTour(t *testing.T) {
 	srv := serve(t, filepath.Join(t.TempDir(), "tour.db"), "127.0.0.1:0")
@@ -263,7 +263,7 @@ func TestTour(t *testing.T) {
 	study, err := os.ReadFile(svtStudy(t, 20, 50))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "svt.yaml"), study, 0o600))
-	commands := append(documentedCommands(t, "README.md"), documentedCommands(t, filepath.Join("docs", "studies.md"))...)
+	commands := append(documentedCommands(t, "README.md"), documentedCommands(t, filepath.Join("docs", "reference", "studies.md"))...)
 	if len(commands) < 15 {
 		t.Errorf("%d commands", len(commands))
 	}
@@ -280,37 +280,74 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// The commands of docs/publishing.md work as they stand there, in a shell, on the bundled
-// studies.
-func TestPublishing(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "publishing.md"))
+// scripts returns the commands between <!-- script --> and <!-- end of script --> in a page of docs/, "" if it has none.
+func scripts(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(text), "<!-- script -->")
-	rest, _, ok := strings.Cut(rest, "<!-- end of script -->")
-	if !ok {
-		t.Fatal("docs/publishing.md has no script")
-	}
 	var script strings.Builder
-	for line := range strings.Lines(rest) {
-		if command, ok := strings.CutPrefix(line, "    "); ok {
-			script.WriteString(command)
+	for rest := string(text); ; {
+		_, after, found := strings.Cut(rest, "<!-- script -->")
+		if !found {
+			return script.String()
 		}
+		block, after, ended := strings.Cut(after, "<!-- end of script -->")
+		if !ended {
+			t.Fatalf("%s: a script has no end", page)
+		}
+		for line := range strings.Lines(block) {
+			if command, ok := strings.CutPrefix(line, "    "); ok {
+				script.WriteString(command)
+			}
+		}
+		rest = after
 	}
-	if n := strings.Count(script.String(), "dpareto "); n < 15 {
-		t.Errorf("%d commands", n)
-	}
+}
+
+// runScript runs commands in a shell beside a server of their own, in a folder with the bundled studies, and returns
+// what they print.
+func runScript(t *testing.T, script string) string {
+	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
-	srv := serve(t, filepath.Join(t.TempDir(), "publish.db"), "127.0.0.1:0")
+	srv := serve(t, filepath.Join(t.TempDir(), "script.db"), "127.0.0.1:0")
 	cmd := program(t)
 	require.NoError(t, os.Symlink(filepath.Join(root, "cmd"), filepath.Join(cmd.Dir, "cmd")))
 	shell := exec.Command("bash", "-eux")
 	shell.Dir = cmd.Dir
 	shell.Env = slices.Concat(cmd.Env, []string{"DPARETO_SERVER=" + srv.address, "PATH=" + filepath.Dir(binary) + string(filepath.ListSeparator) + os.Getenv("PATH")})
-	r := finish(t, shell, script.String())
+	r := finish(t, shell, script)
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s\n%s", r.code, r.stdout, r.stderr)
 	}
+	return r.stdout
+}
+
+// The scripts of the pages of docs/ work as they stand there.
+func TestDocumentedScripts(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*", "*.md"))
+	require.NoError(t, err)
+	count := 0
+	for _, page := range pages {
+		script := scripts(t, page)
+		if script == "" || filepath.Base(page) == "publishing.md" { // which TestPublishing runs
+			continue
+		}
+		count++
+		t.Run(filepath.Base(page), func(t *testing.T) { runScript(t, script) })
+	}
+	if count < 7 {
+		t.Errorf("%d pages with scripts", count)
+	}
+}
+
+// The commands of docs/reference/publishing.md work as they stand there, on the bundled studies.
+func TestPublishing(t *testing.T) {
+	script := scripts(t, filepath.Join("..", "..", "docs", "reference", "publishing.md"))
+	if n := strings.Count(script, "dpareto "); n < 15 {
+		t.Errorf("%d commands", n)
+	}
+	stdout := runScript(t, script)
 	for _, want := range []string{
 		"studies/fixed/releases/1: permute-and-flip among", "studies/fixed/releases/2: Gaussian noise on all 16 values",
 		"studies/adult-private/releases/1: the posterior front of a model of noisy values",
@@ -318,19 +355,19 @@ func TestPublishing(t *testing.T) {
 		"studies/adult-curve/releases/1: the learning curve of the best of a secret number of runs", "ledgers/people/releases/1: permute-and-flip among 5 candidates",
 		"1.201", // what the ledger has spent: twice 0.1 and 1, the repetition for nothing
 	} {
-		if !strings.Contains(r.stdout, want) {
-			t.Errorf("no %q in\n%s", want, r.stdout)
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
 }
 
-// The study that docs/studies.md shows can be created, and is shown with all its parts.
+// The study that docs/reference/studies.md shows can be created, and is shown with all its parts.
 func TestDocumentedStudy(t *testing.T) {
-	text, err := os.ReadFile("../../docs/studies.md")
+	text, err := os.ReadFile("../../docs/reference/studies.md")
 	require.NoError(t, err)
 	_, rest, ok := strings.Cut(string(text), "<!-- file: choices.yaml -->")
 	if !ok {
-		t.Fatal("docs/studies.md has no choices.yaml")
+		t.Fatal("docs/reference/studies.md has no choices.yaml")
 	}
 	var file strings.Builder
 	for line := range strings.Lines(strings.TrimLeft(rest, "\n")) {

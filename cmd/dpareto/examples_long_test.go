@@ -28,7 +28,7 @@ import (
 // buildPatience is more than building an example takes, downloads included.
 const buildPatience = 15 * time.Minute
 
-// exampleWorker is an example that runs a study, as docs/clients.md builds and starts it.
+// exampleWorker is an example that runs a study, as docs/reference/clients.md builds and starts it.
 type exampleWorker struct {
 	language string
 	tools    []string
@@ -41,7 +41,7 @@ var exampleWorkers = []exampleWorker{
 	{"Java", []string{"java", "mvn"}, "svt-java", "1 24"},
 }
 
-// The workers of docs/clients.md, built and started as it says, work as it says.
+// The workers of docs/reference/clients.md, built and started as it says, work as it says.
 func TestExamples(t *testing.T) {
 	for _, w := range exampleWorkers {
 		t.Run(w.language, func(t *testing.T) {
@@ -121,7 +121,7 @@ func keepLease(t *testing.T, w exampleWorker, folder, run string) {
 	}
 }
 
-// The minimal calls of docs/clients.md, built and started as it says, list studies.
+// The minimal calls of docs/reference/clients.md, built and started as it says, list studies.
 func TestExamplesCall(t *testing.T) {
 	for language, tools := range map[string][]string{
 		"Rust": {"cargo"},
@@ -153,7 +153,7 @@ func TestExamplesCall(t *testing.T) {
 	}
 }
 
-// buildExample runs the script of docs/clients.md for a language, without its last command,
+// buildExample runs the script of docs/reference/clients.md for a language, without its last command,
 // which runs the example. It returns that, and the folder that it is to be run in. The test is
 // skipped where a tool is missing.
 func buildExample(t *testing.T, language string, tools ...string) (folder, run string) {
@@ -165,12 +165,12 @@ func buildExample(t *testing.T, language string, tools ...string) (folder, run s
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "clients.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "reference", "clients.md"))
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(text), "<!-- script: "+language+" -->")
 	rest, _, ok := strings.Cut(rest, "<!-- end of script -->")
 	if !ok {
-		t.Fatalf("docs/clients.md has no script for %s", language)
+		t.Fatalf("docs/reference/clients.md has no script for %s", language)
 	}
 	var commands []string
 	for line := range strings.Lines(rest) {

@@ -60,7 +60,7 @@ func gaussianDelta(mu, epsilon float64) float64 {
 }
 
 // The best of a random number of portfolios costs what the best of as many compositions of a
-// single configuration costs, if the list has no other. The example is that of docs/publishing.md.
+// single configuration costs, if the list has no other. The example is that of docs/reference/publishing.md.
 func TestBestPortfolio(t *testing.T) {
 	run := privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: 4}
 	const steps, delta = 1270, 1e-6

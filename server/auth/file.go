@@ -57,7 +57,7 @@ type file struct {
 	Credentials []*Credential `json:"credentials"`
 }
 
-const fileHeader = `# Who may call the server: see docs/operations.md. "dpareto token" rewrites this file
+const fileHeader = `# Who may call the server: see docs/reference/operations.md. "dpareto token" rewrites this file
 # without its comments. A running server reads it again when it changes.
 `
 

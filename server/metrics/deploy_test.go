@@ -47,7 +47,7 @@ func TestDocumentation(t *testing.T) {
 	families := exported(t)
 	documented := make(map[string]bool)
 	row := regexp.MustCompile("(?m)^\\| `(dpareto_[a-z_]+)` \\| ([a-z]+) \\|([^|]*)\\|")
-	for _, match := range row.FindAllStringSubmatch(string(read(t, "docs/observability.md")), -1) {
+	for _, match := range row.FindAllStringSubmatch(string(read(t, "docs/reference/observability.md")), -1) {
 		name := match[1]
 		documented[name] = true
 		family, ok := families[name]

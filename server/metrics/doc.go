@@ -1,4 +1,4 @@
-// Package metrics counts what the server does, for Prometheus. docs/observability.md
+// Package metrics counts what the server does, for Prometheus. docs/reference/observability.md
 // lists the metrics.
 //
 // Counts of events are kept as they happen; what the store knows anyway (studies,

@@ -2,6 +2,6 @@
 //
 // It translates requests into calls of a connection to the gRPC server, so that whatever
 // guards that server (authentication, limits, the audit log) guards this one, too. Which
-// URL leads to which method is written in gateway.yaml; docs/rest.md explains the form of
+// URL leads to which method is written in gateway.yaml; docs/reference/rest.md explains the form of
 // requests, answers and errors.
 package rest

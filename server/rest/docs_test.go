@@ -22,7 +22,7 @@ var (
 // The commands of the documentation give the answers that it shows: with curl where
 // there is one, else as the same requests.
 func TestDocumentation(t *testing.T) {
-	text, err := os.ReadFile("../../docs/rest.md")
+	text, err := os.ReadFile("../../docs/reference/rest.md")
 	require.NoError(t, err)
 	examples := example.FindAllStringSubmatch(string(text), -1)
 	if commands := strings.Count(string(text), "```sh\ncurl"); commands == 0 || commands != len(examples) {

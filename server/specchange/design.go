@@ -9,7 +9,7 @@ import (
 )
 
 // DesignDifferences returns the paths of the fields of two specs that differ, except for those known
-// to leave the design as it is. For the reasons see docs/fixed-in-advance.md.
+// to leave the design as it is. For the reasons see docs/explanation/fixed-in-advance.md.
 func DesignDifferences(before, after *dparetov1.StudySpec) []string {
 	return Differences(designOf(before), designOf(after))
 }

@@ -249,9 +249,9 @@ var kustomization = regexp.MustCompile("(?s)```yaml\n(# production/kustomization
 // The kustomization of the documentation builds, names images by their digests, and makes all the secrets
 // that servers need.
 func TestDocumentedKustomization(t *testing.T) {
-	found := kustomization.FindSubmatch(read(t, "docs", "operations.md"))
+	found := kustomization.FindSubmatch(read(t, "docs", "reference", "operations.md"))
 	if found == nil {
-		t.Fatal("docs/operations.md has no kustomization")
+		t.Fatal("docs/reference/operations.md has no kustomization")
 	}
 	folder := t.TempDir()
 	if err := os.CopyFS(filepath.Join(folder, "deploy"), os.DirFS(root("deploy"))); err != nil {

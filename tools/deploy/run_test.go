@@ -123,15 +123,15 @@ func metricsToken(t *testing.T, authFile string) string {
 	return strings.TrimSpace(runProgram(t, nil, "token", "create", "--name", "prometheus", "--metrics", "--auth-file", authFile))
 }
 
-// commands returns the block of commands in docs/operations.md with a line.
+// commands returns the block of commands in docs/reference/operations.md with a line.
 func commands(t *testing.T, line string) string {
 	t.Helper()
-	for block := range strings.SplitSeq(string(read(t, "docs", "operations.md")), "\n\n") {
+	for block := range strings.SplitSeq(string(read(t, "docs", "reference", "operations.md")), "\n\n") {
 		if text := strings.ReplaceAll("\n"+block, "\n    ", "\n"); strings.Contains(text, "\n"+line) && strings.HasPrefix(block, "    ") {
 			return text
 		}
 	}
-	t.Fatalf("docs/operations.md has no commands with %q", line)
+	t.Fatalf("docs/reference/operations.md has no commands with %q", line)
 	return ""
 }
 

@@ -78,7 +78,7 @@ def test_without_poisson_sampling_nothing_is_gained(client: Client) -> None:
 
 
 def test_the_convention_of_the_paper(client: Client) -> None:
-    """Setting A of docs/privacy.md, rounded up there."""
+    """Setting A of docs/reference/privacy.md, rounded up there."""
     published = paper(
         dataset_size=40_000, batch_size=128, noise_multiplier=1.0, steps=3120, delta=1e-6
     )

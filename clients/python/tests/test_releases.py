@@ -1,4 +1,4 @@
-"""What may be published: the four ways of docs/publishing.md, and their ledgers."""
+"""What may be published: the four ways of docs/reference/publishing.md, and their ledgers."""
 
 from __future__ import annotations
 

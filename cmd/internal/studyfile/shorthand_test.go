@@ -71,9 +71,9 @@ func TestShorthandErrors(t *testing.T) {
 	}
 }
 
-// The files in docs/studies.md are studies that a server accepts.
+// The files in docs/reference/studies.md are studies that a server accepts.
 func TestDocumentedStudies(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "studies.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "studies.md"))
 	require.NoError(t, err)
 	files := 0
 	for i, part := range strings.Split(string(text), "<!-- file: ") {

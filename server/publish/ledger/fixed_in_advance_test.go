@@ -21,7 +21,7 @@ import (
 )
 
 // These tests try to change, after a look at results, whatever the guarantee of a release takes as
-// fixed in advance: the table of docs/fixed-in-advance.md.
+// fixed in advance: the table of docs/explanation/fixed-in-advance.md.
 
 // finish runs a study to its end.
 func finish(f *servertest.Fixture, study string) {

@@ -577,9 +577,9 @@ func (m *maker) accounting(g *dparetov1.PrivacyGuarantee, sampler Item, trial *d
 	floating := asked("Floating point", "How does the trainer draw its noise? Sums and noise in floating point can leak more than ε says (Mironov 2012).")
 	switch {
 	case m.study.GetSpec().GetTrainer().GetName() == "objective-perturbation":
-		floating = known("Floating point", "not covered: the model is a minimiser in floating point, whose digits can leak more than ε says (docs/trainers.md)")
+		floating = known("Floating point", "not covered: the model is a minimiser in floating point, whose digits can leak more than ε says (docs/reference/trainers.md)")
 	case m.executed() != nil:
-		floating = known("Floating point", "the bundled trainer sums whole numbers and draws their noise exactly (docs/trainers.md)")
+		floating = known("Floating point", "the bundled trainer sums whole numbers and draws their noise exactly (docs/reference/trainers.md)")
 	}
 	m.s.section("What was accounted and executed",
 		known("Mechanism", "%s", name),

@@ -89,6 +89,20 @@ func exactKnownStudy() benchmarkStudy {
 	return s
 }
 
+// outlierStudy is exactStudy with noise, where a tenth of the evaluations diverged.
+func outlierStudy() benchmarkStudy {
+	s := exactStudy(0.05)
+	evaluate := s.evaluate
+	s.evaluate = func(q space.Point, rng *rand.Rand) suggest.Evaluation {
+		e := evaluate(q, rng)
+		if rng.IntN(10) == 0 {
+			e.Values[1] = 1e30
+		}
+		return e
+	}
+	return s
+}
+
 // knownStudy has a known privacy loss and a noisy error, on the scales of training
 // with differential privacy.
 func knownStudy() benchmarkStudy {
@@ -157,6 +171,7 @@ var benchmarkStudies = map[string]func() benchmarkStudy{
 	"known": knownStudy,
 
 	"known exact": exactKnownStudy,
+	"outliers":    outlierStudy,
 }
 
 // BenchmarkStudy is a whole study: 16 initial points and 256 suggestions, one after
@@ -214,7 +229,7 @@ func BenchmarkTrajectory(b *testing.B) {
 // BenchmarkPhases is one suggestion, or eight at once, after n evaluations, with the hyperparameters of earlier ones in
 // memory. It reports the processor time of its phases: of the fit, of the search, and of the rest.
 func BenchmarkPhases(b *testing.B) {
-	for _, name := range []string{"exact", "noisy", "known"} {
+	for _, name := range []string{"exact", "noisy", "known", "outliers"} {
 		for _, n := range []int{10, 100, 1000} {
 			for _, count := range []int{1, 8} {
 				b.Run(fmt.Sprintf("%s/n=%d/count=%d", name, n, count), func(b *testing.B) {

@@ -1,5 +1,5 @@
 // Package engine is the designer "default", and its plainer relatives "ehvi" and
-// "ehvi_exact", which show what each of its parts is worth. docs/engine.md explains it.
+// "ehvi_exact", which show what each of its parts is worth. docs/explanation/engine.md explains it.
 //
 // A suggestion takes three steps. newSurface builds the acquisition function from a model and
 // the pending runs (build.go; evaluated in surface.go, target.go, known.go). An explorer searches its

@@ -1,6 +1,6 @@
 """The spec of a study: parameters, metrics and budgets.
 
-The names are the contract's (docs/studies.md explains each of them).
+The names are the contract's (docs/reference/studies.md explains each of them).
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ var dockerRun = regexp.MustCompile(`docker run (.*?)"dpareto:[^"]*" (.*)`)
 // The documented ways to run the image start a server that a published port leads to. What is tested is
 // the program with the arguments and the environment of the image; there is no docker here.
 func TestDockerRun(t *testing.T) {
-	text := strings.ReplaceAll(clitest.Document(t, "docs/operations.md"), "\\\n", " ")
+	text := strings.ReplaceAll(clitest.Document(t, "docs/reference/operations.md"), "\\\n", " ")
 	listen := regexp.MustCompile(`DPARETO_LISTEN=(\S+) DPARETO_HTTP_LISTEN=(\S+)`).FindStringSubmatch(deployed(t, "docker/Dockerfile"))
 	if listen == nil || listen[1] != "0.0.0.0:8321" || listen[2] != "0.0.0.0:8322" {
 		t.Fatalf("the image listens on %q", listen)

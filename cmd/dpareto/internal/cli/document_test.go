@@ -27,10 +27,10 @@ func TestReadmeListsCommands(t *testing.T) {
 
 // Every dpareto command that stands alone in these documents works as it stands there.
 func TestDocumentedCommands(t *testing.T) {
-	least := map[string]int{"privacy.md": 10, "trainers.md": 4, "estimating.md": 3}
+	least := map[string]int{"reference/privacy.md": 10, "reference/trainers.md": 4, "how-to/estimating.md": 3}
 	texts := make(map[string]string)
 	for name := range least {
-		texts[name] = strings.ReplaceAll(clitest.Document(t, filepath.Join("docs", name)), "\\\n", " ")
+		texts[name] = strings.ReplaceAll(clitest.Document(t, filepath.Join("docs", filepath.FromSlash(name))), "\\\n", " ")
 	}
 	t.Chdir(t.TempDir()) // some write files
 	for name, text := range texts {
@@ -51,9 +51,9 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// The table of ways to search in docs/publishing.md is what the commands below it print.
+// The table of ways to search in docs/reference/publishing.md is what the commands below it print.
 func TestDocumentedSearch(t *testing.T) {
-	text := strings.ReplaceAll(clitest.Document(t, "docs/publishing.md"), "\\\n", " ")
+	text := strings.ReplaceAll(clitest.Document(t, "docs/reference/publishing.md"), "\\\n", " ")
 	var printed []map[string]string // cells by way and column
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(line, "    dpareto privacy search")
@@ -104,10 +104,10 @@ func TestDocumentedSearch(t *testing.T) {
 	}
 }
 
-// The table of costs in docs/privacy.md is what the accountants say.
+// The table of costs in docs/reference/privacy.md is what the accountants say.
 func TestDocumentedCosts(t *testing.T) {
 	rows := 0
-	for line := range strings.Lines(clitest.Document(t, "docs/privacy.md")) {
+	for line := range strings.Lines(clitest.Document(t, "docs/reference/privacy.md")) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		if len(cells) != 13 {
 			continue
@@ -158,7 +158,7 @@ func TestDocumentedCosts(t *testing.T) {
 func TestLinks(t *testing.T) {
 	root := clitest.Root(t)
 	var documents []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "cmd/dpareto-lab/notes/*.md", "clients/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "cmd/dpareto-lab/notes/*.md", "clients/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		require.NoError(t, err)
 		documents = append(documents, found...)

@@ -47,8 +47,8 @@ func TestSecretsInReadableFiles(t *testing.T) {
 	}
 }
 
-// Every command, flag and environment variable that docs/operations.md shows exists.
-func TestOperationsNamesWhatExists(t *testing.T) { checkDocument(t, "operations.md", 10) }
+// Every command, flag and environment variable that docs/reference/operations.md shows exists.
+func TestOperationsNamesWhatExists(t *testing.T) { checkDocument(t, "reference/operations.md", 10) }
 
 // checkDocument checks the commands, flags and environment variables of a document, which has at least so
 // many commands.

@@ -117,9 +117,9 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// The page of the help and docs/command-line.md have the same exit codes.
+// The page of the help and docs/reference/command-line.md have the same exit codes.
 func TestExitCodesAreDocumented(t *testing.T) {
-	docs := strings.Join(strings.Fields(clitest.Document(t, "docs/command-line.md")), " ")
+	docs := strings.Join(strings.Fields(clitest.Document(t, "docs/reference/command-line.md")), " ")
 	rows := 0
 	for line := range strings.Lines(clitest.Succeed(t, "help exit-codes")) {
 		code, meaning, ok := strings.Cut(strings.TrimSpace(line), "  ")
@@ -129,7 +129,7 @@ func TestExitCodesAreDocumented(t *testing.T) {
 		rows++
 		meaning, _, _ = strings.Cut(meaning, " (")
 		if row := "| " + code + " | " + meaning; !strings.Contains(docs, row) {
-			t.Errorf("docs/command-line.md lacks the row %q", row)
+			t.Errorf("docs/reference/command-line.md lacks the row %q", row)
 		}
 	}
 	if rows != 8 {
@@ -137,9 +137,9 @@ func TestExitCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// Every command, flag and environment variable of docs/command-line.md exists.
+// Every command, flag and environment variable of docs/reference/command-line.md exists.
 func TestCommandLineNamesWhatExists(t *testing.T) {
-	checkDocument(t, "command-line.md", 7)
+	checkDocument(t, "reference/command-line.md", 7)
 }
 
 // completions returns what the shell would propose for the last argument.

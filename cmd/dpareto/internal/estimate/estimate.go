@@ -59,7 +59,7 @@ a function of ε, from a few exact trainings, without a server: the models of on
 scaled to every ε, are a smooth function of ε whose derivatives are known.
 
 `+warning+`
-docs/estimating.md explains the methods.`,
+docs/how-to/estimating.md explains the methods.`,
 		curveCommand(env), epsilonForCommand(env), modelCommand(env))
 }
 

@@ -152,7 +152,7 @@ With --salvage the file may be a damaged store. The command writes every record 
 reach and whose checksum holds to a new file, which must not exist, leaves the damaged file as
 it is, and prints what was lost, and which studies and ledgers miss records. It checks the new
 file, too; if that is not sound the file stays and the exit code is 1. Prefer a recent backup;
-docs/durability.md says what to do before publishing anything from a salvaged store.`,
+docs/explanation/durability.md says what to do before publishing anything from a salvaged store.`,
 		Example: `  dpareto restore --from dpareto-backup.db --store dpareto.db
   dpareto restore --salvage --from dpareto.db --store salvaged.db`,
 		Args: command.Args(command.NoArgs),

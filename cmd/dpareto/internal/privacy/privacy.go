@@ -31,7 +31,7 @@ func Command(env *command.Env, more ...*cobra.Command) *cobra.Command {
 an upper bound, with a lower bound if one is known. It needs no server and gives the server's
 numbers. Only the ledger, which adds up all runs of a study, asks a server.
 
-docs/privacy.md explains which accountant fits which sampler, and what each assumes.`,
+docs/reference/privacy.md explains which accountant fits which sampler, and what each assumes.`,
 		append([]*cobra.Command{
 			epsilonCommand(env), curveCommand(env), tradeoffCommand(env), calibrateCommand(env), composeCommand(env), ledgerCommand(env),
 			randomStoppingCommand(env), searchCommand(env),

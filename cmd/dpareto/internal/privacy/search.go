@@ -44,7 +44,7 @@ the noise on every score that gives this ε.
 
 --distribution is for the last three and for the cap.
 
-` + "See docs/publishing.md." + mechanismHelp(),
+` + "See docs/reference/publishing.md." + mechanismHelp(),
 		Example: `  dpareto privacy search --runs 32 --mechanism dp-sgd --sampling fixed-size --dataset-size 32561 \
       --batch-size 256 --noise-multiplier 4 --epochs 10 --delta 1e-6 --test-records 16281 --test-noise 0.005 --checkpoints 10
   dpareto privacy search --runs 64 --mechanism gaussian --sensitivity 1 --standard-deviation 8 --delta 1e-6 --budget 2`,

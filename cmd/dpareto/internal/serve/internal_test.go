@@ -29,9 +29,9 @@ import (
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
 
-var update = flag.Bool("update", false, "write the table of settings into docs/operations.md")
+var update = flag.Bool("update", false, "write the table of settings into docs/reference/operations.md")
 
-// The table of settings in docs/operations.md is what the program has. Write it with
+// The table of settings in docs/reference/operations.md is what the program has. Write it with
 // go test ./cmd/dpareto/internal/serve -run TestSettingsTable -update.
 func TestSettingsTable(t *testing.T) {
 	var groups flagGroups
@@ -49,14 +49,14 @@ func TestSettingsTable(t *testing.T) {
 		})
 	}
 	const begin, end = "<!-- settings -->\n", "\n<!-- end of settings -->"
-	path := filepath.Join("..", "..", "..", "..", "docs", "operations.md")
+	path := filepath.Join("..", "..", "..", "..", "docs", "reference", "operations.md")
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	text := string(content)
 	before, rest, ok := strings.Cut(text, begin)
 	written, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatal("docs/operations.md has no place for the table of settings")
+		t.Fatal("docs/reference/operations.md has no place for the table of settings")
 	}
 	if written == table.String() {
 		return
