@@ -14,8 +14,7 @@ FEATURES, LOT = 60, 0.1  # LOT: share of the records
 
 def data(records: int, seed: int) -> tuple[Any, Any]:
     """Returns records and their labels, -1 or 1."""
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(records, FEATURES)) / 4
+    x = (rng := np.random.default_rng(seed)).normal(size=(records, FEATURES)) / 4
     return x, np.where(x[:, 0] + 0.3 * rng.normal(size=records) > 0, 1.0, -1.0)
 
 
@@ -43,22 +42,19 @@ def train(trial: Trial, records: int) -> dict[str, float]:
                    model(*public), [r(*public) for r in references])
         for group in (members, others)
     ]  # fmt: skip
-    rate = audit.attack_rate(*scores, fpr=0.01)
-    return {"error": float(np.mean(np.array(model(*test)) < 0.5)), "attack": rate.tpr}
+    rate = audit.attack_rate(*scores, fpr=0.01).tpr
+    return {"error": float(np.mean(np.array(model(*test)) < 0.5)), "attack": rate}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--trials", type=int, default=8)
     parser.add_argument("--records", type=int, default=300)
-    args = parser.parse_args()
-    privacy = dpfront.opacus(dataset_size=args.records, batch_size=round(LOT * args.records),
-                             epochs="epochs", delta=1e-5)  # fmt: skip
+    n = (args := parser.parse_args()).records
+    privacy = dpfront.opacus(dataset_size=n, batch_size=round(LOT * n), epochs="epochs", delta=1e-5)
+    metrics = [Minimize("error", 0.6), Minimize("attack"), Tracked("eps", computed=privacy)]
+    parameters = [Float("noise_multiplier", 0.3, 8, log=True), Int("epochs", 5, 40)]
     with dpfront.local_server() as server, server.client() as client:
-        study = Study.create(
-            client, "attacked",
-            parameters=[Float("noise_multiplier", 0.3, 8, log=True), Int("epochs", 5, 40)],
-            metrics=[Minimize("error", 0.6), Minimize("attack", 1), Tracked("eps", computed=privacy)],
-        )  # fmt: skip
-        study.optimize(lambda trial: train(trial, args.records), n_trials=args.trials)
+        study = Study.create(client, "attacked", parameters=parameters, metrics=metrics)
+        study.optimize(lambda trial: train(trial, n), n_trials=args.trials)
         print(study.front())

@@ -31,8 +31,8 @@ class Check(Shown):
     agrees: bool
     """Whether both are the same within 1 % and 0.01, for the same adjacency and sampler."""
     safe: bool
-    """Whether its ε is an upper bound for what training ran: it is not below a lower bound of the
-    true ε or, without one, below ours."""
+    """Whether its ε is shown to be an upper bound for what training ran: it is not below a lower
+    bound of the true ε, and not below ours by more than 1 % and 0.01."""
     reasons: tuple[str, ...]
     """Why they differ, a sentence each; none if they agree."""
     privacy: p.Privacy
@@ -90,8 +90,7 @@ def check(
     near = abs(value - guarantee.epsilon) <= ABSOLUTE + RELATIVE * guarantee.epsilon
     if not near:
         reasons += _sizes(found, value, guarantee)
-    lower = guarantee.epsilon_lower
-    floor = guarantee.epsilon * (1 - RELATIVE) - ABSOLUTE if lower is None else lower
+    floor = max(guarantee.epsilon_lower or 0.0, guarantee.epsilon * (1 - RELATIVE) - ABSOLUTE)
     return Check(
         found.tool,
         found.accountant,
@@ -267,4 +266,12 @@ def _sizes(found: _Theirs, value: float, ours: Guarantee) -> list[str]:
         return [
             "The PRV accountant adds its numerical error, by default 0.01 and more for large ε."
         ]
-    return ["Theirs rounds privacy losses up to a grid, which adds up over the steps."]
+    if "truncated poisson lots" in _samplers(found.privacy.mechanism):
+        return [
+            "Theirs truncates lots under an add/remove adjacency for each number of records, ours "
+            "under zero-out with a public number."
+        ]
+    return [
+        "Both are upper bounds, theirs the looser one; rounding privacy losses up to a grid is the "
+        "usual cause."
+    ]
