@@ -93,7 +93,7 @@ def test_one_run_is_not_refuted_by_its_own_mechanism() -> None:
 
 
 def test_one_run_against_the_published_code() -> None:
-    """get_eps_audit of Steinke, Nasr and Jagielski (2023), appendix D, run with scipy 1.17."""
+    """get_eps_audit of Steinke, Nasr and Jagielski (2023), appendix D, as written from memory."""
     published = [
         ((1000, 200, 190, 0.0, 0.05), 2.397871),
         ((1000, 200, 190, 1e-6, 0.05), 2.397448),

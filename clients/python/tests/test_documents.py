@@ -77,6 +77,15 @@ def test_examples(
     assert re.search(r"^ε +\d+\.\d+  error 0\.\d+", out, re.MULTILINE), out
 
 
+def test_an_attack_as_an_objective(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = PACKAGE / "examples" / "attacked_study.py"
+    assert len(example.read_text().splitlines()) <= 60
+    arguments = ["--trials", "2", "--records", "120"]
+    out = run(binary, str(example), *arguments, monkeypatch=monkeypatch)
+    assert "attack" in out
+    assert "error" in out
+
+
 def test_the_worker(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPARETO_SERVER", shared_server.address)
     command = [sys.executable, str(PACKAGE / "examples" / "worker.py"), "--study", "worker"]

@@ -9,8 +9,9 @@
 
 `Client` is a connection to a server, `Study` a question about a trade-off, `Trial` one of its
 configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of studies,
-`privacy` the mechanisms from which ε follows, `samplers` batches by random allocation, `plot`
-the pictures.
+`privacy` the mechanisms from which ε follows, `samplers` batches by random allocation, `audit` what
+attacks and replays show of a training loop, `plot` the pictures. `check` compares the ε of other
+accountants with ours.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from dpfront._async.client import AsyncClient
 from dpfront._async.study import AsyncStudy
 from dpfront._async.trial import AsyncTrial
+from dpfront._check import Check, check
 from dpfront._connection import TLS
 from dpfront._results.analyses import (
     Contour,
@@ -130,6 +132,7 @@ __all__ = [
     "CallError",
     "Categorical",
     "Charge",
+    "Check",
     "Client",
     "ConstantPoint",
     "Constraint",
@@ -205,6 +208,7 @@ __all__ = [
     "Unavailable",
     "Validation",
     "ValidationPoint",
+    "check",
     "epsilon",
     "local_server",
     "opacus",

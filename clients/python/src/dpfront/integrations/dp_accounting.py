@@ -48,7 +48,8 @@ def from_event(
     is δ, 0 only where all parts are pure.
 
     Imported are NoOp, Gaussian, Laplace, Gaussian events under Poisson sampling or sampling
-    without replacement (replace-one only), RandomizedResponse (replace-one only), ZCDp with
+    without replacement (replace-one only) or truncated Poisson sampling (add/remove, where the
+    number of records is public: zero-out), RandomizedResponse (replace-one only), ZCDp with
     xi = 0, RepeatAndSelect, and compositions of these.
 
     Raises:
@@ -149,6 +150,8 @@ class _Import:
             return self.poisson(event)
         if kind is dp.SampledWithoutReplacementDpEvent:
             return self.fixed_size(event)
+        if _name(event) == "TruncatedSubsampledGaussianDpEvent":  # of dp_accounting 0.6
+            return self.truncated(event)
         if kind is dp.RandomizedResponseDpEvent:
             return self.randomized_response(event)
         if kind is dp.ZCDpEvent:
@@ -170,6 +173,21 @@ class _Import:
         # setting: nothing says that it was computed from the number of records.
         z = _multiplier(event.event, _name(event)) / self.sensitivity
         return p.DpSgd("poisson", None, None, z, steps=1, sampling_probability=q)
+
+    def truncated(self, event: Any) -> p.Mechanism:
+        if self.replace_one:
+            raise ValueError(
+                f'{_name(event)}: truncated lots are accounted under "add_remove" only'
+            )
+        return p.DpSgd(
+            "poisson",
+            event.dataset_size,
+            None,
+            _positive(event, "noise_multiplier"),
+            steps=1,
+            sampling_probability=event.sampling_probability,
+            physical_batch_size=event.truncated_batch_size,
+        )
 
     def fixed_size(self, event: dp.SampledWithoutReplacementDpEvent) -> p.Mechanism | None:
         if not self.replace_one:
