@@ -74,7 +74,7 @@ func TestBadChoices(t *testing.T) {
 		choices trainer.Parameters
 		want    string
 	}{
-		{sgd, trainer.Parameters{"model": "tree"}, `parameter "model" is "tree", want logistic-regression, linear-svm, huber-svm, softmax-regression or mlp`},
+		{sgd, trainer.Parameters{"model": "tree"}, `parameter "model" is "tree", want logistic-regression, linear-svm, huber-svm, linear-regression, softmax-regression or mlp`},
 		{sgd, trainer.Parameters{"model": 1.0}, `parameter "model" is 1 (float64), want a string`},
 		{sgd, trainer.Parameters{"optimizer": "lbfgs"}, `parameter "optimizer" is "lbfgs", want sgd or adam`},
 		{adam, trainer.Parameters{"optimizer": "adam"}, `parameter "optimizer" is unknown, want one of epochs`},

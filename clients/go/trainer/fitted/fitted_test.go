@@ -190,3 +190,26 @@ func TestBrokenModels(t *testing.T) {
 		t.Errorf("no layers: %v", err)
 	}
 }
+
+// A regression predicts numbers within the range of the label, in its unit.
+func TestModelPredictsNumbers(t *testing.T) {
+	s := schema()
+	s.Label.Range = []float64{100, 300}
+	m := &Model{
+		Card:   Card{Format: Format, Model: model.LinearRegression, Schema: s},
+		Layers: []trainer.Layer{{In: 3, Out: 1, Weights: []float64{1, 2, 0}, Biases: []float64{0.25}}},
+	}
+	folder := filepath.Join(t.TempDir(), "model")
+	require.NoError(t, m.Write(folder))
+	read, err := Read(folder)
+	require.NoError(t, err)
+	for i, p := range read.Predict(&dataset.Dataset{Rows: 3, Dim: 3, Dense: []float32{0, 0, 1, 0.25, 0, 0, 1, 1, 0}}) {
+		if want := []float64{225, 250, 300}[i]; p.Value != want || p.Probabilities != nil {
+			t.Errorf("row %d is %+v, want %v", i, p, want)
+		}
+	}
+	m.Card.Model = model.LogisticRegression
+	if err := m.validate(); err == nil || !strings.Contains(err.Error(), "does not fit the label") {
+		t.Errorf("a classifier of numbers: error %v", err)
+	}
+}

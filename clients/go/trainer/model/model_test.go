@@ -485,10 +485,10 @@ func TestNewExamplesRefuses(t *testing.T) {
 func TestShapesPanic(t *testing.T) {
 	binary, ten := prepare(t, sparseOnes(5, 3, 0)), prepare(t, sparseOnes(5, 4, 10))
 	for want, f := range map[string]func(){
-		"model: linear model for other labels": func() { NewLinear(Spec{Kind: LinearSVM}, ten) },
-		"model: spec is of no valid linear model":       func() { NewLinear(Spec{Kind: SoftmaxRegression}, binary) },
-		"model: spec is of no valid network":            func() { NewNetwork(Spec{Kind: MLP}, ten, nil) },
-		"model: examples of another shape":              func() { NewNetwork(Spec{Kind: SoftmaxRegression}, ten, nil).Evaluate(binary) },
+		"model: linear model for other labels":    func() { NewLinear(Spec{Kind: LinearSVM}, ten) },
+		"model: spec is of no valid linear model": func() { NewLinear(Spec{Kind: SoftmaxRegression}, binary) },
+		"model: spec is of no valid network":      func() { NewNetwork(Spec{Kind: MLP}, ten, nil) },
+		"model: examples of another shape":        func() { NewNetwork(Spec{Kind: SoftmaxRegression}, ten, nil).Evaluate(binary) },
 	} {
 		func() {
 			defer func() {

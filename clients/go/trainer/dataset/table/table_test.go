@@ -497,7 +497,7 @@ func TestWriteExample(t *testing.T) {
 			require.NoError(t, WriteExample(&b, name, 500, seed))
 			return b.String()
 		}
-		if write(1) != write(1) || write(1) == write(2) {
+		if first := write(1); first != write(1) || first == write(2) {
 			t.Errorf("%s: files do not follow their seeds", name)
 		}
 		path := writeFile(t, name+".csv", write(1))
