@@ -32,8 +32,8 @@ func TestRates(t *testing.T) {
 		rates       []float64
 	}{
 		{"Adult", &dataset.Parts{Train: train, Test: test}, Options{}, 20, 512, []float64{0.1, 0.3, 1, 3}, []float64{0.05, 0.5, 1, 2, 4, 8}},
-		{"MNIST", parts, Options{Model: softmax}, 10, 600, []float64{1, 3}, []float64{0.5, 1, 2, 4}},
-		{"MNIST, HOG", parts, Options{Model: softmax, Features: HOG}, 10, 600, []float64{1, 3}, []float64{0.5, 1, 2, 4}},
+		{"MNIST", parts, Options{Model: softmax}, 10, 600, []float64{1, 3}, []float64{1, 2, 4, 8}},
+		{"MNIST, HOG", parts, Options{Model: softmax, Features: HOG}, 10, 600, []float64{1, 3}, []float64{1, 2, 4, 8}},
 	} {
 		made, err := New(tt.parts, tt.options)
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package dpsgd
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -30,9 +31,7 @@ func TestFeaturesAreOfTheDataset(t *testing.T) {
 		ParameterEpochs: int64(3), ParameterLotSize: int64(30), ParameterLearningRate: 1.0, ParameterClippingNorm: 1.0, ParameterNoiseMultiplier: 2.0,
 	}
 	chosen := trainer.Parameters{ParameterFeatures: string(HOG)}
-	for k, v := range p {
-		chosen[k] = v
-	}
+	maps.Copy(chosen, p)
 	train := func(parts *dataset.Parts, f Features, p trainer.Parameters) (map[string][]float64, any) {
 		made, err := New(parts, Options{Model: model.Spec{Kind: model.SoftmaxRegression}, Features: f})
 		require.NoError(t, err)
