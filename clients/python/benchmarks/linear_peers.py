@@ -49,7 +49,7 @@ def dpareto(*arguments: str) -> str:
 
 
 def encode(schema: dict[str, Any], row: dict[str, str]) -> list[float]:
-    """Returns the features of a row as docs/own-data.md does."""
+    """Returns the features of a row as docs/tutorials/own-data.md does."""
     x: list[float] = []
     for feature in schema["features"]:
         cell = row[feature["column"]]

@@ -14,7 +14,7 @@ import (
 func (t *Trainer) parse(p trainer.Parameters) (Options, configuration, error) {
 	known := []string{
 		ParameterEpochs, ParameterLotSize, ParameterLearningRate, ParameterClippingNorm,
-		ParameterNoiseMultiplier, ParameterNoiseVariance, ParameterModel, ParameterHidden,
+		ParameterNoiseMultiplier, ParameterNoiseVariance, ParameterModel, ParameterHidden, ParameterFeatures,
 	}
 	if t.options.Optimizer == SGD {
 		known = append(known, ParameterOptimizer, ParameterLearningRateSGD, ParameterLearningRateAdam, ParameterNormalizedRate)
@@ -47,6 +47,16 @@ func (t *Trainer) optionsOf(p trainer.Parameters) (Options, error) {
 			return o, err
 		}
 		o.Optimizer = name
+	}
+	if p.Has(ParameterFeatures) {
+		f, err := chosen(p, ParameterFeatures, Raw, HOG)
+		if err != nil {
+			return o, err
+		}
+		if err := t.checkFeatures(f); err != nil {
+			return o, &trainer.ParameterError{Name: ParameterFeatures, Reason: fmt.Sprintf("is %q: %v", f, err)}
+		}
+		o.Features = f
 	}
 	if p.Has(ParameterModel) {
 		kind, err := chosen(p, ParameterModel, model.Kinds()...)

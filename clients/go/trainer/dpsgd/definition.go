@@ -17,6 +17,7 @@ import (
 const (
 	SettingModel          = "model"
 	SettingHidden         = "hidden"
+	SettingFeatures       = "features"
 	SettingHuberWidth     = "huber_width"
 	SettingInitialization = "initialization"
 	SettingSampling       = "sampling"
@@ -81,6 +82,7 @@ func define(cache *dataset.Cache, name, summary string, fixed Options, own ...tr
 		Settings: slices.Concat([]trainer.Setting{
 			{Name: SettingModel, Default: string(model.LogisticRegression), Usage: "what is trained: " + trainer.Enumerate(model.Kinds()...)},
 			{Name: SettingHidden, Default: "", Usage: "widths of the hidden layers of model mlp, from the input on; 128,64 by default"},
+			{Name: SettingFeatures, Default: string(Raw), Usage: "what models see: raw, or hog (histograms of oriented gradients of images)"},
 			{Name: SettingHuberWidth, Default: "", Usage: "half width h of the rounded corner of model huber-svm, in (0, 1]; 0.5 by default"},
 			{Name: SettingInitialization, Default: "", Usage: "first weights: zero, published (normal, also the biases) or he; zero by default, published for mlp"},
 		}, own, experiment.Settings()),
@@ -103,6 +105,7 @@ func define(cache *dataset.Cache, name, summary string, fixed Options, own ...tr
 func parseSettings(settings trainer.Settings, o Options) (_ Options, err error) {
 	o.Model.Kind = model.Kind(settings.Text(SettingModel, string(model.LogisticRegression)))
 	o.Initialization = model.Initialization(settings.Text(SettingInitialization, ""))
+	o.Features = Features(settings.Text(SettingFeatures, string(Raw)))
 	o.Sampling = Sampling(settings.Text(SettingSampling, string(o.Sampling)))
 	o.Adjacency = Adjacency(settings.Text(SettingAdjacency, ""))
 	if o.Model.Hidden, err = parseHidden(o.Model.Kind, settings); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
@@ -70,6 +71,15 @@ func (a Adjacency) sensitivity() float64 {
 // else.
 func (s Sampling) independent() bool { return s != FixedSize }
 
+// Features are what models see of an example.
+type Features string
+
+// The features. None is learned from examples: they change no guarantee.
+const (
+	Raw Features = "raw"
+	HOG Features = "hog" // dataset.HOG, of images
+)
+
 // Options say what is trained, and how. The zero value is logistic regression by
 // DP-SGD from w = 0, on lots of fixed size.
 type Options struct {
@@ -84,6 +94,8 @@ type Options struct {
 	// Adjacency of the guarantee, to whose sensitivity the noise is relative: L for AddRemove, 2L for ReplaceOne. Empty
 	// means ReplaceOne for FixedSize, which has no other, and otherwise AddRemove.
 	Adjacency Adjacency
+	// Features that models see. Empty means Raw.
+	Features Features
 	// Correlated says that runs have correlated noise, with ParameterBands (DP-MF). Sampling is then Poisson.
 	Correlated bool
 }
@@ -113,6 +125,7 @@ func (o Options) normal() (Options, error) {
 	}
 	if err := errors.Join(
 		choose("optimizer", &o.Optimizer, SGD, Adam),
+		choose(SettingFeatures, &o.Features, Raw, HOG),
 		choose(SettingSampling, &o.Sampling, FixedSize, Poisson, RandomAllocation)); err != nil {
 		return o, err
 	}
@@ -138,12 +151,49 @@ func choose[T ~string](name string, value *T, choices ...T) error {
 
 // Trainer implements trainer.PrivateTrainer. One step of training is one epoch.
 type Trainer struct {
-	options   Options // of a run whose parameters replace none
-	parts     *dataset.Parts
-	train     *model.Examples
-	evaluator experiment.Evaluator[*model.Examples]
+	options Options // of a run whose parameters replace none
+	parts   *dataset.Parts
+	raw     view
+	hog     func() (view, error) // made once, for the first run that asks for it
 	// initialization as it was given: empty for the default of each model.
 	initialization model.Initialization
+}
+
+// view is what a run sees of the examples.
+type view struct {
+	train     *model.Examples
+	evaluator experiment.Evaluator[*model.Examples]
+}
+
+// newView prepares examples for models.
+func newView(parts *dataset.Parts) (v view, err error) {
+	if v.train, err = model.NewExamples(parts.Train); err == nil {
+		v.evaluator, err = experiment.NewEvaluator(parts, model.NewExamples)
+	}
+	return v, err
+}
+
+// newHOGView is newView of the histograms of images.
+func newHOGView(parts *dataset.Parts) (view, error) {
+	made := *parts
+	for _, part := range []**dataset.Dataset{&made.Train, &made.Validation, &made.Test} {
+		if *part == nil {
+			continue
+		}
+		var err error
+		if *part, err = dataset.HOG(*part); err != nil {
+			return view{}, err
+		}
+	}
+	return newView(&made)
+}
+
+// view returns what a run sees.
+func (t *Trainer) view(f Features) (view, error) {
+	if f == HOG {
+		return t.hog()
+	}
+	return t.raw, nil
 }
 
 var _ trainer.PrivateTrainer = (*Trainer)(nil)
@@ -158,27 +208,40 @@ func New(parts *dataset.Parts, options Options) (*Trainer, error) {
 		return nil, err
 	}
 	t := &Trainer{options: normal, parts: parts, initialization: options.Initialization}
-	if t.train, err = model.NewExamples(parts.Train); err != nil {
+	if t.raw, err = newView(parts); err != nil {
 		return nil, err
 	}
 	if err := t.checkClasses(normal.Model); err != nil {
 		return nil, err
 	}
-	if t.evaluator, err = experiment.NewEvaluator(parts, model.NewExamples); err != nil {
+	if err := t.checkFeatures(normal.Features); err != nil {
 		return nil, err
 	}
+	t.hog = sync.OnceValues(func() (view, error) { return newHOGView(parts) })
 	return t, nil
 }
 
 // checkClasses returns an error if a model is for other labels than the examples have.
 func (t *Trainer) checkClasses(m model.Spec) error {
-	switch classes := t.train.Classes(); {
+	switch classes := t.raw.train.Classes(); {
 	case (m.Kind == model.LinearRegression) != (classes == 1):
 		return fmt.Errorf("model %s cannot predict the labels of dataset %s: %s is for numbers, the others for classes",
 			m.Kind, t.parts.Train.Name, model.LinearRegression)
 	case m.Linear() && classes > 2:
 		return fmt.Errorf("model %s is for 2 classes, dataset %s has %d, want %s or %s",
 			m.Kind, t.parts.Train.Name, classes, model.SoftmaxRegression, model.MLP)
+	}
+	return nil
+}
+
+// checkFeatures returns an error if the examples have no such features. Rows of a user's own table are no images.
+func (t *Trainer) checkFeatures(f Features) error {
+	train := t.parts.Train
+	if f == HOG && train.FeatureNorm > 0 {
+		return fmt.Errorf("features %s are for images, dataset %s has a schema", f, train.Name)
+	}
+	if f == HOG {
+		return dataset.CheckHOG(train)
 	}
 	return nil
 }
@@ -266,16 +329,20 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	if c.column, err = columnOf(ctx, c.bands); err != nil {
 		return trainer.Measurement{}, err
 	}
+	seen, err := t.view(options.Features)
+	if err != nil {
+		return trainer.Measurement{}, err
+	}
 	learners := make([]experiment.Learner[*model.Examples], run.Replicates)
 	workers := max(1, runtime.GOMAXPROCS(0)/run.Replicates)
 	for r := range learners {
 		pool := parallel.New(workers)
 		defer pool.Close()
-		if learners[r], err = t.learner(options, c, run.Seed, r, pool); err != nil {
+		if learners[r], err = newLearner(seen.train, options, c, run.Seed, r, pool); err != nil {
 			return trainer.Measurement{}, err
 		}
 	}
-	evaluator := t.evaluator.WithDetails(t.parts, options.Model, t.options.Model)
+	evaluator := seen.evaluator.WithDetails(t.parts, options.Model, t.options.Model)
 	last, err := experiment.Train(ctx, learners, evaluator, c.epochs, report)
 	if err == nil && run.Fitted != nil {
 		for r, learner := range learners {
@@ -285,10 +352,12 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	return last, err
 }
 
-// learner makes replicate number r of a run.
-func (t *Trainer) learner(o Options, c configuration, seed *uint64, r int, workers model.Workers) (experiment.Learner[*model.Examples], error) {
+// newLearner makes replicate number r of a run.
+func newLearner(
+	train *model.Examples, o Options, c configuration, seed *uint64, r int, workers model.Workers,
+) (experiment.Learner[*model.Examples], error) {
 	if o.Model.Linear() {
-		return newReplicate(model.NewLinear(o.Model, t.train), o, c, seed, r, workers)
+		return newReplicate(model.NewLinear(o.Model, train), o, c, seed, r, workers)
 	}
-	return newReplicate(model.NewNetwork(o.Model, t.train, workers), o, c, seed, r, workers)
+	return newReplicate(model.NewNetwork(o.Model, train, workers), o, c, seed, r, workers)
 }

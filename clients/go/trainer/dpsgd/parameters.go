@@ -27,9 +27,10 @@ const (
 	// on the clipping norm much less than those of the learning rate.
 	ParameterNormalizedRate = "normalized_" + ParameterLearningRate
 
-	// ParameterModel and ParameterHidden replace the settings of these names for one run.
+	// ParameterModel, ParameterHidden and ParameterFeatures replace the settings of these names for one run.
 	ParameterModel     = SettingModel
 	ParameterHidden    = SettingHidden
+	ParameterFeatures  = SettingFeatures
 	ParameterOptimizer = "optimizer" // of DP-SGD and DP-MF only
 
 	ParameterBands     = "bands"     // of DP-MF only

@@ -80,6 +80,7 @@ shows the study live in a browser; with --serve it stays after the result until 
                   variance, and without checkpoints, for comparisons
   mnist           a network with hidden layers of 128 and 64 with DP-SGD on MNIST, with
                   lots of 600 and a fixed noise multiplier
+  mnist-features  softmax regression on pixels, or on histograms of gradients
   mnist-mlp1      a network with one hidden layer of 1000 with DP-SGD on MNIST
   mnist-mlp2      the network of mnist, with lots and noise to be found
   paper-*         the five experiments of Avent et al. (2020) in the paper's protocol: 272
