@@ -3,6 +3,7 @@ package samplers
 
 import (
 	"context"
+	"maps"
 	"math"
 	"strconv"
 
@@ -99,9 +100,7 @@ func Compare(ctx context.Context, d Data, dataDir string, seeds int, progress fu
 	done := 0
 	for _, s := range all {
 		settings := make(trainer.Settings)
-		for name, value := range d.Settings {
-			settings[name] = value
-		}
+		maps.Copy(settings, d.Settings)
 		if s.sampling != "" {
 			settings["sampling"] = s.sampling
 		}
@@ -158,7 +157,8 @@ func (s sampler) calibrate(t *dpsgd.Trainer, d Data, epsilon float64) (float64, 
 	n := int64(t.Parts().Train.Rows)
 	var failed error
 	family := func(noise float64) privacy.Mechanism {
-		m, err := privacy.Mechanism(nil), error(nil)
+		var m privacy.Mechanism
+		var err error
 		if s.mechanism != nil {
 			m, err = s.mechanism(d, n, noise)
 		} else {
