@@ -46,6 +46,15 @@ type Guarantee struct {
 	Epsilon   float64 `json:"epsilon"`
 	Delta     float64 `json:"delta"`
 	Adjacency string  `json:"adjacency"`
+	// Assumptions must be true for it to hold, those first that are broken most often.
+	Assumptions []Assumption `json:"assumptions"`
+}
+
+// Assumption is a clause, what it is about, and who checks it: server, client or nobody.
+type Assumption struct {
+	Text      string `json:"text"`
+	Premise   string `json:"premise"`
+	CheckedBy string `json:"checked_by"`
 }
 
 // Search says how a configuration was chosen.
@@ -58,6 +67,8 @@ type Search struct {
 	Runs    int64    `json:"runs"`
 	Epsilon *float64 `json:"epsilon,omitempty"`
 	Delta   float64  `json:"delta,omitempty"`
+	// Statement is the command that states a trial with this configuration in full. Empty if none measured it.
+	Statement string `json:"statement,omitempty"`
 }
 
 // Model is a trained model.

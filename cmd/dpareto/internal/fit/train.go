@@ -173,6 +173,14 @@ func (j *job) card(ctx context.Context, call *remote.Call, handle *dpareto.Study
 		Guarantee: fitted.Guarantee{Epsilon: stated.GetEpsilon(), Delta: stated.GetDelta(), Adjacency: enum.Name(stated.GetAdjacency())},
 		Search:    fitted.Search{Study: view.ID(j.study.GetName()), Revision: j.answer.GetRevision(), Bounds: j.bounds},
 	}
+	for _, a := range stated.GetAssumptions() {
+		card.Guarantee.Assumptions = append(card.Guarantee.Assumptions, fitted.Assumption{
+			Text: a.GetText(), Premise: enum.Underscored(a.GetPremise()), CheckedBy: enum.Underscored(a.GetCheckedBy()),
+		})
+	}
+	if trials := j.answer.GetTrials(); len(trials) > 0 {
+		card.Search.Statement = "dpareto statement " + view.ID(j.study.GetName()) + " --trial " + view.ID(trials[0])
+	}
 	ledger, err := call.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: handle.Name()})
 	if err != nil {
 		return nil, &remote.CallError{Action: "read the privacy ledger of " + handle.Name(), Err: err}

@@ -111,6 +111,13 @@ func TestOwnData(t *testing.T) {
 		"the ledger of the study states no ε for them") { // they are seeded
 		t.Errorf("train said %s", said)
 	}
+	card, err := os.ReadFile(filepath.Join(path("model"), "card.json"))
+	if err != nil || !strings.Contains(string(card), `"premise": "sampler"`) || !strings.Contains(string(card), `"checked_by": "client"`) {
+		t.Errorf("card %s, %v", card, err)
+	}
+	if stated := clitest.Succeed(t, "statement mine --trial 1 --price=false"); !strings.Contains(stated, "by the schema my.yaml, of digest ") {
+		t.Errorf("statement\n%s", stated)
+	}
 	clitest.WantFailure(t, "must be a new or empty folder", strings.Fields(train+" --data-dir "+folder)...)
 	write("new.csv", "income,age,work\n50000,20,private\n?,85,\n10000,30,unheard of\n90000,80,public\n")
 	predicted := clitest.Succeed(t, "predict "+path("model")+" "+path("new.csv"))
