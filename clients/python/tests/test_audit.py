@@ -92,6 +92,20 @@ def test_one_run_is_not_refuted_by_its_own_mechanism() -> None:
     assert 1 <= wrong <= 0.05 * tries + 4 * math.sqrt(0.05 * tries)
 
 
+@pytest.mark.parametrize("guesses", [200, 40, [40, 200]])
+def test_one_run_splits_the_error_over_its_numbers_of_guesses(guesses: Any) -> None:
+    source = random.Random(4)
+
+    def train(coins: Sequence[bool]) -> list[float]:
+        return [c + source.gauss(0, 1) for c in coins]
+
+    shown = audit.one_run(train, 200, delta=1e-5, guesses=guesses, seed=1, confidence=0.9)
+    correct, made = (int(word) for word in shown.evidence.split()[:3] if word.isdigit())
+    error = 0.1 / (2 if isinstance(guesses, list) else 1)
+    assert shown.epsilon == bounds.one_run_epsilon(200, made, correct, 1e-5, error)
+    assert shown.epsilon > 0
+
+
 def test_one_run_against_the_term_of_the_paper() -> None:
     """The term for δ of Steinke, Nasr and Jagielski (2023), as JAX-Privacy 2.0.0 has it."""
     term_of_the_paper = [
