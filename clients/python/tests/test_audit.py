@@ -92,16 +92,30 @@ def test_one_run_is_not_refuted_by_its_own_mechanism() -> None:
     assert 1 <= wrong <= 0.05 * tries + 4 * math.sqrt(0.05 * tries)
 
 
-def test_one_run_against_the_published_code() -> None:
-    """get_eps_audit of Steinke, Nasr and Jagielski (2023), appendix D, as written from memory."""
-    published = [
+@pytest.mark.parametrize("guesses", [200, 40, [40, 200]])
+def test_one_run_splits_the_error_over_its_numbers_of_guesses(guesses: Any) -> None:
+    source = random.Random(4)
+
+    def train(coins: Sequence[bool]) -> list[float]:
+        return [c + source.gauss(0, 1) for c in coins]
+
+    shown = audit.one_run(train, 200, delta=1e-5, guesses=guesses, seed=1, confidence=0.9)
+    correct, made = (int(word) for word in shown.evidence.split()[:3] if word.isdigit())
+    error = 0.1 / (2 if isinstance(guesses, list) else 1)
+    assert shown.epsilon == bounds.one_run_epsilon(200, made, correct, 1e-5, error)
+    assert shown.epsilon > 0
+
+
+def test_one_run_against_the_term_of_the_paper() -> None:
+    """The term for δ of Steinke, Nasr and Jagielski (2023), as JAX-Privacy 2.0.0 has it."""
+    term_of_the_paper = [
         ((1000, 200, 190, 0.0, 0.05), 2.397871),
         ((1000, 200, 190, 1e-6, 0.05), 2.397448),
         ((1000, 200, 190, 1e-4, 0.05), 2.352564),
         ((1000, 1000, 600, 1e-5, 0.05), 0.297226),
         ((10000, 500, 480, 1e-5, 0.05), 2.770387),
     ]
-    for arguments, theirs in published:
+    for arguments, theirs in term_of_the_paper:
         ours = bounds.one_run_epsilon(*arguments)
         assert ours == pytest.approx(theirs, rel=0.02)
         assert ours > theirs - 1e-5  # its term for δ is larger

@@ -305,7 +305,7 @@ REFUSED = [
     (dp.SingleEpochTreeAggregationDpEvent(1.0, 8), "SingleEpochTreeAggregationDpEvent has no"),
     (dp.DiscreteLaplaceDpEvent(1.0, 1), "DiscreteLaplaceDpEvent has no"),
     (dp.MixtureOfGaussiansDpEvent(1.0, [1.0], [1.0]), "MixtureOfGaussiansDpEvent has no"),
-    (dp.TruncatedSubsampledGaussianDpEvent(9, 0.5, 5, 1.0), "TruncatedSubsampled"),
+    (dp.TruncatedSubsampledGaussianDpEvent(9, 0.5, 5, 0.0), "noise_multiplier must be positive"),
     (
         dp.SampledWithReplacementDpEvent(9, 3, dp.GaussianDpEvent(1.0)),
         "SampledWithReplacementDpEvent has no",
@@ -347,3 +347,14 @@ def test_refused(event: Any, error: str) -> None:
 def test_not_exported(mechanism: p.Mechanism, error: str) -> None:
     with pytest.raises(ValueError, match=error):
         to_event(Privacy(mechanism, DELTA, "add_remove"))
+
+
+def test_truncated_lots(client: dpfront.Client) -> None:
+    """Under zero-out, as its PLD accountant has them, and under add/remove with a public size."""
+    event = dp.SelfComposedDpEvent(dp.TruncatedSubsampledGaussianDpEvent(5000, 0.02, 128, 1.0), 20)
+    accountant = pld.PLDAccountant(NeighboringRelation.REPLACE_SPECIAL)
+    theirs = float(accountant.compose(event).get_epsilon(DELTA))
+    ours = client.epsilon(from_event(event, delta=DELTA, adjacency="add_remove")).epsilon
+    assert 0.97 * theirs <= ours <= 1.001 * theirs
+    with pytest.raises(ValueError, match='accounted under "add_remove" only'):
+        from_event(event, delta=DELTA, adjacency="replace_one")
