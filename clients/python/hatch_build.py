@@ -18,10 +18,10 @@ MODULE = "github.com/dpareto/dpareto/cmd/dpareto"
 class ProgramHook(BuildHookInterface):
     """Makes a wheel with the program.
 
-    `make wheels` says in the environment where the program is: DPFRONT_PROGRAM is a folder with it and
-    THIRD_PARTY_NOTICES.txt, the licences of what it is built from; DPFRONT_PLATFORM is the tag of its platform.
-    From a source distribution, Go builds the program of the same version if it is installed. Otherwise the wheel is
-    for any platform, and has no program.
+    `make wheels` says in the environment where the program is: DPFRONT_PROGRAM is a folder with
+    it and THIRD_PARTY_NOTICES.txt, the licences of what it is built from; DPFRONT_PLATFORM is the
+    tag of its platform. From a source distribution, Go builds the program of the same version if
+    it is installed. Otherwise the wheel is for any platform, and has no program.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -49,8 +49,8 @@ class ProgramHook(BuildHookInterface):
         go = shutil.which("go")
         if go is None:
             self.app.display_warning(
-                "dpfront is built without the program dpareto, which needs Go 1.26 (https://go.dev/dl/): "
-                "local_server() will look for it in DPARETO_BINARY and PATH"
+                "dpfront is built without the program dpareto, which needs Go 1.26 "
+                "(https://go.dev/dl/): local_server() will look in DPARETO_BINARY and PATH"
             )
             return None
         folder = tempfile.mkdtemp(prefix="dpfront-")

@@ -33,7 +33,7 @@ import opendp.prelude as dp
 import sklearn.linear_model
 
 import dpfront
-from dpfront.server import find_binary
+from dpfront._program import find_binary
 
 RUNS = 5
 TRAINING = 14_000

@@ -28,7 +28,7 @@ import optuna
 
 import dpfront
 from dpfront import Float, Minimize, Study
-from dpfront.server import find_binary
+from dpfront._program import find_binary
 
 NAMES = ["x", "y"]
 SPACE = {name: optuna.distributions.FloatDistribution(0, 1) for name in NAMES}

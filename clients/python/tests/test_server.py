@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import dpfront
-from dpfront.server import find_binary
+from dpfront._program import find_binary
 
 from .conftest import make_study
 
@@ -147,7 +147,7 @@ def test_where_it_is_found(binary: str, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("DPARETO_BINARY")
     monkeypatch.setenv("PATH", str(tmp_path))
     bundled = tmp_path / "_bin" / "dpareto"
-    monkeypatch.setattr(dpfront.server, "_BUNDLED", bundled)
+    monkeypatch.setattr(dpfront._program, "_BUNDLED", bundled)
     with pytest.raises(dpfront.ServerError, match="no dpareto in PATH, and dpfront was installed"):
         find_binary()
     (tmp_path / "dpareto").symlink_to(binary)
@@ -185,7 +185,7 @@ def test_the_command_without_the_program(tmp_path: Path) -> None:
     assert (status, out) == (1, "")
     assert err.startswith("dpfront: ")
     assert "is not a program" in err
-    if not dpfront.server._BUNDLED.exists():
+    if not dpfront._program._BUNDLED.exists():
         status, out, err = command("version", PATH=str(tmp_path))
         assert (status, out) == (1, "")
         assert "Install one of them, or build the program with `make build`" in err

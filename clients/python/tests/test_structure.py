@@ -59,5 +59,15 @@ def test_import_loads_no_extras() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()
-    extras = {"numpy", "pandas", "matplotlib", "plotly", "optuna", "torch", "tqdm", "sklearn", "jax"}
+    extras = {
+        "numpy",
+        "pandas",
+        "matplotlib",
+        "plotly",
+        "optuna",
+        "torch",
+        "tqdm",
+        "sklearn",
+        "jax",
+    }
     assert extras & set(loaded) == set()

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from typing import NoReturn
 
+from dpfront._program import find_binary
 from dpfront.errors import ServerError
-from dpfront.server import find_binary
 
 
 def main() -> NoReturn:

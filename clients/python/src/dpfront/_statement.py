@@ -8,7 +8,7 @@ import subprocess
 from dpfront import _convert as convert
 from dpfront import errors
 from dpfront._connection import Connection
-from dpfront.server import find_binary
+from dpfront._program import find_binary
 
 
 def write(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from dpfront._program import find_binary
 from dpfront._sync.client import Client
 from dpfront.errors import DParetoError, ServerError
 
@@ -73,27 +73,6 @@ def local_server(
         ServerError: There is no such program, or it ended; the text has its output.
     """
     return LocalServer(store, binary=binary, listen=listen, timeout=timeout)
-
-
-# The program of the package; wheels without a platform have none.
-_BUNDLED = Path(__file__).parent / "_bin" / ("dpareto.exe" if os.name == "nt" else "dpareto")
-
-
-def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
-    """Returns the path of the program."""
-    name = os.fspath(binary) if binary is not None else os.environ.get("DPARETO_BINARY")
-    if not name and _BUNDLED.exists():
-        return str(_BUNDLED)
-    found = shutil.which(name or "dpareto")
-    if found is not None:
-        return found
-    if name:
-        raise ServerError(f"{name} is not a program")
-    raise ServerError(
-        "there is no dpareto in PATH, and dpfront was installed without it: only its wheels for a "
-        "platform (Linux, macOS, Windows) have it. Install one of them, or build the program with "
-        "`make build` in a clone of the repository and pass binary=..., or set DPARETO_BINARY"
-    )
 
 
 class LocalServer:
