@@ -85,6 +85,17 @@ func Assumption(a *dparetov1.Assumption) string {
 // PremiseName returns the name of a premise, such as "fixed in advance".
 func PremiseName(p dparetov1.Premise) string { return strings.ReplaceAll(enum.Name(p), "-", " ") }
 
+// Assumptions converts assumptions to messages, in the order of their premises, each once.
+func Assumptions(lists ...[]privacy.Assumption) []*dparetov1.Assumption {
+	var messages []*dparetov1.Assumption
+	for _, a := range privacy.JoinAssumptions(lists...) {
+		messages = append(messages, &dparetov1.Assumption{
+			Text: a.Text, Premise: dparetov1.Premise(a.Premise), CheckedBy: dparetov1.Checker(a.Premise.Checker()),
+		})
+	}
+	return messages
+}
+
 // JoinAssumptions returns the assumptions of all lists in the order of their premises, each once.
 func JoinAssumptions(lists ...[]*dparetov1.Assumption) []*dparetov1.Assumption {
 	var all []*dparetov1.Assumption

@@ -7,7 +7,6 @@ import (
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
-	"github.com/dpareto/dpareto/server/accounting"
 )
 
 // Messages have the premise and the checker of the assumption, and people read the same of both. The
@@ -15,7 +14,7 @@ import (
 func TestAssumptions(t *testing.T) {
 	for _, p := range privacy.Premises() {
 		a := p.Assume("it holds")
-		m := accounting.Assumptions([]privacy.Assumption{a})[0]
+		m := show.Assumptions([]privacy.Assumption{a})[0]
 		if got, want := show.Assumption(m), a.String(); got != want || int(m.GetPremise()) != int(p) {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -281,7 +281,7 @@ func Message(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparetov1.Priv
 		Adjacency:   adjacency,
 		Order:       g.Order,
 		Steps:       g.Steps,
-		Assumptions: Assumptions(g.Assumptions),
+		Assumptions: show.Assumptions(g.Assumptions),
 	}
 	message.Accountant, message.Conversion = accountantOf(g.Accountant)
 	if g.EpsilonLower > 0 {
@@ -294,17 +294,6 @@ func Message(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparetov1.Priv
 		message.Warnings = append(message.Warnings, &dparetov1.Warning{Code: string(w.Code), Message: w.Message})
 	}
 	return message
-}
-
-// Assumptions converts assumptions to messages, in the order of their premises, each once.
-func Assumptions(lists ...[]privacy.Assumption) []*dparetov1.Assumption {
-	var messages []*dparetov1.Assumption
-	for _, a := range privacy.JoinAssumptions(lists...) {
-		messages = append(messages, &dparetov1.Assumption{
-			Text: a.Text, Premise: dparetov1.Premise(a.Premise), CheckedBy: dparetov1.Checker(a.Premise.Checker()), //nolint:gosec // few
-		})
-	}
-	return messages
 }
 
 // accountantOf returns the accountant with a name of package privacy.

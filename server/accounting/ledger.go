@@ -8,6 +8,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/adaptive"
 	"github.com/dpareto/dpareto/privacy/meter"
@@ -181,6 +182,6 @@ func (l *Ledger) message(g privacy.Guarantee, assumptions ...privacy.Assumption)
 	if len(l.parts) > 0 {
 		assumptions = append(assumptions, privacy.PremiseIndependence.Assume("the runs have independent randomness"))
 	}
-	m.Assumptions = Assumptions(g.Assumptions, assumptions)
+	m.Assumptions = show.Assumptions(g.Assumptions, assumptions)
 	return m
 }

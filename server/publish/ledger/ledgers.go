@@ -18,7 +18,6 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
-	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/pagination"
 	"github.com/dpareto/dpareto/server/resource"
@@ -152,14 +151,14 @@ func presentLedger(tx *store.ReadTx, id string, record *storev1.LedgerRecord) (*
 		Epsilon: spent.Epsilon, Delta: spent.Delta, Adjacency: l.GetAdjacency(),
 		Accountant:  dparetov1.Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION,
 		Steps:       spent.Steps,
-		Assumptions: accounting.Assumptions(spent.Assumptions),
+		Assumptions: show.Assumptions(spent.Assumptions),
 	}
 	if text := show.LargeDelta(l.GetDelta(), l.GetRecords()); text != "" {
 		l.Spent.Warnings = append(l.Spent.Warnings, &dparetov1.Warning{Code: warnLargeDelta, Message: text})
 	}
 	for _, charged := range a.Charges { // what was spent holds as each charge does
 		if show.IsSizePublic(charged.GetAssumptions()) {
-			l.Spent.Assumptions = accounting.Assumptions(spent.Assumptions, []privacy.Assumption{privacy.PublicSizeAssumption})
+			l.Spent.Assumptions = show.Assumptions(spent.Assumptions, []privacy.Assumption{privacy.PublicSizeAssumption})
 			break
 		}
 	}

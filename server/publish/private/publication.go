@@ -10,7 +10,6 @@ import (
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
-	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -105,7 +104,7 @@ func privateAssumptions(compiled *spec.Study) []*dparetov1.Assumption {
 	if names := compiled.PublicDatasets(); len(names) > 0 {
 		all = append(all, privacy.PremisePublicData.Assume(fmt.Sprintf("the data of the runs that the engine begins with (%s) are public", strings.Join(names, ", "))))
 	}
-	return accounting.Assumptions(all)
+	return show.Assumptions(all)
 }
 
 // trainSpent returns ε of the shard that has spent most: of several with slots, the largest.
@@ -140,14 +139,14 @@ func slotUse(compiled *spec.Study, terms *storev1.PrivateModeRecord) []*dparetov
 
 // assume adds assumptions to those of a publication.
 func assume(p *dparetov1.Publication, assumptions ...privacy.Assumption) {
-	p.Assumptions = show.JoinAssumptions(p.GetAssumptions(), accounting.Assumptions(assumptions))
+	p.Assumptions = show.JoinAssumptions(p.GetAssumptions(), show.Assumptions(assumptions))
 }
 
 // statePublicSize adds to a publication, and to the guarantee that is charged to ledgers, that the
 // number of training records is public, if the mechanism of a run assumes it.
 func statePublicSize(p *dparetov1.Publication, isPublic bool) {
 	if isPublic {
-		public := accounting.Assumptions([]privacy.Assumption{privacy.PublicSizeAssumption})
+		public := show.Assumptions([]privacy.Assumption{privacy.PublicSizeAssumption})
 		p.Assumptions = show.JoinAssumptions(p.GetAssumptions(), public)
 		p.Train.Assumptions = show.JoinAssumptions(p.GetTrain().GetAssumptions(), public)
 	}

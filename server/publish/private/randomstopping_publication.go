@@ -7,6 +7,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/privacy/tuning"
@@ -42,7 +43,7 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 	_, function := compiled.Metrics.Mechanism("")
 	p := &dparetov1.Publication{
 		Train: accounting.Message(g, function.Adjacency()),
-		Assumptions: accounting.Assumptions([]privacy.Assumption{
+		Assumptions: show.Assumptions([]privacy.Assumption{
 			privacy.PremiseSecrecy.Assume("workers, admins of the whole server, its operators, and everyone who reads its metrics, logs, traces, exports or backups, in whichever system collects them, are trusted: " +
 				"they can tell the number of trials, and disclose nothing; on a server without authentication everyone is an operator"),
 			privacy.PremiseTheorem.Assume("a run learns about the training records only through the accounted mechanism, and its score is computed from the mechanism's output"),

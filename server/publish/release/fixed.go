@@ -15,7 +15,6 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
-	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
@@ -287,7 +286,7 @@ func (f *fixedResults) assumptions(metrics ...string) []*dparetov1.Assumption {
 	for _, id := range metrics {
 		all = append(all, privacy.PremiseScores.Assume(fmt.Sprintf("%s is an average, over the %d test records, of a number between 0 and 1 for each; other values are clipped to [0, 1]", id, f.records)))
 	}
-	return accounting.Assumptions(all)
+	return show.Assumptions(all)
 }
 
 // draft returns a release with a guarantee that will be charged to the study's ledger.

@@ -16,7 +16,6 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/bayesopt"
 	"github.com/dpareto/dpareto/privacy/selection"
-	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/store"
@@ -114,7 +113,7 @@ func (f *fixedResults) kusnerDraft(metric string, epsilon float64) *draft {
 	guarantee := &dparetov1.PrivacyGuarantee{
 		Epsilon: epsilon, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
 		Accountant: dparetov1.Accountant_ACCOUNTANT_PURE, Steps: 1,
-		Assumptions: accounting.Assumptions([]privacy.Assumption{
+		Assumptions: show.Assumptions([]privacy.Assumption{
 			privacy.PremiseFixedInAdvance.Assume("nobody had seen results on the test records when the domains and computed metrics of the study were fixed"),
 			privacy.PremiseFixedInAdvance.Assume("whether to ask for this release, with which metric, method, parameters of the method, bounds, ledger and epsilon, was decided without looking at results"),
 			privacy.PremiseData.Assume("the number of test records is public"),
@@ -296,7 +295,7 @@ func (s *Releases) kusnerValue(f *fixedResults, d *draft, want bestRequest, epsi
 		assumptions = append(assumptions, g.Assumptions...)
 		assumptions = append(assumptions, privacy.PremiseTheorem.Assume(fmt.Sprintf("its constant is %g, and the penalties are the parameter of the study, in [%g, %g]. An error rate has no such constant: it jumps", lipschitz, ridge.Least, ridge.Most)))
 	}
-	d.release.Guarantee.Assumptions = show.JoinAssumptions(d.release.GetGuarantee().GetAssumptions(), accounting.Assumptions(assumptions))
+	d.release.Guarantee.Assumptions = show.JoinAssumptions(d.release.GetGuarantee().GetAssumptions(), show.Assumptions(assumptions))
 	d.release.Assumptions = d.release.GetGuarantee().GetAssumptions()
 	scale := sensitivity / (epsilon - 0x1p-39) // the noise is on a grid
 	d.release.NoiseStandardDeviation = math.Sqrt2 * scale

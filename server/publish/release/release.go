@@ -14,10 +14,10 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/selection"
-	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -298,7 +298,7 @@ func (s *Releases) selectPrivately(ctx context.Context, r *releaseRequest, metho
 		Epsilon:    req.GetEpsilon(),
 		Accountant: dparetov1.Accountant_ACCOUNTANT_PURE,
 		Steps:      1,
-		Assumptions: accounting.Assumptions([]privacy.Assumption{
+		Assumptions: show.Assumptions([]privacy.Assumption{
 			privacy.PremiseFixedInAdvance.Assume("the candidates were fixed before anyone saw the data"),
 			privacy.PremiseSensitivity.Assume(fmt.Sprintf("no utility changes by more than %g between neighbouring datasets", req.GetSensitivity())),
 			privacy.PremiseFixedInAdvance.Assume("whether to ask for this selection, with which method, sensitivity and epsilon, was decided without looking at the utilities"),

@@ -126,6 +126,9 @@ type execution struct {
 	adjacency  dparetov1.Adjacency
 }
 
+// dpSGD is the trainer, and what commands call its mechanism.
+const dpSGD = "dp-sgd"
+
 // executed returns what the study's trainer executes, nil for one that is not bundled.
 func (m *maker) executed() *execution {
 	t := m.study.GetSpec().GetTrainer()
@@ -136,14 +139,14 @@ func (m *maker) executed() *execution {
 		return or
 	}
 	switch t.GetName() {
-	case "dp-sgd", "dp-adam":
-		e := &execution{[]string{"dp-sgd", "random-allocation"}, setting("sampling", Samplers[0]), dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
+	case dpSGD, "dp-adam":
+		e := &execution{[]string{dpSGD, "random-allocation"}, setting("sampling", Samplers[0]), dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
 		if e.sampler != Samplers[0] && setting("adjacency", "") != enum.Name(e.adjacency) {
 			e.adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
 		}
 		return e
 	case "dp-mf":
-		return &execution{[]string{"dp-sgd"}, samplerBanded, dparetov1.Adjacency_ADJACENCY_ADD_REMOVE}
+		return &execution{[]string{dpSGD}, samplerBanded, dparetov1.Adjacency_ADJACENCY_ADD_REMOVE}
 	case "output-perturbation", "objective-perturbation", "sparse-vector":
 		return &execution{mechanisms: []string{t.GetName()}}
 	default:
