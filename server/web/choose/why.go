@@ -204,7 +204,7 @@ func drawSlice(spec *dparetov1.StudySpec, slice *dparetov1.Slice) template.HTML 
 		})
 	}
 	c := &chart.Chart{
-		ID: "slice-" + slice.GetParameter(), Small: true, Title: slice.GetMetric() + " along " + slice.GetParameter(),
+		ID: "slice-" + slice.GetParameter(), Size: chart.Small, Title: slice.GetMetric() + " along " + slice.GetParameter(),
 		Description: "The expected value with its 90 % band; the table has the numbers.",
 		X:           parameterAxis(p, x), Y: chart.Fit(words.Metric(metric), scaleOf(metric.GetTransform()), all...),
 	}

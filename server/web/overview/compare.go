@@ -248,7 +248,7 @@ func (c *comparison) draw(metrics []*dparetov1.MetricSpec) *chart.Chart {
 		}
 	}
 	picture := &chart.Chart{
-		ID: "compare", Title: "Fronts of " + strings.Join(c.ids(), ", "), Description: "The " + c.Kind + " front of each study; the table after the picture has their hypervolumes.",
+		ID: "compare", Size: chart.Wide, Title: "Fronts of " + strings.Join(c.ids(), ", "), Description: "The " + c.Kind + " front of each study; the table after the picture has their hypervolumes.",
 		X: c.settings.Axes[0].axis(values[0]), Y: c.settings.Axes[1].axis(values[1]),
 	}
 	for i, study := range c.Studies {

@@ -203,7 +203,7 @@ func (s views) miniaturePart(ctx context.Context, r *site.PartRequest) (any, err
 		}
 	}
 	c := &chart.Chart{
-		ID: "miniature-" + site.ID(r.Study), Title: "Observed front of " + site.ID(r.Study), Miniature: true, Class: "miniature",
+		ID: "miniature-" + site.ID(r.Study), Title: "Observed front of " + site.ID(r.Study), Size: chart.Miniature,
 		Description: strconv.Itoa(len(points)) + " points of " + words.Metric(all[1]) + " over " + words.Metric(all[0]),
 		X:           x, Y: y,
 	}

@@ -102,6 +102,7 @@ func functions(a *assets) template.FuncMap {
 		"number":   show.Number,
 		"up":       show.NumberUp,
 		"delta":    show.Delta,
+		"deltaOf":  words.DeltaOf,
 		"duration": show.Duration,
 		"name":     enum.Name,
 
@@ -118,6 +119,7 @@ func functions(a *assets) template.FuncMap {
 		"measure":   words.MetricValue,
 		"meaning":   words.Meaning,
 		"count":     show.Count,
+		"warning":   words.WarningOf,
 		"seeded":    func() string { return words.Seeded },
 
 		"key": chart.Key,
