@@ -174,7 +174,7 @@ const maxTicks = 50
 
 // linearTicks returns multiples of 1, 2 or 5 times a power of ten.
 func (a *Axis) linearTicks() []Tick {
-	raw := (a.Max - a.Min) / 6
+	raw := (a.Max - a.Min) / 8
 	step := math.Pow(10, math.Floor(math.Log10(raw)))
 	for _, factor := range []float64{2, 2.5, 2} { // 2, 5, 10
 		if step >= raw {

@@ -27,7 +27,7 @@ var sizes = map[Size]struct {
 	class         string
 	width, height float64
 }{
-	Medium: {"medium", 640, 340}, Wide: {"wide", 1280, 420}, Narrow: {"narrow", 360, 300}, Small: {"small", 320, 220}, Miniature: {"miniature", 168, 44},
+	Medium: {"medium", 520, 290}, Wide: {"wide", 1280, 420}, Narrow: {"narrow", 360, 300}, Small: {"small", 320, 220}, Miniature: {"miniature", 168, 44},
 }
 
 // The room around the plane: right of it, above it for the label of Y, below it for ticks and the label
@@ -296,6 +296,69 @@ func (c *Chart) Rectangle(class string, from, to Point, label string) {
 		fmt.Fprintf(&c.body, `<title>%s</title>`, escape(label))
 	}
 	c.body.WriteString(`</rect>`)
+}
+
+// Contours adds a map of values at the crossings of xs and ys, both ascending: z(i, j) is the value at
+// xs[i] and ys[j]. For each level the area above it gets the level's class, and lines between levels have
+// labels. Values between crossings are interpolated.
+func (c *Chart) Contours(xs, ys []float64, z func(i, j int) float64, levels []float64, class func(k int) string, label func(v float64) string) {
+	for k, level := range levels {
+		var area, line strings.Builder
+		var at Point
+		segments := 0
+		for i := range len(xs) - 1 {
+			for j := range len(ys) - 1 {
+				corners := [4]Point{{xs[i], ys[j]}, {xs[i+1], ys[j]}, {xs[i+1], ys[j+1]}, {xs[i], ys[j+1]}}
+				values := [4]float64{z(i, j), z(i+1, j), z(i+1, j+1), z(i, j+1)}
+				cut := c.above(&area, corners, values, level)
+				for n := 0; n+1 < len(cut); n += 2 {
+					line.WriteString("M" + coordinate(cut[n].X) + " " + coordinate(cut[n].Y) + "L" + coordinate(cut[n+1].X) + " " + coordinate(cut[n+1].Y))
+					if segments++; segments%7 == 3 { // somewhere along the line
+						at = cut[n]
+					}
+				}
+			}
+		}
+		c.path("heat "+class(k), area.String())
+		if k > 0 {
+			c.path("iso", line.String())
+			if x0, y0, x1, y1 := c.area(); at.X > x0+20 && at.X < x1-20 && at.Y > y0+12 && at.Y < y1-12 {
+				c.text(&c.body, "on-heat", "middle", at.X, at.Y+4, label(level), label(level))
+			}
+		}
+	}
+}
+
+// above writes the part of a cell where the value is at least a level, and returns the places, in pairs,
+// where its edge goes through the cell.
+func (c *Chart) above(area *strings.Builder, corners [4]Point, values [4]float64, level float64) []Point {
+	var outline, cut []Point
+	for n := range 4 {
+		a, b := values[n], values[(n+1)%4]
+		if math.IsNaN(a) || math.IsNaN(b) {
+			return nil
+		}
+		ax, ay, okA := c.place(corners[n])
+		bx, by, okB := c.place(corners[(n+1)%4])
+		if !okA || !okB {
+			return nil
+		}
+		if a >= level {
+			outline = append(outline, Point{ax, ay})
+		}
+		if (a >= level) != (b >= level) {
+			t := (level - a) / (b - a)
+			edge := Point{ax + t*(bx-ax), ay + t*(by-ay)}
+			outline, cut = append(outline, edge), append(cut, edge)
+		}
+	}
+	for n, p := range outline {
+		area.WriteString(map[bool]string{true: "M", false: "L"}[n == 0] + coordinate(p.X) + " " + coordinate(p.Y))
+	}
+	if len(outline) > 0 {
+		area.WriteString("z")
+	}
+	return cut
 }
 
 // Text adds words at a point; anchor is start, middle or end.

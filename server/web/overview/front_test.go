@@ -336,7 +336,7 @@ func TestCompare(t *testing.T) {
 	}
 	s.Create(t.Context(), t, "other", &dparetov1.Study{Spec: webtest.SimpleSpec()})
 	frame := s.Get(t, "/compare?study=first&study=second", http.StatusOK)
-	webtest.Contains(t, frame, `hx-get="/compare/fronts?study=first&amp;study=second"`, `<option value="third">`, `value="first" checked`)
+	webtest.Contains(t, frame, `hx-get="/compare/fronts?study=first&amp;study=second"`, `value="third">`, `value="first" checked`)
 	webtest.Contains(t, frame, `!class="mark`)
 	body := s.Get(t, "/compare?wait=1&study=first&study=second&study=first", http.StatusOK)
 	noMarkup(t, body)

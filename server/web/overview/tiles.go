@@ -42,7 +42,7 @@ func (s views) gainTilePart(ctx context.Context, r *site.PartRequest) (any, erro
 		share := func(v float64) string {
 			return strings.Replace(show.Plain(show.Rounded(100*v/resp.GetHypervolume(), 2)), "-", "−", 1)
 		}
-		t.Value, t.Unit = "+"+share(max(0, last.GetGain().GetValue()))+" %", "of the front’s size"
+		t.Value, t.Unit = "+"+share(max(0, last.GetGain().GetValue()))+" %", "hypervolume"
 		t.Line = share(last.GetGain().GetLower()) + " to " + share(last.GetGain().GetUpper()) + " % (90 %). "
 		switch {
 		case last.GetProbability() >= 0.9:
@@ -88,7 +88,10 @@ func (d *frontData) Tiles() []tile {
 			knee.Unit = "at ε ≤ " + words.Epsilon(at.GetValue())
 			if twice := d.bestWithin(y, epsilon, 2*at.GetValue()); twice != nil {
 				change := math.Abs(twice.GetValues()[y.GetId()].GetValue() - p.GetValues()[y.GetId()].GetValue())
-				knee.Line = "Twice the ε gains " + show.Plain(show.Rounded(change, 2)) + "."
+				knee.Line = "Twice the ε gains nothing."
+				if change > 0 {
+					knee.Line = "Twice the ε gains " + show.Plain(show.Rounded(change, 2)) + "."
+				}
 			}
 		}
 	}

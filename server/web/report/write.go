@@ -30,6 +30,7 @@ var templates = template.Must(template.New("report").Funcs(template.FuncMap{
 	"epsilon":   words.Epsilon,
 	"number":    show.Number,
 	"count":     show.Count,
+	"warning":   words.WarningOf,
 	"value":     words.Value,
 	"up":        show.NumberUp,
 	"join":      strings.Join,

@@ -107,6 +107,7 @@ func functions(a *assets) template.FuncMap {
 		"name":     enum.Name,
 
 		"percent":   words.Percent,
+		"share":     words.Share,
 		"percentUp": words.PercentUp,
 		"ratio":     words.Ratio,
 		"value":     words.Value,

@@ -192,6 +192,9 @@ func Budget(study *dparetov1.Study) string {
 // Percent returns a share in percent with as many digits as matter.
 func Percent(x float64) string { return show.Number(100*x) + " %" }
 
+// Share returns a share in whole percent.
+func Share(x float64) string { return strconv.FormatFloat(math.Round(100*x), 'f', -1, 64) + " %" }
+
 // PercentUp returns a share in percent, rounded up.
 func PercentUp(x float64) string {
 	if x >= 1 {
