@@ -49,3 +49,22 @@ func TestAxesOfAnyValues(t *testing.T) {
 		}
 	}
 }
+
+// Counts have whole ticks, and names of any length are shortened, never clipped, with the whole name in a
+// title.
+func TestLabels(t *testing.T) {
+	long := strings.Repeat("parameter_", 6)
+	for _, size := range []chart.Size{chart.Medium, chart.Wide, chart.Narrow, chart.Small} {
+		c := chart.Chart{ID: "c", Size: size, Title: "T", X: chart.Fit(long, chart.Linear, 1, 3), Y: chart.Categorical(long, []string{long, "b"})}
+		c.X.Whole = true
+		svg := string(c.SVG())
+		for _, tick := range c.X.Ticks() {
+			if tick.Value != math.Trunc(tick.Value) {
+				t.Errorf("size %d: a tick at %v", size, tick.Value)
+			}
+		}
+		if size != chart.Wide && !strings.Contains(svg, "…<title>"+long) {
+			t.Errorf("size %d: the name is clipped: %s", size, svg)
+		}
+	}
+}
