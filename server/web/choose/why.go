@@ -15,13 +15,16 @@ import (
 	"github.com/dpareto/dpareto/server/web/words"
 )
 
+// allColumns is the class of a section of the full width.
+const allColumns = "all"
+
 // whySections are the parts of the view, in its order.
 var whySections = []struct{ Name, Title, Class string }{
-	{"importance", "Which parameters matter", "all"},
-	{"slices", "Along each parameter", "all"},
+	{"importance", "Which parameters matter", allColumns},
+	{"slices", "Along each parameter", allColumns},
 	{"contour", "Two parameters together", "c7"},
 	{"fit", "Can the model be trusted?", "c5"},
-	{"gain", "Is it worth going on?", "all"},
+	{"gain", "Is it worth going on?", allColumns},
 }
 
 // whyPage is what why.html shows.

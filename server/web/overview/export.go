@@ -77,7 +77,7 @@ func (d *frontData) records() [][]string {
 		}
 		return strconv.FormatFloat(*v, 'g', -1, 64)
 	}
-	head := []string{"trial", "step", "runs"}
+	head := []string{"trial", "step", runsName}
 	for _, m := range d.Objectives() {
 		head = append(head, m.GetId(), m.GetId()+"_lower", m.GetId()+"_upper", m.GetId()+"_measured")
 	}
@@ -89,7 +89,7 @@ func (d *frontData) records() [][]string {
 		row := []string{site.ID(p.GetTrial()), strconv.FormatInt(p.GetStep(), 10), strconv.FormatInt(p.GetRuns(), 10)}
 		for _, m := range d.Objectives() {
 			v := p.GetValues()[m.GetId()]
-			row = append(row, number(new(v.GetValue())), number(v.Lower), number(v.Upper), number(v.Observed))
+			row = append(row, number(new(v.GetValue())), number(v.Lower), number(v.Upper), number(v.Observed)) //nolint:protogetter // what is not there is not 0
 		}
 		for _, parameter := range d.Study.GetSpec().GetParameters() {
 			text := ""

@@ -95,7 +95,7 @@ func newHypervolumes(spec *dparetov1.StudySpec, list *dparetov1.ListHypervolumes
 		name, value = "Best measured mean of "+unit+" so far", func(v float64) *float64 { return bestOf(metrics[0], list.GetReference()[metrics[0].GetId()], v) }
 		text = func(v float64) string { return words.MetricValue(metrics[0], v) }
 	}
-	runs := &seriesData{ID: "runs", Title: name + " over runs", XLabel: "runs", YLabel: unit, text: text}
+	runs := &seriesData{ID: runsName, Title: name + " over runs", XLabel: runsName, YLabel: unit, text: text}
 	steps := &seriesData{ID: "steps", Title: name + " over " + spec.GetCheckpointParameter(), XLabel: spec.GetCheckpointParameter() + " of all runs", YLabel: unit, text: text}
 	for _, p := range points {
 		y := value(p.GetHypervolume())

@@ -23,7 +23,7 @@ func Parts(of *site.Site) map[string]site.Part {
 	s := views{of}
 	return map[string]site.Part{
 		stateName:       s.statePart,
-		"front":         s.frontPart,
+		frontName:       s.frontPart,
 		"tiles":         s.tilesPart,
 		"tile-trials":   s.statePart,
 		"tile-spent":    s.spentPart,
@@ -39,4 +39,6 @@ func Parts(of *site.Site) map[string]site.Part {
 const (
 	stateName       = "state"
 	hypervolumeName = "hypervolume"
+	frontName       = "front"
+	runsName        = "runs"
 )

@@ -178,7 +178,7 @@ func quoted(text string) string {
 
 // miniaturePart makes the part "miniature": the observed front of a study, and its best result.
 func (s views) miniaturePart(ctx context.Context, r *site.PartRequest) (any, error) {
-	return s.frontPart(ctx, &site.PartRequest{Study: r.Study, Query: url.Values{"front": {kindObserved}, "others": {"0"}}})
+	return s.frontPart(ctx, &site.PartRequest{Study: r.Study, Query: url.Values{frontName: {kindObserved}, "others": {"0"}}})
 }
 
 // Miniature draws the observed front of two objectives for a row of a table, "" for others.

@@ -25,7 +25,7 @@ type studyPage struct {
 }
 
 // studyParts are the parts of the view of a study that come after its frame.
-var studyParts = []string{"tiles", "tile-trials", "tile-spent", "front", "running", hypervolumeName, "spent"}
+var studyParts = []string{"tiles", "tile-trials", "tile-spent", frontName, "running", hypervolumeName, "spent"}
 
 // showStudy shows a study: /studies/{study}. Its frame comes at once and the parts follow on the
 // stream; with wait=1 everything comes together.

@@ -96,7 +96,7 @@ func head(spec *dparetov1.StudySpec) []string {
 	for _, m := range spec.GetMetrics() {
 		names = append(names, m.GetId())
 	}
-	return append(names, "worker", "end_time", "note")
+	return append(names, "worker", "end_time", noteField)
 }
 
 // record returns a trial as a row of the exported table, with exact values.

@@ -64,7 +64,7 @@ func conditions(filter string) []string {
 
 // filterFields returns the fields that a filter can name, besides labels.
 func filterFields(spec *dparetov1.StudySpec) []string {
-	all := []string{"number", stateName, "worker", "note", "create_time", "end_time"}
+	all := []string{"number", stateName, "worker", noteField, "create_time", "end_time"}
 	for _, p := range spec.GetParameters() {
 		all = append(all, "parameters."+p.GetId())
 	}
@@ -82,7 +82,7 @@ func suggestions(spec *dparetov1.StudySpec) []string {
 		switch {
 		case strings.HasPrefix(field, "metrics."):
 			operator = " < "
-		case field == "note":
+		case field == noteField:
 			operator = ":"
 		}
 		all = append(all, field+operator)

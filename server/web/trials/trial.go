@@ -58,7 +58,7 @@ func (s views) renderTrial(w http.ResponseWriter, r *http.Request, code int, ref
 	trial := resp.GetTrial()
 	p := &trialPage{Page: *frame, Detail: newTrial(frame.Study, trial), Form: refused}
 	if refused == nil {
-		p.Form = &site.Form{Values: url.Values{labelsField: {labelLines(trial.GetLabels())}, "note": {trial.GetNote()}}}
+		p.Form = &site.Form{Values: url.Values{labelsField: {labelLines(trial.GetLabels())}, noteField: {trial.GetNote()}}}
 	}
 	if trial.GetEndTime() == nil {
 		p.Live = frame.Path() + "/live?part=trial-detail&trial=" + url.QueryEscape(r.PathValue("trial"))
