@@ -12,8 +12,7 @@ import (
 	"github.com/dpareto/dpareto/server/web/site"
 )
 
-// labelsField is the field of labels, in forms and in the contract.
-// Fields of forms and columns.
+// Fields of forms, columns and the contract.
 const (
 	labelsField = "labels"
 	noteField   = "note"
