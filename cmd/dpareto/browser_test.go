@@ -202,7 +202,7 @@ func (b *tab) prefer(scheme string) {
 
 // complete holds when a view has all of its parts.
 const complete = `document.readyState == "complete" && !document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")
-	&& !/being (fitted|read)/.test(document.body.innerText) && ![...document.querySelectorAll(".part")].some((part) => part.textContent.trim() == "…")`
+	&& !document.querySelector(".busy") && ![...document.querySelectorAll(".part")].some((part) => part.textContent.trim() == "…")`
 
 // openWhole opens a path and waits until the view has all of its parts.
 func (b *tab) openWhole(path string) {

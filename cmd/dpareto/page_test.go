@@ -28,7 +28,7 @@ func TestPageIsLive(t *testing.T) {
 	srv.signal(syscall.SIGKILL)
 	b.await(`document.getElementById("connection").textContent != ""`)
 	servePage(t, store, "--listen", srv.address, "--http-listen", strings.TrimSuffix(strings.TrimPrefix(srv.url, "http://"), "/"))
-	b.await(`document.body.innerText.includes("12 succeeded")`)
+	b.await(`document.body.innerText.includes("12 of 12 trials succeeded")`)
 	b.await(`document.getElementById("connection").textContent == ""`)
 	if code := agent.wait(); code != 0 {
 		t.Fatalf("the agent ended with %d", code)

@@ -24,7 +24,7 @@ func TestPageTrials(t *testing.T) {
 	if code := agent.wait(); code != 0 {
 		t.Fatalf("the agent ended with %d", code)
 	}
-	b.await(`document.getElementById("trial-8") && document.body.innerText.includes("8 succeeded")`)
+	b.await(`document.getElementById("trial-8") && document.body.innerText.includes("8 of 8 trials succeeded")`)
 	if !eval[bool](b, `window.sameDocument === true`) {
 		t.Error("the page was loaded again")
 	}
@@ -32,7 +32,7 @@ func TestPageTrials(t *testing.T) {
 		t.Error("an update has cleared a box or taken the focus")
 	}
 	eval[bool](b, `document.getElementById("pick-8").click(), document.querySelector("#compare button").click(), true`)
-	b.await(`location.pathname == "/studies/live/trials/compare" && document.querySelectorAll(".series canvas").length >= 2`)
+	b.await(`location.pathname == "/studies/live/trials/compare" && document.querySelectorAll("figure svg[data-chart]").length >= 2`)
 
 	b.run(chromedp.EmulateViewport(360, 800))
 	for _, path := range []string{

@@ -43,7 +43,7 @@ func TestLicences(t *testing.T) {
 func TestProgram(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run([]string{"github.com/dpareto/dpareto/cmd/dpareto"}, &out))
-	for _, want := range []string{"\nGo go1.", "\ngo.etcd.io/bbolt v", "\ngonum.org/v1/gonum v", "\nhtmx.org ", "\nuplot ", "Permission is hereby granted"} {
+	for _, want := range []string{"\nGo go1.", "\ngo.etcd.io/bbolt v", "\ngonum.org/v1/gonum v", "\nhtmx.org ", "Permission is hereby granted"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the notices lack %q", want)
 		}

@@ -5,8 +5,8 @@
 //
 // Every view is in the room of its subject, with a file and a template of one name:
 //
-//   - overview: the list of studies, one study with its front and its progress, and the fronts of
-//     several studies
+//   - overview: the list of studies, one study with its front and its progress, the fronts of
+//     several studies, and ledgers
 //   - choose: the choice of a point of the front, and what the model has learnt
 //   - trials: trials, and what forms and buttons do
 //   - web itself: the report and /about
@@ -15,6 +15,7 @@
 //
 //   - site: the frame that views share, with all templates, scripts and styles
 //   - words: metrics, parameters, guarantees and budgets as people read them
+//   - look: the style sheet, which reports have, too
 //   - chart: pictures as SVG
 //   - report: the report of a study as one file, which the command line writes, too
 //   - statement: one ε as a page to sign, which the command line writes
@@ -22,6 +23,6 @@
 //
 // Tests start a server with its page by webtest.
 //
-// Every view works without scripts. With them (site/static/page.js and three small libraries, see
+// Every view works without scripts. With them (site/static/page.js and two small libraries, see
 // site/static/NOTICES.txt) parts of it stay up to date by server-sent events.
 package web

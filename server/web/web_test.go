@@ -28,7 +28,7 @@ func TestStudies(t *testing.T) {
 	if body := s.Get(t, "/studies", http.StatusOK); !strings.Contains(body, `href="/studies/first"`) {
 		t.Errorf("one study: %s", body)
 	}
-	if body := s.Get(t, "/studies/first", http.StatusOK); !strings.Contains(body, "0 succeeded") {
+	if body := s.Get(t, "/studies/first", http.StatusOK); !strings.Contains(body, "0 of 10 trials succeeded") {
 		t.Errorf("study: %s", body)
 	}
 	s.Get(t, "/studies/other", http.StatusNotFound)
@@ -41,9 +41,9 @@ func TestSeededTrials(t *testing.T) {
 	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: webtest.TrainedSpec()})
 	s.Train(t.Context(), t, "first", 4, true)
 	webtest.Contains(t, s.Get(t, "/studies/first/trials", http.StatusOK), "no ε holds", "seeded")
-	webtest.Contains(t, s.Get(t, "/studies/first/trials/1", http.StatusOK), "No ε holds for this run", "SEEDED")
+	webtest.Contains(t, s.Get(t, "/studies/first/trials/1", http.StatusOK), "No ε holds for this run", "Seeded runs.")
 	webtest.Contains(t, s.Get(t, "/studies/first/trials/compare?trial=1&trial=2", http.StatusOK), "no ε holds")
-	webtest.Contains(t, s.Get(t, "/studies/first/report", http.StatusOK), "no ε holds", "have no ε, since runs were seeded", "None: runs were seeded", "!ε at most 0", "!Largest ε of one run", "SEEDED")
+	webtest.Contains(t, s.Get(t, "/studies/first/report", http.StatusOK), "no ε holds", "have no ε, since runs were seeded", "None: runs were seeded", "!ε at most 0", "!Largest ε of one run", "Seeded runs.")
 }
 
 // hostileText is text that would run as a script, end an attribute or an element, or start an event.
@@ -230,6 +230,6 @@ func TestWhyOfOneTrial(t *testing.T) {
 	s := webtest.New(t, server.Options{})
 	s.Create(t.Context(), t, "one", &dparetov1.Study{Spec: webtest.TrainedSpec()})
 	s.Train(t.Context(), t, "one", 1, false)
-	webtest.Contains(t, s.Get(t, "/studies/one/why?wait=1", http.StatusOK), "How well the model predicts", "Is it worth going on?")
+	webtest.Contains(t, s.Get(t, "/studies/one/why?wait=1", http.StatusOK), "Can the model be trusted?", "Is it worth going on?")
 	s.Get(t, "/studies/one/parts/fit", http.StatusOK)
 }

@@ -13,7 +13,7 @@ import (
 func TestAxesAreLabelled(t *testing.T) {
 	c := chart.Chart{ID: "c", Title: "Front", Description: "What is to be seen", X: chart.Fit("x", chart.Linear, 0, 10), Y: chart.Fit("y", chart.Linear, 0, 1)}
 	svg := string(c.SVG())
-	for _, want := range []string{`y="370">6</text>`, `<desc id="c-about">What is to be seen</desc>`, `<title id="c-title">Front</title>`} {
+	for _, want := range []string{`>6</text>`, `<desc id="c-about">What is to be seen</desc>`, `<title id="c-title">Front</title>`} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("%q is missing in %s", want, svg)
 		}
@@ -46,6 +46,25 @@ func TestAxesOfAnyValues(t *testing.T) {
 			if at := axis.At(tick.Value); !(at >= -1e-6 && at <= 1+1e-6) {
 				t.Fatalf("%v, %v on scale %d: tick %v at %v", a, b, scale, tick.Value, at)
 			}
+		}
+	}
+}
+
+// Counts have whole ticks, and names of any length are shortened, never clipped, with the whole name in a
+// title.
+func TestLabels(t *testing.T) {
+	long := strings.Repeat("parameter_", 6)
+	for _, size := range []chart.Size{chart.Medium, chart.Wide, chart.Narrow, chart.Small} {
+		c := chart.Chart{ID: "c", Size: size, Title: "T", X: chart.Fit(long, chart.Linear, 1, 3), Y: chart.Categorical(long, []string{long, "b"})}
+		c.X.Whole = true
+		svg := string(c.SVG())
+		for _, tick := range c.X.Ticks() {
+			if tick.Value != math.Trunc(tick.Value) {
+				t.Errorf("size %d: a tick at %v", size, tick.Value)
+			}
+		}
+		if size != chart.Wide && !strings.Contains(svg, "…<title>"+long) {
+			t.Errorf("size %d: the name is clipped: %s", size, svg)
 		}
 	}
 }

@@ -57,6 +57,8 @@ type Axis struct {
 	Scale Scale
 	// Min and Max are the values at the ends, Min < Max, where the scale is defined.
 	Min, Max float64
+	// Whole says that the values are counts: ticks are whole numbers.
+	Whole bool
 	// Categories are the names of the values 0, 1, 2, ..., for an axis of categories.
 	Categories []string
 }
@@ -160,7 +162,7 @@ func (a *Axis) Ticks() []Tick {
 			return ticks
 		}
 	case a.Scale == Logit:
-		if ticks := a.logitTicks(); len(ticks) >= 2 {
+		if ticks := a.logitTicks(); len(ticks) >= 4 {
 			return ticks
 		}
 	}
@@ -172,13 +174,16 @@ const maxTicks = 50
 
 // linearTicks returns multiples of 1, 2 or 5 times a power of ten.
 func (a *Axis) linearTicks() []Tick {
-	raw := (a.Max - a.Min) / 6
+	raw := (a.Max - a.Min) / 8
 	step := math.Pow(10, math.Floor(math.Log10(raw)))
 	for _, factor := range []float64{2, 2.5, 2} { // 2, 5, 10
 		if step >= raw {
 			break
 		}
 		step *= factor
+	}
+	if a.Whole {
+		step = max(1, math.Round(step))
 	}
 	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
 	var ticks []Tick
@@ -191,6 +196,9 @@ func (a *Axis) linearTicks() []Tick {
 		v := i * step
 		if v == 0 {
 			v = 0 // without a sign
+		}
+		if at := a.At(v); !(at >= -1e-6 && at <= 1+1e-6) { // a scale has no place for it
+			continue
 		}
 		label := strconv.FormatFloat(v, 'f', decimals, 64)
 		if math.Abs(v) >= 1e6 || decimals > 6 {
@@ -207,13 +215,13 @@ func (a *Axis) logTicks() []Tick {
 	first, last := math.Floor(math.Log10(a.Min)), math.Ceil(math.Log10(a.Max))
 	every := max(1, math.Ceil((last-first)/8))
 	factors := []float64{1}
-	if last-first <= 2 { // there is room for their labels in small charts, too
+	if math.Log10(a.Max/a.Min) <= 3 { // at most nine labels
 		factors = []float64{1, 2, 5}
 	}
 	var ticks []Tick
 	for e := first; e <= last; e += every {
 		for _, factor := range factors {
-			if v := factor * math.Pow(10, e); v >= a.Min && v <= a.Max {
+			if v := factor * math.Pow(10, e); v >= a.Min && v <= a.Max && !(a.Whole && v < 1) {
 				ticks = append(ticks, Tick{v, show.Plain(show.Rounded(v, 6))})
 			}
 		}

@@ -10,13 +10,31 @@ import (
 	"unicode/utf8"
 )
 
-// The size of a chart in its own units; the page scales it to the room that it has.
+// Size is the room that a chart is made for, in its own units; the page scales it to the room that it has.
+type Size int
+
+// The sizes.
 const (
-	width, height                   = 640, 400
-	left, right, top, bottom        = 70, 14, 12, 48
-	miniatureWidth, miniatureHeight = 120, 60
-	smallWidth, smallHeight         = 320, 220
-	smallLeft, smallBottom          = 58, 42
+	Medium    Size = iota // one of two columns
+	Wide                  // the width of the page
+	Narrow                // the width of a phone
+	Small                 // one of several columns
+	Miniature             // a cell of a table, without axes and labels
+)
+
+// sizes are the class, the width and the height of each size.
+var sizes = map[Size]struct {
+	class         string
+	width, height float64
+}{
+	Medium: {"medium", 520, 290}, Wide: {"wide", 1280, 420}, Narrow: {"narrow", 360, 300}, Small: {"small", 320, 220}, Miniature: {"miniature", 168, 44},
+}
+
+// The room around the plane: right of it, above it for the label of Y, below it for ticks and the label
+// of X. letter is the width of one.
+const (
+	right, top, bottom = 14, 30, 46
+	letter             = 7.5
 )
 
 // Chart is a picture that grows by the marks that are added to it, in this order. Marks outside the
@@ -30,14 +48,13 @@ type Chart struct {
 	Description string
 	// X and Y are the axes.
 	X, Y Axis
-	// Miniature leaves out axes and labels.
-	Miniature bool
-	// Small makes a picture for one of several columns.
-	Small bool
+	// Size is the room that it is made for.
+	Size Size
 	// Class is added to the class of the picture.
 	Class string
 
 	body strings.Builder
+	left float64 // the room for the labels of Y; 0 until it is known
 }
 
 // Point is a place in the units of the axes.
@@ -51,6 +68,9 @@ type Mark struct {
 	Lower, Upper float64
 	// Label says what the point is.
 	Label string
+	// Card is the same as a title and lines of a name, a tab and a value, which a script shows beside the
+	// point. "" for Label.
+	Card string
 	// Link is where it leads; "" for nowhere.
 	Link string
 	// Class is added to the point's.
@@ -61,25 +81,17 @@ type Mark struct {
 
 // area returns the plane of the chart.
 func (c *Chart) area() (x0, y0, x1, y1 float64) {
-	if c.Miniature {
-		return 2, 2, miniatureWidth - 2, miniatureHeight - 2
+	size := sizes[c.Size]
+	if c.Size == Miniature {
+		return 4, 4, size.width - 4, size.height - 4
 	}
-	if c.Small {
-		return smallLeft, top, smallWidth - right, smallHeight - smallBottom
+	if c.left == 0 {
+		for _, t := range c.Y.Ticks() {
+			c.left = max(c.left, letter*float64(utf8.RuneCountInString(t.Label)))
+		}
+		c.left = min(c.left+12, size.width/3)
 	}
-	return left, top, width - right, height - bottom
-}
-
-// size returns the width and the height of the picture.
-func (c *Chart) size() (w, h int) {
-	switch {
-	case c.Miniature:
-		return miniatureWidth, miniatureHeight
-	case c.Small:
-		return smallWidth, smallHeight
-	default:
-		return width, height
-	}
+	return c.left, top, size.width - right, size.height - bottom
 }
 
 // place returns where a point is drawn, and whether it has a place.
@@ -113,6 +125,24 @@ func (c *Chart) Dots(class string, points []Point) {
 	c.path("dots "+class, d.String())
 }
 
+// Squares adds hollow squares without a meaning of their own.
+func (c *Chart) Squares(points []Point) {
+	var d strings.Builder
+	for _, p := range points {
+		if x, y, ok := c.place(p); ok && c.within(p) {
+			d.WriteString("M" + coordinate(x-4) + " " + coordinate(y-4) + "h8v8h-8z")
+		}
+	}
+	c.path("squares", d.String())
+}
+
+// Ring adds a ring around a point.
+func (c *Chart) Ring(at Point) {
+	if x, y, ok := c.place(at); ok && c.within(at) {
+		fmt.Fprintf(&c.body, `<circle class="ring" cx="%s" cy="%s" r="9"/>`, coordinate(x), coordinate(y))
+	}
+}
+
 // Marks adds points with a meaning, with their intervals. Shape is "circle", "square" or "diamond".
 func (c *Chart) Marks(class, shape string, marks []Mark) {
 	for i := range marks {
@@ -125,11 +155,16 @@ func (c *Chart) Marks(class, shape string, marks []Mark) {
 		if m.Link != "" {
 			element, attributes = "a", ` href="`+escape(m.Link)+`"`
 		}
+		if m.Card != "" {
+			attributes += ` data-card="` + escape(m.Card) + `"`
+		}
 		if m.ID != "" {
 			attributes += ` id="` + escape(m.ID) + `"`
 		}
 		fmt.Fprintf(&c.body, `<%s class="mark %s" aria-label="%s"%s>`, element, escape(strings.TrimSpace(class+" "+m.Class)), escape(m.Label), attributes)
-		fmt.Fprintf(&c.body, `<title>%s</title>`, escape(m.Label))
+		if m.Card == "" {
+			fmt.Fprintf(&c.body, `<title>%s</title>`, escape(m.Label))
+		}
 		if m.Lower != m.Upper {
 			_, low, okLow := c.place(Point{m.X, max(m.Lower, c.Y.Min)})
 			_, high, okHigh := c.place(Point{m.X, min(m.Upper, c.Y.Max)})
@@ -151,7 +186,7 @@ func (c *Chart) shape(shape string, x, y float64) {
 	case "diamond":
 		fmt.Fprintf(&c.body, `<path d="M%s %sl5.5 5.5l-5.5 5.5l-5.5-5.5z"/>`, coordinate(x), coordinate(y-5.5))
 	default:
-		fmt.Fprintf(&c.body, `<circle cx="%s" cy="%s" r="4.5"/>`, coordinate(x), coordinate(y))
+		fmt.Fprintf(&c.body, `<circle cx="%s" cy="%s" r="5"/>`, coordinate(x), coordinate(y))
 	}
 }
 
@@ -169,6 +204,32 @@ func (c *Chart) Line(class string, points []Point) {
 		next = "L"
 	}
 	c.path("line "+class, d.String())
+}
+
+// Thread adds a line through all axes of parallel coordinates, which can be brushed.
+func (c *Chart) Thread(points []Point) {
+	var d, values strings.Builder
+	for i, p := range points {
+		x, y, ok := c.place(p)
+		if !ok {
+			fmt.Fprint(&values, "- ")
+			continue
+		}
+		d.WriteString(map[bool]string{true: "M", false: "L"}[d.Len() == 0] + coordinate(x) + " " + coordinate(y))
+		fmt.Fprintf(&values, "%.3f ", points[i].Y)
+	}
+	if d.Len() > 0 {
+		fmt.Fprintf(&c.body, `<path class="line thin" d="%s" data-values="%s"/>`, d.String(), strings.TrimSpace(values.String()))
+	}
+}
+
+// Brush adds the place where axis i of parallel coordinates is dragged over.
+func (c *Chart) Brush(i int) {
+	x0, y0, ok0 := c.place(Point{float64(i), 0})
+	_, y1, ok1 := c.place(Point{float64(i), 1})
+	if ok0 && ok1 {
+		fmt.Fprintf(&c.body, `<path class="hit" d="M%s %sV%s" data-axis="%d" data-x="%[1]s"/>`, coordinate(x0), coordinate(y0), coordinate(y1), i)
+	}
 }
 
 // Steps adds a staircase through points in the order of X: from each it goes along X first.
@@ -237,10 +298,73 @@ func (c *Chart) Rectangle(class string, from, to Point, label string) {
 	c.body.WriteString(`</rect>`)
 }
 
+// Contours adds a map of values at the crossings of xs and ys, both ascending: z(i, j) is the value at
+// xs[i] and ys[j]. For each level the area above it gets the level's class, and lines between levels have
+// labels. Values between crossings are interpolated.
+func (c *Chart) Contours(xs, ys []float64, z func(i, j int) float64, levels []float64, class func(k int) string, label func(v float64) string) {
+	for k, level := range levels {
+		var area, line strings.Builder
+		var at Point
+		segments := 0
+		for i := range len(xs) - 1 {
+			for j := range len(ys) - 1 {
+				corners := [4]Point{{xs[i], ys[j]}, {xs[i+1], ys[j]}, {xs[i+1], ys[j+1]}, {xs[i], ys[j+1]}}
+				values := [4]float64{z(i, j), z(i+1, j), z(i+1, j+1), z(i, j+1)}
+				cut := c.above(&area, corners, values, level)
+				for n := 0; n+1 < len(cut); n += 2 {
+					line.WriteString("M" + coordinate(cut[n].X) + " " + coordinate(cut[n].Y) + "L" + coordinate(cut[n+1].X) + " " + coordinate(cut[n+1].Y))
+					if segments++; segments%7 == 3 { // somewhere along the line
+						at = cut[n]
+					}
+				}
+			}
+		}
+		c.path("heat "+class(k), area.String())
+		if k > 0 {
+			c.path("iso", line.String())
+			if x0, y0, x1, y1 := c.area(); at.X > x0+20 && at.X < x1-20 && at.Y > y0+12 && at.Y < y1-12 {
+				c.text(&c.body, "on-heat", "middle", at.X, at.Y+4, label(level), label(level))
+			}
+		}
+	}
+}
+
+// above writes the part of a cell where the value is at least a level, and returns the places, in pairs,
+// where its edge goes through the cell.
+func (c *Chart) above(area *strings.Builder, corners [4]Point, values [4]float64, level float64) []Point {
+	var outline, cut []Point
+	for n := range 4 {
+		a, b := values[n], values[(n+1)%4]
+		if math.IsNaN(a) || math.IsNaN(b) {
+			return nil
+		}
+		ax, ay, okA := c.place(corners[n])
+		bx, by, okB := c.place(corners[(n+1)%4])
+		if !okA || !okB {
+			return nil
+		}
+		if a >= level {
+			outline = append(outline, Point{ax, ay})
+		}
+		if (a >= level) != (b >= level) {
+			t := (level - a) / (b - a)
+			edge := Point{ax + t*(bx-ax), ay + t*(by-ay)}
+			outline, cut = append(outline, edge), append(cut, edge)
+		}
+	}
+	for n, p := range outline {
+		area.WriteString(map[bool]string{true: "M", false: "L"}[n == 0] + coordinate(p.X) + " " + coordinate(p.Y))
+	}
+	if len(outline) > 0 {
+		area.WriteString("z")
+	}
+	return cut
+}
+
 // Text adds words at a point; anchor is start, middle or end.
 func (c *Chart) Text(class, anchor string, at Point, words string) {
-	if x, y, ok := c.place(at); ok && c.within(at) {
-		fmt.Fprintf(&c.body, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s</text>`, escape(class), escape(anchor), coordinate(x), coordinate(y), escape(words))
+	if x, y, ok := c.place(at); ok && words != "" && c.within(at) {
+		c.text(&c.body, escape(class), escape(anchor), x, y, words, words)
 	}
 }
 
@@ -254,21 +378,30 @@ func (c *Chart) path(class, d string) {
 // SVG returns the picture as an element of a document.
 func (c *Chart) SVG() template.HTML {
 	var out strings.Builder
-	w, h := c.size()
-	if c.Small {
-		c.Class += " small"
-	}
-	fmt.Fprintf(&out, `<svg class="chart %s" viewBox="0 0 %d %d" width="%d" height="%d" role="group" aria-labelledby="%s-title %[6]s-about" data-chart="%s">`,
-		escape(c.Class), w, h, w, h, escape(c.ID), escape(c.frame()))
+	size := sizes[c.Size]
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="%s" viewBox="0 0 %g %g" width="%[2]g" height="%[3]g" role="group" aria-labelledby="%[4]s-title %[4]s-about" data-chart="%[5]s">`,
+		escape(strings.TrimSpace("chart "+size.class+" "+c.Class)), size.width, size.height, escape(c.ID), escape(c.frame()))
 	fmt.Fprintf(&out, `<title id="%s-title">%s</title><desc id="%[1]s-about">%[3]s</desc>`, escape(c.ID), escape(c.Title), escape(c.Description))
 	x0, y0, x1, y1 := c.area()
 	fmt.Fprintf(&out, `<clipPath id="%s-clip"><rect x="%s" y="%s" width="%s" height="%s"/></clipPath>`,
-		escape(c.ID), coordinate(x0), coordinate(y0), coordinate(x1-x0), coordinate(y1-y0))
-	if !c.Miniature {
+		escape(c.ID), coordinate(x0), coordinate(y0-6), coordinate(x1-x0+right), coordinate(y1-y0+12))
+	if c.Size != Miniature {
 		c.axes(&out)
 	}
 	fmt.Fprintf(&out, `<g clip-path="url(#%s-clip)">%s</g></svg>`, escape(c.ID), c.body.String())
 	return template.HTML(out.String()) //nolint:gosec // every text in it is escaped
+}
+
+// File returns the picture as a file of its own, light, with the rules that draw it.
+func (c *Chart) File(style string) template.HTML {
+	tokens, _, _ := strings.Cut(style, "}")
+	if _, rules, ok := strings.Cut(style, "/* Charts */"); ok {
+		rules, _, _ = strings.Cut(rules, "@media")
+		style = tokens + "} :root { color-scheme: light; background: #fff; }" + rules
+	}
+	picture := string(c.SVG())
+	at := strings.IndexByte(picture, '>') + 1
+	return template.HTML(picture[:at] + "<style>" + style + "</style>" + picture[at:]) //nolint:gosec // the style is ours, and every text in the picture is escaped
 }
 
 // frame tells a script which values are at the edges of the plane, for zooming: its corners, the
@@ -281,31 +414,40 @@ func (c *Chart) frame() string {
 // axes draws grid, ticks and labels. Readers of the marks need none of it.
 func (c *Chart) axes(out *strings.Builder) {
 	x0, y0, x1, y1 := c.area()
+	size := sizes[c.Size]
 	out.WriteString(`<g class="axes" aria-hidden="true">`)
-	_, h := c.size()
-	const letter = 7.5   // width of one
 	free := math.Inf(-1) // where the last label ends
 	for _, t := range c.X.Ticks() {
+		full := t.Label
 		if n := len(c.X.Categories); n > 0 {
 			t.Label = shorten(t.Label, int((x1-x0)/float64(n)/letter))
 		}
 		at := x0 + c.X.At(t.Value)*(x1-x0)
 		fmt.Fprintf(out, `<path class="grid" d="M%s %sV%s"/>`, coordinate(at), coordinate(y0), coordinate(y1))
 		if half := letter * float64(utf8.RuneCountInString(t.Label)) / 2; at-half >= free {
-			fmt.Fprintf(out, `<text text-anchor="middle" x="%s" y="%s">%s</text>`, coordinate(at), coordinate(y1+18), escape(t.Label))
-			free = at + half + letter/2
+			c.text(out, "", "middle", at, y1+18, t.Label, full)
+			free = at + half + letter
 		}
 	}
 	for _, t := range c.Y.Ticks() {
-		if c.Y.Categories != nil {
-			t.Label = shorten(t.Label, int(x0/letter)-2)
-		}
 		y := y1 - c.Y.At(t.Value)*(y1-y0)
-		fmt.Fprintf(out, `<path class="grid" d="M%s %sH%s"/><text text-anchor="end" x="%s" y="%s">%s</text>`, coordinate(x0), coordinate(y), coordinate(x1), coordinate(x0-6), coordinate(y+4), escape(t.Label))
+		fmt.Fprintf(out, `<path class="grid" d="M%s %sH%s"/>`, coordinate(x0), coordinate(y), coordinate(x1))
+		c.text(out, "", "end", x0-8, y+4, shorten(t.Label, int((x0-8)/letter)), t.Label)
 	}
-	fmt.Fprintf(out, `<path class="frame" d="M%s %sV%sH%s"/>`, coordinate(x0), coordinate(y0), coordinate(y1), coordinate(x1))
-	fmt.Fprintf(out, `<text class="label" text-anchor="middle" x="%s" y="%d">%s</text>`, coordinate((x0+x1)/2), h-8, escape(c.X.Label))
-	fmt.Fprintf(out, `<text class="label" text-anchor="middle" transform="rotate(-90)" x="%s" y="14">%s</text></g>`, coordinate(-(y0+y1)/2), escape(c.Y.Label))
+	fmt.Fprintf(out, `<path class="frame" d="M%s %sH%s"/>`, coordinate(x0), coordinate(y1), coordinate(x1))
+	most := int((size.width - right) / letter)
+	c.text(out, "label", "end", x1, size.height-8, shorten(c.X.Label, most), c.X.Label)
+	c.text(out, "label", "start", 4, 14, shorten(c.Y.Label, most), c.Y.Label)
+	out.WriteString(`</g>`)
+}
+
+// text writes words, which may be the beginning of longer ones.
+func (c *Chart) text(out *strings.Builder, class, anchor string, x, y float64, words, full string) {
+	fmt.Fprintf(out, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s`, class, anchor, coordinate(x), coordinate(y), escape(words))
+	if full != words {
+		fmt.Fprintf(out, `<title>%s</title>`, escape(full))
+	}
+	out.WriteString(`</text>`)
 }
 
 // shorten returns a text of at most n letters, at least one.
@@ -315,6 +457,19 @@ func shorten(text string, n int) string {
 		return text
 	}
 	return string(letters[:max(1, n)-1]) + "…"
+}
+
+// Spark returns a line through points for a cell of a table, with its last point, on a vertical axis from
+// low to high, which the cells of a column share.
+func Spark(points []Point, low, high float64) template.HTML {
+	if len(points) < 2 || !(low < high) {
+		return ""
+	}
+	c := Chart{Size: Miniature, X: Axis{Min: points[0].X, Max: points[len(points)-1].X}, Y: Axis{Min: low, Max: high}}
+	c.Line("", points)
+	c.Dots("front", points[len(points)-1:])
+	size := sizes[Miniature]
+	return template.HTML(fmt.Sprintf(`<svg class="chart spark" viewBox="0 0 %g %g" aria-hidden="true">%s</svg>`, size.width, size.height, c.body.String())) //nolint:gosec // numbers
 }
 
 // Bar returns a bar of a length in [0, 1] with its interval, for a row of a table, which has the

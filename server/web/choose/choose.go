@@ -32,7 +32,6 @@ type choosePage struct {
 	site.Page
 
 	Query   url.Values
-	Bounds  []tab
 	Chooser template.HTML
 }
 
@@ -52,10 +51,6 @@ func (s views) showChoose(w http.ResponseWriter, r *http.Request) error {
 	}
 	frame.View = "choose"
 	p := &choosePage{Page: *frame, Query: r.URL.Query()}
-	bound := boundOf(frame.Study.GetSpec(), p.Query)
-	for _, m := range show.Objectives(frame.Study.GetSpec()) {
-		p.Bounds = append(p.Bounds, tab{words.Metric(m), "?bound=" + url.QueryEscape(m.GetId()), m == bound})
-	}
 	if p.Query.Get("wait") != "" {
 		if p.Chooser, err = s.Part(site.Outgoing(r), "chooser", &site.PartRequest{Study: site.StudyName(r), Query: p.Query}); err != nil {
 			return err
@@ -69,6 +64,8 @@ func (s views) showChoose(w http.ResponseWriter, r *http.Request) error {
 type chooserData struct {
 	Study    *dparetov1.Study
 	Bound    *dparetov1.MetricSpec
+	Bounds   []tab
+	Covers   []string // what an ε of the study means
 	Optimize []string // the other objectives, if there are several
 	Slider   slider
 	Choice   *choiceData
@@ -100,6 +97,14 @@ func (s views) chooser(ctx context.Context, r *site.PartRequest) (*chooserData, 
 	d := &chooserData{
 		Study: choice.Study, Bound: choice.Bound, Choice: choice,
 		Ledger: s.ledgerLine(ctx, choice.Study), Privacy: show.PrivacyStatement(spec),
+	}
+	d.Covers = words.Guarantees(spec)
+	for _, m := range show.Objectives(spec) {
+		link := url.Values{"bound": {m.GetId()}}
+		if r.Query.Get("wait") != "" {
+			link.Set("wait", "1")
+		}
+		d.Bounds = append(d.Bounds, tab{words.Metric(m), "/studies/" + site.ID(choice.Study.GetName()) + "/choose?" + link.Encode(), m.GetId() == d.Bound.GetId()})
 	}
 	if others := show.Objectives(spec); len(others) > 2 {
 		for _, m := range others {
@@ -154,7 +159,7 @@ type choiceData struct {
 	Answer     *dparetov1.QueryFrontResponse
 	Run        *dparetov1.QueryFrontResponse // the best that was run, beside an answer that was not
 	Objectives []expectation
-	Doubling   string // what twice the ε would buy
+	Doubling   *doubling // what twice the ε would buy
 	Picture    template.HTML
 	Epsilon    *dparetov1.PrivacyGuarantee
 	Tradeoff   *tradeoffData
@@ -327,16 +332,22 @@ func (s views) explain(ctx context.Context, d *choiceData, query *dparetov1.Quer
 		{"copy-yaml", "YAML", snippet.YAML(d.Entries)},
 		{"copy-json", "JSON", snippet.JSON(d.Entries)},
 		{"copy-python", "Python", snippet.Python(d.Entries)},
-		{"copy-command", "Command that queues it", snippet.Command(site.ID(d.Study.GetName()), d.Entries)},
+		{"copy-command", "Command line", snippet.Command(site.ID(d.Study.GetName()), d.Entries)},
 	}
+}
+
+// doubling is what twice the ε would buy: the gain, and what it means.
+type doubling struct {
+	Gain, Text string
+	Picture    template.HTML
 }
 
 // doubling says what twice the ε of the recommendation would buy. Of the difference of two predictions
 // only the intervals of both are known; each holds with 90 %, both with at least 80 %.
-func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.QueryFrontRequest) string {
+func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.QueryFrontRequest) *doubling {
 	epsilon, gained := show.PrivacyMetric(d.Study.GetSpec()), d.Answer.GetOptimize()
 	if !slices.Contains(show.Objectives(d.Study.GetSpec()), epsilon) {
-		return ""
+		return nil
 	}
 	if gained == epsilon.GetId() {
 		gained = d.Bound.GetId()
@@ -347,25 +358,51 @@ func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.Que
 	}
 	before := d.Answer.GetPredictions()[gained]
 	if before == nil || !(limit > 0) || math.IsInf(limit, 0) {
-		return ""
+		return nil
 	}
 	twice, err := s.Fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{
 		Name: query.GetName(), Bounds: map[string]float64{epsilon.GetId(): limit}, Confidence: query.GetConfidence(), Optimize: gained, MeasuredOnly: query.GetMeasuredOnly(),
 	})
 	if err != nil {
-		return site.Message(err)
+		return &doubling{"–", site.Message(err), ""}
 	}
 	after := twice.GetPredictions()[gained]
 	if after == nil || !twice.GetReachable() {
-		return ""
+		return nil
 	}
 	same := func(a, b *dparetov1.Value) bool { return show.Value(a) == show.Value(b) }
 	if twice.GetStep() == d.Answer.GetStep() && maps.EqualFunc(twice.GetParameters(), d.Answer.GetParameters(), same) {
-		return fmt.Sprintf("With an ε of at most %s the same configuration is recommended: twice the ε buys nothing, by the model.", show.NumberUp(limit))
+		return &doubling{"Nothing", fmt.Sprintf("With an ε of at most %s the same configuration is recommended.", show.NumberUp(limit)), ""}
 	}
-	return fmt.Sprintf("With an ε of at most %s, %s is expected to be %s in place of %s: a difference of %s, between %s and %s with at least 80 %% by the model.",
-		show.NumberUp(limit), gained, show.Number(after.GetMedian()), show.Number(before.GetMedian()), signed(after.GetMedian()-before.GetMedian(), show.Number),
-		signed(after.GetLower()-before.GetUpper(), show.NumberDown), signed(after.GetUpper()-before.GetLower(), show.NumberUp))
+	change := after.GetMedian() - before.GetMedian()
+	low, high := after.GetLower()-before.GetUpper(), after.GetUpper()-before.GetLower()
+	verdict := "a clear gain"
+	if low <= 0 && high >= 0 {
+		verdict = "no clear gain"
+	}
+	return &doubling{
+		signed(change, show.Number) + " " + gained,
+		fmt.Sprintf("With an ε of at most %s, %s changes from %s to %s, with at least 80 %% by the model by %s to %s: %s.",
+			show.NumberUp(limit), gained, show.Number(before.GetMedian()), show.Number(after.GetMedian()), signed(low, show.NumberDown), signed(high, show.NumberUp), verdict),
+		drawDoubling(gained, before, after),
+	}
+}
+
+// drawDoubling draws what is expected now and with twice the ε, each with its interval.
+func drawDoubling(metric string, before, after *dparetov1.MetricPrediction) template.HTML {
+	rows := []string{"Twice the ε", "This point"}
+	c := &chart.Chart{
+		ID: "doubling-chart", Title: metric + " now and with twice the ε", Description: "Expected values with their 90 % intervals.", Size: chart.Small,
+		X: chart.Fit(metric, chart.Linear, before.GetLower(), before.GetUpper(), after.GetLower(), after.GetUpper()), Y: chart.Categorical("", rows),
+	}
+	for i, p := range []*dparetov1.MetricPrediction{after, before} {
+		y := float64(i)
+		c.Line("whisker", []chart.Point{{X: p.GetLower(), Y: y}, {X: p.GetUpper(), Y: y}})
+		c.Marks([]string{"", "second"}[i], []string{"circle", "diamond"}[i], []chart.Mark{{
+			Point: chart.Point{X: p.GetMedian(), Y: y}, Label: fmt.Sprintf("%s: %s, 90 %% interval %s to %s", rows[i], show.Number(p.GetMedian()), show.Number(p.GetLower()), show.Number(p.GetUpper())),
+		}})
+	}
+	return c.SVG()
 }
 
 // signed returns a difference, rounded by text, with its sign.
@@ -373,7 +410,14 @@ func signed(x float64, text func(float64) string) string {
 	if x > 0 {
 		return "+" + text(x)
 	}
-	return text(x)
+	return strings.Replace(text(x), "-", "−", 1)
+}
+
+// Warnings returns the warnings of the answer, without the one that its card says.
+func (d *choiceData) Warnings() []*dparetov1.Warning {
+	return slices.DeleteFunc(slices.Clone(d.Answer.GetWarnings()), func(w *dparetov1.Warning) bool {
+		return w.GetCode() == "NOT_MEASURED" && len(d.Objectives) > 0
+	})
 }
 
 // scaleOf returns the scale of an axis for an objective.
@@ -469,7 +513,8 @@ func (d *choiceData) picture() template.HTML {
 	if len(all) == 2 && x.GetGoal() == dparetov1.Goal_GOAL_MINIMIZE {
 		c.Steps("", points)
 	}
-	c.Dots("", points)
+	c.Dots("front", points)
+	c.Line("chosen", []chart.Point{{X: axisX.Edge(atX), Y: axisY.Min}, {X: axisX.Edge(atX), Y: axisY.Max}})
 	c.Marks("second", "diamond", []chart.Mark{{
 		Point: chart.Point{X: axisX.Edge(atX), Y: axisY.Edge(atY)}, Lower: lower, Upper: upper, ID: "chosen-point",
 		Label: fmt.Sprintf("Chosen: %s %s, %s %s", words.Metric(x), words.MetricValue(x, atX), words.Metric(y), words.MetricValue(y, atY)) + interval,
@@ -484,6 +529,8 @@ type tradeoffData struct {
 	AtHundredth, At10 float64 // largest true positive rates at false positive rates of 1 % and 10 %
 	Exact             bool
 	Picture           template.HTML
+	// Accused and Found are 100 people each: those who are wrongly accused, and those who are found.
+	Accused, Found template.HTML
 }
 
 func newTradeoff(resp *dparetov1.ComputeTradeoffResponse) *tradeoffData {
@@ -499,7 +546,7 @@ func newTradeoff(resp *dparetov1.ComputeTradeoffResponse) *tradeoffData {
 		}
 	}
 	c := &chart.Chart{
-		ID: "tradeoff", Title: "Best attack on one record",
+		ID: "tradeoff", Size: chart.Small, Title: "Best attack on one record",
 		Description: "Upper bound of the true positive rate over the false positive rate; the dashed line is guessing.",
 		X:           chart.Axis{Label: "false positive rate", Max: 1}, Y: chart.Axis{Label: "true positive rate, upper bound", Max: 1},
 	}
@@ -510,6 +557,7 @@ func newTradeoff(resp *dparetov1.ComputeTradeoffResponse) *tradeoffData {
 		{Point: chart.Point{X: 0.1, Y: d.At10}, ID: "tradeoff-10", Label: "False positive rate 10 %: at most " + words.PercentUp(d.At10) + " are found"},
 	})
 	d.Picture = c.SVG()
+	d.Accused, d.Found = chart.People("wrong", 1), chart.People("hit", 100*d.AtHundredth)
 	return d
 }
 

@@ -128,10 +128,30 @@ func (d *contourData) draw(spec *dparetov1.StudySpec, observed []chart.Point) {
 		Description: "The stronger the shade, the larger; the table has the numbers, the legend the levels.",
 		X:           parameterAxis(px, xs), Y: parameterAxis(py, ys),
 	}
+	z := func(i, j int) float64 { return d.GetPredictions()[j*len(xs)+i].GetMedian() }
+	class := func(k int) string { return d.Levels[k].Class }
+	if c.X.Categories == nil && c.Y.Categories == nil {
+		levels := make([]float64, len(d.Levels))
+		for k, l := range d.Levels {
+			levels[k] = l.From
+		}
+		levels[0] = math.Inf(-1)
+		c.X, c.Y = chart.Between(d.X, c.X.Scale, xs[0], xs[len(xs)-1]), chart.Between(d.Y, c.Y.Scale, ys[0], ys[len(ys)-1])
+		c.Contours(xs, ys, z, levels, class, func(v float64) string { return words.Three(d.Spec, v) })
+	} else {
+		d.cells(c, &scale, xs, ys, z)
+	}
+	c.Dots("over", observed)
+	d.Observed = len(observed)
+	d.Picture = c.SVG()
+}
+
+// cells draws the map as a cell for each value, where an axis has categories.
+func (d *contourData) cells(c *chart.Chart, scale *chart.Axis, xs, ys []float64, z func(i, j int) float64) {
 	xEdges, yEdges := edges(&c.X, xs), edges(&c.Y, ys)
 	for j := range ys {
 		for i := range xs {
-			v := d.GetPredictions()[j*len(xs)+i].GetMedian()
+			v := z(i, j)
 			if math.IsNaN(v) {
 				continue
 			}
@@ -139,13 +159,10 @@ func (d *contourData) draw(spec *dparetov1.StudySpec, observed []chart.Point) {
 			if scale.Max > scale.Min {
 				k = int(max(0, min(contourLevels-1, math.Floor(contourLevels*scale.At(v)))))
 			}
-			c.Rectangle(d.Levels[k].Class, chart.Point{X: xEdges[i], Y: yEdges[j]}, chart.Point{X: xEdges[i+1], Y: yEdges[j+1]},
+			c.Rectangle("heat "+d.Levels[k].Class, chart.Point{X: xEdges[i], Y: yEdges[j]}, chart.Point{X: xEdges[i+1], Y: yEdges[j+1]},
 				words.Value(d.GetXValues()[i])+", "+words.Value(d.GetYValues()[j])+": "+words.MetricValue(d.Spec, v))
 		}
 	}
-	c.Dots("over", observed)
-	d.Observed = len(observed)
-	d.Picture = c.SVG()
 }
 
 // places returns the places of values on the axis of a parameter.

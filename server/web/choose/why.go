@@ -15,13 +15,16 @@ import (
 	"github.com/dpareto/dpareto/server/web/words"
 )
 
+// allColumns is the class of a section of the full width.
+const allColumns = "all"
+
 // whySections are the parts of the view, in its order.
-var whySections = []struct{ Name, Title string }{
-	{"importance", "Which parameters matter"},
-	{"slices", "Along each parameter"},
-	{"contour", "Over two parameters"},
-	{"fit", "How well the model predicts"},
-	{"gain", "Is it worth going on?"},
+var whySections = []struct{ Name, Title, Class string }{
+	{"importance", "Which parameters matter", allColumns},
+	{"slices", "Along each parameter", allColumns},
+	{"contour", "Two parameters together", "c7"},
+	{"fit", "Can the model be trusted?", "c5"},
+	{"gain", "Is it worth going on?", allColumns},
 }
 
 // whyPage is what why.html shows.
@@ -35,8 +38,8 @@ type whyPage struct {
 
 // whySection is a part of the view. Data is empty until it is loaded.
 type whySection struct {
-	Name, Title string
-	Data        template.HTML
+	Name, Title, Class string
+	Data               template.HTML
 }
 
 // showWhy explains what the model has learnt: /studies/{study}/why?metric=METRIC&x=PARAMETER&y=PARAMETER.
@@ -54,7 +57,7 @@ func (s views) showWhy(w http.ResponseWriter, r *http.Request) error {
 	}
 	request := &site.PartRequest{Study: site.StudyName(r), Query: p.Query}
 	for _, section := range whySections {
-		made := whySection{Name: section.Name, Title: section.Title}
+		made := whySection{Name: section.Name, Title: section.Title, Class: section.Class}
 		if p.Query.Get("wait") != "" {
 			if made.Data, err = s.Part(site.Outgoing(r), section.Name, request); err != nil {
 				return err
@@ -125,9 +128,18 @@ func (s views) slicesPart(ctx context.Context, r *site.PartRequest) (any, error)
 	}
 	d := &slicesData{Metric: objectiveOf(spec, r.Query), Centre: named(spec, resp.GetParameters()), Warnings: resp.GetWarnings()}
 	d.Spec = metricOf(spec, d.Metric)
+	var values []float64 // all slices share their axis
+	for _, slice := range resp.GetSlices() {
+		for _, point := range slice.GetPoints() {
+			if y := point.GetPrediction(); slice.GetMetric() == d.Metric {
+				values = append(values, y.GetMedian(), y.GetLower(), y.GetUpper())
+			}
+		}
+	}
+	axis := chart.Fit(words.Metric(d.Spec), scaleOf(d.Spec.GetTransform()), values...)
 	for _, slice := range resp.GetSlices() {
 		if slice.GetMetric() == d.Metric {
-			d.Slices = append(d.Slices, slicePicture{slice, drawSlice(spec, slice)})
+			d.Slices = append(d.Slices, slicePicture{slice, drawSlice(spec, slice, axis, resp.GetParameters()[slice.GetParameter()])})
 		}
 	}
 	return d, nil
@@ -187,16 +199,16 @@ func metricOf(spec *dparetov1.StudySpec, metric string) *dparetov1.MetricSpec {
 	return nil
 }
 
-// drawSlice draws an objective along a parameter, with its band.
-func drawSlice(spec *dparetov1.StudySpec, slice *dparetov1.Slice) template.HTML {
+// drawSlice draws an objective along a parameter, with its band, and the value of the parameter in the
+// other slices.
+func drawSlice(spec *dparetov1.StudySpec, slice *dparetov1.Slice, y chart.Axis, centre *dparetov1.Value) template.HTML {
 	p, metric := parameterOf(spec, slice.GetParameter()), metricOf(spec, slice.GetMetric())
-	var x, lower, upper, all []float64
+	var x, lower, upper []float64
 	var line []chart.Point
 	var marks []chart.Mark
 	for _, point := range slice.GetPoints() {
 		at, y := place(p, point.GetValue()), point.GetPrediction()
 		x, lower, upper = append(x, at), append(lower, y.GetLower()), append(upper, y.GetUpper())
-		all = append(all, y.GetMedian(), y.GetLower(), y.GetUpper())
 		line = append(line, chart.Point{X: at, Y: y.GetMedian()})
 		marks = append(marks, chart.Mark{
 			Point: chart.Point{X: at, Y: y.GetMedian()}, Lower: y.GetLower(), Upper: y.GetUpper(),
@@ -204,9 +216,12 @@ func drawSlice(spec *dparetov1.StudySpec, slice *dparetov1.Slice) template.HTML 
 		})
 	}
 	c := &chart.Chart{
-		ID: "slice-" + slice.GetParameter(), Small: true, Title: slice.GetMetric() + " along " + slice.GetParameter(),
+		ID: "slice-" + slice.GetParameter(), Size: chart.Small, Title: slice.GetMetric() + " along " + slice.GetParameter(),
 		Description: "The expected value with its 90 % band; the table has the numbers.",
-		X:           parameterAxis(p, x), Y: chart.Fit(words.Metric(metric), scaleOf(metric.GetTransform()), all...),
+		X:           parameterAxis(p, x), Y: y,
+	}
+	if centre != nil {
+		c.Line("reference", []chart.Point{{X: place(p, centre), Y: y.Min}, {X: place(p, centre), Y: y.Max}})
 	}
 	if p.GetCategoricalDomain() != nil {
 		c.Marks("", "circle", marks)
@@ -328,6 +343,12 @@ func goingOn(resp *dparetov1.ForecastGainResponse) string {
 		show.Number(last.GetGain().GetLower()), show.Number(last.GetGain().GetUpper()), fmt.Sprintf("about %.0f %%", 100*last.GetProbability()))
 }
 
+// whole returns an axis of counts.
+func whole(a chart.Axis) chart.Axis {
+	a.Whole = true
+	return a
+}
+
 // drawGain draws the gain over the number of runs.
 func drawGain(points []*dparetov1.GainPoint) template.HTML {
 	x, all := []float64{0}, []float64{0}
@@ -342,7 +363,7 @@ func drawGain(points []*dparetov1.GainPoint) template.HTML {
 	}
 	c := &chart.Chart{
 		ID: "gain-chart", Title: "Expected gain of further runs", Description: "Growth of the hypervolume over the number of further runs, with 90 % intervals.",
-		X: chart.Fit("further runs", chart.Linear, x...), Y: chart.Fit("gain of hypervolume", chart.Linear, all...),
+		X: whole(chart.Fit("further runs", chart.Linear, x...)), Y: chart.Fit("gain of hypervolume", chart.Linear, all...),
 	}
 	c.Marks("", "circle", marks)
 	return c.SVG()

@@ -58,7 +58,7 @@ func TestWhyWithoutResults(t *testing.T) {
 	s := webtest.New(t, server.Options{})
 	measured(t, s, "empty", 0)
 	s.Create(t.Context(), t, "plain", &dparetov1.Study{Spec: webtest.SimpleSpec()})
-	webtest.Contains(t, s.Get(t, "/studies/empty/why?wait=1", http.StatusOK), "nothing has been measured yet")
+	webtest.Contains(t, s.Get(t, "/studies/empty/why?wait=1", http.StatusOK), "othing has been measured yet")
 	webtest.Contains(t, s.Get(t, "/studies/plain/why?wait=1", http.StatusOK), "The study has one parameter only.")
 }
 

@@ -32,7 +32,7 @@ type comparePage struct {
 	site.Page
 
 	Chosen []string // ids
-	Known  []string // ids of studies to choose from
+	Known  []string // ids of other studies to choose from
 	Kind   string   // posterior or observed
 	X, Y   string   // scales of the axes; empty for the scales of the metrics
 	// Fronts is the path of the part with the fronts, Wait of the view with it at once.
@@ -57,7 +57,9 @@ func (s views) showCompare(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, study := range list.GetStudies() {
-		data.Known = append(data.Known, site.ID(study.GetName()))
+		if id := site.ID(study.GetName()); !slices.Contains(data.Chosen, id) {
+			data.Known = append(data.Known, id)
+		}
 	}
 	if len(data.Chosen) > 0 {
 		if query.Get("wait") == "1" {
@@ -248,7 +250,7 @@ func (c *comparison) draw(metrics []*dparetov1.MetricSpec) *chart.Chart {
 		}
 	}
 	picture := &chart.Chart{
-		ID: "compare", Title: "Fronts of " + strings.Join(c.ids(), ", "), Description: "The " + c.Kind + " front of each study; the table after the picture has their hypervolumes.",
+		ID: "compare", Size: chart.Wide, Title: "Fronts of " + strings.Join(c.ids(), ", "), Description: "The " + c.Kind + " front of each study; the table after the picture has their hypervolumes.",
 		X: c.settings.Axes[0].axis(values[0]), Y: c.settings.Axes[1].axis(values[1]),
 	}
 	for i, study := range c.Studies {

@@ -79,15 +79,20 @@ func best(m *dparetov1.MetricSpec, a *chart.Axis) float64 {
 }
 
 // plane draws the front in the plane of two objectives.
-func (d *frontData) plane(chartID string, i, j int) *chart.Chart {
+func (d *frontData) plane(chartID string, i, j int, size chart.Size) *chart.Chart {
 	all := d.Objectives()
 	x, y := all[i], all[j]
 	c := &chart.Chart{
-		ID: chartID, Title: "Front: " + words.Metric(y) + " over " + words.Metric(x), Description: d.Description(),
+		ID: chartID, Size: size, Title: "Front: " + words.Metric(y) + " over " + words.Metric(x), Description: d.Description(),
 		X: d.Settings.Axes[i].axis(d.extent(&d.Settings.Axes[i])), Y: d.Settings.Axes[j].axis(d.extent(&d.Settings.Axes[j])),
 	}
 	c.Rectangle("reference", chart.Point{X: d.reference(x), Y: d.reference(y)},
 		chart.Point{X: best(x, &c.X), Y: best(y, &c.Y)}, "Within the anti-ideal values")
+	c.Text("tick", "start", chart.Point{X: c.X.Value(0.008), Y: c.Y.Value(0.03)}, map[bool]string{true: "↙ better"}[x.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE && y.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE])
+	if x.GetComputed().GetPrivacy() != nil && c.X.Min < 1 && c.X.Max > 1 {
+		c.Line("reference", []chart.Point{{X: 1, Y: c.Y.Min}, {X: 1, Y: c.Y.Max}})
+		c.Text("tick", "start", chart.Point{X: c.X.Value(c.X.At(1) + 0.006), Y: c.Y.Value(0.955)}, "ε = 1")
+	}
 	d.cloud(c, x, y)
 	if d.Posterior != nil {
 		if d.Settings.Kind == kindBoth {
@@ -176,10 +181,15 @@ func drawFront(c *chart.Chart, study *dparetov1.Study, front *dparetov1.Front, s
 		}
 		mark := chart.Mark{
 			Point: place(p), Label: s.prefix + pointText(study, p, show.IsSeeded(front.GetWarnings())), Link: linkOf(p),
-			ID: s.id + "-" + pointID(p),
+			ID: s.id + "-" + pointID(p), Card: pointCard(study, p),
+		}
+		if p.GetKnee() && s.line && s.prefix == "" {
+			c.Ring(mark.Point)
+			c.Text("strong", "end", chart.Point{X: c.X.Value(c.X.At(mark.X) - 0.012), Y: c.Y.Value(c.Y.At(mark.Y) - 0.07)}, "Knee")
 		}
 		if p.GetConstantPoint() != "" {
-			c.Text("tick", "start", chart.Point{X: mark.X, Y: mark.Y}, "no run: "+p.GetConstantPoint())
+			c.Line("reference", []chart.Point{{X: c.X.Min, Y: mark.Y}, {X: c.X.Max, Y: mark.Y}})
+			c.Text("tick", "end", chart.Point{X: c.X.Max, Y: c.Y.Value(c.Y.At(mark.Y) + 0.015)}, "no run: "+p.GetConstantPoint())
 		} else if s.means || s.prefix != "" {
 			mark.Link = choosePath(study, p)
 		}
@@ -192,7 +202,7 @@ func drawFront(c *chart.Chart, study *dparetov1.Study, front *dparetov1.Front, s
 		marks = append(marks, mark)
 	}
 	if s.means {
-		c.Dots("means", means)
+		c.Squares(means)
 	}
 	c.Marks(s.class, s.shape, marks)
 }
@@ -219,14 +229,13 @@ func (d *frontData) Description() string {
 // pairs draws a front of three or more objectives: each pair of them, and parallel coordinates.
 func (d *frontData) pairs() template.HTML {
 	var out strings.Builder
-	out.WriteString(`<div class="columns">`)
+	out.WriteString(`<div class="grid">`)
 	for i := range d.Objectives() {
 		for j := range i {
-			out.WriteString(string(d.plane(fmt.Sprintf("front-%d-%d", j, i), j, i).SVG()))
+			out.WriteString(string(d.plane(fmt.Sprintf("front-%d-%d", j, i), j, i, chart.Medium).SVG()))
 		}
 	}
 	out.WriteString(`</div>`)
-	out.WriteString(string(d.parallel().SVG()))
 	return template.HTML(out.String()) //nolint:gosec // made of pictures
 }
 
@@ -242,7 +251,7 @@ func (d *frontData) parallel() *chart.Chart {
 		names[i] = columns[i].name
 	}
 	c := &chart.Chart{
-		ID: "parallel", Title: "Parallel coordinates of the front", Class: "parallel",
+		ID: "parallel", Size: chart.Wide, Title: "Parallel coordinates of the front", Class: "parallel",
 		Description: "Each line is a point of the front; it crosses the axis of each objective and parameter at its value.",
 		X:           chart.Categorical("", names), Y: chart.Axis{Min: -0.12, Max: 1.12, Categories: []string{}},
 	}
@@ -252,12 +261,15 @@ func (d *frontData) parallel() *chart.Chart {
 		for i := range columns {
 			line = append(line, chart.Point{X: float64(i), Y: columns[i].axis.At(columns[i].values[k])})
 		}
-		c.Line("thin", line)
+		c.Thread(line)
 		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p, d.Seeded()), Link: linkOf(p), ID: "parallel-" + pointID(p)})
 	}
 	for i := range columns {
 		c.Text("tick", "middle", chart.Point{X: float64(i), Y: -0.09}, columns[i].low)
 		c.Text("tick", "middle", chart.Point{X: float64(i), Y: 1.05}, columns[i].high)
+	}
+	for i := range columns {
+		c.Brush(i)
 	}
 	c.Marks("", "circle", marks)
 	return c

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
 	"github.com/dpareto/dpareto/server/web/site"
 	"github.com/dpareto/dpareto/server/web/words"
 )
@@ -34,6 +36,8 @@ type frontSettings struct {
 	NoOthers bool   // without the configurations beside the front
 	Final    bool   // without intermediate measurements
 	Axes     []axisSettings
+
+	query url.Values
 }
 
 // axisSettings are the settings of an objective's axis.
@@ -48,6 +52,26 @@ type axisSettings struct {
 
 // axisField is the form field of a bound.
 type axisField struct{ Name, Label, Value string }
+
+// Kinds are the fronts to choose from, with the settings that show them.
+func (f *frontSettings) Kinds() []kindLink {
+	var links []kindLink
+	for _, kind := range []listOption{{kindPosterior, "Model"}, {kindObserved, "Measured"}, {kindBoth, "Both"}} {
+		query := maps.Clone(f.query)
+		if query == nil {
+			query = make(url.Values)
+		}
+		query.Set("front", kind.Value)
+		links = append(links, kindLink{kind.Label, "?" + query.Encode(), f.Kind == kind.Value})
+	}
+	return links
+}
+
+// kindLink leads to another front.
+type kindLink struct {
+	Label, Link string
+	Current     bool
+}
 
 // IsZoomed reports whether an axis has a bound.
 func (f *frontSettings) IsZoomed() bool {
@@ -72,7 +96,7 @@ const (
 // parseFront reads the settings of a front's picture. Only fronts of two objectives have scales and
 // bounds of their own: x and y.
 func parseFront(query url.Values, objectives []*dparetov1.MetricSpec) (*frontSettings, error) {
-	f := &frontSettings{Kind: cmp.Or(query.Get("front"), kindPosterior), NoOthers: query.Get("others") == "0", Final: query.Get("final") == "1"}
+	f := &frontSettings{Kind: cmp.Or(query.Get("front"), kindPosterior), NoOthers: query.Get("others") == "0", Final: query.Get("final") == "1", query: query}
 	if !slices.Contains([]string{kindPosterior, kindObserved, kindBoth}, f.Kind) {
 		return nil, site.Invalid(fmt.Errorf("front must be posterior, observed or both, is %q", f.Kind))
 	}
@@ -176,7 +200,7 @@ func (s views) frontPart(ctx context.Context, r *site.PartRequest) (any, error) 
 func (s views) withFit(data *frontData, answer fittedFront) *frontData {
 	data.Posterior = answer.front
 	if answer.err != nil {
-		data.Note = "This is the observed front, for there is no posterior one: " + site.Message(answer.err)
+		data.Note = "This is what was measured; the model has no front: " + site.Message(answer.err)
 	}
 	return data
 }
@@ -186,11 +210,11 @@ func (d *frontData) early(last any) *frontData {
 	early := *d
 	before, ok := last.(*frontData)
 	if !ok || before.Posterior == nil {
-		early.Note = "The model is being fitted; until then, this is the observed front. The first fit after the server has started takes longest."
+		early.Note = "The model is being fitted, about 15 s for the first fit after the server has started. Until then this is what was measured."
 		return &early
 	}
 	early.Posterior = before.Posterior
-	early.Note = fmt.Sprintf("The model is being fitted to new results; the posterior front is of revision %d, the study is at %d.",
+	early.Note = fmt.Sprintf("The model is being fitted to new results. This front is of revision %d, the study is at %d.",
 		before.Posterior.GetRevision(), d.Observed.GetRevision())
 	return &early
 }
@@ -249,6 +273,14 @@ func (d *frontData) Seeded() bool {
 // Guarantees says what each ε of the front means.
 func (d *frontData) Guarantees() []string { return words.Guarantees(d.Study.GetSpec()) }
 
+// Remeasured reports whether a point of the front was measured more than once.
+func (d *frontData) Remeasured() bool {
+	return slices.ContainsFunc(d.Front().GetPoints(), isRemeasured)
+}
+
+// Parallel draws the parallel coordinates.
+func (d *frontData) Parallel() template.HTML { return d.parallel().SVG() }
+
 // Thinned reports how many of the configurations beside the front are drawn, of how many.
 func (d *frontData) Thinned() string {
 	others := len(d.Observed.GetOthers())
@@ -268,6 +300,17 @@ func (d *frontData) Warnings() []*dparetov1.Warning {
 	return slices.CompactFunc(warnings, func(a, b *dparetov1.Warning) bool {
 		return a.GetCode() == b.GetCode() && a.GetMessage() == b.GetMessage()
 	})
+}
+
+// Busy reports whether the model is being fitted.
+func (d *frontData) Busy() bool { return strings.HasPrefix(d.Note, "The model is being fitted") }
+
+// NarrowPicture draws the front of two objectives for phones.
+func (d *frontData) NarrowPicture() template.HTML {
+	if d.Front() == nil || len(d.Objectives()) != 2 {
+		return ""
+	}
+	return d.plane("front-narrow", 0, 1, chart.Narrow).SVG()
 }
 
 // frontRow is a row of the table of a front.
@@ -341,6 +384,38 @@ func pointText(study *dparetov1.Study, p *dparetov1.FrontPoint, seeded bool) str
 		parts = append(parts, note)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// pointCard says the same as [pointText] as the lines of a card.
+func pointCard(study *dparetov1.Study, p *dparetov1.FrontPoint) string {
+	title := "Trial " + site.ID(p.GetTrial())
+	if p.GetConstantPoint() != "" {
+		title = show.ConstantPoint(study.GetSpec(), p.GetConstantPoint())
+	}
+	if note := pointNote(p); note != "" {
+		title += " (" + note + ")"
+	}
+	lines := []string{title}
+	for _, m := range show.Objectives(study.GetSpec()) {
+		v := p.GetValues()[m.GetId()]
+		text := words.MetricValue(m, v.GetValue())
+		if m.GetComputed().GetPrivacy() != nil && text != "no bound" {
+			text = "≤ " + text
+		}
+		lines = append(lines, words.Metric(m)+"\t"+text)
+		if v.Lower != nil && v.Upper != nil {
+			lines = append(lines, "90 % interval\t"+show.NumberDown(v.GetLower())+" to "+show.NumberUp(v.GetUpper()))
+		}
+		if v.Observed != nil && v.Lower != nil {
+			lines = append(lines, "measured\t"+words.MetricValue(m, v.GetObserved()))
+		}
+	}
+	for _, parameter := range study.GetSpec().GetParameters() {
+		if v := p.GetParameters()[parameter.GetId()]; v != nil {
+			lines = append(lines, parameter.GetId()+"\t"+words.Value(v))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // configurationText says what a point is: a configuration, or a constant point by its name.
@@ -422,7 +497,7 @@ func (d *frontData) Picture() (template.HTML, error) {
 	case 1:
 		return "", nil
 	case 2:
-		return d.plane("front", 0, 1).SVG(), nil
+		return d.plane("front", 0, 1, chart.Wide).SVG(), nil
 	default:
 		return d.pairs(), nil
 	}

@@ -110,14 +110,14 @@ func TestStudy(t *testing.T) {
 	}
 	frame := s.Get(t, "/studies/first", http.StatusOK)
 	noMarkup(t, frame)
-	webtest.Contains(t, frame, "The front is being read", "/studies/first/live?part=state&amp;part=front", "?wait=1", "δ = 1e-6", "add-remove adjacency", "tightest accountant", "upper bound", "24 succeeded")
+	webtest.Contains(t, frame, "The front is being read", "/studies/first/live?part=state&amp;part=tiles", "?wait=1", "δ = 1e-6", "add-remove adjacency", "tightest accountant", "upper bound", "24 of 1000 trials succeeded")
 	webtest.Contains(t, frame, `!class="mark`)
 
 	for _, settings := range []string{"", "&front=observed", "&front=both&x=linear&y=logit&others=0&final=1", "&x_min=0.5&x_max=10&y_max=0.3"} {
 		body := s.Get(t, "/studies/first?wait=1"+settings, http.StatusOK)
 		noMarkup(t, body)
-		webtest.Contains(t, body, `<a class="mark`, "step 1", "0.6250", "&lt;script&gt;", `data-series="`, "Hypervolume of the observed front over runs", "over epochs",
-			"All 25 runs together", "upper bound", "Posterior"[1:], "of epochs"[3:])
+		webtest.Contains(t, body, `<a class="mark`, "step 1", "0.6250", "&lt;script&gt;", `id="series-runs-title"`, "Hypervolume of the observed front over runs", "over epochs",
+			"results of all 25 runs", "upper bound", "Posterior"[1:], "of epochs"[3:])
 		if isPosterior := strings.Contains(body, "90 % interval"); isPosterior != (settings != "&front=observed") {
 			t.Errorf("%s: intervals %t", settings, isPosterior)
 		}
@@ -198,7 +198,7 @@ func TestStudyLive(t *testing.T) {
 	add(t, s, "first", map[string]*dparetov1.Value{"sigma": webtest.Number(4), "epochs": webtest.Whole(2), "kind": webtest.Word("plain")}, map[string]float64{"error": 0.25})
 	body := stream.until(t, "front", "1 configurations")
 	webtest.Contains(t, body, `<a class="mark`, "trial 1")
-	stream.until(t, "state", "1 succeeded")
+	stream.until(t, "state", "1 of 1000 trials succeeded")
 	s.Stop()
 	for event := range stream.events { // until the end
 		stream.seen = append(stream.seen, event)
@@ -336,7 +336,7 @@ func TestCompare(t *testing.T) {
 	}
 	s.Create(t.Context(), t, "other", &dparetov1.Study{Spec: webtest.SimpleSpec()})
 	frame := s.Get(t, "/compare?study=first&study=second", http.StatusOK)
-	webtest.Contains(t, frame, `hx-get="/compare/fronts?study=first&amp;study=second"`, `<option value="third">`, `value="first" checked`)
+	webtest.Contains(t, frame, `hx-get="/compare/fronts?study=first&amp;study=second"`, `value="third">`, `value="first" checked`)
 	webtest.Contains(t, frame, `!class="mark`)
 	body := s.Get(t, "/compare?wait=1&study=first&study=second&study=first", http.StatusOK)
 	noMarkup(t, body)
@@ -354,13 +354,13 @@ func TestCompare(t *testing.T) {
 func TestSpent(t *testing.T) {
 	s := webtest.New(t, server.Options{})
 	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: privacySpec()})
-	webtest.Contains(t, s.Get(t, "/studies/first/parts/spent", http.StatusOK), "No run has touched the data yet", "!ε ≤")
+	webtest.Contains(t, s.Get(t, "/studies/first/parts/spent", http.StatusOK), "No run has touched the data yet", "!ε ≤ ")
 	fill(t, s, "first", 1)
 	body := s.Get(t, "/studies/first?wait=1", http.StatusOK)
-	webtest.Contains(t, body, "The only run: <b>ε ≤ ", "The costliest single run: ε ≤ ", ", an upper bound (ε of one run, δ = 1e-6, add-remove adjacency, tightest accountant).",
+	webtest.Contains(t, body, "<p class=\"quiet\">The only run</p><p class=\"big\">ε ≤ ", "All runs together: ε ≤ ", "δ = 1e-6, add-remove adjacency",
 		"the largest ε is an upper bound, ε of one run, δ = 1e-6", "<dt>Runs per trial</dt><dd>1</dd>", "!All 1 runs")
 	fill(t, s, "first", 3)
-	webtest.Contains(t, s.Get(t, "/studies/first/parts/spent", http.StatusOK), "All 4 runs together", "!upper bound, an upper bound")
+	webtest.Contains(t, s.Get(t, "/studies/first/parts/spent", http.StatusOK), "the results of all 4 runs", "The costliest single run: ε ≤ ", "!upper bound, an upper bound")
 }
 
 // Of seeded runs no ε is shown, and every other one says that it is of runs whose randomness is secret.
@@ -379,5 +379,5 @@ func TestSeededStudy(t *testing.T) {
 	webtest.Contains(t, caption, seeded)
 	webtest.Contains(t, s.Get(t, "/studies/secret?wait=1", http.StatusOK), "!"+seeded, "The costliest single run", "ε is an upper bound for one run, δ = 1e-5")
 	body = s.Get(t, "/compare/fronts?study=seeded&study=secret", http.StatusOK)
-	webtest.Contains(t, body, "<b>seeded:</b> "+seeded, "<b>seeded: SEEDED</b> not for release", "!<b>secret:</b>", "secret: ε")
+	webtest.Contains(t, body, "<b>seeded:</b> "+seeded, "<b>seeded: Seeded runs.</b> Not for release", "!<b>secret:</b>", "secret: ε")
 }

@@ -2,7 +2,7 @@ package overview
 
 import (
 	"context"
-	"encoding/json"
+	"html/template"
 	"math"
 	"strconv"
 	"strings"
@@ -10,6 +10,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
 	"github.com/dpareto/dpareto/server/web/site"
 	"github.com/dpareto/dpareto/server/web/words"
 )
@@ -20,21 +21,36 @@ const (
 	maxTwin   = 20
 )
 
-// seriesData is a series drawn by page.js, with its table.
+// seriesData is a series with its table.
 type seriesData struct {
-	Title, XLabel, YLabel string
-	X                     []float64
-	Y                     []*float64 // nil where there is none
-	text                  func(float64) string
+	ID, Title, XLabel, YLabel string
+	X                         []float64
+	Y                         []*float64 // nil where there is none
+	text                      func(float64) string
 }
 
-// JSON returns the series as page.js reads it.
-func (d *seriesData) JSON() (string, error) {
-	text, err := json.Marshal(map[string]any{
-		"x": d.X, "xLabel": d.XLabel, "yLabel": d.YLabel,
-		"lines": []any{map[string]any{"label": d.YLabel, "y": d.Y, "steps": true}},
-	})
-	return string(text), err
+// Picture draws the series as a staircase, with its last value.
+func (d *seriesData) Picture() template.HTML {
+	var line []chart.Point
+	values := make([]float64, 0, len(d.Y))
+	last := ""
+	for i, y := range d.Y {
+		if y == nil {
+			continue
+		}
+		line, values, last = append(line, chart.Point{X: d.X[i], Y: *y}), append(values, *y), d.text(*y)
+	}
+	c := &chart.Chart{
+		ID: "series-" + d.ID, Title: d.Title, Description: "A staircase up to " + last + "; the table has the numbers.",
+		X: chart.Fit(d.XLabel, chart.Linear, d.X...), Y: chart.Fit(d.YLabel, chart.Linear, values...),
+	}
+	c.X.Whole = true
+	c.Steps("", line)
+	if n := len(line); n > 0 {
+		c.Dots("front", line[n-1:])
+		c.Text("strong", "end", chart.Point{X: line[n-1].X, Y: c.Y.Value(c.Y.At(line[n-1].Y) - 0.08)}, last)
+	}
+	return c.SVG()
 }
 
 // Rows returns at most maxTwin rows of the table.
@@ -79,8 +95,8 @@ func newHypervolumes(spec *dparetov1.StudySpec, list *dparetov1.ListHypervolumes
 		name, value = "Best measured mean of "+unit+" so far", func(v float64) *float64 { return bestOf(metrics[0], list.GetReference()[metrics[0].GetId()], v) }
 		text = func(v float64) string { return words.MetricValue(metrics[0], v) }
 	}
-	runs := &seriesData{Title: name + " over runs", XLabel: "runs", YLabel: unit, text: text}
-	steps := &seriesData{Title: name + " over " + spec.GetCheckpointParameter(), XLabel: spec.GetCheckpointParameter() + " of all runs", YLabel: unit, text: text}
+	runs := &seriesData{ID: runsName, Title: name + " over runs", XLabel: runsName, YLabel: unit, text: text}
+	steps := &seriesData{ID: "steps", Title: name + " over " + spec.GetCheckpointParameter(), XLabel: spec.GetCheckpointParameter() + " of all runs", YLabel: unit, text: text}
 	for _, p := range points {
 		y := value(p.GetHypervolume())
 		runs.X, runs.Y = append(runs.X, float64(p.GetRuns())), append(runs.Y, y)
@@ -111,6 +127,9 @@ type runningData struct {
 	Trials []runningTrial
 	More   int64 // trials that are not listed
 }
+
+// Held is the number of trials that the table lists.
+func (d *runningData) Held() int64 { return int64(len(d.Trials)) }
 
 // runningTrial is a trial that a worker holds.
 type runningTrial struct {
@@ -167,6 +186,8 @@ type spentData struct {
 	Ledger  *dparetov1.GetPrivacyLedgerResponse
 	Problem string // why there is none
 	Ledgers []ledgerData
+	// Releases are what was published of the study, at most the first page of it.
+	Releases []*dparetov1.Release
 }
 
 // ledgerData is a ledger that the study charges.
@@ -202,6 +223,9 @@ func (s views) spentPart(ctx context.Context, r *site.PartRequest) (any, error) 
 		}
 		data.Ledgers = append(data.Ledgers, l)
 	}
+	if list, err := s.Releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: r.Study}); err == nil { // not every reader may
+		data.Releases = list.GetReleases()
+	}
 	return data, nil
 }
 
@@ -221,10 +245,13 @@ func (d *spentData) Costliest() string {
 		known = " of known cost"
 	}
 	if math.IsInf(d.Ledger.GetLargestEpsilon(), 1) {
-		return "The costliest single run" + known + ": no bound on its ε is known (" + d.Statement() + ")."
+		return "The costliest single run" + known + ": no bound on its ε is known."
 	}
-	return "The costliest single run" + known + ": ε ≤ " + show.NumberUp(d.Ledger.GetLargestEpsilon()) + ", an upper bound (" + d.Statement() + ")."
+	return "The costliest single run" + known + ": ε ≤ " + show.NumberUp(d.Ledger.GetLargestEpsilon()) + "."
 }
+
+// Covers says what an ε of the study means.
+func (d *spentData) Covers() []string { return words.Guarantees(d.Study.GetSpec()) }
 
 // HasPrivacy reports whether the study has an ε at all.
 func (d *spentData) HasPrivacy() bool { return show.PrivacyMetric(d.Study.GetSpec()) != nil }

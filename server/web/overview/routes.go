@@ -9,10 +9,12 @@ type views struct{ *site.Site }
 func Routes(of *site.Site) map[string]site.View {
 	s := views{of}
 	return map[string]site.View{
-		"GET /studies":         s.showStudies,
-		"GET /studies/{study}": s.showStudy,
-		"GET /compare":         s.showCompare,
-		"GET /compare/fronts":  s.showComparison,
+		"GET /studies":                      s.showStudies,
+		"GET /studies/{study}":              s.showStudy,
+		"GET /studies/{study}/front/{file}": s.exportFront,
+		"GET /ledgers":                      s.showLedgers,
+		"GET /compare":                      s.showCompare,
+		"GET /compare/fronts":               s.showComparison,
 	}
 }
 
@@ -21,7 +23,11 @@ func Parts(of *site.Site) map[string]site.Part {
 	s := views{of}
 	return map[string]site.Part{
 		stateName:       s.statePart,
-		"front":         s.frontPart,
+		frontName:       s.frontPart,
+		"tiles":         s.tilesPart,
+		"tile-trials":   s.statePart,
+		"tile-spent":    s.spentPart,
+		"tile-gain":     s.gainTilePart,
 		"running":       s.runningPart,
 		hypervolumeName: s.hypervolumePart,
 		"spent":         s.spentPart,
@@ -33,4 +39,6 @@ func Parts(of *site.Site) map[string]site.Part {
 const (
 	stateName       = "state"
 	hypervolumeName = "hypervolume"
+	frontName       = "front"
+	runsName        = "runs"
 )

@@ -106,7 +106,7 @@ func newStudyRow(study *dparetov1.Study, query url.Values) studyRow {
 	row.Labels = labelsOf(study.GetLabels(), func(key, value string) string {
 		return studiesPath(query, "label", append(slices.Clone(query["label"]), labelField(key, value))...)
 	})
-	if len(show.Objectives(study.GetSpec())) == 2 && study.GetTrialCounts().GetSucceeded() > 0 {
+	if len(show.Objectives(study.GetSpec())) >= 2 && study.GetTrialCounts().GetSucceeded() > 0 {
 		row.Miniature = row.Path + "/parts/miniature"
 	}
 	return row
@@ -176,38 +176,32 @@ func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// miniaturePart makes the part "miniature": the observed front of a study with two objectives.
+// miniaturePart makes the part "miniature": the observed front of a study, and its best result.
 func (s views) miniaturePart(ctx context.Context, r *site.PartRequest) (any, error) {
-	resp, err := s.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: r.Study})
-	if err != nil {
-		return nil, err
-	}
-	all := show.Objectives(resp.GetStudy().GetSpec())
-	if len(all) != 2 {
-		return template.HTML(""), nil
-	}
-	front, err := s.front(ctx, r.Study, dparetov1.FrontKind_FRONT_KIND_OBSERVED, &frontSettings{NoOthers: true})
-	if err != nil {
-		return nil, err
-	}
-	settings, err := parseFront(nil, all)
-	if err != nil {
-		return nil, err
+	return s.frontPart(ctx, &site.PartRequest{Study: r.Study, Query: url.Values{frontName: {kindObserved}, "others": {"0"}}})
+}
+
+// Miniature draws the observed front of two objectives for a row of a table, "" for others.
+func (d *frontData) Miniature() template.HTML {
+	all := d.Objectives()
+	if len(all) != 2 || d.Observed == nil {
+		return ""
 	}
 	var points []chart.Point
-	x, y := settings.Axes[0].axis(frontValues(front, all[0])), settings.Axes[1].axis(frontValues(front, all[1]))
-	for _, p := range front.GetPoints() {
+	x, y := d.Settings.Axes[0].axis(frontValues(d.Observed, all[0])), d.Settings.Axes[1].axis(frontValues(d.Observed, all[1]))
+	for _, p := range d.Observed.GetPoints() {
 		point := chart.Point{X: placed(all[0], &x, p), Y: placed(all[1], &y, p)}
 		if !math.IsInf(point.X, 0) && !math.IsInf(point.Y, 0) {
 			points = append(points, point)
 		}
 	}
+	id := site.ID(d.Study.GetName())
 	c := &chart.Chart{
-		ID: "miniature-" + site.ID(r.Study), Title: "Observed front of " + site.ID(r.Study), Miniature: true, Class: "miniature",
+		ID: "miniature-" + id, Title: "Observed front of " + id, Size: chart.Miniature,
 		Description: strconv.Itoa(len(points)) + " points of " + words.Metric(all[1]) + " over " + words.Metric(all[0]),
 		X:           x, Y: y,
 	}
 	c.Stairs("", points, all[1].GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE)
 	c.Dots("front", thin(points, maxFocusable))
-	return c.SVG(), nil
+	return c.SVG()
 }

@@ -15,29 +15,28 @@ import (
 type studyPage struct {
 	site.Page
 
-	State    *site.State
 	Settings *frontSettings
 	// Hidden says why there is nothing to see but the study itself; empty for other studies.
 	Hidden string
-	// Live is the path of the stream of the parts, Wait the path of the view with all of them at once.
-	Live, Wait string
+	// Wait is the path of the view with all parts at once.
+	Wait string
 	// Parts are the parts that the view waited for.
 	Parts map[string]template.HTML
 }
 
 // studyParts are the parts of the view of a study that come after its frame.
-var studyParts = []string{"front", "running", hypervolumeName, "spent"}
+var studyParts = []string{"tiles", "tile-trials", "tile-spent", frontName, "running", hypervolumeName, "spent"}
 
 // showStudy shows a study: /studies/{study}. Its frame comes at once and the parts follow on the
 // stream; with wait=1 everything comes together.
 func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
-	p, err := s.NewPage(r, "Front")
+	p, err := s.NewPage(r, "Overview")
 	if err != nil {
 		return err
 	}
 	p.View = "study"
 	query := r.URL.Query()
-	data := &studyPage{Page: *p, State: site.NewState(p.Study), Parts: make(map[string]template.HTML)}
+	data := &studyPage{Page: *p, Parts: make(map[string]template.HTML)}
 	if data.Settings, err = parseFront(query, show.Objectives(p.Study.GetSpec())); err != nil {
 		return err
 	}
@@ -47,7 +46,7 @@ func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	if query.Get("wait") == "1" {
-		for _, name := range studyParts {
+		for _, name := range append([]string{"tile-gain"}, studyParts...) {
 			if data.Parts[name], err = s.Part(site.Outgoing(r), name, &site.PartRequest{Study: p.Study.GetName(), Query: query}); err != nil {
 				return err
 			}
@@ -66,6 +65,18 @@ func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
 
 // Guarantees says what each ε of the study means.
 func (p *studyPage) Guarantees() []string { return words.Guarantees(p.Study.GetSpec()) }
+
+// Plain says in a sentence what an ε of the study bounds.
+func (p *studyPage) Plain() string { return words.Plain(p.Study.GetSpec()) }
+
+// Picture names the picture of the front.
+func (p *studyPage) Picture() string {
+	metrics := show.Objectives(p.Study.GetSpec())
+	if len(metrics) != 2 {
+		return "Front"
+	}
+	return words.Title(words.Metric(metrics[1])) + " against " + words.Metric(metrics[0])
+}
 
 // Features says what models see of DP-SGD.
 func (p *studyPage) Features() string { return show.Features(p.Study.GetSpec()) }

@@ -15,14 +15,12 @@ import (
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/web/chart"
+	"github.com/dpareto/dpareto/server/web/look"
 	"github.com/dpareto/dpareto/server/web/words"
 )
 
 //go:embed report.html
 var source string
-
-//go:embed report.css
-var style string
 
 var templates = template.Must(template.New("report").Funcs(template.FuncMap{
 	"name":       enum.Name,
@@ -32,6 +30,7 @@ var templates = template.Must(template.New("report").Funcs(template.FuncMap{
 	"epsilon":    words.Epsilon,
 	"number":     show.Number,
 	"count":      show.Count,
+	"warning":    words.WarningOf,
 	"value":      words.Value,
 	"up":         show.NumberUp,
 	"assumption": show.Assumption,
@@ -65,7 +64,7 @@ func (r *Report) view() *view {
 	return &view{
 		Report: r, Made: r.made, Info: r.info, Objectives: r.objectives(), Front: r.front, FrontProblem: r.frontProblem, Figures: r.figures(),
 		Ledger: r.ledger, LedgerProblem: r.ledgerProblem, Releases: r.releases, Settings: r.settings(), Specification: r.specification,
-		EpsilonIsColumn: epsilonObjective(r.study.GetSpec()) != nil, Assumptions: r.assumptions(), Style: template.CSS(style), //nolint:gosec // a file of this package
+		EpsilonIsColumn: epsilonObjective(r.study.GetSpec()) != nil, Assumptions: r.assumptions(), Style: template.CSS(look.CSS), //nolint:gosec // a file of ours
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/dpareto/dpareto/server/web/look"
 )
 
 //go:embed static
@@ -53,11 +55,13 @@ func loadAssets() (*assets, error) {
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
 	}
+	contents := map[string][]byte{"page.css": []byte(look.CSS)}
 	for _, entry := range entries {
-		content, err := static.ReadFile("static/" + entry.Name())
-		if err != nil {
+		if contents[entry.Name()], err = static.ReadFile("static/" + entry.Name()); err != nil {
 			return nil, fmt.Errorf("web: %w", err)
 		}
+	}
+	for name, content := range contents {
 		var zipped bytes.Buffer
 		z, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 		if err != nil {
@@ -70,9 +74,9 @@ func loadAssets() (*assets, error) {
 			return nil, fmt.Errorf("web: %w", err)
 		}
 		digest := sha256.Sum256(content)
-		url := staticPath + hex.EncodeToString(digest[:8]) + "/" + entry.Name()
-		a.urls[entry.Name()] = url
-		a.files[url] = &asset{content: content, zipped: zipped.Bytes(), contentType: contentTypes[path.Ext(entry.Name())]}
+		url := staticPath + hex.EncodeToString(digest[:8]) + "/" + name
+		a.urls[name] = url
+		a.files[url] = &asset{content: content, zipped: zipped.Bytes(), contentType: contentTypes[path.Ext(name)]}
 	}
 	return a, nil
 }

@@ -1,9 +1,13 @@
 package site
 
 import (
+	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/web/words"
 )
 
@@ -17,6 +21,8 @@ type Page struct {
 	Study *dparetov1.Study
 	// View names the current view of the study.
 	View string
+	// Live is the path of the stream of the view's parts; "" for a view that stays as it is.
+	Live string
 	// Role is what the reader may do with the study, or on the whole server.
 	Role dparetov1.Role
 }
@@ -37,7 +43,7 @@ type studyView struct {
 }
 
 var studyViews = []studyView{
-	{"study", "Front", ""},
+	{"study", "Overview", ""},
 	{"choose", "Choose a point", "/choose"},
 	{"why", "Why", "/why"},
 	{"trials", "Trials", "/trials"},
@@ -69,6 +75,56 @@ type State struct {
 	Done, Max int64 // trials of the budget; Max is 0 without one
 	Budget    string
 }
+
+// Kind is the class of the pill that names the state.
+func (s *State) Kind() string {
+	switch s.Study.GetState() {
+	case dparetov1.StudyState_STUDY_STATE_COMPLETED:
+		return "ok"
+	case dparetov1.StudyState_STUDY_STATE_PAUSED:
+		return "warn"
+	default:
+		return "run"
+	}
+}
+
+// Progress says how many trials ended, and how, and what is to come.
+func (s *State) Progress() string {
+	counts := s.Study.GetTrialCounts()
+	if counts == nil {
+		return ""
+	}
+	parts := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
+	if s.Max > 0 {
+		parts[0] = fmt.Sprintf("%d of %s succeeded", counts.GetSucceeded(), show.Count(s.Max, "trial"))
+	}
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{counts.GetActive() + counts.GetStopping(), "running"}, {counts.GetQueued(), "queued"}, {counts.GetInfeasible(), "infeasible"}, {counts.GetFailed(), "failed"}} {
+		if part.n > 0 {
+			parts = append(parts, strconv.FormatInt(part.n, 10)+" "+part.what)
+		}
+	}
+	return strings.Join(parts, ", ") + "."
+}
+
+// Reason says why the study is in its state where that adds something.
+func (s *State) Reason() string {
+	if reason := s.Study.GetStateReason(); !strings.HasPrefix(reason, "the budget of ") {
+		return reason
+	}
+	return ""
+}
+
+// Limits are the limits of the budget besides the number of trials.
+func (s *State) Limits() string {
+	trials := fmt.Sprintf("%d trials", s.Max)
+	return strings.TrimPrefix(strings.TrimPrefix(s.Budget, trials), ", ")
+}
+
+// State returns the state of the view's study.
+func (p *Page) State() *State { return NewState(p.Study) }
 
 // NewState returns the state of a study.
 func NewState(study *dparetov1.Study) *State {

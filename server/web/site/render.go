@@ -103,10 +103,12 @@ func functions(a *assets) template.FuncMap {
 		"number":     show.Number,
 		"up":         show.NumberUp,
 		"delta":      show.Delta,
+		"deltaOf":    words.DeltaOf,
 		"duration":   show.Duration,
 		"name":       enum.Name,
 
 		"percent":   words.Percent,
+		"share":     words.Share,
 		"percentUp": words.PercentUp,
 		"ratio":     words.Ratio,
 		"value":     words.Value,
@@ -119,6 +121,7 @@ func functions(a *assets) template.FuncMap {
 		"measure":   words.MetricValue,
 		"meaning":   words.Meaning,
 		"count":     show.Count,
+		"warning":   words.WarningOf,
 		"seeded":    func() string { return words.Seeded },
 
 		"key": chart.Key,

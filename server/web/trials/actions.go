@@ -12,8 +12,11 @@ import (
 	"github.com/dpareto/dpareto/server/web/site"
 )
 
-// labelsField is the field of labels, in forms and in the contract.
-const labelsField = "labels"
+// Fields of forms, columns and the contract.
+const (
+	labelsField = "labels"
+	noteField   = "note"
+)
 
 // fields returns the field of a form for a path below one of its fields in a request: labels for
 // "study.labels[...]".
@@ -103,14 +106,14 @@ func (s views) labelTrial(w http.ResponseWriter, r *http.Request) error {
 	labels := labelsOf(f)
 	if len(f.Errors) == 0 {
 		_, err = s.Studies.UpdateTrial(site.Outgoing(r), &dparetov1.UpdateTrialRequest{
-			Trial:      &dparetov1.Trial{Name: trialName(r), Etag: f.Value("etag"), Labels: labels, Note: f.Value("note")},
-			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{labelsField, "note"}}, RequestId: f.Value("request_id"),
+			Trial:      &dparetov1.Trial{Name: trialName(r), Etag: f.Value("etag"), Labels: labels, Note: f.Value(noteField)},
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{labelsField, noteField}}, RequestId: f.Value("request_id"),
 		})
 		if err == nil {
 			return done(w, r, studyPath(r)+"/trials/"+url.PathEscape(r.PathValue("trial")))
 		}
 		var ok bool
-		if code, ok = f.Refuse(err, fields("trial", labelsField, "note")); !ok {
+		if code, ok = f.Refuse(err, fields("trial", labelsField, noteField)); !ok {
 			return err
 		}
 	}

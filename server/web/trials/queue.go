@@ -104,7 +104,7 @@ func (s views) queue(w http.ResponseWriter, r *http.Request) error {
 	parameters := configurationOf(f, spec)
 	if len(f.Errors) == 0 {
 		resp, err := s.Studies.CreateTrial(site.Outgoing(r), &dparetov1.CreateTrialRequest{
-			Parent: site.StudyName(r), Trial: &dparetov1.Trial{Parameters: parameters, Note: f.Value("note")}, RequestId: f.Value("request_id"),
+			Parent: site.StudyName(r), Trial: &dparetov1.Trial{Parameters: parameters, Note: f.Value(noteField)}, RequestId: f.Value("request_id"),
 		})
 		if err == nil {
 			return done(w, r, studyPath(r)+"/trials/"+url.PathEscape(site.ID(resp.GetTrial().GetName())))
@@ -124,7 +124,7 @@ func queueField(path string) string {
 			return parameterPrefix + id
 		}
 	}
-	return fields("trial", "note")(path)
+	return fields("trial", noteField)(path)
 }
 
 // configurationOf reads the values of the parameters that exist, and notes what is wrong with them.

@@ -14,6 +14,7 @@ func Routes(of *site.Site) map[string]site.View {
 		"GET /studies/{study}/trials/{trial}":         s.showTrial,
 		"POST /studies/{study}/trials/{trial}/stop":   s.stopTrial,
 		"POST /studies/{study}/trials/{trial}/labels": s.labelTrial,
+		"GET /studies/{study}/trials/export/{file}":   s.exportTrials,
 		"POST /studies/{study}/pause":                 s.pause,
 		"POST /studies/{study}/resume":                s.resume,
 		"GET /studies/{study}/edit":                   s.editStudy,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"maps"
 	"math"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
 	"github.com/dpareto/dpareto/server/web/site"
 	"github.com/dpareto/dpareto/server/web/words"
 )
@@ -33,7 +35,6 @@ type trialPage struct {
 	site.Page
 
 	Detail *trialData
-	Live   string     // URL of updates; "" where nothing will change
 	Form   *site.Form // of labels and note
 	Again  string     // URL of the form that queues the configuration
 }
@@ -57,7 +58,7 @@ func (s views) renderTrial(w http.ResponseWriter, r *http.Request, code int, ref
 	trial := resp.GetTrial()
 	p := &trialPage{Page: *frame, Detail: newTrial(frame.Study, trial), Form: refused}
 	if refused == nil {
-		p.Form = &site.Form{Values: url.Values{labelsField: {labelLines(trial.GetLabels())}, "note": {trial.GetNote()}}}
+		p.Form = &site.Form{Values: url.Values{labelsField: {labelLines(trial.GetLabels())}, noteField: {trial.GetNote()}}}
 	}
 	if trial.GetEndTime() == nil {
 		p.Live = frame.Path() + "/live?part=trial-detail&trial=" + url.QueryEscape(r.PathValue("trial"))
@@ -219,60 +220,74 @@ func stepsOf(spec *dparetov1.StudySpec, trial *dparetov1.Trial) []*dparetov1.Mea
 	return append(slices.Clone(steps), last)
 }
 
-// curve is a metric over the steps of trials, which page.js draws.
+// curve is a metric over the steps of trials.
 type curve struct {
-	XLabel string      `json:"xLabel"` //nolint:tagliatelle // as scripts are written
-	YLabel string      `json:"yLabel"` //nolint:tagliatelle // likewise
-	X      []int64     `json:"x"`
-	Lines  []curveLine `json:"lines"`
+	Metric  string
+	Picture template.HTML
+	Legend  []curveKey // for several trials
 }
 
-// curveLine is one trial's line; values that it lacks are null.
-type curveLine struct {
-	Label string     `json:"label"`
-	Y     []*float64 `json:"y"`
+// curveKey names a line of a curve.
+type curveKey struct {
+	Key  template.HTML
+	Name string
 }
 
-// JSON returns the curve for page.js.
-func (c *curve) JSON() (string, error) {
-	text, err := json.Marshal(c)
-	return string(text), err
-}
+// The looks of lines in one picture: with their marks they differ for every one of maxComparedTrials.
+var (
+	curveClasses = []string{"", "second", "third", "fourth"}
+	curveShapes  = []string{"circle", "square"}
+)
 
 // curvesOf returns a curve for each metric that one of the trials has at two steps or more.
 func curvesOf(spec *dparetov1.StudySpec, trials ...*dparetov1.Trial) []*curve {
-	at := make(map[int64]int)
-	for _, trial := range trials {
-		for _, m := range stepsOf(spec, trial) {
-			at[m.GetStep()] = 0
-		}
-	}
-	x := sortedKeys(at)
-	if len(x) < 2 {
-		return nil
-	}
-	for i, step := range x {
-		at[step] = i
-	}
 	var curves []*curve
-	for _, metric := range spec.GetMetrics() {
-		c := &curve{XLabel: stepLabel(spec), YLabel: words.Metric(metric), X: x}
-		known := 0
-		for _, trial := range trials {
-			line := curveLine{Label: "trial " + site.ID(trial.GetName()), Y: make([]*float64, len(x))}
-			for _, m := range stepsOf(spec, trial) {
-				if v := m.GetMetrics()[metric.GetId()]; v != nil && v.Value != nil && !math.IsInf(v.GetValue(), 0) && !math.IsNaN(v.GetValue()) {
-					line.Y[at[m.GetStep()]] = v.Value
-					known++
-				}
+	for k, metric := range spec.GetMetrics() {
+		c := &chart.Chart{ID: fmt.Sprintf("curve-%d", k), Title: words.Metric(metric) + " over " + stepLabel(spec), Description: "A line for each trial; the table has the numbers."}
+		lines := make([][]chart.Point, len(trials))
+		var xs, ys []float64
+		for i, trial := range trials {
+			lines[i] = pointsOf(spec, trial, metric)
+			for _, p := range lines[i] {
+				xs, ys = append(xs, p.X), append(ys, p.Y)
 			}
-			c.Lines = append(c.Lines, line)
 		}
-		if known >= 2 {
-			curves = append(curves, c)
+		if len(xs) < 2 || slices.Min(xs) == slices.Max(xs) {
+			continue
 		}
+		scale := chart.Linear
+		if metric.GetTransform() == dparetov1.Transform_TRANSFORM_LOG && slices.Min(ys) > 0 {
+			scale = chart.Log
+		}
+		c.X, c.Y = chart.Fit(stepLabel(spec), chart.Linear, xs...), chart.Fit(words.Metric(metric), scale, ys...)
+		c.X.Whole = true
+		made := &curve{Metric: words.Metric(metric)}
+		for i, line := range lines {
+			class, shape := curveClasses[i%len(curveClasses)], curveShapes[i/len(curveClasses)%len(curveShapes)]
+			c.Line(class, line)
+			name := "trial " + site.ID(trials[i].GetName())
+			if n := len(line); n > 0 {
+				c.Marks(class, shape, []chart.Mark{{Point: line[n-1], Label: name + ", at the end: " + words.MetricValue(metric, line[n-1].Y)}})
+			}
+			if len(trials) > 1 {
+				made.Legend = append(made.Legend, curveKey{chart.Key(class, shape, true), name})
+			}
+		}
+		made.Picture = c.SVG()
+		curves = append(curves, made)
 	}
 	return curves
+}
+
+// pointsOf returns the finite values of a metric over the steps of a trial.
+func pointsOf(spec *dparetov1.StudySpec, trial *dparetov1.Trial, metric *dparetov1.MetricSpec) []chart.Point {
+	var line []chart.Point
+	for _, m := range stepsOf(spec, trial) {
+		if v := m.GetMetrics()[metric.GetId()]; v != nil && v.Value != nil && !math.IsInf(v.GetValue(), 0) && !math.IsNaN(v.GetValue()) {
+			line = append(line, chart.Point{X: float64(m.GetStep()), Y: v.GetValue()})
+		}
+	}
+	return line
 }
 
 // stepLabel names the steps of measurements.

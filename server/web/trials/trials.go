@@ -3,6 +3,8 @@ package trials
 import (
 	"context"
 	"errors"
+	"html/template"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,12 +13,13 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
+	"github.com/dpareto/dpareto/server/web/chart"
 	"github.com/dpareto/dpareto/server/web/site"
-	"github.com/dpareto/dpareto/server/web/words"
 )
 
 const (
@@ -39,12 +42,14 @@ type trialsQuery struct {
 	Order  string
 	Token  string   // of the page; "" for the first
 	Trail  []string // tokens of the pages before
+	// Columns are the columns to show, by their fields; empty for the usual ones.
+	Columns []string
 }
 
 func newTrialsQuery(values url.Values) *trialsQuery {
 	q := &trialsQuery{
 		Filter: site.ValidText(values.Get("filter")), State: site.ValidText(values.Get(stateName)), Order: site.ValidText(values.Get("order_by")),
-		Token: site.ValidText(values.Get("page_token")), Trail: values["trail"],
+		Token: site.ValidText(values.Get("page_token")), Trail: values["trail"], Columns: values["column"],
 	}
 	if q.Order == "" {
 		q.Order = newestFirst
@@ -72,6 +77,9 @@ func (q *trialsQuery) values() url.Values {
 			values.Set(name, value)
 		}
 	}
+	if len(q.Columns) > 0 {
+		values["column"] = q.Columns
+	}
 	return values
 }
 
@@ -82,17 +90,22 @@ func (q *trialsQuery) IsFirst() bool { return q.Token == "" && q.Order == newest
 type trialsPage struct {
 	site.Page
 
-	State  *site.State
 	Query  *trialsQuery
 	States []string
+	// Chips are the conditions, each with the address of the view without it.
+	Chips []chip
+	// Suggestions are beginnings of conditions.
+	Suggestions []string
+	// Meant is what the reader may have meant by a filter that the server refuses.
+	Meant *chip
+	// Columns are the columns to choose from.
+	Columns []columnChoice
 	// FilterError is what the server says of the filter.
 	FilterError string
 	// Problem stands in place of the table where the server does not show it.
 	Problem string
 	Trials  *trialsData
-	// Live is the URL of updates; "" where there are none.
-	Live string
-	News *trialsNews // where the table itself is not updated
+	News    *trialsNews // where the table itself is not updated
 }
 
 // showTrials lists trials: /studies/{study}/trials?filter=&state=&order_by=&page_token=.
@@ -102,7 +115,9 @@ func (s views) showTrials(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	frame.View = trialsView
-	p := &trialsPage{Page: *frame, State: site.NewState(frame.Study), Query: newTrialsQuery(r.URL.Query()), States: enum.Names(dparetov1.TrialState(0).Descriptor())}
+	p := &trialsPage{Page: *frame, Query: newTrialsQuery(r.URL.Query()), States: enum.Names(dparetov1.TrialState(0).Descriptor())}
+	spec := frame.Study.GetSpec()
+	p.Chips, p.Suggestions, p.Columns = chips(frame.Path()+"/trials", p.Query), suggestions(spec), choices(spec, p.Query)
 	code := http.StatusOK
 	switch p.Trials, err = s.trials(site.Outgoing(r), frame.Study, p.Query); status.Code(err) {
 	case codes.OK:
@@ -116,6 +131,7 @@ func (s views) showTrials(w http.ResponseWriter, r *http.Request) error {
 		p.Live = frame.Path() + "/live?" + live.Encode()
 	case codes.InvalidArgument:
 		p.FilterError, code = site.Message(err), http.StatusUnprocessableEntity
+		p.Meant = meant(spec, frame.Path()+"/trials", p.Query)
 	case codes.FailedPrecondition, codes.PermissionDenied:
 		p.Problem = site.Message(err)
 	default:
@@ -141,6 +157,7 @@ type trialsData struct {
 // trialsColumn is a head of the table.
 type trialsColumn struct {
 	Label  string
+	Field  string // names the column in the query
 	Link   string // sorts by the column; "" if it cannot
 	Sort   string // aria-sort
 	Number bool
@@ -152,12 +169,19 @@ type trialsRow struct {
 	Cells   []trialsCell
 	Trial   *dparetov1.Trial
 	Remarks []string
+	// Pill is the class of the pill of the state.
+	Pill string
+	// Early says that the run was stopped before its last step.
+	Early bool
 }
 
 // trialsCell is a cell of a row.
 type trialsCell struct {
 	Text   string
 	Number bool
+	// Picture or Time stands in place of Text.
+	Picture template.HTML
+	Time    *timestamppb.Timestamp
 }
 
 // trials makes the table.
@@ -170,20 +194,37 @@ func (s views) trials(ctx context.Context, study *dparetov1.Study, q *trialsQuer
 	}
 	spec := study.GetSpec()
 	d := &trialsData{Path: "/studies/" + site.ID(study.GetName()), Statement: show.PrivacyStatement(spec), Revision: resp.GetRevision()}
-	d.columns(spec, q)
+	columns := shown(spec, q)
+	d.head(columns, q)
+	low, high := math.Inf(1), math.Inf(-1)
+	curved := curvedMetric(spec)
 	for _, trial := range resp.GetTrials() {
-		d.Rows = append(d.Rows, newTrialsRow(spec, trial))
+		for _, p := range pointsOf(spec, trial, curved) {
+			low, high = min(low, p.Y), max(high, p.Y)
+		}
+	}
+	for _, trial := range resp.GetTrials() {
+		row := trialsRow{Number: trial.GetNumber(), Trial: trial, Pill: pillOf(trial.GetState()), Remarks: remarks(trial), Early: stoppedEarly(spec, trial)}
+		for _, c := range columns {
+			cell := c.cell(trial)
+			if c.Field == curveField {
+				cell.Picture = chart.Spark(pointsOf(spec, trial, curved), low, high)
+			}
+			cell.Number = c.Number
+			row.Cells = append(row.Cells, cell)
+		}
+		d.Rows = append(d.Rows, row)
 		d.Seeded = d.Seeded || show.IsSeeded(trial.GetWarnings())
 	}
 	d.pages(q, resp.GetNextPageToken())
 	return d, nil
 }
 
-// columns adds the heads, which sort by their columns.
-func (d *trialsData) columns(spec *dparetov1.StudySpec, q *trialsQuery) {
-	add := func(label, field string, number bool) {
-		c := trialsColumn{Label: label, Number: number, Sort: "none"}
-		if field != "" {
+// head adds the heads, which sort by their columns.
+func (d *trialsData) head(columns []column, q *trialsQuery) {
+	add := func(label, field string, number, sorts bool) {
+		c := trialsColumn{Label: label, Field: field, Number: number, Sort: "none"}
+		if sorts {
 			sorted := *q
 			sorted.Order = field
 			switch q.Order {
@@ -196,47 +237,50 @@ func (d *trialsData) columns(spec *dparetov1.StudySpec, q *trialsQuery) {
 		}
 		d.Columns = append(d.Columns, c)
 	}
-	add("Trial", "number", true)
-	add("State", "state", false)
-	for _, p := range spec.GetParameters() {
-		add(p.GetId(), "parameters."+p.GetId(), p.GetCategoricalDomain() == nil)
+	add("Trial", "number", false, true)
+	add("State", "state", false, true)
+	for _, c := range columns {
+		add(c.Label, c.Field, c.Number, c.Field != curveField && c.Field != stepField)
 	}
-	for _, m := range spec.GetMetrics() {
-		add(words.Metric(m), "metrics."+m.GetId(), true)
-	}
-	if spec.GetCheckpointParameter() != "" {
-		add("Step", "", true)
-	}
-	add("Worker", "worker", false)
-	add("Ended", "end_time", false)
-	add("Remarks", "", false)
+	add("Remarks", "", false, false)
 }
 
-func newTrialsRow(spec *dparetov1.StudySpec, trial *dparetov1.Trial) trialsRow {
-	row := trialsRow{Number: trial.GetNumber(), Trial: trial}
-	for _, p := range spec.GetParameters() {
-		row.Cells = append(row.Cells, trialsCell{words.Value(trial.GetParameters()[p.GetId()]), p.GetCategoricalDomain() == nil})
-	}
-	for _, m := range spec.GetMetrics() {
-		row.Cells = append(row.Cells, trialsCell{words.Measured(m, metricOf(trial, m.GetId())), true})
-	}
-	if spec.GetCheckpointParameter() != "" {
-		step := ""
-		if last := lastStep(spec, trial); last > 0 {
-			step = strconv.FormatInt(last, 10)
-		}
-		row.Cells = append(row.Cells, trialsCell{step, true})
-	}
+// remarks returns what is special about a trial.
+func remarks(trial *dparetov1.Trial) []string {
+	var all []string
 	if of := trial.GetReplicateOf(); of != "" {
-		row.Remarks = append(row.Remarks, "replicate of "+site.ID(of))
+		all = append(all, "replicate of "+site.ID(of))
 	}
 	for _, w := range trial.GetWarnings() {
-		row.Remarks = append(row.Remarks, strings.ToLower(strings.ReplaceAll(w.GetCode(), "_", " ")))
+		all = append(all, strings.ToLower(strings.ReplaceAll(w.GetCode(), "_", " ")))
 	}
 	for _, key := range sortedKeys(trial.GetLabels()) {
-		row.Remarks = append(row.Remarks, key+"="+trial.GetLabels()[key])
+		all = append(all, key+"="+trial.GetLabels()[key])
 	}
-	return row
+	return all
+}
+
+// pillOf returns the class of the pill of a state.
+func pillOf(state dparetov1.TrialState) string {
+	switch state {
+	case dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
+		return "ok"
+	case dparetov1.TrialState_TRIAL_STATE_ACTIVE, dparetov1.TrialState_TRIAL_STATE_STOPPING:
+		return "run"
+	case dparetov1.TrialState_TRIAL_STATE_INFEASIBLE:
+		return "warn"
+	case dparetov1.TrialState_TRIAL_STATE_FAILED:
+		return "bad"
+	default:
+		return ""
+	}
+}
+
+// stoppedEarly reports whether a run succeeded before its last step.
+func stoppedEarly(spec *dparetov1.StudySpec, trial *dparetov1.Trial) bool {
+	last := trial.GetParameters()[spec.GetCheckpointParameter()].GetIntValue()
+	final := trial.GetFinalMeasurement().GetStep()
+	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && final > 0 && final < last
 }
 
 // metricOf returns a metric of a trial: at its end, or what is known of it before.

@@ -132,8 +132,8 @@ func TestTrial(t *testing.T) {
 	require.NoError(t, err)
 	trial := resp.GetTrial()
 	body := s.Get(t, "/studies/first/trials/5", http.StatusOK)
-	webtest.Contains(t, body, "What the model expected", "data-series=", "ehvi", "at most ", "δ = 1e-5", "!sse-connect", "!Stop the trial", "Queue this configuration")
-	if n := strings.Count(body, "data-series="); trial.GetParameters()["epochs"].GetIntValue() > 1 && n != 2 {
+	webtest.Contains(t, body, "What the model expected", "ehvi", "at most ", "δ = 1e-5", "!sse-connect", "!Stop the trial", "Queue this configuration")
+	if n := strings.Count(body, `<title id="curve-`); trial.GetParameters()["epochs"].GetIntValue() > 1 && n != 2 {
 		t.Errorf("%d curves, want one of the error and one of ε", n)
 	}
 	// One that runs, after an attempt that was given back.
@@ -153,7 +153,7 @@ func TestTrial(t *testing.T) {
 	s.Get(t, "/studies/first/trials/x", http.StatusUnprocessableEntity)
 
 	compared := s.Get(t, "/studies/first/trials/compare?trial=1&trial=2&trial=5", http.StatusOK)
-	webtest.Contains(t, compared, "Trial 1", "Trial 5", `class="differs"`, "≠", "δ = 1e-5", "data-series=", "trial 2: error")
+	webtest.Contains(t, compared, "Trial 1", "Trial 5", `class="differs"`, "≠", "δ = 1e-5", `<title id="curve-`, "trial 2: error")
 	s.Get(t, "/studies/first/trials/compare?trial=1", http.StatusUnprocessableEntity)
 	s.Get(t, "/studies/first/trials/compare?trial=1&trial=99", http.StatusNotFound)
 	s.Get(t, "/studies/first/trials/compare?trial=1&trial=x", http.StatusUnprocessableEntity)

@@ -60,11 +60,7 @@ func Epsilon(epsilon float64) string {
 
 // Conditions returns what the ε of a guarantee depends on: δ, adjacency and accountant.
 func Conditions(g *dparetov1.PrivacyGuarantee) string {
-	delta := "δ = " + show.Delta(g.GetDelta())
-	if g.GetDelta() == 0 {
-		delta = show.DeltaText(0)
-	}
-	return delta + ", " + show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()) + ", " + show.AccountantText(g) + " accountant"
+	return DeltaOf(g.GetDelta()) + ", " + show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()) + ", " + show.AccountantText(g) + " accountant"
 }
 
 // Guarantee returns an ε with everything that it depends on, and says that it is an upper bound.
@@ -73,6 +69,37 @@ func Guarantee(g *dparetov1.PrivacyGuarantee) string {
 		return "no bound on ε is known"
 	}
 	return "ε ≤ " + show.NumberUp(g.GetEpsilon()) + ", " + Conditions(g) + ", an upper bound"
+}
+
+// Plain says what the ε of a study bounds, in a sentence; "" for a study without.
+func Plain(spec *dparetov1.StudySpec) string {
+	p := show.PrivacyMetric(spec).GetComputed().GetPrivacy()
+	if p == nil {
+		return ""
+	}
+	change := map[dparetov1.Adjacency]string{
+		dparetov1.Adjacency_ADJACENCY_ADD_REMOVE: "one record added or removed", dparetov1.Adjacency_ADJACENCY_REPLACE_ONE: "one record replaced",
+	}[p.GetAdjacency()]
+	if change == "" {
+		change = enum.Name(p.GetAdjacency()) + " adjacency"
+	}
+	return "ε is an upper bound for one training run at " + DeltaOf(p.GetDelta()) + " (" + change + ")."
+}
+
+// DeltaOf returns a δ.
+func DeltaOf(delta float64) string {
+	if delta == 0 {
+		return show.DeltaText(0)
+	}
+	return "δ = " + show.Delta(delta)
+}
+
+// Three returns a value of a metric with three digits: an ε is rounded up.
+func Three(m *dparetov1.MetricSpec, v float64) string {
+	if m.GetComputed().GetPrivacy() != nil {
+		return Epsilon(v)
+	}
+	return show.Plain(show.Rounded(v, 3))
 }
 
 // Seeded is said beside every ε of a study with seeded runs.
@@ -164,6 +191,9 @@ func Budget(study *dparetov1.Study) string {
 
 // Percent returns a share in percent with as many digits as matter.
 func Percent(x float64) string { return show.Number(100*x) + " %" }
+
+// Share returns a share in whole percent.
+func Share(x float64) string { return strconv.FormatFloat(math.Round(100*x), 'f', -1, 64) + " %" }
 
 // PercentUp returns a share in percent, rounded up.
 func PercentUp(x float64) string {

@@ -1,5 +1,5 @@
 // What the page does in a browser besides htmx: times in the reader's time zone, copying, details of
-// points, series drawn by uPlot, and word of a lost connection. Every view also works without it.
+// points, zooming, brushing, saving pictures, the theme, and word of a lost connection. Every view also works without it.
 'use strict';
 (() => {
   // each calls a function for the elements in a part of the document, the part itself included.
@@ -11,61 +11,72 @@
   const localTime = (element) => {
     const at = new Date(element.dateTime);
     element.title = element.dateTime;
-    element.textContent = at.toLocaleString();
+    element.textContent = at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
   };
-
-  // A series is <div class="series" data-series='{"x": [...], "lines": [{"label", "y"}], ...}'>. Its table
-  // twin, which follows it, is for everybody else.
-  const drawn = new Set();
-  // Parts that were swapped out take their series with them.
-  const tidy = () => drawn.forEach((d) => {
-    if (!d.element.isConnected) { d.plot.destroy(); drawn.delete(d); }
-  });
-  const series = (element) => {
-    tidy();
-    if (element.firstElementChild) return;
-    const data = JSON.parse(element.dataset.series);
-    const style = getComputedStyle(document.documentElement);
-    const colours = ['--accent', '--second', '--third', '--fourth'].map((name) => style.getPropertyValue(name));
-    const dashes = [[], [7, 4], [2, 4], [10, 3, 2, 3]];
-    const axis = { stroke: style.getPropertyValue('--quiet'), grid: { stroke: style.getPropertyValue('--edge'), width: 0.5 } };
-    const plot = new uPlot({
-      width: element.clientWidth, height: element.clientHeight - 60, title: data.title,
-      scales: { x: { time: false, distr: data.logX ? 3 : 1 }, y: { distr: data.logY ? 3 : 1 } },
-      axes: [{ ...axis, label: data.xLabel }, { ...axis, label: data.yLabel, size: 70 }],
-      series: [{ label: data.xLabel }, ...data.lines.map((line, i) => ({
-        label: line.label, stroke: colours[i % 4], dash: dashes[(i + (i >> 2)) % 4], width: 2, spanGaps: true,
-        paths: line.steps ? uPlot.paths.stepped({ align: 1 }) : undefined,
-      }))],
-    }, [data.x, ...data.lines.map((line) => line.y)], element);
-    drawn.add({ element, plot });
-  };
-  addEventListener('resize', () => {
-    tidy();
-    drawn.forEach(({ element, plot }) => plot.setSize({ width: element.clientWidth, height: element.clientHeight - 60 }));
-  });
 
   // What was opened stays open when it is drawn again.
   const opened = new Set();
   document.addEventListener('toggle', ({ target }) => { if (target.id) opened[target.open ? 'add' : 'delete'](target.id); }, true);
 
+  const kept = new Map(); // boxes that were ticked or not, by id
+  document.addEventListener('change', ({ target }) => {
+    if (target.matches('[data-layer], [data-keep]')) kept.set(target.id, target.checked);
+    const form = target.closest('form[data-auto]');
+    if (form && (!target.checkValidity || target.checkValidity())) form.requestSubmit();
+  });
+
   const ready = (root) => {
     each(root, 'details[id]', (element) => { element.open ||= opened.has(element.id); });
     each(root, 'time[datetime]', localTime);
-    each(root, '.series[data-series]', series);
+    each(root, '[data-layer], [data-keep]', (element) => { if (kept.has(element.id)) element.checked = kept.get(element.id); });
+    each(root, '[hidden][data-scripted]', (element) => { element.hidden = false; });
+    // One stop of Tab for a chart: arrow keys go on from there.
+    each(root, 'svg.chart', (chart) => [...chart.querySelectorAll('.mark')].forEach((mark, i) => { if (i) mark.setAttribute('tabindex', -1); }));
+    each(root, 'a[data-query]', (element) => { element.search = location.search; });
   };
   document.addEventListener('htmx:load', (event) => ready(event.detail.elt));
   if (document.readyState !== 'loading') ready(document.body);
   else document.addEventListener('DOMContentLoaded', () => ready(document.body));
 
-  // What a point of a chart means is shown in the .detail after the chart, for the pointer and the keyboard.
-  const describe = (event) => {
-    const mark = event.target.closest?.('.mark');
-    const detail = mark?.closest('figure')?.querySelector('.detail');
-    if (detail) detail.textContent = mark.getAttribute('aria-label');
+  // What a point of a chart means is shown on a card beside it, for the pointer and the keyboard. The card
+  // stays while the pointer is on it; Esc closes it.
+  let card;
+  const close = () => { card?.remove(); card = undefined; };
+  const describe = ({ target }) => {
+    const mark = target.closest?.('.mark');
+    const figure = mark?.closest('figure');
+    if (!figure || card?.mark === mark) return;
+    close();
+    card = document.createElement('div');
+    card.className = 'card';
+    card.mark = mark;
+    card.setAttribute('aria-hidden', true); // the point itself says all of it
+    const [title, ...lines] = (mark.dataset.card ?? mark.getAttribute('aria-label') ?? '').split('\n');
+    card.appendChild(document.createElement('b')).textContent = title;
+    const list = card.appendChild(document.createElement('dl'));
+    lines.forEach((line) => line.split('\t').forEach((text, i) => { list.appendChild(document.createElement(i ? 'dd' : 'dt')).textContent = text; }));
+    figure.append(card);
+    const at = mark.querySelector('.target').getBoundingClientRect(), box = figure.getBoundingClientRect();
+    const left = at.right - box.left + 8 + card.offsetWidth > box.width ? at.left - box.left - 8 - card.offsetWidth : at.right - box.left + 8;
+    // Not above the picture's edge, and not below the window's.
+    card.style.setProperty('left', `${Math.max(0, left)}px`);
+    card.style.setProperty('top', `${Math.max(0, Math.min(at.top - box.top - 40, box.height - card.offsetHeight))}px`);
   };
-  document.addEventListener('focusin', describe);
-  document.addEventListener('pointerover', describe);
+  document.addEventListener('focusin', (event) => (event.target.closest?.('.mark') ? describe(event) : close()));
+  document.addEventListener('pointerover', (event) => {
+    if (event.target.closest?.('.mark')) describe(event);
+    else if (card && !event.target.closest?.('figure')) close();
+  });
+  document.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape') { close(); document.querySelectorAll('.menu[open], .help[open]').forEach((menu) => { menu.open = false; menu.firstElementChild.focus(); }); }
+    const mark = event.target.closest?.('.mark'), step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!mark || !step) return;
+    const marks = [...mark.closest('svg').querySelectorAll('.mark')].sort((a, b) => a.getBoundingClientRect().x - b.getBoundingClientRect().x);
+    marks[marks.indexOf(mark) + step]?.focus();
+    event.preventDefault();
+  });
+  // A click beside a menu closes it.
+  document.addEventListener('click', ({ target }) => document.querySelectorAll('.menu[open], .help[open]').forEach((menu) => { if (!menu.contains(target)) menu.open = false; }));
 
   // Dragging over a chart in a figure with data-zoom enlarges that area: it fills the form with that id
   // and sends it. data-chart has the corners of the plane, and for each axis its scale and its ends.
@@ -130,6 +141,84 @@
     slider.setAttribute('aria-valuetext', number.value);
   };
   document.addEventListener('input', twin, true);
+
+  // Dragging along an axis of parallel coordinates keeps the lines that cross it there: data-values of a line
+  // are its places on the axes, between 0 and 1.
+  let brush;
+  const shade = (svg) => svg.querySelectorAll('[data-values]').forEach((line) => {
+    const at = line.dataset.values.split(' ').map(Number);
+    const out = [...svg.brushes ?? []].some(([axis, [low, high]]) => !(at[axis] >= low && at[axis] <= high));
+    line.classList.toggle('dim', out);
+  });
+  document.addEventListener('pointerdown', (event) => {
+    const axis = event.target.closest?.('[data-axis]');
+    if (!axis) return;
+    const svg = axis.closest('svg'), [, y0, , y1, , , , , low, high] = svg.dataset.chart.split(' ').map(Number);
+    const matrix = svg.getScreenCTM().inverse();
+    const at = (e) => Math.max(0, Math.min(1, low + (y1 - new DOMPoint(e.clientX, e.clientY).matrixTransform(matrix).y) / (y1 - y0) * (high - low)));
+    brush = { axis, svg, at, start: at(event), y: (v) => y1 - (v - low) / (high - low) * (y1 - y0) };
+    axis.setPointerCapture?.(event.pointerId);
+    event.preventDefault();
+  });
+  document.addEventListener('pointermove', (event) => {
+    if (!brush) return;
+    const { axis, svg, at, start, y } = brush, range = [start, at(event)].sort((a, b) => a - b);
+    const n = axis.dataset.axis;
+    svg.brushes ??= new Map();
+    const box = svg.querySelector(`[data-box="${n}"]`) ?? svg.lastElementChild.appendChild(document.createElementNS(svg.namespaceURI, 'rect'));
+    box.dataset.box = n;
+    const set = (values) => Object.entries(values).forEach(([name, value]) => box.setAttribute(name, value));
+    if (range[1] - range[0] < 0.01) { svg.brushes.delete(n); set({ width: 0 }); }
+    else { svg.brushes.set(n, range); set({ class: 'brush', x: axis.dataset.x - 8, width: 16, y: y(range[1]), height: y(range[0]) - y(range[1]) }); }
+    shade(svg);
+  });
+  document.addEventListener('pointerup', (event) => {
+    if (!brush) return;
+    if (Math.abs(brush.at(event) - brush.start) < 0.01) { brush.svg.brushes?.delete(brush.axis.dataset.axis); brush.svg.querySelector(`[data-box="${brush.axis.dataset.axis}"]`)?.remove(); shade(brush.svg); }
+    brush = undefined;
+  });
+
+  // <button data-png="PATH"> saves the picture there as PNG, twice as large as on the screen.
+  document.addEventListener('click', (event) => {
+    const button = event.target.closest?.('[data-png]');
+    if (!button) return;
+    const image = new Image();
+    image.onload = () => {
+      const canvas = document.createElement('canvas');
+      [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
+      canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+      const link = document.createElement('a');
+      link.href = canvas.toDataURL('image/png');
+      link.download = `${document.title.split(' ')[2]}-front.png`;
+      link.click();
+      say('Saved as PNG');
+    };
+    image.onerror = () => say('The picture cannot be drawn');
+    image.src = button.dataset.png + location.search;
+  });
+
+  // say shows a word for a moment.
+  const say = (text) => {
+    const toast = document.body.appendChild(document.createElement('div'));
+    toast.className = 'toast';
+    toast.setAttribute('role', 'status');
+    toast.textContent = text;
+    setTimeout(() => toast.remove(), 4000);
+  };
+
+  // The theme follows the system until the reader chooses one.
+  const theme = document.getElementById('theme'), root = document.documentElement;
+  const themes = ['', 'light', 'dark'];
+  const name = () => { theme.textContent = `Theme: ${root.dataset.theme || 'system'}`; };
+  if (theme) {
+    theme.hidden = false;
+    name();
+    theme.addEventListener('click', () => {
+      root.dataset.theme = themes[(themes.indexOf(root.dataset.theme || '') + 1) % 3];
+      try { localStorage.setItem('theme', root.dataset.theme); } catch { /* it lasts until the page is left */ }
+      name();
+    });
+  }
 
   // <button data-copy="ID"> copies the text of an element.
   document.addEventListener('click', async (event) => {
