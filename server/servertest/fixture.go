@@ -3,6 +3,7 @@ package servertest
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"path/filepath"
 	"slices"
@@ -103,6 +104,7 @@ func (f *Fixture) Serve() {
 	})
 	f.Conn, err = grpc.NewClient("passthrough:///bufconn", append(f.dial,
 		grpc.WithChainUnaryInterceptor(f.checkAssumptions),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)), // as clients/go
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	require.NoError(f.T, err)

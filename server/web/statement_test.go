@@ -18,7 +18,7 @@ func TestStatement(t *testing.T) {
 	spec.GetMetrics()[0].GetComputed().GetPrivacy().GetDpSgd().DatasetSize = ""
 	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: spec})
 	s.Train(t.Context(), t, "first", 3, false)
-	webtest.Contains(t, s.Get(t, "/studies/first/choose?bound=epsilon&value=1000&measured=1&wait=1", http.StatusOK), `<a href="/studies/first/statement?trial=`)
+	webtest.Contains(t, s.Get(t, "/studies/first/choose?bound=epsilon&value=1000&measured=1&wait=1", http.StatusOK), `href="/studies/first/statement?trial=`)
 	code, body, header := s.Send(t, http.MethodGet, "/studies/first/statement?trial=1&sampler=poisson", "", nil)
 	if code != http.StatusOK || !strings.Contains(header.Get("Content-Security-Policy"), "style-src 'unsafe-inline'") {
 		t.Errorf("status %d, %v", code, header)
