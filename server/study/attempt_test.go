@@ -13,6 +13,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
+	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/servertest"
 )
 
@@ -180,7 +181,8 @@ func TestPastAttempts(t *testing.T) {
 
 // All attempts together are bounded, and the bound keeps no trial from its result.
 func TestAllAttemptsAreBounded(t *testing.T) {
-	f := servertest.Start(t)
+	// Every measurement has ε with its assumptions: such a trial is a little larger than 4 MiB.
+	f := servertest.StartWith(t, func(o *server.Options) { o.Limits.RequestBytes = 8 << 20 })
 	spec := servertest.SGDSpec()
 	spec.CheckpointParameter = ""
 	study := f.Create("sgd", spec)

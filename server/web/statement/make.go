@@ -515,6 +515,9 @@ func (m *maker) search(ctx context.Context, c *configuration, evaluate *evaluato
 	} else {
 		items = append(items, known("All runs together", "%s: %s, if everything of them is shown", show.Count(runs, "run"), guaranteeText(g)))
 	}
+	if ledger.GetAdaptive() && !math.IsInf(g.GetEpsilon(), 1) {
+		items = append(items, known("Kind of bound", "ex post: results decided what was run, so it bounds what was lost so far, and was no promise before the first run"))
+	}
 	planned := proto.CloneOf(m.privacy)
 	planned.Accountant, planned.Conversion = dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	if runs > 1 && m.options.Price {

@@ -51,12 +51,13 @@ const Together = chunkRows
 
 // CheckGrid returns an error unless AccumulateRounded can keep its promise for a model with
 // the given number of parameters, from 1 to 2⁴⁰: the clipping norm is between 2⁻⁶⁰ and 2⁶⁰,
-// and the grid between 2⁻⁵⁶ and 2⁻¹³/√parameters of it.
+// and the grid between 2⁻⁵⁴ and 2⁻¹³/√parameters of it.
 func CheckGrid(parameters int, clippingNorm, grid float64) error {
-	switch finest, coarsest := 0x1p-56*clippingNorm, 0x1p-13*clippingNorm/math.Sqrt(float64(parameters)); {
+	switch finest, coarsest := 0x1p-54*clippingNorm, 0x1p-13*clippingNorm/math.Sqrt(float64(parameters)); {
 	case !(clippingNorm >= 0x1p-60 && clippingNorm <= 0x1p60):
 		return fmt.Errorf("clipping norm %g is outside [%.2g, %.2g]", clippingNorm, 0x1p-60, 0x1p60)
 	case !(grid >= finest && grid <= coarsest):
+		// 256 rows on the finest grid are below 2⁶³.
 		return fmt.Errorf("grid %g is outside [%.2g, %.2g] for clipping norm %g and %d parameters",
 			grid, finest, coarsest, clippingNorm, parameters)
 	default:

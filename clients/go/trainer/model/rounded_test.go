@@ -51,7 +51,7 @@ func TestSensitivity(t *testing.T) {
 				m.scale(math.Ldexp(1, rng.IntN(16)-6)) // at last the outputs are far from 0
 			}
 			clippingNorm := math.Exp(8 * rng.NormFloat64())
-			finest, coarsest := math.Log(0x1p-55*clippingNorm), math.Log(0x1p-13*clippingNorm/math.Sqrt(float64(len(m.weights()))))
+			finest, coarsest := math.Log(0x1p-53*clippingNorm), math.Log(0x1p-13*clippingNorm/math.Sqrt(float64(len(m.weights()))))
 			grid := math.Exp(finest + rng.Float64()*(coarsest-finest))
 			require.NoError(t, CheckGrid(len(m.weights()), clippingNorm, grid))
 			rows := lot(rng, 1+rng.IntN(blockRows+chunkRows), s.data.Rows)
@@ -189,7 +189,7 @@ func TestCheckGrid(t *testing.T) {
 		{1, 1, 0x1.1p-13, false},
 		{4, 1, 0x1p-14, true},
 		{4, 1, 0x1p-13, false},
-		{1 << 30, 1, 0x1p-56, true},
+		{1 << 30, 1, 0x1p-54, true},
 		{1, 1, 0x1p-57, false},
 		{1, 0x1p-61, 0x1p-90, false},
 		{1, 0x1p61, 0x1p30, false},

@@ -90,7 +90,14 @@ def check(
     near = abs(value - guarantee.epsilon) <= ABSOLUTE + RELATIVE * guarantee.epsilon
     if not near:
         reasons += _sizes(found, value, guarantee)
-    floor = max(guarantee.epsilon_lower or 0.0, guarantee.epsilon * (1 - RELATIVE) - ABSOLUTE)
+    # Whether theirs is an upper bound is judged at its own δ. Without a bound from below, only an
+    # ε of at least ours is shown to be one.
+    at = guarantee
+    if epsilon_delta not in (None, delta):
+        at = client.epsilon(replace(ours, delta=epsilon_delta))
+    floor = at.epsilon
+    if at.epsilon_lower is not None:
+        floor = max(at.epsilon_lower, at.epsilon * (1 - RELATIVE) - ABSOLUTE)
     return Check(
         found.tool,
         found.accountant,

@@ -191,9 +191,13 @@ func (j *job) card(ctx context.Context, call *remote.Call, handle *dpareto.Study
 		card.Search.Epsilon, card.Search.Delta = new(composed.GetEpsilon()), composed.GetDelta()
 		search = fmt.Sprintf("together they are (%s, %s)-private by the ledger of the study, to which ε and δ of this run add up",
 			show.NumberUp(composed.GetEpsilon()), show.Number(composed.GetDelta()))
+		if ledger.GetAdaptive() {
+			search += ". Results decided what was run, so this bounds what was lost so far, and was no promise beforehand"
+		}
 	}
 	card.Statement = fmt.Sprintf("One run with ε = %s and δ = %s, %s adjacency, for the training rows. The search that chose the configuration had "+
-		"%d runs on the same rows: %s. Validation and test rows, whose errors guided the search, have no guarantee. ε is for one row.",
+		"%d runs on the same rows: %s. Validation and test rows, whose errors guided the search, have no guarantee. ε is for one row. "+
+		"The ledger does not have this run: further trainings on the same rows, also those that were thrown away, add their ε.",
 		show.NumberUp(card.Guarantee.Epsilon), show.Number(card.Guarantee.Delta), card.Guarantee.Adjacency, card.Search.Runs, search)
 	return card, nil
 }

@@ -78,7 +78,7 @@ by its id.`,
 			if file != "" {
 				return createTokenFile(env, path, file, c)
 			}
-			return createToken(env, path, c)
+			return createToken(env, path, "it is shown only now:", c)
 		},
 	}
 	flags := cmd.Flags()
@@ -116,7 +116,8 @@ func newCredential(name, role string, studies []string, metrics bool, expires ti
 	return c, nil
 }
 
-func createToken(env *command.Env, path string, c auth.Credential) error {
+// createToken prints a new token, and says where.
+func createToken(env *command.Env, path, where string, c auth.Credential) error {
 	made, token, err := auth.NewToken(c)
 	if err != nil {
 		return command.Usage(err)
@@ -125,7 +126,7 @@ func createToken(env *command.Env, path string, c auth.Credential) error {
 	if err != nil {
 		return err
 	}
-	env.Sayf("token %s of %s; it is shown only now:\n", made.ID, made.Name)
+	env.Sayf("token %s of %s; %s\n", made.ID, made.Name, where)
 	env.WarnIfReadable("the token", "give --file, which makes a file of mode 0600")
 	_, err = fmt.Fprintln(env.Stdout, token)
 	return err
@@ -139,7 +140,7 @@ func createTokenFile(env *command.Env, path, file string, c auth.Credential) err
 	}
 	toFile := *env
 	toFile.Stdout = out
-	if err := errors.Join(createToken(&toFile, path, c), out.Close()); err != nil {
+	if err := errors.Join(createToken(&toFile, path, "it is in "+file, c), out.Close()); err != nil {
 		return errors.Join(err, os.Remove(file))
 	}
 	return nil

@@ -181,26 +181,31 @@ def give_back(trial: Trial, mismatch: PrivacyMismatch) -> None:
 
 
 def validation_metrics(
-    trial: Trial, logged: Mapping[str, Any], names: Mapping[str, str] | None
+    trial: Trial,
+    logged: Mapping[str, Any],
+    names: Mapping[str, str] | None,
+    *,
+    held_out: bool = False,
 ) -> dict[str, float]:
     """Returns the study's metrics among the values that a framework has logged.
 
-    ``names`` has the logged names by the study's; without it ``accuracy`` is
-    ``val_accuracy``, ``eval_accuracy`` or ``accuracy``. Values of training data are not private:
-    the first two are preferred.
+    ``names`` has the logged names by the study's; without it ``accuracy`` is ``val_accuracy`` or
+    ``eval_accuracy``. A plain ``accuracy`` may be of training data, which no ε covers: it must be
+    named, unless all that is logged is of held-out records.
     """
     found: dict[str, float] = {}
     for metric in trial._info.reported:
         wanted = (
             [names[metric]]
             if names and metric in names
-            else [f"val_{metric}", f"eval_{metric}", metric]
+            else [f"val_{metric}", f"eval_{metric}"] + [metric] * held_out
         )
         there = [name for name in wanted if name in logged]
         if not there:
             raise ValueError(
                 f"metric {metric}: {' or '.join(wanted)} must be logged in every epoch, is not "
-                f"among {', '.join(sorted(logged)) or 'any values'}"
+                f"among {', '.join(sorted(logged)) or 'any values'}; metrics={{...}} names another "
+                "value of held-out records"
             )
         found[metric] = float(logged[there[0]])
     # ε of the training code is compared with the server's.

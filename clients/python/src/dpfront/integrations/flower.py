@@ -95,6 +95,12 @@ class TrialStrategy(FedAvg):
         run, evaluate = self.run, options.get("evaluate_fn")
         if evaluate is None:
             raise ValueError("evaluate_fn: must be given, to report on data of the server")
+        # A fraction would be rounded up in the draw, and not in the accounting.
+        drawn = self.clients_per_round
+        if drawn != int(drawn) or not 1 <= drawn <= self.clients:
+            raise ValueError(
+                f"clients_per_round: must be a whole number from 1 to {self.clients}, is {drawn:g}"
+            )
         if (known := run.plans[0].records) not in (None, self.clients):
             run.fail("clients", self.clients, known, "account for as many users as there are")
         run.check_sampler("TrialStrategy", self.clients_per_round / self.clients)
@@ -115,7 +121,9 @@ class TrialStrategy(FedAvg):
             record = evaluate(number, arrays)
             if number > 0:
                 result.evaluate_metrics_serverapp[number] = record
-                values = validation_metrics(self.run.trial, dict(record), self.metrics)
+                values = validation_metrics(
+                    self.run.trial, dict(record), self.metrics, held_out=True
+                )
                 if self.run.report(values):
                     self.arrays = arrays
                     raise _Stop

@@ -38,6 +38,10 @@ SLACK = 1e-9  # of sums of ε in floating point
 _ids = itertools.count(1)
 
 
+def _is_estimator(value: Any) -> bool:
+    return hasattr(value, "get_params") and not isinstance(value, type)
+
+
 class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
     """Finds the front of ε and score of an estimator.
 
@@ -65,9 +69,10 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         best_index_, best_params_, best_score_, best_estimator_: As in ``GridSearchCV``.
         best_epsilon_: ε of the training of ``best_estimator_`` alone. It is the guarantee of that
             model only if its configuration was fixed before the search.
-        search_epsilon_: ε of all trainings of the search together, at ``delta``: a guarantee
-            for ``best_estimator_`` and everything in ``cv_results_``. Infinite after
-            cross-validation: scores are exact functions of the private records they test.
+        search_epsilon_: ε of all trainings of the search together, at ``delta``: it bounds the
+            privacy loss of ``best_estimator_`` and everything in ``cv_results_``, looked at after
+            the search. Infinite after cross-validation: scores are exact functions of the
+            private records they test.
         search_statement_: The same in words.
     """
 
@@ -107,6 +112,14 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
             PrivacyMismatch: A training spent another ε than its configuration has, or took
                 bounds from the data.
         """
+        nested = [
+            name for name, value in self.estimator.get_params().items() if _is_estimator(value)
+        ]
+        if nested:
+            raise TypeError(
+                f"estimator: must be a single estimator, has {', '.join(nested)}: ε of its "
+                "parts, and what they read of the data, would not be counted"
+            )
         if self.epsilon not in [p.id for p in self.parameters]:
             raise ValueError(f"parameters: must have {self.epsilon!r}, ε of one fit")
         scorer = check_scoring(self.estimator, self.scoring)
@@ -232,8 +245,9 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.search_statement_ = (
             f"{alone}, which is its guarantee only if the configuration had been fixed before. All "
             f"{len(self.cv_results_['params'])} trainings together, and so the choice among them, "
-            f"have ε = {composed.epsilon:.4g} at δ = {self.delta:g}. The neighbours are those of "
-            "the estimator. The public records have no protection."
+            f"have ε = {composed.epsilon:.4g} at δ = {self.delta:g}. This bounds what the search "
+            "lost (ex post): a promise beforehand needs a limit fixed before the first run. "
+            "The neighbours are those of the estimator. The public records have no protection."
         )
 
     def predict(self, x: Any) -> Any:
