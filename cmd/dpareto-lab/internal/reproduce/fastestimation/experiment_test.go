@@ -25,7 +25,7 @@ import (
 )
 
 // Adult and KDD Cup 99 are made up: Load accepts their real files only.
-func init() {
+func TestMain(m *testing.M) {
 	sources[0].read = func(_ context.Context, _ dataset.Source, seed uint64, train int) (*dataset.Parts, error) {
 		return dataset.Shuffle(dataset.Generated(32561+16281, 1), seed, train)
 	}
@@ -36,6 +36,7 @@ func init() {
 		}
 		return dataset.Shuffle(made, seed, train)
 	}
+	m.Run()
 }
 
 // dataDir returns a folder with made-up data in the files of KDD Cup 99.
