@@ -313,7 +313,12 @@ def test_a_mistake_ends_the_search_of_workers_that_wait(client: Client) -> None:
 
 PROGRAM = textwrap.dedent("""
     import sys, time, dpfront
-    study = dpfront.Study.load(dpfront.Client(sys.argv[1]), sys.argv[2])
+    client, study = dpfront.Client(sys.argv[1]), None
+    while study is None:
+        try:
+            study = dpfront.Study.load(client, sys.argv[2])
+        except dpfront.errors.Unavailable:
+            pass  # a busy machine needs longer for the first answer than a client waits
     def objective(trial):
         sys.stdout.write("training\\n")  # at once, unlike print
         sys.stdout.flush()
@@ -324,13 +329,19 @@ PROGRAM = textwrap.dedent("""
 ASYNC_PROGRAM = textwrap.dedent("""
     import asyncio, sys
     from dpfront import AsyncClient, AsyncStudy
+    from dpfront.errors import Unavailable
     async def objective(trial):
         sys.stdout.write("training\\n")
         sys.stdout.flush()
         await asyncio.sleep(60)
     async def main():
         async with AsyncClient(sys.argv[1]) as client:
-            study = await AsyncStudy.load(client, sys.argv[2])
+            study = None
+            while study is None:
+                try:
+                    study = await AsyncStudy.load(client, sys.argv[2])
+                except Unavailable:
+                    pass
             await study.optimize(objective, n_jobs=int(sys.argv[3]))
     asyncio.run(main())
 """)
@@ -350,19 +361,17 @@ ASYNC_PROGRAM = textwrap.dedent("""
 def test_a_signal_gives_trials_back(
     shared_server: Server, study: Study, program: str, workers: int, number: int, status: int
 ) -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", program, shared_server.address, study.id, str(workers)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
         # A shell can start programs that ignore SIGINT, and so do the ones that they start.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    assert process.stdout is not None
-    for _ in range(workers):
-        assert process.stdout.readline() == b"training\n"
-    process.send_signal(number)
-    assert process.wait(20) == status
-    process.stdout.close()
+    ) as process:
+        assert process.stdout is not None
+        for _ in range(workers):
+            assert process.stdout.readline() == b"training\n"
+        process.send_signal(number)
+        assert process.wait() == status
     assert [t.state for t in study.trials()] == ["queued"] * workers
 
 
