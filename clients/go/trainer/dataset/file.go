@@ -49,8 +49,8 @@ func load(path string, read func(io.Reader) (*Dataset, error)) (*Dataset, error)
 	return d, f.Close()
 }
 
-// gunzip returns r, or its decompressed content if it begins like a gzip file.
-func gunzip(r io.Reader) (io.Reader, error) {
+// Gunzip returns r, or its decompressed content if it begins like a gzip file.
+func Gunzip(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	magic, err := buffered.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -68,7 +68,7 @@ const maxLine = 64 << 20
 // scanLines calls do for the lines of a text, perhaps compressed, from number 1. A line
 // is only valid during its call.
 func scanLines(r io.Reader, file string, do func(number int, line []byte) error) error {
-	r, err := gunzip(r)
+	r, err := Gunzip(r)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

@@ -27,7 +27,7 @@ const (
 //
 // Malformed input gives a *SyntaxError with the offset, counted after decompression.
 func ReadIDX(r io.Reader, file string) (sizes []int, elements []byte, err error) {
-	r, err = gunzip(r)
+	r, err = Gunzip(r)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
 	}

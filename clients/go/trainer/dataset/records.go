@@ -20,7 +20,7 @@ type records struct {
 }
 
 func newRecords(r io.Reader, file string, width int) (*records, error) {
-	r, err := gunzip(r)
+	r, err := Gunzip(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

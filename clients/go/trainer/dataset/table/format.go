@@ -3,7 +3,6 @@ package table
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/csv"
 	"errors"
@@ -16,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/internal/text"
 )
 
@@ -77,7 +77,7 @@ func openFile(path, separator string, dim int) (rows reader, sum func() ([]byte,
 }
 
 func newReader(f *os.File, path, separator string, dim int) (rows reader, sum func() ([]byte, error), err error) {
-	content, err := gunzip(f)
+	content, err := dataset.Gunzip(f)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -150,19 +150,6 @@ func hashFiles(paths ...string) ([]byte, error) {
 		sums = hash.Sum(sums)
 	}
 	return sums, nil
-}
-
-// gunzip returns r, or its decompressed content if it begins like a gzip file.
-func gunzip(r io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(r, 1<<16)
-	magic, err := buffered.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return buffered, nil
-	}
-	return gzip.NewReader(buffered)
 }
 
 // comma returns the separator of a file, which the schema may give.
@@ -300,7 +287,7 @@ func libsvmDim(path string, rows int) (dim int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	content, err := gunzip(f)
+	content, err := dataset.Gunzip(f)
 	if err != nil {
 		return 0, err
 	}
