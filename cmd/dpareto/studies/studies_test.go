@@ -143,7 +143,7 @@ func checkRows(t *testing.T, s *dparetov1.StudySpec, made trainer.Trainer) {
 }
 
 // The study on Adult has the domain of Table 1 of Avent et al. (2020), with the noise
-// multiplier of the published code, and the design distributions of Table 4, but for the learning rate.
+// multiplier of the published code, and the design distributions of Table 4.
 func TestAdultDomain(t *testing.T) {
 	type distribution struct{ rate, shift, mean, deviation float64 }
 	want := map[string]struct {
@@ -152,15 +152,13 @@ func TestAdultDomain(t *testing.T) {
 	}{
 		"epochs":           {1, 64, distribution{}},
 		"lot_size":         {8, 512, distribution{mean: 128, deviation: 64}},
+		"learning_rate":    {5e-4, 5e-2, distribution{rate: 10, shift: 0.001}},
 		"clipping_norm":    {0.1, 4, distribution{rate: 0.1, shift: 0.1}},
 		"noise_multiplier": {0.1, 16, distribution{rate: 0.1, shift: 0.1}},
 	}
 	s := parse(t, "adult").Study.GetSpec()
 	var ids []string
 	for _, p := range s.GetParameters() {
-		if p.GetId() == dpsgd.ParameterNormalizedRate {
-			continue
-		}
 		ids = append(ids, p.GetId())
 		w := want[p.GetId()]
 		lo, hi := p.GetDoubleDomain().GetMin(), p.GetDoubleDomain().GetMax()

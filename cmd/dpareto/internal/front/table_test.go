@@ -70,7 +70,7 @@ func exampleFront(kind dparetov1.FrontKind) *dparetov1.Front {
 		p := &dparetov1.FrontPoint{
 			Trial: "studies/adult/trials/" + trial, Step: step, Runs: 1,
 			Parameters: map[string]*dparetov1.Value{
-				"epochs": integer(step), "lot_size": integer(128), "normalized_learning_rate": double(0.0123456),
+				"epochs": integer(step), "lot_size": integer(128), "learning_rate": double(0.0123456),
 				"clipping_norm": double(0.1), "noise_multiplier": double(16),
 			},
 			Values: map[string]*dparetov1.FrontValue{

@@ -78,7 +78,7 @@ func exampleStudy(t *testing.T) *dparetov1.Study {
 func exampleTrials() []*dparetov1.Trial {
 	configuration := func(epochs int64) map[string]*dparetov1.Value {
 		return map[string]*dparetov1.Value{
-			"epochs": integer(epochs), "lot_size": integer(128), "normalized_learning_rate": double(0.0123456),
+			"epochs": integer(epochs), "lot_size": integer(128), "learning_rate": double(0.0123456),
 			"clipping_norm": double(0.1), "noise_multiplier": double(16),
 		}
 	}
