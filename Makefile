@@ -152,7 +152,7 @@ test-wheel: ## Build the wheel of this platform, install it without Go and witho
 
 # What make release makes: what a tag publishes.
 RELEASE := $(BIN)/release
-# The time in archives and packages is that of the commit.
+# Archives and packages carry the time of the commit.
 EPOCH = $(shell git log -1 --format=%ct)
 TAR = tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$(EPOCH)
 

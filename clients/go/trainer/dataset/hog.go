@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Sizes of histograms of oriented gradients, those of Dalal and Triggs for pixels of digits.
+// Sizes of histograms of oriented gradients, as Dalal and Triggs chose them, for pixels of digits.
 const (
 	hogCell  = 4 // pixels
 	hogBins  = 9 // orientations over half a turn

@@ -18,7 +18,7 @@ const (
 	MetricCalibrationError = "calibration_error" // mean distance of confidence and accuracy, in ten bins (Guo et al. 2017)
 	MetricRMSE             = "rmse"              // root mean squared error, in units of the label
 	MetricMAE              = "mae"               // mean absolute error, in units of the label
-	MetricR2               = "r2"                // 1 − squared error over that of the mean
+	MetricR2               = "r2"                // 1 − squared error over the mean's
 )
 
 const testPrefix = "test_"
@@ -30,7 +30,7 @@ var detailUsages = map[string]string{
 	MetricCalibrationError: "mean distance of confidence and accuracy, in ten bins",
 	MetricRMSE:             "root mean squared error",
 	MetricMAE:              "mean absolute error",
-	MetricR2:               "1 - squared error over that of the mean",
+	MetricR2:               "1 - squared error over the mean's",
 }
 
 // detailNames returns the names of the details of a model on a user's own data, nil on other data: studies of the paper

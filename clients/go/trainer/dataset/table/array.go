@@ -17,7 +17,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
-// array is an array in memory, whose first index is that of the rows.
+// array is an array in memory. Its first index counts rows.
 type array struct {
 	rows, width int
 	// scalar says that rows have a single value, and no second index.

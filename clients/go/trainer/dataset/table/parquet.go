@@ -13,7 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// parquetReader reads a Parquet file. A list is a column of several numbers, whose length is that of the first row.
+// parquetReader reads a Parquet file. A list is a column of several numbers, as many as in the first row.
 type parquetReader struct {
 	rows   parquet.Rows // nil if there are none
 	fields []field
