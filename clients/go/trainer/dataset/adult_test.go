@@ -80,6 +80,32 @@ func TestAdultFiles(t *testing.T) {
 	}
 }
 
+// The untouched split has the published examples for training and validation, and for testing UCI's, of which none is
+// among them.
+func TestAdultUntouched(t *testing.T) {
+	source := offline(t, datasettest.Folder(t, "adult"))
+	load := func(split string) *Parts {
+		parts, err := Load(t.Context(), NameAdult, Division{Split: split}, source)
+		require.NoError(t, err)
+		return parts
+	}
+	parts, published, uci := load(SplitUntouched), load(SplitPublished), load(SplitUCI)
+	for name, pair := range map[string][2]*Dataset{
+		"training": {parts.Train, published.Train}, "validation": {parts.Validation, published.Test}, "test": {parts.Test, uci.Test},
+	} {
+		if diff := cmp.Diff(fingerprints(pair[1]), fingerprints(pair[0])); diff != "" {
+			t.Errorf("%s examples differ (-want +got):\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff(fingerprints(uci.Train), fingerprints(parts.Train, parts.Validation)); diff != "" {
+		t.Errorf("training and validation examples are not UCI's training examples (-want +got):\n%s", diff)
+	}
+	want := "adult untouched: 30956 train, 1605 validation, 16281 test, seed 0, hold-out seed 0"
+	if got := parts.Split.String(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // fingerprints counts rows by their content.
 func fingerprints(datasets ...*Dataset) map[[16]int32]int {
 	rows := make(map[[16]int32]int)
@@ -141,7 +167,7 @@ func TestAdultErrors(t *testing.T) {
 		split Division
 		want  string
 	}{
-		{"unknown", Division{Split: "paper"}, `split "paper" is unknown, want one of published, uci, shuffled`},
+		{"unknown", Division{Split: "paper"}, `split "paper" is unknown, want one of published, untouched, uci, shuffled`},
 		{"rows of a fixed split", Division{Split: SplitUCI, TrainRows: 5}, "train rows 5 given for split uci"},
 		{"negative rows", Division{Split: SplitShuffled, TrainRows: -1}, "train rows -1"},
 		{"no test rows", Division{Split: SplitShuffled, TrainRows: AdultRows}, "train rows 48842"},
@@ -167,12 +193,12 @@ func TestAdultErrors(t *testing.T) {
 	}
 	e, err := find(NameAdult)
 	require.NoError(t, err)
-	if _, err := e.readPart(t.Context(), e.splits[1].train, []string{filepath.Join(source.DataDir, "a9a")}); err == nil ||
+	if _, err := e.readPart(t.Context(), e.splits[2].train, []string{filepath.Join(source.DataDir, "a9a")}); err == nil ||
 		!strings.Contains(err.Error(), "2 examples, want the 32561 of a9a") {
 		t.Errorf("too few rows: error %v", err)
 	}
 	write(t, filepath.Join(source.DataDir, "a9a"), "+1 124:1\n")
-	_, err = e.readPart(t.Context(), e.splits[1].train, []string{filepath.Join(source.DataDir, "a9a")})
+	_, err = e.readPart(t.Context(), e.splits[2].train, []string{filepath.Join(source.DataDir, "a9a")})
 	if _, ok := errors.AsType[*SyntaxError](err); !ok {
 		t.Errorf("feature 124: error %v, want a *SyntaxError", err)
 	}
@@ -263,6 +289,7 @@ func TestAdultGenerated(t *testing.T) {
 		train, test int
 	}{
 		{Division{Split: SplitPublished, Generated: true}, 30956, 1605},
+		{Division{Split: SplitUntouched, Generated: true}, 30956, 16281},
 		{Division{Split: SplitUCI, Generated: true}, 32561, 16281},
 		{Division{Split: SplitShuffled, Generated: true, TrainRows: 1000, Seed: 3}, 1000, 47842},
 	} {

@@ -91,8 +91,8 @@ type entry struct {
 
 // ownSplit is a division that comes with a dataset.
 type ownSplit struct {
-	name        string
-	train, test part
+	name                    string
+	train, test, validation part // validation is of no rows in most
 }
 
 // part names the files of a part of a division and its number of rows, on which the
@@ -169,8 +169,9 @@ var catalog = []*entry{
 			file("a9a.t", 1164628, "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9", libsvmURL),
 		},
 		splits: []ownSplit{
-			{SplitPublished, part{30956, []string{"a1a.t"}}, part{1605, []string{"a1a"}}},
-			{SplitUCI, part{32561, []string{"a9a"}}, part{16281, []string{"a9a.t"}}},
+			{name: SplitPublished, train: part{30956, []string{"a1a.t"}}, test: part{1605, []string{"a1a"}}},
+			{name: SplitUntouched, train: part{30956, []string{"a1a.t"}}, validation: part{1605, []string{"a1a"}}, test: part{16281, []string{"a9a.t"}}},
+			{name: SplitUCI, train: part{32561, []string{"a9a"}}, test: part{16281, []string{"a9a.t"}}},
 		},
 		poolRows: DefaultTrainRows,
 		read:     readOne(func(path string) (*Dataset, error) { return LoadLIBSVM(path, AdultDim) }),
@@ -187,7 +188,7 @@ var catalog = []*entry{
 			file("adult.test", 2003153, "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05", uciURL+"adult/"),
 		},
 		splits: []ownSplit{
-			{SplitUCI, part{32561, []string{"adult.data"}}, part{16281, []string{"adult.test"}}},
+			{name: SplitUCI, train: part{32561, []string{"adult.data"}}, test: part{16281, []string{"adult.test"}}},
 		},
 		poolRows: DefaultTrainRows,
 		read:     readOne(LoadCensus),
@@ -205,9 +206,9 @@ var catalog = []*entry{
 			packed("t10k-labels-idx1-ubyte.gz", 4542, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2", cvdfURL, ossciURL),
 		},
 		splits: []ownSplit{{
-			SplitPublished,
-			part{60000, []string{"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"}},
-			part{10000, []string{"t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"}},
+			name:  SplitPublished,
+			train: part{60000, []string{"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"}},
+			test:  part{10000, []string{"t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"}},
 		}},
 		poolRows: 60000,
 		read:     func(paths []string) (*Dataset, error) { return LoadIDX(paths[0], paths[1], 10) },
@@ -224,7 +225,7 @@ var catalog = []*entry{
 			packed("corrected.gz", 1409035, "547dfb9c0f0dc1d9944219ec79e851191faebaeb8acbfa1cd171c418397052a4", uciURL+"kddcup99-mld/", kddURL),
 		},
 		splits: []ownSplit{
-			{SplitPublished, part{494021, []string{"kddcup.data_10_percent.gz"}}, part{311029, []string{"corrected.gz"}}},
+			{name: SplitPublished, train: part{494021, []string{"kddcup.data_10_percent.gz"}}, test: part{311029, []string{"corrected.gz"}}},
 		},
 		poolRows: 494021,
 		read:     readOne(LoadKDDCup99),
@@ -242,9 +243,9 @@ var catalog = []*entry{
 			file("gisette_valid.labels", 0, "", uciURL+"gisette/"),
 		},
 		splits: []ownSplit{{
-			SplitPublished,
-			part{6000, []string{"gisette_train.data", "gisette_train.labels"}},
-			part{1000, []string{"gisette_valid.data", "gisette_valid.labels"}},
+			name:  SplitPublished,
+			train: part{6000, []string{"gisette_train.data", "gisette_train.labels"}},
+			test:  part{1000, []string{"gisette_valid.data", "gisette_valid.labels"}},
 		}},
 		poolRows: 6000,
 		read:     func(paths []string) (*Dataset, error) { return LoadGisette(paths[0], paths[1]) },

@@ -17,6 +17,10 @@ const (
 	// (PoPETs 2020) does; the paper's text says 40k and 1.6k. Of Gisette it tests on the
 	// challenge's validation set, since the labels of its test set were never published.
 	SplitPublished = "published"
+	// SplitUntouched of Adult trains on a1a.t, has a1a for validation, and tests on a9a.t
+	// (16,281 examples): a search that takes the validation examples for the published test
+	// examples is judged on examples that it has not seen.
+	SplitUntouched = "untouched"
 	// SplitUCI of Adult trains on a9a (32,561 examples) and tests on a9a.t (16,281),
 	// which is UCI's own division.
 	SplitUCI = "uci"
@@ -27,8 +31,8 @@ const (
 
 // Division asks for a division of a dataset.
 type Division struct {
-	// Split is SplitPublished, SplitUCI or SplitShuffled. Empty means the first of these
-	// that the dataset has.
+	// Split is SplitPublished, SplitUntouched, SplitUCI or SplitShuffled. Empty means the first of
+	// these that the dataset has.
 	Split string
 	// TrainRows is the number of training examples of SplitShuffled, at least 1 and less
 	// than all. Zero means the dataset's default: 40,000 for Adult, 400 and 500 for the
@@ -36,7 +40,8 @@ type Division struct {
 	// require zero.
 	TrainRows int
 	// ValidationRows is the number of training examples that are held out for validation,
-	// at random by the seed. Test examples are never held out.
+	// at random by the seed. Test examples are never held out. SplitUntouched requires zero: it
+	// has its own.
 	ValidationRows int
 	// Seed of SplitShuffled, of the choice of validation examples, and of generated
 	// examples. It has no effect otherwise.
@@ -72,6 +77,9 @@ func (d Division) normal(e *entry) (Division, error) {
 			return d, fmt.Errorf("train rows %d given for split %s, whose rows are fixed", d.TrainRows, d.Split)
 		}
 		trainRows = e.splits[own].train.rows
+		if d.ValidationRows != 0 && e.splits[own].validation.rows > 0 {
+			return d, fmt.Errorf("validation rows %d given for split %s, which has its own", d.ValidationRows, d.Split)
+		}
 		if !d.Generated && d.ValidationRows == 0 {
 			d.Seed = 0
 		}
@@ -121,20 +129,25 @@ func (e *entry) load(ctx context.Context, division Division, source Source) (*Pa
 		own = len(e.splits) - 1
 	}
 	split := e.splits[own]
-	var train, test *Dataset
-	var err error
+	var train, validation, test *Dataset
 	if division.Generated {
-		pool := e.generate(split.train.rows+split.test.rows, division.Seed)
+		tested := split.train.rows + split.test.rows
+		pool := e.generate(tested+split.validation.rows, division.Seed)
 		trainRows := split.train.rows
 		if shuffled {
 			trainRows = division.TrainRows
 		}
 		train = pool.Select(pool.Name+"-train", sequence(0, trainRows))
-		test = pool.Select(pool.Name+"-test", sequence(trainRows, pool.Rows))
+		test = pool.Select(pool.Name+"-test", sequence(trainRows, tested))
+		if tested < pool.Rows {
+			validation = pool.Select(pool.Name+"-validation", sequence(tested, pool.Rows))
+		}
 	} else {
-		if train, test, err = e.readSplit(ctx, split, source); err != nil {
+		read, err := e.readParts(ctx, []part{split.train, split.validation, split.test}, source)
+		if err != nil {
 			return nil, err
 		}
+		train, validation, test = read[0], read[1], read[2]
 		if shuffled {
 			pool := train
 			if test != nil {
@@ -148,40 +161,50 @@ func (e *entry) load(ctx context.Context, division Division, source Source) (*Pa
 		}
 		prefix := e.info.Name + "-" + division.Split
 		train.Name, test.Name = prefix+"-train", prefix+"-test"
+		if validation != nil {
+			validation.Name = prefix + "-validation"
+		}
 	}
 	record := Split{Dataset: e.info.Name, Name: division.Split}
 	if shuffled || division.Generated {
 		record.Seed = division.Seed
 	}
-	return newParts(record, train, nil, test).HoldOut(division.Seed, division.ValidationRows)
+	parts := newParts(record, train, validation, test)
+	if validation != nil {
+		return parts, nil
+	}
+	return parts.HoldOut(division.Seed, division.ValidationRows)
 }
 
-// readSplit reads the parts of one of the dataset's own divisions; test is nil where it
-// has none.
-func (e *entry) readSplit(ctx context.Context, split ownSplit, source Source) (train, test *Dataset, err error) {
-	if source.Outline {
-		train = e.outline(split.train.rows)
-		if len(split.test.files) > 0 {
-			test = e.outline(split.test.rows)
+// readParts reads parts of one of the dataset's own divisions: nil for one without files.
+func (e *entry) readParts(ctx context.Context, parts []part, source Source) ([]*Dataset, error) {
+	read := make([]*Dataset, len(parts))
+	var wanted []fetch.File
+	for i, p := range parts {
+		if source.Outline && len(p.files) > 0 {
+			read[i] = e.outline(p.rows)
 		}
-		return train, test, nil
+		for _, name := range p.files {
+			wanted = append(wanted, e.files[slices.IndexFunc(e.files, func(f fetch.File) bool { return f.Name == name })])
+		}
 	}
-	wanted := slices.Concat(split.train.files, split.test.files)
-	files := make([]fetch.File, len(wanted))
-	for i, name := range wanted {
-		files[i] = e.files[slices.IndexFunc(e.files, func(f fetch.File) bool { return f.Name == name })]
+	if source.Outline {
+		return read, nil
 	}
-	paths, err := source.locate(ctx, e, files)
+	paths, err := source.locate(ctx, e, wanted)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if train, err = e.readPart(ctx, split.train, paths[:len(split.train.files)]); err != nil {
-		return nil, nil, err
+	for i, p := range parts {
+		if len(p.files) == 0 {
+			continue
+		}
+		if read[i], err = e.readPart(ctx, p, paths[:len(p.files)]); err != nil {
+			return nil, err
+		}
+		paths = paths[len(p.files):]
 	}
-	if len(split.test.files) > 0 {
-		test, err = e.readPart(ctx, split.test, paths[len(split.train.files):])
-	}
-	return train, test, err
+	return read, nil
 }
 
 // outline returns examples without features, of all classes in turn.

@@ -168,6 +168,7 @@ func TestDivisionErrors(t *testing.T) {
 	}{
 		{NameMNIST, Division{Split: SplitUCI}, `split "uci" is unknown, want one of published, shuffled`},
 		{NameBreastCancer, Division{Split: SplitPublished}, `split "published" is unknown, want one of shuffled`},
+		{NameAdult, Division{Split: SplitUntouched, ValidationRows: 5}, "validation rows 5 given for split untouched, which has its own"},
 		{NameKDDCup99, Division{Generated: true}, "there are no generated examples of dataset kddcup99"},
 	} {
 		if _, err := Load(t.Context(), tt.name, tt.division, Source{}); err == nil || err.Error() != tt.want {

@@ -40,8 +40,8 @@ const defaultValidationRows = 5000
 func Settings() []trainer.Setting {
 	return []trainer.Setting{
 		{Name: SettingDataset, Default: dataset.NameAdult, Usage: "data: " + trainer.Enumerate(names()...) + "; with schema, the name of a file of your own"},
-		{Name: SettingSplit, Default: "", Usage: "division into training and test examples: published, uci (of adult) or shuffled (all " +
-			"pooled); shuffled by default of adult, otherwise the dataset's own"},
+		{Name: SettingSplit, Default: "", Usage: "division into training and test examples: published, untouched (of adult: published, whose test " +
+			"examples validate, and a9a.t tests), uci (of adult) or shuffled (all pooled); shuffled by default of adult, otherwise the dataset's own"},
 		{Name: SettingTrainRows, Default: "", Usage: "training and validation examples of the shuffled split, the others being test " +
 			"examples; 40000 of adult by default"},
 		{Name: SettingSplitSeed, Default: "1", Usage: "seed of the shuffled split, of the validation examples and of generated examples"},
@@ -146,7 +146,11 @@ func parseDivision(settings trainer.Settings, name string) (d dataset.Division, 
 		return d, &trainer.SettingError{
 			Name: SettingValidationRows, Reason: "is given for " + SettingEvaluation + " " + EvaluationTest + ", which holds no examples out",
 		}
-	case evaluation == EvaluationValidation && d.ValidationRows == 0:
+	case d.Split == dataset.SplitUntouched && evaluation == EvaluationTest:
+		return d, &trainer.SettingError{
+			Name: SettingEvaluation, Reason: "is " + EvaluationTest + " for " + SettingSplit + " " + d.Split + ", whose test examples no search may see",
+		}
+	case evaluation == EvaluationValidation && d.ValidationRows == 0 && d.Split != dataset.SplitUntouched:
 		d.ValidationRows = validationRows(name, d.TrainRows)
 	}
 	return d, nil

@@ -94,6 +94,12 @@ func TestLoadErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "setting validation_rows is given for evaluation test") {
 		t.Errorf("validation rows for evaluation on test examples: error %v", err)
 	}
+	_, err = Load(t.Context(), dataset.NewCache(), trainer.Options{Settings: trainer.Settings{
+		SettingGenerated: "true", SettingEvaluation: "test", SettingSplit: dataset.SplitUntouched,
+	}})
+	if err == nil || !strings.Contains(err.Error(), "setting evaluation is test for split untouched") {
+		t.Errorf("a search on examples that none may see: error %v", err)
+	}
 }
 
 // The default δ is below n^−1.1, and never above the trainer's own.

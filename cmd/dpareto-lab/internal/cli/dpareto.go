@@ -18,11 +18,11 @@ import (
 var exampleParts = []string{"fig1", "fig2", "fig3", "fig4"}
 
 // The default numbers of studies of each method with a model. Three with --quick fit ten minutes on two processors.
-const usualSeeds, quickSeeds = 5, 3
+const usualSeeds, quickSeeds = 10, 3
 
 func dparetoCommand(env *command.Env) *cobra.Command {
 	illustrated := examples.Experiment{Runs: examples.DefaultRuns, Side: examples.DefaultSide}
-	var e fronts.Experiment
+	e := fronts.Experiment{Version: command.Version()}
 	var f reproduceFlags
 	parts := slices.Concat(exampleParts, fronts.Parts())
 	cmd := &cobra.Command{
@@ -37,10 +37,12 @@ Figures 1 to 4 are of two examples with exact fronts: private logistic regressio
 sparse vector technique. They take minutes.
 
 The others run the bundled studies paper-*.yaml beside random sampling and grids: on Adult the paper's
-whole protocol, some ten hours of processor time (Figure 5 takes the first 1,500 of the 5,000 random
-samples of Table 2, unless that is made, too); on MNIST a part of it (MLP2, one run of a
-configuration, at most 40 epochs, 64 runs beside 300 random ones). --store keeps what was run: the same
-command goes on where it was stopped, and "dpareto serve --store FILE" shows the studies.
+protocol, with two sets of 1,500 random samples in place of 5,000, some six hours of processor time; on
+MNIST a part of it, at most 20 epochs: MLP2 with three runs of a configuration, three studies of 48
+configurations beside 200 random ones, and MLP1 with one run of 24 beside 60. The part methods, which is
+not in the paper, compares DPareto with the published acquisition and the default engine. --store keeps
+what was run: the same command, of the same version, goes on where it was stopped, and
+"dpareto serve --store FILE" shows the studies.
 
 --quick does a small part of everything in minutes: to see that it works, not for its numbers.`,
 		Example: `  dpareto-lab reproduce dpareto --quick --plot figures

@@ -50,8 +50,8 @@ func panels(title string, columns int, all ...plot.Panel) *plot.Panels {
 // seriesOfFigure5 are the studies of Figure 5.
 func (e *Experiment) seriesOfFigure5() []series {
 	var all []series
-	for _, s := range slices.Concat(adult(), e.mnist()) {
-		all = append(append(all, e.someRandom(s, manyRandom)), e.modelled(s, methodDPareto)...)
+	for _, s := range settings() {
+		all = append(append(all, e.random(s)...), e.modelled(s, methodDPareto)...)
 	}
 	return all
 }
@@ -59,38 +59,37 @@ func (e *Experiment) seriesOfFigure5() []series {
 // figure5 shows hypervolumes over runs, and the points of both methods.
 func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figure) {
 	t := &output.Table{Columns: []string{
-		experimentName, runsName, hypervolumeName, "least", "most", "random_same_runs", "random_runs", "random_hypervolume", "random_runs_to_reach", "share_of_random_front_dominated",
+		experimentName, "seeds", runsName, hypervolumeName, "lower", "upper", "least", "most", "untouched",
+		"random_same_runs", "random_runs", "random_hypervolume", "random_untouched", "random_runs_to_reach", "share_of_random_front_dominated",
 	}}
 	var all []plot.Panel
 	for _, group := range []struct {
 		title    string
 		settings []setting
-	}{{"Adult: hypervolume over runs", adult()}, {"MNIST: hypervolume over runs", e.mnist()}} {
+	}{{"Adult: hypervolume over runs", adult()}, {"MNIST: hypervolume over runs", mnist()}} {
 		if p := e.courses(found, group.title, group.settings, t); len(p.Curves) > 0 {
 			all = append(all, p)
 		}
 	}
-	if random, modelled, ok := e.pair(found, mnistMLP2); ok {
-		initial := int(e.scaleOf(mnistMLP2).initial)
-		all = append(all, e.overlay("MNIST, MLP2", dataset.NameMNIST,
-			plot.FrontSeries{Name: "DPareto", Front: front(modelled, mean), Points: points(costs(modelled[initial:], mean))},
-			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(modelled)), Front: front(random[:min(len(random), len(modelled))], mean)},
-			plot.FrontSeries{Name: fmt.Sprintf("the first %d", initial), Front: front(modelled[:initial], mean)}))
-	}
-	if random, modelled, ok := e.pair(found, adultSGD); ok {
-		random = random[:min(len(random), manyRandom)]
-		all = append(all, e.overlay("Adult, LogReg+SGD", dataset.NameAdult,
-			plot.FrontSeries{Name: fmt.Sprintf("DPareto, %d runs", len(modelled)), Front: front(modelled, mean), Points: points(costs(modelled, mean))},
-			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(random)), Front: front(random, mean), Points: points(costs(random, mean))}))
+	for _, s := range []setting{adultSGD, mnistMLP2} {
+		sampled, both := found.of(e.random(s)[0])
+		modelled, ok := found.of(e.modelled(s, methodDPareto)[0])
+		if !ok || !both {
+			continue
+		}
+		all = append(all, e.overlay(datasetTitle(s)+", "+s.name, s.dataset,
+			plot.FrontSeries{Name: fmt.Sprintf("DPareto, %d runs", len(modelled[0])), Front: front(modelled[0], mean), Points: points(costs(modelled[0], mean))},
+			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(sampled[0])), Front: front(sampled[0], mean), Points: points(costs(sampled[0], mean))}))
 	}
 	section := output.Section{
 		Name: "figure5", Title: "Figure 5: DPareto over random sampling", Table: t,
 		Notes: []string{
-			fmt.Sprintf("hypervolume, least and most: of %d seeds of DPareto; random_same_runs: of random sampling with as many runs, the mean of the disjoint parts of the samples. "+
-				"random_runs, random_hypervolume: of the first %d random samples, or all. random_runs_to_reach: the number of random samples with DPareto's mean hypervolume; empty where all have less. "+
-				"share_of_random_front_dominated: of these samples' front, the points that DPareto's front of seed 1 equals or beats in both.", e.Seeds, manyRandom),
+			"hypervolume, lower and upper: the mean over the seeds of DPareto with its 95 % interval by Student's t; least and most are of single seeds. " +
+				"random_same_runs: of random sampling with as many runs, the mean of 1,000 draws from all random samples. " +
+				"random_runs, random_hypervolume: of the random samples of seed 1. random_runs_to_reach: how many of them have DPareto's mean hypervolume; empty where all have less. " +
+				"share_of_random_front_dominated: of their front, the points that DPareto's front of seed 1 equals or beats in both.",
 			"The paper prints no numbers of this figure. It says that DPareto has more hypervolume in nearly every experiment, and that with 256 runs on Adult it has a front similar to the one of 1,500 random samples.",
-			"The bands hold all seeds of DPareto, and all parts of the random samples.",
+			"The bands hold all seeds of DPareto, and 95 % of the draws of random sampling. The fronts and points are of seed 1.",
 		},
 	}
 	if len(all) == 0 {
@@ -99,16 +98,12 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 	return []output.Section{section}, []reproduce.Figure{{Name: "figure5", Picture: panels("Figure 5: hypervolumes, and the fronts behind them", 2, all...)}}
 }
 
-// manyRandom is the number of random samples beside which the paper puts its 256 points.
-const manyRandom = 1500
-
-// pair returns the random samples of a setting, and DPareto's study of seed 1.
-func (e *Experiment) pair(found results, s setting) (random, modelled []outcome, ok bool) {
-	both, ok := found.of(e.random(s), e.modelled(s, methodDPareto)[0])
-	if !ok {
-		return nil, nil, false
+// datasetTitle returns the name of a setting's dataset, and how much of the protocol is run on it.
+func datasetTitle(s setting) string {
+	if s.dataset == dataset.NameMNIST {
+		return "MNIST"
 	}
-	return both[0], both[1], true
+	return "Adult"
 }
 
 // courses returns the hypervolumes of settings over runs, and adds a row for each to the table.
@@ -116,30 +111,25 @@ func (e *Experiment) courses(found results, title string, all []setting, t *outp
 	c := &plot.Curves{Title: title, X: runsName, Y: hypervolumeName, Rising: true}
 	for _, s := range all {
 		studies, ok := found.of(e.modelled(s, methodDPareto)...)
-		random, _, both := e.pair(found, s)
+		sampled, both := found.of(e.random(s)...)
 		if !ok || !both {
 			continue
 		}
-		var modelled, sampled [][]float64
-		for _, outcomes := range studies {
-			modelled = append(modelled, trace(outcomes))
+		modelled := make([][]float64, len(studies))
+		for i, outcomes := range studies {
+			modelled[i] = trace(outcomes)
 		}
-		size := min(len(studies[0]), len(random))
-		for part := range slices.Chunk(random, size) {
-			if len(part) == size {
-				sampled = append(sampled, trace(part))
-			}
-		}
-		c.Curves = append(c.Curves, curve(s.name+", DPareto", bandOf(modelled)), curve(s.name+", random", bandOf(sampled)))
-		values, many := hypervolumes(studies), random[:min(len(random), manyRandom)]
-		reference := bandOf(sampled).mean
+		random := bandOf(resampled(slices.Concat(sampled...), min(len(studies[0]), len(sampled[0]))), 0.025, 0.975)
+		c.Curves = append(c.Curves, curve(s.name+", DPareto", bandOf(modelled, 0, 1)), curve(s.name+", random", random))
+		values := each(studies, hypervolume)
+		value, lower, upper := confidence(values)
 		var needed any
-		if n := reached(random, stat.Mean(values, nil)); n > 0 {
+		if n := reached(sampled[0], value); n > 0 {
 			needed = int64(n)
 		}
 		t.Rows = append(t.Rows, []any{
-			s.name, int64(len(studies[0])), stat.Mean(values, nil), slices.Min(values), slices.Max(values), reference[len(reference)-1],
-			int64(len(many)), hypervolume(many), needed, dominated(many, studies[0]),
+			s.name, int64(len(studies)), int64(len(studies[0])), value, lower, upper, slices.Min(values), slices.Max(values), meanUntouched(studies),
+			random.mean[len(random.mean)-1], int64(len(sampled[0])), hypervolume(sampled[0]), known(untouchedHypervolume(sampled[0])), needed, dominated(sampled[0], studies[0]),
 		})
 	}
 	return c
@@ -157,29 +147,33 @@ func (e *Experiment) seriesOfFigure6() []series {
 
 // figure6 compares grids with DPareto.
 func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{experimentName, "method", runsName, hypervolumeName}}
+	t := &output.Table{Columns: []string{experimentName, "method", runsName, hypervolumeName, "untouched"}}
 	section := output.Section{
 		Name: "figure6", Title: "Figure 6: DPareto over grids", Table: t,
 		Notes: []string{"The paper prints no numbers of this figure. It says that both grids, 3^5 and 4^5, are significantly worse than DPareto. " +
 			"A third or a quarter of their points have a noise multiplier of 0.1, with which ε is above 1,000."},
 	}
-	modelled, ok := found.of(e.modelled(adultSGD, methodDPareto)[:1]...)
+	studies, ok := found.of(e.modelled(adultSGD, methodDPareto)...)
 	if !ok {
 		return []output.Section{section}, nil
 	}
 	picture := e.overlay("Figure 6: DPareto over grids", adultSGD.dataset)
 	picture.Subtitle = []string{"Adult, LogReg+SGD", subtitle}
-	add := func(name string, outcomes []outcome) {
-		t.Rows = append(t.Rows, []any{adultSGD.name, name, int64(len(outcomes)), hypervolume(outcomes)})
-		picture.Fronts = append(picture.Fronts, plot.FrontSeries{
-			Name: fmt.Sprintf("%s, %d runs", name, len(outcomes)), Front: front(outcomes, mean), Points: points(costs(outcomes, mean)),
-		})
-	}
-	add("DPareto", modelled[0])
+	median, worst, best := attainment(studies)
+	picture.Fronts = append(picture.Fronts, plot.FrontSeries{
+		Name: fmt.Sprintf("DPareto, %d runs: median of %d seeds, and all", len(studies[0]), len(studies)), Front: median, Best: best, Worst: worst,
+	})
+	t.Rows = append(t.Rows, []any{
+		adultSGD.name, methodDPareto.name(), int64(len(studies[0])), stat.Mean(each(studies, hypervolume), nil), meanUntouched(studies),
+	})
 	for _, s := range e.grids(adultSGD) {
-		if outcomes, ok := found.of(s); ok {
-			add(fmt.Sprintf("grid %d^%d", s.levels, gridParameters), outcomes[0])
+		grid, ok := found.of(s)
+		if !ok {
+			continue
 		}
+		name := fmt.Sprintf("grid of %d values", s.levels)
+		t.Rows = append(t.Rows, []any{adultSGD.name, name, int64(len(grid[0])), hypervolume(grid[0]), known(untouchedHypervolume(grid[0]))})
+		picture.Fronts = append(picture.Fronts, plot.FrontSeries{Name: fmt.Sprintf("%s, %d runs", name, len(grid[0])), Front: front(grid[0], mean)})
 	}
 	return []output.Section{section}, []reproduce.Figure{{Name: "figure6", Picture: picture}}
 }
@@ -188,34 +182,35 @@ func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figur
 func (e *Experiment) seriesOfFigure7() []series {
 	var all []series
 	for _, s := range adult() {
-		all = append(all, e.modelled(s, methodDPareto)[0])
+		all = append(all, e.modelled(s, methodDPareto)...)
 	}
 	return all
 }
 
 // figure7 shows the fronts of the mean, the best and the worst runs.
 func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{experimentName, "runs_of_a_point", "hypervolume_mean", "hypervolume_best", "hypervolume_worst", "spread_below_0.1", "spread_above_1"}}
+	t := &output.Table{Columns: []string{experimentName, "seeds", "runs_of_a_point", "hypervolume_mean", "hypervolume_best", "hypervolume_worst", "spread_below_0.1", "spread_above_1"}}
 	var all []plot.Panel
 	for _, s := range adult() {
-		studies, ok := found.of(e.modelled(s, methodDPareto)[0])
+		studies, ok := found.of(e.modelled(s, methodDPareto)...)
 		if !ok {
 			continue
 		}
-		outcomes := studies[0]
-		volume := func(of func(outcome) float64) float64 { return pareto.Hypervolume(costs(outcomes, of), anti) }
+		volume := func(of func(outcome) float64) float64 {
+			return stat.Mean(each(studies, func(all []outcome) float64 { return pareto.Hypervolume(costs(all, of), anti) }), nil)
+		}
 		t.Rows = append(t.Rows, []any{
-			s.name, int64(e.scaleOf(s).replicates), volume(mean), volume(best), volume(worst),
-			spread(outcomes, 0, 0.1), spread(outcomes, 1, anti[0]),
+			s.name, int64(len(studies)), int64(e.scaleOf(s).replicates), volume(mean), volume(best), volume(worst),
+			spread(studies, 0, 0.1), spread(studies, 1, anti[0]),
 		})
 		all = append(all, e.overlay("Adult, "+s.name, s.dataset, plot.FrontSeries{
-			Name: "mean, best and worst run", Front: front(outcomes, mean), Best: front(outcomes, best), Worst: front(outcomes, worst),
+			Name: "mean, best and worst run", Front: front(studies[0], mean), Best: front(studies[0], best), Worst: front(studies[0], worst),
 		}))
 	}
 	section := output.Section{
 		Name: "figure7", Title: "Figure 7: variability of fronts", Table: t,
 		Notes: []string{
-			"spread: the mean difference of the worst and the best run's error, over the configurations with ε below 0.1 and above 1 that are on the front of the means.",
+			"Means over the seeds; the picture is of seed 1. spread: the mean difference of the worst and the best run's error, over the configurations with ε below 0.1 and above 1 that are on the front of the means.",
 			"The paper prints no numbers of this figure. It says that the variability is higher at small ε. Its runs on one worker mostly shared their random numbers by a fault of their seeds, so that it understates the spread; ours are independent.",
 		},
 	}
@@ -225,15 +220,15 @@ func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figur
 	return []output.Section{section}, []reproduce.Figure{{Name: "figure7", Picture: panels("Figure 7: best, mean and worst of the runs of a configuration", len(all), all...)}}
 }
 
-// spread returns the mean difference of the worst and the best error over the points of the front of means whose ε is in a
+// spread returns the mean difference of the worst and the best error over the points of the fronts of means whose ε is in a
 // range, as a cell that is empty without points.
-func spread(outcomes []outcome, low, high float64) any {
-	onFront := pareto.NewFront(costs(outcomes, mean), anti).Points()
+func spread(studies [][]outcome, low, high float64) any {
 	var spreads []float64
-	for _, o := range outcomes {
-		isOnFront := slices.ContainsFunc(onFront, func(p []float64) bool { return p[0] == o.epsilon && p[1] == o.mean })
-		if isOnFront && low <= o.epsilon && o.epsilon < high {
-			spreads = append(spreads, o.worst-o.best)
+	for _, outcomes := range studies {
+		for _, o := range onFront(outcomes) {
+			if low <= o.epsilon && o.epsilon < high {
+				spreads = append(spreads, o.worst-o.best)
+			}
 		}
 	}
 	if len(spreads) == 0 {
@@ -245,8 +240,8 @@ func spread(outcomes []outcome, low, high float64) any {
 // seriesOfFigure8 are the studies of Figure 8.
 func (e *Experiment) seriesOfFigure8() []series {
 	var all []series
-	for _, s := range slices.Concat(adult(), e.mnist()) {
-		all = append(all, e.modelled(s, methodDPareto)[0])
+	for _, s := range settings() {
+		all = append(all, e.modelled(s, methodDPareto)...)
 	}
 	return all
 }
@@ -256,27 +251,25 @@ var levels = []float64{0.03, 0.1, 0.3, 1, 3, 10}
 
 // figure8 shows the fronts of models and optimisers over each other.
 func (e *Experiment) figure8(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{experimentName, hypervolumeName}}
+	t := &output.Table{Columns: []string{experimentName, "seeds", hypervolumeName, "untouched"}}
 	for _, l := range levels {
 		t.Columns = append(t.Columns, fmt.Sprintf("error_at_%g", l))
 	}
 	var all []plot.Panel
-	for _, group := range []struct {
-		name     string
-		settings []setting
-	}{{dataset.NameAdult, adult()}, {dataset.NameMNIST, e.mnist()}} {
-		p := e.overlay(map[string]string{dataset.NameAdult: "Adult", dataset.NameMNIST: "MNIST"}[group.name], group.name)
-		for _, s := range group.settings {
-			studies, ok := found.of(e.modelled(s, methodDPareto)[0])
+	for _, group := range [][]setting{adult(), mnist()} {
+		p := e.overlay(datasetTitle(group[0]), group[0].dataset)
+		for _, s := range group {
+			studies, ok := found.of(e.modelled(s, methodDPareto)...)
 			if !ok {
 				continue
 			}
-			row := []any{s.name, hypervolume(studies[0])}
+			row := []any{s.name, int64(len(studies)), stat.Mean(each(studies, hypervolume), nil), meanUntouched(studies)}
 			for _, l := range levels {
-				row = append(row, errorAt(studies[0], l))
+				row = append(row, errorAt(studies, l))
 			}
 			t.Rows = append(t.Rows, row)
-			p.Fronts = append(p.Fronts, plot.FrontSeries{Name: s.name, Front: front(studies[0], mean)})
+			median, worst, best := attainment(studies)
+			p.Fronts = append(p.Fronts, plot.FrontSeries{Name: s.name, Front: median, Best: best, Worst: worst})
 		}
 		if len(p.Fronts) > 0 {
 			all = append(all, p)
@@ -284,7 +277,7 @@ func (e *Experiment) figure8(found results) ([]output.Section, []reproduce.Figur
 	}
 	section := output.Section{
 		Name: "figure8", Title: "Figure 8: models and optimisers", Table: t,
-		Notes: []string{"error_at_x: the least mean error of DPareto's study of seed 1 with ε of at most x; empty where there is none.",
+		Notes: []string{"error_at_x: the least mean error of DPareto's studies with ε of at most x, the mean over the seeds; empty where one has none. The picture has the median of the seeds at each ε, and a band of all.",
 			"The paper prints no numbers of this figure. It says that on Adult LogReg+Adam is nearly always the best, and that on MNIST both networks are alike at large ε and MLP2 is much better at small ε."},
 	}
 	if len(all) == 0 {
@@ -293,16 +286,11 @@ func (e *Experiment) figure8(found results) ([]output.Section, []reproduce.Figur
 	return []output.Section{section}, []reproduce.Figure{{Name: "figure8", Picture: panels("Figure 8: fronts of models and optimisers", len(all), all...)}}
 }
 
-// errorAt returns the least mean error with ε up to a bound, as a cell.
-func errorAt(outcomes []outcome, epsilon float64) any {
-	least := math.Inf(1)
-	for _, o := range outcomes {
-		if o.epsilon <= epsilon {
-			least = min(least, o.mean)
-		}
-	}
-	if math.IsInf(least, 1) {
+// errorAt returns the mean over studies of the least mean error with ε up to a bound, as a cell.
+func errorAt(studies [][]outcome, epsilon float64) any {
+	value := stat.Mean(each(studies, func(all []outcome) float64 { return leastError(all, epsilon) }), nil)
+	if math.IsInf(value, 1) {
 		return nil
 	}
-	return least
+	return value
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	"github.com/dpareto/dpareto/internal/require"
 )
 
@@ -51,7 +52,7 @@ func TestIntervalCovers(t *testing.T) {
 	covered := 0
 	const samples = 2000
 	for range samples {
-		sample := make([]float64, parts)
+		sample := make([]float64, publishedParts)
 		for i := range sample {
 			sample[i] = 2 + rng.NormFloat64()
 		}
@@ -73,9 +74,9 @@ func TestLearningRates(t *testing.T) {
 	}{
 		{e.modelled(adultSGD, methodDPareto)[0], 5e-4, 5e-2},
 		{e.modelled(adultSVM, methodDefault)[0], 5e-4, 5e-2},
-		{e.random(adultSGD), 1e-3, 1e-1},
+		{e.random(adultSGD)[1], 1e-3, 1e-1},
 		{e.grids(adultSGD)[1], 1e-3, 1e-1},
-		{e.random(mnistMLP2), 1e-3, 0.5},
+		{e.random(mnistMLP2)[0], 1e-3, 0.5},
 	} {
 		file, err := tt.series.file()
 		require.NoError(t, err)
@@ -180,36 +181,95 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// The first trials of random sampling are the same ones, whether the others are run later or not at all.
-func TestFirstTrials(t *testing.T) {
-	e := &Experiment{Store: filepath.Join(t.TempDir(), "store.db"), generated: true}
+// On MNIST random sampling and a method with a model of the same seed begin with the same configurations, and
+// train them alike.
+func TestSharedFirstPoints(t *testing.T) {
+	e := &Experiment{Seeds: 1, generated: true}
 	client, stop, err := e.serve(t.Context())
 	require.NoError(t, err)
-	defer func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	run := func(s series) []outcome {
-		r := newRunner("")
-		r.client, r.workers, r.progress = client, 1, func(int, int) {}
-		outcomes, err := r.run(t.Context(), []series{s})
-		require.NoError(t, err)
-		return outcomes[0]
+	defer func() { require.NoError(t, stop()) }()
+	r := newRunner("", "")
+	r.client, r.workers, r.progress = client, 1, func(int, int) {}
+	found, err := r.run(t.Context(), slices.Concat(e.random(mnistMLP2), e.modelled(mnistMLP2, methodDPareto)))
+	require.NoError(t, err)
+	initial := testMNIST.initial
+	if diff := cmp.Diff(found[0][:initial], found[1][:initial], cmp.AllowUnexported(outcome{}), cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("the first points (-random +DPareto):\n%s", diff)
 	}
-	few := run(e.someRandom(adultSGD, 5))
-	all := run(e.random(adultSGD))
-	again := run(e.someRandom(adultSGD, 5))
-	if len(few) != 5 || len(all) != int(testAdult.random) || !slices.Equal(few, all[:5]) || !slices.Equal(few, again) {
-		t.Errorf("the first five of %d: %v, %v, %v", len(all), few, all[:5], again)
-	}
-	for want, parts := range map[int64][]string{manyRandom: {"fig5"}, wholeAdult.random: {"fig5", "table2"}} {
-		whole := &Experiment{Parts: parts, Seeds: 1}
-		for _, s := range whole.needed() {
-			if s.method == methodRandom && s.dataset == adultSGD.dataset && s.needed() != want {
-				t.Errorf("%v: %d trials of %s, want %d", parts, s.needed(), s.studyID(), want)
+}
+
+// A study is finished by the version that began it, and its report names that version.
+func TestVersions(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "store.db")
+	run := func(version string, watch reproduce.Watch) (*reproduce.Result, error) {
+		e := &Experiment{Parts: []string{"fig6"}, Store: store, Seeds: 1, Workers: 1, Version: version, generated: true}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if watch.Progress == nil {
+			watch.Progress = func(done, _ int) {
+				if done == 1 {
+					cancel()
+				}
 			}
 		}
+		return e.Run(ctx, watch)
+	}
+	whole := reproduce.Watch{Progress: func(int, int) {}}
+	if _, err := run("1", reproduce.Watch{}); err == nil {
+		t.Fatal("not interrupted")
+	}
+	if _, err := run("2", whole); err == nil || !strings.Contains(err.Error(), "begun by version 1, and this is 2") {
+		t.Errorf("another version goes on: %v", err)
+	}
+	_, err := run("1", whole)
+	require.NoError(t, err)
+	result, err := run("2", whole) // which only draws
+	require.NoError(t, err)
+	if notes := strings.Join(result.Report.Notes, "\n"); !strings.Contains(notes, "run by version 1.") {
+		t.Errorf("notes %q", notes)
+	}
+}
+
+// Of a front by the searched examples the errors on others count, whether they are on a front or not.
+func TestUntouchedHypervolume(t *testing.T) {
+	all := []outcome{{epsilon: 1, mean: .3, untouched: .5}, {epsilon: 2, mean: .2, untouched: .6}, {epsilon: 3, mean: .4, untouched: .1}}
+	if got, want := untouchedHypervolume(all), 9*.5; math.Abs(got-want) > 1e-12 {
+		t.Errorf("hypervolume %g, want %g", got, want)
+	}
+	all[0].untouched = math.NaN()
+	if got := untouchedHypervolume(all); !math.IsNaN(got) {
+		t.Errorf("hypervolume %g without errors on others", got)
+	}
+}
+
+func TestAttainment(t *testing.T) {
+	studies := [][]outcome{
+		{{epsilon: 1, mean: .3}, {epsilon: 3, mean: .1}},
+		{{epsilon: 2, mean: .2}, {epsilon: 2, mean: .25}},
+		{{epsilon: 1, mean: .4}, {epsilon: 20, mean: .01}},
+	}
+	median, worst, best := attainment(studies)
+	for name, both := range map[string][2][]plot.Point{
+		"median": {median, {{X: 1, Y: .4}, {X: 2, Y: .3}, {X: 3, Y: .2}}},
+		"worst":  {worst, {{X: 2, Y: .4}, {X: 3, Y: .4}}},
+		"best":   {best, {{X: 1, Y: .3}, {X: 2, Y: .2}, {X: 3, Y: .1}}},
+	} {
+		if diff := cmp.Diff(both[1], both[0]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Courses of random samples are of distinct ones, so that all of them together are certain.
+func TestResampled(t *testing.T) {
+	all := []outcome{{epsilon: 1, mean: .5}, {epsilon: 2, mean: .25}, {epsilon: 9, mean: .1}}
+	b := bandOf(resampled(all, len(all)), 0.025, 0.975)
+	if want := hypervolume(all); math.Abs(b.lower[2]-want) > 1e-12 || math.Abs(b.upper[2]-want) > 1e-12 {
+		t.Errorf("[%g, %g], want %g", b.lower[2], b.upper[2], want)
+	}
+	first := (hypervolume(all[:1]) + hypervolume(all[1:2]) + hypervolume(all[2:])) / 3
+	if math.Abs(b.mean[0]-first) > .2 || b.lower[0] != hypervolume(all[2:]) {
+		t.Errorf("after one: %g from %g, want about %g from %g", b.mean[0], b.lower[0], first, hypervolume(all[2:]))
 	}
 }
 

@@ -14,9 +14,12 @@ var publishedTable2 = []published{
 	{0.282, 0.161, 0.402}, // SVM+SGD
 }
 
+// publishedParts is the number of parts of the paper's random samples.
+const publishedParts = 19
+
 // p returns the significance that follows from the interval, by Student's t with 18 degrees of freedom.
 func (r published) p() float64 {
-	student := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: parts - 1}
+	student := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: publishedParts - 1}
 	standardError := (r.upper - r.lower) / 2 / student.Quantile(0.975)
 	return 2 * student.Survival(r.difference/standardError)
 }

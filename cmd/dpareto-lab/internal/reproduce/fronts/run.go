@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/agent"
@@ -16,13 +20,14 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/local"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
-// outcome is what one trial measured: ε of one run, and the error on the test examples, as the mean, the
-// best and the worst of its runs.
-type outcome struct{ epsilon, mean, best, worst float64 }
+// outcome is what one trial measured: ε of one run, the error on the examples that the search sees, as the mean, the
+// best and the worst of its runs, and the mean error on examples that it never sees, NaN where there are none.
+type outcome struct{ epsilon, mean, best, worst, untouched float64 }
 
 // anti is the anti-ideal point (ε, error) of the paper's experiments.
 var anti = []float64{10, 1}
@@ -45,15 +50,16 @@ func worst(o outcome) float64 { return o.worst }
 func hypervolume(outcomes []outcome) float64 { return pareto.Hypervolume(costs(outcomes, mean), anti) }
 
 // newRunner returns a runner that can make trainers.
-func newRunner(dataDir string) *runner {
+func newRunner(dataDir, version string) *runner {
 	return &runner{
-		registry: builtin.Registry(), dataDir: dataDir, trainers: make(map[string]trainer.Trainer), levels: make(map[string][]plot.Level),
+		version: version, registry: builtin.Registry(), dataDir: dataDir, trainers: make(map[string]trainer.Trainer), versions: make(map[string]bool), levels: make(map[string][]plot.Level),
 	}
 }
 
 // runner runs studies in a store.
 type runner struct {
 	client   *dpareto.Client
+	version  string // of the program
 	registry *trainer.Registry
 	dataDir  string
 	workers  int                     // studies at a time
@@ -64,6 +70,7 @@ type runner struct {
 
 	mu       sync.Mutex // guards what follows, and calls of finished
 	trainers map[string]trainer.Trainer
+	versions map[string]bool // of the programs that made the studies
 	done     int
 	total    int
 	progress func(done, total int)
@@ -80,7 +87,7 @@ func (r *runner) run(ctx context.Context, all []series) ([][]outcome, error) {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(all[b].needed() - all[a].needed()) })
+	slices.SortStableFunc(order, func(a, b int) int { return int(all[b].trials() - all[a].trials()) })
 	for _, i := range order {
 		group.Go(func() error {
 			var err error
@@ -107,17 +114,21 @@ func (r *runner) study(ctx context.Context, s *series) ([]outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	handle, err := file.Create(ctx, r.client, slog.New(slog.DiscardHandler))
+	made, err := r.begin(ctx, file)
 	if err != nil {
 		return nil, err
 	}
+	handle := r.client.Study(file.ID)
 	outcomes, err := read(ctx, handle)
 	if err != nil {
 		return nil, err
 	}
-	needed := int(s.needed())
+	needed := int(s.trials())
 	r.add(min(len(outcomes), needed))
 	if missing := needed - len(outcomes); missing > 0 {
+		if made != r.version {
+			return nil, fmt.Errorf("it was begun by version %s, and this is %s: go on with that one, or in another --store", made, r.version)
+		}
 		t, err := r.trainer(ctx, file.Study.GetSpec().GetTrainer())
 		if err != nil {
 			return nil, err
@@ -145,6 +156,29 @@ func (r *runner) study(ctx context.Context, s *series) ([]outcome, error) {
 		return nil, fmt.Errorf("%d trials of %d succeeded", len(outcomes), needed)
 	}
 	return outcomes[:needed], nil
+}
+
+// begin creates a study unless it exists, and returns the version of the program that created it, which its
+// description names.
+func (r *runner) begin(ctx context.Context, file *studyfile.File) (version string, err error) {
+	const by = "Made by dpareto-lab "
+	existing, err := r.client.Study(file.ID).Get(ctx)
+	if status.Code(err) == codes.NotFound {
+		existing, err = file.Study, nil
+		existing.Description = by + r.version
+	}
+	if err != nil {
+		return "", err
+	}
+	file.Study.Description = existing.GetDescription() // Create compares it with an existing study
+	if _, err := file.Create(ctx, r.client, slog.New(slog.DiscardHandler)); err != nil {
+		return "", err
+	}
+	version = strings.TrimPrefix(existing.GetDescription(), by)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.versions[version] = true
+	return version, nil
 }
 
 // add counts trials.
@@ -194,9 +228,12 @@ func read(ctx context.Context, study *dpareto.Study) ([]outcome, error) {
 		}
 		metrics := t.GetFinalMeasurement().GetMetrics()
 		e := metrics["error"]
-		o := outcome{epsilon: metrics["epsilon"].GetValue(), mean: e.GetValue(), best: e.GetValue(), worst: e.GetValue()}
+		o := outcome{epsilon: metrics["epsilon"].GetValue(), mean: e.GetValue(), best: e.GetValue(), worst: e.GetValue(), untouched: math.NaN()}
 		if e.Min != nil {
 			o.best, o.worst = e.GetMin(), e.GetMax()
+		}
+		if held := metrics["test_error"]; held != nil {
+			o.untouched = held.GetValue()
 		}
 		outcomes = append(outcomes, o)
 	}
