@@ -15,6 +15,9 @@ import (
 // Report is the outcome of an experiment: tables, and what their numbers mean.
 type Report struct {
 	Title string
+	// Version of the program that made the report, and the Command that it was given. Both are printed after the
+	// title if there are any, but not in CSV.
+	Version, Command string
 	// Notes hold for all sections, a paragraph each.
 	Notes    []string
 	Sections []Section
@@ -48,6 +51,9 @@ const reportWidth = 96
 func (r *Report) writeText(w io.Writer) error {
 	var out bytes.Buffer
 	out.WriteString(r.Title + "\n")
+	if r.Version != "" {
+		fmt.Fprintf(&out, "\nVersion %s:\n  %s\n", r.Version, r.Command)
+	}
 	writeParagraphs(&out, r.Notes)
 	for _, s := range r.Sections {
 		out.WriteString("\n" + s.Title + "\n\n")
@@ -118,9 +124,11 @@ func (r *Report) writeJSON(w io.Writer) error {
 	}
 	report := struct {
 		Title    string    `json:"title"`
+		Version  string    `json:"version,omitempty"`
+		Command  string    `json:"command,omitempty"`
 		Notes    []string  `json:"notes,omitempty"`
 		Sections []section `json:"sections"`
-	}{Title: r.Title, Notes: r.Notes}
+	}{Title: r.Title, Version: r.Version, Command: r.Command, Notes: r.Notes}
 	for _, s := range r.Sections {
 		rows, err := s.Table.objects()
 		if err != nil {

@@ -29,6 +29,8 @@ type Curves struct {
 	Curves []Series
 	// Levels are constants to compare with.
 	Levels []Level
+
+	besides besides
 }
 
 // Series is one function at increasing places X, with the band from Lower to Upper; all
@@ -38,6 +40,36 @@ type Series struct {
 	X, Y, Lower, Upper []float64
 	// Steps says that a value holds up to the next place, so that the curve is a staircase.
 	Steps bool
+	Look
+}
+
+// Look is how a line is drawn. The zero Look is a solid line in the colour of its place in the legend.
+type Look struct {
+	// Colour is the number of a colour, from 1, which several lines can share; 0 for that of the line's place.
+	Colour int
+	// Baseline asks for a dashed line, of whose band only the edges are drawn, so that what is compared with it
+	// stands out, also in grey.
+	Baseline bool
+}
+
+// colour returns the colour of a line at a place of the legend, from 0.
+func (l Look) colour(place int) color.NRGBA {
+	if l.Colour > 0 {
+		place = l.Colour - 1
+	}
+	return palette[place%len(palette)]
+}
+
+// line returns the style of a line at a place of the legend, from 0.
+func (l Look) line(place int) draw.LineStyle {
+	if l.Colour > 0 {
+		place = l.Colour - 1
+	}
+	style := lineStyle(place)
+	if l.Baseline {
+		style.Dashes = dashes[1]
+	}
+	return style
 }
 
 // Level is a value of Y that does not depend on X, such as the error of the majority class.
@@ -83,7 +115,7 @@ func (c *Curves) Render(w io.Writer, format string) error { return render(alone{
 func (c *Curves) head() *head {
 	h := &head{title: c.Title, subtitle: c.Subtitle}
 	for i, curve := range c.Curves {
-		h.legend = append(h.legend, lineEntry(curve.Name, lineStyle(i)))
+		h.legend = append(h.legend, lineEntry(curve.Name, curve.line(i)))
 	}
 	for i, level := range c.Levels {
 		h.legend = append(h.legend, lineEntry(level.Name, levelStyle(i)))
@@ -99,9 +131,12 @@ func (c *Curves) drawPanel(canvas draw.Canvas, size font.Length) {
 	setRange(&p.X, x, shownX)
 	setRange(&p.Y, y, shownY)
 	p.Add(c)
-	c.head().write(&canvas, p.DataCanvas(canvas).Min.X, size)
+	c.besides.of(c.head()).write(&canvas, p.DataCanvas(canvas).Min.X, size)
 	p.Draw(canvas)
 }
+
+// place implements sharing.
+func (c *Curves) place() *besides { return &c.besides }
 
 func (c *Curves) axes() (x, y Axis) {
 	return Axis{Label: c.X}, Axis{Label: c.Y, Log: c.LogY}
@@ -110,6 +145,9 @@ func (c *Curves) axes() (x, y Axis) {
 // view returns what to show of the axes: all curves, and of the bands as much as leaves the curves a third of
 // the height.
 func (c *Curves) view() (xs, ys span) {
+	if c.besides.shown != nil {
+		return c.besides.shown[0], c.besides.shown[1]
+	}
 	axisX, axisY := c.axes()
 	xs, ys = nothing, nothing
 	for i := range c.Curves {
@@ -177,14 +215,14 @@ func (c *Curves) Plot(canvas draw.Canvas, p *plot.Plot) {
 		curve.pieces(axisX, axisY, func(from, to int) {
 			// A bound without a place on the axis is beyond it.
 			bound := func(values []float64, otherwise float64) []vg.Point {
-				return curve.line(from, to, trX, func(i int) vg.Length {
+				return curve.corners(from, to, trX, func(i int) vg.Length {
 					if math.IsNaN(axisY.cost(values[i])) {
 						return trY(axisY.value(otherwise))
 					}
 					return trY(values[i])
 				})
 			}
-			fillBand(&canvas, palette[k%len(palette)], bound(curve.Lower, shown.best), bound(curve.Upper, shown.worst))
+			drawBand(&canvas, curve.Look, k, bound(curve.Lower, shown.best), bound(curve.Upper, shown.worst))
 		})
 	}
 	for i, level := range c.Levels {
@@ -193,8 +231,8 @@ func (c *Curves) Plot(canvas draw.Canvas, p *plot.Plot) {
 	for k := range c.Curves {
 		curve := &c.Curves[k]
 		curve.pieces(axisX, axisY, func(from, to int) {
-			line := curve.line(from, to, trX, func(i int) vg.Length { return trY(curve.Y[i]) })
-			canvas.StrokeLines(lineStyle(k), canvas.ClipLinesXY(line)...)
+			line := curve.corners(from, to, trX, func(i int) vg.Length { return trY(curve.Y[i]) })
+			canvas.StrokeLines(curve.Look.line(k), canvas.ClipLinesXY(line)...)
 		})
 	}
 }
@@ -210,12 +248,20 @@ func drawLevel(c *draw.Canvas, p *plot.Plot, axis Axis, i int, level Level) {
 	}
 }
 
-// fillBand fills what is between two lines, faintly, so that curves within other bands are seen, and draws
-// its edges.
-func fillBand(c *draw.Canvas, tint color.NRGBA, lower, upper []vg.Point) {
+// drawBand draws the edges of what is between two lines, and fills it, faintly, so that curves within other bands are
+// seen.
+func drawBand(c *draw.Canvas, look Look, place int, lower, upper []vg.Point) {
+	tint := look.colour(place)
 	tint.A = 0x60
-	for _, edge := range [][]vg.Point{lower, upper} {
-		c.StrokeLines(draw.LineStyle{Color: tint, Width: 0.5}, c.ClipLinesXY(edge)...)
+	edge := draw.LineStyle{Color: tint, Width: 0.5}
+	if look.Baseline {
+		edge.Dashes = dashes[1]
+	}
+	for _, line := range [][]vg.Point{lower, upper} {
+		c.StrokeLines(edge, c.ClipLinesXY(line)...)
+	}
+	if look.Baseline {
+		return
 	}
 	tint.A = 0x1c
 	band := slices.Clone(lower)
@@ -223,8 +269,8 @@ func fillBand(c *draw.Canvas, tint color.NRGBA, lower, upper []vg.Point) {
 	c.FillPolygon(tint, c.ClipPolygonXY(append(band, upper...)))
 }
 
-// line returns the corners of a piece of a curve.
-func (s *Series) line(from, to int, x func(float64) vg.Length, y func(i int) vg.Length) []vg.Point {
+// corners returns the corners of a piece of a curve.
+func (s *Series) corners(from, to int, x func(float64) vg.Length, y func(i int) vg.Length) []vg.Point {
 	var points []vg.Point
 	for i := from; i < to; i++ {
 		at := vg.Point{X: x(s.X[i]), Y: y(i)}

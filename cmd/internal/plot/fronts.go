@@ -25,6 +25,8 @@ type Fronts struct {
 	Fronts []FrontSeries
 	// Levels are constants to compare with, such as the error of the majority class.
 	Levels []Level
+
+	besides besides
 }
 
 // FrontSeries is one of several fronts. Points that are not finite, or not positive on a logarithmic axis,
@@ -37,6 +39,7 @@ type FrontSeries struct {
 	Best, Worst []Point
 	// Points are points to show besides, such as those among which the front was chosen.
 	Points []Point
+	Look
 }
 
 // Save writes the picture to a file as [Figure.Save] does.
@@ -49,7 +52,7 @@ func (f *Fronts) Render(w io.Writer, format string) error { return render(alone{
 func (f *Fronts) head() *head {
 	h := &head{title: f.Title, subtitle: f.Subtitle}
 	for i, front := range f.Fronts {
-		h.legend = append(h.legend, lineEntry(front.Name, lineStyle(i)))
+		h.legend = append(h.legend, lineEntry(front.Name, front.line(i)))
 	}
 	for i, level := range f.Levels {
 		h.legend = append(h.legend, lineEntry(level.Name, levelStyle(i)))
@@ -65,9 +68,12 @@ func (f *Fronts) drawPanel(canvas draw.Canvas, size font.Length) {
 	setRange(&p.X, f.X, s.x)
 	setRange(&p.Y, f.Y, s.y)
 	p.Add(s)
-	f.head().write(&canvas, p.DataCanvas(canvas).Min.X, size)
+	f.besides.of(f.head()).write(&canvas, p.DataCanvas(canvas).Min.X, size)
 	p.Draw(canvas)
 }
+
+// place implements sharing.
+func (f *Fronts) place() *besides { return &f.besides }
 
 // steps returns the steps of a front, in costs.
 func (f *Fronts) steps(points []Point) []position {
@@ -88,6 +94,9 @@ func (f *Fronts) positions(points []Point) []position {
 
 // view returns what to show of the axes: what is better than the references, and the fronts' points.
 func (f *Fronts) view() (x, y span) {
+	if f.besides.shown != nil {
+		return f.besides.shown[0], f.besides.shown[1]
+	}
 	var xs, ys, pointXs, pointYs []float64
 	for _, front := range f.Fronts {
 		for _, points := range [][]Point{front.Front, front.Best, front.Worst} {
@@ -170,11 +179,11 @@ func (s overlay) Plot(c draw.Canvas, p *plot.Plot) {
 	for i, front := range f.Fronts {
 		best, worst := line(front.Best), line(front.Worst)
 		if len(best) > 0 && len(worst) > 0 {
-			fillBand(&c, palette[i%len(palette)], best, worst)
+			drawBand(&c, front.Look, i, best, worst)
 		}
 	}
 	for i, front := range f.Fronts {
-		tint := palette[i%len(palette)]
+		tint := front.colour(i)
 		tint.A = 0x70
 		var places []vg.Point
 		for _, q := range f.positions(front.Points) {
@@ -189,7 +198,7 @@ func (s overlay) Plot(c draw.Canvas, p *plot.Plot) {
 		drawLevel(&c, p, f.Y, i, level)
 	}
 	for i, front := range f.Fronts {
-		c.StrokeLines(lineStyle(i), c.ClipLinesXY(line(front.Front))...)
+		c.StrokeLines(front.line(i), c.ClipLinesXY(line(front.Front))...)
 		var places []vg.Point
 		for _, q := range f.steps(front.Front) {
 			if place := at(q); c.Contains(place) {

@@ -2,6 +2,7 @@ package plot
 
 import (
 	"io"
+	"slices"
 
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
@@ -16,6 +17,28 @@ type Panel interface {
 	drawPanel(c draw.Canvas, size font.Length)
 }
 
+// sharing is a panel that can have axes and a legend in common with those beside it.
+type sharing interface {
+	Panel
+	place() *besides
+	// view returns what is shown of the axes.
+	view() (x, y span)
+}
+
+// besides is what a panel has in common with those beside it.
+type besides struct {
+	shown    *[2]span // of the axes x and y; nil for its own
+	noLegend bool     // it stands above all
+}
+
+// of returns the head of a panel.
+func (b besides) of(h *head) *head {
+	if b.noLegend {
+		h.legend = nil
+	}
+	return h
+}
+
 // Panels is a picture of several, each with a title above it, in rows from the upper left.
 type Panels struct {
 	// Title says in a few words what is shown.
@@ -24,6 +47,9 @@ type Panels struct {
 	Subtitle []string
 	// Columns is the number of panels in a row, at least 1.
 	Columns int
+	// SameAxes gives all panels that are [Curves] or [Fronts] one range of each axis, and one legend if they have
+	// the same. Their axes must be of one kind.
+	SameAxes bool
 	// Panels are the parts.
 	Panels []Panel
 }
@@ -41,14 +67,49 @@ func (p *Panels) Save(path string) error { return save(p, path) }
 // Render writes the picture as [Figure.Render] does.
 func (p *Panels) Render(w io.Writer, format string) error { return render(p, w, format) }
 
-func (p *Panels) head() *head { return &head{title: p.Title, subtitle: p.Subtitle} }
+func (p *Panels) head() *head {
+	h := &head{title: p.Title, subtitle: p.Subtitle}
+	for _, panel := range p.Panels {
+		if s, ok := panel.(sharing); ok && s.place().noLegend {
+			h.legend = panel.head().legend
+			break
+		}
+	}
+	return h
+}
+
+// share gives the panels what they have in common.
+func (p *Panels) share() {
+	if !p.SameAxes {
+		return
+	}
+	var all []sharing
+	for _, panel := range p.Panels {
+		if s, ok := panel.(sharing); ok {
+			all = append(all, s)
+		}
+	}
+	x, y, isSame := nothing, nothing, len(all) > 1
+	for _, s := range all {
+		ownX, ownY := s.view()
+		x, y = span{min(x.best, ownX.best), max(x.worst, ownX.worst)}, span{min(y.best, ownY.best), max(y.worst, ownY.worst)}
+		isSame = isSame && slices.EqualFunc(s.head().legend, all[0].head().legend, func(a, b entry) bool { return a.label == b.label })
+	}
+	for _, s := range all {
+		s.place().shown, s.place().noLegend = &[2]span{x, y}, isSame
+	}
+}
 
 // rows returns the heights of the rows.
 func (p *Panels) rows() []vg.Length {
 	heights := make([]vg.Length, (len(p.Panels)+p.columns()-1)/p.columns())
 	for i, panel := range p.Panels {
 		row := &heights[i/p.columns()]
-		*row = max(*row, panelHeight+panel.head().extra(panelWidth, panelTitle))
+		h := panel.head()
+		if s, ok := panel.(sharing); ok {
+			h = s.place().of(h)
+		}
+		*row = max(*row, panelHeight+h.extra(panelWidth, panelTitle))
 	}
 	return heights
 }
@@ -57,6 +118,7 @@ func (p *Panels) columns() int { return max(1, p.Columns) }
 
 // size implements drawing.
 func (p *Panels) size() (width, height vg.Length) {
+	p.share()
 	width = max(1, vg.Length(min(p.columns(), len(p.Panels)))) * panelWidth
 	_, height = p.head().layout(width-2*margin, titleSize)
 	for _, row := range p.rows() {

@@ -242,12 +242,12 @@ func TestSteps(t *testing.T) {
 	at := func(x float64) vg.Length { return vg.Length(x) }
 	value := func(i int) vg.Length { return vg.Length(s.Y[i]) }
 	want := []vg.Point{{X: 1, Y: 5}, {X: 2, Y: 5}, {X: 2, Y: 6}, {X: 4, Y: 6}, {X: 4, Y: 3}}
-	if got := s.line(0, 3, at, value); !slices.Equal(got, want) {
+	if got := s.corners(0, 3, at, value); !slices.Equal(got, want) {
 		t.Errorf("steps %v, want %v", got, want)
 	}
 	s.Steps = false
 	want = []vg.Point{{X: 1, Y: 5}, {X: 2, Y: 6}, {X: 4, Y: 3}}
-	if got := s.line(0, 3, at, value); !slices.Equal(got, want) {
+	if got := s.corners(0, 3, at, value); !slices.Equal(got, want) {
 		t.Errorf("line %v, want %v", got, want)
 	}
 }
@@ -355,5 +355,63 @@ func TestStrangePictures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Panels with the same axes show one range and, where they are alike, one legend.
+func TestSameAxes(t *testing.T) {
+	draw := func(same bool, names ...string) (texts []string) {
+		p := &Panels{Columns: 2, SameAxes: same}
+		for i, name := range names {
+			p.Panels = append(p.Panels, &Curves{Title: "panel", X: "x", Y: "y", Curves: []Series{
+				{Name: name, X: []float64{0, 1}, Y: []float64{0, math.Pow(10, float64(2*i))}},
+			}})
+		}
+		var out bytes.Buffer
+		require.NoError(t, p.Render(&out, "svg"))
+		all, _, _ := boxes(t, out.Bytes())
+		for _, b := range all {
+			texts = append(texts, b.text)
+		}
+		return texts
+	}
+	count := func(texts []string, text string) (n int) {
+		for _, s := range texts {
+			if s == text {
+				n++
+			}
+		}
+		return n
+	}
+	for _, tt := range []struct {
+		same          bool
+		names         []string
+		legends, tick int // of the name, and of "100" on the axis of y
+	}{
+		{false, []string{"a", "a"}, 2, 1}, {true, []string{"a", "a"}, 1, 2}, {true, []string{"a", "b"}, 1, 2},
+	} {
+		texts := draw(tt.same, tt.names...)
+		if legends, tick := count(texts, "a"), count(texts, "100"); legends != tt.legends || tick != tt.tick {
+			t.Errorf("same axes %t, %q: %d legends and %d ticks at 100, want %d and %d", tt.same, tt.names, legends, tick, tt.legends, tt.tick)
+		}
+	}
+}
+
+// A baseline is dashed, and its band has no area; lines can share a colour.
+func TestLook(t *testing.T) {
+	both := []Series{
+		{Name: "a", X: []float64{0, 1}, Y: []float64{1, 2}, Lower: []float64{0, 1}, Upper: []float64{2, 3}, Look: Look{Colour: 3}},
+		{Name: "b", X: []float64{0, 1}, Y: []float64{2, 3}, Lower: []float64{1, 2}, Upper: []float64{3, 4}, Look: Look{Colour: 3, Baseline: true}},
+	}
+	if both[0].line(0).Color != both[1].line(1).Color || both[0].line(0).Dashes != nil || both[1].line(1).Dashes == nil {
+		t.Errorf("lines %+v and %+v", both[0].line(0), both[1].line(1))
+	}
+	areas := func(all ...Series) int {
+		var out bytes.Buffer
+		require.NoError(t, (&Curves{Curves: all}).Render(&out, "svg"))
+		return strings.Count(out.String(), "fill-opacity")
+	}
+	if one, other := areas(both[0]), areas(both[1]); one != other+1 {
+		t.Errorf("%d filled areas, and %d of a baseline", one, other)
 	}
 }

@@ -70,6 +70,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *command.Env, e reproduce.
 	for _, line := range result.Missing {
 		env.Logger.Warn(line)
 	}
+	result.Report.Version, result.Report.Command = command.Version(), env.CommandLine()
 	result.Report.Notes = append(result.Report.Notes, result.Missing...)
 	if err := result.Report.Write(env.Stdout, f.format); err != nil {
 		return err

@@ -17,12 +17,12 @@ func figures(e *Experiment, outcomes []*outcome) []reproduce.Figure {
 	var all []reproduce.Figure
 	for i, t := range trainings {
 		p := &plot.Panels{
-			Title: "Figure 1, training " + t.name + ": losses and the lines of equation 9",
+			Title: "Figure 1, training " + t.name + ": by how much estimates of the loss are wrong",
 			Subtitle: []string{
-				fmt.Sprintf("Mean loss on the training records over %d draws of the noise; a function of the raw records.", e.Draws),
-				"Lines are drawn as far as they stay near the losses.",
+				fmt.Sprintf("Distance of an estimate from the mean loss on the training records, over %d draws of the noise; a function of the raw records.", e.Draws),
+				"The lines of equation 9 are right at the ε of their one model, the cubic at those of its three. ε is pure, for replacing a record.",
 			},
-			Columns: len(e.losses()),
+			Columns: len(e.losses()), SameAxes: true,
 		}
 		for _, o := range outcomes {
 			p.Panels = append(p.Panels, o.figure1(i))
@@ -32,7 +32,7 @@ func figures(e *Experiment, outcomes []*outcome) []reproduce.Figure {
 	for i, t := range trainings {
 		p := &plot.Panels{
 			Title:    "Figure 2, training " + t.name + ": error of the line by the number of records",
-			Subtitle: []string{fmt.Sprintf("Mean over ε = 0.05, 0.10, ..., 1.00; %d draws.", e.Draws)},
+			Subtitle: []string{fmt.Sprintf("Mean over ε = 0.05, 0.10, ..., 1.00 (pure, for replacing a record); %d draws.", e.Draws)},
 			Columns:  2,
 		}
 		for _, o := range outcomes {
@@ -47,30 +47,32 @@ func figures(e *Experiment, outcomes []*outcome) []reproduce.Figure {
 	return all
 }
 
-// figure1 is a panel of Figure 1: the losses, the three lines, as far as they are near, and
-// the interpolation where there is one.
+// figure1 is a panel of Figure 1: the distance of the three lines, and of the interpolation where there is one, from
+// the losses. Where an estimate is right there is a gap.
 func (o *outcome) figure1(training int) *plot.Curves {
 	t := o.trained[training]
 	truth := t.truth[0].losses()
-	c := &plot.Curves{Title: o.source.title + ", " + o.loss.title, X: "ε", Y: "loss"}
-	add := func(name string, y []float64) {
-		c.Curves = append(c.Curves, plot.Series{Name: name, X: targets, Y: y})
-	}
-	add("trained", truth)
-	for _, through := range drawn {
-		near := t.truth[0].line(through)
-		for i, y := range near {
-			if y < 0 || y > truth[0]*1.1 {
-				near[i] = math.NaN()
+	c := &plot.Curves{Title: o.source.title + ", " + o.loss.title, X: "ε", Y: "error of the loss", LogY: true}
+	add := func(name string, estimate []float64, look plot.Look) {
+		distance := make([]float64, len(truth))
+		for i := range truth {
+			if distance[i] = math.Abs(estimate[i] - truth[i]); distance[i] < leastDistance {
+				distance[i] = math.NaN()
 			}
 		}
-		add("line at "+epsilonColumn(through), near)
+		c.Curves = append(c.Curves, plot.Series{Name: name, X: targets, Y: distance, Look: look})
+	}
+	for _, through := range drawn {
+		add("line at "+epsilonColumn(through), t.truth[0].line(through), plot.Look{})
 	}
 	if t.estimated != nil {
-		add("3 models, cubic", t.estimated[0].losses())
+		add("3 models, cubic", t.estimated[0].losses(), plot.Look{Colour: 7, Baseline: true})
 	}
 	return c
 }
+
+// leastDistance is the least error that Figure 1 shows: what is below is exact but for rounding.
+const leastDistance = 1e-6
 
 // figure2 is a panel of Figure 2.
 func (o *outcome) figure2(e *Experiment, training int) *plot.Curves {

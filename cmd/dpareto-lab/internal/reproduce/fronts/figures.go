@@ -79,7 +79,7 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 		}
 		all = append(all, e.overlay(datasetTitle(s)+", "+s.name, s.dataset,
 			plot.FrontSeries{Name: fmt.Sprintf("DPareto, %d runs", len(modelled[0])), Front: front(modelled[0], mean), Points: points(costs(modelled[0], mean))},
-			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(sampled[0])), Front: front(sampled[0], mean), Points: points(costs(sampled[0], mean))}))
+			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(sampled[0])), Front: front(sampled[0], mean), Points: points(costs(sampled[0], mean)), Look: plot.Look{Baseline: true}}))
 	}
 	section := output.Section{
 		Name: "figure5", Title: "Figure 5: DPareto over random sampling", Table: t,
@@ -109,18 +109,19 @@ func datasetTitle(s setting) string {
 // courses returns the hypervolumes of settings over runs, and adds a row for each to the table.
 func (e *Experiment) courses(found results, title string, all []setting, t *output.Table) *plot.Curves {
 	c := &plot.Curves{Title: title, X: runsName, Y: hypervolumeName, Rising: true}
-	for _, s := range all {
+	for i, s := range all {
 		studies, ok := found.of(e.modelled(s, methodDPareto)...)
 		sampled, both := found.of(e.random(s)...)
 		if !ok || !both {
 			continue
 		}
 		modelled := make([][]float64, len(studies))
-		for i, outcomes := range studies {
-			modelled[i] = trace(outcomes)
+		for k, outcomes := range studies {
+			modelled[k] = trace(outcomes)
 		}
 		random := bandOf(resampled(slices.Concat(sampled...), min(len(studies[0]), len(sampled[0]))), 0.025, 0.975)
-		c.Curves = append(c.Curves, curve(s.name+", DPareto", bandOf(modelled, 0, 1)), curve(s.name+", random", random))
+		c.Curves = append(c.Curves, curve(s.name+", DPareto", bandOf(modelled, 0, 1), plot.Look{Colour: i + 1}),
+			curve(s.name+", random", random, plot.Look{Colour: i + 1, Baseline: true}))
 		values := each(studies, hypervolume)
 		value, lower, upper := confidence(values)
 		var needed any
@@ -136,8 +137,8 @@ func (e *Experiment) courses(found results, title string, all []setting, t *outp
 }
 
 // curve draws a band.
-func curve(name string, b band) plot.Series {
-	return plot.Series{Name: name, X: b.x, Y: b.mean, Lower: b.lower, Upper: b.upper, Steps: true}
+func curve(name string, b band, look plot.Look) plot.Series {
+	return plot.Series{Name: name, X: b.x, Y: b.mean, Lower: b.lower, Upper: b.upper, Steps: true, Look: look}
 }
 
 // seriesOfFigure6 are the studies of Figure 6.
@@ -173,7 +174,7 @@ func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figur
 		}
 		name := fmt.Sprintf("grid of %d values", s.levels)
 		t.Rows = append(t.Rows, []any{adultSGD.name, name, int64(len(grid[0])), hypervolume(grid[0]), known(untouchedHypervolume(grid[0]))})
-		picture.Fronts = append(picture.Fronts, plot.FrontSeries{Name: fmt.Sprintf("%s, %d runs", name, len(grid[0])), Front: front(grid[0], mean)})
+		picture.Fronts = append(picture.Fronts, plot.FrontSeries{Name: fmt.Sprintf("%s, %d runs", name, len(grid[0])), Front: front(grid[0], mean), Look: plot.Look{Baseline: true}})
 	}
 	return []output.Section{section}, []reproduce.Figure{{Name: "figure6", Picture: picture}}
 }
@@ -203,9 +204,10 @@ func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figur
 			s.name, int64(len(studies)), int64(e.scaleOf(s).replicates), volume(mean), volume(best), volume(worst),
 			spread(studies, 0, 0.1), spread(studies, 1, anti[0]),
 		})
-		all = append(all, e.overlay("Adult, "+s.name, s.dataset, plot.FrontSeries{
-			Name: "mean, best and worst run", Front: front(studies[0], mean), Best: front(studies[0], best), Worst: front(studies[0], worst),
-		}))
+		all = append(all, e.overlay("Adult, "+s.name, s.dataset,
+			plot.FrontSeries{Name: "mean of ten runs", Front: front(studies[0], mean)},
+			plot.FrontSeries{Name: "best run", Front: front(studies[0], best), Look: plot.Look{Colour: 3, Baseline: true}},
+			plot.FrontSeries{Name: "worst run", Front: front(studies[0], worst), Look: plot.Look{Colour: 2, Baseline: true}}))
 	}
 	section := output.Section{
 		Name: "figure7", Title: "Figure 7: variability of fronts", Table: t,
@@ -217,7 +219,9 @@ func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figur
 	if len(all) == 0 {
 		return []output.Section{section}, nil
 	}
-	return []output.Section{section}, []reproduce.Figure{{Name: "figure7", Picture: panels("Figure 7: best, mean and worst of the runs of a configuration", len(all), all...)}}
+	picture := panels("Figure 7: fronts of the mean, the best and the worst of the runs of a configuration", len(all), all...)
+	picture.SameAxes = true
+	return []output.Section{section}, []reproduce.Figure{{Name: "figure7", Picture: picture}}
 }
 
 // spread returns the mean difference of the worst and the best error over the points of the fronts of means whose ε is in a

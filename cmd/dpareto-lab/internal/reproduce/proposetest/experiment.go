@@ -220,6 +220,8 @@ type compared struct {
 	comparison
 	guarantee                           privacy.Guarantee
 	proposeTest, noisyMax, permute, top float64
+	// finals are the means of what the candidates that propose-test and report-noisy-max select do in the end.
+	finals [2]float64
 }
 
 func (e *Experiment) compare(part uint64, c comparison) (compared, error) {
@@ -230,20 +232,21 @@ func (e *Experiment) compare(part uint64, c comparison) (compared, error) {
 	}, source, func() []float64 {
 		draw(rng, utilities)
 		return utilities
-	})
+	}, nil)
 	result.comparison = c
 	return result, err
 }
 
 // repeat selects e.Runs times, by a search and by one maximum with the same ε, among
-// utilities that next returns.
-func (e *Experiment) repeat(tuning proposetest.Tuning, source *noise.Source, next func() []float64) (compared, error) {
+// utilities that next returns. finals, unless it is nil, is what each candidate does in the end.
+func (e *Experiment) repeat(tuning proposetest.Tuning, source *noise.Source, next func() []float64, finals []float64) (compared, error) {
 	guarantee, err := tuning.Guarantee()
 	if err != nil {
 		return compared{}, err
 	}
 	var chosen [3][]float64
 	var tops []float64
+	var indices [3][]int
 	for range e.Runs {
 		utilities := next()
 		tops = append(tops, slices.Max(utilities))
@@ -251,15 +254,24 @@ func (e *Experiment) repeat(tuning proposetest.Tuning, source *noise.Source, nex
 		if err != nil {
 			return compared{}, err
 		}
-		chosen[0] = append(chosen[0], utilities[result.Selected])
+		chosen[0], indices[0] = append(chosen[0], utilities[result.Selected]), append(indices[0], result.Selected)
 		for i, method := range []privacy.SelectionMethod{privacy.ReportNoisyMax, privacy.PermuteAndFlip} {
 			index, err := selection.Select(method, source, utilities, tuning.Sensitivity(), guarantee.Epsilon)
 			if err != nil {
 				return compared{}, err
 			}
-			chosen[1+i] = append(chosen[1+i], utilities[index])
+			chosen[1+i], indices[1+i] = append(chosen[1+i], utilities[index]), append(indices[1+i], index)
 		}
 	}
 	mean := func(x []float64) float64 { return stat.Mean(x, nil) }
-	return compared{guarantee: guarantee, proposeTest: mean(chosen[0]), noisyMax: mean(chosen[1]), permute: mean(chosen[2]), top: mean(tops)}, nil
+	c := compared{guarantee: guarantee, proposeTest: mean(chosen[0]), noisyMax: mean(chosen[1]), permute: mean(chosen[2]), top: mean(tops)}
+	if finals == nil {
+		return c, nil
+	}
+	for i := range c.finals {
+		for _, index := range indices[i] {
+			c.finals[i] += finals[index] / float64(len(indices[i]))
+		}
+	}
+	return c, nil
 }

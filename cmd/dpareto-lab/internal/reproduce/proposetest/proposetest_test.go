@@ -100,7 +100,7 @@ func TestExperiment(t *testing.T) {
 
 	for _, panel := range figures[0].Picture.(*plot.Panels).Panels {
 		curves := panel.(*plot.Curves).Curves
-		worst := curves[len(curves)-1]
+		worst := curves[slices.IndexFunc(curves, func(s plot.Series) bool { return s.Name == "worst case" })]
 		if last := worst.Y[len(worst.Y)-1]; math.Abs(last-1) > 1e-12 || len(worst.Y) != 200 {
 			t.Errorf("the worst case is drawn for %d rounds, up to u = %g", len(worst.Y)-1, last)
 		}
@@ -178,6 +178,13 @@ func TestExperimentAdult(t *testing.T) {
 		t.Errorf("%q does not say that the data are made up", title)
 	}
 	best, random := column(t, sections, "adult", "best"), column(t, sections, "adult", "random")
+	before, after := column(t, sections, "adult", "epsilon"), column(t, sections, "adult", "epsilon_with_training")
+	trained, most := column(t, sections, "adult", "trained_propose_test"), column(t, sections, "adult", "trained_best")
+	for i := range before {
+		if math.Abs(after[i]-before[i]-finalEpsilon) > 1e-9 || !(trained[i] > 0.4 && trained[i] <= most[i]) {
+			t.Errorf("budget %d: trained for ε = %g after %g, with accuracy %g of at most %g", i, after[i], before[i], trained[i], most[i])
+		}
+	}
 	searched, maximum := column(t, sections, "adult", "propose_test"), column(t, sections, "adult", "report_noisy_max")
 	validation, epsilon := column(t, sections, "adult", "validation_epsilon"), column(t, sections, "adult", "epsilon")
 	for i, b := range adultBudgets {

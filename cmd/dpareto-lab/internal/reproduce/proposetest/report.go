@@ -2,6 +2,7 @@ package proposetest
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -140,38 +141,54 @@ func (r *results) comparison() output.Section {
 	}
 }
 
-// drawFigure1 draws the way of every search through steps and utilities, beside the longest
-// way that is possible.
+// drawFigure1 draws the ways of all searches through steps and utilities by how many go there, beside the longest way
+// that is possible.
 func (r *results) drawFigure1() reproduce.Picture {
 	most := proposetest.Tuning{Granularity: granularity}.MostRounds()
 	p := &plot.Panels{
 		Title: "Figure 1: the way of propose-test from u = 0, step = 1, g = 0.01",
 		Subtitle: []string{
-			"A success moves to the upper right, a failure to half of the step; a search ends at step 0 or from u = 1 on.",
+			fmt.Sprintf("%d searches. A success doubles the step and moves up, a failure halves it; a search ends where a step of 1 fails, or from u = 1 on.", len(r.figure1[0].levels)),
 			fmt.Sprintf("The worst case alternates between the two: %d rounds to u = 1.", most),
 		},
-		Columns: 2,
+		Columns: 2, SameAxes: true,
 	}
 	for _, c := range r.figure1 {
 		if !noises[c.noise].drawn {
 			continue
 		}
-		searches := plot.Series{Name: fmt.Sprintf("%d searches", len(c.levels))}
-		drawn := make(map[[4]float64]bool) // the moves, of which searches share most
+		moves := make(map[[4]float64]float64) // the share of the searches that make them
 		for i, levels := range c.levels {
 			steps := c.steps[i]
+			own := make(map[[4]float64]bool)
 			for j := 1; j < len(levels); j++ {
-				if move := [4]float64{steps[j-1], levels[j-1], steps[j], levels[j]}; !drawn[move] {
-					drawn[move] = true
-					searches.X = append(searches.X, move[0], move[2], math.NaN())
-					searches.Y = append(searches.Y, move[1], move[3], math.NaN())
-				}
+				own[[4]float64{steps[j-1], levels[j-1], steps[j], levels[j]}] = true
+			}
+			for move := range own {
+				moves[move] += 1 / float64(len(c.levels))
 			}
 		}
-		worst := plot.Series{Name: "worst case"}
+		often := plot.Series{Name: "half of the searches, or more", Look: plot.Look{Colour: 1}}
+		sometimes := plot.Series{Name: "a tenth, or more", Look: plot.Look{Colour: 6}}
+		seldom := plot.Series{Name: "fewer", Look: plot.Look{Colour: 5, Baseline: true}}
+		for _, move := range slices.SortedFunc(maps.Keys(moves), func(a, b [4]float64) int { return slices.Compare(a[:], b[:]) }) {
+			series := &seldom
+			switch share := moves[move]; {
+			case share >= 0.5:
+				series = &often
+			case share >= 0.1:
+				series = &sometimes
+			}
+			series.X = append(series.X, math.Log2(move[0]), math.Log2(move[2]), math.NaN())
+			series.Y = append(series.Y, move[1], move[3], math.NaN())
+		}
+		worst := plot.Series{Name: "worst case", Look: plot.Look{Colour: 2}}
 		worst.X, worst.Y = worstCase(int(most))
+		for i, step := range worst.X {
+			worst.X[i] = math.Log2(step)
+		}
 		p.Panels = append(p.Panels, &plot.Curves{
-			Title: noises[c.noise].name, X: "step", Y: "u = u0 + a·g", Curves: []plot.Series{searches, worst},
+			Title: noises[c.noise].name, X: "log2(step)", Y: "u = u0 + a·g", Curves: []plot.Series{seldom, sometimes, worst, often},
 		})
 	}
 	return p
