@@ -213,7 +213,7 @@ func (r *results) loss(method privacy.SelectionMethod, scores []float64, sensiti
 // draw draws the likelihoods, relative to the largest of each size.
 func (r *results) draw() reproduce.Picture {
 	p := &plot.Curves{
-		Title: "Log likelihood of k1, relative to its maximum",
+		Title: "Figure 1: log likelihood of k1, relative to its maximum",
 		Subtitle: []string{
 			fmt.Sprintf("observation noise %g of the prior's deviation; the paper's grid ends at k1 = 0.95, which is 1.3", noises[0]),
 		},

@@ -86,7 +86,7 @@ func (l *landscape) addOracles(result *reproduce.Result, figure int) reproduce.F
 	return reproduce.Figure{
 		Name: fmt.Sprintf("figure%d", figure),
 		Picture: &plot.Panels{
-			Title: "The oracles and their front: " + l.name, Subtitle: l.subtitle, Columns: 2,
+			Title: fmt.Sprintf("Figure %d: the oracles and their front, %s", figure, l.name), Subtitle: l.subtitle, Columns: 2,
 			Panels: []plot.Panel{
 				l.heatMap("Privacy", logEpsilon, log10(l.values(epsilonOf))),
 				l.heatMap("Utility", l.errorLabel, l.values(errorOf)),
@@ -139,7 +139,7 @@ func (l *landscape) addSearch(result *reproduce.Result, s *search, figure int) r
 	return reproduce.Figure{
 		Name: fmt.Sprintf("figure%d", figure),
 		Picture: &plot.Panels{
-			Title: "The model and the next configuration: " + l.name, Subtitle: l.subtitle, Columns: 2,
+			Title: title + "the model and the next configuration, " + l.name, Subtitle: l.subtitle, Columns: 2,
 			Panels: []plot.Panel{
 				l.heatMap("Posterior median of ε", logEpsilon, log10(predicted[0]), sampled),
 				l.heatMap("Posterior median of the error", l.errorLabel, predicted[1], sampled),

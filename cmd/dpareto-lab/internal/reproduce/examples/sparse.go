@@ -21,7 +21,7 @@ const maxCutoff = 30
 // sparseVector computes the oracles of the sparse vector technique over a grid.
 func (e *Experiment) sparseVector(ctx context.Context, p *progress) (*landscape, error) {
 	l := &landscape{
-		name: "sparse vector technique", errorLabel: "1 − F1", runs: e.Runs, frontName: "exact front",
+		name: "sparse vector technique", subtitle: []string{"ε is pure (δ = 0), for the adjacency under which a query changes by at most 1"}, errorLabel: "1 − F1", runs: e.Runs, frontName: "exact front",
 		published: "The paper's next point has a medium ε and a low 1 − F1, in a gap at the lower right of the front. The code of this figure is not published.",
 		space: &space.Space{Parameters: []space.Parameter{
 			{Name: "C", Kind: space.Integer, Min: 1, Max: maxCutoff},

@@ -237,7 +237,7 @@ func (r *results) drawReached() reproduce.Picture {
 // drawFigure2 draws the number of rounds.
 func (r *results) drawFigure2() reproduce.Picture {
 	p := &plot.Curves{
-		Title: "Rounds of propose-test until it ends by itself",
+		Title: "Figure 2: rounds of propose-test until it ends by itself",
 		Subtitle: []string{
 			"mean, with the range from the 5th to the 95th percentile; at most 2M − 1 rounds are possible",
 			"the paper's figure is kε0 = 1, where the selected candidate is a random one",
