@@ -3,7 +3,7 @@ package pool
 import "golang.org/x/sys/unix"
 
 // nicer is the increase of the nice value of a thread that runs a long computation.
-const nicer = 10
+const nicer = 3
 
 // lowerPriority makes the calling thread nicer. If the system refuses, calls are merely slower.
 func lowerPriority() {
