@@ -12,9 +12,9 @@ import (
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
-// hypo is DP-HyPO (Wang et al., "DP-HyPO: an adaptive private framework for hyperparameter optimization", NeurIPS
-// 2023): the best of K candidates, each of whose configurations is drawn from a density that may depend on all earlier
-// results, and is between c <= 1 and C >= 1 times a density that was fixed beforehand. K is as for [RepeatedSelection].
+// hypo is DP-HyPO (Wang et al., "DP-HyPO: an adaptive private hyperparameter optimization framework", 2023): the best of K
+// candidates, each of whose configurations is drawn from a density that may depend on all earlier results, and is between
+// c <= 1 and C >= 1 times a density that was fixed beforehand. K is as for [RepeatedSelection].
 // It is here, and not a way of package price, because a random search that finds as much costs less:
 // TestRandomSearchCostsLess.
 //
