@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/meter"
 	"github.com/dpareto/dpareto/privacy/price"
+	"github.com/dpareto/dpareto/privacy/slots"
 	"github.com/dpareto/dpareto/privacy/tuning"
 )
 
@@ -254,5 +255,45 @@ func TestResultsAlone(t *testing.T) {
 	s.Test.Checkpoints = 2
 	if _, err := s.Prices(new(meter.Work)); err == nil || !strings.Contains(err.Error(), "checkpoints") {
 		t.Errorf("two scores a run: %v", err)
+	}
+}
+
+// TestNoisyTrials: trials and the run cost what the slots cost that a study declares for them, and with lots of all
+// records what Gaussian noise costs; the test records pay for the scores of all.
+func TestNoisyTrials(t *testing.T) {
+	const way = "trials with 10 times the noise, one run"
+	s := exampleSearch()
+	got := prices(t, s)[way]
+	run := s.Run.Mechanism.(privacy.FixedSizeGaussian)
+	trial := run
+	trial.NoiseMultiplier = 40
+	declared, err := slots.NewSlots([]slots.Slot{{Mechanism: run, Steps: 1270, Count: 1}, {Mechanism: trial, Steps: 1270, Count: 32}}, 1e-6)
+	require.NoError(t, err)
+	if want := declared.Price().Epsilon; !(got.Training.Epsilon <= want && got.Training.Epsilon > want*(1-1e-3)) {
+		t.Errorf("ε = %.6f, as slots %.6f", got.Training.Epsilon, want)
+	}
+	if !got.Adaptive || got.MeanRuns != 33 || got.MaxRuns != 33 {
+		t.Errorf("%+v", got)
+	}
+	if !slices.ContainsFunc(got.Training.Assumptions, func(a privacy.Assumption) bool { return a.Premise == privacy.PremiseFixedInAdvance }) {
+		t.Errorf("assumes %q", got.Training.Assumptions)
+	}
+	s.Runs = 33
+	if want := prices(t, s)["all shown, fixed beforehand"].Test; got.Test.Epsilon != want.Epsilon {
+		t.Errorf("test records: ε = %.6f, want %.6f", got.Test.Epsilon, want.Epsilon)
+	}
+
+	gaussian := gaussianSearch()
+	gaussian.Run = privacy.Part{Mechanism: privacy.FixedSizeGaussian{DatasetSize: 100, BatchSize: 100, NoiseMultiplier: 20}, Count: 25} // μ = 0.25
+	gaussian.Runs, gaussian.Portfolios = 21, nil
+	together := privacy.Gaussian{Sensitivity: 0.25 * 1.1, StandardDeviation: 1, Neighbours: privacy.ReplaceOne} // 1.1² = 1 + 21/100
+	want, err := privacy.Epsilon(privacy.Exact{}, together, 1, 1e-6)
+	require.NoError(t, err)
+	if got := prices(t, gaussian)[way].Training.Epsilon; math.Abs(got-want.Epsilon) > 1e-6*want.Epsilon {
+		t.Errorf("lots of all records: ε = %.9f, want %.9f", got, want.Epsilon)
+	}
+	gaussian.Run.Mechanism = privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.ReplaceOne}
+	if _, ok := prices(t, gaussian)[way]; ok {
+		t.Error("noisy trials of what is no DP-SGD")
 	}
 }

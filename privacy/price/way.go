@@ -49,7 +49,11 @@ func (s *Search) ways() []way {
 	fixed := s.way("all shown, fixed beforehand", releasesAll, all)
 	fixed.curves = true
 	exactly := s.way("best of exactly so many", releasesModel, exactly)
-	ways := []way{one, fixed, s.gaussianFilter(), s.renyiFilter(), exactly}
+	ways := []way{one, fixed, s.gaussianFilter(), s.renyiFilter()}
+	if trial, ok := noisyTrial(s.Run); ok {
+		ways = append(ways, s.noisyTrials(trial))
+	}
+	ways = append(ways, exactly)
 	var best way // by the chosen distribution
 	for _, f := range s.compared() {
 		w := s.bestOf("best of K, "+f.name, releasesModel, 1, f)

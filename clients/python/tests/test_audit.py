@@ -14,6 +14,7 @@ import dpfront
 from dpfront import DpSgd, Privacy, audit
 from dpfront.audit import _bounds as bounds
 from dpfront.privacy import Gaussian
+from dpfront.v1 import privacy_pb2
 
 np = pytest.importorskip("numpy")
 
@@ -171,6 +172,28 @@ def test_the_coverage_of_two_worlds() -> None:
         wrong += shown.epsilon > truth
     assert wrong <= 0.05 * 400
     assert truth == pytest.approx(math.log((0.6 - 1e-5) / 0.2))
+
+
+def test_assumptions_have_premises() -> None:
+    """As those of guarantees, in the order of the contract. Choices after looking stand first."""
+    scores = [float(k) for k in range(40)]
+    chosen = audit.rates(scores, scores, delta=1e-5)
+    given = audit.rates(scores, scores, delta=1e-5, threshold=20.0)
+    for shown in (
+        chosen,
+        given,
+        audit.two_worlds(float, 20, delta=1e-5, seed=1),
+        audit.one_run(list, 10, delta=1e-5, seed=1),
+    ):
+        numbers = [
+            privacy_pb2.Premise.Value(f"PREMISE_{a.premise.upper()}") for a in shown.assumptions
+        ]
+        assert numbers == sorted(numbers)
+        assert shown.assumptions[0].premise == "fixed_in_advance"
+        assert {a.checked_by for a in shown.assumptions} == {"nobody"}
+        assert "(fixed in advance, checked by nobody)" in str(shown)
+    assert "the threshold, the number" in given.assumptions[0].text
+    assert "first quarter" in chosen.assumptions[0].text
 
 
 def test_dirac_score_of_poisson_lots() -> None:

@@ -223,10 +223,17 @@ func (s views) spentPart(ctx context.Context, r *site.PartRequest) (any, error) 
 		}
 		data.Ledgers = append(data.Ledgers, l)
 	}
-	if list, err := s.Releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: r.Study}); err == nil { // not every reader may
-		data.Releases = list.GetReleases()
-	}
+	data.Releases = s.releases(ctx, r.Study)
 	return data, nil
+}
+
+// releases returns what was published of a study, at most the first page of it, and nothing to readers who may not see it.
+func (s views) releases(ctx context.Context, study string) []*dparetov1.Release {
+	list, err := s.Releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: study})
+	if err != nil {
+		return nil
+	}
+	return list.GetReleases()
 }
 
 // Seeded reports whether runs were seeded, so that no ε holds for them.

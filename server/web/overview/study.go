@@ -18,6 +18,8 @@ type studyPage struct {
 	Settings *frontSettings
 	// Hidden says why there is nothing to see but the study itself; empty for other studies.
 	Hidden string
+	// Releases are what was published of a study with Hidden, at most the first page of it.
+	Releases []*dparetov1.Release
 	// Wait is the path of the view with all parts at once.
 	Wait string
 	// Parts are the parts that the view waited for.
@@ -42,6 +44,7 @@ func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
 	}
 	if p.Study.GetSpec().GetRandomStopping() != nil {
 		data.Hidden = "This study shows only its best trial, once it is released: with random stopping the guarantee depends on everything else staying secret."
+		data.Releases = s.releases(site.Outgoing(r), p.Study.GetName())
 		s.Render(w, http.StatusOK, "study", data)
 		return nil
 	}

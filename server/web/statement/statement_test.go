@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -294,6 +295,8 @@ func TestUsersAndOwnData(t *testing.T) {
 func TestPrivate(t *testing.T) {
 	site := webtest.New(t, server.Options{})
 	study := "studies/" + privateStudy(t, site)
+	const link = `href="/studies/private/statement"`
+	webtest.Contains(t, site.Get(t, "/studies/private?wait=1", http.StatusOK), "!"+link)
 	if _, err := clients(site).Releases.ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study}); err != nil {
 		t.Fatal(err)
 	}
@@ -311,5 +314,66 @@ func TestPrivate(t *testing.T) {
 	webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), "The search is included", "Tuning: included", "release 1", "dpareto ledger charges train", "the server refuses seeded runs")
 	if _, err := statement.New(t.Context(), clients(site), study, statement.Options{Epsilon: 10, Now: now}); err == nil || !strings.Contains(err.Error(), "ε is 50.00, above 10") {
 		t.Errorf("ε 10 of 50: %v", err)
+	}
+	webtest.Contains(t, site.Get(t, "/studies/private?wait=1", http.StatusOK), link)
+}
+
+// A statement of a study with random_stopping states the ε of the best of a random number of runs, as the mechanism for
+// it computes it again at the released configuration, which is the only one of the list.
+func TestRandomStopping(t *testing.T) {
+	site := webtest.New(t, server.Options{})
+	c := clients(site)
+	if _, err := c.Releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "train", Ledger: &dparetov1.Ledger{
+		Records: 10_000, Epsilon: 1000, Delta: 1e-4, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE,
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	s := webtest.TrainedSpec()
+	base := s.GetMetrics()[0].GetComputed().GetPrivacy()
+	base.Accountant, base.Conversion = dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	base.GetDpSgd().Length = &dparetov1.DpSgdMechanism_Steps{Steps: "100"}
+	s.Parameters, s.CheckpointParameter, s.Budget, s.Seed, s.TrainLedger = s.GetParameters()[1:2], "", nil, nil, "ledgers/train"
+	s.GetParameters()[0].GetDoubleDomain().Min, s.GetParameters()[0].GetDoubleDomain().Max = 3, 5
+	s.RandomStopping = &dparetov1.RandomStoppingSpec{
+		MeanTrials: 3, MaxTrials: 8, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 0.5}, Metric: "error", Listed: 1,
+	}
+	site.Create(t.Context(), t, "hidden", &dparetov1.Study{Spec: s})
+	const link = `href="/studies/hidden/statement"`
+	webtest.Contains(t, site.Get(t, "/studies/hidden", http.StatusOK), "!"+link)
+	refused := site.Get(t, "/studies/hidden/statement?sampler=poisson", http.StatusUnprocessableEntity)
+	webtest.Contains(t, refused, "nothing of this study was released yet")
+	for state := dparetov1.StudyState_STUDY_STATE_ACTIVE; state == dparetov1.StudyState_STUDY_STATE_ACTIVE; {
+		site.Train(t.Context(), t, "hidden", 1, false)
+		got, err := c.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/hidden"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = got.GetStudy().GetState()
+	}
+	released, err := c.Releases.ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: "studies/hidden", Metric: "error"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	webtest.Contains(t, site.Get(t, "/studies/hidden", http.StatusOK), link)
+	webtest.Contains(t, site.Get(t, "/studies/hidden/statement?sampler=poisson", http.StatusOK), "The search is included", "random_stopping")
+
+	made, err := statement.New(t.Context(), c, "studies/hidden", statement.Options{Sampler: "poisson", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := proto.CloneOf(base)
+	inner := proto.CloneOf(base)
+	inner.Delta, inner.Adjacency = 0, dparetov1.Adjacency_ADJACENCY_UNSPECIFIED
+	whole.Mechanism = &dparetov1.PrivacySpec_RepeatedSelection{RepeatedSelection: &dparetov1.RepeatedSelectionMechanism{
+		Base: inner, MeanRuns: "3.0", MaxRuns: "8", Distribution: &dparetov1.RepeatedSelectionMechanism_Eta{Eta: "0.5"},
+	}}
+	computed, err := c.Privacy.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{Privacy: whole, Parameters: released.GetRelease().GetPoints()[0].GetParameters()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := computed.GetGuarantees()[0].GetEpsilon()
+	// The accountant of the list rounds the profile of a run up.
+	if got := made.Guarantee.Epsilon; !made.IncludesTuning || got < want*(1-1e-6) || got > want*(1+2e-3) || made.Guarantee.Delta != 1e-5 {
+		t.Errorf("stated %+v, computed again ε = %g", made.Guarantee, want)
 	}
 }

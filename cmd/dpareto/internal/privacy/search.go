@@ -33,6 +33,9 @@ most. With --test-records and --test-noise it also prints ε of the test records
 the noise on every score that gives this ε.
 
   all shown       every model and score; with a filter, configurations may depend on earlier results
+  noisy trials    runs with ten times the noise of the one that follows them, for DP-SGD; configurations
+                  may depend on earlier results. What is best with so much noise need not be best for the
+                  run
   best of K       the best of a secret random number K of runs, drawn from a distribution with the mean
                   --runs; capped: drawn again while it exceeds --max-runs. The best run may be released
                   with all its checkpoints and their scores: the search must then compare whole

@@ -3,6 +3,7 @@ package privacy
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -43,11 +44,11 @@ func (p SearchPrices) Report(format output.Format) *output.Report {
 	return &output.Report{Title: title, Sections: []output.Section{ways}}
 }
 
-// defaultFilter returns the adaptive way that costs least, "" if there is none.
+// defaultFilter returns the filter that costs least, "" if there is none.
 func (p SearchPrices) defaultFilter() (name string) {
 	least := math.Inf(1)
 	for _, w := range p.Response.GetWays() {
-		if epsilon := w.GetTraining().GetEpsilon(); w.GetAdaptive() && epsilon < least {
+		if epsilon := w.GetTraining().GetEpsilon(); strings.HasSuffix(w.GetWay(), " filter") && epsilon < least {
 			name, least = w.GetWay(), epsilon
 		}
 	}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dpfront._card import Card, Shown, up
-from dpfront._results.guarantees import Guarantee, bound
+from dpfront._results.guarantees import Assumption, Guarantee, bound
 from dpfront.audit import _bounds as bounds
 
 SHARE_TO_CHOOSE = 0.25
@@ -31,7 +31,8 @@ class LowerBound(Shown):
     """Number of trainings that it took."""
     evidence: str
     """What was seen."""
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+    """What must be true for the bound to hold. Nobody checks it."""
     fpr: float | None
     """Upper limit of the false positive rate of the attack; None for an audit in one run."""
     tpr: float | None
@@ -141,9 +142,11 @@ def one_run(
         confidence=confidence,
         runs=runs,
         evidence=f"{correct} of {r} guesses correct, {total} canaries",
-        assumptions=(
-            "each canary counts as one record of the guarantee",
-            "training and scores know the coins from the data alone",
+        assumptions=_assume(
+            fixed_in_advance="the canaries, the numbers of guesses and of runs, and whether to "
+            "report this audit, were decided before any score was seen",
+            data="each canary counts as one record of the guarantee",
+            secrecy="training and scores know the coins from the data alone",
         ),
         fpr=None,
         tpr=None,
@@ -214,14 +217,17 @@ def rates(
 ) -> LowerBound:
     """Returns the lower bound that scores of independent runs show, as `two_worlds` does.
 
-    ``inside`` are the scores of runs with the canary, ``outside`` of runs without.
+    ``inside`` are the scores of runs with the canary, ``outside`` of runs without, both in an order
+    that does not depend on them, such as that of the runs.
     """
     delta = _delta(claim, delta)
     _check_confidence(confidence)
     if any(math.isnan(x) for x in (*inside, *outside)):
         raise ValueError("inside and outside: must be numbers, one is not a number")
     seen = len(inside) + len(outside)
+    chosen = "the threshold"
     if threshold is None:
+        chosen = "the order of the scores, whose first quarter chooses the threshold"
         (first, inside), (second, outside) = _divide(inside), _divide(outside)
         threshold = _best_threshold(first, second, delta, (1 - confidence) / 2)
     if not inside or not outside:
@@ -238,7 +244,11 @@ def rates(
         runs=seen if runs is None else runs,
         evidence=f"{hits} of {len(inside)} runs with the canary above the threshold, "
         f"{alarms} of {len(outside)} without",
-        assumptions=("runs are independent, and differ in the canary alone",),
+        assumptions=_assume(
+            fixed_in_advance=f"{chosen}, the number of runs, and whether to report this audit, "
+            "were decided before any score was seen",
+            independence="runs are independent, and differ in the canary alone",
+        ),
         fpr=fpr,
         tpr=tpr,
         mu=bounds.mu_of_rates(fpr, tpr),
@@ -270,6 +280,11 @@ def dirac_score(
         else:
             result += math.log1p(q * math.expm1(ratio))
     return result
+
+
+def _assume(**texts: str) -> tuple[Assumption, ...]:
+    """Returns assumptions by their premises, of which nobody checks any."""
+    return tuple(Assumption(text, premise, "nobody") for premise, text in texts.items())
 
 
 def _divide(scores: Sequence[float]) -> tuple[Sequence[float], Sequence[float]]:
