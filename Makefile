@@ -339,12 +339,13 @@ generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/proto
 	$(BIN)/buf generate
 
 .PHONY: check
-check: generate ## Check that generated code, modules and formatting are up to date
+check: generate ## Check that generated code, modules and formatting are up to date, and the words of the documents
 	@test -z "$$(git status --porcelain gen)" || { git status --short gen; echo 'gen/ is stale: run make generate and commit it'; exit 1; }
 	go mod tidy -diff
 	cd tools/deploy && go mod tidy -diff
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go' ':!gen'))"; \
 		test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }
+	go test ./cmd/dpareto/internal/cli -run TestPlainWords
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Assumption is what must be true for a guarantee to hold.
+// Assumption is a condition of a guarantee.
 type Assumption struct {
 	// Text is a clause that follows "provided that".
 	Text string
-	// Premise is what it is about, which says who checks it.
+	// Premise is its subject, which determines the checker.
 	Premise Premise
 }
 
@@ -19,11 +19,11 @@ func (a Assumption) String() string {
 	return a.Text + " (" + a.Premise.String() + ", checked by " + a.Premise.Checker().String() + ")"
 }
 
-// Premise is what an assumption is about. Lists of assumptions have the order of their premises, in
-// which those come first that are broken most often in practice.
+// Premise is the subject of an assumption. Lists of assumptions have the order of their premises: those
+// that are broken most often in practice come first.
 type Premise int
 
-// Premises, with the numbers of the contract. [Premise.Meaning] says what each is.
+// Premises, with the numbers of the contract. [Premise.Meaning] describes each.
 const (
 	PremiseSampler Premise = iota + 1
 	PremiseFixedInAdvance
@@ -40,14 +40,14 @@ const (
 	PremiseServerNoise
 )
 
-// Checker is who checks an assumption.
+// Checker is the party that checks an assumption.
 type Checker int
 
 // Checkers, with the numbers of the contract.
 const (
-	// CheckedByServer: the assumption holds whatever clients do.
+	// CheckedByServer: the assumption holds for all clients.
 	CheckedByServer Checker = iota + 1
-	// CheckedByClient: the trainer, or the library that it runs in, keeps it. The server cannot tell.
+	// CheckedByClient: the trainer, or the library that it runs in, fulfils it. The server cannot verify that.
 	CheckedByClient
 	// CheckedByNobody: a person must know it.
 	CheckedByNobody
@@ -59,19 +59,19 @@ var premises = [...]struct {
 	checker Checker
 	meaning string
 }{
-	PremiseSampler:        {"sampler", CheckedByClient, "how the records of a step are drawn"},
-	PremiseFixedInAdvance: {"fixed in advance", CheckedByNobody, "what had to be decided before any result was seen"},
-	PremiseSensitivity:    {"sensitivity", CheckedByClient, "what bounds the influence of a record: clipping, norms, sensitivities"},
+	PremiseSampler:        {"sampler", CheckedByClient, "the draw of the records of a step"},
+	PremiseFixedInAdvance: {"fixed in advance", CheckedByNobody, "decisions that precede all results"},
+	PremiseSensitivity:    {"sensitivity", CheckedByClient, "bounds on the influence of a record: clipping, norms, sensitivities"},
 	PremiseNoise:          {"noise", CheckedByClient, "the distribution of the noise, and its secret and exact draw"},
-	PremiseData:           {"data", CheckedByNobody, "what a record is, and whether the number of records is public"},
-	PremiseTheorem:        {"theorem", CheckedByClient, "what else the theorem needs of the algorithm"},
-	PremiseIndependence:   {"independence", CheckedByNobody, "that runs or candidates depend neither on each other nor on the data"},
-	PremiseSecrecy:        {"secrecy", CheckedByNobody, "what those who are trusted do not disclose"},
-	PremiseScores:         {"scores", CheckedByNobody, "what scores are averages of"},
-	PremiseDisjoint:       {"disjoint", CheckedByNobody, "which records or people are in which set"},
-	PremisePublicData:     {"public data", CheckedByNobody, "which data need no protection"},
-	PremiseAdmission:      {"admission", CheckedByServer, "that every access to the data is charged before it happens"},
-	PremiseServerNoise:    {"server noise", CheckedByServer, "how the server draws its own noise"},
+	PremiseData:           {"data", CheckedByNobody, "the meaning of a record, and whether the number of records is public"},
+	PremiseTheorem:        {"theorem", CheckedByClient, "further conditions of the theorem on the algorithm"},
+	PremiseIndependence:   {"independence", CheckedByNobody, "runs or candidates that depend neither on each other nor on the data"},
+	PremiseSecrecy:        {"secrecy", CheckedByNobody, "secrets of the trusted parties"},
+	PremiseScores:         {"scores", CheckedByNobody, "the terms that scores average"},
+	PremiseDisjoint:       {"disjoint", CheckedByNobody, "the split of records or people into sets"},
+	PremisePublicData:     {"public data", CheckedByNobody, "data that need no protection"},
+	PremiseAdmission:      {"admission", CheckedByServer, "charges that precede every access to the data"},
+	PremiseServerNoise:    {"server noise", CheckedByServer, "the noise that the server draws"},
 }
 
 // Premises returns all premises in their order.
@@ -92,7 +92,7 @@ func (p Premise) String() string { return premises[p].name }
 // Checker returns who checks assumptions of the premise.
 func (p Premise) Checker() Checker { return premises[p].checker }
 
-// Meaning returns what the premise is about, as a clause.
+// Meaning returns the subject of the premise, as a noun phrase.
 func (p Premise) Meaning() string { return premises[p].meaning }
 
 // String returns "the server", "the client" or "nobody".

@@ -84,7 +84,7 @@ func TestDocumentedPremises(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := "| premise | what it is about | checked by |\n|---|---|---|\n"
+	table := "| premise | subject | checked by |\n|---|---|---|\n"
 	for _, p := range Premises() {
 		table += fmt.Sprintf("| %s | %s | %s |\n", p, p.Meaning(), p.Checker())
 	}

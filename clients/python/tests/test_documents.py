@@ -93,6 +93,27 @@ def test_the_worker(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> N
         assert subprocess.check_output([*command, *arguments], text=True) == printed
 
 
+def test_the_tutorial_on_pytorch(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The loop is one that test_frameworks.py runs; the rest runs here, without PyTorch."""
+    page = (PACKAGE.parents[1] / "docs" / "tutorials" / "pytorch.md").read_text()
+    loop, study, program, front = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
+    folder = PACKAGE / "examples" / "with_opacus"
+    assert loop in (folder / "table.py").read_text()
+    assert loop in (folder / "table_tuned.py").read_text()
+    assert (folder / "table_tuned.py").read_text().endswith(program)
+    monkeypatch.setenv("DPARETO_SERVER", server.address)
+    exec(study, {})
+    with dpfront.Client() as client:
+        dpfront.Study.load(client, "table").optimize(lambda trial: 0.8 / (1 + trial["sigma"]))
+        assert len(dpfront.Study.load(client, "table").trials("state = SUCCEEDED")) == 16
+    exec(front, {})
+    out = capsys.readouterr().out
+    assert "posterior front" in out
+    assert "'sigma': " in out.splitlines()[-1]
+
+
 @pytest.mark.parametrize("example", ["resume.py", "many_workers.py"])
 def test_recipes_are_short(example: str) -> None:
     assert (PACKAGE / "examples" / example).read_text().count("\n") <= 60

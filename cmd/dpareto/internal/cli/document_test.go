@@ -51,6 +51,28 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
+// The table of accountants in docs/explanation/accounting.md is what the command below it prints with each.
+func TestDocumentedAccountants(t *testing.T) {
+	text := strings.ReplaceAll(clitest.Document(t, "docs/explanation/accounting.md"), "\\\n", " ")
+	_, command, found := strings.Cut(text, "    dpareto ")
+	if !found {
+		t.Fatal("there is no command")
+	}
+	command, _, _ = strings.Cut(command, " --accountant exact\n")
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\|.*\\| ([\\d.]+) \\| ([\\d.]*) ?\\|$").FindAllStringSubmatch(text, -1)
+	if len(rows) != 3 {
+		t.Fatalf("%d rows, want 3", len(rows))
+	}
+	for _, row := range rows {
+		stdout, _ := clitest.Must(t, "", append(strings.Fields(command), "--accountant", row[1])...)
+		for _, bound := range []string{row[2] + " at most", row[3] + " at least"} {
+			if !strings.HasPrefix(bound, " ") && !strings.Contains(stdout, bound) {
+				t.Errorf("%s: no %q in\n%s", row[1], bound, stdout)
+			}
+		}
+	}
+}
+
 // The table of ways to search in docs/reference/publishing.md is what the commands below it print.
 func TestDocumentedSearch(t *testing.T) {
 	text := strings.ReplaceAll(clitest.Document(t, "docs/reference/publishing.md"), "\\\n", " ")

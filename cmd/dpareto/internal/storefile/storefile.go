@@ -25,8 +25,8 @@ func AddFlags(cmd *cobra.Command, name *string, o *postgres.Options) {
 // AddDatabaseFlags adds the flags for stores in a database.
 func AddDatabaseFlags(flags *pflag.FlagSet, o *postgres.Options) {
 	flags.StringVar(&o.PasswordFile, "store-password-file", "", "file with the password of the database alone, read for every connection; "+
-		"PGPASSFILE, PGSERVICEFILE and other variables of PostgreSQL work, too")
-	flags.BoolVar(&o.Unsafe, "store-unsafe", false, "accept a database server with fsync or full_page_writes off, which can lose what was acknowledged")
+		"PGPASSFILE, PGSERVICEFILE and other variables of PostgreSQL also work")
+	flags.BoolVar(&o.Unsafe, "store-unsafe", false, "accept a database server with fsync or full_page_writes off, which can lose acknowledged writes")
 }
 
 // Path returns the file of the store or the URL of its database, by default dpareto/dpareto.db in the user's

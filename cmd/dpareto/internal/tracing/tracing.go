@@ -27,7 +27,7 @@ const flushPatience = 5 * time.Second
 // AddFlag adds the flag for the address of the collector.
 func AddFlag(flags *pflag.FlagSet, endpoint *string) {
 	flags.StringVar(endpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector that gets traces over gRPC, such as http://127.0.0.1:4317; "+
-		"none by default. The standard OTEL_* variables work, too")
+		"none by default. The standard OTEL_* variables also work")
 }
 
 // Check returns an error if an endpoint is not the URL of a collector. OpenTelemetry would
