@@ -41,8 +41,8 @@ protocol, with two sets of 1,500 random samples in place of 5,000, some six hour
 MNIST a part of it, at most 20 epochs: MLP2 with three runs of a configuration, three studies of 48
 configurations beside 200 random ones, and MLP1 with one run of 24 beside 60. The part methods, which is
 not in the paper, compares DPareto with the published acquisition and the default engine. --store keeps
-what was run: the same command, of the same version, goes on where it was stopped, and
-"dpareto serve --store FILE" shows the studies.
+what was run: the same command, of the same version, goes on where it was stopped, and trains again
+what was interrupted, with other random numbers. "dpareto serve --store FILE" shows the studies.
 
 --quick does a small part of everything in minutes: to see that it works, not for its numbers.`,
 		Example: `  dpareto-lab reproduce dpareto --quick --plot figures
