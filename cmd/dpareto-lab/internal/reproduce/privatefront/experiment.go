@@ -177,6 +177,9 @@ func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (_ *reprodu
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	if err := watch.Show(reproduce.Figure{Name: "paid", Picture: e.paid(e.collect(ways, known))}); err != nil {
+		return nil, err
+	}
 	return e.result(ways, known), nil
 }
 

@@ -10,9 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	"github.com/dpareto/dpareto/internal/require"
 )
 
@@ -29,7 +33,7 @@ func run(t *testing.T, e *Experiment) string {
 	t.Helper()
 	require.NoError(t, e.Validate())
 	last, all := 0, 0
-	drawn := 0
+	var drawn []string
 	watch := reproduce.Watch{
 		Progress: func(done, total int) {
 			if done <= last || done > total {
@@ -37,15 +41,15 @@ func run(t *testing.T, e *Experiment) string {
 			}
 			last, all = done, total
 		},
-		Draw: func(reproduce.Figure) error {
-			drawn++
+		Draw: func(f reproduce.Figure) error {
+			drawn = append(drawn, f.Name)
 			return nil
 		},
 	}
 	result, err := e.Run(t.Context(), watch)
 	require.NoError(t, err)
-	if drawn != 1 {
-		t.Errorf("the picture is drawn %d times", drawn)
+	if !slices.Equal(drawn, []string{name, "paid"}) {
+		t.Errorf("drawn %q", drawn)
 	}
 	if last != all {
 		t.Errorf("ended at %d of %d", last, all)
@@ -81,6 +85,32 @@ func TestRun(t *testing.T) {
 	require.NoError(t, os.WriteFile(store, []byte(broken), 0o600))
 	if again := run(t, tiny(store)); again != first {
 		t.Errorf("the same seed gives\n%s\nand\n%s", first, again)
+	}
+}
+
+// Ways with several budgets are one line over the ε of everything; a free search has the ε of its runs.
+func TestPaid(t *testing.T) {
+	made := func(name string, epsilon float64, errors ...float64) series {
+		s := series{way: way{name: name}}
+		for _, e := range errors {
+			s.outcomes = append(s.outcomes, &outcome{TrainEpsilon: epsilon, Points: []point{{Epsilon: 0.1, Actual: 0.9}, {Epsilon: 0.2, Actual: e}}})
+		}
+		return s
+	}
+	nothing := made("best curve", 3)
+	nothing.outcomes = []*outcome{{TrainEpsilon: 3}}
+	picture := (&Experiment{}).paid([]series{
+		made(openName, 0, 0.2), made("slots, ε = 1", 1, 0.4, 0.2), made("slots, exact errors, ε = 1", 1, 0.1), made("slots, ε = 2", 2, 0.2), nothing,
+	})
+	got := make(map[string][]plot.Point)
+	for _, f := range picture.Fronts {
+		got[f.Name] = f.Front
+	}
+	want := map[string][]plot.Point{
+		openName: {{X: 0.1, Y: 0.9}, {X: 0.2, Y: 0.2}}, "slots": {{X: 1, Y: 0.3}, {X: 2, Y: 0.2}}, "best curve": nil,
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
 
