@@ -232,7 +232,7 @@ func (c *Curves) Plot(canvas draw.Canvas, p *plot.Plot) {
 		curve := &c.Curves[k]
 		curve.pieces(axisX, axisY, func(from, to int) {
 			line := curve.corners(from, to, trX, func(i int) vg.Length { return trY(curve.Y[i]) })
-			canvas.StrokeLines(curve.Look.line(k), canvas.ClipLinesXY(line)...)
+			canvas.StrokeLines(curve.line(k), canvas.ClipLinesXY(line)...)
 		})
 	}
 }

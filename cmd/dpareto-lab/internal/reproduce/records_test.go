@@ -23,9 +23,9 @@ func TestNotesQuoteRecords(t *testing.T) {
 	for _, note := range notes {
 		text, err := os.ReadFile(note)
 		require.NoError(t, err)
-		for _, block := range strings.Split(string(text), "<!-- record: ")[1:] {
-			names, block, _ := strings.Cut(block, " -->")
-			block, _, ended := strings.Cut(block, "<!-- end of record -->")
+		for _, after := range strings.Split(string(text), "<!-- record: ")[1:] {
+			names, rest, _ := strings.Cut(after, " -->")
+			block, _, ended := strings.Cut(rest, "<!-- end of record -->")
 			if !ended {
 				t.Errorf("%s: the block of %s has no end", note, names)
 			}
@@ -51,11 +51,12 @@ func recorded(t *testing.T, file string) []float64 {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	var record struct {
-		Version, Command string
-		Sections         []struct {
-			Notes []string
-			Rows  []map[string]any
-		}
+		Version  string `json:"version"`
+		Command  string `json:"command"`
+		Sections []struct {
+			Notes []string         `json:"notes"`
+			Rows  []map[string]any `json:"rows"`
+		} `json:"sections"`
 	}
 	require.NoError(t, json.Unmarshal(text, &record))
 	if !strings.Contains(record.Version, "+") || strings.Contains(record.Version, "dirty") || !strings.HasPrefix(record.Command, "dpareto-lab reproduce ") {

@@ -59,7 +59,7 @@ func (e *Experiment) seriesOfFigure5() []series {
 // figure5 shows hypervolumes over runs, and the points of both methods.
 func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figure) {
 	t := &output.Table{Columns: []string{
-		experimentName, "seeds", runsName, hypervolumeName, "lower", "upper", "least", "most", "untouched",
+		experimentName, seedsName, runsName, hypervolumeName, lowerName, upperName, "least", "most", untouchedName,
 		"random_same_runs", "random_runs", "random_hypervolume", "random_untouched", "random_runs_to_reach", "share_of_random_front_dominated",
 	}}
 	var all []plot.Panel
@@ -148,7 +148,7 @@ func (e *Experiment) seriesOfFigure6() []series {
 
 // figure6 compares grids with DPareto.
 func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{experimentName, "method", runsName, hypervolumeName, "untouched"}}
+	t := &output.Table{Columns: []string{experimentName, "method", runsName, hypervolumeName, untouchedName}}
 	section := output.Section{
 		Name: "figure6", Title: "Figure 6: DPareto over grids", Table: t,
 		Notes: []string{"The paper prints no numbers of this figure. It says that both grids, 3^5 and 4^5, are significantly worse than DPareto. " +
@@ -190,7 +190,7 @@ func (e *Experiment) seriesOfFigure7() []series {
 
 // figure7 shows the fronts of the mean, the best and the worst runs.
 func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{experimentName, "seeds", "runs_of_a_point", "hypervolume_mean", "hypervolume_best", "hypervolume_worst", "spread_below_0.1", "spread_above_1"}}
+	t := &output.Table{Columns: []string{experimentName, seedsName, "runs_of_a_point", "hypervolume_mean", "hypervolume_best", "hypervolume_worst", "spread_below_0.1", "spread_above_1"}}
 	var all []plot.Panel
 	for _, s := range adult() {
 		studies, ok := found.of(e.modelled(s, methodDPareto)...)
@@ -255,7 +255,7 @@ var levels = []float64{0.03, 0.1, 0.3, 1, 3, 10}
 
 // figure8 shows the fronts of models and optimisers over each other.
 func (e *Experiment) figure8(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{experimentName, "seeds", hypervolumeName, "untouched"}}
+	t := &output.Table{Columns: []string{experimentName, seedsName, hypervolumeName, untouchedName}}
 	for _, l := range levels {
 		t.Columns = append(t.Columns, fmt.Sprintf("error_at_%g", l))
 	}

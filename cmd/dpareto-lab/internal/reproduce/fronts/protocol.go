@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -162,7 +163,7 @@ func (s *series) file() (*studyfile.File, error) {
 		lots.Max = min(lots.GetMax(), generatedRows)
 		settings := spec.GetTrainer().GetSettings()
 		settings["generated"] = "true"
-		settings["split"], settings["evaluation"], settings["train_rows"] = dataset.SplitShuffled, "test", strconv.Itoa(generatedRows)
+		settings["split"], settings["evaluation"], settings["train_rows"] = dataset.SplitShuffled, experiment.EvaluationTest, strconv.Itoa(generatedRows)
 		for _, m := range spec.GetMetrics() {
 			if sgd := m.GetComputed().GetPrivacy().GetDpSgd(); sgd != nil {
 				sgd.DatasetSize = strconv.Itoa(generatedRows)

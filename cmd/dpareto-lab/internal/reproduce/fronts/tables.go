@@ -56,13 +56,17 @@ const (
 	experimentName  = "experiment"
 	hypervolumeName = "hypervolume"
 	runsName        = "runs"
+	seedsName       = "seeds"
+	lowerName       = "lower"
+	upperName       = "upper"
+	untouchedName   = "untouched"
 )
 
 // table2 compares DPareto with parts of the random samples.
 func (e *Experiment) table2(found results) ([]output.Section, []reproduce.Figure) {
 	t := &output.Table{Columns: []string{
-		experimentName, "seeds", hypervolumeName, "random", "difference", "lower", "upper", "t", "p", "first_difference", "first_lower", "first_upper", "first_p",
-		"untouched", "random_untouched", "untouched_difference", "untouched_lower", "untouched_upper",
+		experimentName, seedsName, hypervolumeName, "random", "difference", lowerName, upperName, "t", "p", "first_difference", "first_lower", "first_upper", "first_p",
+		untouchedName, "random_untouched", "untouched_difference", "untouched_lower", "untouched_upper",
 		"published", "published_lower", "published_upper", "published_p",
 	}}
 	parts := 0
@@ -103,7 +107,7 @@ func (e *Experiment) table2(found results) ([]output.Section, []reproduce.Figure
 
 // methods compares the methods with a model, by studies of the same seeds.
 func (e *Experiment) methods(found results) ([]output.Section, []reproduce.Figure) {
-	t := &output.Table{Columns: []string{experimentName, "method", "seeds", hypervolumeName, "difference", "lower", "upper", "t", "p", "untouched"}}
+	t := &output.Table{Columns: []string{experimentName, "method", seedsName, hypervolumeName, "difference", lowerName, upperName, "t", "p", untouchedName}}
 	for _, s := range adult() {
 		var dpareto []float64
 		for _, m := range modelMethods {
