@@ -48,7 +48,7 @@ func TestHelpFitsIntoTheWidth(t *testing.T) {
 			t.Errorf("more than 80 characters: %s", line)
 		}
 	}
-	for _, want := range []string{"up to its end.", "\n  - an item", "\n    an item", "\n    code stays  as it is", "\n            is explained and continued\n", "--trials 16 \\\n      --after 1h30m --max error=0.25\n", `Flags of the connection, such as --address: see "program help connection".`} {
+	for _, want := range []string{"up to its end.", "\n  - an item", "\n    an item", "\n    code stays  as it is", "\n            explained and continued\n", "--trials 16 \\\n      --after 1h30m --max error=0.25\n", `Flags of the connection, such as --address: see "program help connection".`} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is missing in\n%s", want, help)
 		}
