@@ -74,5 +74,5 @@ func ExitCodesTopic() *cobra.Command {
 		}
 		fmt.Fprintf(&text, "  %3d  %s%s\n", exit.code, exit.meaning, answers)
 	}
-	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: strings.TrimSpace(text.String())}
+	return &cobra.Command{Use: "exit-codes", Short: "Meaning of the exit codes", Long: strings.TrimSpace(text.String())}
 }

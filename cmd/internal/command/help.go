@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -74,42 +75,54 @@ func fitHelp(root *cobra.Command, width int) {
 	})
 }
 
-// wrap fits a text into a width. Paragraphs are filled; indented lines stay apart, and continue below their
-// last column. Command lines continue as a shell reads them.
+// wrap fits a text into a width. Paragraphs are filled. Indented lines stay apart and continue below their last column,
+// as do the lines of the text that continue them there. Command lines continue as a shell reads them.
 func wrap(text string, width int) string {
 	var out, paragraph []string
+	var item string // an indented line, with those that continue it
+	column := 0     // of item's text
 	flush := func() {
 		if len(paragraph) > 0 {
 			out = append(out, fill(strings.Join(paragraph, " "), "", width)...)
 			paragraph = nil
 		}
+		if item != "" {
+			out = append(out, fill(item, strings.Repeat(" ", column), width)...)
+			item = ""
+		}
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		content := strings.TrimLeft(line, " ")
-		switch {
-		case content == line && line != "":
-			paragraph = append(paragraph, line)
-			continue
-		case utf8.RuneCountInString(line) <= width:
-			flush()
-			out = append(out, line)
-			continue
-		case strings.HasPrefix(content, "dpareto"):
-			flush()
-			out = append(out, breakCommand(line, width)...)
-			continue
-		}
-		flush()
 		start := len(line) - len(content)
-		column := start + 2
-		if gap := strings.Index(content, "   "); gap >= 0 { // between a flag and what it does
-			column = start + gap + len(content[gap:]) - len(strings.TrimLeft(content[gap:], " "))
+		switch {
+		case start == 0 && line != "":
+			if item != "" {
+				flush()
+			}
+			paragraph = append(paragraph, line)
+		case line == "" || strings.HasPrefix(content, "dpareto"):
+			flush()
+			if utf8.RuneCountInString(line) > width {
+				out = append(out, breakCommand(line, width)...)
+			} else {
+				out = append(out, line)
+			}
+		case item != "" && start == column && column > 0:
+			item += " " + content
+		default:
+			flush()
+			item, column = line, start+2
+			if at := gap.FindStringIndex(content); at != nil {
+				column = start + utf8.RuneCountInString(content[:at[1]])
+			}
 		}
-		out = append(out, fill(line, strings.Repeat(" ", column), width)...)
 	}
 	flush()
 	return strings.Join(out, "\n")
 }
+
+// gap is the space between an entry, such as a flag, and its description.
+var gap = regexp.MustCompile(`\S {2,}`)
 
 // breakCommand breaks a command line before flags.
 func breakCommand(command string, width int) []string {

@@ -51,7 +51,7 @@ func (n *normaliser) message(path string, fields map[string]any, descriptor prot
 		}
 		if oneof := field.ContainingOneof(); oneof != nil {
 			if other, ok := chosen[oneof]; ok {
-				n.addf(at, "is set beside %s, want one of them", other)
+				n.addf(at, "cannot be combined with %s", other)
 			}
 			chosen[oneof] = name
 		}

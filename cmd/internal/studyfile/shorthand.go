@@ -139,7 +139,7 @@ func (n *normaliser) when(path string, parameter map[string]any, kinds map[strin
 	delete(parameter, whenField)
 	path += "." + whenField
 	if parameter["condition"] != nil {
-		n.addf(path, "is set beside condition, want one of them")
+		n.addf(path, "cannot be combined with condition")
 		return
 	}
 	entries, ok := written.(map[string]any)

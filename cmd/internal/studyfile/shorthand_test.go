@@ -60,7 +60,7 @@ func TestShorthandErrors(t *testing.T) {
 		"when: {model: {a: b}}}]}":                      "spec.parameters[2].when: must have names of categories of model, has a mapping",
 		"when: {size: a}}]}":                            `spec.parameters[2].when: must have numbers for size, has "a"`,
 		"when: {size: 1.5}}]}":                          "spec.parameters[2].condition.values[0].int_value: must be a whole number",
-		"when: {size: 1}, condition: {parent: size}}]}": "spec.parameters[2].when: is set beside condition",
+		"when: {size: 1}, condition: {parent: size}}]}": "spec.parameters[2].when: cannot be combined with condition",
 	} {
 		if _, err := Parse([]byte(model + content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v\nwant %s", content, err, want)

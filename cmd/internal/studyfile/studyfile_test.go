@@ -157,7 +157,7 @@ func TestParseErrors(t *testing.T) {
 		{"duration", "spec: {lease: {duration: 2m}}", `spec.lease.duration: must be a duration in seconds such as "90s", is "2m"`},
 		{
 			"two domains", "spec: {parameters: [{double_domain: {}, integer_domain: {}}]}",
-			"spec.parameters[0].integer_domain: is set beside double_domain, want one of them",
+			"spec.parameters[0].integer_domain: cannot be combined with double_domain",
 		},
 		{"same field twice", "display_name: a\ndisplayName: b", "line 1: display_name: is given twice, also as displayName"},
 		{"negative seed", "spec: {seed: -1}", "spec.seed: must be a whole number in the range of uint64, is -1"},

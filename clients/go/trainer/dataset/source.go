@@ -104,7 +104,7 @@ func (s *Source) locate(ctx context.Context, e *entry, files []fetch.File) ([]st
 		isCached := paths[i] == s.cached(e.folder, f.Name)
 		if paths[i] != "" && !isCached && f.SHA256 != "" {
 			if err := fetch.VerifyCopy(paths[i], f); err != nil {
-				return nil, fmt.Errorf("dataset %s: %s: %w; replace or remove the file, or train on it under a name of its own with a schema",
+				return nil, fmt.Errorf("dataset %s: %s: %w; replace or remove the file, or train on it under another name with a schema",
 					e.info.Name, paths[i], err)
 			}
 		}

@@ -80,7 +80,7 @@ func define(cache *dataset.Cache, name, summary string, fixed Options, own ...tr
 		Summary: summary,
 		Subsets: true,
 		Settings: slices.Concat([]trainer.Setting{
-			{Name: SettingModel, Default: string(model.LogisticRegression), Usage: "what is trained: " + trainer.Enumerate(model.Kinds()...)},
+			{Name: SettingModel, Default: string(model.LogisticRegression), Usage: "model to train: " + trainer.Enumerate(model.Kinds()...)},
 			{Name: SettingHidden, Default: "", Usage: "widths of the hidden layers of model mlp, from the input on; 128,64 by default"},
 			{Name: SettingFeatures, Default: string(Raw), Usage: "what models see: raw, or hog (histograms of oriented gradients of images)"},
 			{Name: SettingHuberWidth, Default: "", Usage: "half width h of the rounded corner of model huber-svm, in (0, 1]; 0.5 by default"},

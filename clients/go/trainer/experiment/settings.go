@@ -39,7 +39,7 @@ const defaultValidationRows = 5000
 // Settings describes the settings that Load reads.
 func Settings() []trainer.Setting {
 	return []trainer.Setting{
-		{Name: SettingDataset, Default: dataset.NameAdult, Usage: "data: " + trainer.Enumerate(names()...) + "; with schema, the name of a file of your own"},
+		{Name: SettingDataset, Default: dataset.NameAdult, Usage: "data: " + trainer.Enumerate(names()...) + "; with schema, the name of your file"},
 		{Name: SettingSplit, Default: "", Usage: "division into training and test examples: published, untouched (of adult: published, whose test " +
 			"examples validate, and a9a.t tests), uci (of adult) or shuffled (all pooled); shuffled by default of adult, otherwise the dataset's own"},
 		{Name: SettingTrainRows, Default: "", Usage: "training and validation examples of the shuffled split, the others being test " +
@@ -47,10 +47,10 @@ func Settings() []trainer.Setting {
 		{Name: SettingSplitSeed, Default: "1", Usage: "seed of the shuffled split, of the validation examples and of generated examples"},
 		{Name: SettingGenerated, Default: "false", Usage: "true for generated examples in the shape of adult or mnist"},
 		{Name: SettingEvaluation, Default: EvaluationValidation, Usage: "what error is measured on: validation (examples held out of the " +
-			"training ones, with test_error beside it) or test (the paper's protocol)"},
+			"training ones, with test_error in addition) or test (the paper's protocol)"},
 		{Name: SettingValidationRows, Default: "", Usage: "validation examples, taken from the training ones; 5000 by default, or a tenth " +
 			"of fewer than 20000 training examples"},
-		{Name: SettingSchema, Default: "", Usage: "name of the schema of a file of your own, which stands beside it in the data folder; " +
+		{Name: SettingSchema, Default: "", Usage: "name of the schema of your file, in the same data folder; " +
 			"it also divides the rows"},
 		{Name: SettingSchemaDigest, Default: "", Usage: "digest of the schema, as dpareto study init writes it"},
 		{Name: SettingDataDigest, Default: "", Usage: "keyed digest of the file, as dpareto study init writes it"},

@@ -54,14 +54,14 @@ func Command(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Train the trials of a study",
-		Long: `Asks for trials of a study, trains them, and reports what was measured, until the study
+		Long: `Asks for trials of a study, trains them, and reports the measurements, until the study
 hands out no more.
 
 The study's spec names the trainer and its settings. The built-in trainers are
 ` + view.TrainerNames() + `.
 "dpareto study init --help" lists their settings.
 
-While the server is away the agent goes on by itself. SIGTERM or Ctrl-C stops it: it
+The agent waits while the server is away, and then continues. SIGTERM or Ctrl-C stops it: it
 gives its trials back first, within moments, and ends with exit code 0 (but see
 --fail-when-stopped). A second one ends it at once; other workers get its trials when their
 leases run out.
@@ -70,9 +70,9 @@ On a terminal each worker has a bar that shows its trial; elsewhere the log repo
 every few seconds.
 
 All randomness of the training comes from the operating system's entropy, and no training can
-be repeated. --seed makes trainings repeatable, for experiments: anyone who knows the seed can
-take the noise off, so that no stated epsilon holds for them. Their trials are marked so
-(SEEDED), and a study with private_mode or random_stopping refuses them.
+be repeated. --seed makes trainings repeatable, for experiments: anyone with the seed can remove
+the noise, so epsilon does not hold. Such trials are marked SEEDED, and a study with
+private_mode or random_stopping rejects them.
 
 A worker keeps its id over a restart, so that it gets back the trial that it held. The
 default prefix is the name of the host and the lowest number that no other agent of the same

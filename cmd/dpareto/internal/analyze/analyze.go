@@ -57,8 +57,8 @@ func Command(env *command.Env) *cobra.Command {
 	var f flags
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "analyze STUDY",
-		Short: "Show which parameters matter, what the model expects, and whether to go on",
-		Long: `Shows what the model behind the posterior front says of the parameters: by default their
+		Short: "Show the importance of parameters, predictions, and the gain of more runs",
+		Long: `Shows an analysis of the parameters by the model behind the posterior front: by default their
 importance for each objective, which is the share of its variation over the whole search space
 that a parameter explains by itself (first order), and together with others (total).
 
@@ -66,7 +66,7 @@ that a parameter explains by itself (first order), and together with others (tot
 the other parameters are held at the knee of the posterior front, or where --fix says. Measured
 objectives have 90 % intervals of the mean of very many fresh runs; computed ones are exact.
 
---fit compares each measurement with what the model predicts without the runs of its
+--fit compares each measurement with the model's prediction without the runs of its
 configuration. --gain says by how much the next runs are expected to enlarge the hypervolume of
 the posterior front.
 

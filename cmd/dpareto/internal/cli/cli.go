@@ -34,7 +34,7 @@ Try it:
 
     dpareto demo
 
-Or run a study of your own:
+Or run your own study:
 
     dpareto serve                      # in one terminal
     dpareto study create study.yaml    # in another

@@ -22,7 +22,7 @@ import (
 func Command(env *command.Env) *cobra.Command {
 	return command.Group("data", "List, download and check datasets",
 		`Datasets that trainers know by name. Trainers download what they need themselves; these
-commands do it beforehand, and show what is there.
+commands do it beforehand, and show the downloaded ones.
 
 Files are looked for in --data-dir, as DIR/FILE or DIR/DATASET/FILE, and then in the cache
 folder of the user, where downloads are kept.

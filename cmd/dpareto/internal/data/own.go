@@ -20,7 +20,7 @@ func schemaCommand(env *command.Env) *cobra.Command {
 	var rowsPublic bool
 	cmd := &cobra.Command{
 		Use:   "schema FILE --public-rows N --label COLUMN",
-		Short: "Propose a schema of your own data",
+		Short: "Propose a schema of your data",
 		Long: `Proposes a schema of a file from its first rows, which you declare public, and prints it.
 No row after them is read: ranges, categories and labels are public constants and never come
 from private rows. Read the proposal, and write into it what you know: wider ranges, further
@@ -93,14 +93,14 @@ func checkCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE --schema FILE",
 		Short: "Check your own data before training",
-		Long: `Reads a file as a trainer would, and lists what it found: errors, with which no trainer
+		Long: `Reads a file as a trainer would, and lists its findings: errors, with which no trainer
 takes the file, warnings, and facts. It has names of columns and counts, and no value of the
 file. Counts are exact, and so for you alone: do not publish them.`,
 		Example: `  dpareto data check my.csv --schema my.yaml`,
 		Args:    command.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if schema == "" {
-				return command.Usage(errors.New("--schema is required: the file that says what the columns mean"))
+				return command.Usage(errors.New("--schema: is required, the file that describes the columns"))
 			}
 			return check(cmd.Context(), out, args[0], schema)
 		},

@@ -188,7 +188,7 @@ func run(ctx context.Context, env *command.Env, f flags) (err error) {
 		err = d.serveOn(ctx)
 	}
 	if f.keep {
-		env.Sayf("the store is kept; go on with\n    dpareto serve --store %s\n    dpareto front %s\n", storeFile, file.ID)
+		env.Sayf("the store is kept; continue with\n    dpareto serve --store %s\n    dpareto front %s\n", storeFile, file.ID)
 	}
 	return err
 }
@@ -355,7 +355,7 @@ func (d *demo) run(ctx context.Context, file *studyfile.File) (*result, error) {
 
 // serveOn waits until the user interrupts the demo, which then has ended well.
 func (d *demo) serveOn(ctx context.Context) error {
-	d.env.Sayf("the server and its page go on until Ctrl-C: %s\n", d.pageURL)
+	d.env.Sayf("the server and its page run until Ctrl-C: %s\n", d.pageURL)
 	select {
 	case <-d.server.Done():
 		return fmt.Errorf("demo: the server ended: %w", errors.Join(errors.New("unexpectedly"), d.server.Err()))

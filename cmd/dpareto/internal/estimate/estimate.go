@@ -284,7 +284,7 @@ functions of ε, averaged over draws of the noise.
 With --study the points become completed trials of a study on the server, in the form of
 the trainer ` + objectiveperturbation.Name + `, for later studies to name as prior knowledge
 (prior_studies). The study is created if it does not exist. The estimates are not private, and
-neither is what a study does with them.`,
+neither is a study that uses them.`,
 		Example: `  dpareto estimate curve --set train_rows=10000 --epsilons 0.05..1 --plot adult.svg
   dpareto estimate curve --set generated=true --set train_rows=3000 --epsilons 0.1,0.5,1 --draws 4
   dpareto estimate curve --dataset kddcup99 --loss huber --epsilons 0.05..1 --output csv`,
@@ -442,10 +442,10 @@ func modelCommand(env *command.Env) *cobra.Command {
 		Long: `Estimates the weights that a model of one draw of the noise has at an ε, without training it:
 between anchors, or by the tangent through the model at another ε (--method line --at).
 
-Never release such a model beside another one of the same noise: the conditions for their
+Never release such a model together with another one of the same noise: the conditions for their
 optimality are two equations from which the noise can be eliminated, and neither has any
-privacy left. An estimated model is not the exact minimiser either, which is what the ε of
-objective perturbation is about. --exact shows how far away it is.
+privacy left. An estimated model is not the exact minimiser either, but the ε of objective
+perturbation is for the exact minimiser. --exact shows how far away it is.
 
 ` + warning + methodHelp,
 		Example: `  dpareto estimate model --set generated=true --set train_rows=3000 --epsilon 0.2 --method line --at 0.15 --exact

@@ -133,7 +133,7 @@ func TestEstimateModel(t *testing.T) {
 	if !(distance > 0 && distance < 1e-4*norm) {
 		t.Errorf("squared distance %v of norm %v", distance, norm)
 	}
-	for _, want := range []string{"NOT for release", "gives the noise away", "estimated model at ε = 0.6000", "distance of the two"} {
+	for _, want := range []string{"NOT for release", "reveals the noise", "estimated model at ε = 0.6000", "distance of the two"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("the notes lack %q: %s", want, stderr)
 		}

@@ -104,7 +104,7 @@ func (f *flags) printModel(env *command.Env, p problem, epsilon float64, theta [
 			show.Number(u.Train.Loss), show.Number(u.Train.Error), show.Number(u.HeldOut.Loss), show.Number(u.HeldOut.Error))
 	}
 	notes := []string{
-		"NOT for release: no guarantee covers an estimated model, and beside another model of the same noise it gives the noise away",
+		"NOT for release: no guarantee covers an estimated model, and together with another model of the same noise it reveals the noise",
 		"the features are divided by their norm bound before the weights are applied",
 		describe("estimated model", theta),
 	}

@@ -46,7 +46,7 @@ the schema of the rows, the guarantee, and how the configuration was chosen. For
 own data with dp-sgd or dp-adam.
 
 The guarantee is for the training rows and this run. The search touched the same rows: its cost
-stands beside it in the card. This run is not a trial of the study, so the study's privacy ledger
+is also in the card. This run is not a trial of the study, so the study's privacy ledger
 does not list it. The card has no measured error, since validation and test rows have no guarantee.`,
 		Example: `  dpareto train mine --recommend epsilon=1 --out model
   dpareto predict model new.csv`,
@@ -115,7 +115,7 @@ func (f *trainFlags) prepare(ctx context.Context, handle *dpareto.Study) (*job, 
 	name := spec.GetTrainer().GetName()
 	switch metric := show.PrivacyMetric(spec); {
 	case spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil || spec.GetTrainLedger() != "":
-		return nil, errors.New("the study publishes under a guarantee of its own, to which this run would not be charged")
+		return nil, errors.New("the study publishes under its own guarantee, and this run would not be charged to it")
 	case experiment.Identity(settings) == nil:
 		return nil, errors.New("the study is not about your own data (dpareto study init --data)")
 	case metric == nil:

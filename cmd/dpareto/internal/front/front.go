@@ -57,10 +57,10 @@ knee, where the trade-off turns, and points beyond the reference, which add noth
 --kind says otherwise; of the posterior front after at most 20 trials, as each costs a fit.
 
 Several studies with the same objectives are shown one below the other, and drawn over each
-other. --spread draws a band from the front of the best runs to that of the worst ones.
+other. --spread draws a band from the front of the best runs to the front of the worst ones.
 
 --remeasure N runs up to --points configurations of the front N more times and compares the
-results of these fresh runs with what the front claims. They are trials of the study, beyond
+results of these fresh runs with the front. They are trials of the study, beyond
 its budget if that is spent, and count as runs on the data; their results improve the front
 from then on. Agents run them, or --workers of this command.`,
 		Example: `  dpareto front svt
@@ -113,7 +113,7 @@ from then on. Agents run them, or --workers of this command.`,
 	set.IntVar(&f.remeasures.points, "points", 12, "with --remeasure: largest number of points of the front, those that dominate most")
 	set.IntVar(&f.remeasures.local.Workers, "workers", 0, "with --remeasure: number of trials that this command trains at the same time; default: none, agents do")
 	set.Uint64Var(&seed, "seed", 0, "with --workers: seed of the training, which then is not private; default: the operating system's entropy")
-	set.DurationVar(&f.remeasures.timeout, "timeout", 0, "with --remeasure: show what is complete after this time; default: wait for all")
+	set.DurationVar(&f.remeasures.timeout, "timeout", 0, "with --remeasure: show the results that are complete after this time; default: wait for all")
 	command.DataDirFlag(cmd, &f.remeasures.local.DataDir)
 	server.AddFlags(cmd)
 	out.AddFlag(cmd)
@@ -191,7 +191,7 @@ func (f *flags) write(out *command.Printer, spec *dparetov1.StudySpec, front *dp
 		more = append(more, fmt.Sprintf("%d of %d points, spread over the front; --all shows the others.", n, len(front.GetPoints())))
 	}
 	if !f.wide {
-		more = append(more, "--wide shows more of each: what was measured, runs, contribution.")
+		more = append(more, "--wide shows more of each: measurements, runs, contribution.")
 	}
 	if len(more) == 0 || len(front.GetPoints()) == 0 {
 		return nil

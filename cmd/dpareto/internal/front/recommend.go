@@ -43,7 +43,7 @@ the posterior front.
 The configuration need not have been run: then the answer says so, and is a prediction. With
 a confidence above 0.5 only configurations that were run are recommended. If no model agrees
 with the measurements, a warning says that nothing holds with confidence.
---measured-only recommends only what was run. If no configuration meets the bounds, the answer
+--measured-only recommends only measured configurations. If no configuration meets the bounds, the answer
 is the one that comes nearest, and the exit code is 1.`,
 		Example: `  dpareto recommend svt --epsilon 1
   dpareto recommend svt --max error=0.2 --confidence 0.9
@@ -59,7 +59,7 @@ is the one that comes nearest, and the exit code is 1.`,
 	flags.StringToStringVar(&f.min, "min", nil, "smallest value of an objective to maximise, as METRIC=VALUE")
 	flags.Float64Var(&f.confidence, "confidence", 0.5, "probability with which the bounds on measured objectives must hold")
 	flags.StringVar(&f.optimize, "optimize", "", "objective to make as good as possible; default: the first without a bound")
-	flags.BoolVar(&f.measuredOnly, "measured-only", false, "recommend only what was run")
+	flags.BoolVar(&f.measuredOnly, "measured-only", false, "recommend only measured configurations")
 	return cmd
 }
 

@@ -38,7 +38,7 @@ func copyCommand(env *command.Env) *cobra.Command {
 database (postgres://USER@HOST/DATABASE). No server may use either. A file must not exist, and
 a database must hold no store; a copy that fails leaves neither.
 
-The copy is read again: its number of records and their SHA-256 must be those of the original,
+The copy is read again: its number of records and their SHA-256 must equal the original's,
 and everything that "dpareto check" checks must agree.`,
 		Example: `  dpareto store copy --from dpareto.db --to postgres://dpareto@db.example.org/dpareto
   dpareto store copy --from postgres://dpareto@db.example.org/dpareto --to dpareto.db`,

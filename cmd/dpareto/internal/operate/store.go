@@ -46,7 +46,7 @@ func BackupCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup --to FILE",
 		Short: "Copy the store of a running server to a file",
-		Long: `Copies the whole store to a file, as it is at one moment, while the server goes on. With
+		Long: `Copies the whole store to a file, as of one moment, while the server runs. With
 --store the copy is made from a file that no server uses, or from a PostgreSQL database.
 
 The file appears when it is complete, on disk, and checked: its digest is the server's, and
@@ -145,13 +145,13 @@ func RestoreCommand(env *command.Env) *cobra.Command {
 		Short: "Replace the store by a backup",
 		Long: `Checks a backup and makes a copy of it the store. No server may use the store. A store that
 exists is replaced only with --force, and kept under the same name with ` + bolt.Backup + `; if that
-file exists, too, the command fails. A backup can be of another kind than the store; a database
+file also exists, the command fails. A backup can be of another kind than the store; a database
 must hold no store.
 
 With --salvage the file may be a damaged store. The command writes every record that it can
 reach and whose checksum holds to a new file, which must not exist, leaves the damaged file as
-it is, and prints what was lost, and which studies and ledgers miss records. It checks the new
-file, too; if that is not sound the file stays and the exit code is 1. Prefer a recent backup;
+it is, and prints what was lost, and which studies and ledgers miss records. It also checks the
+new file; if that is not sound the file stays and the exit code is 1. Prefer a recent backup;
 docs/explanation/durability.md says what to do before publishing anything from a salvaged store.`,
 		Example: `  dpareto restore --from dpareto-backup.db --store dpareto.db
   dpareto restore --salvage --from dpareto.db --store salvaged.db`,
@@ -257,7 +257,7 @@ func CheckCommand(env *command.Env) *cobra.Command {
 		Long: `Checks that every record has the right checksum and none is missing, that every page of the
 file has one owner, and that records, indexes and counts agree. Prints the number and size of
 the records of every kind. The exit code is 1 if anything is wrong. No server may use the
-file; to check the store of a running server make a backup, which is checked, too.
+file; for the store of a running server make a backup, which is also checked.
 
 In a PostgreSQL database the records are checked, also while a server uses it; pg_amcheck and
 pg_checksums check the database's own files. The text that is the backup of a database is checked

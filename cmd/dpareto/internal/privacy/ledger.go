@@ -21,8 +21,8 @@ func ledgerCommand(env *command.Env) *cobra.Command {
 including trials that failed or were deleted, and those that workers hold. The guarantee is for
 everything that the study released.
 
-If results may have decided what was run, as in all algorithms that learn, an odometer gives
-the guarantee, which allows for that; beside it stands what the same runs would cost had they
+If results may have influenced later runs, as in all algorithms that learn, an odometer gives
+the guarantee, which allows for that; the output also has the cost of the same runs had they
 been fixed in advance.`,
 		Example: "  dpareto privacy ledger svt\n  dpareto privacy ledger svt --delta 1e-6 --output json",
 	}, func(ctx context.Context, call *remote.Call) error {

@@ -27,7 +27,7 @@ const mostRows = 64
 // Command returns the command privacy with further commands of other packages.
 func Command(env *command.Env, more ...*cobra.Command) *cobra.Command {
 	return command.Group("privacy", "Account privacy: ε of a mechanism, or of all runs of a study",
-		`Computes what a private mechanism guarantees: ε for a δ, an adjacency and an accountant, as
+		`Computes the guarantee of a private mechanism: ε for a δ, an adjacency and an accountant, as
 an upper bound, with a lower bound if one is known. It needs no server and gives the server's
 numbers. Only the ledger, which adds up all runs of a study, asks a server.
 

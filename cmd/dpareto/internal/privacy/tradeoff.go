@@ -20,8 +20,8 @@ func tradeoffCommand(env *command.Env) *cobra.Command {
 	var rates, priors []float64
 	cmd := &cobra.Command{
 		Use:   "tradeoff --mechanism NAME",
-		Short: "Compute what an attacker can find out at most",
-		Long: `Computes what the guarantee of a mechanism means for an attacker who wants to know whether a
+		Short: "Compute the limits of an attacker",
+		Long: `Computes the meaning of a guarantee for an attacker who wants to know whether a
 person's record was used: the largest true positive rate of any test, by its false positive rate.
 It is an upper bound for one record and one run, whatever else the attacker knows.` + mechanismHelp(),
 		Example: `  dpareto privacy tradeoff --mechanism dp-sgd --sampling poisson --convention opacus \

@@ -29,7 +29,7 @@ A release may depend on earlier ones: the declared (ε, δ) holds for all of the
 of δ is reserved for that composition; the δ of the charges may add up to at most the other
 half. Charges stay when a study is deleted, and ledgers cannot be deleted.
 
-A ledger knows what this server released. It does not know what was published about the same
+A ledger covers the releases of this server. It does not cover results published about the same
 records in other ways, or by a server that was restored from a backup made before a release.`,
 		createLedgerCommand(env), getLedgerCommand(env), listLedgersCommand(env), chargesCommand(env))
 }
@@ -70,9 +70,9 @@ hide one of so many. Datasets that results are evaluated on take the adjacency r
 func getLedgerCommand(env *command.Env) *cobra.Command {
 	return remote.Command(env, &cobra.Command{
 		Use:   "get LEDGER",
-		Short: "Show a ledger: its budget, and what is spent and left of it",
-		Long: `Shows a ledger. What is left is the largest ε of one more release with δ = 0 that fits: after
-many charges it is more than the difference of ε and what is spent.`,
+		Short: "Show a ledger: its budget, spent and left",
+		Long: `Shows a ledger. The remaining ε is the largest ε of one more release with δ = 0: after many
+charges it is more than the difference of the declared and the spent ε.`,
 		Example: "  dpareto ledger get adult-test",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
@@ -110,9 +110,9 @@ func ListLedgers(ctx context.Context, client *dpareto.Client) ([]*dparetov1.Ledg
 func chargesCommand(env *command.Env) *cobra.Command {
 	return remote.Command(env, &cobra.Command{
 		Use:   "charges LEDGER",
-		Short: "List what was charged to a ledger",
-		Long: `Lists what was charged to a ledger, in the order of time, with the releases and studies that it
-was charged for. A study may have been deleted since.`,
+		Short: "List the charges of a ledger",
+		Long: `Lists the charges of a ledger, in the order of time, with their releases and
+studies. A study may have been deleted since.`,
 		Example: "  dpareto ledger charges adult-test",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {

@@ -28,11 +28,11 @@ import (
 func ReleaseCommand(env *command.Env) *cobra.Command {
 	return command.Group("release", "Publish results with a privacy guarantee",
 		`Publishes results with a privacy guarantee for the records that they were measured on: the
-test or validation set. Every release also says what it cost the training records.
+test or validation set. Every release also has its cost for the training records.
 
-Not every study can be released. One that chose its configurations by looking at results, as
-all methods with a model do, has looked at the test records all along: no mechanism over its
-trials has a guarantee. What can be published, and at what price:
+Not every study can be released. If results influenced its configurations, as in all methods
+with a model, they depend on the test records, and no mechanism over its trials has a
+guarantee. These can be published:
 
   - a study with private_mode: its best trial and its front, at no further cost, since it
     never held anything but noisy values;
@@ -48,8 +48,8 @@ A release is charged to a ledger before it is handed out. Asking again with the 
 --request-id returns the same release and costs nothing: if an answer is lost, repeat the
 command with the id that was printed.
 
-The guarantee covers what is released. Whoever can read the study sees exact values, and
-telling others about them has no guarantee.`,
+The guarantee covers the release. Readers of the study see exact values; if they tell
+others, no guarantee covers that.`,
 		bestCommand(env), frontCommand(env), selectCommand(env), getCommand(env), listCommand(env))
 }
 
@@ -123,7 +123,7 @@ func bestCommand(env *command.Env) *cobra.Command {
 		Long: `Releases one configuration: the best by a metric among those whose computed metrics, such as
 the ε of training, are within bounds. In a study of a fixed design permute-and-flip chooses it:
 the smaller --epsilon and the test set are, the more often it is not the best one. Its value is
-not published. --epsilon is what the choice costs the test records; it has nothing to do with
+not published. --epsilon is the cost of the choice for the test records; it has nothing to do with
 the ε of training, which is a metric of the study.
 
 A study with random_stopping may release a whole learning curve, or the curves of a portfolio of
@@ -133,7 +133,7 @@ scored state, in rising order of ε; on_front says which are better than all oth
 --method kusner-1 and kusner-3 are Algorithms 1 and 3 of "Differentially private Bayesian
 optimization" (Kusner et al. 2015), for studies that chose configurations by results. --epsilon
 is then what holds in the worst case, with noise for the whole range of the metric, and is
-charged. What the paper claims under its model is printed as its claim: it is no differential
+charged. The paper's result under its model is printed as its claim: it is no differential
 privacy. kusner-1 draws one of --candidates configurations by a Gaussian process whose parameters
 must be known without the data; at ε = 1 the draw is nearly a random one. kusner-3 publishes the
 best value with Laplace noise; with --lipschitz, for a study of a ridge penalty alone, the noise
@@ -212,7 +212,7 @@ that all values together have the guarantee, whether they end up on the front or
 of the noisy values then decides which configurations are on the front, and estimates their
 values. The noise grows with the number N of configurations: √N / (records · μ).
 
-In a study with a checkpoint parameter the states of a run are points of their own. The table
+In a study with a checkpoint parameter the states of a run are separate points. The table
 has one row for each run, from its first point on the front to its last, or with --all one for
 each point. JSON and CSV have all points.`,
 		Example: "  dpareto release front adult --epsilon 1 --delta 1e-7",
@@ -245,7 +245,7 @@ func selectCommand(env *command.Env) *cobra.Command {
 	var file string
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "select LEDGER",
-		Short: "Select the best of fixed candidates, by utilities of your own",
+		Short: "Select the best of fixed candidates, by your utilities",
 		Long: `Selects the best of candidates that were fixed before the data were seen, by utilities in a
 file: one number per line, larger is better; - is standard input. Only the index of the
 selected candidate, from 0, is published. The server stores neither the utilities nor a digest

@@ -65,8 +65,8 @@ const (
 func (c *flags) connection() *pflag.FlagSet {
 	own := pflag.NewFlagSet("client", pflag.ContinueOnError)
 	own.StringVar(&c.address, serverFlag, DefaultAddress, "address of the server")
-	own.BoolVar(&c.plaintext, "plaintext", false, "connect without TLS to a server on another machine, too")
-	own.BoolVar(&c.tls, "tls", false, "connect with TLS to a server on this machine, too")
+	own.BoolVar(&c.plaintext, "plaintext", false, "connect without TLS, also to a server on another machine")
+	own.BoolVar(&c.tls, "tls", false, "connect with TLS, also to a server on this machine")
 	own.StringVar(&c.ca, "tls-ca", "", "trust only servers with a certificate from the authorities in this file")
 	own.StringVar(&c.serverName, "tls-server-name", "", "name that the server's certificate must be for; default the host in --server")
 	own.StringVar(&c.cert, "client-cert", "", "certificate to show the server")

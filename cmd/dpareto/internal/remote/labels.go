@@ -43,6 +43,6 @@ func (l *LabelFlags) Apply(before map[string]string) map[string]string {
 
 // AddQueryFlags adds the flags that filter and order a list.
 func AddQueryFlags(cmd *cobra.Command, query *dpareto.Query) {
-	cmd.Flags().StringVar(&query.Filter, "filter", "", "condition on what is listed, such as 'create_time > \"2026-11-01T00:00:00Z\"'")
+	cmd.Flags().StringVar(&query.Filter, "filter", "", "condition on the listed items, such as 'create_time > \"2026-11-01T00:00:00Z\"'")
 	cmd.Flags().StringVar(&query.OrderBy, "order-by", "", "fields to order by, such as 'create_time desc'")
 }

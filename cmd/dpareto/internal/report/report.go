@@ -22,8 +22,8 @@ func Command(env *command.Env) *cobra.Command {
 		Use:   "report STUDY",
 		Short: "Write the report of a study as one printable file",
 		Long: `Writes the report of a study as one HTML file that can be printed: its question, its front, the
-configurations recommended at a few ε, what is guaranteed, what the whole search has spent,
-what was run, and how to repeat it. The file needs no network and has no scripts. The page of
+configurations recommended at a few ε, the guarantee, the cost of the whole search, the runs,
+and how to repeat it. The file needs no network and has no scripts. The page of
 the server shows the same.`,
 		Example: "  dpareto report svt --out report.html\n  dpareto report svt --epsilon 1,3 > report.html",
 	}, func(ctx context.Context, call *remote.Call) error {

@@ -58,7 +58,7 @@ func (f *securityFlags) validate() error {
 	case f.tls.ClientCA != "" && f.tls.Cert == "":
 		return command.Usage(errors.New("tls-client-ca requires tls-cert and tls-key"))
 	case f.tls.ClientCA != "" && f.authFile == "":
-		return command.Usage(errors.New("tls-client-ca requires auth-file, which says what the owners of certificates may do"))
+		return command.Usage(errors.New("tls-client-ca: requires auth-file, which has the roles of the owners of certificates"))
 	case f.tls.RequireClient && f.tls.ClientCA == "":
 		return command.Usage(errors.New("tls-require-client-cert requires tls-client-ca"))
 	case !slices.Contains([]string{reflectionAuto, reflectionOn, reflectionOff}, f.reflection):

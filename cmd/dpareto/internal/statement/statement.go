@@ -46,11 +46,11 @@ func Command(env *command.Env) *cobra.Command {
 	cmd := remote.Action(env, &cobra.Command{
 		Use:   "statement STUDY",
 		Short: "Write one ε of a study down, to be signed",
-		Long: `Writes a privacy statement: one page that says what an ε protects and for whom, what is released, what
-the search cost and whether ε includes it, what was accounted and executed, what an attacker can
-do, and the command that computes ε again. Appendices have a draft for the Differential Privacy
-Deployments Registry and answers to the questions of NIST SP 800-226. What the server cannot
-know is marked FILL IN.
+		Long: `Writes a privacy statement, one page: the people and records that ε protects, the released
+results, the cost of the search and whether ε includes it, the accounted and the executed
+mechanism, the limits of an attacker, and the command that computes ε again. Appendices have
+a draft for the Differential Privacy Deployments Registry and answers to the questions of
+NIST SP 800-226. Fields that the server cannot fill are marked FILL IN.
 
 In an ordinary study --epsilon chooses the best measured trial within it, and --trial names
 one. A study with private_mode or random_stopping has one guarantee for all that it publishes:
@@ -92,7 +92,7 @@ A statement that the study does not support is refused, and the exit code is 1.`
 	flags.Float64Var(&o.Epsilon, "epsilon", 0, "largest ε to state")
 	flags.Int64Var(&o.Trial, "trial", 0, "number of the trial to state")
 	flags.Var(&sampler, "sampler", "how the trainer drew its lots, if the study names no bundled trainer: "+strings.Join(sampler.names, ", "))
-	flags.BoolVar(&o.Price, "price", true, "compute what a planned search of as many runs costs, which takes seconds")
+	flags.BoolVar(&o.Price, "price", true, "compute the cost of a planned search of as many runs, which takes seconds")
 	flags.VarP(&format, "output", "o", "form of the statement: "+strings.Join(formats, ", "))
 	return cmd
 }

@@ -49,7 +49,7 @@ func initCommand(env *command.Env) *cobra.Command {
 		Use:   "init {--trainer NAME | --data FILE --schema FILE}",
 		Short: "Write a study file for a trainer",
 		Long: `Writes a study file with everything that a trainer knows of itself: its parameters and
-where they are searched, what it measures, and the mechanism by which the server computes
+their domains, its metrics, and the mechanism by which the server computes
 ε. Read it, change what you like, and create the study from it. The data need not be there: the
 program knows how many examples each dataset has.
 
@@ -60,7 +60,7 @@ worse.
 With --data and --schema the study is about your own file, and the trainer is dp-sgd unless
 --trainer names another. The study has digests of the schema and of the data: agents refuse
 others. The digest of the data is keyed, since it is shown to everyone who sees the study: the
-command writes the key into FILE.key, and agents on other machines need it beside the data.
+command writes the key into FILE.key, and agents on other machines need it in the folder of the data.
 
 Settings are given as --set NAME=VALUE. One with the name of a parameter fixes that
 parameter: it is not searched, and ε is computed for its value.
@@ -98,7 +98,7 @@ Trainers and their settings:
 	flags.Float64Var(&f.epsilon, "epsilon-reference", 10, "largest ε that is of interest")
 	flags.Float64Var(&f.delta, "delta", 0, "δ (default the trainer's own choice)")
 	flags.BoolVar(&f.constant, "constant", false, "read the data, and name what always predicting the most frequent class gives")
-	flags.StringVar(&f.data, "data", "", "file of your own to study")
+	flags.StringVar(&f.data, "data", "", "your file to study")
 	flags.StringVar(&f.schema, "schema", "", "schema of --data, in the same folder")
 	command.DataDirFlag(cmd, &f.dataDir)
 	return cmd

@@ -173,7 +173,7 @@ func TestOwnDataUsage(t *testing.T) {
 		"study init --data my.csv":                                                                                "--data and --schema must be given together",
 		"study init --data a/my.csv --schema my.yaml":                                                             "the schema must stand in the folder of the data",
 		"study init --data " + folder + "/x --schema " + folder + "/y":                                            "no such file",
-		"data check my.csv":                                                                                       "--schema is required",
+		"data check my.csv":                                                                                       "--schema: is required",
 		"data schema my.csv --public-rows 3":                                                                      "--label is required",
 		"data schema " + folder + "/my.csv --public-rows 3 --label x":                                             "no such file",
 		"study init --trainer dp-sgd --set schema=my.yaml":                                                        "setting schema_digest is missing, want what dpareto data check prints",

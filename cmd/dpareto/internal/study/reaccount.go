@@ -33,7 +33,7 @@ func reaccountCommand(env *command.Env) *cobra.Command {
 		Use:   "reaccount STUDY",
 		Short: "Compute ε of all trials again, for another δ, accountant or adjacency",
 		Long: `Computes ε of all trials again, for another δ, accountant or adjacency, without training
-again. What is not given stays. All trials and the study's spec change in one step.
+again. Omitted settings keep their values. All trials and the study's spec change in one step.
 
 The command shows the spec before and after; accounting again with the former restores the
 old values. --validate-only shows the result and changes nothing.`,

@@ -96,7 +96,7 @@ func awaitPreparation(ctx context.Context, env *command.Env, handle *dpareto.Stu
 			return err
 		}
 		if isFirst {
-			env.Logger.Info("the server computes what the study costs; it goes on if you interrupt this", "study", study.GetName())
+			env.Logger.Info("the server computes the cost of the study, also if you interrupt this", "study", study.GetName())
 		}
 		select {
 		case <-ctx.Done():
@@ -166,8 +166,8 @@ func deleteCommand(env *command.Env) *cobra.Command {
 	cmd := remote.Action(env, &cobra.Command{
 		Use:   "delete STUDY",
 		Short: "Delete a study with all its trials and releases",
-		Long: `Deletes a study with all its trials and releases, for good. What it was charged to ledgers stays
-there. On a terminal it asks for the id of the study; elsewhere --yes is required.
+		Long: `Deletes a study with all its trials and releases, for good. Its charges stay in the
+ledgers. On a terminal it asks for the id of the study; elsewhere --yes is required.
 
 "dpareto export --study STUDY" keeps a copy that can be imported again.`,
 		Example: "  dpareto study delete svt\n  dpareto study delete svt --yes",

@@ -21,7 +21,7 @@ func updateCommand(env *command.Env) *cobra.Command {
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "update STUDY [FILE]",
 		Short: "Change a study",
-		Long: `Changes a study and shows it: all of it, to what a file says (or standard input, if FILE is
+		Long: `Changes a study and shows it: all fields, by a file (or standard input, if FILE is
 "-"); or only the fields that flags name.
 
 The description, the labels, the budget, the lease, early stopping and the units of metrics can

@@ -31,7 +31,7 @@ func suggestCommand(env *command.Env) *cobra.Command {
 		Long: `Asks for trials as a worker does, for trainers of any kind: the worker holds them from then
 on, under leases that JSON shows, and must report before these run out.
 
---fix and --at-most restrict what is suggested: parameters with the given values, and
+--fix and --at-most restrict the suggestions: parameters with the given values, and
 computed metrics of the whole run, such as ε, that do not exceed a bound.`,
 		Example: `  dpareto trial suggest svt --worker-id laptop --output json
   dpareto trial suggest svt --worker-id laptop --fix cutoff=10 --at-most epsilon=1`,

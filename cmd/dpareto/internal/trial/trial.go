@@ -90,8 +90,8 @@ func getCommand(env *command.Env) *cobra.Command {
 	return remote.Command(env, &cobra.Command{
 		Use:   "get STUDY TRIAL",
 		Short: "Show a trial",
-		Long: `Shows a trial, given by its number: its configuration, what was measured of it, and what
-the model had expected. JSON also has the intermediate measurements.`,
+		Long: `Shows a trial, given by its number: its configuration, its measurements, and the model's
+prediction. JSON also has the intermediate measurements.`,
 		Example: "  dpareto trial get svt 3",
 		Args:    cobra.ExactArgs(2),
 	}, func(ctx context.Context, call *remote.Call) error {

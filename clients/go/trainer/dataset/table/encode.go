@@ -103,7 +103,7 @@ func (e *encoder) read(rows reader) error {
 		}
 		e.encode(row, fields)
 		if len(e.data.Values)+len(e.data.Dense) > e.most {
-			return fmt.Errorf("is too large: more than %d encoded values; train on fewer rows or features, or write a worker of your own", e.most)
+			return fmt.Errorf("is too large: more than %d encoded values; train on fewer rows or features, or write your own worker", e.most)
 		}
 	}
 }

@@ -208,7 +208,7 @@ func (s *Split) validate() error {
 		return fmt.Errorf("split: test and validation must be shares whose sum is below 1, are %g and %g", s.test(), s.validation())
 	}
 	if s.TestFile != "" && filepath.Base(s.TestFile) != s.TestFile {
-		return errors.New("split.test_file: must be the name of a file beside the data, without folders")
+		return errors.New("split.test_file: must be the name of a file in the folder of the data, without folders")
 	}
 	if s.Time == nil {
 		if s.TestFile != "" && s.Test != 0 {

@@ -19,7 +19,7 @@ const SettingFeatureNorm = "feature_norm"
 func Setting() trainer.Setting {
 	return trainer.Setting{Name: SettingFeatureNorm, Default: "", Usage: "public bound on the Euclidean norm of the features, " +
 		"positive: all are divided by it, and those that exceed it are clipped; by default the square root of 14 for adult, the " +
-		"norm of the schema for a file of your own, otherwise the square root of the number of features"}
+		"norm of the schema for your file, otherwise the square root of the number of features"}
 }
 
 // adultNorm bounds the norm of the features of Adult in LIBSVM's encoding, which

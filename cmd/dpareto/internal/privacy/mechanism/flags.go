@@ -69,7 +69,7 @@ type Flags struct {
 // Register adds the flags to a set but those that the command takes otherwise.
 func (f *Flags) Register(flags *pflag.FlagSet, without ...string) {
 	f.texts = map[string]*string{
-		flagMechanism: flags.String(flagMechanism, "", "what is accounted: "+strings.Join(Names(), ", ")),
+		flagMechanism: flags.String(flagMechanism, "", "mechanism to account: "+strings.Join(Names(), ", ")),
 	}
 	f.register(flags, func(o option) bool { return !slices.Contains(without, o.name) })
 }
