@@ -22,7 +22,7 @@ func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 			return &cobra.Command{Use: name, Short: name, Long: long, Args: command.Args(command.NoArgs), RunE: nothing}
 		}
 		long := strings.Repeat("A paragraph is filled ", 10) + "up\nto its end.\n\n  - " + strings.Repeat("an item ", 20) + "\n\n    code stays  as it is" +
-			"\n\n  an entry  " + strings.Repeat("explained ", 8) + "and\n            continued"
+			"\n\n  an entry  " + strings.Repeat("is explained ", 6) + "and\n            continued"
 		check := leaf("check", long)
 		check.Example = "  dpareto check --store a-file-with-a-long-name.db --epsilon 0.25 --trials 16 --after 1h30m --max error=0.25"
 		check.Flags().String("store", "", strings.Repeat("a file that is explained at length ", 4))
@@ -48,7 +48,7 @@ func TestHelpFitsIntoTheWidth(t *testing.T) {
 			t.Errorf("more than 80 characters: %s", line)
 		}
 	}
-	for _, want := range []string{"up to its end.", "\n  - an item", "\n    an item", "\n    code stays  as it is", "\n            explained explained and continued\n", "--trials 16 \\\n      --after 1h30m --max error=0.25\n", `Flags of the connection, such as --address: see "program help connection".`} {
+	for _, want := range []string{"up to its end.", "\n  - an item", "\n    an item", "\n    code stays  as it is", "\n            explained and continued\n", "--trials 16 \\\n      --after 1h30m --max error=0.25\n", `Flags of the connection, such as --address: see "program help connection".`} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is missing in\n%s", want, help)
 		}
