@@ -94,7 +94,7 @@ type GetFrontRequest struct {
 	Kind FrontKind `protobuf:"varint,2,opt,name=kind,proto3,enum=dpareto.v1.FrontKind" json:"kind,omitempty"`
 	// Leaves out intermediate measurements of studies with a checkpoint parameter.
 	FinalOnly bool `protobuf:"varint,3,opt,name=final_only,json=finalOnly,proto3" json:"final_only,omitempty"`
-	// How many measured configurations beside the front to list, for a picture. In [0, 5000]. If
+	// The number of measured configurations to list in addition to the front, for a picture. In [0, 5000]. If
 	// there are more, an evenly spaced sample of them in the order of their first measurement.
 	MaxOthers     int32 `protobuf:"varint,4,opt,name=max_others,json=maxOthers,proto3" json:"max_others,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -232,7 +232,7 @@ type Front struct {
 	Revision int64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Ids of the objectives in the order of the study's spec.
 	Objectives []string `protobuf:"bytes,7,rep,name=objectives,proto3" json:"objectives,omitempty"`
-	// What a reader of the front must know. Of a model that was compared with the measurements:
+	// Notes that a reader of the front needs. Of a model that was compared with the measurements:
 	// SIMPLER_MODEL and NO_TRUSTED_MODEL where it contradicts them, MUCH_LUCK where it expects less
 	// than half of the observed hypervolume, WIDER_INTERVALS where it was too sure.
 	Warnings []*Warning `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
@@ -827,7 +827,7 @@ type QueryFrontResponse struct {
 	// The recommended configuration by parameter id; empty if nothing is known yet (see
 	// warnings) or the answer is a constant point.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// What the model expects of the measured objectives, by metric id.
+	// The model's predictions of the measured objectives, by metric id.
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,3,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The exact guarantee of one run of it, for studies with a privacy metric.
 	Privacy *PrivacyGuarantee `protobuf:"bytes,4,opt,name=privacy,proto3" json:"privacy,omitempty"`
@@ -846,7 +846,7 @@ type QueryFrontResponse struct {
 	Runs int64 `protobuf:"varint,9,opt,name=runs,proto3" json:"runs,omitempty"`
 	// The step of the measurements, for studies with a checkpoint parameter.
 	Step int64 `protobuf:"varint,10,opt,name=step,proto3" json:"step,omitempty"`
-	// What a reader must know.
+	// Notes that a reader needs.
 	Warnings []*Warning `protobuf:"bytes,11,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the answer is made from.
 	Revision int64 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -1292,7 +1292,7 @@ type PredictMetricsResponse struct {
 	Predictions []*ConfigurationPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty"`
 	// Revision of the study that they are made from.
 	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// What a reader must know: NO_MODEL if nothing has been measured yet, and NO_TRUSTED_MODEL if no
+	// Notes that a reader needs: NO_MODEL if nothing has been measured yet, and NO_TRUSTED_MODEL if no
 	// model agrees with the measurements, so that there are computed metrics only.
 	Warnings      []*Warning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1359,7 +1359,7 @@ type ConfigurationPrediction struct {
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Values of computed metrics by id, exact.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,2,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// What a reader must know, for example that a computed metric has no value there.
+	// Notes that a reader needs, for example that a computed metric has no value there.
 	Warnings      []*Warning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -38,7 +38,7 @@ type FrontServiceClient interface {
 	QueryFront(ctx context.Context, in *QueryFrontRequest, opts ...grpc.CallOption) (*QueryFrontResponse, error)
 	// Returns the hypervolume of the front after completed trials.
 	ListHypervolumes(ctx context.Context, in *ListHypervolumesRequest, opts ...grpc.CallOption) (*ListHypervolumesResponse, error)
-	// Returns what the model expects of configurations.
+	// Returns the model's predictions for configurations.
 	PredictMetrics(ctx context.Context, in *PredictMetricsRequest, opts ...grpc.CallOption) (*PredictMetricsResponse, error)
 }
 
@@ -103,7 +103,7 @@ type FrontServiceServer interface {
 	QueryFront(context.Context, *QueryFrontRequest) (*QueryFrontResponse, error)
 	// Returns the hypervolume of the front after completed trials.
 	ListHypervolumes(context.Context, *ListHypervolumesRequest) (*ListHypervolumesResponse, error)
-	// Returns what the model expects of configurations.
+	// Returns the model's predictions for configurations.
 	PredictMetrics(context.Context, *PredictMetricsRequest) (*PredictMetricsResponse, error)
 	mustEmbedUnimplementedFrontServiceServer()
 }

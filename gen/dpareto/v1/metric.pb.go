@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a metric is for.
+// The use of a metric.
 type MetricRole int32
 
 const (
@@ -193,7 +193,7 @@ func (Transform) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_metric_proto_rawDescGZIP(), []int{2}
 }
 
-// What is known of the noise of a reported metric, without the noise that private_mode adds.
+// Knowledge of the noise of a reported metric, without the noise that private_mode adds.
 type Noise int32
 
 const (
@@ -262,7 +262,7 @@ type MetricSpec struct {
 	// Required. Identifier, unique within the study and different from every
 	// parameter's: a letter followed by at most 63 letters, digits or underscores.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Required. What the metric is for.
+	// Required. The use of the metric.
 	Role MetricRole `protobuf:"varint,2,opt,name=role,proto3,enum=dpareto.v1.MetricRole" json:"role,omitempty"`
 	// Required for objectives, refused for others. The direction of improvement.
 	Goal Goal `protobuf:"varint,3,opt,name=goal,proto3,enum=dpareto.v1.Goal" json:"goal,omitempty"`
@@ -475,7 +475,7 @@ type ReportedSource struct {
 	// records. It corrects 0 and 1, whose logit is infinite, and bounds the noise of repeated
 	// runs from below if counts are small. 0 means unknown.
 	SampleSize float64 `protobuf:"fixed64,1,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`
-	// What is known of the noise: of how much the values of repeated runs of a configuration differ.
+	// Knowledge of the noise: of how much the values of repeated runs of a configuration differ.
 	// Only for objectives and constraints. Default: NOISE_UNKNOWN.
 	Noise         Noise `protobuf:"varint,2,opt,name=noise,proto3,enum=dpareto.v1.Noise" json:"noise,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -644,7 +644,7 @@ type MetricValue struct {
 	Min *float64 `protobuf:"fixed64,4,opt,name=min,proto3,oneof" json:"min,omitempty"`
 	// Output only. Largest of runs.
 	Max *float64 `protobuf:"fixed64,5,opt,name=max,proto3,oneof" json:"max,omitempty"`
-	// Output only. For computed metrics: the worker's own value, kept beside the computed one.
+	// Output only. For computed metrics: the worker's own value, kept in addition to the computed one.
 	Reported *float64 `protobuf:"fixed64,6,opt,name=reported,proto3,oneof" json:"reported,omitempty"`
 	// Output only. For computed metrics of a privacy mechanism: the guarantee whose
 	// epsilon is value.

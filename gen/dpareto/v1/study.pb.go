@@ -35,7 +35,7 @@ const (
 	StudyState_STUDY_STATE_PAUSED StudyState = 2
 	// The budget is spent or a stop criterion holds; results are accepted.
 	StudyState_STUDY_STATE_COMPLETED StudyState = 3
-	// No trials are handed out yet: what they cost is being computed, see Study.preparation. Studies
+	// No trials are handed out yet: their cost is being computed, see Study.preparation. Studies
 	// with random_stopping begin here, and become active by themselves, or completed with a
 	// state_reason if they cannot be paid for.
 	StudyState_STUDY_STATE_PREPARING StudyState = 4
@@ -173,7 +173,7 @@ const (
 	// filter, ACCOUNTANT_RDP for the Rényi filter.
 	TrainFilter_TRAIN_FILTER_UNSPECIFIED TrainFilter = 0
 	// Gaussian differential privacy: every hand-out of a trial costs the μ² of a Gaussian mechanism
-	// that dominates it but for a tiny part of δ (Smith and Thakurta, "Fully adaptive composition for
+	// that dominates it up to a tiny part of δ (Smith and Thakurta, "Fully adaptive composition for
 	// Gaussian differential privacy", 2022). It usually admits a tenth more runs.
 	TrainFilter_TRAIN_FILTER_GAUSSIAN TrainFilter = 1
 	// The Rényi divergence of one order, fixed when the study is created (Feldman and Zrnic,
@@ -316,7 +316,7 @@ type Study struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Output only. Time of the last change of the study's own fields.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// Output only. What a reader of the study's results must know, for example that ε
+	// Output only. Notes that a reader of the study's results needs, for example that ε
 	// is accounted for another sampler than the trainer's.
 	Warnings []*Warning `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Output only. What publishing its results guarantees, for studies with private_mode or
@@ -491,7 +491,7 @@ func (x *Study) GetPreparation() *Preparation {
 	return nil
 }
 
-// Progress of what a study computes before it hands out trials.
+// Progress of the computation before a study hands out trials.
 type Preparation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Parts that are done.
@@ -692,7 +692,7 @@ func (x *TrialCounts) GetFailed() int64 {
 	return 0
 }
 
-// What a study asks. Immutable, except as UpdateStudy allows.
+// The question of a study. Immutable, except as UpdateStudy allows.
 type StudySpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The search space: 1 to 100 parameters, with at most 500 numerical
@@ -760,14 +760,14 @@ type StudySpec struct {
 	// study's privacy metric. It must differ from test_ledger.
 	TrainLedger string `protobuf:"bytes,17,opt,name=train_ledger,json=trainLedger,proto3" json:"train_ledger,omitempty"`
 	// The values that parameters had in all prior studies that lack them, by id, for example
-	// {"clip": 1} where a new study also varies what was fixed before. They must be in the domains.
+	// {"clip": 1} where a new study also varies formerly fixed parameters. They must be in the domains.
 	// Required for each parameter that a prior study lacks, and refused for others. Where the
 	// condition of such a parameter does not hold, the trial of the prior study does without.
 	PriorValues map[string]*Value `protobuf:"bytes,18,rep,name=prior_values,json=priorValues,proto3" json:"prior_values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Results that can be had without any run, at most 10: for a classification error, predicting the
 	// class that is most frequent costs ε = 0. They compete on every front, so that no front lists
 	// a configuration that is not better than one of them somewhere, and in what methods with a model and
-	// ALGORITHM_NSGA2 search, but for algorithm.published_acquisition. Not together with
+	// ALGORITHM_NSGA2 search, except algorithm.published_acquisition. Not together with
 	// random_stopping, which has no front.
 	ConstantPoints []*ConstantPoint `protobuf:"bytes,19,rep,name=constant_points,json=constantPoints,proto3" json:"constant_points,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -947,7 +947,7 @@ type ConstantPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Unique in the study; as the id of a metric.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What it is, for people. At most 200 characters.
+	// A description for people. At most 200 characters.
 	DisplayName string `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
 	// Where its values come from, for people. At most 1,000 characters.
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
@@ -1118,11 +1118,11 @@ type DpSgdFeatures struct {
 	// Expression: the clipping norm C, positive. Required unless dp_sgd names it, with which it must
 	// agree.
 	ClippingNorm string `protobuf:"bytes,2,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
-	// What the optimizer does with a gradient. Default: that of dp_sgd, or DP_SGD_OPTIMIZER_SGD.
+	// The optimizer's use of a gradient. Default: that of dp_sgd, or DP_SGD_OPTIMIZER_SGD.
 	Optimizer DpSgdOptimizer `protobuf:"varint,3,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
 	// Lets models begin without the runs on public data (Adult, MNIST, breast cancer, scikit-learn's digits) that
 	// the server knows. By default they are what a model of a reported objective with TRANSFORM_LOGIT expects, with
-	// the level of the study's own values, as far as these agree, until the study has 48 runs of its own. There
+	// the level of the study's own values, as far as these agree, until the study has 48 runs. There
 	// are none for DP_SGD_OPTIMIZER_NORMALIZED yet, and they are not for studies with prior_studies.
 	WithoutPublicRuns bool `protobuf:"varint,4,opt,name=without_public_runs,json=withoutPublicRuns,proto3" json:"without_public_runs,omitempty"`
 	// The data sets of those that are left out, such as "adult": a study on one of them would begin with its
@@ -1342,7 +1342,7 @@ func (x *LeasePolicy) GetMaxAttempts() int32 {
 	return 0
 }
 
-// What a trial costs.
+// The cost of a trial.
 type CostSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The measure of cost.
@@ -2071,7 +2071,7 @@ func (*RandomStoppingSpec_Binomial) isRandomStoppingSpec_Distribution() {}
 
 func (*RandomStoppingSpec_Fixed) isRandomStoppingSpec_Distribution() {}
 
-// The run on all training records after a tuning on a secret subset. What it costs must not depend
+// The run on all training records after a tuning on a secret subset. Its cost must not depend
 // on the tuning: the parameters of its privacy mechanism are fixed here. All other
 // parameters, such as the learning rate and the clipping norm, come from the best candidate. It is one more
 // trial, queued when all candidates have ended, and released in their place. It is handed out once:
@@ -2143,11 +2143,11 @@ type Publication struct {
 	Test *PrivacyGuarantee `protobuf:"bytes,2,opt,name=test,proto3" json:"test,omitempty"`
 	// What both guarantees rest on.
 	Assumptions []*Assumption `protobuf:"bytes,3,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
-	// What is not covered.
+	// Exceptions that the guarantee does not cover.
 	NotCovered []string `protobuf:"bytes,4,rep,name=not_covered,json=notCovered,proto3" json:"not_covered,omitempty"`
 	// Standard deviation of the noise in every measured value, 0 if there is none.
 	NoiseStandardDeviation float64 `protobuf:"fixed64,5,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
-	// With a final run, what it costs the training records by itself; train includes it.
+	// With a final run, its cost for the training records by itself; train includes it.
 	FinalRun *PrivacyGuarantee `protobuf:"bytes,12,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`
 	// With private_mode, the spending so far. Such an account may depend on results; the
 	// guarantees are the declared ones.
@@ -2242,9 +2242,9 @@ type PrivateModeOdometers struct {
 	Values int64 `protobuf:"varint,1,opt,name=values,proto3" json:"values,omitempty"`
 	// Largest number of noisy values that the study takes.
 	MaxValues int64 `protobuf:"varint,2,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
-	// What they cost the test records.
+	// Their cost for the test records.
 	Test *PrivacyGuarantee `protobuf:"bytes,3,opt,name=test,proto3" json:"test,omitempty"`
-	// What the runs so far cost the training records, for the shard that has spent most.
+	// The cost of the runs so far for the training records, for the shard that has spent most.
 	Train *PrivacyGuarantee `protobuf:"bytes,4,opt,name=train,proto3" json:"train,omitempty"`
 	// The order α of TRAIN_FILTER_RENYI, chosen when the study was created; 0 with
 	// TRAIN_FILTER_GAUSSIAN and with slots.
@@ -2254,7 +2254,7 @@ type PrivateModeOdometers struct {
 	TrainBudget float64 `protobuf:"fixed64,6,opt,name=train_budget,json=trainBudget,proto3" json:"train_budget,omitempty"`
 	// What each shard has spent of it.
 	ShardCosts []float64 `protobuf:"fixed64,7,rep,packed,name=shard_costs,json=shardCosts,proto3" json:"shard_costs,omitempty"`
-	// What a run of a typical configuration costs: the median of draws from the design distributions.
+	// The cost of a run of a typical configuration: the median of draws from the design distributions.
 	// While the budget does not pay for one in each trial that is left, the engine prefers cheaper
 	// configurations. 1 with slots.
 	TypicalCost float64 `protobuf:"fixed64,8,opt,name=typical_cost,json=typicalCost,proto3" json:"typical_cost,omitempty"`

@@ -100,7 +100,7 @@ const (
 	TrialState_TRIAL_STATE_QUEUED TrialState = 1
 	// Handed to a worker.
 	TrialState_TRIAL_STATE_ACTIVE TrialState = 2
-	// Handed to a worker that is asked to complete it with what it has.
+	// Handed to a worker that is asked to complete it with its last measurement.
 	TrialState_TRIAL_STATE_STOPPING TrialState = 3
 	// Completed with a measurement.
 	TrialState_TRIAL_STATE_SUCCEEDED TrialState = 4
@@ -269,7 +269,7 @@ type Trial struct {
 	Labels map[string]string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Free text. At most 10,000 characters.
 	Note string `protobuf:"bytes,17,opt,name=note,proto3" json:"note,omitempty"`
-	// Output only. What a reader of the trial must know, for example a worker's own ε
+	// Output only. Notes that a reader of the trial needs, for example a worker's own ε
 	// that differs from the computed one.
 	Warnings []*Warning `protobuf:"bytes,18,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Output only. The study's revision at the last change of the trial.
@@ -682,7 +682,7 @@ type Attempt struct {
 	// Its measurements, in ascending step order. All attempts at a trial together have at most
 	// 6,000.
 	Measurements []*Measurement `protobuf:"bytes,8,rep,name=measurements,proto3" json:"measurements,omitempty"`
-	// What a reader of the measurements must know.
+	// Notes that a reader of the measurements needs.
 	Warnings      []*Warning `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -781,7 +781,7 @@ func (x *Attempt) GetWarnings() []*Warning {
 	return nil
 }
 
-// What was measured at one moment of a run.
+// The measured values at one moment of a run.
 type Measurement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The value of the study's checkpoint parameter that the measurement belongs to, in [1, the
@@ -952,11 +952,11 @@ type Provenance struct {
 	Seed uint64 `protobuf:"varint,4,opt,name=seed,proto3" json:"seed,omitempty"`
 	// Revision of the study whose history was used.
 	StudyRevision int64 `protobuf:"varint,5,opt,name=study_revision,json=studyRevision,proto3" json:"study_revision,omitempty"`
-	// What the model expected, by metric id; absent without a model.
+	// The model's predictions, by metric id; absent without a model.
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,6,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Value of the acquisition function, where there is one.
 	AcquisitionValue *float64 `protobuf:"fixed64,7,opt,name=acquisition_value,json=acquisitionValue,proto3,oneof" json:"acquisition_value,omitempty"`
-	// Set if the method could not be used: why, and what was done instead.
+	// Set if the method could not be used: the reason and the fallback.
 	FallbackReason string `protobuf:"bytes,8,opt,name=fallback_reason,json=fallbackReason,proto3" json:"fallback_reason,omitempty"`
 	// Whether it was made under a SuggestionCondition.
 	Conditioned bool `protobuf:"varint,9,opt,name=conditioned,proto3" json:"conditioned,omitempty"`
@@ -1067,7 +1067,7 @@ func (x *Provenance) GetDrawnFor() int64 {
 	return 0
 }
 
-// What a model expects of a metric, in the metric's own unit: the median and the
+// A model's prediction of a metric, in the metric's own unit: the median and the
 // central 90 % interval of the mean that fresh runs would have.
 type MetricPrediction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

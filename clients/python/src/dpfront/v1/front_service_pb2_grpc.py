@@ -84,7 +84,7 @@ class FrontServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def PredictMetrics(self, request, context):
-        """Returns what the model expects of configurations.
+        """Returns the model's predictions for configurations.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,7 +42,7 @@ class FrontServiceStub:
     ListHypervolumes: _grpc.UnaryUnaryMultiCallable[_front_service_pb2.ListHypervolumesRequest, _front_service_pb2.ListHypervolumesResponse]
     """Returns the hypervolume of the front after completed trials."""
     PredictMetrics: _grpc.UnaryUnaryMultiCallable[_front_service_pb2.PredictMetricsRequest, _front_service_pb2.PredictMetricsResponse]
-    """Returns what the model expects of configurations."""
+    """Returns the model's predictions for configurations."""
 
 @_typing.type_check_only
 class FrontServiceAsyncStub(FrontServiceStub):
@@ -58,7 +58,7 @@ class FrontServiceAsyncStub(FrontServiceStub):
     ListHypervolumes: _aio.UnaryUnaryMultiCallable[_front_service_pb2.ListHypervolumesRequest, _front_service_pb2.ListHypervolumesResponse]  # type: ignore[assignment]
     """Returns the hypervolume of the front after completed trials."""
     PredictMetrics: _aio.UnaryUnaryMultiCallable[_front_service_pb2.PredictMetricsRequest, _front_service_pb2.PredictMetricsResponse]  # type: ignore[assignment]
-    """Returns what the model expects of configurations."""
+    """Returns the model's predictions for configurations."""
 
 class FrontServiceServicer(metaclass=_abc_1.ABCMeta):
     """Reads the answer to a study's question: the Pareto front and what follows from it."""
@@ -95,6 +95,6 @@ class FrontServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _front_service_pb2.PredictMetricsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_front_service_pb2.PredictMetricsResponse, _abc.Awaitable[_front_service_pb2.PredictMetricsResponse]]:
-        """Returns what the model expects of configurations."""
+        """Returns the model's predictions for configurations."""
 
 def add_FrontServiceServicer_to_server(servicer: FrontServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
