@@ -286,17 +286,3 @@ func FuzzRelease(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkGaussian(b *testing.B) {
-	s := System()
-	for b.Loop() {
-		s.Gaussian(0.3, 2)
-	}
-}
-
-func BenchmarkLaplace(b *testing.B) {
-	s := System()
-	for b.Loop() {
-		s.Laplace(0.3, 2)
-	}
-}

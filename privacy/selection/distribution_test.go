@@ -223,19 +223,3 @@ func TestExpectedLossBound(t *testing.T) {
 		t.Errorf("one candidate: %g", got)
 	}
 }
-
-func BenchmarkProbabilities(b *testing.B) {
-	utilities := make([]float64, 100_000)
-	for i := range utilities {
-		utilities[i] = -float64(i) / 1000
-	}
-	for _, method := range methods {
-		b.Run(privacy.Selection{Method: method}.Name(), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := Probabilities(method, utilities, 1, 1); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -1,7 +1,6 @@
 package selection
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -247,22 +246,4 @@ func FuzzSelect(f *testing.F) {
 			}
 		}
 	})
-}
-
-// BenchmarkSelect: 100,000 candidates; the best of which is alone, or followed closely.
-func BenchmarkSelect(b *testing.B) {
-	src := noise.System()
-	for _, gap := range []float64{1e-4, 1, 100} {
-		utilities := make([]float64, 100_000)
-		for i := range utilities {
-			utilities[i] = -gap * float64(min(i, 3))
-		}
-		for _, method := range methods {
-			b.Run(fmt.Sprintf("%s/gap=%g", privacy.Selection{Method: method}.Name(), gap), func(b *testing.B) {
-				for b.Loop() {
-					choose(b, method, src, utilities, 1, 1)
-				}
-			})
-		}
-	}
 }

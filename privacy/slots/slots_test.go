@@ -257,18 +257,3 @@ func TestAdaptiveSearchUnderSlots(t *testing.T) {
 		t.Error("the mutants are not caught")
 	}
 }
-
-// BenchmarkStretch compares runs that are new each time with slots of three kinds.
-func BenchmarkStretch(b *testing.B) {
-	var kinds []Slot
-	for _, noise := range []float64{4, 8, 16} {
-		kinds = append(kinds, Slot{privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 256, NoiseMultiplier: noise}, 1270, 20})
-	}
-	s, err := NewSlots(kinds, 1e-6)
-	require.NoError(b, err)
-	rng := rand.New(rand.NewPCG(23, 8))
-	for b.Loop() {
-		m := privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 64 + rng.Int64N(512), NoiseMultiplier: math.Exp(math.Log(16) * rng.Float64())}
-		s.Stretch(m, 1+rng.Int64N(5000), nil)
-	}
-}

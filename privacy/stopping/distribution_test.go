@@ -520,16 +520,6 @@ func FuzzDraw(f *testing.F) {
 	})
 }
 
-func BenchmarkDraw(b *testing.B) {
-	src := noise.System()
-	for _, eta := range []float64{-0.5, 0, 1, 2} {
-		dist, err := ByMean(eta, 100)
-		require.NoError(b, err)
-		b.Run(fmt.Sprintf("eta=%g", eta), func(b *testing.B) { benchmarkDraw(b, dist, src) })
-	}
-	b.Run("poisson", func(b *testing.B) { benchmarkDraw(b, Poisson{100}, src) })
-}
-
 func benchmarkDraw(b *testing.B, dist Distribution, src *noise.Source) {
 	b.Helper()
 	for b.Loop() {

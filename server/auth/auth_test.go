@@ -546,21 +546,3 @@ func TestAuthorizeByGrant(t *testing.T) {
 		t.Error("nobody can list studies")
 	}
 }
-
-func BenchmarkAuthenticate(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "auth.yaml")
-	var token string
-	err := Change(path, func([]*Credential) ([]*Credential, error) {
-		c, t, err := NewToken(Credential{Name: "ann", Role: Admin})
-		token = t
-		return []*Credential{c}, err
-	})
-	require.NoError(b, err)
-	a, err := Open(path, Options{})
-	require.NoError(b, err)
-	for b.Loop() {
-		if _, err := a.Authenticate(b.Context(), token, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

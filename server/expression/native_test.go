@@ -100,26 +100,6 @@ func TestNative(t *testing.T) {
 	}
 }
 
-func BenchmarkNumber(b *testing.B) {
-	environment, err := NewEnvironment([]Variable{{"variance", Double}})
-	require.NoError(b, err)
-	number, err := environment.Number("math.sqrt(variance)")
-	require.NoError(b, err)
-	b.Run("cel", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := number.Float(map[string]any{"variance": 4.0}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("native", func(b *testing.B) {
-		native, values := number.Native(), []float64{4}
-		for b.Loop() {
-			native(values)
-		}
-	})
-}
-
 func TestUses(t *testing.T) {
 	environment, err := NewEnvironment([]Variable{{"a", Int}, {"b", Double}, {"kind", String}})
 	require.NoError(t, err)

@@ -15,7 +15,6 @@ import (
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
@@ -376,32 +375,5 @@ func TestFinalMeasurementOnTheWay(t *testing.T) {
 	require.NoError(t, err)
 	if m := r.Measurements[2]; len(r.Measurements) != 5 || m.Step != 60 || !m.Last || r.Measurements[1].Last {
 		t.Errorf("measurements %v", r.Measurements)
-	}
-}
-
-// BenchmarkObservedFront reads the observed front of 10,000 trials, each of which is
-// decoded: the time grows with their number and not with its square.
-func BenchmarkObservedFront(b *testing.B) {
-	s := enginetest.With(b, enginetest.Random())
-	runs := s.Runs(b, nil)
-	rng := rand.New(rand.NewPCG(1, 1))
-	const trials, batch = 10_000, 500
-	for range trials / batch {
-		require.NoError(b, s.Change(b.Context(), "runs", new(study.Request), func(c *study.Change) error {
-			for range batch {
-				point := []float64{rng.Float64(), float64(1 + rng.IntN(64))}
-				if err := enginetest.Insert(c, point, enginetest.ErrorAt(0, rng.Float64())); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
-	}
-	fronts := frontsOf(s)
-	req := &dparetov1.GetFrontRequest{Name: runs.GetName(), Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}
-	for b.Loop() {
-		if _, err := fronts.GetFront(b.Context(), req); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -1,33 +1,14 @@
 package intercept
 
 import (
-	"context"
-	"log/slog"
 	"slices"
 	"testing"
-	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/study"
 )
-
-// What counting, logging and (absent) tracing cost a call.
-func BenchmarkObserve(b *testing.B) {
-	g := New(Options{Metrics: metrics.New("test"), Logger: slog.New(slog.DiscardHandler), Now: time.Now})
-	req := &dparetov1.CompleteTrialRequest{Name: "studies/svt/trials/17", LeaseToken: "0123456789abcdef"}
-	info := &grpc.UnaryServerInfo{FullMethod: dparetov1.StudyService_CompleteTrial_FullMethodName}
-	handler := func(context.Context, any) (any, error) { return req, nil }
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := g.observe(b.Context(), req, info, handler); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
 
 // What a request is about, wherever its name stands.
 func TestSubject(t *testing.T) {

@@ -129,16 +129,3 @@ func TestScrapeWithoutStore(t *testing.T) {
 		t.Errorf("HTTP status %d\n%s", answer.Code, answer.Body)
 	}
 }
-
-// What every call costs.
-func BenchmarkCall(b *testing.B) {
-	m := metrics.New("test")
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			method := m.Method("/dpareto.v1.StudyService/CompleteTrial")
-			method.Begin()
-			method.End(codes.OK, 700*time.Microsecond)
-		}
-	})
-}

@@ -165,25 +165,3 @@ func TestPointInvertsValues(t *testing.T) {
 		t.Errorf("numbers of values %v, want 3 and 4", sizes)
 	}
 }
-
-func BenchmarkAllowed(b *testing.B) {
-	message := new(dparetov1.StudySpec)
-	require.NoError(b, protojson.Unmarshal([]byte(text), message))
-	study, err := Compile("spec", message)
-	require.NoError(b, err)
-	point := space.Point{32, 4, 1, 0, 1e-3}
-	b.ReportAllocs()
-	for b.Loop() {
-		study.Problem.Allowed(point)
-	}
-}
-
-func BenchmarkCompile(b *testing.B) {
-	message := new(dparetov1.StudySpec)
-	require.NoError(b, protojson.Unmarshal([]byte(text), message))
-	for b.Loop() {
-		if _, err := Compile("spec", message); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

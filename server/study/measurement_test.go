@@ -86,18 +86,6 @@ func TestMeasurementsCostTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkMeasurements adds 2,000 measurements to one trial.
-func BenchmarkMeasurements(b *testing.B) {
-	for b.Loop() {
-		s := enginetest.New(b, enginetest.Options{Designer: enginetest.Always(enginetest.At(0.25, 2000))})
-		s.Runs(b, longRuns)
-		trial := s.AskRun(b)
-		for step := range int64(2000) {
-			addMeasurement(b, s, trial, step+1)
-		}
-	}
-}
-
 // addMeasurement reports an error, and a wrong loss, at a step.
 func addMeasurement(t testing.TB, s *enginetest.Service, trial *dparetov1.Trial, step int64) {
 	t.Helper()

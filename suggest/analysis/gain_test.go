@@ -322,27 +322,3 @@ func TestForecastFails(t *testing.T) {
 		t.Errorf("no runs: %+v", f)
 	}
 }
-
-// BenchmarkForecastGain forecasts ten runs after a hundred evaluations, on one core.
-func BenchmarkForecastGain(b *testing.B) {
-	for _, name := range []string{"branin_currin", "vehicle_safety"} {
-		p, _ := problems.ByName(name)
-		rng := rand.New(rand.NewPCG(1, 1))
-		h := new(suggest.History)
-		for range 100 {
-			h.Evaluations = append(h.Evaluations, p.Observe(p.Space.Sample(rng), rng))
-		}
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				d, _ := designers.ByName("default", designers.Options{Workers: surrogate.Workers{Max: 1}})
-				s, err := d.Suggest(b.Context(), &p.Problem, h, suggest.Request{Count: 10, Seed: 1, Number: 101})
-				require.NoError(b, err)
-				var runs []analysis.Run
-				for i := range s {
-					runs = append(runs, analysis.Run{s[i].Point})
-				}
-				forecast(b, fit(b, &p.Problem, h, 1), nil, runs, 1)
-			}
-		})
-	}
-}

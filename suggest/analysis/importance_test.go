@@ -314,16 +314,6 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func BenchmarkImportance(b *testing.B) {
-	g := sobolG(0, 0, 1, 1, 4, 4, 9, 9, 99, 99)
-	m := g.fit(b, 500, 0.1, 1)
-	for b.Loop() {
-		if _, err := analysis.Importance(b.Context(), m[0].Problem(), m, 0, 1); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // A computed objective may take a second for one value. So a call that has ended asks for no other.
 func TestComputedObjectivesStop(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, *suggest.Problem) error{

@@ -274,24 +274,3 @@ func TestFutilityHasNoPreferredDirection(t *testing.T) {
 		t.Errorf("%d futile runs and %d others: the test shows nothing", futile, useful)
 	}
 }
-
-// A judgement of a run among a few hundred completed ones.
-func BenchmarkIsFutile(b *testing.B) {
-	p := simulated.EpochTraining()
-	h := new(suggest.History)
-	rng := rand.New(rand.NewPCG(1, 2))
-	for run := range int64(80) {
-		simulated.TrainEpochs(h, p.Space.Sample(rng), run+1, rng)
-	}
-	m, err := model.Fit(b.Context(), p, h, model.Options{Seed: 1})
-	require.NoError(b, err)
-	q := p.Space.Sample(rng)
-	last := p.LastUseful(q)
-	own := new(suggest.History)
-	simulated.TrainEpochs(own, q, 1000, rng)
-	for b.Loop() {
-		if _, err := IsFutile(b.Context(), m, own.Evaluations[:1], q, 1, last); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

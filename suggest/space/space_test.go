@@ -390,22 +390,3 @@ func TestShapePanics(t *testing.T) {
 		})
 	}
 }
-
-func BenchmarkSample(b *testing.B) {
-	s := example()
-	rng := rand.New(rand.NewPCG(1, 2))
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Sample(rng)
-	}
-}
-
-func BenchmarkEncode(b *testing.B) {
-	s := example()
-	p := s.Sample(rand.New(rand.NewPCG(1, 2)))
-	buf := make([]float64, 0, s.Dim())
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Encode(buf, p)
-	}
-}

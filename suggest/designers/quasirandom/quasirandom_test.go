@@ -115,13 +115,3 @@ func TestQuasiRandomSkips(t *testing.T) {
 		t.Errorf("%d of 50 points allowed", kept)
 	}
 }
-
-func BenchmarkQuasiRandom(b *testing.B) {
-	p := simulated.Training()
-	b.ReportAllocs()
-	for i := int64(0); b.Loop(); i++ {
-		if _, err := quasirandom.New().Suggest(b.Context(), p, &suggest.History{}, suggest.Request{Count: 1, Number: i}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

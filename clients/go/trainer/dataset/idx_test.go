@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/internal/require"
 )
 
@@ -126,14 +125,4 @@ func FuzzReadIDX(f *testing.F) {
 			t.Errorf("%d elements of sizes %v", len(elements), sizes)
 		}
 	})
-}
-
-func BenchmarkLoadMNIST(b *testing.B) {
-	folder := datasettest.Folder(b, "mnist")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := LoadIDX(filepath.Join(folder, "train-images-idx3-ubyte.gz"), filepath.Join(folder, "train-labels-idx1-ubyte.gz"), 10); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

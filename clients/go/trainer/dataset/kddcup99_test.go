@@ -3,13 +3,11 @@ package dataset
 import (
 	"errors"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/internal/require"
 )
 
@@ -99,14 +97,4 @@ func FuzzReadKDDCup99(f *testing.F) {
 			}
 		}
 	})
-}
-
-func BenchmarkLoadKDDCup99(b *testing.B) {
-	folder := datasettest.Folder(b, "kddcup99")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := LoadKDDCup99(filepath.Join(folder, "kddcup.data_10_percent.gz")); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

@@ -183,14 +183,3 @@ func TestReadLIBSVMRoundTrip(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkReadLIBSVM(b *testing.B) {
-	text := strings.Repeat("-1 3:1 11:1 14:1 19:1 39:1 42:1 55:1 64:1 67:1 73:1 75:1 76:1 80:1 83:1 \n", 1000)
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := ReadLIBSVM(strings.NewReader(text), "f", AdultDim); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -469,26 +469,6 @@ func BenchmarkPoissonNetwork(b *testing.B) {
 	}
 }
 
-// BenchmarkWorkers trains the networks of Avent et al. (2020) as a single replicate, whose
-// lots are shared by one or two workers.
-func BenchmarkWorkers(b *testing.B) {
-	data := digits(4096, 784, 1)
-	for _, hidden := range [][]int{{128, 64}, {1000}} {
-		for _, lotSize := range []int{256, 600} {
-			for _, workers := range []int{1, 2} {
-				b.Run(fmt.Sprintf("mlp=%v/lot=%d/workers=%d", hidden, lotSize, workers), func(b *testing.B) {
-					c := testConfiguration(data.Rows, lotSize)
-					c.stepsPerEpoch, c.learningRate = int64(data.Rows/lotSize), 0.05
-					pool := parallel.New(workers)
-					defer pool.Close()
-					o := Options{Model: model.Spec{Kind: model.MLP, Hidden: hidden}}
-					benchmark(b, newNetwork(b, data, o, c, 0, pool), data.Rows)
-				})
-			}
-		}
-	}
-}
-
 func benchmark(b *testing.B, r experiment.Learner[*model.Examples], rows int) {
 	b.Helper()
 	b.ReportAllocs()
@@ -496,19 +476,6 @@ func benchmark(b *testing.B, r experiment.Learner[*model.Examples], rows int) {
 		r.Epoch(b.Context())
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/example")
-}
-
-func BenchmarkEvaluate(b *testing.B) {
-	examples := prepare(b, dataset.Generated(8842, 1))
-	m := model.NewLinear(model.Spec{Kind: model.LogisticRegression}, examples)
-	for i := range m.Weights() {
-		m.Weights()[i] = float64(i%7) / 10
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Evaluate(examples)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(examples.Data().Rows), "ns/example")
 }
 
 // The theorem of Poisson sampling compares a lot with the same lot and one row more. That row moves

@@ -391,16 +391,6 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-func BenchmarkUint64(b *testing.B) {
-	for name, s := range map[string]*Stream{"seed": New(1, 0, 0, 0), "system": System()} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				s.Uint64()
-			}
-		})
-	}
-}
-
 // BenchmarkNoise compares the exact noise with a ziggurat in float64, of package math/rand/v2.
 func BenchmarkNoise(b *testing.B) {
 	const size = 4096

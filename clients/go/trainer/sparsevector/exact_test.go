@@ -205,16 +205,3 @@ func TestExactFront(t *testing.T) {
 		t.Errorf("front below the smallest ε has %d points, want none", len(got))
 	}
 }
-
-func BenchmarkExpectedError(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		ExpectedError(30, 10)
-	}
-}
-
-func BenchmarkExactFront(b *testing.B) {
-	for b.Loop() {
-		ExactFront(10)
-	}
-}

@@ -10,9 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/internal/require"
-	"github.com/dpareto/dpareto/privacy/noise"
 )
 
 func train(t *testing.T, run trainer.Run) []float64 {
@@ -114,13 +112,5 @@ func TestTrainCancelled(t *testing.T) {
 	run := trainer.Run{Parameters: configuration(int64(1), 1.0), Replicates: 1, Seed: new(uint64(0))}
 	if _, err := (Trainer{}).Train(ctx, run, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
-	}
-}
-
-func BenchmarkSimulate(b *testing.B) {
-	rng, source := random.New(1, 0, streamSparseVector, 0), noise.Seeded(1)
-	b.ReportAllocs()
-	for b.Loop() {
-		simulate(30, 10, rng, source)
 	}
 }
