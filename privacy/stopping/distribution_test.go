@@ -520,11 +520,3 @@ func FuzzDraw(f *testing.F) {
 	})
 }
 
-func benchmarkDraw(b *testing.B, dist Distribution, src *noise.Source) {
-	b.Helper()
-	for b.Loop() {
-		if _, err := dist.Draw(src); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

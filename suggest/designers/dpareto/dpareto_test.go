@@ -1,6 +1,7 @@
 package dpareto_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -232,5 +233,27 @@ func TestDParetoUnderTightConstraint(t *testing.T) {
 		if !p.Allowed(e.Point) {
 			t.Errorf("%v is not allowed", e.Point)
 		}
+	}
+}
+
+// BenchmarkDPareto is the time of one suggestion, fits included, after n
+// evaluations of five parameters and two objectives.
+func BenchmarkDPareto(b *testing.B) {
+	p := simulated.Training()
+	for _, n := range []int{16, 64, 272} {
+		h := &suggest.History{}
+		for i := range n {
+			q := p.Space.Sample(rand.New(rand.NewPCG(1, uint64(i))))
+			h.Evaluations = append(h.Evaluations, simulated.Train(q))
+		}
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			d := dpareto.New(dpareto.Options{})
+			for i := int64(0); b.Loop(); i++ {
+				if _, err := d.Suggest(b.Context(), p, h, suggest.Request{Count: 1, Number: i}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
