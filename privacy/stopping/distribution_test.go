@@ -519,4 +519,3 @@ func FuzzDraw(f *testing.F) {
 		}
 	})
 }
-
