@@ -52,7 +52,7 @@ func figures(e *Experiment, outcomes []*outcome) []reproduce.Figure {
 func (o *outcome) figure1(training int) *plot.Curves {
 	t := o.trained[training]
 	truth := t.truth[0].losses()
-	c := &plot.Curves{Title: o.source.title + ", " + o.loss.title, X: "ε", Y: "error of the loss", LogY: true}
+	c := &plot.Curves{Title: o.source.title + ", " + o.loss.title, X: "ε", Y: "error", LogY: true} // gonum leaves space above a logarithmic axis with a long label
 	add := func(name string, estimate []float64, look plot.Look) {
 		distance := make([]float64, len(truth))
 		for i := range truth {
