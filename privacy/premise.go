@@ -45,7 +45,7 @@ type Checker int
 
 // Checkers, with the numbers of the contract.
 const (
-	// CheckedByServer: the assumption holds for all clients.
+	// CheckedByServer: the server ensures it, whatever clients do.
 	CheckedByServer Checker = iota + 1
 	// CheckedByClient: the trainer, or the library that it runs in, fulfils it. The server cannot verify that.
 	CheckedByClient

@@ -6,10 +6,10 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// trialNoise is the noise of a trial over that of the run.
+// trialNoise is the ratio of the noise of a trial to the noise of the run.
 const trialNoise = 10
 
-// trialAssumption is what has to be decided before the first trial.
+// trialAssumption lists the decisions that precede the first trial.
 var trialAssumption = privacy.PremiseFixedInAdvance.Assume(
 	"the largest number of trials, and the sampler, the noise and the steps of the trials and of the run, were fixed before the first trial; results choose only what these mechanisms do not depend on")
 

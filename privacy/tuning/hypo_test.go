@@ -133,7 +133,7 @@ func TestHypoBruteForce(t *testing.T) {
 		}
 		law := binomialCount{int64(k), 1}
 		upper := adaptiveBest(fixed[0], k, draw)
-		clear(chosen) // the proof lets densities depend on the data, too
+		clear(chosen) // the proof also lets densities depend on the data
 		lower := adaptiveBest(fixed[1], k, draw)
 		location := newLocationBound(profileOfOutputs(fixed[0], fixed[1]), profileOfOutputs(fixed[1], fixed[0]), law)
 		bound := hypoLocation(location, law, least, most)
@@ -144,7 +144,7 @@ func TestHypoBruteForce(t *testing.T) {
 		}
 	}
 	if worst > 1e-9 || !(adaptive > 1e-3) {
-		t.Errorf("at most %g above the bound, and %g above that of independent candidates", worst, adaptive)
+		t.Errorf("at most %g above the bound, and %g above the bound of independent candidates", worst, adaptive)
 	}
 }
 

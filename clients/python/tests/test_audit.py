@@ -175,7 +175,7 @@ def test_the_coverage_of_two_worlds() -> None:
 
 
 def test_assumptions_have_premises() -> None:
-    """As those of guarantees, in the order of the contract. Choices after looking stand first."""
+    """They have the premises and the order of the contract. Choices after looking stand first."""
     scores = [float(k) for k in range(40)]
     chosen = audit.rates(scores, scores, delta=1e-5)
     given = audit.rates(scores, scores, delta=1e-5, threshold=20.0)

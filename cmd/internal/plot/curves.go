@@ -45,7 +45,7 @@ type Series struct {
 
 // Look is how a line is drawn. The zero Look is a solid line in the colour of its place in the legend.
 type Look struct {
-	// Colour is the number of a colour, from 1, which several lines can share; 0 for that of the line's place.
+	// Colour is the number of a colour, from 1, which several lines can share; 0 for the colour of the line's place.
 	Colour int
 	// Baseline asks for a dashed line, of whose band only the edges are drawn, so that what is compared with it
 	// stands out, also in grey.

@@ -1118,7 +1118,7 @@ type DpSgdFeatures struct {
 	// Expression: the clipping norm C, positive. Required unless dp_sgd names it, with which it must
 	// agree.
 	ClippingNorm string `protobuf:"bytes,2,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
-	// The optimizer's use of a gradient. Default: that of dp_sgd, or DP_SGD_OPTIMIZER_SGD.
+	// The optimizer's use of a gradient. Default: as in dp_sgd, or DP_SGD_OPTIMIZER_SGD.
 	Optimizer DpSgdOptimizer `protobuf:"varint,3,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
 	// Lets models begin without the runs on public data (Adult, MNIST, breast cancer, scikit-learn's digits) that
 	// the server knows. By default they are what a model of a reported objective with TRANSFORM_LOGIT expects, with

@@ -218,7 +218,7 @@ def rates(
     """Returns the lower bound that scores of independent runs show, as `two_worlds` does.
 
     ``inside`` are the scores of runs with the canary, ``outside`` of runs without, both in an order
-    that does not depend on them, such as that of the runs.
+    that does not depend on them, such as the order of the runs.
     """
     delta = _delta(claim, delta)
     _check_confidence(confidence)

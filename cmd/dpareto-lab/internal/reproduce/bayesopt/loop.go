@@ -67,8 +67,8 @@ func (r *results) loop(ctx context.Context) (output.Section, error) {
 		Name: "loop", Title: fmt.Sprintf("Algorithm 1 run %d times on this validation set, in units of the accuracy", r.experiment.Runs), Table: t,
 		Notes: []string{
 			"epsilon_claimed is " + bayesopt.Conditional + ", with δ = " + fmt.Sprint(delta) + " for each of the two releases. The worst case is pure, and holds for accuracies, observations and means clipped to [0, 1], whatever the data: it is what has to be charged.",
-			fmt.Sprintf("loss_of_the_search is that of the candidate with the largest posterior mean, before any noise of the release; loss is the exact expectation over the choice, given the means. Theorems 2 and 4 bound how far the mean of the released candidate and the released value are from the best accuracy, with a = %d and the errors of the paper corrected: they fail with probabilities of at most %.3g.", tail, math.Exp(-tail)+delta/2),
-			"Algorithm 2 is not run: its noise rests on constants A and τ of which only the existence is proved. Its choice is that of Algorithm 1.",
+			fmt.Sprintf("loss_of_the_search is the loss of the candidate with the largest posterior mean, before any noise of the release; loss is the exact expectation over the choice, given the means. Theorems 2 and 4 bound how far the mean of the released candidate and the released value are from the best accuracy, with a = %d and the errors of the paper corrected: they fail with probabilities of at most %.3g.", tail, math.Exp(-tail)+delta/2),
+			"Algorithm 2 is not run: its noise needs constants A and τ, and only their existence is proved. It chooses as Algorithm 1 does.",
 		},
 	}, nil
 }

@@ -180,7 +180,7 @@ func (r *results) comparison() (output.Section, error) {
 func (r *results) comparisonNotes(deviation, gain float64) []string {
 	notes := []string{
 		"The rows of Algorithm 1 are " + bayesopt.Conditional + ". The others hold in the worst case. All protect one record of the validation set, replaced, and take the training set for public.",
-		fmt.Sprintf("Algorithm 1 with the errors of the paper corrected, T = %d, observation noise of %g and a prior of deviation %s in units of the accuracy; c is bounded by 1/m, not by k₁, and γ_T by %s. The losses are exact expectations over the choice, for Algorithm 1 as if the posterior means were the utilities. The prior's mean and deviation are those of the utilities, which a real user would have to know without them.",
+		fmt.Sprintf("Algorithm 1 with the errors of the paper corrected, T = %d, observation noise of %g and a prior of deviation %s in units of the accuracy; c is bounded by 1/m, not by k₁, and γ_T by %s. The losses are exact expectations over the choice, for Algorithm 1 as if the posterior means were the utilities. The prior has the mean and the deviation of the utilities, which a real user would have to know without them.",
 			evaluations, noiseOfChoice, show.Number(deviation), show.Number(gain)),
 	}
 	if r.experiment.Linear {

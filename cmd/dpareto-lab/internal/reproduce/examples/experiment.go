@@ -87,7 +87,7 @@ func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (*reproduce
 		Title: "The illustrative examples of Avent et al. (2020)",
 		Notes: []string{
 			"ε is an upper bound and covers one run of a configuration, not the search for it. In the paper the utilities are measured on the test records, which protects none of them.",
-			fmt.Sprintf("Errors of Figures 1 and 3, and those that the search of Figure 4 sees, are means of %d runs; those of Figure 2 are exact. Grids have %d values of each real parameter; seed %d. The paper has 50 runs and 55 values.", e.Runs, e.Side, e.Seed),
+			fmt.Sprintf("Errors of Figures 1 and 3, and the errors that the search of Figure 4 sees, are means of %d runs; errors of Figure 2 are exact. Grids have %d values of each real parameter; seed %d. The paper has 50 runs and 55 values.", e.Runs, e.Side, e.Seed),
 		},
 	}}
 	sparse := slices.Contains(e.Figures, 2) || slices.Contains(e.Figures, 4)

@@ -20,7 +20,7 @@ func figures(e *Experiment, outcomes []*outcome) []reproduce.Figure {
 			Title: "Figure 1, training " + t.name + ": by how much estimates of the loss are wrong",
 			Subtitle: []string{
 				fmt.Sprintf("Distance of an estimate from the mean loss on the training records, over %d draws of the noise; a function of the raw records.", e.Draws),
-				"The lines of equation 9 are right at the ε of their one model, the cubic at those of its three. ε is pure, for replacing a record.",
+				"A line of equation 9 is exact at the ε of its model, the cubic at the ε of its three models. ε is pure, for replacing a record.",
 			},
 			Columns: len(e.losses()), SameAxes: true,
 		}
@@ -71,7 +71,7 @@ func (o *outcome) figure1(training int) *plot.Curves {
 	return c
 }
 
-// leastDistance is the least error that Figure 1 shows: what is below is exact but for rounding.
+// leastDistance is the least error that Figure 1 shows: below it an estimate is exact but for rounding.
 const leastDistance = 1e-6
 
 // figure2 is a panel of Figure 2.

@@ -50,7 +50,7 @@ func panels(title string, columns int, all ...plot.Panel) *plot.Panels {
 // seriesOfFigure5 are the studies of Figure 5.
 func (e *Experiment) seriesOfFigure5() []series {
 	var all []series
-	for _, s := range settings() {
+	for _, s := range slices.Concat(adult(), e.mnist()) {
 		all = append(append(all, e.random(s)...), e.modelled(s, methodDPareto)...)
 	}
 	return all
@@ -66,7 +66,7 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 	for _, group := range []struct {
 		title    string
 		settings []setting
-	}{{"Adult: hypervolume over runs", adult()}, {"MNIST: hypervolume over runs", mnist()}} {
+	}{{"Adult: hypervolume over runs", adult()}, {e.datasetTitle(mnistMLP2) + ": hypervolume over runs", e.mnist()}} {
 		if p := e.courses(found, group.title, group.settings, t); len(p.Curves) > 0 {
 			all = append(all, p)
 		}
@@ -77,7 +77,7 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 		if !ok || !both {
 			continue
 		}
-		all = append(all, e.overlay(datasetTitle(s)+", "+s.name, s.dataset,
+		all = append(all, e.overlay(e.datasetTitle(s)+", "+s.name, s.dataset,
 			plot.FrontSeries{Name: fmt.Sprintf("DPareto, %d runs", len(modelled[0])), Front: front(modelled[0], mean), Points: points(costs(modelled[0], mean))},
 			plot.FrontSeries{Name: fmt.Sprintf("random, %d runs", len(sampled[0])), Front: front(sampled[0], mean), Points: points(costs(sampled[0], mean)), Look: plot.Look{Baseline: true}}))
 	}
@@ -98,12 +98,16 @@ func (e *Experiment) figure5(found results) ([]output.Section, []reproduce.Figur
 	return []output.Section{section}, []reproduce.Figure{{Name: "figure5", Picture: panels("Figure 5: hypervolumes, and the fronts behind them", 2, all...)}}
 }
 
-// datasetTitle returns the name of a setting's dataset, and how much of the protocol is run on it.
-func datasetTitle(s setting) string {
+// datasetTitle returns the name of a setting's dataset, and which part of the protocol is run on it.
+func (e *Experiment) datasetTitle(s setting) string {
+	title := "Adult"
 	if s.dataset == dataset.NameMNIST {
-		return "MNIST"
+		title = "MNIST"
 	}
-	return "Adult"
+	if most := e.scaleOf(s).maxEpochs; most > 0 {
+		title += fmt.Sprintf(", at most %d epochs", most)
+	}
+	return title
 }
 
 // courses returns the hypervolumes of settings over runs, and adds a row for each to the table.
@@ -162,7 +166,7 @@ func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figur
 	picture.Subtitle = []string{"Adult, LogReg+SGD", subtitle}
 	median, worst, best := attainment(studies)
 	picture.Fronts = append(picture.Fronts, plot.FrontSeries{
-		Name: fmt.Sprintf("DPareto, %d runs: median of %d seeds, and all", len(studies[0]), len(studies)), Front: median, Best: best, Worst: worst,
+		Name: fmt.Sprintf("DPareto, %d runs: the median of %d seeds, and a band of all", len(studies[0]), len(studies)), Front: median, Best: best, Worst: worst,
 	})
 	t.Rows = append(t.Rows, []any{
 		adultSGD.name, methodDPareto.name(), int64(len(studies[0])), stat.Mean(each(studies, hypervolume), nil), meanUntouched(studies),
@@ -205,7 +209,7 @@ func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figur
 			spread(studies, 0, 0.1), spread(studies, 1, anti[0]),
 		})
 		all = append(all, e.overlay("Adult, "+s.name, s.dataset,
-			plot.FrontSeries{Name: "mean of ten runs", Front: front(studies[0], mean)},
+			plot.FrontSeries{Name: fmt.Sprintf("mean of %d runs", e.scaleOf(s).replicates), Front: front(studies[0], mean)},
 			plot.FrontSeries{Name: "best run", Front: front(studies[0], best), Look: plot.Look{Colour: 3, Baseline: true}},
 			plot.FrontSeries{Name: "worst run", Front: front(studies[0], worst), Look: plot.Look{Colour: 2, Baseline: true}}))
 	}
@@ -244,7 +248,7 @@ func spread(studies [][]outcome, low, high float64) any {
 // seriesOfFigure8 are the studies of Figure 8.
 func (e *Experiment) seriesOfFigure8() []series {
 	var all []series
-	for _, s := range settings() {
+	for _, s := range slices.Concat(adult(), e.mnist()) {
 		all = append(all, e.modelled(s, methodDPareto)...)
 	}
 	return all
@@ -260,8 +264,8 @@ func (e *Experiment) figure8(found results) ([]output.Section, []reproduce.Figur
 		t.Columns = append(t.Columns, fmt.Sprintf("error_at_%g", l))
 	}
 	var all []plot.Panel
-	for _, group := range [][]setting{adult(), mnist()} {
-		p := e.overlay(datasetTitle(group[0]), group[0].dataset)
+	for _, group := range [][]setting{adult(), e.mnist()} {
+		p := e.overlay(e.datasetTitle(group[0]), group[0].dataset)
 		for _, s := range group {
 			studies, ok := found.of(e.modelled(s, methodDPareto)...)
 			if !ok {

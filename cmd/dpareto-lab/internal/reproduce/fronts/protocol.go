@@ -33,9 +33,6 @@ func settings() []setting { return []setting{adultSGD, adultAdam, adultSVM, mnis
 // adult returns the experiments on Adult in the order of Table 2.
 func adult() []setting { return []setting{adultSGD, adultAdam, adultSVM} }
 
-// mnist returns the experiments on MNIST.
-func mnist() []setting { return []setting{mnistMLP1, mnistMLP2} }
-
 // method says how the points of a study are chosen.
 type method string
 

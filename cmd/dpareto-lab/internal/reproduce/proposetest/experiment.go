@@ -220,7 +220,7 @@ type compared struct {
 	comparison
 	guarantee                           privacy.Guarantee
 	proposeTest, noisyMax, permute, top float64
-	// finals are the means of what the candidates that propose-test and report-noisy-max select do in the end.
+	// finals are mean accuracies after the private training, of the selections of propose-test and report-noisy-max.
 	finals [2]float64
 }
 
@@ -238,7 +238,7 @@ func (e *Experiment) compare(part uint64, c comparison) (compared, error) {
 }
 
 // repeat selects e.Runs times, by a search and by one maximum with the same ε, among
-// utilities that next returns. finals, unless it is nil, is what each candidate does in the end.
+// utilities that next returns. finals, unless it is nil, has the accuracy of each after its private training.
 func (e *Experiment) repeat(tuning proposetest.Tuning, source *noise.Source, next func() []float64, finals []float64) (compared, error) {
 	guarantee, err := tuning.Guarantee()
 	if err != nil {
