@@ -26,7 +26,7 @@ import (
 //
 //	ρ′(λ) = ρ of [RepeatedSelection] + (λ/(λ−1) + 1 + η)·log(C/c),
 //
-// which is their Theorem 1. The proof of [Location] with these two bounds in the place of φ′(u) and φ′(u′) needs no Rényi
+// as their theorem is quoted; the paper was not at hand. The proof of [Location] with these two bounds in the place of φ′(u) and φ′(u′) needs no Rényi
 // divergence: [hypoLocation].
 type hypo struct {
 	RepeatedSelection

@@ -209,7 +209,7 @@ func (e *Experiment) figure7(found results) ([]output.Section, []reproduce.Figur
 			spread(studies, 0, 0.1), spread(studies, 1, anti[0]),
 		})
 		all = append(all, e.overlay("Adult, "+s.name, s.dataset,
-			plot.FrontSeries{Name: fmt.Sprintf("mean of %d runs", e.scaleOf(s).replicates), Front: front(studies[0], mean)},
+			plot.FrontSeries{Name: "mean", Front: front(studies[0], mean)},
 			plot.FrontSeries{Name: "best run", Front: front(studies[0], best), Look: plot.Look{Colour: 3, Baseline: true}},
 			plot.FrontSeries{Name: "worst run", Front: front(studies[0], worst), Look: plot.Look{Colour: 2, Baseline: true}}))
 	}
