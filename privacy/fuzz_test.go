@@ -92,6 +92,7 @@ func FuzzAccountants(f *testing.F) {
 			privacy.UserPoissonGaussian{RecordsPerUser: m, SamplingProbability: y, NoiseMultiplier: x},
 			privacy.DiscreteGaussian{Sensitivity: n % 100, Sigma: math.Mod(x, 100), Neighbours: privacy.Adjacency(m)},
 			privacy.DiscreteLaplace{Sensitivity: n % 100, Scale: x, Neighbours: privacy.Adjacency(m)},
+			privacy.DPFTRL{Sensitivity: y, NoiseMultiplier: x, Neighbours: privacy.Adjacency(m)},
 		}
 		finite := plausible(steps, delta, x, math.Max(y, 1e-3)) && y >= 1e-9
 		checkAccountants(t, mechanisms[int(kind)%len(mechanisms)], steps, delta, finite)

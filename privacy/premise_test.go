@@ -31,7 +31,7 @@ func TestPremises(t *testing.T) {
 	for _, m := range []Mechanism{
 		PoissonGaussian{Neighbours: ReplaceOne}, PoissonGaussian{Neighbours: AddRemove}, PoissonGaussian{Neighbours: AddRemove, PublicSize: true},
 		FixedSizeGaussian{}, FixedSizeAddRemoveGaussian{}, TruncatedPoissonGaussian{Neighbours: AddRemove}, TruncatedPoissonGaussian{Neighbours: ReplaceOne},
-		UserPoissonGaussian{}, RandomAllocation{Neighbours: AddRemove}, RandomAllocation{Neighbours: ReplaceOne, SameSteps: true}, BandMF{Neighbours: AddRemove}, BandMF{PublicSize: true},
+		UserPoissonGaussian{}, RandomAllocation{Neighbours: AddRemove}, RandomAllocation{Neighbours: ReplaceOne, SameSteps: true}, BandMF{Neighbours: AddRemove}, BandMF{PublicSize: true}, DPFTRL{Neighbours: AddRemove},
 		ShuffledGaussian{Steps: 10, EvenSteps: true, NoiseMultiplier: 1, Neighbours: ReplaceOne}, ShuffledGaussian{Steps: 10, NoiseMultiplier: 1, Neighbours: AddRemove},
 		Gaussian{}, Laplace{}, DiscreteGaussian{}, DiscreteLaplace{}, RandomizedResponse{}, Selection{}, SparseVector{}, ZeroConcentrated{}, OutputPerturbation{}, ObjectivePerturbation{},
 		Composition{{Gaussian{}, 1}, {PoissonGaussian{Neighbours: ReplaceOne}, 1}},

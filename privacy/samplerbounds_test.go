@@ -83,6 +83,16 @@ var boundedFamilies = []struct {
 			{"less noise", louder, runs}, {"a higher rate", oftener, runs}, {"more runs", m, more},
 		}}
 	}},
+	{"dp-ftrl", 1e-4, func(d drawn) boundedPoint {
+		m := DPFTRL{Sensitivity: math.Exp(5 * d.rng.Float64()), NoiseMultiplier: d.sigma, Neighbours: d.neighbours()}
+		louder, wider := m, m
+		louder.NoiseMultiplier /= d.factor
+		wider.Sensitivity *= d.factor
+		runs, more := d.runs(1e4)
+		return boundedPoint{m, runs, []worsePoint{
+			{"less noise", louder, runs}, {"a larger sensitivity", wider, runs}, {"more runs", m, more},
+		}}
+	}},
 	{"adaptive-clipping", 1e-4, func(d drawn) boundedPoint {
 		neighbours, count := d.neighbours(), math.Exp(-2+10*d.rng.Float64())
 		joint := func(gradients, count float64) Mechanism {

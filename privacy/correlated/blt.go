@@ -15,25 +15,25 @@ type BLT struct {
 	Decay []float64 // λ, as many, all in (0, 1)
 }
 
-// Validate reports the fields "scale" and "decay". Besides the ranges Σ ω/λ must be below 1, so that C⁻¹ has a
+// Validate reports the fields "buffer_scale" and "buffer_decay". Besides the ranges Σ ω/λ must be below 1, so that C⁻¹ has a
 // bounded sum.
 func (b BLT) Validate() error {
 	if len(b.Scale) == 0 || len(b.Scale) != len(b.Decay) {
-		return privacy.FieldErrorf("decay", "must have as many entries as scale, at least 1, has %d of %d", len(b.Decay), len(b.Scale))
+		return privacy.FieldErrorf("buffer_decay", "must have as many entries as buffer_scale, at least 1, has %d of %d", len(b.Decay), len(b.Scale))
 	}
 	var errs []error
 	total := 0.0
 	for d := range b.Scale {
 		if !(b.Scale[d] > 0) {
-			errs = append(errs, privacy.FieldErrorf("scale", "must be positive, is %g", b.Scale[d]))
+			errs = append(errs, privacy.FieldErrorf("buffer_scale", "must be positive, is %g", b.Scale[d]))
 		}
 		if !(b.Decay[d] > 0 && b.Decay[d] < 1) {
-			errs = append(errs, privacy.FieldErrorf("decay", "must lie in (0, 1), is %g", b.Decay[d]))
+			errs = append(errs, privacy.FieldErrorf("buffer_decay", "must lie in (0, 1), is %g", b.Decay[d]))
 		}
 		total += b.Scale[d] / b.Decay[d]
 	}
 	if len(errs) == 0 && !(total < 1) {
-		errs = append(errs, privacy.FieldErrorf("scale", "divided by decay must have a sum below 1, has %g", total))
+		errs = append(errs, privacy.FieldErrorf("buffer_scale", "divided by buffer_decay must have a sum below 1, has %g", total))
 	}
 	return errors.Join(errs...)
 }
@@ -51,22 +51,8 @@ func (b BLT) Column(n int) Column {
 	return c
 }
 
-// Inverse returns the first n >= 0 entries of the first column of C⁻¹, by the buffers: C·x = y has the solution
-//
-//	x_i = y_i − Σ_d s_d,  s_d ← Decay_d·s_d + Scale_d·x_i.
-func (b BLT) Inverse(n int) []float64 {
-	buffers := make([]float64, len(b.Scale))
-	x := make([]float64, n)
-	for i := range x {
-		if i == 0 {
-			x[i] = 1
-		}
-		for _, s := range buffers {
-			x[i] -= s
-		}
-		for d := range buffers {
-			buffers[d] = b.Decay[d]*buffers[d] + b.Scale[d]*x[i]
-		}
-	}
-	return x
+// Sensitivity returns that of the first steps entries of the column, which fall. Each has a relative rounding error below
+// (steps + buffers)·2⁻⁵², since all terms are positive.
+func (b BLT) Sensitivity(steps, separation, participations int) float64 {
+	return b.Column(steps).Sensitivity(steps, separation, participations) * (1 + float64(steps+len(b.Scale)+4)*0x1p-52)
 }

@@ -6,6 +6,16 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
+// Matrix is the lower triangular matrix C with which a run correlates its noise: a [Column], a [BLT] or a [Tree].
+type Matrix interface {
+	// Validate reports fields of the matrix by their names.
+	Validate() error
+	// Sensitivity returns an upper bound of the norm of C·G for rows of norm at most 1 of a single record, which takes
+	// part in at most participations >= 1 of steps >= 1 steps, with at least separation from one to the next, from 1 to
+	// steps.
+	Sensitivity(steps, separation, participations int) float64
+}
+
 // Column is the first column c₀, c₁, … of a lower triangular Toeplitz matrix C; entries beyond its end are 0. c₀ is
 // positive.
 type Column []float64

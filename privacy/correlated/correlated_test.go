@@ -98,12 +98,15 @@ func TestSharedBLT(t *testing.T) {
 			near(t, what+" column", c[j], want, 1e-9)
 		}
 		for j, want := range numbers(t, tb.Text(row, "cinv_first6")) {
-			near(t, what+" inverse", b.Inverse(n)[j], want, 1e-9)
+			near(t, what+" inverse", c.Inverse(n)[j], want, 1e-9)
 		}
 		single, separated := c.Sensitivity(n, n, 1), c.Sensitivity(n, int(tb.Int(row, "min_sep")), int(tb.Int(row, "max_part")))
 		mean, last := c.Errors(n)
 		near(t, what+" sensitivity", single*single, tb.Float(row, "sens2_single"), 1e-9)
 		near(t, what+" sensitivity with participations", separated*separated, tb.Float(row, "sens2_minsep"), 1e-9)
+		if got := b.Sensitivity(n, n, 1); !(got >= single && got <= single*(1+1e-10)) {
+			t.Errorf("%s: sensitivity %.17g, of its column %.17g", what, got, single)
+		}
 		near(t, what+" mean", mean, tb.Float(row, "mean_err2"), 1e-9)
 		tb.Compare("last_err2", last, tb.Float(row, "last_err2"))
 		near(t, what+" last", last, tb.Float(row, "last_err2"), 1e-9)
@@ -113,43 +116,48 @@ func TestSharedBLT(t *testing.T) {
 func TestSharedTree(t *testing.T) {
 	tb := privacytest.SharedVectors(t, "tree_aggregation_public.csv")
 	for _, row := range tb.Rows {
-		tree := Tree(tb.Int(row, "steps"))
-		if want := int(tb.Int(row, "height")); tree.Height() != want {
-			t.Errorf("%d steps: height %d, want %d", tree, tree.Height(), want)
-		}
-		if want := int(tb.Int(row, "max_variance_nodes_last_prefix")); tree.MostNodes() != want {
-			t.Errorf("%d steps: %d nodes, want %d", tree, tree.MostNodes(), want)
-		}
-		m := privacy.Gaussian{Sensitivity: tree.Sensitivity(), StandardDeviation: tb.Float(row, "noise_multiplier"), Neighbours: privacy.AddRemove}
+		steps := int(tb.Int(row, "steps"))
+		sensitivity := Tree{}.Sensitivity(steps, steps, 1)
+		near(t, "squared sensitivity", sensitivity*sensitivity, tb.Float(row, "height"), 1e-15)
+		m := privacy.DPFTRL{Sensitivity: sensitivity, NoiseMultiplier: tb.Float(row, "noise_multiplier"), Neighbours: privacy.AddRemove}
 		tb.Compare("rdp", m.RenyiCurve().RDP(tb.Float(row, "order")), tb.Float(row, "rdp"))
 		near(t, "divergence", m.RenyiCurve().RDP(tb.Float(row, "order")), tb.Float(row, "rdp"), 1e-14)
 	}
 }
 
-// The nodes of a tree, one by one: a step is in one of each level that has any, and the nodes of a prefix are apart.
-func TestTreeNodes(t *testing.T) {
-	for steps := 1; steps <= 40; steps++ {
-		levels, most := 0, 0
-		for length := 1; length <= steps; length *= 2 {
-			levels++
-		}
-		for i := 1; i <= steps; i++ {
-			nodes, covered := 0, 0
-			for covered < i {
-				length := 1
-				for covered%(2*length) == 0 && covered+2*length <= i {
-					length *= 2
+// TestTree adds up the nodes of every step, for all patterns of participations.
+func TestTree(t *testing.T) {
+	for steps := 1; steps <= 12; steps++ {
+		for separation := 1; separation <= steps; separation++ {
+			nodes := make([]int, steps) // that have a step
+			for first := 0; first < steps; first += separation {
+				for length := 1; length <= separation; length *= 2 {
+					for begin := first; begin+length <= min(first+separation, steps); begin += length {
+						for step := begin; step < begin+length; step++ {
+							nodes[step]++
+						}
+					}
 				}
-				covered += length
-				nodes++
 			}
-			if got := Tree(steps).Nodes(int64(i)); got != nodes {
-				t.Errorf("prefix %d: %d nodes, want %d", i, got, nodes)
+			for participations := 1; participations <= steps; participations++ {
+				got, most := Tree{}.Sensitivity(steps, separation, participations), 0
+				for pattern := range uint(1) << steps {
+					sum, last, apart := 0, -separation, bits.OnesCount(pattern) <= participations
+					for s := range steps {
+						if pattern>>s&1 == 1 {
+							apart = apart && s-last >= separation
+							sum += nodes[s]
+							last = s
+						}
+					}
+					if apart {
+						most = max(most, sum)
+					}
+				}
+				if isWhole := steps%separation == 0; got*got < float64(most) || isWhole && got*got > float64(most)*(1+1e-15) {
+					t.Errorf("%d steps, (%d, %d): %g, want %d", steps, separation, participations, got*got, most)
+				}
 			}
-			most = max(most, nodes)
-		}
-		if tree := Tree(steps); tree.Height() != levels || tree.MostNodes() != most {
-			t.Errorf("%d steps: height %d, %d nodes, want %d, %d", steps, tree.Height(), tree.MostNodes(), levels, most)
 		}
 	}
 }

@@ -182,6 +182,18 @@ func TestMechanisms(t *testing.T) {
 			`{"discrete_gaussian":{"sensitivity":"2","sigma":"5"},"delta":1e-3` + addRemove + `}`,
 			privacy.Exact{}, privacy.DiscreteGaussian{Sensitivity: 2, Sigma: 5, Neighbours: privacy.AddRemove}, 1, 1,
 		},
+		"DP-FTRL with a tree": { // one record in 3 trees of 100 steps, of 7 levels each
+			`{"dp_ftrl":{"steps":"300","separation":"100","noise_multiplier":"5","matrix":"NOISE_MATRIX_TREE"},"delta":1e-6` + replaceOne + `}`,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 2 * math.Sqrt(21), StandardDeviation: 5, Neighbours: privacy.ReplaceOne}, 1, 1,
+		},
+		"DP-FTRL with a column": { // rows 1, 1/2, and 1 + 0, 1/2 for two participations that are apart
+			`{"dp_ftrl":{"steps":"300","separation":"100","participations":"2","noise_multiplier":"5","matrix":"NOISE_MATRIX_TOEPLITZ","column":[1,0.5]},"delta":1e-6` + addRemove + `}`,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: math.Sqrt(2.5), StandardDeviation: 5, Neighbours: privacy.AddRemove}, 1, 1,
+		},
+		"DP-FTRL with a BLT": { // column 1, 1/4, 1/8, once
+			`{"dp_ftrl":{"steps":"3","noise_multiplier":"5","matrix":"NOISE_MATRIX_BLT","buffer_scale":[0.25],"buffer_decay":[0.5]},"delta":1e-6` + addRemove + `}`,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: math.Sqrt(1 + 1./16 + 1./64), StandardDeviation: 5, Neighbours: privacy.AddRemove}, 1, 1,
+		},
 		"discrete laplace": {
 			`{"discrete_laplace":{"sensitivity":"2","scale":"5"},"delta":1e-3` + replaceOne + `}`,
 			privacy.Exact{}, privacy.DiscreteLaplace{Sensitivity: 2, Scale: 5, Neighbours: privacy.ReplaceOne}, 1, 1,
@@ -434,6 +446,14 @@ func TestBadRequests(t *testing.T) {
 		"negative deviation":  {`{"gaussian":{"sensitivity":"1","standard_deviation":"-1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.gaussian.standard_deviation"}},
 		"no scale":            {`{"laplace":{"sensitivity":"1"}` + addRemove + `}`, []string{"privacy.laplace.scale"}},
 		"steps of an epoch":   {`{"random_allocation":{"steps_per_epoch":"0","noise_multiplier":"1","epochs":"0"},"delta":1e-5` + addRemove + `}`, []string{"privacy.random_allocation.steps_per_epoch", "privacy.random_allocation.picks", "privacy.random_allocation.epochs"}},
+		"no matrix":           {`{"dp_ftrl":{"steps":"10","noise_multiplier":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.matrix"}},
+		"matrix of another":   {`{"dp_ftrl":{"steps":"10","noise_multiplier":"1","matrix":"NOISE_MATRIX_TREE","column":[1],"buffer_decay":[0.5]},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.column", "privacy.dp_ftrl.buffer_scale"}},
+		"no column":           {`{"dp_ftrl":{"steps":"10","noise_multiplier":"1","matrix":"NOISE_MATRIX_TOEPLITZ"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.column"}},
+		"buffers":             {`{"dp_ftrl":{"steps":"10","noise_multiplier":"1","matrix":"NOISE_MATRIX_BLT","buffer_scale":[0.5],"buffer_decay":[0.5]},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.buffer_scale"}},
+		"separation":          {`{"dp_ftrl":{"steps":"10","separation":"11","noise_multiplier":"1","matrix":"NOISE_MATRIX_TREE"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.separation"}},
+		"no participation":    {`{"dp_ftrl":{"steps":"10","participations":"0","noise_multiplier":"1","matrix":"NOISE_MATRIX_TREE"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.participations"}},
+		"many participations": {`{"dp_ftrl":{"steps":"10000","separation":"1","noise_multiplier":"1","matrix":"NOISE_MATRIX_TREE"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.participations"}},
+		"endless":             {`{"dp_ftrl":{"steps":"9000000000000000000","noise_multiplier":"1","matrix":"NOISE_MATRIX_TREE"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.steps"}},
 		"cutoff":              {`{"sparse_vector":{"cutoff":"0","noise_scale":"0"}` + addRemove + `}`, []string{"privacy.sparse_vector.cutoff", "privacy.sparse_vector.noise_scale"}},
 		"feature norm":        {`{"output_perturbation":{"dataset_size":"10","regularization":"1","feature_norm":"-1","standard_deviation":"1"},"delta":1e-5` + replaceOne + `}`, []string{"privacy.output_perturbation.feature_norm"}},
 		"radius":              {`{"output_perturbation":{"dataset_size":"10","regularization":"1","feature_norm":"1","standard_deviation":"1","radius":"0"},"delta":1e-5` + replaceOne + `}`, []string{"privacy.output_perturbation.radius"}},

@@ -108,6 +108,8 @@ func (c *compiler) mechanism(path string, spec *dparetov1.PrivacySpec) *mechanis
 		compiled = c.discreteGaussian(join(path, "discrete_gaussian"), m.DiscreteGaussian)
 	case *dparetov1.PrivacySpec_DiscreteLaplace:
 		compiled = c.discreteLaplace(join(path, "discrete_laplace"), m.DiscreteLaplace)
+	case *dparetov1.PrivacySpec_DpFtrl:
+		compiled = c.dpFTRL(join(path, "dp_ftrl"), m.DpFtrl)
 	default:
 		c.addf(join(path, "mechanism"), "must be set")
 	}

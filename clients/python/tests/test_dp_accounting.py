@@ -144,6 +144,17 @@ def test_import(
     assert theirs(safe, adjacency, "pld" if kind == "pld" else "rdp") >= ours * (1 - 1e-6)
 
 
+def test_trees(client: dpfront.Client) -> None:
+    """Its accountant knows trees under zero-out alone, which is our add/remove of a place."""
+    event = dp.SelfComposedDpEvent(dp.SingleEpochTreeAggregationDpEvent(9.0, [100, 700]), 3)
+    privacy = from_event(event, delta=DELTA, adjacency="add_remove")
+    accountant = rdp.RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_SPECIAL)
+    other = float(accountant.compose(event).get_epsilon(DELTA))
+    assert 0.85 * other <= client.epsilon(privacy).epsilon <= other
+    with pytest.raises(ValueError, match='under "add_remove" only'):
+        from_event(event, delta=DELTA, adjacency="replace_one")
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_lots_of_a_fixed_size(client: dpfront.Client, seed: int) -> None:
     """Its RDP accountant takes the multiplier relative to the sensitivity, and so do we if told;
@@ -302,7 +313,6 @@ class Subclass(dp.GaussianDpEvent):  # type: ignore[misc] # mypy reads no types 
 REFUSED = [
     (dp.NonPrivateDpEvent(), "NonPrivateDpEvent has no counterpart"),
     (dp.UnsupportedDpEvent(), "UnsupportedDpEvent has no counterpart"),
-    (dp.SingleEpochTreeAggregationDpEvent(1.0, 8), "SingleEpochTreeAggregationDpEvent has no"),
     (dp.DiscreteLaplaceDpEvent(1.0, 1), "DiscreteLaplaceDpEvent has no"),
     (dp.MixtureOfGaussiansDpEvent(1.0, [1.0], [1.0]), "MixtureOfGaussiansDpEvent has no"),
     (dp.TruncatedSubsampledGaussianDpEvent(9, 0.5, 5, 0.0), "noise_multiplier must be positive"),
@@ -335,6 +345,7 @@ def test_refused(event: Any, error: str) -> None:
     ("mechanism", "error"),
     [
         (p.SparseVector(1, 2), "SparseVector has no counterpart"),
+        (p.DpFtrl(10, 2, "tree"), "DpFtrl has no counterpart"),
         (p.RandomAllocation(10, 2, 1), "RandomAllocation has no counterpart"),
         (p.DpSgd("random_allocation", 10, 1, 2, epochs=1), "random allocation has no event"),
         (p.Selection("exponential", 1), "Selection has no counterpart"),

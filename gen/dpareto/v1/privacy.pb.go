@@ -530,6 +530,66 @@ func (SelectionMethod) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
 }
 
+// The matrix with which DP-FTRL correlates the noise of its steps.
+type NoiseMatrix int32
+
+const (
+	// Refused.
+	NoiseMatrix_NOISE_MATRIX_UNSPECIFIED NoiseMatrix = 0
+	// A tree over the steps: each node adds noise to the sum of its steps, and sums of gradients are sums of nodes
+	// (Kairouz et al. 2021). Without separation one tree has all steps; else a new one begins
+	// every separation steps.
+	NoiseMatrix_NOISE_MATRIX_TREE NoiseMatrix = 1
+	// A buffered linear Toeplitz matrix (BLT, Dvijotham et al. 2024): its first column is 1, then
+	// the sum of buffer_scale·buffer_decay^(i−1) over the buffers for i = 1, 2, …
+	NoiseMatrix_NOISE_MATRIX_BLT NoiseMatrix = 2
+	// A lower triangular Toeplitz matrix, by its first column.
+	NoiseMatrix_NOISE_MATRIX_TOEPLITZ NoiseMatrix = 3
+)
+
+// Enum value maps for NoiseMatrix.
+var (
+	NoiseMatrix_name = map[int32]string{
+		0: "NOISE_MATRIX_UNSPECIFIED",
+		1: "NOISE_MATRIX_TREE",
+		2: "NOISE_MATRIX_BLT",
+		3: "NOISE_MATRIX_TOEPLITZ",
+	}
+	NoiseMatrix_value = map[string]int32{
+		"NOISE_MATRIX_UNSPECIFIED": 0,
+		"NOISE_MATRIX_TREE":        1,
+		"NOISE_MATRIX_BLT":         2,
+		"NOISE_MATRIX_TOEPLITZ":    3,
+	}
+)
+
+func (x NoiseMatrix) Enum() *NoiseMatrix {
+	p := new(NoiseMatrix)
+	*p = x
+	return p
+}
+
+func (x NoiseMatrix) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (NoiseMatrix) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_proto_enumTypes[8].Descriptor()
+}
+
+func (NoiseMatrix) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_proto_enumTypes[8]
+}
+
+func (x NoiseMatrix) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use NoiseMatrix.Descriptor instead.
+func (NoiseMatrix) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
+}
+
 // When random allocation draws the steps of records.
 type Allocation int32
 
@@ -567,11 +627,11 @@ func (x Allocation) String() string {
 }
 
 func (Allocation) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_privacy_proto_enumTypes[8].Descriptor()
+	return file_dpareto_v1_privacy_proto_enumTypes[9].Descriptor()
 }
 
 func (Allocation) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_privacy_proto_enumTypes[8]
+	return &file_dpareto_v1_privacy_proto_enumTypes[9]
 }
 
 func (x Allocation) Number() protoreflect.EnumNumber {
@@ -580,7 +640,7 @@ func (x Allocation) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Allocation.Descriptor instead.
 func (Allocation) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
 }
 
 // What an assumption is about. Lists of assumptions have this order, in which those come first
@@ -665,11 +725,11 @@ func (x Premise) String() string {
 }
 
 func (Premise) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_privacy_proto_enumTypes[9].Descriptor()
+	return file_dpareto_v1_privacy_proto_enumTypes[10].Descriptor()
 }
 
 func (Premise) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_privacy_proto_enumTypes[9]
+	return &file_dpareto_v1_privacy_proto_enumTypes[10]
 }
 
 func (x Premise) Number() protoreflect.EnumNumber {
@@ -678,7 +738,7 @@ func (x Premise) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Premise.Descriptor instead.
 func (Premise) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
 }
 
 // Who checks an assumption.
@@ -723,11 +783,11 @@ func (x Checker) String() string {
 }
 
 func (Checker) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_privacy_proto_enumTypes[10].Descriptor()
+	return file_dpareto_v1_privacy_proto_enumTypes[11].Descriptor()
 }
 
 func (Checker) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_privacy_proto_enumTypes[10]
+	return &file_dpareto_v1_privacy_proto_enumTypes[11]
 }
 
 func (x Checker) Number() protoreflect.EnumNumber {
@@ -736,7 +796,7 @@ func (x Checker) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Checker.Descriptor instead.
 func (Checker) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
 }
 
 // A differentially private mechanism, with everything needed to compute its ε from a trial's
@@ -770,6 +830,7 @@ type PrivacySpec struct {
 	//	*PrivacySpec_RandomAllocation
 	//	*PrivacySpec_DiscreteGaussian
 	//	*PrivacySpec_DiscreteLaplace
+	//	*PrivacySpec_DpFtrl
 	Mechanism isPrivacySpec_Mechanism `protobuf_oneof:"mechanism"`
 	// δ in [0, 1). 0 asks for a pure guarantee, which mechanisms with Gaussian noise do
 	// not have; must be 0 with ACCOUNTANT_PURE. It should be well below 1/dataset_size.
@@ -947,6 +1008,15 @@ func (x *PrivacySpec) GetDiscreteLaplace() *DiscreteLaplaceMechanism {
 	return nil
 }
 
+func (x *PrivacySpec) GetDpFtrl() *DpFtrlMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_DpFtrl); ok {
+			return x.DpFtrl
+		}
+	}
+	return nil
+}
+
 func (x *PrivacySpec) GetDelta() float64 {
 	if x != nil {
 		return x.Delta
@@ -1049,6 +1119,11 @@ type PrivacySpec_DiscreteLaplace struct {
 	DiscreteLaplace *DiscreteLaplaceMechanism `protobuf:"bytes,21,opt,name=discrete_laplace,json=discreteLaplace,proto3,oneof"`
 }
 
+type PrivacySpec_DpFtrl struct {
+	// A gradient method with correlated noise and without sampling.
+	DpFtrl *DpFtrlMechanism `protobuf:"bytes,22,opt,name=dp_ftrl,json=dpFtrl,proto3,oneof"`
+}
+
 func (*PrivacySpec_DpSgd) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_SparseVector) isPrivacySpec_Mechanism() {}
@@ -1076,6 +1151,8 @@ func (*PrivacySpec_RandomAllocation) isPrivacySpec_Mechanism() {}
 func (*PrivacySpec_DiscreteGaussian) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_DiscreteLaplace) isPrivacySpec_Mechanism() {}
+
+func (*PrivacySpec_DpFtrl) isPrivacySpec_Mechanism() {}
 
 // DP-SGD, DP-Adam and every other method whose step releases a clipped, averaged
 // gradient with Gaussian noise (Avent et al. 2020, Algorithms 3 and 4). ε depends
@@ -2022,6 +2099,123 @@ func (x *RandomAllocationMechanism) GetAllocation() Allocation {
 	return Allocation_ALLOCATION_UNSPECIFIED
 }
 
+// DP-FTRL and other gradient methods that correlate the noise of their steps and sample nothing (Kairouz et al. 2021,
+// Denisov et al. 2022). With gradients G, one row a step, and a matrix C a run releases C·G + Z for
+// Gaussian Z, or what follows from it, as G + C⁻¹Z does. Nothing depends on a random order of
+// the data: ε follows from the number of steps in which a record takes part, and the distance between them. The
+// records of a server that trains with devices are devices or users. DP-MF with Poisson sampling is DpSgdMechanism.bands.
+type DpFtrlMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: the number of steps, an integer of at least 1.
+	Steps string `protobuf:"bytes,1,opt,name=steps,proto3" json:"steps,omitempty"`
+	// Expression: the least number of steps from one participation of a record to its next, an
+	// integer in [1, steps]. Passes over the data in an order that stays have as many as lots. Default: steps, and
+	// records take part once.
+	Separation string `protobuf:"bytes,2,opt,name=separation,proto3" json:"separation,omitempty"`
+	// Expression: the largest number of steps in which a record takes part, an integer of at
+	// least 1; participations·steps is at most 10,000,000. Default: as many as separation allows.
+	Participations string `protobuf:"bytes,3,opt,name=participations,proto3" json:"participations,omitempty"`
+	// Required. Expression: the standard deviation of the entries of Z (with NOISE_MATRIX_TREE of the nodes), over the
+	// clipping norm, positive, under either adjacency.
+	NoiseMultiplier string `protobuf:"bytes,4,opt,name=noise_multiplier,json=noiseMultiplier,proto3" json:"noise_multiplier,omitempty"`
+	// Required. The matrix C.
+	Matrix NoiseMatrix `protobuf:"varint,5,opt,name=matrix,proto3,enum=dpareto.v1.NoiseMatrix" json:"matrix,omitempty"`
+	// For NOISE_MATRIX_TOEPLITZ, and required there: the first entries of the first column, the first one positive. Others are 0.
+	Column []float64 `protobuf:"fixed64,6,rep,packed,name=column,proto3" json:"column,omitempty"`
+	// For NOISE_MATRIX_BLT, and required there: the scale of each buffer, positive. The sum of scale over decay is below 1.
+	BufferScale []float64 `protobuf:"fixed64,7,rep,packed,name=buffer_scale,json=bufferScale,proto3" json:"buffer_scale,omitempty"`
+	// For NOISE_MATRIX_BLT, and required there: the decay of each buffer, in (0, 1).
+	BufferDecay   []float64 `protobuf:"fixed64,8,rep,packed,name=buffer_decay,json=bufferDecay,proto3" json:"buffer_decay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DpFtrlMechanism) Reset() {
+	*x = DpFtrlMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DpFtrlMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DpFtrlMechanism) ProtoMessage() {}
+
+func (x *DpFtrlMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DpFtrlMechanism.ProtoReflect.Descriptor instead.
+func (*DpFtrlMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DpFtrlMechanism) GetSteps() string {
+	if x != nil {
+		return x.Steps
+	}
+	return ""
+}
+
+func (x *DpFtrlMechanism) GetSeparation() string {
+	if x != nil {
+		return x.Separation
+	}
+	return ""
+}
+
+func (x *DpFtrlMechanism) GetParticipations() string {
+	if x != nil {
+		return x.Participations
+	}
+	return ""
+}
+
+func (x *DpFtrlMechanism) GetNoiseMultiplier() string {
+	if x != nil {
+		return x.NoiseMultiplier
+	}
+	return ""
+}
+
+func (x *DpFtrlMechanism) GetMatrix() NoiseMatrix {
+	if x != nil {
+		return x.Matrix
+	}
+	return NoiseMatrix_NOISE_MATRIX_UNSPECIFIED
+}
+
+func (x *DpFtrlMechanism) GetColumn() []float64 {
+	if x != nil {
+		return x.Column
+	}
+	return nil
+}
+
+func (x *DpFtrlMechanism) GetBufferScale() []float64 {
+	if x != nil {
+		return x.BufferScale
+	}
+	return nil
+}
+
+func (x *DpFtrlMechanism) GetBufferDecay() []float64 {
+	if x != nil {
+		return x.BufferDecay
+	}
+	return nil
+}
+
 // The best of a random number of independent private runs (Papernot and Steinke
 // 2022).
 type RepeatedSelectionMechanism struct {
@@ -2050,7 +2244,7 @@ type RepeatedSelectionMechanism struct {
 
 func (x *RepeatedSelectionMechanism) Reset() {
 	*x = RepeatedSelectionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2256,7 @@ func (x *RepeatedSelectionMechanism) String() string {
 func (*RepeatedSelectionMechanism) ProtoMessage() {}
 
 func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2269,7 @@ func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepeatedSelectionMechanism.ProtoReflect.Descriptor instead.
 func (*RepeatedSelectionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RepeatedSelectionMechanism) GetBase() *PrivacySpec {
@@ -2185,7 +2379,7 @@ type FixedNumber struct {
 
 func (x *FixedNumber) Reset() {
 	*x = FixedNumber{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2391,7 @@ func (x *FixedNumber) String() string {
 func (*FixedNumber) ProtoMessage() {}
 
 func (x *FixedNumber) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2404,7 @@ func (x *FixedNumber) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FixedNumber.ProtoReflect.Descriptor instead.
 func (*FixedNumber) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{15}
 }
 
 // The Poisson distribution.
@@ -2222,7 +2416,7 @@ type PoissonDistribution struct {
 
 func (x *PoissonDistribution) Reset() {
 	*x = PoissonDistribution{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2234,7 +2428,7 @@ func (x *PoissonDistribution) String() string {
 func (*PoissonDistribution) ProtoMessage() {}
 
 func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2247,7 +2441,7 @@ func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoissonDistribution.ProtoReflect.Descriptor instead.
 func (*PoissonDistribution) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{16}
 }
 
 // Mechanisms applied one after the other to the same data.
@@ -2262,7 +2456,7 @@ type CompositionMechanism struct {
 
 func (x *CompositionMechanism) Reset() {
 	*x = CompositionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2274,7 +2468,7 @@ func (x *CompositionMechanism) String() string {
 func (*CompositionMechanism) ProtoMessage() {}
 
 func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[16]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2287,7 +2481,7 @@ func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{16}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CompositionMechanism) GetParts() []*CompositionMechanism_Part {
@@ -2330,7 +2524,7 @@ type PrivacyGuarantee struct {
 
 func (x *PrivacyGuarantee) Reset() {
 	*x = PrivacyGuarantee{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2536,7 @@ func (x *PrivacyGuarantee) String() string {
 func (*PrivacyGuarantee) ProtoMessage() {}
 
 func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[17]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2549,7 @@ func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivacyGuarantee.ProtoReflect.Descriptor instead.
 func (*PrivacyGuarantee) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{17}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PrivacyGuarantee) GetEpsilon() float64 {
@@ -2443,7 +2637,7 @@ type Assumption struct {
 
 func (x *Assumption) Reset() {
 	*x = Assumption{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2649,7 @@ func (x *Assumption) String() string {
 func (*Assumption) ProtoMessage() {}
 
 func (x *Assumption) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[18]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2662,7 @@ func (x *Assumption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assumption.ProtoReflect.Descriptor instead.
 func (*Assumption) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{18}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Assumption) GetText() string {
@@ -2505,7 +2699,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2517,7 +2711,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[19]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +2724,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{19}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Warning) GetCode() string {
@@ -2561,7 +2755,7 @@ type CompositionMechanism_Part struct {
 
 func (x *CompositionMechanism_Part) Reset() {
 	*x = CompositionMechanism_Part{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[20]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2767,7 @@ func (x *CompositionMechanism_Part) String() string {
 func (*CompositionMechanism_Part) ProtoMessage() {}
 
 func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[20]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2780,7 @@ func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism_Part.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism_Part) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{16, 0}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{17, 0}
 }
 
 func (x *CompositionMechanism_Part) GetMechanism() *PrivacySpec {
@@ -2608,7 +2802,7 @@ var File_dpareto_v1_privacy_proto protoreflect.FileDescriptor
 const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"\x18dpareto/v1/privacy.proto\x12\n" +
-	"dpareto.v1\"\x9c\n" +
+	"dpareto.v1\"\xd4\n" +
 	"\n" +
 	"\vPrivacySpec\x123\n" +
 	"\x06dp_sgd\x18\x01 \x01(\v2\x1a.dpareto.v1.DpSgdMechanismH\x00R\x05dpSgd\x12H\n" +
@@ -2624,7 +2818,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x11zero_concentrated\x18\x0f \x01(\v2%.dpareto.v1.ZeroConcentratedMechanismH\x00R\x10zeroConcentrated\x12T\n" +
 	"\x11random_allocation\x18\x10 \x01(\v2%.dpareto.v1.RandomAllocationMechanismH\x00R\x10randomAllocation\x12T\n" +
 	"\x11discrete_gaussian\x18\x14 \x01(\v2%.dpareto.v1.DiscreteGaussianMechanismH\x00R\x10discreteGaussian\x12Q\n" +
-	"\x10discrete_laplace\x18\x15 \x01(\v2$.dpareto.v1.DiscreteLaplaceMechanismH\x00R\x0fdiscreteLaplace\x12\x14\n" +
+	"\x10discrete_laplace\x18\x15 \x01(\v2$.dpareto.v1.DiscreteLaplaceMechanismH\x00R\x0fdiscreteLaplace\x126\n" +
+	"\adp_ftrl\x18\x16 \x01(\v2\x1b.dpareto.v1.DpFtrlMechanismH\x00R\x06dpFtrl\x12\x14\n" +
 	"\x05delta\x18\t \x01(\x01R\x05delta\x123\n" +
 	"\tadjacency\x18\n" +
 	" \x01(\x0e2\x15.dpareto.v1.AdjacencyR\tadjacency\x126\n" +
@@ -2702,7 +2897,18 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x06epochs\x18\x04 \x01(\tR\x06epochs\x126\n" +
 	"\n" +
 	"allocation\x18\x05 \x01(\x0e2\x16.dpareto.v1.AllocationR\n" +
-	"allocation\"\xb1\x02\n" +
+	"allocation\"\xa9\x02\n" +
+	"\x0fDpFtrlMechanism\x12\x14\n" +
+	"\x05steps\x18\x01 \x01(\tR\x05steps\x12\x1e\n" +
+	"\n" +
+	"separation\x18\x02 \x01(\tR\n" +
+	"separation\x12&\n" +
+	"\x0eparticipations\x18\x03 \x01(\tR\x0eparticipations\x12)\n" +
+	"\x10noise_multiplier\x18\x04 \x01(\tR\x0fnoiseMultiplier\x12/\n" +
+	"\x06matrix\x18\x05 \x01(\x0e2\x17.dpareto.v1.NoiseMatrixR\x06matrix\x12\x16\n" +
+	"\x06column\x18\x06 \x03(\x01R\x06column\x12!\n" +
+	"\fbuffer_scale\x18\a \x03(\x01R\vbufferScale\x12!\n" +
+	"\fbuffer_decay\x18\b \x03(\x01R\vbufferDecay\"\xb1\x02\n" +
 	"\x1aRepeatedSelectionMechanism\x12+\n" +
 	"\x04base\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\x04base\x12\x1b\n" +
 	"\tmean_runs\x18\x02 \x01(\tR\bmeanRuns\x12\x12\n" +
@@ -2795,7 +3001,12 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x1cSELECTION_METHOD_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cSELECTION_METHOD_EXPONENTIAL\x10\x01\x12%\n" +
 	"!SELECTION_METHOD_PERMUTE_AND_FLIP\x10\x02\x12%\n" +
-	"!SELECTION_METHOD_REPORT_NOISY_MAX\x10\x03*S\n" +
+	"!SELECTION_METHOD_REPORT_NOISY_MAX\x10\x03*s\n" +
+	"\vNoiseMatrix\x12\x1c\n" +
+	"\x18NOISE_MATRIX_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11NOISE_MATRIX_TREE\x10\x01\x12\x14\n" +
+	"\x10NOISE_MATRIX_BLT\x10\x02\x12\x19\n" +
+	"\x15NOISE_MATRIX_TOEPLITZ\x10\x03*S\n" +
 	"\n" +
 	"Allocation\x12\x1a\n" +
 	"\x16ALLOCATION_UNSPECIFIED\x10\x00\x12\x14\n" +
@@ -2838,8 +3049,8 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_privacy_proto_rawDescData
 }
 
-var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
 	(Accountant)(0),                        // 1: dpareto.v1.Accountant
@@ -2849,72 +3060,76 @@ var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(DpSgdOptimizer)(0),                    // 5: dpareto.v1.DpSgdOptimizer
 	(ObjectiveCalibration)(0),              // 6: dpareto.v1.ObjectiveCalibration
 	(SelectionMethod)(0),                   // 7: dpareto.v1.SelectionMethod
-	(Allocation)(0),                        // 8: dpareto.v1.Allocation
-	(Premise)(0),                           // 9: dpareto.v1.Premise
-	(Checker)(0),                           // 10: dpareto.v1.Checker
-	(*PrivacySpec)(nil),                    // 11: dpareto.v1.PrivacySpec
-	(*DpSgdMechanism)(nil),                 // 12: dpareto.v1.DpSgdMechanism
-	(*SparseVectorMechanism)(nil),          // 13: dpareto.v1.SparseVectorMechanism
-	(*GaussianMechanism)(nil),              // 14: dpareto.v1.GaussianMechanism
-	(*LaplaceMechanism)(nil),               // 15: dpareto.v1.LaplaceMechanism
-	(*DiscreteGaussianMechanism)(nil),      // 16: dpareto.v1.DiscreteGaussianMechanism
-	(*DiscreteLaplaceMechanism)(nil),       // 17: dpareto.v1.DiscreteLaplaceMechanism
-	(*OutputPerturbationMechanism)(nil),    // 18: dpareto.v1.OutputPerturbationMechanism
-	(*ObjectivePerturbationMechanism)(nil), // 19: dpareto.v1.ObjectivePerturbationMechanism
-	(*RandomizedResponseMechanism)(nil),    // 20: dpareto.v1.RandomizedResponseMechanism
-	(*SelectionMechanism)(nil),             // 21: dpareto.v1.SelectionMechanism
-	(*ZeroConcentratedMechanism)(nil),      // 22: dpareto.v1.ZeroConcentratedMechanism
-	(*RandomAllocationMechanism)(nil),      // 23: dpareto.v1.RandomAllocationMechanism
-	(*RepeatedSelectionMechanism)(nil),     // 24: dpareto.v1.RepeatedSelectionMechanism
-	(*FixedNumber)(nil),                    // 25: dpareto.v1.FixedNumber
-	(*PoissonDistribution)(nil),            // 26: dpareto.v1.PoissonDistribution
-	(*CompositionMechanism)(nil),           // 27: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 28: dpareto.v1.PrivacyGuarantee
-	(*Assumption)(nil),                     // 29: dpareto.v1.Assumption
-	(*Warning)(nil),                        // 30: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 31: dpareto.v1.CompositionMechanism.Part
+	(NoiseMatrix)(0),                       // 8: dpareto.v1.NoiseMatrix
+	(Allocation)(0),                        // 9: dpareto.v1.Allocation
+	(Premise)(0),                           // 10: dpareto.v1.Premise
+	(Checker)(0),                           // 11: dpareto.v1.Checker
+	(*PrivacySpec)(nil),                    // 12: dpareto.v1.PrivacySpec
+	(*DpSgdMechanism)(nil),                 // 13: dpareto.v1.DpSgdMechanism
+	(*SparseVectorMechanism)(nil),          // 14: dpareto.v1.SparseVectorMechanism
+	(*GaussianMechanism)(nil),              // 15: dpareto.v1.GaussianMechanism
+	(*LaplaceMechanism)(nil),               // 16: dpareto.v1.LaplaceMechanism
+	(*DiscreteGaussianMechanism)(nil),      // 17: dpareto.v1.DiscreteGaussianMechanism
+	(*DiscreteLaplaceMechanism)(nil),       // 18: dpareto.v1.DiscreteLaplaceMechanism
+	(*OutputPerturbationMechanism)(nil),    // 19: dpareto.v1.OutputPerturbationMechanism
+	(*ObjectivePerturbationMechanism)(nil), // 20: dpareto.v1.ObjectivePerturbationMechanism
+	(*RandomizedResponseMechanism)(nil),    // 21: dpareto.v1.RandomizedResponseMechanism
+	(*SelectionMechanism)(nil),             // 22: dpareto.v1.SelectionMechanism
+	(*ZeroConcentratedMechanism)(nil),      // 23: dpareto.v1.ZeroConcentratedMechanism
+	(*RandomAllocationMechanism)(nil),      // 24: dpareto.v1.RandomAllocationMechanism
+	(*DpFtrlMechanism)(nil),                // 25: dpareto.v1.DpFtrlMechanism
+	(*RepeatedSelectionMechanism)(nil),     // 26: dpareto.v1.RepeatedSelectionMechanism
+	(*FixedNumber)(nil),                    // 27: dpareto.v1.FixedNumber
+	(*PoissonDistribution)(nil),            // 28: dpareto.v1.PoissonDistribution
+	(*CompositionMechanism)(nil),           // 29: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 30: dpareto.v1.PrivacyGuarantee
+	(*Assumption)(nil),                     // 31: dpareto.v1.Assumption
+	(*Warning)(nil),                        // 32: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 33: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
-	12, // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
-	13, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
-	14, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
-	15, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
-	18, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
-	19, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
-	24, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	27, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
-	20, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
-	21, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
-	22, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
-	23, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
-	16, // 12: dpareto.v1.PrivacySpec.discrete_gaussian:type_name -> dpareto.v1.DiscreteGaussianMechanism
-	17, // 13: dpareto.v1.PrivacySpec.discrete_laplace:type_name -> dpareto.v1.DiscreteLaplaceMechanism
-	0,  // 14: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 15: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 16: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
-	3,  // 17: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
-	4,  // 18: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
-	5,  // 19: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
-	6,  // 20: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
-	7,  // 21: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
-	8,  // 22: dpareto.v1.RandomAllocationMechanism.allocation:type_name -> dpareto.v1.Allocation
-	11, // 23: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	26, // 24: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
-	25, // 25: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
-	31, // 26: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
-	0,  // 27: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 28: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 29: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	29, // 30: dpareto.v1.PrivacyGuarantee.assumptions:type_name -> dpareto.v1.Assumption
-	30, // 31: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	9,  // 32: dpareto.v1.Assumption.premise:type_name -> dpareto.v1.Premise
-	10, // 33: dpareto.v1.Assumption.checked_by:type_name -> dpareto.v1.Checker
-	11, // 34: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	13, // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
+	14, // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
+	15, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
+	16, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
+	19, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
+	20, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
+	26, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
+	29, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	21, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
+	22, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
+	23, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
+	24, // 11: dpareto.v1.PrivacySpec.random_allocation:type_name -> dpareto.v1.RandomAllocationMechanism
+	17, // 12: dpareto.v1.PrivacySpec.discrete_gaussian:type_name -> dpareto.v1.DiscreteGaussianMechanism
+	18, // 13: dpareto.v1.PrivacySpec.discrete_laplace:type_name -> dpareto.v1.DiscreteLaplaceMechanism
+	25, // 14: dpareto.v1.PrivacySpec.dp_ftrl:type_name -> dpareto.v1.DpFtrlMechanism
+	0,  // 15: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 16: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 17: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
+	3,  // 18: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
+	4,  // 19: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
+	5,  // 20: dpareto.v1.DpSgdMechanism.optimizer:type_name -> dpareto.v1.DpSgdOptimizer
+	6,  // 21: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
+	7,  // 22: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
+	9,  // 23: dpareto.v1.RandomAllocationMechanism.allocation:type_name -> dpareto.v1.Allocation
+	8,  // 24: dpareto.v1.DpFtrlMechanism.matrix:type_name -> dpareto.v1.NoiseMatrix
+	12, // 25: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
+	28, // 26: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
+	27, // 27: dpareto.v1.RepeatedSelectionMechanism.fixed:type_name -> dpareto.v1.FixedNumber
+	33, // 28: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	0,  // 29: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 30: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 31: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
+	31, // 32: dpareto.v1.PrivacyGuarantee.assumptions:type_name -> dpareto.v1.Assumption
+	32, // 33: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	10, // 34: dpareto.v1.Assumption.premise:type_name -> dpareto.v1.Premise
+	11, // 35: dpareto.v1.Assumption.checked_by:type_name -> dpareto.v1.Checker
+	12, // 36: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	37, // [37:37] is the sub-list for method output_type
+	37, // [37:37] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_proto_init() }
@@ -2937,25 +3152,26 @@ func file_dpareto_v1_privacy_proto_init() {
 		(*PrivacySpec_RandomAllocation)(nil),
 		(*PrivacySpec_DiscreteGaussian)(nil),
 		(*PrivacySpec_DiscreteLaplace)(nil),
+		(*PrivacySpec_DpFtrl)(nil),
 	}
 	file_dpareto_v1_privacy_proto_msgTypes[1].OneofWrappers = []any{
 		(*DpSgdMechanism_Epochs)(nil),
 		(*DpSgdMechanism_Steps)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[13].OneofWrappers = []any{
+	file_dpareto_v1_privacy_proto_msgTypes[14].OneofWrappers = []any{
 		(*RepeatedSelectionMechanism_Eta)(nil),
 		(*RepeatedSelectionMechanism_Poisson)(nil),
 		(*RepeatedSelectionMechanism_Binomial)(nil),
 		(*RepeatedSelectionMechanism_Fixed)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[17].OneofWrappers = []any{}
+	file_dpareto_v1_privacy_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
-			NumEnums:      11,
-			NumMessages:   21,
+			NumEnums:      12,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

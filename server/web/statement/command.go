@@ -89,10 +89,17 @@ func (e *evaluator) flags(spec *dparetov1.PrivacySpec) ([]flag, error) {
 			continue
 		}
 		var value string
-		switch field.Kind() {
-		case protoreflect.EnumKind:
+		switch kind := field.Kind(); {
+		case kind == protoreflect.DoubleKind && field.IsList():
+			list := m.Get(field).List()
+			numbers := make([]string, list.Len())
+			for j := range numbers {
+				numbers[j] = strconv.FormatFloat(list.Get(j).Float(), 'g', -1, 64)
+			}
+			value = strings.Join(numbers, ":") // which no shell changes, and parts keep
+		case kind == protoreflect.EnumKind:
 			value = strings.ReplaceAll(enum.Of(field.Enum(), m.Get(field).Enum()), "_", "-")
-		case protoreflect.StringKind:
+		case kind == protoreflect.StringKind:
 			var err error
 			if value, err = e.number(m.Get(field).String()); err != nil {
 				return nil, err

@@ -239,6 +239,8 @@ def _under(m: p.Mechanism, adjacency: p.Adjacency) -> p.Mechanism:
         )
     if isinstance(m, (p.DpSgd, p.RandomAllocation)) and not isinstance(m.noise_multiplier, str):
         return replace(m, noise_multiplier=m.noise_multiplier / factor)
+    if isinstance(m, p.DpFtrl):  # its multiplier is relative to the norm under both
+        return m
     if isinstance(m, p.Gaussian) and not isinstance(m.sensitivity, str):
         return replace(m, sensitivity=m.sensitivity * factor)
     raise ValueError(f"adjacency: {type(m).__name__} is not known under {adjacency}")

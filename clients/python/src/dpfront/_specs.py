@@ -434,6 +434,7 @@ def _metric(x: s.Metric) -> metric_pb2.MetricSpec:
 _MECHANISM_FIELDS: dict[type, str] = {
     p.DpSgd: "dp_sgd",
     p.RandomAllocation: "random_allocation",
+    p.DpFtrl: "dp_ftrl",
     p.SparseVector: "sparse_vector",
     p.Gaussian: "gaussian",
     p.Laplace: "laplace",
@@ -455,7 +456,10 @@ _MECHANISM_ENUMS: dict[str, Any] = {
     "calibration": privacy_pb2.ObjectiveCalibration,
     "method": privacy_pb2.SelectionMethod,
     "optimizer": privacy_pb2.DpSgdOptimizer,
+    "matrix": privacy_pb2.NoiseMatrix,
 }
+
+_MECHANISM_LISTS = ("column", "buffer_scale", "buffer_decay")
 
 
 def privacy_spec(
@@ -487,6 +491,10 @@ def mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
             continue
         if f.name in _MECHANISM_ENUMS:
             setattr(out, f.name, convert.enum_value(_MECHANISM_ENUMS[f.name], value, f.name))
+        elif f.name in _MECHANISM_LISTS:
+            getattr(out, f.name).extend(
+                convert.number(f.name, v) for v in convert.several(f.name, value)
+            )
         elif f.name not in ("base", "parts", *_FLAGS):
             setattr(out, f.name, convert.expression(value, f.name))
     if isinstance(x, p.RepeatedSelection):

@@ -10,6 +10,7 @@ two: ``"double(epochs) * 0.5"``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,11 +26,13 @@ __all__ = [
     "CountDistribution",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "DpFtrl",
     "DpSgd",
     "Expression",
     "Gaussian",
     "Laplace",
     "Mechanism",
+    "NoiseMatrix",
     "ObjectivePerturbation",
     "Optimizer",
     "OutputPerturbation",
@@ -57,6 +60,8 @@ Convention = Literal["rounded", "opacus", "tensorflow_privacy"]
 """How probability and steps follow from sizes (see `DpSgd.convention`)."""
 Allocation = Literal["fresh", "same"]
 """When records are allocated to steps: anew in every epoch, or once."""
+NoiseMatrix = Literal["tree", "blt", "toeplitz"]
+"""How DP-FTRL correlates the noise of its steps (see `DpFtrl.matrix`)."""
 Conversion = Literal["classic", "improved"]
 """How ε follows from Rényi divergences (see `Privacy.conversion`)."""
 Accountant = Literal[
@@ -149,6 +154,33 @@ class RandomAllocation:
     """Number of steps of an epoch in which a record takes part; None is 1."""
     allocation: Allocation | None = None
     """Whether every epoch draws anew ("fresh", the default) or uses the first draw ("same")."""
+
+
+@dataclass(frozen=True)
+class DpFtrl:
+    """DP-FTRL: a gradient method with correlated noise and without sampling.
+
+    With gradients G, one row a step, and a matrix C a run releases C·G + Z for Gaussian Z, or what
+    follows from it. With federated learning the records are users or devices.
+    """
+
+    steps: Expression
+    noise_multiplier: Expression
+    """Standard deviation of the entries of Z, of the nodes of trees, over the clipping norm."""
+    matrix: NoiseMatrix
+    """Trees over the steps ("tree"), a buffered linear Toeplitz matrix ("blt", with buffer_scale
+    and buffer_decay), or a Toeplitz matrix by its first column ("toeplitz", with column)."""
+    separation: Expression | None = None
+    """Least number of steps from one participation of a record to its next; None is all steps: a
+    record takes part once. A new tree begins after as many steps."""
+    participations: Expression | None = None
+    """Largest number of steps in which a record takes part; None is what separation allows."""
+    column: Sequence[float] | None = None
+    """First entries of the first column of C; others are 0."""
+    buffer_scale: Sequence[float] | None = None
+    """Scale of each buffer: the column is 1, then the sum of scale·decay^(i−1) for i = 1, 2, …"""
+    buffer_decay: Sequence[float] | None = None
+    """Decay of each buffer, between 0 and 1."""
 
 
 @dataclass(frozen=True)
@@ -290,6 +322,7 @@ class Composition:
 Mechanism = (
     DpSgd
     | RandomAllocation
+    | DpFtrl
     | SparseVector
     | Gaussian
     | Laplace

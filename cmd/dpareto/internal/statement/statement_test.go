@@ -70,6 +70,7 @@ var mechanisms = map[string]struct{ spec, sampler string }{
 	"allocation":   {`{random_allocation: {steps_per_epoch: "10", picks: "2", noise_multiplier: noise, epochs: "2", allocation: SAME}, delta: 1e-6, adjacency: ADD_REMOVE}`, "random-allocation-once"},
 	"gaussian":     {`{gaussian: {sensitivity: "1.0", standard_deviation: noise}, delta: 1e-6, adjacency: ADD_REMOVE}`, ""},
 	"laplace":      {`{laplace: {sensitivity: "1.0", scale: noise}, adjacency: ADD_REMOVE}`, ""},
+	"ftrl":         {`{dp_ftrl: {steps: "200", separation: "100", matrix: BLT, buffer_scale: [0.25], buffer_decay: [0.5], noise_multiplier: noise}, delta: 1e-6, adjacency: ADD_REMOVE}`, ""},
 	"discrete":     {`{discrete_gaussian: {sensitivity: "1", sigma: noise}, delta: 1e-6, adjacency: ADD_REMOVE}`, ""},
 	"geometric":    {`{discrete_laplace: {sensitivity: "1", scale: noise}, adjacency: ADD_REMOVE}`, ""},
 	"sparse":       {`{sparse_vector: {cutoff: "3", noise_scale: noise}, adjacency: ADD_REMOVE}`, ""},
@@ -79,7 +80,7 @@ var mechanisms = map[string]struct{ spec, sampler string }{
 	"selection":    {`{selection: {epsilon: noise, method: EXPONENTIAL}, adjacency: ADD_REMOVE}`, ""},
 	"concentrated": {`{zero_concentrated: {rho: noise}, delta: 1e-6, adjacency: ADD_REMOVE}`, ""},
 	"repeated":     {`{repeated_selection: {base: {gaussian: {sensitivity: "1.0", standard_deviation: noise}}, mean_runs: "10.0", eta: "0.5"}, delta: 1e-6, adjacency: ADD_REMOVE}`, ""},
-	"composed":     {`{composition: {parts: [{mechanism: {laplace: {sensitivity: "1.0", scale: noise}}, count: "2"}, {mechanism: {zero_concentrated: {rho: "0.1"}}}]}, delta: 1e-6, adjacency: ADD_REMOVE}`, ""},
+	"composed":     {`{composition: {parts: [{mechanism: {laplace: {sensitivity: "1.0", scale: noise}}, count: "2"}, {mechanism: {zero_concentrated: {rho: "0.1"}}}, {mechanism: {dp_ftrl: {steps: "9", matrix: TOEPLITZ, column: [1, 0.5], noise_multiplier: "3.0"}}}]}, delta: 1e-6, adjacency: ADD_REMOVE}`, ""},
 }
 
 // The command that a statement gives computes the ε that it states, to the last digit, for every mechanism.

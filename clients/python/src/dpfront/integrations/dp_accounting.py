@@ -20,7 +20,7 @@ import ast
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -50,7 +50,7 @@ def from_event(
     Imported are NoOp, Gaussian, Laplace, Gaussian events under Poisson sampling or sampling
     without replacement (replace-one only) or truncated Poisson sampling (add/remove, where the
     number of records is public: zero-out), RandomizedResponse (replace-one only), ZCDp with
-    xi = 0, RepeatAndSelect, and compositions of these.
+    xi = 0, RepeatAndSelect, trees over one epoch (add/remove: zero-out), and compositions of these.
 
     Raises:
         ValueError: The event, or one within it, has no counterpart, or is not private.
@@ -146,6 +146,8 @@ class _Import:
         if kind is dp.LaplaceDpEvent:
             # The same with norms in L1. A vector costs at most what a number of its L1 norm does.
             return p.Laplace(self.sensitivity, _positive(event, "noise_multiplier"))
+        if kind is dp.SingleEpochTreeAggregationDpEvent:
+            return self.tree(event)
         if kind is dp.PoissonSampledDpEvent:
             return self.poisson(event)
         if kind is dp.SampledWithoutReplacementDpEvent:
@@ -173,6 +175,13 @@ class _Import:
         # setting: nothing says that it was computed from the number of records.
         z = _multiplier(event.event, _name(event)) / self.sensitivity
         return p.DpSgd("poisson", None, None, z, steps=1, sampling_probability=q)
+
+    def tree(self, event: dp.SingleEpochTreeAggregationDpEvent) -> p.Mechanism:
+        if self.replace_one:
+            raise ValueError(f'{_name(event)}: trees are accounted under "add_remove" only')
+        counts = event.step_counts  # of several trees, one of which has the record
+        steps = max(counts) if isinstance(counts, Sequence) else counts
+        return p.DpFtrl(int(steps), _positive(event, "noise_multiplier"), "tree")
 
     def truncated(self, event: Any) -> p.Mechanism:
         if self.replace_one:

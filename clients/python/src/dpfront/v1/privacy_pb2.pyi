@@ -70,6 +70,13 @@ class SelectionMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SELECTION_METHOD_PERMUTE_AND_FLIP: _ClassVar[SelectionMethod]
     SELECTION_METHOD_REPORT_NOISY_MAX: _ClassVar[SelectionMethod]
 
+class NoiseMatrix(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NOISE_MATRIX_UNSPECIFIED: _ClassVar[NoiseMatrix]
+    NOISE_MATRIX_TREE: _ClassVar[NoiseMatrix]
+    NOISE_MATRIX_BLT: _ClassVar[NoiseMatrix]
+    NOISE_MATRIX_TOEPLITZ: _ClassVar[NoiseMatrix]
+
 class Allocation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ALLOCATION_UNSPECIFIED: _ClassVar[Allocation]
@@ -138,6 +145,10 @@ SELECTION_METHOD_UNSPECIFIED: SelectionMethod
 SELECTION_METHOD_EXPONENTIAL: SelectionMethod
 SELECTION_METHOD_PERMUTE_AND_FLIP: SelectionMethod
 SELECTION_METHOD_REPORT_NOISY_MAX: SelectionMethod
+NOISE_MATRIX_UNSPECIFIED: NoiseMatrix
+NOISE_MATRIX_TREE: NoiseMatrix
+NOISE_MATRIX_BLT: NoiseMatrix
+NOISE_MATRIX_TOEPLITZ: NoiseMatrix
 ALLOCATION_UNSPECIFIED: Allocation
 ALLOCATION_FRESH: Allocation
 ALLOCATION_SAME: Allocation
@@ -161,7 +172,7 @@ CHECKER_CLIENT: Checker
 CHECKER_NOBODY: Checker
 
 class PrivacySpec(_message.Message):
-    __slots__ = ("dp_sgd", "sparse_vector", "gaussian", "laplace", "output_perturbation", "objective_perturbation", "repeated_selection", "composition", "randomized_response", "selection", "zero_concentrated", "random_allocation", "discrete_gaussian", "discrete_laplace", "delta", "adjacency", "accountant", "conversion")
+    __slots__ = ("dp_sgd", "sparse_vector", "gaussian", "laplace", "output_perturbation", "objective_perturbation", "repeated_selection", "composition", "randomized_response", "selection", "zero_concentrated", "random_allocation", "discrete_gaussian", "discrete_laplace", "dp_ftrl", "delta", "adjacency", "accountant", "conversion")
     DP_SGD_FIELD_NUMBER: _ClassVar[int]
     SPARSE_VECTOR_FIELD_NUMBER: _ClassVar[int]
     GAUSSIAN_FIELD_NUMBER: _ClassVar[int]
@@ -176,6 +187,7 @@ class PrivacySpec(_message.Message):
     RANDOM_ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     DISCRETE_GAUSSIAN_FIELD_NUMBER: _ClassVar[int]
     DISCRETE_LAPLACE_FIELD_NUMBER: _ClassVar[int]
+    DP_FTRL_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     ADJACENCY_FIELD_NUMBER: _ClassVar[int]
     ACCOUNTANT_FIELD_NUMBER: _ClassVar[int]
@@ -194,11 +206,12 @@ class PrivacySpec(_message.Message):
     random_allocation: RandomAllocationMechanism
     discrete_gaussian: DiscreteGaussianMechanism
     discrete_laplace: DiscreteLaplaceMechanism
+    dp_ftrl: DpFtrlMechanism
     delta: float
     adjacency: Adjacency
     accountant: Accountant
     conversion: Conversion
-    def __init__(self, dp_sgd: _Optional[_Union[DpSgdMechanism, _Mapping]] = ..., sparse_vector: _Optional[_Union[SparseVectorMechanism, _Mapping]] = ..., gaussian: _Optional[_Union[GaussianMechanism, _Mapping]] = ..., laplace: _Optional[_Union[LaplaceMechanism, _Mapping]] = ..., output_perturbation: _Optional[_Union[OutputPerturbationMechanism, _Mapping]] = ..., objective_perturbation: _Optional[_Union[ObjectivePerturbationMechanism, _Mapping]] = ..., repeated_selection: _Optional[_Union[RepeatedSelectionMechanism, _Mapping]] = ..., composition: _Optional[_Union[CompositionMechanism, _Mapping]] = ..., randomized_response: _Optional[_Union[RandomizedResponseMechanism, _Mapping]] = ..., selection: _Optional[_Union[SelectionMechanism, _Mapping]] = ..., zero_concentrated: _Optional[_Union[ZeroConcentratedMechanism, _Mapping]] = ..., random_allocation: _Optional[_Union[RandomAllocationMechanism, _Mapping]] = ..., discrete_gaussian: _Optional[_Union[DiscreteGaussianMechanism, _Mapping]] = ..., discrete_laplace: _Optional[_Union[DiscreteLaplaceMechanism, _Mapping]] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ...) -> None: ...
+    def __init__(self, dp_sgd: _Optional[_Union[DpSgdMechanism, _Mapping]] = ..., sparse_vector: _Optional[_Union[SparseVectorMechanism, _Mapping]] = ..., gaussian: _Optional[_Union[GaussianMechanism, _Mapping]] = ..., laplace: _Optional[_Union[LaplaceMechanism, _Mapping]] = ..., output_perturbation: _Optional[_Union[OutputPerturbationMechanism, _Mapping]] = ..., objective_perturbation: _Optional[_Union[ObjectivePerturbationMechanism, _Mapping]] = ..., repeated_selection: _Optional[_Union[RepeatedSelectionMechanism, _Mapping]] = ..., composition: _Optional[_Union[CompositionMechanism, _Mapping]] = ..., randomized_response: _Optional[_Union[RandomizedResponseMechanism, _Mapping]] = ..., selection: _Optional[_Union[SelectionMechanism, _Mapping]] = ..., zero_concentrated: _Optional[_Union[ZeroConcentratedMechanism, _Mapping]] = ..., random_allocation: _Optional[_Union[RandomAllocationMechanism, _Mapping]] = ..., discrete_gaussian: _Optional[_Union[DiscreteGaussianMechanism, _Mapping]] = ..., discrete_laplace: _Optional[_Union[DiscreteLaplaceMechanism, _Mapping]] = ..., dp_ftrl: _Optional[_Union[DpFtrlMechanism, _Mapping]] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ...) -> None: ...
 
 class DpSgdMechanism(_message.Message):
     __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "convention", "sampling_probability", "learning_rate", "clipping_norm", "optimizer", "physical_batch_size", "records_per_user", "clipping_count_deviation", "bands")
@@ -339,6 +352,26 @@ class RandomAllocationMechanism(_message.Message):
     epochs: str
     allocation: Allocation
     def __init__(self, steps_per_epoch: _Optional[str] = ..., picks: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., allocation: _Optional[_Union[Allocation, str]] = ...) -> None: ...
+
+class DpFtrlMechanism(_message.Message):
+    __slots__ = ("steps", "separation", "participations", "noise_multiplier", "matrix", "column", "buffer_scale", "buffer_decay")
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    SEPARATION_FIELD_NUMBER: _ClassVar[int]
+    PARTICIPATIONS_FIELD_NUMBER: _ClassVar[int]
+    NOISE_MULTIPLIER_FIELD_NUMBER: _ClassVar[int]
+    MATRIX_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    BUFFER_SCALE_FIELD_NUMBER: _ClassVar[int]
+    BUFFER_DECAY_FIELD_NUMBER: _ClassVar[int]
+    steps: str
+    separation: str
+    participations: str
+    noise_multiplier: str
+    matrix: NoiseMatrix
+    column: _containers.RepeatedScalarFieldContainer[float]
+    buffer_scale: _containers.RepeatedScalarFieldContainer[float]
+    buffer_decay: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, steps: _Optional[str] = ..., separation: _Optional[str] = ..., participations: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., matrix: _Optional[_Union[NoiseMatrix, str]] = ..., column: _Optional[_Iterable[float]] = ..., buffer_scale: _Optional[_Iterable[float]] = ..., buffer_decay: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class RepeatedSelectionMechanism(_message.Message):
     __slots__ = ("base", "mean_runs", "eta", "poisson", "binomial", "fixed", "max_runs")

@@ -47,6 +47,7 @@ var definitions = []definition{
 	{name: "zero-concentrated", adjacency: addRemove, solveFor: "rho"},
 	{name: "discrete-gaussian", adjacency: addRemove, solveFor: "sigma"},
 	{name: "discrete-laplace", adjacency: addRemove, solveFor: "scale"},
+	{name: "dp-ftrl", adjacency: addRemove, solveFor: flagNoiseMultiplier},
 	{name: "random-allocation", adjacency: addRemove, solveFor: flagNoiseMultiplier},
 }
 
@@ -172,11 +173,19 @@ func (d *definition) fill(v values, spec *dparetov1.PrivacySpec) {
 	}
 }
 
-// set sets a field of a message: an expression, an enum value by its name, or an empty
+// set sets a field of a message: an expression, an enum value by its name, numbers, or an empty
 // message.
 func set(m protoreflect.ProtoMessage, name, text string) {
 	r := m.ProtoReflect()
 	switch field := r.Descriptor().Fields().ByName(protoreflect.Name(name)); {
+	case field.IsList():
+		all, err := numbers(text)
+		if err != nil {
+			panic("mechanism: " + err.Error()) // flags are checked when they are parsed
+		}
+		for _, x := range all {
+			r.Mutable(field).List().Append(protoreflect.ValueOfFloat64(x))
+		}
 	case field.Message() != nil:
 		r.Set(field, r.NewField(field))
 	case field.Enum() != nil:

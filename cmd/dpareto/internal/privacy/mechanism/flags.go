@@ -110,8 +110,11 @@ func (v *textValue) Set(text string) error {
 
 // Type implements pflag.Value.
 func (v *textValue) Type() string {
-	if v.option.isNumber() {
+	switch {
+	case v.option.isNumber():
 		return "number"
+	case v.option.list:
+		return "numbers"
 	}
 	return "name"
 }
@@ -124,6 +127,12 @@ func (o option) parse(text string) (string, error) {
 	}
 	if !o.number && len(o.choices) > 0 {
 		return "", errors.New("must be " + trainer.Enumerate(o.choices...))
+	}
+	if o.list {
+		if _, err := numbers(text); err != nil {
+			return "", errors.New("must be finite numbers with commas or colons between them")
+		}
+		return text, nil
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return strconv.FormatInt(n, 10), nil
@@ -140,6 +149,19 @@ func (o option) parse(text string) (string, error) {
 		expression += ".0" // a double for the expression language
 	}
 	return expression, nil
+}
+
+// numbers parses numbers with commas or colons between them.
+func numbers(text string) ([]float64, error) {
+	var all []float64
+	for field := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ':' }) {
+		x, err := strconv.ParseFloat(field, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, fmt.Errorf("%q is not a finite number", field)
+		}
+		all = append(all, x)
+	}
+	return all, nil
 }
 
 // given returns the flags that are set.
@@ -352,7 +374,7 @@ func Flag(path string) string {
 }
 
 // ofEnums matches names of enum values in the contract.
-var ofEnums = regexp.MustCompile(`\b(?:ADJACENCY|ACCOUNTANT|CONVERSION|CONVENTION|SAMPLING|OBJECTIVE_CALIBRATION)_([A-Z_]+)`)
+var ofEnums = regexp.MustCompile(`\b(?:ADJACENCY|ACCOUNTANT|CONVERSION|CONVENTION|SAMPLING|OBJECTIVE_CALIBRATION|NOISE_MATRIX)_([A-Z_]+)`)
 
 // Words returns a message with the names of the contract as the command line has them.
 func Words(message string) string {

@@ -37,6 +37,7 @@ var lines = map[string]string{
 	"zero-concentrated":      "--rho 0.1 --delta 1e-6",
 	"discrete-gaussian":      "--sensitivity 2 --sigma 5 --delta 1e-6",
 	"discrete-laplace":       "--sensitivity 2 --scale 5",
+	"dp-ftrl":                "--steps 300 --separation 100 --matrix blt --buffer-scale 0.25,0.1 --buffer-decay 0.5,0.9 --noise-multiplier 5 --delta 1e-6",
 	"random-allocation":      "--steps-per-epoch 100 --noise-multiplier 1 --epochs 2 --allocation same --delta 1e-5",
 	"repeated-selection":     "--base gaussian --mean-runs 10 --distribution logarithmic --sensitivity 1 --standard-deviation 4 --delta 1e-5",
 }
@@ -107,6 +108,8 @@ func TestSpec(t *testing.T) {
 			"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
 		"--mechanism dp-sgd --sampling poisson --sampling-probability 0.1 --noise-multiplier 1 --steps 10 --delta 1e-5": `{
 			"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.1","noise_multiplier":"1","steps":"10"},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
+		"--mechanism dp-ftrl --steps 10 --noise-multiplier 3 --matrix toeplitz --column 1,0.5 --delta 1e-5": `{
+			"dp_ftrl":{"steps":"10","noise_multiplier":"3","matrix":"NOISE_MATRIX_TOEPLITZ","column":[1,0.5]},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
 		"--mechanism repeated-selection --base laplace --mean-runs 10 --distribution 0.5 --sensitivity 1 --scale 2 --delta 1e-5": `{
 			"repeated_selection":{"mean_runs":"10","eta":"0.5","base":{"laplace":{"sensitivity":"1","scale":"2"}}},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
 	} {
@@ -205,6 +208,7 @@ func TestErrors(t *testing.T) {
 		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5": "must be dp-sgd, gaussian",
 		"--sampling uniform": `"uniform" for "--sampling" flag: must be fixed-size, poisson, shuffled or random-allocation`,
 		"--mechanism dp-sgd --sampling fixed-size --dataset-size 100 --batch-size 10 --noise-multiplier 1 --epochs 7 --steps 10": "--epochs and --steps are both given",
+		"--column 1,x":              "must be finite numbers with commas or colons between them",
 		"--epochs ten":              "must be a finite number",
 		"--standard-deviation NaN":  "must be a finite number",
 		"--distribution sometimes":  "must be geometric, logarithmic, poisson, binomial, fixed or a number",
@@ -226,6 +230,10 @@ func TestParts(t *testing.T) {
 	part, err := Part("mechanism=dp-sgd, sampling=fixed-size,dataset-size=100,batch-size=10,noise-multiplier=1,steps=5,count=3")
 	if err != nil || part.GetCount() != "3" || part.GetMechanism().GetDpSgd().GetSteps() != "5" {
 		t.Fatalf("%v, %v", part, err)
+	}
+	ftrl, err := Part("mechanism=dp-ftrl,steps=9,noise-multiplier=1,matrix=toeplitz,column=1:0.5")
+	if err != nil || len(ftrl.GetMechanism().GetDpFtrl().GetColumn()) != 2 {
+		t.Fatalf("%v, %v", ftrl, err)
 	}
 	laplace, err := Part("mechanism=laplace,sensitivity=1,scale=2")
 	require.NoError(t, err)

@@ -20,10 +20,11 @@ type option struct {
 	name, usage string
 	choices     []string // names that it takes
 	number      bool     // takes numbers
+	list        bool     // takes numbers with commas or colons between them
 }
 
-// isNumber reports whether the option takes numbers alone.
-func (o option) isNumber() bool { return o.number && len(o.choices) == 0 }
+// isNumber reports whether the option takes one number alone.
+func (o option) isNumber() bool { return o.number && !o.list && len(o.choices) == 0 }
 
 // fields are the fields of PrivacySpec.
 var fields = new(dparetov1.PrivacySpec).ProtoReflect().Descriptor().Fields()
@@ -77,7 +78,7 @@ var options = sync.OnceValue(func() []option {
 		case field.Enum() != nil:
 			o.choices = slices.DeleteFunc(enum.Names(field.Enum()), func(name string) bool { return slices.Contains(ofGuarantees, name) })
 		default:
-			o.number = true
+			o.number, o.list = true, field.IsList()
 		}
 		all = append(all, o)
 	}
