@@ -50,38 +50,6 @@ func TestCalibrateNoiseInvertsEpsilon(t *testing.T) {
 	}
 }
 
-func TestCalibrateSteps(t *testing.T) {
-	m := FixedSizeGaussian{60000, 256, 1.1}
-	for _, steps := range []int64{1, 2, 3, 1000, 14040, 123457} {
-		target := epsilonOf(t, RDP{}, m, steps, 1e-5).Epsilon
-		got, g, err := CalibrateSteps(RDP{}, m, target, 1e-5)
-		if err != nil || got != steps || g.Epsilon > target {
-			t.Errorf("%d steps cost %g, which buys %d, %v", steps, target, got, err)
-		}
-	}
-	if got, g, err := CalibrateSteps(RDP{}, m, 0, 1e-5); err != nil || got != 0 || g.Epsilon != 0 {
-		t.Errorf("nothing buys %d steps, %v", got, err)
-	}
-}
-
-func TestCalibrateBatchSize(t *testing.T) {
-	const n, epochs = 30956, 10
-	family := func(m int64) (Mechanism, int64) { return FixedSizeGaussian{n, m, 1.5}, 500 }
-	got, g, err := CalibrateBatchSize(RDP{}, family, n, 1, 1e-5)
-	if err != nil || g.Epsilon > 1 {
-		t.Fatalf("%v, %v", g, err)
-	}
-	if more := epsilonOf(t, RDP{}, FixedSizeGaussian{n, got + 1, 1.5}, 500, 1e-5); more.Epsilon <= 1 {
-		t.Errorf("batch size %d costs %g, one more still %g", got, g.Epsilon, more.Epsilon)
-	}
-	if all, _, err := CalibrateBatchSize(RDP{}, family, n, 1e6, 1e-5); err != nil || all != n {
-		t.Errorf("everything allowed: batch size %d, %v", all, err)
-	}
-	if _, _, err := CalibrateBatchSize(RDP{}, family, n, 1e-6, 1e-5); len(FieldErrors(err)) != 1 {
-		t.Errorf("out of reach: %v", err)
-	}
-}
-
 func TestDelta(t *testing.T) {
 	c, err := GDP{}.Curve(Gaussian{1, 1, AddRemove})
 	require.NoError(t, err)
@@ -146,11 +114,6 @@ func TestCalibrationsFail(t *testing.T) {
 		"large delta": func() error { _, err := Delta(c, 1, 0.01); return err },
 		"less noise":  func() error { _, _, err := CalibrateNoise(a, family, 1, 10, 1e-5); return err },
 		"more noise":  func() error { _, _, err := CalibrateNoise(a, family, 1, 0.1, 1e-5); return err },
-		"steps":       func() error { _, _, err := CalibrateSteps(a, family(50), 1, 1e-5); return err },
-		"batch size": func() error {
-			_, _, err := CalibrateBatchSize(a, func(m int64) (Mechanism, int64) { return family(50 / float64(m)), 1 }, 100, 1, 1e-5)
-			return err
-		},
 	} {
 		left = math.MaxInt
 		if err := f(); err != nil {
@@ -175,16 +138,11 @@ func TestCalibrationErrors(t *testing.T) {
 	require.NoError(t, err)
 	for _, epsilon := range []float64{-1, math.NaN()} {
 		_, deltaErr := Delta(c, 1, epsilon)
-		_, _, stepsErr := CalibrateSteps(GDP{}, m, epsilon, 1e-5)
-		_, _, batchErr := CalibrateBatchSize(GDP{}, func(int64) (Mechanism, int64) { return m, 1 }, 9, epsilon, 1e-5)
 		_, _, noiseErr := CalibrateNoise(GDP{}, func(float64) Mechanism { return m }, 1, epsilon, 1e-5)
-		for i, err := range []error{deltaErr, stepsErr, batchErr, noiseErr} {
+		for i, err := range []error{deltaErr, noiseErr} {
 			if fields := FieldErrors(err); len(fields) != 1 || fields[0].Field != "epsilon" {
 				t.Errorf("ε = %g, %d: %v", epsilon, i, err)
 			}
 		}
-	}
-	if _, _, err := CalibrateBatchSize(GDP{}, func(int64) (Mechanism, int64) { return m, 1 }, 0, 100, 1e-5); len(FieldErrors(err)) != 1 {
-		t.Errorf("no batch: %v", err)
 	}
 }

@@ -56,33 +56,6 @@ func ExampleTrajectory() {
 	// 1452 steps: 1.022
 }
 
-// The longest run within a target.
-func ExampleCalibrateSteps() {
-	m := privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 1}
-	steps, g, err := privacy.CalibrateSteps(privacy.Exact{}, m, 1, 1e-5)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("%d steps: %.4f\n", steps, g.Epsilon)
-	// Output:
-	// 1393 steps: 0.9999
-}
-
-// The largest batches of ten epochs within a target.
-func ExampleCalibrateBatchSize() {
-	const records = 30956
-	size, g, err := privacy.CalibrateBatchSize(privacy.Exact{}, func(batchSize int64) (privacy.Mechanism, int64) {
-		m := privacy.FixedSizeGaussian{DatasetSize: records, BatchSize: batchSize, NoiseMultiplier: 2}
-		return m, 10 * records / batchSize
-	}, records, 1, 1e-5)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("%d records: %.4f\n", size, g.Epsilon)
-	// Output:
-	// 567 records: 0.9993
-}
-
 // What runs have cost that are chosen one after another, without a budget.
 func ExampleOdometer() {
 	odometer, err := adaptive.NewOdometer(1e-5, privacy.ReplaceOne)

@@ -7,7 +7,6 @@
 //
 //   - [SquareRoot] and [Optimise] make banded columns, [BLT] those of buffered linear Toeplitz matrices.
 //   - [Matrix] is a column, or a [Tree] for tree aggregation, with sens(C) where a record takes part several times.
-//   - [Plan] chooses the number of bands of privacy.BandMF.
 //
 // Without sampling the whole run is one [privacy.DPFTRL] of that sensitivity. With sampling it is rounds of
 // [privacy.BandMF].
