@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import subprocess
@@ -20,22 +21,80 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", TUTORIAL, re.MULTILINE | re.DOTALL)
 
 
-def test_tutorial(
-    binary: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    numpy = pytest.importorskip("numpy")
+@pytest.fixture
+def folder(binary: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, in which ``dpareto`` is the program and reaches the server."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DPARETO_SERVER", server.address)
     program = tmp_path / "bin" / "dpareto"
     program.parent.mkdir()
     program.symlink_to(Path(binary).resolve())
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    subprocess.run(["bash", "-euo", "pipefail", "-c", "\n".join(blocks("sh"))], check=True)
+    return tmp_path
+
+
+def shell(script: str) -> None:
+    subprocess.run(["bash", "-euo", "pipefail", "-c", script], check=True)
+
+
+def predictions() -> list[dict[str, str]]:
+    with open("predictions.csv") as file:
+        return list(csv.DictReader(file))
+
+
+def test_tutorial(folder: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    pytest.importorskip("onnxruntime")
+    shell("\n".join(blocks("sh")))
     names: dict[str, Any] = {}
     for block in blocks("python"):
         exec(block, names)
-    with open("predictions.csv") as file:
-        predicted = [float(row["p_yes"]) for row in csv.DictReader(file)]
-    assert len(predicted) == 100
-    probabilities = 1 / (1 + numpy.exp(-names["scores"][:, 0]))
-    assert numpy.allclose(probabilities, predicted, atol=1e-5)
+    rows = predictions()
+    assert len(rows) == 100
+    assert names["labels"][:, 0].tolist() == [row["repaid"] for row in rows]
+    predicted = [float(row["p_yes"]) for row in rows]
+    assert numpy.allclose(names["probabilities"][:, 1], predicted, atol=1e-5)
+
+
+@pytest.mark.parametrize(("example", "label"), [("rents", "rent"), ("crops", "crop")])
+def test_models_of_other_labels(folder: Path, example: str, label: str) -> None:
+    """A number and seven classes; and a row that the program refuses."""
+    numpy = pytest.importorskip("numpy")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    shell(f"""
+        dpareto data example {example} --rows 2000 > data.csv
+        dpareto data example {example} --rows 50 --seed 2 > new.csv
+        dpareto data schema data.csv --public-rows 500 --label {label} --number-public > s.yaml
+        dpareto study init --data data.csv --schema s.yaml --id m --trials 2 --file study.yaml
+        dpareto study create study.yaml
+        dpareto agent --study m
+        dpareto train m --recommend epsilon=100 --out model
+        dpareto predict model new.csv > predictions.csv
+    """)
+    schema = json.loads(Path("model/card.json").read_text())["schema"]
+    with open("new.csv") as file:
+        rows = list(csv.DictReader(file))
+    columns = {}
+    for feature in schema["features"]:
+        cells = [[row[feature["column"]]] for row in rows]
+        numbers = "range" in feature
+        columns[feature["column"]] = (
+            numpy.array([[float(c or "nan")] for [c] in cells])
+            if numbers
+            else numpy.array(cells, object)
+        )
+    session = onnxruntime.InferenceSession("model/model.onnx")
+    answer = session.run(None, columns)
+    wanted = predictions()
+    if len(answer) == 1:
+        assert numpy.allclose(answer[0][:, 0], [float(w[label]) for w in wanted], rtol=1e-5)
+    else:
+        assert answer[0][:, 0].tolist() == [w[label] for w in wanted]
+        classes = schema["label"]["values"]
+        probabilities = [[float(w[f"p_{c}"]) for c in classes] for w in wanted]
+        assert numpy.allclose(answer[1], probabilities, atol=1e-5)
+    refused = next(f["column"] for f in schema["features"] if "range" in f and "missing" not in f)
+    columns[refused][3] = numpy.nan
+    first, *others = session.run(None, columns)
+    assert [i for i, [x] in enumerate(first) if x == "" or x != x] == [3]
+    assert all(numpy.isnan(x[3]).all() and not numpy.isnan(x[4]).any() for x in others)

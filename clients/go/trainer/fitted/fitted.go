@@ -17,6 +17,7 @@ import (
 // Names of the files of a model.
 const (
 	WeightsFile = "model.safetensors"
+	ONNXFile    = "model.onnx" // which other programs run; Read does not
 	CardFile    = "card.json"
 )
 
@@ -126,7 +127,7 @@ func (m *Model) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // a model is made for publication
 		return err
 	}
-	for name, content := range map[string][]byte{WeightsFile: encodeTensors(m.Layers), CardFile: append(card, '\n')} {
+	for name, content := range map[string][]byte{WeightsFile: encodeTensors(m.Layers), ONNXFile: encodeONNX(m), CardFile: append(card, '\n')} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o644); err != nil { //nolint:gosec // see above
 			return err
 		}

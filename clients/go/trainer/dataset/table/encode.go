@@ -50,10 +50,7 @@ type column struct {
 }
 
 func newEncoder(s *Schema) *encoder {
-	e := &encoder{schema: s, most: maxValues, bound: s.FeatureNorm(), missing: s.Missing, label: make(map[string]int), row: make([]float32, s.Dim())}
-	if s.Missing == nil {
-		e.missing = DefaultMissing
-	}
+	e := &encoder{schema: s, most: maxValues, bound: s.FeatureNorm(), missing: s.MissingTexts(), label: make(map[string]int), row: make([]float32, s.Dim())}
 	for i, value := range s.Label.Values {
 		e.label[value] = i
 	}
@@ -323,9 +320,9 @@ func position(x float64, ends []float64) float64 {
 	return min(max(2*((x-ends[0])/(ends[1]-ends[0]))-1, -1), 1)
 }
 
-// slack is how much shorter than the bound a scaled row becomes, so that rounding to float32 cannot make it
+// Slack is how much shorter than the bound a scaled row becomes, so that rounding to float32 cannot make it
 // longer.
-const slack = 1 - 0x1p-20
+const Slack = 1 - 0x1p-20
 
 // scaleTo scales a row to the bound if it exceeds it, even by rounding.
 func scaleTo(row []float32, bound float64, found *findings) {
@@ -335,7 +332,7 @@ func scaleTo(row []float32, bound float64, found *findings) {
 	}
 	found.add(false, "", noteNorm)
 	for i, v := range row {
-		row[i] = float32(float64(v) * (bound / norm * slack))
+		row[i] = float32(float64(v) * (bound / norm * Slack))
 	}
 }
 

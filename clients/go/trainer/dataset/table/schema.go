@@ -278,6 +278,14 @@ func (s *Schema) FeatureNorm() float64 {
 	return math.Sqrt(float64(numbers))
 }
 
+// MissingTexts returns the texts that stand for a missing value.
+func (s *Schema) MissingTexts() []string {
+	if s.Missing == nil {
+		return DefaultMissing
+	}
+	return s.Missing
+}
+
 // libsvmDim returns the number of features that are read from a LIBSVM file: all that the schema names.
 func (s *Schema) libsvmDim() int {
 	dim := 0
