@@ -38,7 +38,9 @@ def on_files(files: Any, config: Any) -> Any:
     for module in modules():
         pages[f"reference/python/{module}.md"] = f"# {module}\n\n::: {module}\n"
     for path, text in pages.items():
-        files.append(File.generated(config, path, content=text))
+        # Search prefers pages that people wrote.
+        content = f"---\nsearch:\n  boost: 0.2\n---\n\n{text}"
+        files.append(File.generated(config, path, content=content))
     return files
 
 

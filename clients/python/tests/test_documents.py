@@ -14,7 +14,7 @@ import pytest
 
 import dpfront
 
-from .conftest import Server, make_study
+from .conftest import METRICS, PARAMETERS, Server, make_study
 
 PACKAGE = Path(__file__).resolve().parents[1]
 README = (PACKAGE / "README.md").read_text()
@@ -112,6 +112,44 @@ def test_the_tutorial_on_pytorch(
     out = capsys.readouterr().out
     assert "posterior front" in out
     assert "'sigma': " in out.splitlines()[-1]
+
+
+def python_of(page: str) -> list[str]:
+    text = (PACKAGE.parents[1] / "docs" / "how-to" / page).read_text()
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_on_results(
+    client: dpfront.Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    study = make_study(client, max_trials=4)
+    study.optimize(lambda trial: 0.25)
+    (block,) = python_of("results.md")
+    exec(block, {"study": study})
+    assert capsys.readouterr().out.startswith("{'epochs': ")
+    assert len((tmp_path / "trials.csv").read_text().splitlines()) == 5
+
+
+def test_the_page_on_the_search_space(client: dpfront.Client) -> None:
+    names: dict[str, Any] = {name: getattr(dpfront, name) for name in ("Categorical", "Float")}
+    (block,) = python_of("search-space.md")
+    exec(block, names)
+    study = dpfront.Study.create(client, "spaces", names["parameters"] + PARAMETERS, METRICS)
+    values = {
+        "optimizer": "adam",
+        "learning_rate": 0.1,
+        "noise_variance": 1,
+        "lot_size": 8,
+        "epochs": 1,
+    }
+    trial = study.enqueue_trial(values)
+    assert "momentum" not in trial.params
 
 
 @pytest.mark.parametrize("example", ["resume.py", "many_workers.py"])

@@ -89,10 +89,10 @@ type GetServerInfoResponse struct {
 	// Role of the caller on the study of the request, or on the whole server.
 	// ROLE_UNSPECIFIED for none.
 	CallerRole Role `protobuf:"varint,8,opt,name=caller_role,json=callerRole,proto3,enum=dpareto.v1.Role" json:"caller_role,omitempty"`
-	// URL of the server's page, ending in "/", for a browser where the caller is. A study's page is at
-	// studies/STUDY below it. Empty if the server has no HTTP port, or has it on its own machine's
-	// loopback address and the caller reached the server under another. Where the HTTP port listens on
-	// all addresses, the host is the one under which the caller reached the server.
+	// URL of the server's page, ending in "/", for a browser where the caller is. A study's page is
+	// at studies/STUDY below it. Empty if the server has no HTTP port, or has it on its own machine's
+	// loopback address and the caller reached the server under another. If the HTTP port listens on
+	// all addresses, the host is the name by which the caller reached the server.
 	PageUrl       string `protobuf:"bytes,9,opt,name=page_url,json=pageUrl,proto3" json:"page_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,17 +29,17 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// For operators. Answers can contain lease tokens, with which anybody can report results, so
-// that most calls are for administrators alone.
+// For operators. Answers can contain lease tokens, with which anybody can report results. Most
+// calls therefore require an administrator.
 type AdminServiceClient interface {
-	// Returns what the server is and can do.
+	// Returns the version and the abilities of the server.
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
-	// Streams a copy of the whole store as it is at one moment. It does not delay other calls,
-	// however slowly the copy is read.
+	// Streams a consistent copy of the whole store. It does not delay other calls, however slowly the
+	// copy is read.
 	BackupStore(ctx context.Context, in *BackupStoreRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupStoreResponse], error)
-	// Streams a study as it is at one moment, with everything needed to continue it on another
-	// server: its trials, deleted ones included, and lease tokens. Workers continue with an
-	// imported study as if nothing had happened.
+	// Streams a consistent copy of a study, with everything needed to continue it on another server:
+	// its trials, including deleted ones, and lease tokens. Workers continue with an imported study
+	// as if nothing had happened.
 	ExportStudy(ctx context.Context, in *ExportStudyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportStudyResponse], error)
 	// Creates a study from an exported stream: all of it, or nothing. Importing a study that
 	// exists and equals the stream changes nothing; one that differs is refused with
@@ -125,17 +125,17 @@ type AdminService_ImportStudyClient = grpc.ClientStreamingClient[ImportStudyRequ
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// For operators. Answers can contain lease tokens, with which anybody can report results, so
-// that most calls are for administrators alone.
+// For operators. Answers can contain lease tokens, with which anybody can report results. Most
+// calls therefore require an administrator.
 type AdminServiceServer interface {
-	// Returns what the server is and can do.
+	// Returns the version and the abilities of the server.
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
-	// Streams a copy of the whole store as it is at one moment. It does not delay other calls,
-	// however slowly the copy is read.
+	// Streams a consistent copy of the whole store. It does not delay other calls, however slowly the
+	// copy is read.
 	BackupStore(*BackupStoreRequest, grpc.ServerStreamingServer[BackupStoreResponse]) error
-	// Streams a study as it is at one moment, with everything needed to continue it on another
-	// server: its trials, deleted ones included, and lease tokens. Workers continue with an
-	// imported study as if nothing had happened.
+	// Streams a consistent copy of a study, with everything needed to continue it on another server:
+	// its trials, including deleted ones, and lease tokens. Workers continue with an imported study
+	// as if nothing had happened.
 	ExportStudy(*ExportStudyRequest, grpc.ServerStreamingServer[ExportStudyResponse]) error
 	// Creates a study from an exported stream: all of it, or nothing. Importing a study that
 	// exists and equals the stream changes nothing; one that differs is refused with

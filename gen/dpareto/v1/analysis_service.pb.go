@@ -137,7 +137,7 @@ type AnalyzeImportanceResponse struct {
 	// The objectives, in the order of the study's spec. Measured ones are left out without a model,
 	// and computed ones that can be computed nowhere.
 	Objectives []*ObjectiveImportance `protobuf:"bytes,1,rep,name=objectives,proto3" json:"objectives,omitempty"`
-	// What a reader must know, such as NO_MODEL if nothing has been measured yet.
+	// Limits of the result, such as NO_MODEL if nothing has been measured yet.
 	Warnings []*Warning `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the answer is made from.
 	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -272,20 +272,20 @@ func (x *ObjectiveImportance) GetParameters() []*ParameterImportance {
 }
 
 // What one parameter contributes to the variation of an objective (Sobol, "Global sensitivity
-// indices for nonlinear mathematical models and their Monte Carlo estimates", 2001). The
-// intervals hold the uncertainty of the model and of the sampling; for
-// computed objectives the latter alone. Two models of the measurements are compared, the one
-// behind the posterior front and one of smoother functions, and the likelier one is used. Where
-// measurements are few or noisy for the number of parameters, totals come out too large. ε of
-// DP-SGD is computed by an approximation that is good to a few per cent.
+// indices for nonlinear mathematical models and their Monte Carlo estimates", 2001). The intervals
+// hold the uncertainty of the model and of the sampling; for computed objectives the latter alone.
+// Two models of the measurements are compared: the model of the posterior front, and a model of
+// smoother functions. The more probable model is used. Where measurements are few or noisy for the
+// number of parameters, totals come out too large. ε of DP-SGD is computed by an approximation that
+// is good to a few per cent.
 type ParameterImportance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the parameter.
 	Parameter string `protobuf:"bytes,1,opt,name=parameter,proto3" json:"parameter,omitempty"`
 	// Share of the variance that the parameter explains by itself, in [0, 1].
 	FirstOrder *IntervalEstimate `protobuf:"bytes,2,opt,name=first_order,json=firstOrder,proto3" json:"first_order,omitempty"`
-	// Share of the variance that would be left if all other parameters were known: what the
-	// parameter explains by itself and together with others, in [0, 1].
+	// Share of the variance that would be left if all other parameters were known, in [0, 1]: the
+	// effect of the parameter by itself and together with others.
 	Total         *IntervalEstimate `protobuf:"bytes,3,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -417,7 +417,7 @@ type AnalyzeSlicesResponse struct {
 	// One slice for each objective and parameter that is active at the configuration, in the
 	// order of the study's spec, by objective first.
 	Slices []*Slice `protobuf:"bytes,2,rep,name=slices,proto3" json:"slices,omitempty"`
-	// What a reader must know.
+	// Limits of the result.
 	Warnings []*Warning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the answer is made from.
 	Revision      int64 `protobuf:"varint,4,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -709,7 +709,7 @@ type AnalyzeContourResponse struct {
 	// The predictions in rows: the first row holds y_values[0] for every x value. NaN marks places
 	// where the objective cannot be computed.
 	Predictions []*MetricPrediction `protobuf:"bytes,4,rep,name=predictions,proto3" json:"predictions,omitempty"`
-	// What a reader must know.
+	// Limits of the result.
 	Warnings []*Warning `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the answer is made from.
 	Revision      int64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -840,7 +840,7 @@ type CrossValidateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The measured objectives, in the order of the study's spec.
 	Objectives []*ObjectiveValidation `protobuf:"bytes,1,rep,name=objectives,proto3" json:"objectives,omitempty"`
-	// What a reader must know.
+	// Limits of the result.
 	Warnings []*Warning `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the answer is made from.
 	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -899,20 +899,20 @@ func (x *CrossValidateResponse) GetRevision() int64 {
 	return 0
 }
 
-// How well the model predicts measurements that it does not know. Its hyperparameters are learned
-// from all of them, so that the figures are slightly optimistic where there are few.
+// How well the model predicts measurements that were left out. Its hyperparameters are learned from
+// all of them. With few measurements, the figures are therefore slightly optimistic.
 type ObjectiveValidation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the objective.
 	Metric string `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
-	// The measurements that the model was made of: those of a very long study are thinned. It is
-	// empty if only a prior study has measured the objective.
+	// The measurements that the model used. A very long study is thinned. It is empty if only a prior
+	// study has measured the objective.
 	Points []*ValidationPoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
 	// Share of the measurements that lie within their 90 % intervals. Not set without points.
 	Coverage *float64 `protobuf:"fixed64,3,opt,name=coverage,proto3,oneof" json:"coverage,omitempty"`
 	// Share of the variance of the measurements that the predictions explain, on the scale of the
-	// objective's transform; at most 1, negative where they are worse than the mean of all. Not set
-	// if the measurements do not vary.
+	// objective's transform. At most 1; negative if the mean of all measurements predicts better. Not
+	// set if the measurements do not vary.
 	RSquared      *float64 `protobuf:"fixed64,4,opt,name=r_squared,json=rSquared,proto3,oneof" json:"r_squared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -976,7 +976,7 @@ func (x *ObjectiveValidation) GetRSquared() float64 {
 	return 0
 }
 
-// A measurement, and what the model predicts for it without the trials of its configuration. With a
+// A measurement, and its prediction by the model without the trials of its configuration. With a
 // checkpoint parameter these are all trials that differ in it alone, at all of their steps.
 type ValidationPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1054,8 +1054,8 @@ func (x *ValidationPoint) GetPredicted() *MetricPrediction {
 // Request of ForecastGain.
 type ForecastGainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The study: studies/{study}. It may be paused or complete: the forecast then says
-	// what more runs would gain.
+	// Required. The study: studies/{study}. It can be paused or complete: the forecast is then the
+	// gain of more runs.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Number of runs, in [1, 50]. A run is a trial with all of its repetitions. Default 10.
 	Runs          int32 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
@@ -1118,7 +1118,7 @@ type ForecastGainResponse struct {
 	Points []*GainPoint `protobuf:"bytes,2,rep,name=points,proto3" json:"points,omitempty"`
 	// Unit of the cost: the study's cost metric, "runs", or the checkpoint parameter.
 	CostUnit string `protobuf:"bytes,3,opt,name=cost_unit,json=costUnit,proto3" json:"cost_unit,omitempty"`
-	// What a reader must know.
+	// Limits of the result.
 	Warnings []*Warning `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the answer is made from.
 	Revision      int64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -1191,15 +1191,15 @@ func (x *ForecastGainResponse) GetRevision() int64 {
 	return 0
 }
 
-// What a number of further runs is expected to gain, beyond what open trials will. The runs are those
-// that the study's designer would hand out together; a search that sees results in between is
-// expected to gain at least as much, if the model is right.
+// The expected gain of a number of further runs, in addition to the gain of open trials. The
+// study's designer would hand out these runs together. If the model is right, a search that sees
+// results in between is expected to gain at least as much.
 type GainPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of further runs.
 	Runs int32 `protobuf:"varint,1,opt,name=runs,proto3" json:"runs,omitempty"`
-	// By how much the hypervolume of the posterior front grows, on average and with the interval over
-	// what the runs may show. It is negative if they show that the front is not as good as it looks.
+	// Growth of the hypervolume of the posterior front: the mean, and the interval over possible
+	// results of the runs. It is negative if they show that the front is not as good as it looks.
 	Gain *IntervalEstimate `protobuf:"bytes,2,opt,name=gain,proto3" json:"gain,omitempty"`
 	// Expected cost of these runs, in the cost unit. Not set if no run has reported its cost.
 	Cost *float64 `protobuf:"fixed64,3,opt,name=cost,proto3,oneof" json:"cost,omitempty"`

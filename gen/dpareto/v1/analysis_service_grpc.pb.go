@@ -30,20 +30,20 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Explains a study: which parameters matter, what the model believes, how far it can be trusted,
-// and whether more runs are worth their cost. All answers come from the model behind the
-// posterior front; computed metrics are exact.
+// Explains a study: the importance of parameters, the predictions of the model and their accuracy,
+// and the value of more runs. All answers come from the model behind the posterior front; computed
+// metrics are exact.
 type AnalysisServiceClient interface {
 	// Returns how much each parameter contributes to the variation of each objective: the Sobol
 	// indices of a model's posterior over the search space, with intervals.
 	AnalyzeImportance(ctx context.Context, in *AnalyzeImportanceRequest, opts ...grpc.CallOption) (*AnalyzeImportanceResponse, error)
-	// Returns what the model expects of the objectives along each parameter, the others held at
-	// one configuration.
+	// Returns predictions of the objectives along each parameter. The other parameters have the
+	// values of one configuration.
 	AnalyzeSlices(ctx context.Context, in *AnalyzeSlicesRequest, opts ...grpc.CallOption) (*AnalyzeSlicesResponse, error)
-	// Returns what the model expects of one objective over two parameters, the others held at
-	// one configuration.
+	// Returns predictions of one objective over two parameters. The other parameters have the values
+	// of one configuration.
 	AnalyzeContour(ctx context.Context, in *AnalyzeContourRequest, opts ...grpc.CallOption) (*AnalyzeContourResponse, error)
-	// Compares every measurement with what the model predicts for it without the trials of its
+	// Compares every measurement with its prediction by the model without the trials of its
 	// configuration.
 	CrossValidate(ctx context.Context, in *CrossValidateRequest, opts ...grpc.CallOption) (*CrossValidateResponse, error)
 	// Returns by how much the next runs are expected to enlarge the hypervolume of the posterior
@@ -113,20 +113,20 @@ func (c *analysisServiceClient) ForecastGain(ctx context.Context, in *ForecastGa
 // All implementations must embed UnimplementedAnalysisServiceServer
 // for forward compatibility.
 //
-// Explains a study: which parameters matter, what the model believes, how far it can be trusted,
-// and whether more runs are worth their cost. All answers come from the model behind the
-// posterior front; computed metrics are exact.
+// Explains a study: the importance of parameters, the predictions of the model and their accuracy,
+// and the value of more runs. All answers come from the model behind the posterior front; computed
+// metrics are exact.
 type AnalysisServiceServer interface {
 	// Returns how much each parameter contributes to the variation of each objective: the Sobol
 	// indices of a model's posterior over the search space, with intervals.
 	AnalyzeImportance(context.Context, *AnalyzeImportanceRequest) (*AnalyzeImportanceResponse, error)
-	// Returns what the model expects of the objectives along each parameter, the others held at
-	// one configuration.
+	// Returns predictions of the objectives along each parameter. The other parameters have the
+	// values of one configuration.
 	AnalyzeSlices(context.Context, *AnalyzeSlicesRequest) (*AnalyzeSlicesResponse, error)
-	// Returns what the model expects of one objective over two parameters, the others held at
-	// one configuration.
+	// Returns predictions of one objective over two parameters. The other parameters have the values
+	// of one configuration.
 	AnalyzeContour(context.Context, *AnalyzeContourRequest) (*AnalyzeContourResponse, error)
-	// Compares every measurement with what the model predicts for it without the trials of its
+	// Compares every measurement with its prediction by the model without the trials of its
 	// configuration.
 	CrossValidate(context.Context, *CrossValidateRequest) (*CrossValidateResponse, error)
 	// Returns by how much the next runs are expected to enlarge the hypervolume of the posterior

@@ -30,9 +30,8 @@ const (
 	// By the measured mean of each configuration's own runs, over all its trials. With few runs
 	// it is optimistic: it shows the luckiest of many noisy values.
 	FrontKind_FRONT_KIND_OBSERVED FrontKind = 1
-	// By the posterior median of a model of all measurements: what a fresh run would
-	// give. The model of every measured objective is a Gaussian process; computed
-	// objectives are exact.
+	// By the posterior median of a model of all measurements: a prediction for a fresh run. The model
+	// of every measured objective is a Gaussian process; computed objectives are exact.
 	FrontKind_FRONT_KIND_POSTERIOR FrontKind = 2
 	// By the best of each configuration's runs.
 	FrontKind_FRONT_KIND_BEST FrontKind = 3
@@ -205,8 +204,9 @@ func (x *GetFrontResponse) GetFront() *Front {
 	return nil
 }
 
-// The configurations, within the bounds on metrics of the study, that no other such
-// configuration beats in every objective, and that no constant point of the study beats or equals.
+// The configurations within the study's bounds on metrics that are not dominated: no other such
+// configuration beats them in every objective, and no constant point of the study beats or equals
+// them.
 type Front struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By which values the front was chosen.
@@ -222,9 +222,9 @@ type Front struct {
 	// measured in the untransformed values. It includes the study's constant points: hypervolumes
 	// of studies with and without them cannot be compared.
 	Hypervolume float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
-	// The reference (anti-ideal) values by metric id: those of the spec, and for objectives without one
-	// those that follow from the results of this revision. A front with final_only has those of the final
-	// measurements.
+	// The reference (anti-ideal) values by metric id, from the spec. For objectives without one, the
+	// value is inferred from the results of this revision. With final_only it is inferred from the
+	// final measurements.
 	Reference map[string]float64 `protobuf:"bytes,4,rep,name=reference,proto3" json:"reference,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Number of configurations among which the front was chosen.
 	Candidates int64 `protobuf:"varint,5,opt,name=candidates,proto3" json:"candidates,omitempty"`
@@ -501,11 +501,11 @@ type FrontPoint struct {
 	// By how much the hypervolume would shrink without the point; 0 if another point has the
 	// same values.
 	Contribution float64 `protobuf:"fixed64,9,opt,name=contribution,proto3" json:"contribution,omitempty"`
-	// Whether the point is the knee of a front of two objectives, a hint where the
-	// trade-off turns: the point within the box that is furthest beyond the straight line
-	// between the two ends of the front, in units of their differences (Das, "On
-	// characterizing the knee of the Pareto curve based on normal-boundary intersection",
-	// Structural Optimization 18, 1999). A front without a bulge has none.
+	// Whether the point is the knee of a front of two objectives, a hint where the trade-off turns.
+	// The knee is the point within the box that is furthest beyond the straight line between the two
+	// ends of the front, in units of their differences (Das, "On characterizing the knee of the
+	// Pareto curve based on normal-boundary intersection", Structural Optimization 18, 1999). A front
+	// without a bulge has none.
 	Knee bool `protobuf:"varint,10,opt,name=knee,proto3" json:"knee,omitempty"`
 	// The id of the study's constant point that this is, a result without any run; empty for a
 	// configuration. A constant point has no trial, parameters, privacy or runs, and its values have
@@ -813,11 +813,11 @@ func (x *QueryFrontRequest) GetMeasuredOnly() bool {
 	return false
 }
 
-// Response of QueryFront. The configuration has the best value of the optimised objective, at
-// the given confidence, among measured configurations and those that the model recommends, for
-// which the parameters are searched where a computed objective is exactly at its bound. Each
-// checkpoint of a run counts as a configuration. Where a constant point of the study is as good, it
-// is the answer: nothing needs to be run.
+// Response of QueryFront. The configuration has the best value of the optimised objective, at the
+// given confidence, among measured configurations and recommendations of the model. Recommendations
+// are searched where a computed objective is exactly at its bound. Each checkpoint of a run counts
+// as a configuration. Where a constant point of the study is as good, it is the answer: nothing
+// needs to be run.
 type QueryFrontResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether a configuration meets the bounds. If not, the answer is the nearest one: its
@@ -834,8 +834,8 @@ type QueryFrontResponse struct {
 	// The computed metrics by id, exact.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,5,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// By objective, the value that the configuration reaches with the confidence: the model's
-	// quantile for measured objectives, the exact value for computed ones. The distance to the
-	// bounds is what is missing.
+	// quantile for measured objectives, the exact value for computed ones. The violation is the
+	// distance to the bounds.
 	Reached map[string]float64 `protobuf:"bytes,6,rep,name=reached,proto3" json:"reached,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// The objective that was optimised.
 	Optimize string `protobuf:"bytes,7,opt,name=optimize,proto3" json:"optimize,omitempty"`
@@ -1292,8 +1292,8 @@ type PredictMetricsResponse struct {
 	Predictions []*ConfigurationPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty"`
 	// Revision of the study that they are made from.
 	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// Notes that a reader needs: NO_MODEL if nothing has been measured yet, and NO_TRUSTED_MODEL if no
-	// model agrees with the measurements, so that there are computed metrics only.
+	// Notes that a reader needs: NO_MODEL if nothing has been measured yet. NO_TRUSTED_MODEL if no
+	// model agrees with the measurements; then there are computed metrics only.
 	Warnings      []*Warning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,7 +29,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Reads the answer to a study's question: the Pareto front and what follows from it.
+// Reads the result of a study: the Pareto front, and conclusions from it.
 type FrontServiceClient interface {
 	// Returns the Pareto front of a study.
 	GetFront(ctx context.Context, in *GetFrontRequest, opts ...grpc.CallOption) (*GetFrontResponse, error)
@@ -94,7 +94,7 @@ func (c *frontServiceClient) PredictMetrics(ctx context.Context, in *PredictMetr
 // All implementations must embed UnimplementedFrontServiceServer
 // for forward compatibility.
 //
-// Reads the answer to a study's question: the Pareto front and what follows from it.
+// Reads the result of a study: the Pareto front, and conclusions from it.
 type FrontServiceServer interface {
 	// Returns the Pareto front of a study.
 	GetFront(context.Context, *GetFrontRequest) (*GetFrontResponse, error)

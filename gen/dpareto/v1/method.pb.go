@@ -149,8 +149,8 @@ type MethodRules struct {
 	Role Role `protobuf:"varint,1,opt,name=role,proto3,enum=dpareto.v1.Role" json:"role,omitempty"`
 	// Where the caller needs the role.
 	Scope Scope `protobuf:"varint,2,opt,name=scope,proto3,enum=dpareto.v1.Scope" json:"scope,omitempty"`
-	// Path of the request's field that names what the call is about: a study or something in
-	// it, a ledger, or the id of one to be created. Empty if there is none.
+	// Path of the request's field that names the resource of the call: a study or something in it, a
+	// ledger, or the id of one to be created. Empty if there is none.
 	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
 	// Whether calls go to the audit log: the method changes something or exports whole
 	// studies.

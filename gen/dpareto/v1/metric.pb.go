@@ -142,9 +142,9 @@ const (
 	Transform_TRANSFORM_UNSPECIFIED Transform = 0
 	// None.
 	Transform_TRANSFORM_IDENTITY Transform = 1
-	// Natural logarithm, for non-negative metrics over orders of magnitude; values
-	// below a floor of 0.001 times the reference value, given or inferred, or the smallest bound of a
-	// constraint, are modelled as that floor.
+	// Natural logarithm, for non-negative metrics over orders of magnitude. The floor is 0.001 times
+	// the reference value, given or inferred, or times the smallest bound of a constraint. Smaller
+	// values are modelled as the floor.
 	Transform_TRANSFORM_LOG Transform = 2
 	// log(v/(1-v)), for metrics in [0, 1].
 	Transform_TRANSFORM_LOGIT Transform = 3
@@ -636,8 +636,8 @@ type MetricValue struct {
 	// The values of runs of the configuration with independent randomness, in any order: one for
 	// each of the trial's replicates. At most 10,000, of at most 1e100 in magnitude.
 	Runs []float64 `protobuf:"fixed64,2,rep,packed,name=runs,proto3" json:"runs,omitempty"`
-	// Standard error of value. Set by a worker that reports only the mean of its runs, or that knows
-	// the error of a single run's value, such as that of an evaluation on few records; derived when
+	// Standard error of value. A worker sets it if it reports only the mean of its runs, or has an
+	// error estimate for a single run, for example of an evaluation on few records. It is derived if
 	// runs holds at least two values.
 	StandardError *float64 `protobuf:"fixed64,3,opt,name=standard_error,json=standardError,proto3,oneof" json:"standard_error,omitempty"`
 	// Output only. Smallest of runs.

@@ -209,10 +209,10 @@ type ParameterSpec struct {
 	// double and integer domains (never more than there are integers); discrete and
 	// categorical domains always use every value.
 	GridLevels int32 `protobuf:"varint,8,opt,name=grid_levels,json=gridLevels,proto3" json:"grid_levels,omitempty"`
-	// If set, the parameter exists only where the condition holds. Elsewhere trials have no
-	// value of it, configurations do not differ in it, and expressions must not need it: guard
-	// them by its parent, as in optimizer == "adam" ? rate * (1.0 - beta) : rate. When the study
-	// is created, expressions are tried for every combination of conditions (the first 200).
+	// If set, the parameter exists only where the condition holds. Elsewhere trials have no value of
+	// it, and configurations do not differ in it. Expressions must not need it there. Guard them by
+	// its parent, as in optimizer == "adam" ? rate * (1.0 - beta) : rate. When the study is created,
+	// expressions are tried for every combination of conditions (the first 200).
 	Condition     *Condition `protobuf:"bytes,9,opt,name=condition,proto3" json:"condition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

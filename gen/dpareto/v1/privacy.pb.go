@@ -109,8 +109,8 @@ const (
 	Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION Accountant = 10
 	// Repeated selection alone, from the whole profile δ(ε) of a candidate; nearly tight.
 	Accountant_ACCOUNTANT_LOCATION Accountant = 11
-	// Chernoff's bound from the moment generating function of the losses, without a lower bound:
-	// what exact and pld give where nothing else resolves δ. Refused in specs.
+	// Chernoff's bound from the moment generating function of the losses, without a lower bound.
+	// exact and pld use it if nothing else resolves δ. Refused in specs.
 	Accountant_ACCOUNTANT_CHERNOFF Accountant = 12
 )
 
@@ -236,16 +236,16 @@ const (
 	// Refused.
 	Sampling_SAMPLING_UNSPECIFIED Sampling = 0
 	// Every step draws a fresh lot of a fixed size, uniformly without replacement. The number of
-	// records is public. Under ADJACENCY_ADD_REMOVE another record takes the place of one that is
-	// missing: the same noise costs at most as much as under ADJACENCY_REPLACE_ONE.
+	// records is public. Under ADJACENCY_ADD_REMOVE another record replaces a missing one: the ε of
+	// the same noise is at most its ε under ADJACENCY_REPLACE_ONE.
 	Sampling_SAMPLING_FIXED_SIZE Sampling = 1
 	// Every step takes each record independently with the same probability, which is a
 	// setting, or follows from batch_size and dataset_size by a Convention. The guarantee is
 	// under either adjacency.
 	Sampling_SAMPLING_POISSON Sampling = 2
-	// Every epoch visits the records in a fresh random order, cut into lots. A pass over the data
-	// is accounted as one step with the full noise, unless the secret order is proven to amplify
-	// privacy, which takes much noise and thousands of lots of the same size. Under
+	// Every epoch visits the records in a fresh random order, cut into lots. A pass over the data is
+	// accounted as one step with the full noise, unless the secret order is proven to amplify
+	// privacy. The proof needs much noise and thousands of lots of the same size. Under
 	// ADJACENCY_ADD_REMOVE the number of records is public and a record is zeroed out. An epoch is
 	// one pass, whatever its number of lots; steps are passes of floor(dataset_size / batch_size)
 	// lots, rounded up.
@@ -315,8 +315,9 @@ const (
 	// 1/⌈n/m⌉, and ⌈n/m⌉ steps an epoch. PrivacyEngine.make_private of Opacus, for a data
 	// loader with drop_last=False.
 	Convention_CONVENTION_OPACUS Convention = 2
-	// m/n, and ⌈epochs·n/m⌉ steps in all. compute_dp_sgd_privacy of TensorFlow Privacy. That is what
-	// the tool accounts: a loop that makes epochs·⌈n/m⌉ steps, as that of Keras, must give steps.
+	// m/n, and ⌈epochs·n/m⌉ steps in all. compute_dp_sgd_privacy of TensorFlow Privacy. The tool
+	// accounts for these steps. A loop with epochs·⌈n/m⌉ steps, such as the loop of Keras, must set
+	// steps.
 	Convention_CONVENTION_TENSORFLOW_PRIVACY Convention = 3
 )
 
@@ -643,7 +644,7 @@ func (Allocation) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
 }
 
-// What an assumption is about. Lists of assumptions have this order, in which those come first
+// What an assumption is about. Lists of assumptions have this order. It begins with the assumptions
 // that are broken most often in practice.
 type Premise int32
 
@@ -664,7 +665,7 @@ const (
 	Premise_PREMISE_THEOREM Premise = 6
 	// That runs or candidates depend neither on each other nor on the data.
 	Premise_PREMISE_INDEPENDENCE Premise = 7
-	// What those who are trusted do not disclose.
+	// What trusted people keep secret.
 	Premise_PREMISE_SECRECY Premise = 8
 	// What scores are averages of.
 	Premise_PREMISE_SCORES Premise = 9
@@ -752,7 +753,7 @@ const (
 	// The client: the trainer, or the library that it runs in. The bundled trainers and the samplers of
 	// dpfront keep it; of another trainer the server cannot tell.
 	Checker_CHECKER_CLIENT Checker = 2
-	// Nobody: a person must know it.
+	// Nobody: a person must verify it.
 	Checker_CHECKER_NOBODY Checker = 3
 )
 
@@ -802,13 +803,12 @@ func (Checker) EnumDescriptor() ([]byte, []int) {
 // A differentially private mechanism, with everything needed to compute its ε from a trial's
 // parameters.
 //
-// Fields of type string named below as expressions are written in the Common
-// Expression Language (https://cel.dev) over the study's parameters by id: integer
-// parameters have type int, double and discrete ones double, categorical ones
-// string; the functions of CEL's math extension plus math.exp, math.log and
-// math.pow are available. CEL does not mix int and double: write double(epochs) *
-// 0.5. They are type-checked when the study is created and must yield a finite
-// number. Parameters with a condition have a value only where it holds (see
+// String fields that are called expressions below are written in the Common Expression Language
+// (https://cel.dev). They use the study's parameters by id: integer parameters have type int,
+// double and discrete ones double, categorical ones string. The functions of CEL's math extension,
+// math.exp, math.log and math.pow are available. CEL does not mix int and double: write
+// double(epochs) * 0.5. Expressions are type-checked when the study is created and must yield a
+// finite number. Parameters with a condition have a value only where it holds (see
 // ParameterSpec.condition).
 type PrivacySpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1154,11 +1154,10 @@ func (*PrivacySpec_DiscreteLaplace) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_DpFtrl) isPrivacySpec_Mechanism() {}
 
-// DP-SGD, DP-Adam and every other method whose step releases a clipped, averaged
-// gradient with Gaussian noise (Avent et al. 2020, Algorithms 3 and 4). ε depends
-// neither on the learning rate, nor on the clipping norm, nor on what is done with
-// the noisy gradient. Name them nevertheless: ALGORITHM_DEFAULT then needs fewer runs, see
-// AlgorithmSpec.dp_sgd_features.
+// DP-SGD, DP-Adam and every other method whose step releases a clipped, averaged gradient with
+// Gaussian noise (Avent et al. 2020, Algorithms 3 and 4). ε does not depend on the learning rate,
+// the clipping norm, or the use of the noisy gradient. Name them nevertheless: ALGORITHM_DEFAULT
+// then needs fewer runs, see AlgorithmSpec.dp_sgd_features.
 type DpSgdMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. How the trainer draws its lots.
@@ -1169,11 +1168,11 @@ type DpSgdMechanism struct {
 	// Expression: the lot size (expected lot size for Poisson sampling), an integer in
 	// [1, dataset_size]. Required without sampling_probability, and else unset.
 	BatchSize string `protobuf:"bytes,3,opt,name=batch_size,json=batchSize,proto3" json:"batch_size,omitempty"`
-	// Required. Expression: the standard deviation of the noise divided by the
-	// sensitivity of the released vector under the spec's adjacency, positive. With
-	// clipping norm L and m = batch_size, the sensitivity of the sum of gradients
-	// divided by m is 2L/m under replace-one adjacency and L/m under add/remove
-	// adjacency: the same noise has half the multiplier under replace-one.
+	// Required. Expression: the standard deviation of the noise divided by the sensitivity of the
+	// released vector under the spec's adjacency, positive. With clipping norm L and m = batch_size,
+	// the sensitivity of the sum of gradients divided by m is 2L/m under replace-one adjacency and
+	// L/m under add/remove adjacency. The same noise therefore has half the multiplier under
+	// replace-one.
 	NoiseMultiplier string `protobuf:"bytes,4,opt,name=noise_multiplier,json=noiseMultiplier,proto3" json:"noise_multiplier,omitempty"`
 	// Required. How long a run trains.
 	//
@@ -1205,20 +1204,21 @@ type DpSgdMechanism struct {
 	// records of one user. Records are still drawn and clipped one by one. Not together with
 	// physical_batch_size. Default: the guarantee is for records.
 	RecordsPerUser string `protobuf:"bytes,13,opt,name=records_per_user,json=recordsPerUser,proto3" json:"records_per_user,omitempty"`
-	// Expression, for a clipping norm that follows the gradients (Andrew, Thakkar, Ramaswamy and
-	// McMahan 2021): each step also releases how many gradients of the lot were within the norm,
-	// as the sum of 1/2 for each that was and −1/2 for each that was not, 0 for a missing record, with
-	// Gaussian noise of this standard deviation, positive. noise_multiplier is that of the gradients
-	// alone; ε counts both. The norm must follow from what was released, and divisors must not depend
-	// on the data.
+	// Expression, for a clipping norm that adapts to the gradients (Andrew, Thakkar, Ramaswamy and
+	// McMahan 2021): the positive standard deviation of Gaussian noise on a count. Each step also
+	// releases the count of the lot's gradients within the norm: the sum of 1/2 for each gradient
+	// within it, −1/2 for each other one, and 0 for a missing record, plus the noise.
+	// noise_multiplier is for the gradients alone; ε counts both releases. The norm must be computed
+	// from released values, and divisors must not depend on the data.
 	ClippingCountDeviation string `protobuf:"bytes,20,opt,name=clipping_count_deviation,json=clippingCountDeviation,proto3" json:"clipping_count_deviation,omitempty"`
 	// Expression, for SAMPLING_POISSON: the number b of bands of a matrix C with which the noise of
 	// steps is correlated (DP-BandMF, Choquette-Choo et al. 2023), an integer of at least 1. Default:
 	// 1, independent noise. The records are split into b groups, whatever the other records are, and
-	// step i draws from group i modulo b: with b times the probability that batch_size gives, at most 1,
-	// or with sampling_probability. Steps add rows of the noise C⁻¹Z. noise_multiplier is that of Z, for columns
-	// of C of norm at most 1. ε composes ⌈steps/b⌉ rounds, each as private as one step of Poisson sampling.
-	// Not together with learning_rate: what AlgorithmSpec.dp_sgd_features knows is for independent noise.
+	// step i draws from group i modulo b: with b times the probability that batch_size gives, at most
+	// 1, or with sampling_probability. Steps add rows of the noise C⁻¹Z. noise_multiplier belongs to
+	// Z, for columns of C of norm at most 1. ε composes ⌈steps/b⌉ rounds, each as private as one step
+	// of Poisson sampling. Not together with learning_rate: AlgorithmSpec.dp_sgd_features is for
+	// independent noise.
 	Bands         string `protobuf:"bytes,24,opt,name=bands,proto3" json:"bands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2491,9 +2491,8 @@ func (x *CompositionMechanism) GetParts() []*CompositionMechanism_Part {
 	return nil
 }
 
-// What a mechanism guarantees: (ε, δ) differential privacy of one run under an
-// adjacency. It does not cover the choice of the configuration, nor other runs on
-// the same data.
+// What a mechanism guarantees: (ε, δ) differential privacy of one run under an adjacency. It covers
+// neither the choice of the configuration nor other runs on the same data.
 type PrivacyGuarantee struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ε, an upper bound; infinite when the accountant gives no bound.
@@ -2511,12 +2510,12 @@ type PrivacyGuarantee struct {
 	Conversion Conversion `protobuf:"varint,6,opt,name=conversion,proto3,enum=dpareto.v1.Conversion" json:"conversion,omitempty"`
 	// The Rényi order at which the bound is attained, for ACCOUNTANT_RDP.
 	Order float64 `protobuf:"fixed64,7,opt,name=order,proto3" json:"order,omitempty"`
-	// How often the mechanism is composed: for DP-SGD the number of steps, of passes over the data
-	// with SAMPLING_SHUFFLED, or of rounds of as many steps as there are bands; else 1.
+	// How often the mechanism is composed. For DP-SGD it is the number of steps; with
+	// SAMPLING_SHUFFLED, of passes over the data; with b bands, of rounds of b steps. Otherwise 1.
 	Steps int64 `protobuf:"varint,8,opt,name=steps,proto3" json:"steps,omitempty"`
 	// What must be true for the guarantee to hold, in the order of Premise.
 	Assumptions []*Assumption `protobuf:"bytes,9,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
-	// What a reader of the number must know.
+	// Limits of the number.
 	Warnings      []*Warning `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

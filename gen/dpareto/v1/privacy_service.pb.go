@@ -98,11 +98,11 @@ type ComputeEpsilonRequest struct {
 	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Values of the variables in the mechanism's expressions.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Lengths of a DP-SGD run to compute ε for, in the unit of its length field, each at least
-	// 1; at most 10,000. Empty means the mechanism's own length. A server limits the work of a
-	// call, to about 2 seconds of a processor: more lengths than that, with accountants for
-	// which each is costly, are INVALID_ARGUMENT, naming this field. dpareto privacy curve
-	// computes on its own machine, without that limit.
+	// Lengths of a DP-SGD run to compute ε for, in the unit of its length field, each at least 1; at
+	// most 10,000. Empty means the mechanism's own length. A server limits the work of a call to
+	// about 2 seconds of a processor. More lengths than that, with accountants for which each is
+	// costly, are INVALID_ARGUMENT, naming this field. dpareto privacy curve computes on its own
+	// machine, without that limit.
 	Lengths []int64 `protobuf:"varint,3,rep,packed,name=lengths,proto3" json:"lengths,omitempty"`
 	// Values of ε, at least 0, to compute the smallest δ for; at most 1,000. Then the spec's
 	// delta and lengths must be unset.
@@ -231,10 +231,10 @@ func (x *ComputeEpsilonResponse) GetDerived() map[string]float64 {
 // Request of CalibrateMechanism.
 type CalibrateMechanismRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The mechanism. Its expressions use the parameter to solve for, and ε is monotone
-	// in it. The batch size is an exception if the length is in epochs, because the steps per
-	// epoch are rounded: then the answer has an ε of at most the target, but other values,
-	// larger ones too, may also have one.
+	// Required. The mechanism. Its expressions use the parameter to solve for, and ε is monotone in
+	// it. The batch size is an exception if the length is in epochs, because the steps per epoch are
+	// rounded. The answer then has an ε of at most the target, but other values, even larger ones,
+	// can have one as well.
 	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Values of the other variables in the mechanism's expressions.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -476,27 +476,27 @@ func (x *ComputeTradeoffRequest) GetPriors() []float64 {
 }
 
 // Response of ComputeTradeoff. By the trade-off function of the mechanism (Dong, Roth, Su,
-// "Gaussian Differential Privacy", 2022), no test has more power, whatever it knows beside the
-// record in question: membership inference attacks are such tests. The bound holds for one
-// record of two neighbouring datasets in either order, and under the guarantee's assumptions.
+// "Gaussian Differential Privacy", 2022), no test has more power, with any side knowledge.
+// Membership inference attacks are such tests. The bound holds for one record of two neighbouring
+// datasets in either order, and under the guarantee's assumptions.
 type ComputeTradeoffResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The curve, in the order of the false positive rates.
 	Points []*TradeoffPoint `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
-	// The guarantee of the mechanism at its δ, of which the curve is the whole.
+	// The guarantee of the mechanism at its δ. The curve covers every δ.
 	Guarantee *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
-	// Whether the curve follows from the mechanism's whole privacy profile, which some
-	// neighbouring datasets come close to; where the two orders of the datasets differ, the curve is
-	// the concave hull of both, above either in between. Otherwise it follows from larger ε (of Rényi
-	// divergences, of a pure guarantee, or of a few δ where more would have exceeded the work of
-	// a call), and real attacks may be much weaker.
+	// Whether the curve follows from the mechanism's whole privacy profile, which some neighbouring
+	// datasets come close to. If the two orders of the datasets differ, the curve is the concave hull
+	// of both, and in between lies above either. Otherwise it follows from larger ε: of Rényi
+	// divergences, of a pure guarantee, or of a few δ if more would have exceeded the work of a call.
+	// Real attacks can then be much weaker.
 	ExactProfile bool `protobuf:"varint,3,opt,name=exact_profile,json=exactProfile,proto3" json:"exact_profile,omitempty"`
 	// Upper bound of the true minus the false positive rate of any test: δ for ε = 0.
 	Advantage float64 `protobuf:"fixed64,4,opt,name=advantage,proto3" json:"advantage,omitempty"`
 	// Lower bounds of how often an attacker is wrong, in the order of the priors.
 	BayesErrors []float64 `protobuf:"fixed64,5,rep,packed,name=bayes_errors,json=bayesErrors,proto3" json:"bayes_errors,omitempty"`
-	// μ: telling a draw of N(μ, 1) from one of N(0, 1) is at least as easy as telling the datasets apart,
-	// for tests of which both error rates are at least 1e-6. Infinity where no μ says so.
+	// μ: telling a draw of N(μ, 1) from one of N(0, 1) is at least as easy as telling the datasets
+	// apart, for tests of which both error rates are at least 1e-6. Infinity if there is no such μ.
 	Mu float64 `protobuf:"fixed64,6,opt,name=mu,proto3" json:"mu,omitempty"`
 	// How far μ's curve is above the points, as an increase of both error rates. Below 0.01 μ
 	// describes the mechanism well. Both are as precise as the false positive rates are dense.
@@ -587,9 +587,9 @@ func (x *ComputeTradeoffResponse) GetMuRegret() float64 {
 // A point of a trade-off curve.
 type TradeoffPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Probability with which a test wrongly says that the record was there.
+	// Probability that a test wrongly claims that the record was used.
 	FalsePositiveRate float64 `protobuf:"fixed64,1,opt,name=false_positive_rate,json=falsePositiveRate,proto3" json:"false_positive_rate,omitempty"`
-	// Upper bound of the probability with which it rightly says so.
+	// Upper bound of the probability that it rightly claims so.
 	TruePositiveRate float64 `protobuf:"fixed64,2,opt,name=true_positive_rate,json=truePositiveRate,proto3" json:"true_positive_rate,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -642,9 +642,9 @@ func (x *TradeoffPoint) GetTruePositiveRate() float64 {
 // Request of PriceSearch. All candidates of the search cost as much as one run.
 type PriceSearchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. One run: what its training costs the training records. Its expressions may use the
-	// parameters below. Its delta, in (0, 1), and its adjacency hold for all ways; accountant
-	// must be unset or ACCOUNTANT_TIGHTEST.
+	// Required. The mechanism of one run, for the training records. Its expressions may use the
+	// parameters below. Its delta, in (0, 1), and its adjacency hold for all ways; accountant must be
+	// unset or ACCOUNTANT_TIGHTEST.
 	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Values of the variables in the expressions of privacy and final_run.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -942,8 +942,8 @@ type SearchPrice struct {
 	// Whether configurations may depend on earlier results. If not, all are fixed, or drawn
 	// independently of the data.
 	Adaptive bool `protobuf:"varint,3,opt,name=adaptive,proto3" json:"adaptive,omitempty"`
-	// What the training records are guaranteed. The lower bound, where one is known, is what an attack
-	// shows: no accountant can go below it.
+	// What the training records are guaranteed. The lower bound, if one is known, comes from an
+	// attack: no accountant can go below it.
 	Training *PrivacyGuarantee `protobuf:"bytes,4,opt,name=training,proto3" json:"training,omitempty"`
 	// What the test records are guaranteed, in the request's number, under ADJACENCY_REPLACE_ONE.
 	// Absent without test_records.
@@ -1118,13 +1118,13 @@ func (x *GetPrivacyLedgerRequest) GetMetric() string {
 	return ""
 }
 
-// Response of GetPrivacyLedger: what all runs of a study cost together.
+// Response of GetPrivacyLedger: the privacy cost of all runs of a study together.
 //
 // Every run that touched, or may have touched, the data is charged: every attempt at a trial,
 // whatever its outcome, and the runs of active, deleted and imported trials. With a checkpoint
-// parameter, an attempt that succeeded is charged for what it is known to have run, up to its
-// last measurement. Every other attempt is charged at its planned length. A trial of R
-// replicates is charged for R runs, or for the number that it holds values of if that is larger.
+// parameter, an attempt that succeeded is charged up to its last measurement. Every other attempt
+// is charged at its planned length. A trial of R replicates is charged for R runs, or for the
+// number that it holds values of if that is larger.
 type GetPrivacyLedgerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of runs that touched the data, whatever their outcome.
@@ -1141,12 +1141,12 @@ type GetPrivacyLedgerResponse struct {
 	Composed *PrivacyGuarantee `protobuf:"bytes,3,opt,name=composed,proto3" json:"composed,omitempty"`
 	// The metric.
 	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
-	// Whether results may have decided what was run. False only if the study draws its
-	// configurations without looking at results (random, quasi-random, grid), all trials came
-	// from there without conditions, max_trials or the grid fixed their number, and no run ended
-	// early or was repeated by another attempt. With a single mechanism only the number of runs
-	// counts, not how other parameters were chosen. The server cannot know whether the budget or
-	// a domain was changed in view of results.
+	// Whether results may have influenced later runs. False only if the study draws its
+	// configurations without looking at results (random, quasi-random, grid), all trials came from
+	// there without conditions, max_trials or the grid fixed their number, and no run ended early or
+	// was repeated by another attempt. With a single mechanism only the number of runs counts, not
+	// how other parameters were chosen. The server cannot know whether the budget or a domain was
+	// changed in view of results.
 	Adaptive bool `protobuf:"varint,5,opt,name=adaptive,proto3" json:"adaptive,omitempty"`
 	// The guarantee if all configurations and the number of their runs had been fixed
 	// before the first run.
@@ -1158,12 +1158,12 @@ type GetPrivacyLedgerResponse struct {
 	// Number of runs whose cost is not known: the metric cannot be computed at their
 	// configuration.
 	UnknownRuns int64 `protobuf:"varint,9,opt,name=unknown_runs,json=unknownRuns,proto3" json:"unknown_runs,omitempty"`
-	// What a reader must know, and what the ledger does not cover.
+	// Limits of the ledger, and costs that it does not cover.
 	Warnings []*Warning `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the ledger shows.
 	Revision int64 `protobuf:"varint,11,opt,name=revision,proto3" json:"revision,omitempty"`
-	// For studies with private_mode or random_stopping: what publishing guarantees, and how much
-	// of it is spent.
+	// For studies with private_mode or random_stopping: the guarantee of publication, and the spent
+	// part.
 	Publication   *Publication `protobuf:"bytes,12,opt,name=publication,proto3" json:"publication,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1381,12 +1381,12 @@ type ReaccountStudyRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. The id of the metric to compute again.
 	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
-	// Required. How to account the mechanism that the trainer ran, which itself cannot change.
-	// For DP-SGD the call is refused with another sampling, and with another adjacency but the
-	// same noise_multiplier: the sensitivity that it is relative to doubles if a record is
-	// replaced. Everything else that an expression states under an adjacency (sensitivities, ρ,
-	// ε of a mechanism), the sizes of data and lots, and the convention of Poisson sampling rest
-	// on the caller: the server cannot know what a trainer did.
+	// Required. How to account the mechanism that the trainer ran, which itself cannot change. For
+	// DP-SGD the call is refused with another sampling. It is also refused with another adjacency but
+	// the same noise_multiplier: the sensitivity behind it doubles if a record is replaced. The caller
+	// is responsible for everything else that an expression states under an adjacency (sensitivities,
+	// ρ, ε of a mechanism), the sizes of data and lots, and the convention of Poisson sampling. The
+	// server cannot verify them.
 	Privacy *PrivacySpec `protobuf:"bytes,3,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Return the result without storing it.
 	ValidateOnly bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`

@@ -38,13 +38,13 @@ type PrivacyServiceClient interface {
 	ComputeEpsilon(ctx context.Context, in *ComputeEpsilonRequest, opts ...grpc.CallOption) (*ComputeEpsilonResponse, error)
 	// Finds the value of a parameter for which a mechanism has a target ε.
 	CalibrateMechanism(ctx context.Context, in *CalibrateMechanismRequest, opts ...grpc.CallOption) (*CalibrateMechanismResponse, error)
-	// Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
-	// of any test that tells two neighbouring datasets apart, by its false positive rate.
+	// Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
+	// rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
 	ComputeTradeoff(ctx context.Context, in *ComputeTradeoffRequest, opts ...grpc.CallOption) (*ComputeTradeoffResponse, error)
-	// Computes what every way to search costs, before anything is run: what a number of runs may
-	// release, and its ε for the training and for the test records.
+	// Computes the cost of every way to search, before anything is run: the possible release of a
+	// number of runs, and its ε for the training and for the test records.
 	PriceSearch(ctx context.Context, in *PriceSearchRequest, opts ...grpc.CallOption) (*PriceSearchResponse, error)
-	// Returns what the training runs of a study have cost together.
+	// Returns the privacy cost of all training runs of a study together.
 	GetPrivacyLedger(ctx context.Context, in *GetPrivacyLedgerRequest, opts ...grpc.CallOption) (*GetPrivacyLedgerResponse, error)
 	// Recomputes the privacy metric of a study's trials under another spec, without training.
 	ReaccountStudy(ctx context.Context, in *ReaccountStudyRequest, opts ...grpc.CallOption) (*ReaccountStudyResponse, error)
@@ -129,13 +129,13 @@ type PrivacyServiceServer interface {
 	ComputeEpsilon(context.Context, *ComputeEpsilonRequest) (*ComputeEpsilonResponse, error)
 	// Finds the value of a parameter for which a mechanism has a target ε.
 	CalibrateMechanism(context.Context, *CalibrateMechanismRequest) (*CalibrateMechanismResponse, error)
-	// Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
-	// of any test that tells two neighbouring datasets apart, by its false positive rate.
+	// Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
+	// rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
 	ComputeTradeoff(context.Context, *ComputeTradeoffRequest) (*ComputeTradeoffResponse, error)
-	// Computes what every way to search costs, before anything is run: what a number of runs may
-	// release, and its ε for the training and for the test records.
+	// Computes the cost of every way to search, before anything is run: the possible release of a
+	// number of runs, and its ε for the training and for the test records.
 	PriceSearch(context.Context, *PriceSearchRequest) (*PriceSearchResponse, error)
-	// Returns what the training runs of a study have cost together.
+	// Returns the privacy cost of all training runs of a study together.
 	GetPrivacyLedger(context.Context, *GetPrivacyLedgerRequest) (*GetPrivacyLedgerResponse, error)
 	// Recomputes the privacy metric of a study's trials under another spec, without training.
 	ReaccountStudy(context.Context, *ReaccountStudyRequest) (*ReaccountStudyResponse, error)

@@ -269,8 +269,8 @@ type Release struct {
 	Points []*ReleasedPoint `protobuf:"bytes,5,rep,name=points,proto3" json:"points,omitempty"`
 	// Output only. When it was first handed out.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. What all runs of the study together cost the training records, about which a
-	// choice among their results reveals something; absent if the server does not know it.
+	// Output only. The cost of all runs of the study together for the training records, about which a
+	// choice among their results reveals something. Absent if the server cannot compute it.
 	TrainingGuarantee *PrivacyGuarantee `protobuf:"bytes,7,opt,name=training_guarantee,json=trainingGuarantee,proto3" json:"training_guarantee,omitempty"`
 	// Output only. What is not covered.
 	NotCovered []string `protobuf:"bytes,8,rep,name=not_covered,json=notCovered,proto3" json:"not_covered,omitempty"`
@@ -285,13 +285,13 @@ type Release struct {
 	StudyRevision int64 `protobuf:"varint,12,opt,name=study_revision,json=studyRevision,proto3" json:"study_revision,omitempty"`
 	// Output only. For SelectPrivately, the index of the selected candidate, from 0.
 	Index *int64 `protobuf:"varint,13,opt,name=index,proto3,oneof" json:"index,omitempty"`
-	// Output only. What a reader of the release must know. Codes: SELECTION_BIAS,
-	// UNSUCCESSFUL_TRIALS, CONSTRAINTS_NOT_APPLIED, UNKNOWN_TRAINING_COST,
-	// NOTHING_WITHIN_BOUNDS, LARGE_NOISE, LARGE_DELTA.
+	// Output only. Limits of the release. Codes: SELECTION_BIAS, UNSUCCESSFUL_TRIALS,
+	// CONSTRAINTS_NOT_APPLIED, UNKNOWN_TRAINING_COST, NOTHING_WITHIN_BOUNDS, LARGE_NOISE,
+	// LARGE_DELTA.
 	Warnings []*Warning `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// Output only. What a paper claims of the method if a model of the data is true: a sentence
-	// with the ε of the claim, which is not differential privacy, and everything that it rests
-	// on. Empty if there is no such claim.
+	// Output only. The claim of a paper about the method if a model of the data is true: a sentence
+	// with the ε of the claim, which is not differential privacy, and all its assumptions. Empty if
+	// there is no such claim.
 	ModelClaim    string `protobuf:"bytes,15,opt,name=model_claim,json=modelClaim,proto3" json:"model_claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -437,8 +437,8 @@ type ReleasedPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The configuration by parameter id.
 	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Published values by metric id: computed metrics, and values with noise. The latter are of metrics in
-	// [0, 1], and are clipped to it, which costs nothing.
+	// Published values by metric id: computed metrics, and values with noise. The latter belong to
+	// metrics in [0, 1], and are clipped to it, which costs nothing.
 	Values map[string]float64 `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Standard deviations of the published values by metric id, if known; of noise, before clipping.
 	StandardDeviations map[string]float64 `protobuf:"bytes,3,rep,name=standard_deviations,json=standardDeviations,proto3" json:"standard_deviations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
@@ -1055,7 +1055,7 @@ type KusnerMethod struct {
 	//	3: the best value, by Algorithm 3: Laplace noise on the best of a study whose only
 	//	   parameter is the ridge penalty of a convex model.
 	//
-	// Algorithm 2 is refused: its noise rests on constants that nobody knows.
+	// Algorithm 2 is refused: its noise depends on unknown constants.
 	Algorithm int32 `protobuf:"varint,1,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// Of Algorithm 1: number of drawn configurations, in [1, 1000]; 0 means 100.
 	Candidates int32 `protobuf:"varint,2,opt,name=candidates,proto3" json:"candidates,omitempty"`

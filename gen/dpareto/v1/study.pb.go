@@ -164,13 +164,13 @@ func (Algorithm) EnumDescriptor() ([]byte, []int) {
 }
 
 // How the cost of runs adds up that are chosen from the results of earlier ones. Each is a filter:
-// a budget is fixed first, and a run is refused that would exceed it.
+// a budget is fixed first, and a run that would exceed it is refused.
 type TrainFilter int32
 
 const (
-	// The default: of the two, the one that admits more runs of a typical configuration, chosen by the spec alone
-	// when the study is created. The accountant of publication.train says which: ACCOUNTANT_GDP for the Gaussian
-	// filter, ACCOUNTANT_RDP for the Rényi filter.
+	// The default: the filter that admits more runs of a typical configuration, chosen by the spec
+	// alone when the study is created. The accountant of publication.train says which: ACCOUNTANT_GDP
+	// for the Gaussian filter, ACCOUNTANT_RDP for the Rényi filter.
 	TrainFilter_TRAIN_FILTER_UNSPECIFIED TrainFilter = 0
 	// Gaussian differential privacy: every hand-out of a trial costs the μ² of a Gaussian mechanism
 	// that dominates it up to a tiny part of δ (Smith and Thakurta, "Fully adaptive composition for
@@ -231,11 +231,11 @@ const (
 	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_UNSPECIFIED RandomStoppingRelease = 0
 	// The configuration with its final value, by which candidates are compared.
 	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_BEST_VALUE RandomStoppingRelease = 1
-	// The run with its values at curve_points steps, a front from the ε of a short run to the ε of the
-	// whole one. Candidates are compared by the hypervolume of their values, with noise if test_set_size is
-	// set, within the reference values of the objectives; the privacy metric must be one of these. It needs a checkpoint_parameter, and
-	// a mechanism that covers all states of a run: DP-SGD. The training records pay for the whole run
-	// only, of which all states are a part.
+	// The run with its values at curve_points steps, a front from the ε of a short run to the ε of
+	// the whole one. Candidates are compared by the hypervolume of their values, with noise if
+	// test_set_size is set, within the reference values of the objectives; the privacy metric must be
+	// one of these. It needs a checkpoint_parameter, and a mechanism that covers all states of a run:
+	// DP-SGD. The training records pay for the whole run only, because all states are part of it.
 	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE RandomStoppingRelease = 2
 )
 
@@ -322,9 +322,9 @@ type Study struct {
 	// Output only. What publishing its results guarantees, for studies with private_mode or
 	// random_stopping.
 	Publication *Publication `protobuf:"bytes,16,opt,name=publication,proto3" json:"publication,omitempty"`
-	// Output only. The first change that could depend on results, absent if there was none: a
-	// change of the budget, of a domain or of the accounting of a constraint after the first trial
-	// was created, by when a worker may know a result. The study goes on, but it has no fixed design
+	// Output only. The first change that could depend on results, absent if there was none: a change
+	// of the budget, of a domain or of the accounting of a constraint after the first trial was
+	// created. From then on a worker may know a result. The study goes on, but it has no fixed design
 	// any more: ReleaseBest and ReleaseFront refuse it, and GetPrivacyLedger counts its runs as
 	// adaptive. Never set with private_mode or random_stopping, whose guarantees allow such changes
 	// or whose specs refuse them.
@@ -700,19 +700,18 @@ type StudySpec struct {
 	Parameters []*ParameterSpec `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty"`
 	// Required. The metrics: 1 to 20, of which 1 to 5 objectives.
 	Metrics []*MetricSpec `protobuf:"bytes,2,rep,name=metrics,proto3" json:"metrics,omitempty"`
-	// Known constraints, at most 20: expressions over the parameters (see PrivacySpec) that
-	// yield a bool, true where a configuration is allowed. They are evaluated in order, up to
-	// the first that does not hold. Only configurations at which all hold are suggested or can
-	// be created. A study is refused if its constraints hold at none of 10,000 draws from the
-	// parameters' design distributions, or if an expression fails where it is tried: at draws,
-	// and for combinations of conditions (see ParameterSpec.condition). If an expression fails
-	// later, the configuration is not allowed.
+	// Known constraints, at most 20: expressions over the parameters (see PrivacySpec) that yield a
+	// bool, true where a configuration is allowed. They are evaluated in order, up to the first that
+	// does not hold. Only configurations at which all hold are suggested or can be created. A study
+	// is refused if its constraints hold at none of 10,000 draws from the parameters' design
+	// distributions. It is also refused if an expression fails at a draw, or for a combination of
+	// conditions (see ParameterSpec.condition). If an expression fails later, the configuration is
+	// not allowed.
 	ParameterConstraints []string `protobuf:"bytes,3,rep,name=parameter_constraints,json=parameterConstraints,proto3" json:"parameter_constraints,omitempty"`
-	// The id of an integer parameter such that a run with value T passes through the states of
-	// all smaller values: a measurement at step t < T is a full evaluation of the same
-	// configuration with the parameter set to t, and so a candidate for the front. Not for a
-	// trainer whose schedule depends on T. The parameter must be at least 1, have no condition
-	// and be the parent in none.
+	// The id of an integer parameter such that a run with value T passes through the states of all
+	// smaller values. A measurement at step t < T is then a full evaluation of the same configuration
+	// with the parameter set to t, and a candidate for the front. Not for a trainer whose schedule
+	// depends on T. The parameter must be at least 1, have no condition and be the parent in none.
 	CheckpointParameter string `protobuf:"bytes,4,opt,name=checkpoint_parameter,json=checkpointParameter,proto3" json:"checkpoint_parameter,omitempty"`
 	// How many independent runs of a configuration a worker makes for one trial. Measurements must
 	// have that many runs. Range [1, 10000]. Default 1.
@@ -743,11 +742,11 @@ type StudySpec struct {
 	PrivateMode *PrivateModeSpec `protobuf:"bytes,13,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
 	// Draws a secret random number of independent trials and shows only the best.
 	RandomStopping *RandomStoppingSpec `protobuf:"bytes,14,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
-	// Lets every run go to its end. By default, methods that learn from the intermediate
-	// measurements of a study with a checkpoint parameter (ALGORITHM_DEFAULT, ALGORITHM_EHVI)
-	// ask workers to stop a suggested run that can no longer add to the front: no later state of
-	// it is better than the reference in every computed objective, or the model expects every
-	// later state to be dominated. A stopped run counts like any other of its length.
+	// Lets every run go to its end. By default, ALGORITHM_DEFAULT and ALGORITHM_EHVI ask workers to
+	// stop a suggested run that can no longer add to the front, in studies with a checkpoint
+	// parameter. No later state of such a run is better than the reference in every computed
+	// objective, or the model expects every later state to be dominated. A stopped run counts like
+	// any other of its length.
 	DisableEarlyStopping bool `protobuf:"varint,15,opt,name=disable_early_stopping,json=disableEarlyStopping,proto3" json:"disable_early_stopping,omitempty"`
 	// The ledger of the test records, ledgers/{ledger}: releases are charged to it (see
 	// ReleaseService). Required with private_mode, and with random_stopping that has a test_set_size:
@@ -765,10 +764,10 @@ type StudySpec struct {
 	// condition of such a parameter does not hold, the trial of the prior study does without.
 	PriorValues map[string]*Value `protobuf:"bytes,18,rep,name=prior_values,json=priorValues,proto3" json:"prior_values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Results that can be had without any run, at most 10: for a classification error, predicting the
-	// class that is most frequent costs ε = 0. They compete on every front, so that no front lists
-	// a configuration that is not better than one of them somewhere, and in what methods with a model and
-	// ALGORITHM_NSGA2 search, except algorithm.published_acquisition. Not together with
-	// random_stopping, which has no front.
+	// class that is most frequent costs ε = 0. They compete on every front: no front lists a
+	// configuration that one of them beats or equals in every objective. Methods with a model and
+	// ALGORITHM_NSGA2, except algorithm.published_acquisition, do not search for such configurations.
+	// Not together with random_stopping, which has no front.
 	ConstantPoints []*ConstantPoint `protobuf:"bytes,19,rep,name=constant_points,json=constantPoints,proto3" json:"constant_points,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -939,9 +938,9 @@ func (x *StudySpec) GetConstantPoints() []*ConstantPoint {
 
 // A result that can be had without any run: a model that is fixed beforehand, whatever the data.
 // Its values are taken as declared, for exact and for public. The server cannot know where they
-// come from. ε = 0 holds only for a model that was chosen without looking at the training records;
-// and an error that was measured on test records is a function of these records, which nothing
-// protects. Releases of studies without private_mode therefore do not depend on it, while studies with
+// come from. ε = 0 holds only for a model that was chosen without looking at the training records.
+// An error that was measured on test records is a function of these records, without protection.
+// Releases of studies without private_mode therefore do not depend on it, while studies with
 // private_mode need private_mode.constant_points_are_public.
 type ConstantPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1103,13 +1102,14 @@ func (x *AlgorithmSpec) GetDpSgdFeatures() *DpSgdFeatures {
 	return nil
 }
 
-// The roles that parameters have in DP-SGD, for models of what it learns. With T steps of learning
-// rate η, clipping norm C, lots of m records, and noise of standard deviation κσC in the sum of a lot,
-// weights go at most R = ηCT far, and the sum of all noise in each of them is ν = κσ/(m√T) times as
-// large. How well a run learns depends on (R, ν) above all, then on C, T and m: models take the
-// logarithms of these five in place of the parameters that determine them, and so learn from fewer
-// runs. σ, m and T are those of the first dp_sgd that names its learning rate, or else of the first metric that
-// is computed from dp_sgd with a dataset_size. Expressions must not name parameters with a condition.
+// The roles that parameters have in DP-SGD, for models of what it learns. Take T steps of learning
+// rate η, clipping norm C, lots of m records, and noise of standard deviation κσC in the sum of a
+// lot. Weights then move by at most R = ηCT, and the sum of all noise in each of them is ν =
+// κσ/(m√T) times as large. The result of a run depends mostly on (R, ν), then on C, T and m. Models
+// use the logarithms of these five in place of the parameters that determine them, and need fewer
+// runs. σ, m and T come from the first dp_sgd that names its learning rate, or else from the first
+// metric that is computed from dp_sgd with a dataset_size. Expressions must not name parameters
+// with a condition.
 type DpSgdFeatures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Expression: the learning rate η, positive. Required unless dp_sgd names it, with which it must
@@ -1120,10 +1120,11 @@ type DpSgdFeatures struct {
 	ClippingNorm string `protobuf:"bytes,2,opt,name=clipping_norm,json=clippingNorm,proto3" json:"clipping_norm,omitempty"`
 	// The optimizer's use of a gradient. Default: as in dp_sgd, or DP_SGD_OPTIMIZER_SGD.
 	Optimizer DpSgdOptimizer `protobuf:"varint,3,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
-	// Lets models begin without the runs on public data (Adult, MNIST, breast cancer, scikit-learn's digits) that
-	// the server knows. By default they are what a model of a reported objective with TRANSFORM_LOGIT expects, with
-	// the level of the study's own values, as far as these agree, until the study has 48 runs. There
-	// are none for DP_SGD_OPTIMIZER_NORMALIZED yet, and they are not for studies with prior_studies.
+	// Models ignore the server's runs on public data (Adult, MNIST, breast cancer, scikit-learn's
+	// digits). By default they are what a model of a reported objective with TRANSFORM_LOGIT expects,
+	// with the level of the study's own values, as far as these agree, until the study has 48 runs.
+	// There are none for DP_SGD_OPTIMIZER_NORMALIZED yet, and they are not for studies with
+	// prior_studies.
 	WithoutPublicRuns bool `protobuf:"varint,4,opt,name=without_public_runs,json=withoutPublicRuns,proto3" json:"without_public_runs,omitempty"`
 	// The data sets of those that are left out, such as "adult": a study on one of them would begin with its
 	// answer.
@@ -1578,13 +1579,12 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 	return nil
 }
 
-// A study whose results may be published. The server adds Gaussian noise to every measured
-// value before anything else sees it, and enforces budgets declared beforehand: one for the
-// test records, over which each value is an average, and one for the training records, on
-// which each run is a mechanism. Everything that the study shows, including fronts,
-// predictions, exports and suggestions, is computed from the noisy values alone, so that all
-// of it together has the declared guarantees. Nobody may be in both sets; then the larger ε
-// holds for everybody.
+// A study whose results may be published. The server adds Gaussian noise to every measured value
+// before anything else uses it. It enforces budgets declared beforehand: one for the test records,
+// over which each value is an average, and one for the training records, on which each run is a
+// mechanism. Everything that the study shows, including fronts, predictions, exports and
+// suggestions, is computed from the noisy values alone. All of it together therefore has the
+// declared guarantees. Nobody may be in both sets; then the larger ε holds for everybody.
 //
 // Such a study needs budget.max_trials, a test_ledger, a train_ledger, a metric computed from a
 // privacy mechanism, and reported metrics that are averages over the test records of values in [0, 1], with
@@ -1592,17 +1592,16 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 // added. Workers see what they measure and are trusted. Times, their order, and which runs
 // fail or are infeasible are not protected.
 //
-// Of a report the study keeps the step, and the means of runs with their noise. The runs of all
+// The study keeps the step of a report, and the means of runs with their noise. The runs of all
 // replicates are charged when a trial is handed out. A noisy value can lie outside [0, 1]; its
-// standard_error is the standard deviation of the noise.
-// Single runs, elapsed, the workers' own values of computed metrics and all reasons are
-// dropped. So is everything that would distinguish a repeated report from another one at the
-// same step, or completion under the same lease: the first one counts. Intermediate
-// measurements need a checkpoint parameter. The values that are not reserved for final measurements
-// are shared among the runs that are left, and those of a run are spread evenly in the logarithm of
-// the step; other intermediate measurements are refused with RESOURCE_EXHAUSTED, and cost nothing. CreateTrial with a measurement, and
-// ReaccountStudy, are refused. A queued trial that the budgets no longer allow fails when its
-// turn comes.
+// standard_error is the standard deviation of the noise. Single runs, elapsed, the workers' own
+// values of computed metrics and all reasons are dropped. So is everything that would distinguish a
+// repeated report from another one at the same step, or completion under the same lease: the first
+// one counts. Intermediate measurements need a checkpoint parameter. The values that are not
+// reserved for final measurements are shared among the remaining runs, and spread evenly in the
+// logarithm of the step. Other intermediate measurements are refused with RESOURCE_EXHAUSTED, and
+// cost nothing. CreateTrial with a measurement, and ReaccountStudy, are refused. A queued trial
+// that the budgets no longer allow fails when its turn comes.
 type PrivateModeSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Number of records in the test or validation set, in [1, 2^40]. One record can
@@ -1615,10 +1614,10 @@ type PrivateModeSpec struct {
 	TrainEpsilon float64 `protobuf:"fixed64,3,opt,name=train_epsilon,json=trainEpsilon,proto3" json:"train_epsilon,omitempty"`
 	// Required. δ of both guarantees, in (0, 1).
 	Delta float64 `protobuf:"fixed64,4,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Number of disjoint shards of the training set; each trial uses one (see
-	// Trial.training_shard). A record is in one shard only, so that each shard can spend all of
-	// train_epsilon. The privacy metric accounts a run on one shard: its dataset_size must be
-	// the number of records of a shard. Range [1, 10000]. Default 1.
+	// Number of disjoint shards of the training set; each trial uses one (see Trial.training_shard).
+	// A record is in one shard only, so each shard can spend all of train_epsilon. The privacy metric
+	// accounts a run on one shard: its dataset_size must be the number of records of a shard. Range
+	// [1, 10000]. Default 1.
 	TrainingShards int32 `protobuf:"varint,5,opt,name=training_shards,json=trainingShards,proto3" json:"training_shards,omitempty"`
 	// Largest number N of noisy values that the study takes. It fixes their noise, of standard
 	// deviation √N / (test_set_size · μ) with μ of Gaussian differential privacy at test_epsilon
@@ -1627,14 +1626,14 @@ type PrivateModeSpec struct {
 	// reported metrics. What exceeds the default is for intermediate measurements. Changing
 	// max_trials does not change it.
 	MaxValues int64 `protobuf:"varint,6,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
-	// Whether the prior studies hold public data only, of which nothing is protected. Required
-	// if there are any.
+	// Whether the prior studies hold only public data, which needs no protection. Required if there
+	// are any.
 	PriorStudiesArePublic bool `protobuf:"varint,7,opt,name=prior_studies_are_public,json=priorStudiesArePublic,proto3" json:"prior_studies_are_public,omitempty"`
 	// Whether the values of the constant points come from public data only, and not from the protected
 	// test records. Required if there are any.
 	ConstantPointsArePublic bool `protobuf:"varint,8,opt,name=constant_points_are_public,json=constantPointsArePublic,proto3" json:"constant_points_are_public,omitempty"`
-	// What keeps the runs within train_epsilon. Default: slots if there are any, and otherwise, of the
-	// two filters, the one that admits more runs of a typical configuration. Must be unset with slots.
+	// What keeps the runs within train_epsilon. Default: slots if there are any, otherwise the filter
+	// that admits more runs of a typical configuration. Must be unset with slots.
 	TrainFilter TrainFilter `protobuf:"varint,9,opt,name=train_filter,json=trainFilter,proto3,enum=dpareto.v1.TrainFilter" json:"train_filter,omitempty"`
 	// Runs that are declared beforehand, in place of a filter. Each hand-out of a trial takes an unused
 	// slot whose run dominates the trial's: δ(ε) of the trial's run is at most δ(ε) of the slot's, for
@@ -1750,7 +1749,7 @@ func (x *PrivateModeSpec) GetSlots() []*Slot {
 type Slot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Values of the parameters that the study's privacy metric depends on, each in its
-	// domain. The run is of the study's replicates.
+	// domain. A run has the study's number of replicates.
 	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Number of runs, at least 1.
 	Count         int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
@@ -1815,17 +1814,18 @@ func (x *Slot) GetCount() int64 {
 //
 // When the study is created, the server draws a list of configurations from the parameters'
 // distributions. Every candidate is an independent uniform draw from this list, with replacement.
-// The list is drawn without looking at data, so that a candidate costs the mean of what the
-// configurations of the list cost, not the most. Finding that mean takes seconds, for a long list up to minutes, in
-// STUDY_STATE_PREPARING; the ledgers are charged when it is known, before any trial is handed out.
+// The list is drawn without looking at data. A candidate therefore costs the mean over the
+// configurations of the list, not the maximum. Finding that mean takes seconds, for a long list up
+// to minutes, in STUDY_STATE_PREPARING; the ledgers are charged when it is known, before any trial
+// is handed out.
 //
 // Such a study needs ALGORITHM_RANDOM, a train_ledger, with test_set_size a test_ledger, and a
-// metric computed from a privacy mechanism; metric is its only reported one. The candidates
-// must be independent draws from one distribution, and the best must not tell how many came
-// before it: there are no conditions of parameters, prior studies or seed, and no budget but
-// max_parallel_trials. A trial that fails, is lost, released or infeasible is a candidate worse than
-// all others, and is not run again. A checkpoint parameter and intermediate measurements are only for
-// RANDOM_STOPPING_RELEASE_CURVE.
+// metric computed from a privacy mechanism; metric is its only reported one. The candidates must be
+// independent draws from one distribution, and the best must not reveal the number of earlier ones.
+// Conditions of parameters, prior studies, a seed, and budgets other than max_parallel_trials are
+// therefore refused. A trial that fails, is lost, released or infeasible is a candidate worse than
+// all others, and is not run again. A checkpoint parameter and intermediate measurements are only
+// for RANDOM_STOPPING_RELEASE_CURVE.
 type RandomStoppingSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Mean number of trials, before max_trials: above 1; positive for the Poisson
@@ -1867,10 +1867,10 @@ type RandomStoppingSpec struct {
 	SubsetShare float64 `protobuf:"fixed64,11,opt,name=subset_share,json=subsetShare,proto3" json:"subset_share,omitempty"`
 	// The run on all training records that follows the choice; only with subset_share.
 	FinalRun *FinalRunSpec `protobuf:"bytes,12,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`
-	// Number of values of a run that are scored and released with RANDOM_STOPPING_RELEASE_CURVE: those at
-	// so many steps, spaced evenly in the logarithm from 1 to the length of the run, or at all steps of a
-	// shorter one. Each gets noise once, when it is reported first; values at other steps are not kept. In
-	// [1, 1000]. Default 10. Only with that release.
+	// Number of values of a run that are scored and released with RANDOM_STOPPING_RELEASE_CURVE.
+	// Their steps are spaced evenly in the logarithm from 1 to the length of the run; a shorter run
+	// has a value at every step. Each gets noise once, when it is reported first; values at other
+	// steps are not kept. In [1, 1000]. Default 10. Only with that release.
 	CurvePoints int32 `protobuf:"varint,13,opt,name=curve_points,json=curvePoints,proto3" json:"curve_points,omitempty"`
 	// A hard cap on the number of trials, in [1, 16384]: the number is drawn given that it is at most
 	// this. Only with eta. The cap lowers the mean below mean_trials, and costs next to nothing where it is

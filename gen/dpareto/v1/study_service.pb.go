@@ -1148,8 +1148,7 @@ func (x *SuggestTrialsRequest) GetRequestId() string {
 // A condition that a suggestion must satisfy.
 type SuggestionCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Parameters with a fixed value. The parent of a parameter with a condition must be fixed,
-	// too.
+	// Parameters with a fixed value. The parent of a parameter with a condition must also be fixed.
 	FixedParameters map[string]*Value `protobuf:"bytes,1,rep,name=fixed_parameters,json=fixedParameters,proto3" json:"fixed_parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Upper bounds of computed metrics by id, for example ε; with a checkpoint parameter, of the
 	// whole run.
@@ -1284,9 +1283,9 @@ type CreateTrialRequest struct {
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Required. The trial: its parameters, and its replicate_of, labels, note, attributes and
 	// artifacts, if any. A trial that has already been run also has a final measurement, or the state
-	// INFEASIBLE or FAILED with a state_reason, and its intermediate measurements, if any, in ascending
-	// step order. A number one unit in the last place outside of its domain, or beside a value of a
-	// discrete one, becomes the bound or the value.
+	// INFEASIBLE or FAILED with a state_reason, and its intermediate measurements, if any, in
+	// ascending step order. A number one unit in the last place outside its domain, or next to a
+	// value of a discrete one, becomes the bound or the value.
 	Trial *Trial `protobuf:"bytes,2,opt,name=trial,proto3" json:"trial,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1667,8 +1666,8 @@ func (x *ListTrialsResponse) GetDeletedTrials() []string {
 // Request of UpdateTrial.
 type UpdateTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The trial: its name, and what is to change. If its etag is set, the
-	// trial is changed only if it still has that one.
+	// Required. The trial: its name and the changed fields. If its etag is set, the trial is changed
+	// only if it still has that one.
 	Trial *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
 	// Required. The fields to change: "labels" and "note", which are replaced, "attributes" and
 	// "artifacts", which are merged (see Trial), or "*" for all.

@@ -52,13 +52,13 @@ const (
 // a field that this version of the server does not support. When a call
 // that changes something succeeds, the change is on disk.
 //
-// request_id, in all requests that change something: an optional identifier, chosen by the
-// caller, of at most 100 characters. For a day, also over restarts of the server, a request
-// with the same id and body gets the same answer and changes nothing again. The same id for
-// the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
-// Calls that failed are not remembered, except that SuggestTrials goes on with the trials
-// that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
-// of different callers, studies and ledgers are independent.
+// request_id, in all requests that change something: an optional identifier, chosen by the caller,
+// of at most 100 characters. For a day, also over restarts of the server, a request with the same
+// id and body gets the same answer and changes nothing again. The same id for the same study or
+// ledger with another body or method is refused with INVALID_ARGUMENT. Failed calls and answers of
+// SuggestTrials without trials are not remembered. But a SuggestTrials call that failed continues
+// with the trials that it had handed out. Ids of different callers, studies and ledgers are
+// independent.
 //
 // Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
 // <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
@@ -124,10 +124,10 @@ type StudyServiceClient interface {
 	// the same outcome returns it unchanged; another outcome is refused with
 	// FAILED_PRECONDITION. A result is never overwritten.
 	CompleteTrial(ctx context.Context, in *CompleteTrialRequest, opts ...grpc.CallOption) (*CompleteTrialResponse, error)
-	// Gives a trial back unfinished, so that another worker can get it at once. A trial that was
-	// given back 100 times is not handed out again: it fails.
+	// Releases an unfinished trial. Another worker can get it at once. A trial that was given back
+	// 100 times is not handed out again: it fails.
 	ReleaseTrial(ctx context.Context, in *ReleaseTrialRequest, opts ...grpc.CallOption) (*ReleaseTrialResponse, error)
-	// Asks the worker that holds a trial to complete it with what it has. A queued trial
+	// Asks the worker that holds a trial to complete it with its measurements so far. A queued trial
 	// fails.
 	StopTrial(ctx context.Context, in *StopTrialRequest, opts ...grpc.CallOption) (*StopTrialResponse, error)
 }
@@ -351,13 +351,13 @@ func (c *studyServiceClient) StopTrial(ctx context.Context, in *StopTrialRequest
 // a field that this version of the server does not support. When a call
 // that changes something succeeds, the change is on disk.
 //
-// request_id, in all requests that change something: an optional identifier, chosen by the
-// caller, of at most 100 characters. For a day, also over restarts of the server, a request
-// with the same id and body gets the same answer and changes nothing again. The same id for
-// the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
-// Calls that failed are not remembered, except that SuggestTrials goes on with the trials
-// that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
-// of different callers, studies and ledgers are independent.
+// request_id, in all requests that change something: an optional identifier, chosen by the caller,
+// of at most 100 characters. For a day, also over restarts of the server, a request with the same
+// id and body gets the same answer and changes nothing again. The same id for the same study or
+// ledger with another body or method is refused with INVALID_ARGUMENT. Failed calls and answers of
+// SuggestTrials without trials are not remembered. But a SuggestTrials call that failed continues
+// with the trials that it had handed out. Ids of different callers, studies and ledgers are
+// independent.
 //
 // Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
 // <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
@@ -423,10 +423,10 @@ type StudyServiceServer interface {
 	// the same outcome returns it unchanged; another outcome is refused with
 	// FAILED_PRECONDITION. A result is never overwritten.
 	CompleteTrial(context.Context, *CompleteTrialRequest) (*CompleteTrialResponse, error)
-	// Gives a trial back unfinished, so that another worker can get it at once. A trial that was
-	// given back 100 times is not handed out again: it fails.
+	// Releases an unfinished trial. Another worker can get it at once. A trial that was given back
+	// 100 times is not handed out again: it fails.
 	ReleaseTrial(context.Context, *ReleaseTrialRequest) (*ReleaseTrialResponse, error)
-	// Asks the worker that holds a trial to complete it with what it has. A queued trial
+	// Asks the worker that holds a trial to complete it with its measurements so far. A queued trial
 	// fails.
 	StopTrial(context.Context, *StopTrialRequest) (*StopTrialResponse, error)
 	mustEmbedUnimplementedStudyServiceServer()

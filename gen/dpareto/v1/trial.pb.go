@@ -89,8 +89,8 @@ func (AttemptOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{0}
 }
 
-// State of a trial. SUCCEEDED, INFEASIBLE and FAILED are terminal: nothing of the trial
-// changes any more but its labels, note, attributes and artifacts.
+// State of a trial. SUCCEEDED, INFEASIBLE and FAILED are terminal: only labels, note, attributes
+// and artifacts can change afterwards.
 type TrialState int32
 
 const (
@@ -240,8 +240,8 @@ type Trial struct {
 	// condition holds, and for no other.
 	Parameters map[string]*Value `protobuf:"bytes,7,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Output only. Number of independent runs that a worker is to make, and that each reported metric
-	// of a measurement must have. Of a trial that was created with its measurement: the number of runs
-	// of that, or the study's if it has means with standard errors only.
+	// of a measurement must have. For a trial that was created with its measurement: the number of
+	// runs of the measurement, or the study's if it has only means with standard errors.
 	Replicates int32 `protobuf:"varint,8,opt,name=replicates,proto3" json:"replicates,omitempty"`
 	// Output only. The computed metrics of the configuration, by id: known before the
 	// run.
@@ -299,9 +299,9 @@ type Trial struct {
 	// covers them.
 	Attributes map[string]*structpb.Value `protobuf:"bytes,25,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Where files of the trial are, such as a model or a log: at most 64, with different ids.
-	// UpdateTrial adds the artifacts that it is given, each in place of the one with its id, and
-	// keeps the others; an artifact with nothing but an id removes that one. Refused, like
-	// attributes, in studies with private_mode or random_stopping.
+	// UpdateTrial adds the given artifacts, replaces those with equal ids, and keeps the others. An
+	// artifact with only an id removes the artifact. Refused, like attributes, in studies with
+	// private_mode or random_stopping.
 	Artifacts []*Artifact `protobuf:"bytes,26,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	// Output only, in the answer that hands the trial out alone. The subset of the training records to
 	// train on, for candidates of a study with random_stopping and a subset_share. Absent otherwise: then a
@@ -793,13 +793,13 @@ type Measurement struct {
 	Elapsed *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
 	// Required. Values by metric id. Every reported objective and constraint must be present. Each
 	// reported metric must have as many runs as the trial has replicates, or their mean with its
-	// standard_error; a value without one is of a single run. Computed metrics are filled in by the
-	// server.
+	// standard_error. A value without standard_error is a single run. Computed metrics are filled in
+	// by the server.
 	Metrics map[string]*MetricValue `protobuf:"bytes,3,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Output only. When the server received it.
 	ReportTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=report_time,json=reportTime,proto3" json:"report_time,omitempty"`
-	// Whether the randomness of the run came from a seed that somebody knows, and not from entropy:
-	// the run can be repeated, and its noise taken off. No ε that the study states holds for it.
+	// Whether the randomness of the run came from a seed that somebody knows, and not from entropy.
+	// The run can then be repeated, and its noise removed. No ε that the study states holds for it.
 	// The trial gets the warning SEEDED, releases say so, and studies with private_mode or
 	// random_stopping refuse the measurement.
 	Seeded        bool `protobuf:"varint,5,opt,name=seeded,proto3" json:"seeded,omitempty"`

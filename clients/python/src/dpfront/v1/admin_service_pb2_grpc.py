@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class AdminServiceStub(object):
-    """For operators. Answers can contain lease tokens, with which anybody can report results, so
-    that most calls are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results. Most
+    calls therefore require an administrator.
     """
 
     def __init__(self, channel):
@@ -59,29 +59,29 @@ class AdminServiceStub(object):
 
 
 class AdminServiceServicer(object):
-    """For operators. Answers can contain lease tokens, with which anybody can report results, so
-    that most calls are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results. Most
+    calls therefore require an administrator.
     """
 
     def GetServerInfo(self, request, context):
-        """Returns what the server is and can do.
+        """Returns the version and the abilities of the server.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BackupStore(self, request, context):
-        """Streams a copy of the whole store as it is at one moment. It does not delay other calls,
-        however slowly the copy is read.
+        """Streams a consistent copy of the whole store. It does not delay other calls, however slowly the
+        copy is read.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExportStudy(self, request, context):
-        """Streams a study as it is at one moment, with everything needed to continue it on another
-        server: its trials, deleted ones included, and lease tokens. Workers continue with an
-        imported study as if nothing had happened.
+        """Streams a consistent copy of a study, with everything needed to continue it on another server:
+        its trials, including deleted ones, and lease tokens. Workers continue with an imported study
+        as if nothing had happened.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -133,8 +133,8 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService(object):
-    """For operators. Answers can contain lease tokens, with which anybody can report results, so
-    that most calls are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results. Most
+    calls therefore require an administrator.
     """
 
     @staticmethod

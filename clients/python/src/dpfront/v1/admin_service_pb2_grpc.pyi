@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AdminServiceStub:
-    """For operators. Answers can contain lease tokens, with which anybody can report results, so
-    that most calls are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results. Most
+    calls therefore require an administrator.
     """
 
     @_typing.overload
@@ -36,15 +36,15 @@ class AdminServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     GetServerInfo: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetServerInfoRequest, _admin_service_pb2.GetServerInfoResponse]
-    """Returns what the server is and can do."""
+    """Returns the version and the abilities of the server."""
     BackupStore: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.BackupStoreRequest, _admin_service_pb2.BackupStoreResponse]
-    """Streams a copy of the whole store as it is at one moment. It does not delay other calls,
-    however slowly the copy is read.
+    """Streams a consistent copy of the whole store. It does not delay other calls, however slowly the
+    copy is read.
     """
     ExportStudy: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.ExportStudyRequest, _admin_service_pb2.ExportStudyResponse]
-    """Streams a study as it is at one moment, with everything needed to continue it on another
-    server: its trials, deleted ones included, and lease tokens. Workers continue with an
-    imported study as if nothing had happened.
+    """Streams a consistent copy of a study, with everything needed to continue it on another server:
+    its trials, including deleted ones, and lease tokens. Workers continue with an imported study
+    as if nothing had happened.
     """
     ImportStudy: _grpc.StreamUnaryMultiCallable[_admin_service_pb2.ImportStudyRequest, _admin_service_pb2.ImportStudyResponse]
     """Creates a study from an exported stream: all of it, or nothing. Importing a study that
@@ -59,21 +59,21 @@ class AdminServiceStub:
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
-    """For operators. Answers can contain lease tokens, with which anybody can report results, so
-    that most calls are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results. Most
+    calls therefore require an administrator.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetServerInfoRequest, _admin_service_pb2.GetServerInfoResponse]  # type: ignore[assignment]
-    """Returns what the server is and can do."""
+    """Returns the version and the abilities of the server."""
     BackupStore: _aio.UnaryStreamMultiCallable[_admin_service_pb2.BackupStoreRequest, _admin_service_pb2.BackupStoreResponse]  # type: ignore[assignment]
-    """Streams a copy of the whole store as it is at one moment. It does not delay other calls,
-    however slowly the copy is read.
+    """Streams a consistent copy of the whole store. It does not delay other calls, however slowly the
+    copy is read.
     """
     ExportStudy: _aio.UnaryStreamMultiCallable[_admin_service_pb2.ExportStudyRequest, _admin_service_pb2.ExportStudyResponse]  # type: ignore[assignment]
-    """Streams a study as it is at one moment, with everything needed to continue it on another
-    server: its trials, deleted ones included, and lease tokens. Workers continue with an
-    imported study as if nothing had happened.
+    """Streams a consistent copy of a study, with everything needed to continue it on another server:
+    its trials, including deleted ones, and lease tokens. Workers continue with an imported study
+    as if nothing had happened.
     """
     ImportStudy: _aio.StreamUnaryMultiCallable[_admin_service_pb2.ImportStudyRequest, _admin_service_pb2.ImportStudyResponse]  # type: ignore[assignment]
     """Creates a study from an exported stream: all of it, or nothing. Importing a study that
@@ -87,8 +87,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
-    """For operators. Answers can contain lease tokens, with which anybody can report results, so
-    that most calls are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results. Most
+    calls therefore require an administrator.
     """
 
     @_abc_1.abstractmethod
@@ -97,7 +97,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.GetServerInfoRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.GetServerInfoResponse, _abc.Awaitable[_admin_service_pb2.GetServerInfoResponse]]:
-        """Returns what the server is and can do."""
+        """Returns the version and the abilities of the server."""
 
     @_abc_1.abstractmethod
     def BackupStore(
@@ -105,8 +105,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.BackupStoreRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_service_pb2.BackupStoreResponse], _abc.AsyncIterator[_admin_service_pb2.BackupStoreResponse]]:
-        """Streams a copy of the whole store as it is at one moment. It does not delay other calls,
-        however slowly the copy is read.
+        """Streams a consistent copy of the whole store. It does not delay other calls, however slowly the
+        copy is read.
         """
 
     @_abc_1.abstractmethod
@@ -115,9 +115,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.ExportStudyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_service_pb2.ExportStudyResponse], _abc.AsyncIterator[_admin_service_pb2.ExportStudyResponse]]:
-        """Streams a study as it is at one moment, with everything needed to continue it on another
-        server: its trials, deleted ones included, and lease tokens. Workers continue with an
-        imported study as if nothing had happened.
+        """Streams a consistent copy of a study, with everything needed to continue it on another server:
+        its trials, including deleted ones, and lease tokens. Workers continue with an imported study
+        as if nothing had happened.
         """
 
     @_abc_1.abstractmethod

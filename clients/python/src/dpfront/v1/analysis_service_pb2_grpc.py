@@ -26,9 +26,9 @@ if _version_not_supported:
 
 
 class AnalysisServiceStub(object):
-    """Explains a study: which parameters matter, what the model believes, how far it can be trusted,
-    and whether more runs are worth their cost. All answers come from the model behind the
-    posterior front; computed metrics are exact.
+    """Explains a study: the importance of parameters, the predictions of the model and their accuracy,
+    and the value of more runs. All answers come from the model behind the posterior front; computed
+    metrics are exact.
     """
 
     def __init__(self, channel):
@@ -65,9 +65,9 @@ class AnalysisServiceStub(object):
 
 
 class AnalysisServiceServicer(object):
-    """Explains a study: which parameters matter, what the model believes, how far it can be trusted,
-    and whether more runs are worth their cost. All answers come from the model behind the
-    posterior front; computed metrics are exact.
+    """Explains a study: the importance of parameters, the predictions of the model and their accuracy,
+    and the value of more runs. All answers come from the model behind the posterior front; computed
+    metrics are exact.
     """
 
     def AnalyzeImportance(self, request, context):
@@ -79,23 +79,23 @@ class AnalysisServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AnalyzeSlices(self, request, context):
-        """Returns what the model expects of the objectives along each parameter, the others held at
-        one configuration.
+        """Returns predictions of the objectives along each parameter. The other parameters have the
+        values of one configuration.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AnalyzeContour(self, request, context):
-        """Returns what the model expects of one objective over two parameters, the others held at
-        one configuration.
+        """Returns predictions of one objective over two parameters. The other parameters have the values
+        of one configuration.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CrossValidate(self, request, context):
-        """Compares every measurement with what the model predicts for it without the trials of its
+        """Compares every measurement with its prediction by the model without the trials of its
         configuration.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -147,9 +147,9 @@ def add_AnalysisServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AnalysisService(object):
-    """Explains a study: which parameters matter, what the model believes, how far it can be trusted,
-    and whether more runs are worth their cost. All answers come from the model behind the
-    posterior front; computed metrics are exact.
+    """Explains a study: the importance of parameters, the predictions of the model and their accuracy,
+    and the value of more runs. All answers come from the model behind the posterior front; computed
+    metrics are exact.
     """
 
     @staticmethod

@@ -27,9 +27,9 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AnalysisServiceStub:
-    """Explains a study: which parameters matter, what the model believes, how far it can be trusted,
-    and whether more runs are worth their cost. All answers come from the model behind the
-    posterior front; computed metrics are exact.
+    """Explains a study: the importance of parameters, the predictions of the model and their accuracy,
+    and the value of more runs. All answers come from the model behind the posterior front; computed
+    metrics are exact.
     """
 
     @_typing.overload
@@ -41,15 +41,15 @@ class AnalysisServiceStub:
     indices of a model's posterior over the search space, with intervals.
     """
     AnalyzeSlices: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.AnalyzeSlicesRequest, _analysis_service_pb2.AnalyzeSlicesResponse]
-    """Returns what the model expects of the objectives along each parameter, the others held at
-    one configuration.
+    """Returns predictions of the objectives along each parameter. The other parameters have the
+    values of one configuration.
     """
     AnalyzeContour: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.AnalyzeContourRequest, _analysis_service_pb2.AnalyzeContourResponse]
-    """Returns what the model expects of one objective over two parameters, the others held at
-    one configuration.
+    """Returns predictions of one objective over two parameters. The other parameters have the values
+    of one configuration.
     """
     CrossValidate: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.CrossValidateRequest, _analysis_service_pb2.CrossValidateResponse]
-    """Compares every measurement with what the model predicts for it without the trials of its
+    """Compares every measurement with its prediction by the model without the trials of its
     configuration.
     """
     ForecastGain: _grpc.UnaryUnaryMultiCallable[_analysis_service_pb2.ForecastGainRequest, _analysis_service_pb2.ForecastGainResponse]
@@ -59,9 +59,9 @@ class AnalysisServiceStub:
 
 @_typing.type_check_only
 class AnalysisServiceAsyncStub(AnalysisServiceStub):
-    """Explains a study: which parameters matter, what the model believes, how far it can be trusted,
-    and whether more runs are worth their cost. All answers come from the model behind the
-    posterior front; computed metrics are exact.
+    """Explains a study: the importance of parameters, the predictions of the model and their accuracy,
+    and the value of more runs. All answers come from the model behind the posterior front; computed
+    metrics are exact.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -70,15 +70,15 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     indices of a model's posterior over the search space, with intervals.
     """
     AnalyzeSlices: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.AnalyzeSlicesRequest, _analysis_service_pb2.AnalyzeSlicesResponse]  # type: ignore[assignment]
-    """Returns what the model expects of the objectives along each parameter, the others held at
-    one configuration.
+    """Returns predictions of the objectives along each parameter. The other parameters have the
+    values of one configuration.
     """
     AnalyzeContour: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.AnalyzeContourRequest, _analysis_service_pb2.AnalyzeContourResponse]  # type: ignore[assignment]
-    """Returns what the model expects of one objective over two parameters, the others held at
-    one configuration.
+    """Returns predictions of one objective over two parameters. The other parameters have the values
+    of one configuration.
     """
     CrossValidate: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.CrossValidateRequest, _analysis_service_pb2.CrossValidateResponse]  # type: ignore[assignment]
-    """Compares every measurement with what the model predicts for it without the trials of its
+    """Compares every measurement with its prediction by the model without the trials of its
     configuration.
     """
     ForecastGain: _aio.UnaryUnaryMultiCallable[_analysis_service_pb2.ForecastGainRequest, _analysis_service_pb2.ForecastGainResponse]  # type: ignore[assignment]
@@ -87,9 +87,9 @@ class AnalysisServiceAsyncStub(AnalysisServiceStub):
     """
 
 class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Explains a study: which parameters matter, what the model believes, how far it can be trusted,
-    and whether more runs are worth their cost. All answers come from the model behind the
-    posterior front; computed metrics are exact.
+    """Explains a study: the importance of parameters, the predictions of the model and their accuracy,
+    and the value of more runs. All answers come from the model behind the posterior front; computed
+    metrics are exact.
     """
 
     @_abc_1.abstractmethod
@@ -108,8 +108,8 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.AnalyzeSlicesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.AnalyzeSlicesResponse, _abc.Awaitable[_analysis_service_pb2.AnalyzeSlicesResponse]]:
-        """Returns what the model expects of the objectives along each parameter, the others held at
-        one configuration.
+        """Returns predictions of the objectives along each parameter. The other parameters have the
+        values of one configuration.
         """
 
     @_abc_1.abstractmethod
@@ -118,8 +118,8 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.AnalyzeContourRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.AnalyzeContourResponse, _abc.Awaitable[_analysis_service_pb2.AnalyzeContourResponse]]:
-        """Returns what the model expects of one objective over two parameters, the others held at
-        one configuration.
+        """Returns predictions of one objective over two parameters. The other parameters have the values
+        of one configuration.
         """
 
     @_abc_1.abstractmethod
@@ -128,7 +128,7 @@ class AnalysisServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _analysis_service_pb2.CrossValidateRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_analysis_service_pb2.CrossValidateResponse, _abc.Awaitable[_analysis_service_pb2.CrossValidateResponse]]:
-        """Compares every measurement with what the model predicts for it without the trials of its
+        """Compares every measurement with its prediction by the model without the trials of its
         configuration.
         """
 

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class FrontServiceStub(object):
-    """Reads the answer to a study's question: the Pareto front and what follows from it.
+    """Reads the result of a study: the Pareto front, and conclusions from it.
     """
 
     def __init__(self, channel):
@@ -58,7 +58,7 @@ class FrontServiceStub(object):
 
 
 class FrontServiceServicer(object):
-    """Reads the answer to a study's question: the Pareto front and what follows from it.
+    """Reads the result of a study: the Pareto front, and conclusions from it.
     """
 
     def GetFront(self, request, context):
@@ -122,7 +122,7 @@ def add_FrontServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class FrontService(object):
-    """Reads the answer to a study's question: the Pareto front and what follows from it.
+    """Reads the result of a study: the Pareto front, and conclusions from it.
     """
 
     @staticmethod

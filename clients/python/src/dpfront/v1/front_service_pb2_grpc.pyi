@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class FrontServiceStub:
-    """Reads the answer to a study's question: the Pareto front and what follows from it."""
+    """Reads the result of a study: the Pareto front, and conclusions from it."""
 
     @_typing.overload
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
@@ -46,7 +46,7 @@ class FrontServiceStub:
 
 @_typing.type_check_only
 class FrontServiceAsyncStub(FrontServiceStub):
-    """Reads the answer to a study's question: the Pareto front and what follows from it."""
+    """Reads the result of a study: the Pareto front, and conclusions from it."""
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetFront: _aio.UnaryUnaryMultiCallable[_front_service_pb2.GetFrontRequest, _front_service_pb2.GetFrontResponse]  # type: ignore[assignment]
@@ -61,7 +61,7 @@ class FrontServiceAsyncStub(FrontServiceStub):
     """Returns the model's predictions for configurations."""
 
 class FrontServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Reads the answer to a study's question: the Pareto front and what follows from it."""
+    """Reads the result of a study: the Pareto front, and conclusions from it."""
 
     @_abc_1.abstractmethod
     def GetFront(

@@ -87,23 +87,23 @@ class PrivacyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ComputeTradeoff(self, request, context):
-        """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
-        of any test that tells two neighbouring datasets apart, by its false positive rate.
+        """Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
+        rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PriceSearch(self, request, context):
-        """Computes what every way to search costs, before anything is run: what a number of runs may
-        release, and its ε for the training and for the test records.
+        """Computes the cost of every way to search, before anything is run: the possible release of a
+        number of runs, and its ε for the training and for the test records.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetPrivacyLedger(self, request, context):
-        """Returns what the training runs of a study have cost together.
+        """Returns the privacy cost of all training runs of a study together.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -40,15 +40,15 @@ class PrivacyServiceStub:
     CalibrateMechanism: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.CalibrateMechanismRequest, _privacy_service_pb2.CalibrateMechanismResponse]
     """Finds the value of a parameter for which a mechanism has a target ε."""
     ComputeTradeoff: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.ComputeTradeoffRequest, _privacy_service_pb2.ComputeTradeoffResponse]
-    """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
-    of any test that tells two neighbouring datasets apart, by its false positive rate.
+    """Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
+    rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
     """
     PriceSearch: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.PriceSearchRequest, _privacy_service_pb2.PriceSearchResponse]
-    """Computes what every way to search costs, before anything is run: what a number of runs may
-    release, and its ε for the training and for the test records.
+    """Computes the cost of every way to search, before anything is run: the possible release of a
+    number of runs, and its ε for the training and for the test records.
     """
     GetPrivacyLedger: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]
-    """Returns what the training runs of a study have cost together."""
+    """Returns the privacy cost of all training runs of a study together."""
     ReaccountStudy: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.ReaccountStudyRequest, _privacy_service_pb2.ReaccountStudyResponse]
     """Recomputes the privacy metric of a study's trials under another spec, without training."""
 
@@ -64,15 +64,15 @@ class PrivacyServiceAsyncStub(PrivacyServiceStub):
     CalibrateMechanism: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.CalibrateMechanismRequest, _privacy_service_pb2.CalibrateMechanismResponse]  # type: ignore[assignment]
     """Finds the value of a parameter for which a mechanism has a target ε."""
     ComputeTradeoff: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.ComputeTradeoffRequest, _privacy_service_pb2.ComputeTradeoffResponse]  # type: ignore[assignment]
-    """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
-    of any test that tells two neighbouring datasets apart, by its false positive rate.
+    """Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
+    rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
     """
     PriceSearch: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.PriceSearchRequest, _privacy_service_pb2.PriceSearchResponse]  # type: ignore[assignment]
-    """Computes what every way to search costs, before anything is run: what a number of runs may
-    release, and its ε for the training and for the test records.
+    """Computes the cost of every way to search, before anything is run: the possible release of a
+    number of runs, and its ε for the training and for the test records.
     """
     GetPrivacyLedger: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]  # type: ignore[assignment]
-    """Returns what the training runs of a study have cost together."""
+    """Returns the privacy cost of all training runs of a study together."""
     ReaccountStudy: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.ReaccountStudyRequest, _privacy_service_pb2.ReaccountStudyResponse]  # type: ignore[assignment]
     """Recomputes the privacy metric of a study's trials under another spec, without training."""
 
@@ -103,8 +103,8 @@ class PrivacyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _privacy_service_pb2.ComputeTradeoffRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_privacy_service_pb2.ComputeTradeoffResponse, _abc.Awaitable[_privacy_service_pb2.ComputeTradeoffResponse]]:
-        """Computes what a mechanism's guarantee means for an attacker: the largest true positive rate
-        of any test that tells two neighbouring datasets apart, by its false positive rate.
+        """Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
+        rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
         """
 
     @_abc_1.abstractmethod
@@ -113,8 +113,8 @@ class PrivacyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _privacy_service_pb2.PriceSearchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_privacy_service_pb2.PriceSearchResponse, _abc.Awaitable[_privacy_service_pb2.PriceSearchResponse]]:
-        """Computes what every way to search costs, before anything is run: what a number of runs may
-        release, and its ε for the training and for the test records.
+        """Computes the cost of every way to search, before anything is run: the possible release of a
+        number of runs, and its ε for the training and for the test records.
         """
 
     @_abc_1.abstractmethod
@@ -123,7 +123,7 @@ class PrivacyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _privacy_service_pb2.GetPrivacyLedgerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_privacy_service_pb2.GetPrivacyLedgerResponse, _abc.Awaitable[_privacy_service_pb2.GetPrivacyLedgerResponse]]:
-        """Returns what the training runs of a study have cost together."""
+        """Returns the privacy cost of all training runs of a study together."""
 
     @_abc_1.abstractmethod
     def ReaccountStudy(

@@ -26,21 +26,21 @@ if _version_not_supported:
 
 
 class ReleaseServiceStub(object):
-    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the
-    dataset that it reveals something about, in the transaction that stores its result: nothing
-    is handed out before it is charged. Noise comes from the entropy of the operating system,
-    never from a study's seed.
+    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the dataset
+    that it reveals something about, in the transaction that stores its result. Nothing is returned
+    before it is charged. Noise comes from the entropy of the operating system, never from a study's
+    seed.
 
     request_id of releases: the same id with the same body gives the same release for as long as
     the ledger or study exists, and costs nothing again. The same id with another body is
     refused. Ids of different callers, studies and ledgers are independent. Without an id every
     call is another release. For CreateLedger request_id works as in StudyService.
 
-    A ledger composes its charges by a privacy filter: each may be chosen by what was published
-    before, and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε,
-    √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of the declared δ is the slack of
-    this composition, and the δ of the charges must add up to at most the other half. A charge
-    that does not fit is refused with RESOURCE_EXHAUSTED.
+    A ledger composes its charges by a privacy filter. Each charge may depend on earlier releases,
+    and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε, √(2 log(2/δ)
+    Σε²) + ½Σε²}, at most the declared one. Half of the declared δ is the slack of this composition.
+    The δ of the charges must add up to at most the other half. A charge that does not fit is refused
+    with RESOURCE_EXHAUSTED.
 
     A study that names a ledger spends from it. Naming one in a spec therefore takes the
     administrator's role on the whole server, as reading and creating ledgers takes a role
@@ -101,21 +101,21 @@ class ReleaseServiceStub(object):
 
 
 class ReleaseServiceServicer(object):
-    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the
-    dataset that it reveals something about, in the transaction that stores its result: nothing
-    is handed out before it is charged. Noise comes from the entropy of the operating system,
-    never from a study's seed.
+    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the dataset
+    that it reveals something about, in the transaction that stores its result. Nothing is returned
+    before it is charged. Noise comes from the entropy of the operating system, never from a study's
+    seed.
 
     request_id of releases: the same id with the same body gives the same release for as long as
     the ledger or study exists, and costs nothing again. The same id with another body is
     refused. Ids of different callers, studies and ledgers are independent. Without an id every
     call is another release. For CreateLedger request_id works as in StudyService.
 
-    A ledger composes its charges by a privacy filter: each may be chosen by what was published
-    before, and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε,
-    √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of the declared δ is the slack of
-    this composition, and the δ of the charges must add up to at most the other half. A charge
-    that does not fit is refused with RESOURCE_EXHAUSTED.
+    A ledger composes its charges by a privacy filter. Each charge may depend on earlier releases,
+    and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε, √(2 log(2/δ)
+    Σε²) + ½Σε²}, at most the declared one. Half of the declared δ is the slack of this composition.
+    The δ of the charges must add up to at most the other half. A charge that does not fit is refused
+    with RESOURCE_EXHAUSTED.
 
     A study that names a ledger spends from it. Naming one in a spec therefore takes the
     administrator's role on the whole server, as reading and creating ledgers takes a role
@@ -167,24 +167,24 @@ class ReleaseServiceServicer(object):
         that succeeded, with a checkpoint parameter among all states of their runs, and
         charges epsilon to the study's test_ledger. The metric must be an average over the
         records of that ledger, in [0, 1];
-        - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
-        test records, so that no mechanism over them has a guarantee.
+        - any other study: FAILED_PRECONDITION. Its candidates depend on the test records,
+        so no mechanism over them has a guarantee.
 
-        With kusner, studies without private_mode and random_stopping, whatever chose their
-        configurations, release what KusnerMethod says, for epsilon, charged to their test_ledger.
+        With kusner, any study without private_mode and random_stopping makes the release that
+        KusnerMethod describes, for epsilon, charged to its test_ledger.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseFront(self, request, context):
-        """Releases a front: configurations with their values. Studies are treated as by ReleaseBest,
-        with two differences: a study with random_stopping has no front to release, and with fixed
+        """Releases a front: configurations with their values. Studies are treated as by ReleaseBest, with
+        two differences. A study with random_stopping has no front to release. With fixed
         configurations all values, of every state with a checkpoint parameter, get Gaussian noise
-        before anything is chosen. The published values come from a model of the noisy values,
-        because the best of many noisy values is biased. Constant points are not released. What they beat
-        is left out of the front of a study with private_mode, where they are public; other releases
-        do not depend on them.
+        before anything is chosen. The published values come from a model of the noisy values, because
+        the best of many noisy values is biased. Constant points are not released. What they beat is
+        left out of the front of a study with private_mode, where they are public; other releases do
+        not depend on them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -268,21 +268,21 @@ def add_ReleaseServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ReleaseService(object):
-    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the
-    dataset that it reveals something about, in the transaction that stores its result: nothing
-    is handed out before it is charged. Noise comes from the entropy of the operating system,
-    never from a study's seed.
+    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the dataset
+    that it reveals something about, in the transaction that stores its result. Nothing is returned
+    before it is charged. Noise comes from the entropy of the operating system, never from a study's
+    seed.
 
     request_id of releases: the same id with the same body gives the same release for as long as
     the ledger or study exists, and costs nothing again. The same id with another body is
     refused. Ids of different callers, studies and ledgers are independent. Without an id every
     call is another release. For CreateLedger request_id works as in StudyService.
 
-    A ledger composes its charges by a privacy filter: each may be chosen by what was published
-    before, and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε,
-    √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of the declared δ is the slack of
-    this composition, and the δ of the charges must add up to at most the other half. A charge
-    that does not fit is refused with RESOURCE_EXHAUSTED.
+    A ledger composes its charges by a privacy filter. Each charge may depend on earlier releases,
+    and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε, √(2 log(2/δ)
+    Σε²) + ½Σε²}, at most the declared one. Half of the declared δ is the slack of this composition.
+    The δ of the charges must add up to at most the other half. A charge that does not fit is refused
+    with RESOURCE_EXHAUSTED.
 
     A study that names a ledger spends from it. Naming one in a spec therefore takes the
     administrator's role on the whole server, as reading and creating ledgers takes a role

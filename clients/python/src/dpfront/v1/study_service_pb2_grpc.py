@@ -34,13 +34,13 @@ class StudyServiceStub(object):
     a field that this version of the server does not support. When a call
     that changes something succeeds, the change is on disk.
 
-    request_id, in all requests that change something: an optional identifier, chosen by the
-    caller, of at most 100 characters. For a day, also over restarts of the server, a request
-    with the same id and body gets the same answer and changes nothing again. The same id for
-    the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
-    Calls that failed are not remembered, except that SuggestTrials goes on with the trials
-    that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
-    of different callers, studies and ledgers are independent.
+    request_id, in all requests that change something: an optional identifier, chosen by the caller,
+    of at most 100 characters. For a day, also over restarts of the server, a request with the same
+    id and body gets the same answer and changes nothing again. The same id for the same study or
+    ledger with another body or method is refused with INVALID_ARGUMENT. Failed calls and answers of
+    SuggestTrials without trials are not remembered. But a SuggestTrials call that failed continues
+    with the trials that it had handed out. Ids of different callers, studies and ledgers are
+    independent.
 
     Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
     <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
@@ -165,13 +165,13 @@ class StudyServiceServicer(object):
     a field that this version of the server does not support. When a call
     that changes something succeeds, the change is on disk.
 
-    request_id, in all requests that change something: an optional identifier, chosen by the
-    caller, of at most 100 characters. For a day, also over restarts of the server, a request
-    with the same id and body gets the same answer and changes nothing again. The same id for
-    the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
-    Calls that failed are not remembered, except that SuggestTrials goes on with the trials
-    that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
-    of different callers, studies and ledgers are independent.
+    request_id, in all requests that change something: an optional identifier, chosen by the caller,
+    of at most 100 characters. For a day, also over restarts of the server, a request with the same
+    id and body gets the same answer and changes nothing again. The same id for the same study or
+    ledger with another body or method is refused with INVALID_ARGUMENT. Failed calls and answers of
+    SuggestTrials without trials are not remembered. But a SuggestTrials call that failed continues
+    with the trials that it had handed out. Ids of different callers, studies and ledgers are
+    independent.
 
     Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
     <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
@@ -324,15 +324,15 @@ class StudyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseTrial(self, request, context):
-        """Gives a trial back unfinished, so that another worker can get it at once. A trial that was
-        given back 100 times is not handed out again: it fails.
+        """Releases an unfinished trial. Another worker can get it at once. A trial that was given back
+        100 times is not handed out again: it fails.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StopTrial(self, request, context):
-        """Asks the worker that holds a trial to complete it with what it has. A queued trial
+        """Asks the worker that holds a trial to complete it with its measurements so far. A queued trial
         fails.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -454,13 +454,13 @@ class StudyService(object):
     a field that this version of the server does not support. When a call
     that changes something succeeds, the change is on disk.
 
-    request_id, in all requests that change something: an optional identifier, chosen by the
-    caller, of at most 100 characters. For a day, also over restarts of the server, a request
-    with the same id and body gets the same answer and changes nothing again. The same id for
-    the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
-    Calls that failed are not remembered, except that SuggestTrials goes on with the trials
-    that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
-    of different callers, studies and ledgers are independent.
+    request_id, in all requests that change something: an optional identifier, chosen by the caller,
+    of at most 100 characters. For a day, also over restarts of the server, a request with the same
+    id and body gets the same answer and changes nothing again. The same id for the same study or
+    ledger with another body or method is refused with INVALID_ARGUMENT. Failed calls and answers of
+    SuggestTrials without trials are not remembered. But a SuggestTrials call that failed continues
+    with the trials that it had handed out. Ids of different callers, studies and ledgers are
+    independent.
 
     Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
     <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where

@@ -35,13 +35,13 @@ class StudyServiceStub:
     a field that this version of the server does not support. When a call
     that changes something succeeds, the change is on disk.
 
-    request_id, in all requests that change something: an optional identifier, chosen by the
-    caller, of at most 100 characters. For a day, also over restarts of the server, a request
-    with the same id and body gets the same answer and changes nothing again. The same id for
-    the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
-    Calls that failed are not remembered, except that SuggestTrials goes on with the trials
-    that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
-    of different callers, studies and ledgers are independent.
+    request_id, in all requests that change something: an optional identifier, chosen by the caller,
+    of at most 100 characters. For a day, also over restarts of the server, a request with the same
+    id and body gets the same answer and changes nothing again. The same id for the same study or
+    ledger with another body or method is refused with INVALID_ARGUMENT. Failed calls and answers of
+    SuggestTrials without trials are not remembered. But a SuggestTrials call that failed continues
+    with the trials that it had handed out. Ids of different callers, studies and ledgers are
+    independent.
 
     Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
     <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
@@ -121,11 +121,11 @@ class StudyServiceStub:
     FAILED_PRECONDITION. A result is never overwritten.
     """
     ReleaseTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.ReleaseTrialRequest, _study_service_pb2.ReleaseTrialResponse]
-    """Gives a trial back unfinished, so that another worker can get it at once. A trial that was
-    given back 100 times is not handed out again: it fails.
+    """Releases an unfinished trial. Another worker can get it at once. A trial that was given back
+    100 times is not handed out again: it fails.
     """
     StopTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.StopTrialRequest, _study_service_pb2.StopTrialResponse]
-    """Asks the worker that holds a trial to complete it with what it has. A queued trial
+    """Asks the worker that holds a trial to complete it with its measurements so far. A queued trial
     fails.
     """
 
@@ -139,13 +139,13 @@ class StudyServiceAsyncStub(StudyServiceStub):
     a field that this version of the server does not support. When a call
     that changes something succeeds, the change is on disk.
 
-    request_id, in all requests that change something: an optional identifier, chosen by the
-    caller, of at most 100 characters. For a day, also over restarts of the server, a request
-    with the same id and body gets the same answer and changes nothing again. The same id for
-    the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
-    Calls that failed are not remembered, except that SuggestTrials goes on with the trials
-    that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
-    of different callers, studies and ledgers are independent.
+    request_id, in all requests that change something: an optional identifier, chosen by the caller,
+    of at most 100 characters. For a day, also over restarts of the server, a request with the same
+    id and body gets the same answer and changes nothing again. The same id for the same study or
+    ledger with another body or method is refused with INVALID_ARGUMENT. Failed calls and answers of
+    SuggestTrials without trials are not remembered. But a SuggestTrials call that failed continues
+    with the trials that it had handed out. Ids of different callers, studies and ledgers are
+    independent.
 
     Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
     <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
@@ -222,11 +222,11 @@ class StudyServiceAsyncStub(StudyServiceStub):
     FAILED_PRECONDITION. A result is never overwritten.
     """
     ReleaseTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.ReleaseTrialRequest, _study_service_pb2.ReleaseTrialResponse]  # type: ignore[assignment]
-    """Gives a trial back unfinished, so that another worker can get it at once. A trial that was
-    given back 100 times is not handed out again: it fails.
+    """Releases an unfinished trial. Another worker can get it at once. A trial that was given back
+    100 times is not handed out again: it fails.
     """
     StopTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.StopTrialRequest, _study_service_pb2.StopTrialResponse]  # type: ignore[assignment]
-    """Asks the worker that holds a trial to complete it with what it has. A queued trial
+    """Asks the worker that holds a trial to complete it with its measurements so far. A queued trial
     fails.
     """
 
@@ -239,13 +239,13 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
     a field that this version of the server does not support. When a call
     that changes something succeeds, the change is on disk.
 
-    request_id, in all requests that change something: an optional identifier, chosen by the
-    caller, of at most 100 characters. For a day, also over restarts of the server, a request
-    with the same id and body gets the same answer and changes nothing again. The same id for
-    the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
-    Calls that failed are not remembered, except that SuggestTrials goes on with the trials
-    that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
-    of different callers, studies and ledgers are independent.
+    request_id, in all requests that change something: an optional identifier, chosen by the caller,
+    of at most 100 characters. For a day, also over restarts of the server, a request with the same
+    id and body gets the same answer and changes nothing again. The same id for the same study or
+    ledger with another body or method is refused with INVALID_ARGUMENT. Failed calls and answers of
+    SuggestTrials without trials are not remembered. But a SuggestTrials call that failed continues
+    with the trials that it had handed out. Ids of different callers, studies and ledgers are
+    independent.
 
     Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
     <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
@@ -428,8 +428,8 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.ReleaseTrialRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.ReleaseTrialResponse, _abc.Awaitable[_study_service_pb2.ReleaseTrialResponse]]:
-        """Gives a trial back unfinished, so that another worker can get it at once. A trial that was
-        given back 100 times is not handed out again: it fails.
+        """Releases an unfinished trial. Another worker can get it at once. A trial that was given back
+        100 times is not handed out again: it fails.
         """
 
     @_abc_1.abstractmethod
@@ -438,7 +438,7 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.StopTrialRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.StopTrialResponse, _abc.Awaitable[_study_service_pb2.StopTrialResponse]]:
-        """Asks the worker that holds a trial to complete it with what it has. A queued trial
+        """Asks the worker that holds a trial to complete it with its measurements so far. A queued trial
         fails.
         """
 
