@@ -46,10 +46,10 @@ func (m DPFTRL) Assumptions() []Assumption {
 	return []Assumption{
 		PremiseSampler.Assume("a record takes part in at most the stated number of steps, with at least the stated separation from one to the next"),
 		PremiseSampler.Assume("nothing that is released depends on the size of a batch"),
-		assumeClipped,
+		PremiseSensitivity.Assume("the gradient of every record is clipped by itself, over all parameters together"),
 		assumeSecretNoise,
 		steps,
-		PremiseTheorem.Assume("what is released follows from C·G + Z, for the stated matrix C, which does not depend on the data"),
+		PremiseTheorem.Assume("what is released follows from C·G + Z, for the stated matrix C, which does not depend on the data; of trees a new one begins after each stated separation"),
 	}
 }
 

@@ -2,6 +2,7 @@ package correlated
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dpareto/dpareto/privacy"
 )
@@ -86,19 +87,21 @@ func (c Column) Sensitivity(steps, separation, participations int) float64 {
 		}
 	}
 	participations = min(participations, (steps-1)/separation+1)
+	largest := slices.Max(bound) // so that no square leaves the range of doubles
 	squares := 0.0
 	for row := range steps {
 		sum := 0.0
 		for i := range min(participations, row/separation+1) {
 			if lag := row - i*separation; lag < len(bound) {
-				sum += bound[lag]
+				sum += bound[lag] / largest
 			}
 		}
 		squares += sum * sum
 	}
-	// All terms are positive: a sum of n has a relative error below (n−1)·2⁻⁵³/(1−n·2⁻⁵³), a square doubles it.
-	terms := float64(steps + 2*participations + 8)
-	return math.Sqrt(squares) * (1 + terms*0x1p-52)
+	// All terms are positive: a sum of n has a relative error below (n−1)·2⁻⁵³/(1−n·2⁻⁵³), a square doubles it. Quotients
+	// that underflow lack less than 2⁻¹⁰⁰⁰ beside the 1 of the largest entry.
+	terms := float64(steps + 2*participations + 16)
+	return largest * math.Sqrt(squares) * (1 + terms*0x1p-52)
 }
 
 // Inverse returns the first n >= 0 entries of the first column of C⁻¹.

@@ -244,6 +244,16 @@ func TestSensitivity(t *testing.T) {
 	}
 }
 
+// Sensitivities scale with the column, however small or large it is.
+func TestScale(t *testing.T) {
+	for _, scale := range []float64{0x1p-1000, 0x1p-540, 0x1p540, 0x1p1000} {
+		c := Column{scale, scale / 2, scale / 4}
+		if got, want := c.Sensitivity(10, 2, 5), scale*(Column{1, 0.5, 0.25}).Sensitivity(10, 2, 5); got != want {
+			t.Errorf("scale %g: %g, want %g", scale, got, want)
+		}
+	}
+}
+
 // The inverse and the errors, by matrices.
 func TestInverse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 42))

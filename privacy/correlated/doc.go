@@ -2,7 +2,7 @@
 // error that they leave in sums of gradients, and columns that keep it small.
 //
 // With gradients G, one row a step, and a lower triangular matrix C the mechanism releases C·G + Z for Gaussian Z of
-// standard deviation σ·sens(C)·L, where L is the clipping norm. Optimisers use G + C⁻¹Z, which follows from it: steps
+// standard deviation σL, where L is the clipping norm, which is as private as a Gaussian mechanism of sensitivity sens(C)·L. Optimisers use G + C⁻¹Z, which follows from it: steps
 // get noise that later steps partly take back. All matrices here are Toeplitz, and a [Column] is the first column.
 //
 //   - [SquareRoot] and [Optimise] make banded columns, [BLT] those of buffered linear Toeplitz matrices.

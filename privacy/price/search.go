@@ -230,6 +230,7 @@ func (s *Search) price(work *meter.Work, w way, runs int64) (p Way, err error) {
 	if p.Training, err = w.training(privacy.Within(privacy.Tightest{}, work), runs); err != nil {
 		return Way{}, err
 	}
+	p.Training.Assumptions = privacy.JoinAssumptions(p.Training.Assumptions, []privacy.Assumption{runAssumption})
 	if s.Test != nil {
 		if p.TestNoise, p.Test, err = s.test(work, w, runs); err != nil {
 			return Way{}, err
@@ -240,6 +241,9 @@ func (s *Search) price(work *meter.Work, w way, runs int64) (p Way, err error) {
 	}
 	return p, err
 }
+
+// runAssumption is what all ways assume of the runs of the search.
+var runAssumption = privacy.PremiseFixedInAdvance.Assume("a bound for every run was fixed before the first one: none costs more than the stated run")
 
 // scoreAssumption is what the guarantees for test records assume of scores.
 var scoreAssumption = privacy.PremiseScores.Assume("scores are averages over the test records of values in [0, 1], and replacing a record changes nothing else")

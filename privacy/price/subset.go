@@ -28,6 +28,10 @@ func (s *Subset) run(all privacy.FixedSizeGaussian, steps int64) (privacy.Part, 
 	return privacy.Part{Mechanism: one, Count: steps}, err
 }
 
+// finalAssumption lists the decisions that precede the tuning.
+var finalAssumption = privacy.PremiseFixedInAdvance.Assume(
+	"the noise, the lots and the steps of the run on all were fixed before the tuning, which chooses only what its guarantee does not depend on")
+
 // onSubset searches on a subset and then runs once on all records. Of the test records only the
 // search on the subset makes use: the score of the run on all is not released.
 func (s *Search) onSubset(f family) way {
@@ -49,7 +53,9 @@ func (s *Search) onSubset(f family) way {
 			return privacy.Guarantee{}, err
 		}
 		tuning := tuning.SubsetSampled{Base: best, SubsetSize: s.Subset.size(records), DatasetSize: records.DatasetSize}
-		return privacy.Epsilon(accountant, privacy.Composition{{Mechanism: tuning, Count: 1}, s.Subset.Final}, 1, s.Delta)
+		g, err := privacy.Epsilon(accountant, privacy.Composition{{Mechanism: tuning, Count: 1}, s.Subset.Final}, 1, s.Delta)
+		g.Assumptions = privacy.JoinAssumptions(g.Assumptions, []privacy.Assumption{finalAssumption})
+		return g, err
 	}
 	return w
 }

@@ -452,6 +452,7 @@ func TestBadRequests(t *testing.T) {
 		"buffers":             {`{"dp_ftrl":{"steps":"10","noise_multiplier":"1","matrix":"NOISE_MATRIX_BLT","buffer_scale":[0.5],"buffer_decay":[0.5]},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.buffer_scale"}},
 		"separation":          {`{"dp_ftrl":{"steps":"10","separation":"11","noise_multiplier":"1","matrix":"NOISE_MATRIX_TREE"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.separation"}},
 		"no participation":    {`{"dp_ftrl":{"steps":"10","participations":"0","noise_multiplier":"1","matrix":"NOISE_MATRIX_TREE"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.participations"}},
+		"no separation":       {`{"dp_ftrl":{"steps":"1000","participations":"5","noise_multiplier":"10","matrix":"NOISE_MATRIX_TREE"},"delta":1e-6` + addRemove + `}`, []string{"privacy.dp_ftrl.separation"}},
 		"many participations": {`{"dp_ftrl":{"steps":"10000","separation":"1","noise_multiplier":"1","matrix":"NOISE_MATRIX_TREE"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.participations"}},
 		"endless":             {`{"dp_ftrl":{"steps":"9000000000000000000","noise_multiplier":"1","matrix":"NOISE_MATRIX_TREE"},"delta":1e-5` + addRemove + `}`, []string{"privacy.dp_ftrl.steps"}},
 		"cutoff":              {`{"sparse_vector":{"cutoff":"0","noise_scale":"0"}` + addRemove + `}`, []string{"privacy.sparse_vector.cutoff", "privacy.sparse_vector.noise_scale"}},

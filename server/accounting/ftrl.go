@@ -39,6 +39,8 @@ func (c *compiler) dpFTRL(path string, m *dparetov1.DpFtrlMechanism) *mechanism 
 			e.failf("separation", "must be an integer in [1, steps = %d], is %d", n, apart)
 		case most < 1:
 			e.failf("participations", "must be at least 1, is %d", most)
+		case separation == nil && participations != nil && most > 1:
+			e.failf("separation", "is required with %d participations: without it a record takes part once", most)
 		case n*min(most, (n-1)/apart+1) > maxParticipations:
 			e.failf("participations", "times steps must be at most %d, is %d times %d", maxParticipations, min(most, (n-1)/apart+1), n)
 		}

@@ -269,23 +269,32 @@ func (c *trialChange) keep(r Report) (Kept, error) {
 	}
 	kept, err := c.Policy.Keep(c.Change, record, r)
 	if r.Measurement.GetSeeded() {
-		kept.Warnings = append(kept.Warnings, &dparetov1.Warning{
-			Code:    WarnSeeded,
-			Message: "not for release: the run was seeded, so that its noise can be taken off and no epsilon holds for it",
-		})
+		kept.Warnings = append(kept.Warnings, seededWarning())
 	}
 	return kept, err
 }
 
-// IsSeeded reports whether a worker said of a run of a trial that its randomness came from a seed:
-// by the warning, or by a measurement of an import that lacks it.
+func seededWarning() *dparetov1.Warning {
+	return &dparetov1.Warning{
+		Code:    WarnSeeded,
+		Message: "not for release: the run was seeded, so that its noise can be taken off and no epsilon holds for it",
+	}
+}
+
+// IsSeeded reports whether a worker said of a run of a trial that its randomness came from a seed.
 func IsSeeded(trial *dparetov1.Trial) bool {
-	return trial.GetFinalMeasurement().GetSeeded() ||
-		slices.ContainsFunc(trial.GetMeasurements(), (*dparetov1.Measurement).GetSeeded) ||
-		slices.ContainsFunc(trial.GetPastAttempts(), func(a *dparetov1.Attempt) bool {
-			return slices.ContainsFunc(a.GetMeasurements(), (*dparetov1.Measurement).GetSeeded)
-		}) ||
-		slices.ContainsFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == WarnSeeded })
+	return slices.ContainsFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == WarnSeeded })
+}
+
+// MarkSeeded adds the warning to an imported trial that has a seeded measurement, of any attempt, without it.
+func MarkSeeded(trial *dparetov1.Trial) {
+	measurements := slices.Concat(trial.GetMeasurements(), []*dparetov1.Measurement{trial.GetFinalMeasurement()})
+	for _, a := range trial.GetPastAttempts() {
+		measurements = append(measurements, a.GetMeasurements()...)
+	}
+	if !IsSeeded(trial) && slices.ContainsFunc(measurements, (*dparetov1.Measurement).GetSeeded) {
+		trial.Warnings = append(trial.GetWarnings(), seededWarning())
+	}
 }
 
 // finishWithLast completes the trial with its last measurement.

@@ -64,6 +64,9 @@ func TestSeededRun(t *testing.T) {
 	if _, err := other.ImportRecords(records); err != nil {
 		t.Fatal(err)
 	}
+	if trial := other.Trial(name + "/trials/2"); !hasSeeded(trial.GetWarnings()) {
+		t.Errorf("an import without warnings: %v", trial)
+	}
 	if l := other.Ledger(name, 0); !hasSeeded(l.GetWarnings()) || !math.IsInf(l.GetComposed().GetEpsilon(), 1) {
 		t.Errorf("an import without warnings: %v", l)
 	}

@@ -195,6 +195,7 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if err := fields.Err(); err != nil {
 		return err
 	}
+	study.MarkSeeded(trial)
 	return i.measurements(path, trial, point)
 }
 

@@ -2108,7 +2108,7 @@ type DpFtrlMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Expression: the number of steps, an integer of at least 1.
 	Steps string `protobuf:"bytes,1,opt,name=steps,proto3" json:"steps,omitempty"`
-	// Expression: the least number of steps from one participation of a record to its next, an
+	// Expression, required for several participations: the least number of steps from one participation of a record to its next, an
 	// integer in [1, steps]. Passes over the data in an order that stays have as many as lots. Default: steps, and
 	// records take part once.
 	Separation string `protobuf:"bytes,2,opt,name=separation,proto3" json:"separation,omitempty"`

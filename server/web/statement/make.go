@@ -173,6 +173,8 @@ func (m *maker) sampler() (Item, error) {
 		executed, by = e.sampler, "the bundled trainer "+trainer+", which the study names; nobody has checked that the workers ran it"
 	}
 	switch {
+	case len(accounted) == 0 && slices.Contains(mechanisms(m.privacy), "dp-ftrl"):
+		return asked(name, "Nothing is sampled. Who ensures that no record takes part more often, or at a smaller distance of steps, than is accounted?"), nil
 	case len(accounted) == 0:
 		return known(name, "none: the mechanism draws no lots"), nil
 	case executed == "":
@@ -262,6 +264,7 @@ func (m *maker) protected() string {
 type configuration struct {
 	trial      *dparetov1.Trial
 	step       int64 // 0 for the end of the run
+	planned    int64 // step at which the run was to end, 0 without a checkpoint parameter
 	parameters map[string]*dparetov1.Value
 }
 
@@ -297,6 +300,7 @@ func (m *maker) choose(ctx context.Context, metric string) (*configuration, erro
 		return nil, refuse("trial %d is %s: only one that succeeded can be stated", c.trial.GetNumber(), enum.Name(c.trial.GetState()))
 	}
 	checkpoint := m.study.GetSpec().GetCheckpointParameter()
+	c.planned = c.trial.GetParameters()[checkpoint].GetIntValue()
 	if checkpoint != "" && c.step == 0 {
 		c.step = c.trial.GetFinalMeasurement().GetStep()
 	}
@@ -396,12 +400,15 @@ func (m *maker) ordinary(ctx context.Context, metric string, sampler Item) error
 		m.s.Guarantee.Attack = min(m.s.Guarantee.Attack, p.GetTruePositiveRate())
 	}
 	m.s.Seeded = show.IsSeeded(c.trial.GetWarnings())
-	state := ""
+	state, within := "", ""
 	if c.step > 0 {
 		state = fmt.Sprintf(" at %s %d", m.study.GetSpec().GetCheckpointParameter(), c.step)
+		if c.step < c.planned {
+			within = ", nor of this state within its run"
+		}
 	}
-	m.s.Claim = fmt.Sprintf("Publishing the model of trial %d of %s%s is differentially private%s with %s. This does not cover the choice of the trial among the runs of the study.",
-		c.trial.GetNumber(), m.study.GetName(), state, m.protected(), guaranteeText(g))
+	m.s.Claim = fmt.Sprintf("Publishing the model of trial %d of %s%s is differentially private%s with %s. This does not cover the choice of the trial among the runs of the study%s.",
+		c.trial.GetNumber(), m.study.GetName(), state, m.protected(), guaranteeText(g), within)
 	if m.s.Seeded {
 		m.s.Claim = fmt.Sprintf("The model of trial %d of %s has no ε against anybody who knows its seed, and must not be published. A fresh run of its configuration%s, with secret randomness, is differentially private%s with %s. This does not cover the choice of the configuration among the runs of the study.",
 			c.trial.GetNumber(), m.study.GetName(), state, m.protected(), guaranteeText(g))
@@ -490,7 +497,7 @@ func (m *maker) unit(g *dparetov1.PrivacyGuarantee) {
 		size = known("δ against 1/n", "δ = %s; there are n = %s training records, and δ is below 1/n", show.Plain(g.GetDelta()), m.records)
 	}
 	unit := known("Unit of privacy", "one training record")
-	person := asked("Records of a person", "How many training records can one person have? With k of them ε is at most k times as large, and δ grows as well.")
+	person := asked("Records of a person", "How many training records can one person have? With k of them ε is at most k times as large, and δ is at most (e^(kε) − 1)/(e^ε − 1) times as large.")
 	if m.perUser != "" {
 		meaning = "the data sets differ in all records of one user"
 		unit = known("Unit of privacy", "one user: all of at most %s training records", m.perUser)
@@ -505,6 +512,17 @@ func (m *maker) unit(g *dparetov1.PrivacyGuarantee) {
 // search says what the whole search cost, and what it could have cost.
 func (m *maker) search(ctx context.Context, c *configuration, evaluate *evaluator) error {
 	items := []Item{known("Tuning", "NOT included: the trial was chosen among the results of all runs, and the choice depends on the data")}
+	if c.step < c.planned && !m.s.Seeded {
+		whole := maps.Clone(c.parameters)
+		checkpoint := m.study.GetSpec().GetCheckpointParameter()
+		whole[checkpoint] = &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: c.planned}}
+		computed, err := m.Privacy.ComputeEpsilon(ctx, &dparetov1.ComputeEpsilonRequest{Privacy: m.privacy, Parameters: whole})
+		if err != nil {
+			return err
+		}
+		items = append(items, known("Choice of the state", "NOT included: results decided where to stop in a run of up to %s %d; all of its states together: %s",
+			checkpoint, c.planned, guaranteeText(computed.GetGuarantees()[0])))
+	}
 	ledger, err := m.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: m.study.GetName()})
 	if err != nil {
 		return err
@@ -573,12 +591,12 @@ func (m *maker) accounting(g *dparetov1.PrivacyGuarantee, sampler Item, trial *d
 		lower = ", the true ε is at least " + show.NumberDown(g.GetEpsilonLower())
 	}
 	_, name := mechanismOf(m.privacy)
-	randomness := known("Randomness", "the workers reported no seed: they drew from entropy that nobody keeps")
+	randomness := known("Randomness", "the workers reported no seed; nobody has checked how they drew")
 	switch {
 	case m.s.Seeded:
 		randomness = known("Randomness", "from a SEED: whoever knows it can remove the noise of this trial; no ε holds for its weights against them")
 	case trial == nil:
-		randomness = known("Randomness", "the server refuses seeded runs in this study")
+		randomness = known("Randomness", "the server refuses runs that report a seed; nobody has checked how the others drew")
 	}
 	floating := asked("Floating point", "How does the trainer draw its noise? Sums and noise in floating point can leak more than ε says (Mironov 2012).")
 	switch {
@@ -606,8 +624,8 @@ func attack(epsilon, delta, rate float64) float64 {
 // attack says what an attacker can do.
 func (m *maker) attack() {
 	m.s.section("What an attacker can do",
-		known("Membership", "somebody who knows all other records, and wrongly accuses at most 1 %% of the people who are not in the data, finds at most %s %% of those who are; by guessing 1 %%",
-			show.NumberUp(100*m.s.Guarantee.Attack)),
+		known("Membership", "somebody who knows all other %ss, and wrongly says of at most 1 %% of the %[1]ss outside of the data that they are in it, finds at most %[2]s %% of those that are; by guessing 1 %%",
+			m.unitName(), show.NumberUp(100*m.s.Guarantee.Attack)),
 		known("Not prevented", "what the data says about everybody, whether or not they are in it"))
 }
 
@@ -617,9 +635,9 @@ func (m *maker) data() {
 	var items []Item
 	if digest := settings["schema_digest"]; digest != "" {
 		items = append(items,
-			known("Pre-processing", "by the schema %s, of digest %s, and nothing else: it states columns, ranges, categories and the split as public knowledge, "+
+			known("Pre-processing", "of the files by the schema %s, of digest %s: it states columns, ranges, categories and the split as public knowledge, "+
 				"and the trainer refuses rows and schemas of another digest (data: %s)", settings["schema"], digest, settings["data_digest"]),
-			asked("Public knowledge", "Was anything in the schema chosen by looking at protected rows? That is not covered."))
+			asked("Public knowledge", "Was anything in the schema chosen, or in the files changed, by looking at protected rows? That is not covered."))
 	} else {
 		items = append(items, asked("Pre-processing", "Was anything chosen by looking at the data: features, scales, outliers, balancing? That is not covered."))
 	}

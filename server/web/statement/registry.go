@@ -100,10 +100,10 @@ func (m *maker) registry() Registry {
 
 	set("privacy_loss.privacy_unit", m.unitName())
 	set("privacy_loss.privacy_unit_details", m.s.text("Who is protected", "Adjacency"))
-	if n, err := strconv.ParseInt(m.records, 10, 64); err == nil {
+	if n, err := strconv.ParseInt(m.records, 10, 64); err == nil && m.perUser == "" {
 		set("privacy_loss.number_of_privacy_units", n)
 	} else {
-		ask("privacy_loss.number_of_privacy_units", "how many records there are")
+		ask("privacy_loss.number_of_privacy_units", "how many "+m.unitName()+"s there are")
 	}
 	set("privacy_loss.privacy_parameters.epsilon", m.s.Guarantee.Epsilon)
 	if m.s.Guarantee.Delta > 0 {

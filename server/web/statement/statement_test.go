@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/web/statement"
 	"github.com/dpareto/dpareto/server/web/webtest"
@@ -93,6 +94,39 @@ func TestOrdinary(t *testing.T) {
 		if q.Answer == "" || q.FillIn != strings.Contains(q.Answer, "FILL IN: ") {
 			t.Errorf("question %+v", q)
 		}
+	}
+}
+
+// A state within a run is one of its states that results chose: the claim says so, and the whole run is stated.
+func TestStateWithinRun(t *testing.T) {
+	site := webtest.New(t, server.Options{})
+	site.Create(t.Context(), t, "s", &dparetov1.Study{Spec: spec(1e-5)})
+	site.Train(t.Context(), t, "s", 3, false)
+	c := clients(site)
+	listed, err := c.Studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/s", OrderBy: "metrics.epsilon"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	epsilonOf := func(trial *dparetov1.Trial) float64 {
+		return trial.GetFinalMeasurement().GetMetrics()["epsilon"].GetValue()
+	}
+	s, err := statement.New(t.Context(), c, "studies/s", statement.Options{Epsilon: 0.999 * epsilonOf(listed.GetTrials()[0]), Sampler: "poisson", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: s.Trial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := epsilonOf(resp.GetTrial())
+	var text bytes.Buffer
+	if err := s.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), "among the runs of the study, nor of this state within its run.",
+		"Choice of the state: NOT included", "all of its states together: ε at most "+show.NumberUp(whole))
+	if !(s.Guarantee.Epsilon < whole) {
+		t.Errorf("ε %g of the state, %g of the run", s.Guarantee.Epsilon, whole)
 	}
 }
 
@@ -311,7 +345,7 @@ func TestPrivate(t *testing.T) {
 	if err := s.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), "The search is included", "Tuning: included", "release 1", "dpareto ledger charges train", "the server refuses seeded runs")
+	webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), "The search is included", "Tuning: included", "release 1", "dpareto ledger charges train", "the server refuses runs that report a seed")
 	if _, err := statement.New(t.Context(), clients(site), study, statement.Options{Epsilon: 10, Now: now}); err == nil || !strings.Contains(err.Error(), "ε is 50.00, above 10") {
 		t.Errorf("ε 10 of 50: %v", err)
 	}
