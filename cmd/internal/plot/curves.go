@@ -43,11 +43,11 @@ type Series struct {
 	Look
 }
 
-// Look is how a line is drawn. The zero Look is a solid line in the colour of its place in the legend.
+// Look is how a line is drawn. The zero Look has the colour and the dashes of its place in the legend.
 type Look struct {
 	// Colour is the number of a colour, from 1, which several lines can share; 0 for the colour of the line's place.
 	Colour int
-	// Baseline asks for a dashed line, of whose band only the edges are drawn, so that what is compared with it
+	// Baseline asks for a thin dotted line, of whose band only the edges are drawn, so that what is compared with it
 	// stands out, also in grey.
 	Baseline bool
 }
@@ -67,7 +67,7 @@ func (l Look) line(place int) draw.LineStyle {
 	}
 	style := lineStyle(place)
 	if l.Baseline {
-		style.Dashes = dashes[1]
+		style.Width, style.Dashes = baselineWidth, dots
 	}
 	return style
 }
@@ -90,14 +90,17 @@ var palette = []color.NRGBA{
 	{R: 0x22, G: 0x22, B: 0x22, A: 0xff},
 }
 
-// dashes tell lines of one colour apart, when there are more lines than colours.
-var dashes = [][]vg.Length{nil, {6, 2}, {2, 2}}
+// dashes are the patterns of the colours: in grey, most colours of the palette are alike.
+var dashes = [][]vg.Length{nil, {10, 2}, {5, 1.5}, {10, 2, 2, 2}, {3, 1}, {14, 2, 3, 2, 3, 2}, {6, 1, 1, 1}}
+
+// Baselines are thinner than other lines, and dotted.
+const baselineWidth = 0.9
+
+var dots = []vg.Length{1.2, 1.8}
 
 // lineStyle is the style of the line of a number, from 0.
 func lineStyle(i int) draw.LineStyle {
-	return draw.LineStyle{
-		Color: palette[i%len(palette)], Width: frontWidth, Dashes: dashes[i/len(palette)%len(dashes)],
-	}
+	return draw.LineStyle{Color: palette[i%len(palette)], Width: frontWidth, Dashes: dashes[i%len(dashes)]}
 }
 
 // levelStyle is the style of the level of a number, from 0.
@@ -232,6 +235,10 @@ func (c *Curves) Plot(canvas draw.Canvas, p *plot.Plot) {
 		curve := &c.Curves[k]
 		curve.pieces(axisX, axisY, func(from, to int) {
 			line := curve.corners(from, to, trX, func(i int) vg.Length { return trY(curve.Y[i]) })
+			if len(line) == 1 && canvas.Contains(line[0]) {
+				canvas.SetColor(curve.colour(k))
+				canvas.Fill(circles(line, 0.7*frontSize))
+			}
 			canvas.StrokeLines(curve.line(k), canvas.ClipLinesXY(line)...)
 		})
 	}
@@ -255,7 +262,7 @@ func drawBand(c *draw.Canvas, look Look, place int, lower, upper []vg.Point) {
 	tint.A = 0x60
 	edge := draw.LineStyle{Color: tint, Width: 0.5}
 	if look.Baseline {
-		edge.Dashes = dashes[1]
+		edge.Color, edge.Dashes = look.colour(place), dots
 	}
 	for _, line := range [][]vg.Point{lower, upper} {
 		c.StrokeLines(edge, c.ClipLinesXY(line)...)
@@ -282,7 +289,7 @@ func (s *Series) corners(from, to int, x func(float64) vg.Length, y func(i int) 
 	return points
 }
 
-// pieces calls draw with the bounds of every piece of at least two places that are on the axes. On a linear
+// pieces calls draw with the bounds of every piece of places that are on the axes, one or more. On a linear
 // axis, the band's bounds must be, too.
 func (s *Series) pieces(x, y Axis, draw func(from, to int)) {
 	from := 0
@@ -297,7 +304,7 @@ func (s *Series) pieces(x, y Axis, draw func(from, to int)) {
 		if !math.IsNaN(sum) && !math.IsInf(sum, 0) {
 			continue
 		}
-		if i-from > 1 {
+		if i > from {
 			draw(from, i)
 		}
 		from = i + 1

@@ -207,7 +207,7 @@ func (s overlay) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		c.SetColor(color.White)
 		c.Fill(circles(places, 0.7*frontSize+0.6))
-		c.SetColor(palette[i%len(palette)])
+		c.SetColor(front.colour(i))
 		c.Fill(circles(places, 0.7*frontSize))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/color"
 	"io"
 	"math"
@@ -397,14 +398,31 @@ func TestSameAxes(t *testing.T) {
 	}
 }
 
-// A baseline is dashed, and its band has no area; lines can share a colour.
+// A baseline is thin and dotted, and its band has no area; lines can share a colour, and differ in grey.
 func TestLook(t *testing.T) {
 	both := []Series{
 		{Name: "a", X: []float64{0, 1}, Y: []float64{1, 2}, Lower: []float64{0, 1}, Upper: []float64{2, 3}, Look: Look{Colour: 3}},
 		{Name: "b", X: []float64{0, 1}, Y: []float64{2, 3}, Lower: []float64{1, 2}, Upper: []float64{3, 4}, Look: Look{Colour: 3, Baseline: true}},
 	}
-	if both[0].line(0).Color != both[1].line(1).Color || both[0].line(0).Dashes != nil || both[1].line(1).Dashes == nil {
-		t.Errorf("lines %+v and %+v", both[0].line(0), both[1].line(1))
+	if line, baseline := both[0].line(0), both[1].line(1); line.Color != baseline.Color || !(baseline.Width < line.Width) {
+		t.Errorf("lines %+v and %+v", line, baseline)
+	}
+	known := map[string]bool{fmt.Sprint(both[1].line(1).Dashes): true}
+	for place := range palette {
+		dashes := fmt.Sprint(Look{}.line(place).Dashes)
+		if known[dashes] {
+			t.Errorf("line %d has the dashes %s of another", place, dashes)
+		}
+		known[dashes] = true
+	}
+	alone := &Curves{Curves: []Series{{Name: "a", X: []float64{0, 1, 2, 3}, Y: []float64{1, math.NaN(), 2, math.NaN()}}}}
+	var out bytes.Buffer
+	require.NoError(t, alone.Render(&out, "svg"))
+	var rest bytes.Buffer
+	alone.Curves[0].Y[2] = math.NaN()
+	require.NoError(t, alone.Render(&rest, "svg"))
+	if points, others := strings.Count(out.String(), "<path"), strings.Count(rest.String(), "<path"); points <= others {
+		t.Errorf("%d paths with two points that stand alone, %d with one", points, others)
 	}
 	areas := func(all ...Series) int {
 		var out bytes.Buffer

@@ -20,6 +20,9 @@ var (
 	errorAxis   = plot.Axis{Label: "classification error", Reference: math.NaN()}
 )
 
+// ofFronts says what the fronts of the pictures are.
+const ofFronts = "Fronts are of the study of seed 1; errors are means over the runs of a configuration, where nothing else is said"
+
 // subtitle says what every ε of the pictures is.
 const subtitle = "δ = 1e-5, replace-one adjacency, RDP accountant with the classic conversion: upper bounds for one run"
 
@@ -44,7 +47,7 @@ func (e *Experiment) overlay(title, data string, fronts ...plot.FrontSeries) *pl
 
 // panels puts pictures beside each other, as many in a row as given.
 func panels(title string, columns int, all ...plot.Panel) *plot.Panels {
-	return &plot.Panels{Title: title, Subtitle: []string{subtitle}, Columns: columns, Panels: all}
+	return &plot.Panels{Title: title, Subtitle: []string{subtitle, ofFronts}, Columns: columns, Panels: all}
 }
 
 // seriesOfFigure5 are the studies of Figure 5.
@@ -163,7 +166,7 @@ func (e *Experiment) figure6(found results) ([]output.Section, []reproduce.Figur
 		return []output.Section{section}, nil
 	}
 	picture := e.overlay("Figure 6: DPareto over grids", adultSGD.dataset)
-	picture.Subtitle = []string{"Adult, LogReg+SGD", subtitle}
+	picture.Subtitle = []string{"Adult, LogReg+SGD", subtitle, ofFronts}
 	median, worst, best := attainment(studies)
 	picture.Fronts = append(picture.Fronts, plot.FrontSeries{
 		Name: fmt.Sprintf("DPareto, %d runs: the median of %d seeds, and a band of all", len(studies[0]), len(studies)), Front: median, Best: best, Worst: worst,
