@@ -152,7 +152,7 @@ func forecastWarnings(study *dparetov1.Study, p *engine.Proposal, asked int) []*
 		add(warnBudgetSpent, "the study's budget leaves %d of these %d runs: the others need a larger one", left, n)
 	}
 	if open := len(p.Pending); open > 0 {
-		add(warnRunsPending, "%d trials are open: the gain is what further runs add to theirs", open)
+		add(warnRunsPending, "%d trials are open: the gain of further runs is in addition to theirs", open)
 	}
 	return warnings
 }

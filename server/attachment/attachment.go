@@ -154,7 +154,7 @@ func checkURI(field, uri string, fields *invalid.Fields) {
 		fields.Addf(field, "%s", reason)
 	}
 	if script.MatchString(uri) {
-		fields.Addf(field, "must say where the artifact is: javascript, vbscript and data are not allowed")
+		fields.Addf(field, "must be the location of the artifact: javascript, vbscript and data are not allowed")
 	}
 	if parts := authority.FindStringSubmatch(uri); parts != nil {
 		isWeb := strings.EqualFold(parts[1], "http") || strings.EqualFold(parts[1], "https")

@@ -267,7 +267,7 @@ func TestMode(t *testing.T) {
 		switch {
 		case err != nil && strings.Contains(err.Error(), "chmod 600"):
 			got = "error"
-		case strings.Contains(log.String(), "600 is enough"):
+		case strings.Contains(log.String(), "use mode 600"):
 			got = "warn"
 		}
 		if got != want {

@@ -29,7 +29,7 @@ var (
 	// ErrExpired says that a credential has expired.
 	ErrExpired = errors.New("the credential has expired")
 	// ErrCertificate says that a verified certificate is not in the file.
-	ErrCertificate = errors.New("this server does not know the client certificate, and there is no token")
+	ErrCertificate = errors.New("the server does not accept this client certificate, and there is no token")
 )
 
 const (

@@ -248,7 +248,7 @@ func checkMode(path string, info fs.FileInfo) (warning string, err error) {
 		return "", err
 	}
 	if filemode.Exceeds(info, 0o640) {
-		return fmt.Sprintf("has mode %#o: everyone can read who may do what; 600 is enough", info.Mode().Perm()), nil
+		return fmt.Sprintf("has mode %#o, so everyone can read the permissions of all tokens: use mode 600", info.Mode().Perm()), nil
 	}
 	return "", nil
 }

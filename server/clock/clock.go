@@ -56,7 +56,7 @@ func (l *logged) Now() time.Time {
 	wall := now.Round(0) // without the monotonic reading, which Sub would use
 	least, most := wall.Sub(after.Round(0)), wall.Sub(before.Round(0))
 	if least > l.step+leastStep || most < l.step-leastStep {
-		l.logger.Warn("the wall clock was set, or the machine slept; leases go on by elapsed time",
+		l.logger.Warn("the wall clock was set, or the machine slept; leases continue by elapsed time",
 			"by", (least - l.step).Round(time.Millisecond).String())
 		l.step = least
 	}

@@ -43,10 +43,10 @@ func storeStatus(err error) error {
 	if unwritable, ok := errors.AsType[*store.UnwritableError](err); ok {
 		if unwritable.Unknown {
 			return status.Errorf(codes.Unavailable,
-				"%s: this call may have taken effect; the same call with the same request_id does nothing twice", unwritable.Reason)
+				"%s: this call may have taken effect; repeat it with the same request_id, which has no second effect", unwritable.Reason)
 		}
 		return status.Errorf(codes.Unavailable,
-			"the server cannot write its store (%s); this call changed nothing, and calls that only read still work", unwritable.Reason)
+			"the server cannot write its store (%s); this call changed nothing, and read-only calls still work", unwritable.Reason)
 	}
 	what := "it"
 	if damage, ok := errors.AsType[*store.DamageError](err); ok {

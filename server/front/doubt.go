@@ -34,7 +34,7 @@ func Doubts(m *model.Model) (warnings []*dparetov1.Warning) {
 		warn(warnNoTrustedModel, "no model agrees with the measurements: this shows the measured values without intervals, and fresh runs of the best of them will be worse on average")
 		return warnings
 	case model.BasisIndependent:
-		warn(warnSimplerModel, "the usual model contradicts the measurements, so a simpler one is used: it takes no noise to be shared by the steps of a run")
+		warn(warnSimplerModel, "the usual model contradicts the measurements, so a simpler one is used, in which the steps of a run share no noise")
 	case model.BasisModel:
 	}
 	if c.Claimed < muchLuck*c.Observed {

@@ -398,7 +398,7 @@ func (d *Data) seededWarning() []*dparetov1.Warning {
 	}
 	return []*dparetov1.Warning{{
 		Code:    study.WarnSeeded,
-		Message: "not for release: trials of the study were seeded, so that their noise can be taken off and no epsilon holds for them",
+		Message: "not for release: trials of the study were seeded: anyone with the seed can remove their noise, so no epsilon holds for them",
 	}}
 }
 

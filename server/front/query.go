@@ -75,7 +75,7 @@ func (r *Results) query(ctx context.Context, query frontquery.Query, measuredOnl
 	if query.Confidence > defaultConfidence && fitted.Model.Check().Basis == model.BasisMeasurements {
 		resp.Warnings = append(resp.Warnings, &dparetov1.Warning{
 			Code:    warnNoConfidence,
-			Message: fmt.Sprintf("nothing can be said with a confidence of %g, since no model agrees with the measurements: the answer has the best measured values, and may not hold", query.Confidence),
+			Message: fmt.Sprintf("no model agrees with the measurements, so nothing holds with a confidence of %g: the answer has the best measured values, which may not hold", query.Confidence),
 		})
 	}
 	return resp, r.fronts.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {

@@ -10,7 +10,7 @@ import (
 // or "".
 func FindUnknown(prefix string, message protoreflect.Message) string {
 	if len(message.GetUnknown()) > 0 {
-		return prefix + "(a field that this server does not know)"
+		return prefix + "(an unknown field for this version of the server)"
 	}
 	found := ""
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {

@@ -110,7 +110,7 @@ func (l Limits) CheckTrials(created, open int64) error {
 func (l Limits) CheckBytes(n int64) error {
 	if most := l.OrDefault().StudyBytes; n >= most {
 		return status.Errorf(codes.ResourceExhausted,
-			"the study takes %d of %d bytes (max-study-bytes): its trials can be completed, and nothing added", n, most)
+			"the study takes %d of %d bytes (max-study-bytes): its trials can be completed, but nothing can be added", n, most)
 	}
 	return nil
 }

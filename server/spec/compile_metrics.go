@@ -124,7 +124,7 @@ func (c *metricCompiler) reference(field string, m *dparetov1.MetricSpec) {
 	if m.ReferenceValue == nil {
 		switch {
 		case m.GetComputed() != nil:
-			c.addf(field, "must be set for a computed objective: only that of a reported one follows from the results")
+			c.addf(field, "must be set for a computed objective: it is inferred from results only for reported objectives")
 		case c.spec.GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_DPARETO:
 			c.addf(field, "must be set with ALGORITHM_DPARETO, whose published form has an anti-ideal point")
 		}

@@ -84,7 +84,7 @@ func (s *Study) fix(path string, asked *dparetov1.SuggestionCondition, condition
 			continue
 		}
 		if parent, ok := condition.Fixed[required.Parent]; !ok || !slices.Contains(required.Values, parent) {
-			fields.Addf(at(s.Points.space.Parameters[i].Name), "exists only where %s: fix its parent, too", s.Points.requirement(i))
+			fields.Addf(at(s.Points.space.Parameters[i].Name), "exists only where %s: also fix its parent", s.Points.requirement(i))
 		}
 	}
 }

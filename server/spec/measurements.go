@@ -58,7 +58,7 @@ func (c *Measurements) CheckRuns(path string, m *dparetov1.Measurement, replicat
 		case n > 0 && n != int(replicates):
 			fields.Addf(field+".runs", "must hold as many values as the trial has replicates, %d, holds %d", replicates, n)
 		case n == 0 && value.Value != nil && value.StandardError == nil && replicates != 1:
-			fields.Addf(field+".value", "is of 1 run: the trial has %d replicates; report their values as runs, or their mean as value with its standard_error", replicates)
+			fields.Addf(field+".value", "has 1 run, but the trial requires %d replicates: report their values as runs, or their mean as value with its standard_error", replicates)
 		}
 	}
 	return fields.Err()

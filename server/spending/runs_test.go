@@ -32,7 +32,7 @@ func TestRunsAreOfReplicates(t *testing.T) {
 		{"all runs", 3, &dparetov1.MetricValue{Runs: []float64{0.5, 0.6, 0.7}}, "", ""},
 		{"fewer runs", 3, &dparetov1.MetricValue{Runs: []float64{0.5, 0.6}}, runs, "must hold as many values as the trial has replicates, 3, holds 2"},
 		{"more runs", 3, &dparetov1.MetricValue{Runs: []float64{0.5, 0.6, 0.7, 0.8}}, runs, "3, holds 4"},
-		{"a bare value", 3, &dparetov1.MetricValue{Value: new(0.5)}, value, "is of 1 run: the trial has 3 replicates"},
+		{"a bare value", 3, &dparetov1.MetricValue{Value: new(0.5)}, value, "has 1 run, but the trial requires 3 replicates"},
 		{"a mean", 3, &dparetov1.MetricValue{Value: new(0.5), StandardError: new(0.1)}, "", ""},
 		{"an exact mean", 3, &dparetov1.MetricValue{Value: new(0.5), StandardError: new(0.0)}, "", ""},
 	} {
@@ -111,7 +111,7 @@ func TestRunsOfImportedResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := f.ImportRecords(records)
-	servertest.WantCode(t, err, codes.InvalidArgument, "is of 1 run: the trial has 2 replicates")
+	servertest.WantCode(t, err, codes.InvalidArgument, "has 1 run, but the trial requires 2 replicates")
 }
 
 // The ledger charges all runs that a stored trial reported, also beyond its replicates.

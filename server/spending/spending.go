@@ -299,8 +299,8 @@ func (l *account) response(ctx context.Context, delta float64) (*dparetov1.GetPr
 		resp.Composed.Epsilon = math.Inf(1)
 	}
 	if l.seeded > 0 {
-		warn(study.WarnSeeded, "the runs of %d trials were seeded: whoever knows the seed can take their noise off, so that no epsilon holds for them; "+
-			"fixed_in_advance, the entries and the epsilon of a trial are what such runs cost with noise that nobody knows", l.seeded)
+		warn(study.WarnSeeded, "the runs of %d trials were seeded: anyone with the seed can remove their noise, so no epsilon holds for them; "+
+			"fixed_in_advance, the entries and the epsilon of a trial are for such runs with secret noise", l.seeded)
 		resp.Composed.Epsilon = math.Inf(1)
 	}
 	if resp.GetAdaptive() {

@@ -261,7 +261,7 @@ func (c *trialChange) succeed(r Report) error {
 func (c *trialChange) keep(r Report) (Kept, error) {
 	record := c.record
 	if r.Measurement.GetSeeded() && c.Policy.Traits().Prepaid {
-		return Kept{}, invalid.Field(r.Path+".seeded", "must be false: the guarantees of %s hold for runs whose randomness nobody knows; train without a seed",
+		return Kept{}, invalid.Field(r.Path+".seeded", "must be false: the guarantees of %s hold only for runs with secret randomness: train without a seed",
 			resource.StudyName(c.ID))
 	}
 	if err := c.Compiled.Measurements.CheckRuns(r.Path, r.Measurement, record.GetTrial().GetReplicates()); err != nil {
@@ -277,7 +277,7 @@ func (c *trialChange) keep(r Report) (Kept, error) {
 func seededWarning() *dparetov1.Warning {
 	return &dparetov1.Warning{
 		Code:    WarnSeeded,
-		Message: "not for release: the run was seeded, so that its noise can be taken off and no epsilon holds for it",
+		Message: "not for release: the run was seeded: anyone with the seed can remove its noise, so no epsilon holds for it",
 	}
 }
 

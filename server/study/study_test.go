@@ -226,7 +226,7 @@ func TestUnimplemented(t *testing.T) {
 	unknown := &dparetov1.CreateStudyRequest{StudyId: "later", Study: &dparetov1.Study{Spec: servertest.SVTSpec()}}
 	unknown.GetStudy().ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1))
 	_, err := f.Studies.CreateStudy(t.Context(), unknown)
-	servertest.WantCode(t, err, codes.Unimplemented, "study.(a field that this server does not know)")
+	servertest.WantCode(t, err, codes.Unimplemented, "study.(an unknown field for this version of the server)")
 }
 
 func TestListStudies(t *testing.T) {

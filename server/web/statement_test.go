@@ -24,7 +24,7 @@ func TestStatement(t *testing.T) {
 		t.Errorf("status %d, %v", code, header)
 	}
 	webtest.Contains(t, body, "Privacy statement: first", "checked by the client", "Appendix A", "!<script")
-	webtest.Contains(t, s.Get(t, "/studies/first/statement?trial=1", http.StatusUnprocessableEntity), "nobody knows how the trainer drew its lots")
+	webtest.Contains(t, s.Get(t, "/studies/first/statement?trial=1", http.StatusUnprocessableEntity), "the sampler of the trainer is unknown")
 	s.Get(t, "/studies/first/statement?trial=x", http.StatusUnprocessableEntity)
 	s.Get(t, "/studies/first/statement?trial=99&sampler=poisson", http.StatusNotFound)
 }

@@ -15,8 +15,11 @@ from typing import Any
 
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File
+from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).parents[2]
+WORKER = "assets/frame-worker.js"
+SHIM = "https://unpkg.com/iframe-worker/shim"  # what the theme loads
 REPOSITORY = "https://github.com/dpareto/dpareto/blob/main/"
 
 
@@ -41,7 +44,18 @@ def on_files(files: Any, config: Any) -> Any:
         # Search prefers pages that people wrote.
         content = f"---\nsearch:\n  boost: 0.2\n---\n\n{text}"
         files.append(File.generated(config, path, content=content))
+    files.append(File.generated(config, WORKER, content=(ROOT / "tools/site/frame-worker.js").read_text()))
     return files
+
+
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Loads the worker of pages that are opened as files from the site, not from another host."""
+    return output.replace(SHIM, get_relative_url(WORKER, page.url))
+
+
+def on_post_template(output_content: str, **_: Any) -> str:
+    """Does the same for the page of errors, whose links begin at the root."""
+    return output_content.replace(SHIM, f"/{WORKER}")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

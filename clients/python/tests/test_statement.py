@@ -26,7 +26,7 @@ def test_a_statement(client: Client, binary: str, monkeypatch: pytest.MonkeyPatc
     assert made["assumptions"][0]["premise"] == "sampler"
     html = study.statement(epsilon=epsilon, sampler="fixed-size", output="html")
     assert html.startswith("<!doctype html>")
-    with pytest.raises(DParetoError, match="no statement: nobody knows how the trainer drew"):
+    with pytest.raises(DParetoError, match="no statement: the sampler of the trainer is unknown"):
         study.statement(trial=1)
 
 

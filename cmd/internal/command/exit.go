@@ -31,7 +31,7 @@ var exits = []struct {
 	answers []codes.Code
 }{
 	{ExitOK, "done", nil},
-	{ExitFailure, "failed for another reason, which the message says", nil},
+	{ExitFailure, "failed for another reason; see the message", nil},
 	{ExitUsage, "the arguments, or a study file or request that they describe, are not valid", []codes.Code{codes.InvalidArgument, codes.OutOfRange}},
 	{ExitNotFound, "the study, trial, ledger or release does not exist", []codes.Code{codes.NotFound}},
 	{ExitRefused, "the state of the server does not allow it: it exists already, is paused or complete, or a limit is reached", []codes.Code{codes.AlreadyExists, codes.FailedPrecondition, codes.Aborted, codes.ResourceExhausted}},

@@ -170,6 +170,6 @@ func stateFinalRun(p *dparetov1.Publication, compiled *spec.Study, delta float64
 	p.FinalRun = accounting.Message(g, p.GetTrain().GetAdjacency())
 	assume(p,
 		privacy.PremiseSecrecy.Assume(fmt.Sprintf("candidates are trained on the subset of %d of %d training records that the server drew, and on no others; which records are in it stays with the workers", final.subsetSize, final.datasetSize)),
-		privacy.PremiseFixedInAdvance.Assume("the final run is made once, with fresh randomness: what the tuning chose decides only what its mechanism does not depend on"))
+		privacy.PremiseFixedInAdvance.Assume("the final run is made once, with fresh randomness: the result of the tuning decides only settings that its mechanism does not depend on"))
 	return nil
 }

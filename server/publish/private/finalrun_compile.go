@@ -133,7 +133,7 @@ func statedFor(m privacy.Mechanism, size int64) error {
 		of = m.DatasetSize
 	case privacy.Gaussian, privacy.Laplace:
 	default:
-		return fmt.Errorf("%s does not say for how many records it is stated; lots of a fixed size do", m.Name())
+		return fmt.Errorf("%s does not state a number of records, as lots of a fixed size do", m.Name())
 	}
 	if of != size {
 		return fmt.Errorf("%s is stated for %d records, not for the %d of the subset", m.Name(), of, size)

@@ -66,8 +66,8 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 		NotCovered: []string{
 			"when results arrive, how long runs and responses take, how busy the server is, and which runs fail, stop responding or are infeasible",
 			"names, labels, notes and descriptions, whose authors may have seen raw values",
-			"other studies and releases on the same records: what all of them cost together is the sum in test_ledger and train_ledger, as far as it was charged there",
-			"copies: a study that continues from a backup or an export, beside the original or in its place, spends again what the original has spent since, and no ledger is charged for it",
+			"other studies and releases on the same records: their total cost is the sum in test_ledger and train_ledger, as far as it was charged there",
+			"copies: a study that continues from a backup or an export, next to the original or instead of it, spends again what the original has spent since, and no ledger is charged for it",
 		},
 	}
 	statePublicSize(p, function.PublicSize())
@@ -82,7 +82,7 @@ func privateAssumptions(compiled *spec.Study) []*dparetov1.Assumption {
 		privacy.PremiseScores.Assume(fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize())),
 		privacy.PremiseDisjoint.Assume("no person is in both the training and the test records; both were separated without looking at them"),
 		privacy.PremiseTheorem.Assume(fmt.Sprintf("every run is the mechanism described by metric %s, at no more than its planned length; each hand-out of a trial is %d such runs", metric, compiled.Replicates())),
-		privacy.PremiseIndependence.Assume("runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values"),
+		privacy.PremiseIndependence.Assume("runs have independent randomness, and only the reports to this study leave the workers: no models, losses or raw values"),
 		privacy.PremiseServerNoise.Assume("the server draws its noise from the entropy of the operating system"),
 	}
 	if compiled.Points.Checkpoints() {

@@ -118,7 +118,7 @@ func ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *store
 		return nil, status.Errorf(codes.FailedPrecondition, "%s has no trials: %v %s", of.GetName(), of.GetState(), of.GetStateReason())
 	}
 	if !isRun(record) {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s is not completed: it shows its best trial once all trials have been run, and nothing before", of.GetName())
+		return nil, status.Errorf(codes.FailedPrecondition, "%s is not completed: it shows only its best trial, and only after all trials", of.GetName())
 	}
 	first, err := shown(ctx, tx, id, record, compiled)
 	if err != nil {

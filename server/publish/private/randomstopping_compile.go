@@ -55,8 +55,8 @@ func (c stoppingCompiler) compile(again bool) {
 	refuse("budget.max_trials", budget.GetMaxTrials() != 0, drawn)
 	refuse("budget.max_duration", budget.GetMaxDuration() != nil, drawn)
 	refuse("budget.max_stagnant_trials", budget.GetMaxStagnantTrials() != 0, drawn)
-	refuse("prior_studies", len(spec.GetPriorStudies()) > 0, "nothing may be learnt from results")
-	refuse("cost", spec.GetCost() != nil, "nothing may be learnt from results")
+	refuse("prior_studies", len(spec.GetPriorStudies()) > 0, "the search must not learn from results")
+	refuse("cost", spec.GetCost() != nil, "the search must not learn from results")
 	refuse("disable_early_stopping", spec.GetDisableEarlyStopping(), "no run is ever stopped early")
 	refuse("seed", spec.Seed != nil, "it reveals how many configurations were drawn before the released one")
 	if spec.GetPrivateMode() != nil {
@@ -225,14 +225,14 @@ func (c stoppingCompiler) score() {
 		c.addf("random_stopping.test_epsilon", "must be positive and finite, is %g", epsilon)
 	}
 	if c.spec.GetTestLedger() != "" && stopping.GetTestSetSize() == 0 {
-		c.addf("test_ledger", "needs random_stopping.test_set_size: without it nothing is guaranteed for the test records")
+		c.addf("test_ledger", "needs random_stopping.test_set_size: without it there is no guarantee for the test records")
 	}
 }
 
 // mechanism checks that a mechanism says what a trial costs, for curves also of every state of a run.
 func (c stoppingCompiler) mechanism() {
 	if len(c.spec.GetMetrics()) > 0 && !hasMechanism(c.spec) {
-		c.addf("random_stopping", "needs a metric computed from a privacy mechanism, which says what a trial costs the training records")
+		c.addf("random_stopping", "needs a metric computed from a privacy mechanism, for the cost of a trial for the training records")
 		return
 	}
 	if c.compiled == nil {

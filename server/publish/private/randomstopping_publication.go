@@ -47,13 +47,13 @@ func SearchPublication(ctx context.Context, compiled *spec.Study, list []space.P
 			privacy.PremiseSecrecy.Assume("workers, admins of the whole server, its operators, and everyone who reads its metrics, logs, traces, exports or backups, in whichever system collects them, are trusted: " +
 				"they can tell the number of trials, and disclose nothing; on a server without authentication everyone is an operator"),
 			privacy.PremiseTheorem.Assume("a run learns about the training records only through the accounted mechanism, and its score is computed from the mechanism's output"),
-			privacy.PremiseIndependence.Assume("runs are independent: what becomes of one, failures included, does not depend on the results of others"),
+			privacy.PremiseIndependence.Assume("runs are independent: the outcome of a run, including a failure, does not depend on the results of others"),
 			privacy.PremiseSecrecy.Assume("no worker learns the number of trials, by running most of them or the final run, or it does not disclose it"),
 			privacy.PremiseFixedInAdvance.Assume("the study was not abandoned, paused or deleted for good because of its results"),
 		}),
 		NotCovered: []string{
 			"how long the study took, and how busy the server was meanwhile, as other calls notice",
-			"anything else run on the same data, including a copy of the study from a backup or an export: what all studies cost together is the sum in their ledgers, as far as it was charged there",
+			"anything else run on the same data, including a copy of the study from a backup or an export: the total cost of all studies is the sum in their ledgers, as far as it was charged there",
 		},
 	}
 	statePublicSize(p, function.PublicSize())

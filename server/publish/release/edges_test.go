@@ -58,7 +58,7 @@ func TestRepeatedReleaseOfASpentLedger(t *testing.T) {
 		t.Errorf("no utilities: %v", err)
 	}
 	_, err = f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1})
-	servertest.WantCode(t, err, codes.ResourceExhausted, "does not fit")
+	servertest.WantCode(t, err, codes.ResourceExhausted, "exceeds the rest")
 	for i, again := range release() {
 		if !proto.Equal(again, first[i]) {
 			t.Errorf("again %v, first %v", again, first[i])

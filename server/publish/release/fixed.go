@@ -298,7 +298,7 @@ func (f *fixedResults) draft(ctx context.Context, spending *spending.Spending, g
 		Ledger:        f.Study.GetSpec().GetTestLedger(),
 		StudyRevision: f.Study.GetRevision(),
 		NotCovered: []string{
-			"the training records, on which every configuration was trained: the cost of all runs together is stated beside the guarantee",
+			"the training records, on which every configuration was trained: the cost of all runs together is stated next to the guarantee",
 			"anything else shown of the study: its measured values are exact, and they, or a front, a suggestion or a model made from them, reveal more",
 			"other studies on the same records that charge no ledger, or a different one",
 		},
@@ -314,7 +314,7 @@ func (f *fixedResults) draft(ctx context.Context, spending *spending.Spending, g
 			n, f.Study.GetSpec().GetTestLedger(), f.earlier[0], f.Study.GetName())
 	}
 	if f.seeded > 0 {
-		warn(study.WarnSeeded, "%d trials were seeded: whoever knows the seed can take the noise off their models, so that no epsilon holds for the training records", f.seeded)
+		warn(study.WarnSeeded, "%d trials were seeded: anyone with the seed can remove the noise from their models, so no epsilon holds for the training records", f.seeded)
 	}
 	for i := range f.Compiled.Problem.Constraints {
 		if c := &f.Compiled.Problem.Constraints[i]; c.Known == nil {

@@ -94,7 +94,7 @@ func checkKusner(k *dparetov1.KusnerMethod, want bestRequest, epsilon float64) e
 			fields.Addf("kusner.delta", "must be in (0, 1), or 0 for %g, is %g", defaultModelDelta, d)
 		}
 	case 2:
-		fields.Addf("kusner.algorithm", "must be 1 or 3: the noise of Algorithm 2 rests on two constants of which only the existence is proved, and its configuration is that of Algorithm 1")
+		fields.Addf("kusner.algorithm", "must be 1 or 3: the noise of Algorithm 2 depends on two constants that are only proved to exist, and its configuration is the one of Algorithm 1")
 	case 3:
 		if l := k.GetLipschitz(); !(l >= 0) || math.IsInf(l, 1) {
 			fields.Addf("kusner.lipschitz", "must be finite and not negative, is %g", l)

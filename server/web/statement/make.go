@@ -159,16 +159,16 @@ func (m *maker) sampler() (Item, error) {
 	accounted := samplings(m.privacy)
 	const name = "Sampler"
 	if len(accounted) > 1 {
-		return Item{}, refuse("the mechanism has several samplers (%s), of which nobody knows which was executed when", strings.Join(accounted, ", "))
+		return Item{}, refuse("the mechanism has several samplers (%s), and the order of their execution is unknown", strings.Join(accounted, ", "))
 	}
 	executed, by := m.options.Sampler, "as the person who asked for this statement attests; nobody has checked it"
 	e, trainer := m.executed(), m.study.GetSpec().GetTrainer().GetName()
 	if e != nil {
 		if other := slices.DeleteFunc(mechanisms(m.privacy), func(name string) bool { return slices.Contains(e.mechanisms, name) }); len(other) > 0 {
-			return Item{}, refuse("ε is accounted for the mechanism %s, which the trainer %s does not execute", other[0], trainer)
+			return Item{}, refuse("ε is accounted for the mechanism %s, but the trainer %s executes another one", other[0], trainer)
 		}
 		if m.options.Sampler != "" && m.options.Sampler != e.sampler {
-			return Item{}, refuse("the sampler is said to be %s, but that of the trainer %s is %s", m.options.Sampler, trainer, cmp.Or(e.sampler, "none"))
+			return Item{}, refuse("the stated sampler is %s, but the trainer %s uses %s", m.options.Sampler, trainer, cmp.Or(e.sampler, "none"))
 		}
 		executed, by = e.sampler, "the bundled trainer "+trainer+", which the study names; nobody has checked that the workers ran it"
 	}
@@ -178,7 +178,7 @@ func (m *maker) sampler() (Item, error) {
 	case len(accounted) == 0:
 		return known(name, "none: the mechanism draws no lots"), nil
 	case executed == "":
-		return Item{}, refuse("nobody knows how the trainer drew its lots: the study names no bundled trainer. Say it with --sampler %s, if that is what the trainer does", accounted[0])
+		return Item{}, refuse("the sampler of the trainer is unknown: the study names no bundled trainer. State it with --sampler %s, if the trainer uses it", accounted[0])
 	case executed != accounted[0]:
 		return Item{}, refuse("ε is accounted for %s lots, but the trainer draws %s lots", accounted[0], executed)
 	case e != nil && e.adjacency != m.privacy.GetAdjacency():
@@ -416,7 +416,7 @@ func (m *maker) ordinary(ctx context.Context, metric string, sampler Item) error
 	m.unit(g)
 	m.s.section("What is released",
 		known("Released", "the model of one run with %s", configurationText(m.study.GetSpec(), c.parameters)),
-		known("Not released", "measured values, such as errors on test records: they have no noise, and nothing protects the test records"),
+		known("Not released", "measured values, such as errors on test records: they have no noise, and the test records have no protection"),
 		asked("To whom", "Who receives the model, and may they pass it on?"))
 	if err := m.search(ctx, c, evaluate); err != nil {
 		return err
@@ -431,11 +431,11 @@ func (m *maker) ordinary(ctx context.Context, metric string, sampler Item) error
 // published states all that a study with private_mode or random_stopping publishes.
 func (m *maker) published(ctx context.Context, sampler Item) error {
 	if m.options.Trial > 0 {
-		return refuse("the guarantee of this study is one of all that it publishes, and not of trial %d", m.options.Trial)
+		return refuse("the guarantee of this study covers everything that it publishes, not trial %d alone", m.options.Trial)
 	}
 	p := m.study.GetPublication()
 	if p.GetTrain() == nil {
-		return refuse("the study does not say what it guarantees: it is %s", enum.Name(m.study.GetState()))
+		return refuse("the study has no guarantee yet: it is %s", enum.Name(m.study.GetState()))
 	}
 	releases, err := m.Releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: m.study.GetName()})
 	if err != nil {
@@ -453,7 +453,7 @@ func (m *maker) published(ctx context.Context, sampler Item) error {
 	}
 	last := releases.GetReleases()[len(releases.GetReleases())-1]
 	m.s.Guarantee, m.s.IncludesTuning = guaranteeOf(p.GetTrain()), true
-	m.s.Claim = fmt.Sprintf("Everything that %s has published and will ever publish, release %s and the models of its runs that it released included, is differentially private for the training records%s with %s. The search is included.",
+	m.s.Claim = fmt.Sprintf("Everything that %s has published and will ever publish, including release %s and the models of its runs that it released, is differentially private for the training records%s with %s. The search is included.",
 		m.study.GetName(), id(last.GetName()), strings.Replace(m.protected(), " for", " of", 1), guaranteeText(p.GetTrain()))
 	tests := known("Test records", "not protected: the study declares no test set")
 	if g := p.GetTest(); g != nil {
@@ -534,7 +534,7 @@ func (m *maker) search(ctx context.Context, c *configuration, evaluate *evaluato
 		items = append(items, known("All runs together", "%s: %s, if everything of them is shown", show.Count(runs, "run"), guaranteeText(g)))
 	}
 	if ledger.GetAdaptive() && !math.IsInf(g.GetEpsilon(), 1) {
-		items = append(items, known("Kind of bound", "ex post: results decided what was run, so it bounds what was lost so far, and was no promise before the first run"))
+		items = append(items, known("Kind of bound", "ex post: results influenced later runs, so it bounds the privacy loss so far and was no promise before the first run"))
 	}
 	planned := proto.CloneOf(m.privacy)
 	planned.Accountant, planned.Conversion = dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
@@ -594,7 +594,7 @@ func (m *maker) accounting(g *dparetov1.PrivacyGuarantee, sampler Item, trial *d
 	randomness := known("Randomness", "the workers reported no seed; nobody has checked how they drew")
 	switch {
 	case m.s.Seeded:
-		randomness = known("Randomness", "from a SEED: whoever knows it can remove the noise of this trial; no ε holds for its weights against them")
+		randomness = known("Randomness", "from a SEED: anyone with the seed can remove the noise of this trial; no ε holds for its weights against them")
 	case trial == nil:
 		randomness = known("Randomness", "the server refuses runs that report a seed; nobody has checked how the others drew")
 	}
@@ -624,9 +624,9 @@ func attack(epsilon, delta, rate float64) float64 {
 // attack says what an attacker can do.
 func (m *maker) attack() {
 	m.s.section("What an attacker can do",
-		known("Membership", "somebody who knows all other %ss, and wrongly says of at most 1 %% of the %[1]ss outside of the data that they are in it, finds at most %[2]s %% of those that are; by guessing 1 %%",
+		known("Membership", "somebody who knows all other %ss, and wrongly claims at most 1 %% of the %[1]ss that are not in the data, finds at most %[2]s %% of those that are; by guessing 1 %%",
 			m.unitName(), show.NumberUp(100*m.s.Guarantee.Attack)),
-		known("Not prevented", "what the data says about everybody, whether or not they are in it"))
+		known("Not prevented", "conclusions from the data about everybody, whether or not they are in it"))
 }
 
 // data says what only a person knows about the data.
@@ -663,7 +663,7 @@ func (m *maker) versions(info *dparetov1.GetServerInfoResponse) {
 		known("Server", "dpareto %s, %s", info.GetVersion(), info.GetGoVersion()),
 		known("Study", "uid %s, revision %d", m.study.GetUid(), m.study.GetRevision()),
 		known("Made", "%s", m.s.Made.Format("2006-01-02 15:04:05 UTC")),
-		asked("Signature", "Name, office and date of who stands for this statement."))
+		asked("Signature", "Name, office and date of the person who answers for this statement."))
 }
 
 // configurationText returns a configuration in the order of the spec.

@@ -112,13 +112,13 @@ func (m *maker) registry() Registry {
 	set("privacy_loss.privacy_parameters_details", m.s.text("What an attacker can do", ""))
 
 	set("deployment_model.model_name", "Central")
-	ask("deployment_model.trust_assumptions", "who sees the records, the workers and the results of runs, and why they are trusted")
+	ask("deployment_model.trust_assumptions", "people who see the records, the workers and the results of runs, and the reason to trust them")
 	ask("deployment_model.actors", "who receives the data product")
 	set("deployment_model.release_type", "One release")
 	set("deployment_model.data_source_type", "Static")
 	set("deployment_model.access_type", "Non-interactive")
 
-	set("implementation.preprocessing_and_hyperparameter_tuning", m.s.text("What the search cost", "")+". FILL IN: what pre-processing looked at the data")
+	set("implementation.preprocessing_and_hyperparameter_tuning", m.s.text("What the search cost", "")+". FILL IN: the pre-processing that looked at the data")
 	set("implementation.mechanisms", m.s.text("What was accounted and executed", "")+". "+m.s.text("Versions", "Server"))
 	set("implementation.composition", compositionText(m.s))
 	set("implementation.post_processing", "none by dpareto")

@@ -246,12 +246,12 @@ func TestRefusals(t *testing.T) {
 		want  string
 	}{
 		{"plain", statement.Options{Epsilon: 1}, "no metric that is the ε of a mechanism"},
-		{"s", statement.Options{Epsilon: 1}, "nobody knows how the trainer drew its lots"},
+		{"s", statement.Options{Epsilon: 1}, "the sampler of the trainer is unknown"},
 		{"s", statement.Options{Epsilon: 1, Sampler: "shuffled"}, "ε is accounted for poisson lots, but the trainer draws shuffled lots"},
 		{"bundled", statement.Options{Epsilon: 1}, "ε is accounted for poisson lots, but the trainer draws fixed-size lots"},
-		{"bundled", statement.Options{Epsilon: 1, Sampler: "poisson"}, "the sampler is said to be poisson, but that of the trainer dp-sgd is fixed-size"},
+		{"bundled", statement.Options{Epsilon: 1, Sampler: "poisson"}, "the stated sampler is poisson, but the trainer dp-sgd uses fixed-size"},
 		{"adjacency", statement.Options{Trial: 1}, "ε is accounted under add-remove adjacency, but the trainer dp-sgd adds noise for replace-one"},
-		{"mechanism", statement.Options{Trial: 1}, "ε is accounted for the mechanism dp-sgd, which the trainer output-perturbation does not execute"},
+		{"mechanism", statement.Options{Trial: 1}, "ε is accounted for the mechanism dp-sgd, but the trainer output-perturbation executes another one"},
 		{"truncated", statement.Options{Trial: 1}, "ε is accounted for truncated-poisson lots, but the trainer draws poisson lots"},
 		{"units", statement.Options{Trial: 1, Sampler: "poisson"}, "the parts of the mechanism protect different units"},
 		{"s", statement.Options{Sampler: "poisson"}, "say which ε or which trial"},
@@ -261,7 +261,7 @@ func TestRefusals(t *testing.T) {
 		{"s", statement.Options{Trial: 1, Epsilon: 1e-3, Sampler: "poisson"}, ", above 0.001"},
 		{"delta", statement.Options{Trial: 1, Sampler: "poisson"}, "delta 0.001 is not below 1/n"},
 		{private, statement.Options{}, "nothing of this study was released yet"},
-		{private, statement.Options{Trial: 1}, "the guarantee of this study is one of all that it publishes"},
+		{private, statement.Options{Trial: 1}, "the guarantee of this study covers everything that it publishes"},
 	} {
 		tt.o.Now = now
 		s, err := statement.New(t.Context(), clients(site), "studies/"+tt.study, tt.o)

@@ -82,7 +82,7 @@ func define(cache *dataset.Cache, name, summary string, fixed Options, own ...tr
 		Settings: slices.Concat([]trainer.Setting{
 			{Name: SettingModel, Default: string(model.LogisticRegression), Usage: "model to train: " + trainer.Enumerate(model.Kinds()...)},
 			{Name: SettingHidden, Default: "", Usage: "widths of the hidden layers of model mlp, from the input on; 128,64 by default"},
-			{Name: SettingFeatures, Default: string(Raw), Usage: "what models see: raw, or hog (histograms of oriented gradients of images)"},
+			{Name: SettingFeatures, Default: string(Raw), Usage: "inputs of models: raw, or hog (histograms of oriented gradients of images)"},
 			{Name: SettingHuberWidth, Default: "", Usage: "half width h of the rounded corner of model huber-svm, in (0, 1]; 0.5 by default"},
 			{Name: SettingInitialization, Default: "", Usage: "first weights: zero, published (normal, also the biases) or he; zero by default, published for mlp"},
 		}, own, experiment.Settings()),

@@ -46,7 +46,7 @@ func Settings() []trainer.Setting {
 			"examples; 40000 of adult by default"},
 		{Name: SettingSplitSeed, Default: "1", Usage: "seed of the shuffled split, of the validation examples and of generated examples"},
 		{Name: SettingGenerated, Default: "false", Usage: "true for generated examples in the shape of adult or mnist"},
-		{Name: SettingEvaluation, Default: EvaluationValidation, Usage: "what error is measured on: validation (examples held out of the " +
+		{Name: SettingEvaluation, Default: EvaluationValidation, Usage: "examples for the error: validation (held out of the " +
 			"training ones, with test_error in addition) or test (the paper's protocol)"},
 		{Name: SettingValidationRows, Default: "", Usage: "validation examples, taken from the training ones; 5000 by default, or a tenth " +
 			"of fewer than 20000 training examples"},

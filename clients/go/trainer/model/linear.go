@@ -23,7 +23,7 @@ var _ Model[float64] = (*Linear)(nil)
 // valid, its Linear method returns true, and the examples have two classes.
 func NewLinear(spec Spec, examples *Examples) *Linear {
 	if !spec.Linear() || spec.Validate() != nil {
-		panic("model: spec is of no valid linear model")
+		panic("model: spec is not a valid linear model")
 	}
 	if examples.count != spec.outputs() {
 		panic("model: linear model for other labels")

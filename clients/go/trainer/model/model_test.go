@@ -486,8 +486,8 @@ func TestShapesPanic(t *testing.T) {
 	binary, ten := prepare(t, sparseOnes(5, 3, 0)), prepare(t, sparseOnes(5, 4, 10))
 	for want, f := range map[string]func(){
 		"model: linear model for other labels":    func() { NewLinear(Spec{Kind: LinearSVM}, ten) },
-		"model: spec is of no valid linear model": func() { NewLinear(Spec{Kind: SoftmaxRegression}, binary) },
-		"model: spec is of no valid network":      func() { NewNetwork(Spec{Kind: MLP}, ten, nil) },
+		"model: spec is not a valid linear model": func() { NewLinear(Spec{Kind: SoftmaxRegression}, binary) },
+		"model: spec is not a valid network":      func() { NewNetwork(Spec{Kind: MLP}, ten, nil) },
 		"model: examples of another shape":        func() { NewNetwork(Spec{Kind: SoftmaxRegression}, ten, nil).Evaluate(binary) },
 	} {
 		func() {

@@ -87,7 +87,7 @@ type sum struct{ layer, from, to int }
 // valid and its Linear method returns false.
 func NewNetwork(spec Spec, examples *Examples, workers Workers) *Network {
 	if spec.Linear() || spec.Validate() != nil {
-		panic("model: spec is of no valid network")
+		panic("model: spec is not a valid network")
 	}
 	if workers == nil {
 		workers = alone{}

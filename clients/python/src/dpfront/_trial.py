@@ -34,7 +34,8 @@ class TrialBase(Suggestions):
     seeded = False
     """Set to True if the randomness of the run comes from a seed that somebody knows.
 
-    Its noise can be taken off, and no ε holds for it: the trial is marked as not for release.
+    Anyone with the seed can remove its noise, so no ε holds for it. The trial is marked as not
+    for release.
     """
 
     def __init__(self, message: trial_pb2.Trial, info: StudyInfo) -> None:
@@ -55,7 +56,7 @@ class TrialBase(Suggestions):
         state = "ended" if self._ended else "stopping" if self.should_stop else "held"
         info = replace(read.trial_info(self._message), state=state)
         if self.seeded and not seeded(info.warnings):
-            told = ResultWarning(card.SEEDED, "the run can be repeated, and its noise taken off")
+            told = ResultWarning(card.SEEDED, "the run can be repeated, and its noise removed")
             info = replace(info, warnings=(*info.warnings, told))
         return info._repr_html_()
 

@@ -163,7 +163,7 @@ func run(ctx context.Context, env *command.Env, server *remote.Server, f flags) 
 	}
 	env.Logger.Info("agent starts", attributes...)
 	if f.seed != nil {
-		env.Logger.Warn("the trainings are seeded and not for release: anyone who knows the seed can take their noise off", "code", "SEEDED", "seed", *f.seed)
+		env.Logger.Warn("the trainings are seeded and not for release: anyone with the seed can remove their noise", "code", "SEEDED", "seed", *f.seed)
 	}
 	finish := showProgress(ctx, env, handle, study)
 	err = runner.Run(ctx)
@@ -257,7 +257,7 @@ func (f *flags) choose(spec *dparetov1.StudySpec) (choice, error) {
 		return c, errors.New("the study's spec names no trainer; name one with --trainer, or write your own worker")
 	}
 	if f.seed != nil && (spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil) {
-		return c, command.Usage(errors.New("--seed cannot be used with a study that has private_mode or random_stopping: anyone who knows the seed can take the noise off"))
+		return c, command.Usage(errors.New("--seed cannot be used with a study that has private_mode or random_stopping: anyone with the seed can remove the noise"))
 	}
 	return c, nil
 }

@@ -192,7 +192,7 @@ func (j *job) card(ctx context.Context, call *remote.Call, handle *dpareto.Study
 		search = fmt.Sprintf("together they are (%s, %s)-private by the ledger of the study, to which ε and δ of this run add up",
 			show.NumberUp(composed.GetEpsilon()), show.Number(composed.GetDelta()))
 		if ledger.GetAdaptive() {
-			search += ". Results decided what was run, so this bounds what was lost so far, and was no promise beforehand"
+			search += ". Results influenced later runs, so this bounds the privacy loss so far and was no promise beforehand"
 		}
 	}
 	card.Statement = fmt.Sprintf("One run with ε = %s and δ = %s, %s adjacency, for the training rows. The search that chose the configuration had "+

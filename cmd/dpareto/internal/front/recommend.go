@@ -205,7 +205,7 @@ func recommendationHeading(study *dparetov1.Study, bounds map[string]float64, co
 		lines = append(lines, "note: nothing has to be run: "+show.ConstantPoint(study.GetSpec(), id))
 	}
 	if !r.GetReachable() && (len(r.GetParameters()) > 0 || r.GetConstantPoint() != "") {
-		lines = append(lines, "note: not reachable; this is what comes nearest")
+		lines = append(lines, "note: not reachable; this is the nearest configuration")
 	}
 	for _, w := range r.GetWarnings() {
 		lines = append(lines, "note: "+w.GetMessage())

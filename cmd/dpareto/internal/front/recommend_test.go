@@ -44,7 +44,7 @@ func TestAskingAStudy(t *testing.T) {
 			t.Errorf("%q, %v", rows, err)
 		}
 		stdout, stderr := clitest.Fail(t, command.ExitFailure, "recommend --study svt --max error=0.9 --epsilon 1e-6")
-		if !strings.Contains(stdout, "not reachable; this is what comes nearest") || !strings.Contains(stderr, "no configuration meets the bounds") {
+		if !strings.Contains(stdout, "not reachable; this is the nearest configuration") || !strings.Contains(stderr, "no configuration meets the bounds") {
 			t.Errorf("%s%s", stdout, stderr)
 		}
 		clitest.Fail(t, command.ExitUsage, "recommend --study svt")

@@ -82,7 +82,7 @@ by its id.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&name, "name", "", "who the token is for, in logs; several tokens may share a name")
+	flags.StringVar(&name, "name", "", "name of the token's owner, for logs; several tokens may share a name")
 	flags.StringVar(&role, "role", "", strings.Join(auth.Roles(), ", "))
 	flags.StringArrayVar(&studies, "study", nil, "pattern of the ids of the studies that the token is for; can be given several times; default everything")
 	flags.BoolVar(&metrics, "metrics", false, "the token reads the server's metrics; then the role is optional")

@@ -170,7 +170,7 @@ func ridgeReport(a bayesopt.Ridge) (*output.Report, error) {
 	}
 	scales := output.Section{Name: nameScales, Title: "In units of the score", Table: t, Notes: []string{boundsNote(u.Failure)}}
 	if a.Vacuous() {
-		scales.Notes = append(scales.Notes, "VACUOUS: the analysis says no more about the best score than that it lies in its range")
+		scales.Notes = append(scales.Notes, "VACUOUS: the analysis only bounds the best score by its range")
 	}
 	r.Sections = []output.Section{scales}
 	return r, nil

@@ -66,7 +66,7 @@ the same ε: see "dpareto-lab reproduce propose-test".`,
 	flags.Float64Var(&f.Granularity, "granularity", 0.01, "least step of a proposal")
 	flags.IntVar(&f.Default, "default", 0, "candidate, from 0, to take where no round succeeds")
 	flags.StringVar(&f.adjacency, "adjacency", "replace-one", "adjacency of training sets: add-remove or replace-one")
-	flags.Int64Var(&f.validationRecords, "validation-records", 0, "number of validation records, to tell what is guaranteed for them")
+	flags.Int64Var(&f.validationRecords, "validation-records", 0, "number of validation records, for their guarantee")
 	flags.StringVar(&f.utilities, "utilities", "", "file of utilities to run the search on")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the noise of a simulation")
 	out.AddFlag(cmd)

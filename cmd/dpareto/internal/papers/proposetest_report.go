@@ -137,7 +137,7 @@ func (p searchReport) validation() (output.Section, error) {
 }
 
 // simulationNote says that a result must not be released.
-const simulationNote = "SIMULATION: the noise comes from a seed, so that anyone who guesses the seed can take it off. Do not release this result."
+const simulationNote = "SIMULATION: the noise comes from a seed, so anyone who guesses the seed can remove it. Do not release this result."
 
 func (p searchReport) outcome() output.Section {
 	t := output.FieldTable()

@@ -20,7 +20,7 @@ func ledgerName(arg string) string { return "ledgers/" + strings.TrimPrefix(arg,
 
 // LedgerCommand returns the command ledger.
 func LedgerCommand(env *command.Env) *cobra.Command {
-	return command.Group("ledger", "Keep accounts of what publications have cost",
+	return command.Group("ledger", "Keep accounts of the privacy cost of publications",
 		`Keeps accounts of what publications have cost: one ledger for each dataset, with a budget
 that is declared once and for all. Every release is charged before it is handed out; one that
 does not fit into the budget is refused.
@@ -61,7 +61,7 @@ hide one of so many. Datasets that results are evaluated on take the adjacency r
 	flags := cmd.Flags()
 	flags.Int64Var(&ledger.Records, "records", 0, "number of records (required)")
 	flags.Float64Var(&ledger.Epsilon, "epsilon", 0, "ε of everything that is ever charged (required)")
-	flags.Float64Var(&ledger.Delta, "delta", 0, "δ of everything that is ever charged, of which half is for the composition (required)")
+	flags.Float64Var(&ledger.Delta, "delta", 0, "δ of all charges together, half of it for the composition (required)")
 	enumflag.Var(flags, &ledger.Adjacency, "adjacency", "adjacency of all guarantees")
 	flags.StringVar(&ledger.Description, "description", "", "which records these are")
 	return cmd

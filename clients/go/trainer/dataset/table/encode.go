@@ -189,7 +189,7 @@ const (
 	problemNumber      = "values are not finite numbers"
 	problemCategory    = "values are not among the categories of the schema, which can say unknown: other"
 	problemID          = "ids are missing"
-	problemTime        = "times are of another form than test_from"
+	problemTime        = "times have another form than test_from"
 	noteRange          = "numbers outside the range were moved to its ends"
 	noteNorm           = "rows over the bound on the norm were scaled down"
 	noteConstant       = "is constant"

@@ -136,7 +136,7 @@ func (s *Schema) Validate() error {
 		return fmt.Errorf("rows: must be %s or %s, is %q; say whether the number of rows may be known", Public, Private, s.Rows)
 	}
 	if n := len([]rune(s.Separator)); n > 1 {
-		return fmt.Errorf("separator: must be one character, is of %d", n)
+		return fmt.Errorf("separator: must be one character, has %d", n)
 	}
 	if s.Label.Column == "" {
 		return errors.New("label.column: is required")

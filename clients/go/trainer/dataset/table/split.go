@@ -129,10 +129,10 @@ func (e *encoder) judge(parts *dataset.Parts, to []int) {
 	case len(classes) == 1 && e.data.Numeric():
 		e.found.addCount(true, e.schema.Label.Column, "all training examples have one label", 0)
 	case len(classes) == 1:
-		e.found.addCount(true, e.schema.Label.Column, "the training examples are of one class", 0)
+		e.found.addCount(true, e.schema.Label.Column, "the training examples have only one class", 0)
 	case len(classes) < e.data.Classes:
 		e.found.addCount(false, e.schema.Label.Column,
-			fmt.Sprintf("the training examples are of %d of the %d classes", len(classes), e.data.Classes), 0)
+			fmt.Sprintf("the training examples have only %d of the %d classes", len(classes), e.data.Classes), 0)
 	}
 	if e.groups == nil {
 		return

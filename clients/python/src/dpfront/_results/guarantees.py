@@ -323,7 +323,7 @@ class PrivacyLedger(Shown):
     composed: Guarantee
     """Of everything that the runs released together."""
     adaptive: bool
-    """Whether results may have decided what was run."""
+    """Whether results may have influenced later runs."""
     fixed_in_advance: Guarantee | None
     """The cost of the same runs if they had been fixed before the first."""
     warnings: tuple[ResultWarning, ...]
