@@ -213,7 +213,7 @@ test-framework-%: build $(BIN)/venv-%/ready
 
 .PHONY: test-ray
 test-ray: build $(BIN)/venv-trackers/ready ## Test against a real Ray cluster, whose workers and drivers are killed, Dask, submitit, MLflow, W&B and TensorBoard; 1 GB
-	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto RAY_TRIALS=200 ../../$(BIN)/venv-trackers/bin/pytest -m ray -rA tests/test_ray.py tests/test_trackers.py $(PYTEST)
+	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto RAY_TRIALS=200 ../../$(BIN)/venv-trackers/bin/pytest -m ray -rA tests/test_ray.py tests/test_clusters.py tests/test_trackers.py $(PYTEST)
 
 .PHONY: record-frameworks
 record-frameworks: build $(BIN)/venv-opacus/ready ## Record what Opacus does, for make test

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -50,7 +51,10 @@ def test_a_dead_job_of_submitit(client: Client, tmp_path: Path) -> None:
         while not (study.trials() and study.trials()[0].measurements):
             time.sleep(0.05)
         (stdout,) = tmp_path.glob("*_0_log.out")
-        os.kill(int(stdout.name.partition("_")[0]), 9)
+        job = stdout.name.partition("_")[0]
+        # A cluster ends all processes of a job: the controller, and the one that trains.
+        for pid in [job, *Path(f"/proc/{job}/task/{job}/children").read_text().split()]:
+            os.kill(int(pid), signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
     thread.start()

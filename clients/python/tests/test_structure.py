@@ -54,7 +54,6 @@ def test_no_long_files() -> None:
 
 
 def test_import_loads_no_extras() -> None:
-    """Import takes a quarter of a second, most of it for grpc."""
     program = "import sys, dpfront; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -71,3 +70,15 @@ def test_import_loads_no_extras() -> None:
         "jax",
     }
     assert extras & set(loaded) == set()
+    parts = {"dpfront.audit", "dpfront.plot", "dpfront._async", "dpfront.integrations"}
+    assert parts & set(loaded) == set()  # imported at their first use
+
+
+def test_all_names_exist() -> None:
+    program = (
+        "import dpfront\n"
+        "assert set(dpfront.__all__) <= set(dir(dpfront))\n"
+        "assert all(hasattr(dpfront, name) for name in dir(dpfront))\n"
+        "assert not hasattr(dpfront, 'absent')"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -14,12 +14,9 @@ attacks and replays show of a training loop, `plot` the pictures. `check` compar
 accountants with ours.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from dpfront._async.client import AsyncClient
-from dpfront._async.study import AsyncStudy
-from dpfront._async.trial import AsyncTrial
-from dpfront._check import Check, check
 from dpfront._connection import TLS
 from dpfront._results.analyses import (
     Contour,
@@ -90,7 +87,6 @@ from dpfront.errors import (
     Unauthenticated,
     Unavailable,
 )
-from dpfront.integrations.opacus import opacus_trial
 from dpfront.privacy import DpSgd, Privacy, opacus, paper
 from dpfront.server import LocalServer, local_server
 from dpfront.spec import (
@@ -114,10 +110,15 @@ from dpfront.spec import (
 )
 from dpfront.values import Mean, Runs
 
-try:
-    __version__ = version("dpfront")
-except PackageNotFoundError:  # the sources alone, not installed
-    __version__ = "unknown"
+if TYPE_CHECKING:
+    from dpfront import audit, plot, samplers
+    from dpfront._async.client import AsyncClient
+    from dpfront._async.study import AsyncStudy
+    from dpfront._async.trial import AsyncTrial
+    from dpfront._check import Check, check
+    from dpfront.integrations.opacus import opacus_trial
+
+    __version__: str
 
 __all__ = [
     "TLS",
@@ -208,11 +209,52 @@ __all__ = [
     "Unavailable",
     "Validation",
     "ValidationPoint",
+    "audit",
     "check",
     "epsilon",
     "local_server",
     "opacus",
     "opacus_trial",
     "paper",
+    "plot",
+    "samplers",
     "space",
 ]
+
+# Imported at their first use, since many programs do without. They took a sixth of the import.
+_LATER = {
+    "AsyncClient": "dpfront._async.client",
+    "AsyncStudy": "dpfront._async.study",
+    "AsyncTrial": "dpfront._async.trial",
+    "Check": "dpfront._check",
+    "audit": "dpfront.audit",
+    "check": "dpfront._check",
+    "opacus_trial": "dpfront.integrations.opacus",
+    "plot": "dpfront.plot",
+    "samplers": "dpfront.samplers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        value: Any = _version()
+    elif name in _LATER:
+        module = importlib.import_module(_LATER[name])
+        value = module if module.__name__ == f"dpfront.{name}" else getattr(module, name)
+    else:
+        raise AttributeError(f"module 'dpfront' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER, "__version__"})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("dpfront")
+    except PackageNotFoundError:  # the sources alone, not installed
+        return "unknown"

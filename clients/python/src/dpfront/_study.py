@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dpfront import _read as read
@@ -37,6 +38,13 @@ class StudyBase:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_searches": set()}
+
+    @property
+    def _plot(self) -> ModuleType:
+        """Loads the module that draws: most programs draw nothing."""
+        from dpfront import plot
+
+        return plot
 
     def _html(self, page: str | None) -> str:
         return self._info._card(state=False, page=page).html()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from dpfront import _read as read
 from dpfront import _statement as statements
 from dpfront import _tasks as runtime
-from dpfront import plot
 from dpfront._operations import accounting, fronts, releases, studies, trials
 from dpfront._operations.calls import Operation
 from dpfront._results.analyses import Contour, ExpectedGain, Importance, Slices, Validation
@@ -21,6 +20,8 @@ from dpfront.v1 import study_pb2
 
 if TYPE_CHECKING:
     import pandas
+
+    from dpfront import plot
 
 T = TypeVar("T")
 
@@ -170,13 +171,13 @@ class AsyncStudyReader(StudyBase):
         self, kind: FrontKind = "posterior", *, backend: plot.Backend = "matplotlib", ax: Any = None
     ) -> Any:
         """Draws the front over the results of trials (`dpfront.plot.front`)."""
-        return plot.front(await self.front(kind), await self.trials(), backend=backend, ax=ax)
+        return self._plot.front(await self.front(kind), await self.trials(), backend=backend, ax=ax)
 
     async def plot_history(
         self, kind: FrontKind = "observed", *, backend: plot.Backend = "matplotlib"
     ) -> Any:
         """Draws the hypervolume and every objective over trials (`dpfront.plot.history`)."""
-        return plot.history(
+        return self._plot.history(
             self._info,
             await self.hypervolumes(kind),
             await self.trials(),
@@ -194,7 +195,7 @@ class AsyncStudyReader(StudyBase):
         """Draws configurations as lines through parameters and objectives
         (`dpfront.plot.parallel_coordinates`).
         """
-        return plot.parallel_coordinates(
+        return self._plot.parallel_coordinates(
             self._info, await self.front(kind), await self.trials(), color=color, backend=backend
         )
 
@@ -207,7 +208,7 @@ class AsyncStudyReader(StudyBase):
         ax: Any = None,
     ) -> Any:
         """Draws a metric over the steps of runs (`dpfront.plot.learning_curves`)."""
-        return plot.learning_curves(
+        return self._plot.learning_curves(
             self._info,
             await self.front(kind),
             await self.trials(),
@@ -218,7 +219,7 @@ class AsyncStudyReader(StudyBase):
 
     async def plot_fit(self, *, backend: plot.Backend = "matplotlib") -> Any:
         """Draws what the model predicts over what was measured (`dpfront.plot.fit`)."""
-        return plot.fit(self._info, await self.cross_validate(), backend=backend)
+        return self._plot.fit(self._info, await self.cross_validate(), backend=backend)
 
     async def plot_epsilon_over_epochs(
         self,
@@ -230,7 +231,7 @@ class AsyncStudyReader(StudyBase):
     ) -> Any:
         """Draws how ε grows during runs (`epsilon_curves`)."""
         curves = await self.epsilon_curves(trials, metric=metric)
-        return plot.epsilon_over_epochs(curves, backend=backend, ax=ax)
+        return self._plot.epsilon_over_epochs(curves, backend=backend, ax=ax)
 
     async def plot_tradeoff(
         self,
@@ -241,11 +242,13 @@ class AsyncStudyReader(StudyBase):
         ax: Any = None,
     ) -> Any:
         """Draws the best attack on one record, for one run of a configuration (`tradeoff`)."""
-        return plot.tradeoff(await self.tradeoff(point, metric=metric), backend=backend, ax=ax)
+        return self._plot.tradeoff(
+            await self.tradeoff(point, metric=metric), backend=backend, ax=ax
+        )
 
     async def plot_importance(self, *, backend: plot.Backend = "matplotlib", ax: Any = None) -> Any:
         """Draws the importance of the parameters (`dpfront.plot.importance`)."""
-        return plot.importance(await self.importance(), backend=backend, ax=ax)
+        return self._plot.importance(await self.importance(), backend=backend, ax=ax)
 
     async def plot_slice(
         self,
@@ -258,7 +261,7 @@ class AsyncStudyReader(StudyBase):
     ) -> Any:
         """Draws objectives along parameters, by default all (`dpfront.plot.slices`)."""
         found = await self.slices(params, points=points)
-        return plot.slices(
+        return self._plot.slices(
             self._info, found, parameters=parameters, metric=metric, backend=backend, ax=ax
         )
 
@@ -275,7 +278,7 @@ class AsyncStudyReader(StudyBase):
     ) -> Any:
         """Draws an objective over two parameters (`dpfront.plot.contour`)."""
         found = await self.contour(x, y, metric=metric, params=params, points=points)
-        return plot.contour(self._info, found, backend=backend, ax=ax)
+        return self._plot.contour(self._info, found, backend=backend, ax=ax)
 
     async def recommend(
         self,

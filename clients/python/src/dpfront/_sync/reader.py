@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from dpfront import _read as read
 from dpfront import _statement as statements
 from dpfront import _threads as runtime
-from dpfront import plot
 from dpfront._operations import accounting, fronts, releases, studies, trials
 from dpfront._operations.calls import Operation
 from dpfront._results.analyses import Contour, ExpectedGain, Importance, Slices, Validation
@@ -23,6 +22,8 @@ from dpfront.v1 import study_pb2
 
 if TYPE_CHECKING:
     import pandas
+
+    from dpfront import plot
 
 T = TypeVar("T")
 
@@ -172,13 +173,13 @@ class StudyReader(StudyBase):
         self, kind: FrontKind = "posterior", *, backend: plot.Backend = "matplotlib", ax: Any = None
     ) -> Any:
         """Draws the front over the results of trials (`dpfront.plot.front`)."""
-        return plot.front(self.front(kind), self.trials(), backend=backend, ax=ax)
+        return self._plot.front(self.front(kind), self.trials(), backend=backend, ax=ax)
 
     def plot_history(
         self, kind: FrontKind = "observed", *, backend: plot.Backend = "matplotlib"
     ) -> Any:
         """Draws the hypervolume and every objective over trials (`dpfront.plot.history`)."""
-        return plot.history(
+        return self._plot.history(
             self._info,
             self.hypervolumes(kind),
             self.trials(),
@@ -196,7 +197,7 @@ class StudyReader(StudyBase):
         """Draws configurations as lines through parameters and objectives
         (`dpfront.plot.parallel_coordinates`).
         """
-        return plot.parallel_coordinates(
+        return self._plot.parallel_coordinates(
             self._info, self.front(kind), self.trials(), color=color, backend=backend
         )
 
@@ -209,7 +210,7 @@ class StudyReader(StudyBase):
         ax: Any = None,
     ) -> Any:
         """Draws a metric over the steps of runs (`dpfront.plot.learning_curves`)."""
-        return plot.learning_curves(
+        return self._plot.learning_curves(
             self._info,
             self.front(kind),
             self.trials(),
@@ -220,7 +221,7 @@ class StudyReader(StudyBase):
 
     def plot_fit(self, *, backend: plot.Backend = "matplotlib") -> Any:
         """Draws what the model predicts over what was measured (`dpfront.plot.fit`)."""
-        return plot.fit(self._info, self.cross_validate(), backend=backend)
+        return self._plot.fit(self._info, self.cross_validate(), backend=backend)
 
     def plot_epsilon_over_epochs(
         self,
@@ -232,7 +233,7 @@ class StudyReader(StudyBase):
     ) -> Any:
         """Draws how ε grows during runs (`epsilon_curves`)."""
         curves = self.epsilon_curves(trials, metric=metric)
-        return plot.epsilon_over_epochs(curves, backend=backend, ax=ax)
+        return self._plot.epsilon_over_epochs(curves, backend=backend, ax=ax)
 
     def plot_tradeoff(
         self,
@@ -243,11 +244,11 @@ class StudyReader(StudyBase):
         ax: Any = None,
     ) -> Any:
         """Draws the best attack on one record, for one run of a configuration (`tradeoff`)."""
-        return plot.tradeoff(self.tradeoff(point, metric=metric), backend=backend, ax=ax)
+        return self._plot.tradeoff(self.tradeoff(point, metric=metric), backend=backend, ax=ax)
 
     def plot_importance(self, *, backend: plot.Backend = "matplotlib", ax: Any = None) -> Any:
         """Draws the importance of the parameters (`dpfront.plot.importance`)."""
-        return plot.importance(self.importance(), backend=backend, ax=ax)
+        return self._plot.importance(self.importance(), backend=backend, ax=ax)
 
     def plot_slice(
         self,
@@ -260,7 +261,7 @@ class StudyReader(StudyBase):
     ) -> Any:
         """Draws objectives along parameters, by default all (`dpfront.plot.slices`)."""
         found = self.slices(params, points=points)
-        return plot.slices(
+        return self._plot.slices(
             self._info, found, parameters=parameters, metric=metric, backend=backend, ax=ax
         )
 
@@ -277,7 +278,7 @@ class StudyReader(StudyBase):
     ) -> Any:
         """Draws an objective over two parameters (`dpfront.plot.contour`)."""
         found = self.contour(x, y, metric=metric, params=params, points=points)
-        return plot.contour(self._info, found, backend=backend, ax=ax)
+        return self._plot.contour(self._info, found, backend=backend, ax=ax)
 
     def recommend(
         self,
