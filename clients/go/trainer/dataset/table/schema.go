@@ -84,10 +84,10 @@ const (
 	Other     = "other"
 )
 
-// Split divides rows into parts. Rows go to a part at random, by their id if there is a Group, unless
-// Time or TestFile says which rows are for testing.
+// Split divides rows into parts. Rows go to a part at random, by their id if there is a Group and by their position
+// otherwise, unless Time or TestFile says which rows are for testing.
 type Split struct {
-	// Test and Validation are the shares of the rows, or ids, for testing and for validation, in (0, 1).
+	// Test and Validation are the expected shares of the rows, or ids, for testing and for validation, in (0, 1).
 	// 0 means DefaultTest and DefaultValidation.
 	Test       float64 `json:"test,omitempty"       yaml:"test,omitempty"`
 	Validation float64 `json:"validation,omitempty" yaml:"validation,omitempty"`
