@@ -250,7 +250,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 	}
 	return trainer.Declaration{
 		Parameters: parameters,
-		Metrics:    slices.Concat(experiment.Metrics(t.parts, lossUnit), experiment.DetailMetrics(t.parts, t.options.Model)),
+		Metrics:    slices.Concat(experiment.Metrics(t.parts, lossUnit), experiment.DetailMetrics(t.parts, t.options.Model), experiment.CostMetrics(t.parts)),
 		Privacy: &trainer.PrivacyDeclaration{
 			Mechanism: "dp_sgd",
 			Fields:    mechanism,

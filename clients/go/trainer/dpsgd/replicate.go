@@ -247,6 +247,9 @@ func (r *replicate[T]) Finite() bool {
 	return true
 }
 
+// Size implements experiment.Learner.
+func (r *replicate[T]) Size() int { return len(r.model.Weights()) }
+
 // Layers returns the layers of the model.
 func (r *replicate[T]) Layers() []trainer.Layer { return r.model.Layers() }
 

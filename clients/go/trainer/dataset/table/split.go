@@ -117,6 +117,24 @@ func (e *encoder) judge(parts *dataset.Parts, to []int) {
 		e.found.addCount(false, e.schema.Label.Column,
 			fmt.Sprintf("the training examples are of %d of the %d classes", len(classes), e.data.Classes), 0)
 	}
+	for i, d := range []*dataset.Dataset{parts.Validation, parts.Test} {
+		if d == nil || d.Groups == nil {
+			continue
+		}
+		where := []string{"validation", "test"}[i]
+		small := d.Rows
+		for _, rows := range d.Compared() {
+			small -= len(rows)
+		}
+		if small > 0 {
+			e.found.addCount(false, e.schema.Fairness.Column, fmt.Sprintf("%s examples are in no group or one of fewer than %d, which error_gap leaves out",
+				where, dataset.LeastGroup), small)
+		}
+		if len(d.Compared()) < 2 {
+			e.found.addCount(false, e.schema.Fairness.Column, fmt.Sprintf("fewer than two groups have %d %s examples: there is no error_gap of these",
+				dataset.LeastGroup, where), 0)
+		}
+	}
 	if e.groups == nil {
 		return
 	}

@@ -284,6 +284,70 @@ func TestSplits(t *testing.T) {
 	}
 }
 
+// Rows have the group of their value in the fairness column, in every part, and small groups are found.
+func TestFairness(t *testing.T) {
+	const schema = `
+rows: public
+label: {column: y, values: [a, b]}
+features: [{column: id, range: [0, 1023]}]
+split: {test: 0.5}
+fairness: {column: sex, values: [f, m, x]}
+`
+	text, sexes := "id,sex,y\n", []string{"f", "m", "?"}
+	for i := range 600 {
+		sex := sexes[i%3]
+		if i%100 == 0 {
+			sex = "x"
+		}
+		text += fmt.Sprintf("%d,%s,%c\n", i, sex, 'a'+rune(i%2))
+	}
+	table, err := Load(t.Context(), Request{Path: writeFile(t, "t.csv", text), Schema: parse(t, schema), Seed: 1})
+	require.NoError(t, err)
+	for _, part := range []*dataset.Dataset{table.Parts.Train, table.Parts.Validation, table.Parts.Test} {
+		for i, got := range part.Groups {
+			id := int(math.Round((float64(dense(part, i)[0]) + 1) / 2 * 1023))
+			want := []int{0, 1, -1}[id%3]
+			if id%100 == 0 {
+				want = 2
+			}
+			if got != want {
+				t.Errorf("row %d is in group %d, want %d", id, got, want)
+			}
+		}
+	}
+	compared := 0
+	for _, rows := range table.Parts.Test.Compared() {
+		compared += len(rows)
+		if len(rows) < dataset.LeastGroup {
+			t.Errorf("a group of %d rows is compared", len(rows))
+		}
+	}
+	validation, test := table.Parts.Validation.Rows, table.Parts.Test.Rows
+	want := fmt.Sprintf(`[column "sex": validation examples are in no group or one of fewer than 100, which error_gap leaves out (%d rows) `+
+		`column "sex": fewer than two groups have 100 validation examples: there is no error_gap of these `+
+		`column "sex": test examples are in no group or one of fewer than 100, which error_gap leaves out (%d rows)`, validation, test-compared)
+	if got := fmt.Sprint(table.Findings); !strings.HasPrefix(got, want) || len(table.Parts.Test.Compared()) != 2 {
+		t.Errorf("findings %s, want %s", got, want)
+	}
+	for change, want := range map[string]string{
+		"column: sex=>column: y":         "fairness: must be a column that is not the label",
+		"values: [f, m, x]=>values: [f]": "different values of two groups or more",
+		"[f, m, x]=>[f, f]":              "different values of two groups or more",
+		"values: [f, m, x]=>values: []":  "different values of two groups or more",
+		"column: sex, =>":                "different values of two groups or more",
+		"column: sex=>colum: sex":        "field colum is unknown of fairness",
+	} {
+		old, replacement, _ := strings.Cut(change, "=>")
+		if _, err := ParseSchema([]byte(strings.Replace(schema, old, replacement, 1))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", change, err, want)
+		}
+	}
+	if _, err := Load(t.Context(), Request{Path: writeFile(t, "t.csv", strings.Replace(text, "sex", "gender", 1)), Schema: parse(t, schema)}); err == nil ||
+		!strings.Contains(err.Error(), `has no column "sex"`) {
+		t.Errorf("without the column: %v", err)
+	}
+}
+
 // No broken file trains, and no error has a value of the file.
 func TestBrokenFiles(t *testing.T) {
 	const header = "person,age,income,work,married,repaid\n"
