@@ -42,6 +42,9 @@ type Dataset struct {
 	Dense []float32
 	// Labels of the examples: see Classes.
 	Labels []float32
+	// Groups of the examples, from 0, whose errors a schema compares; −1 for an example of none. Nil where no schema
+	// names groups.
+	Groups []int
 }
 
 // Row returns the indices and values of row i in [0, Rows). For sparse data, values is
@@ -74,6 +77,24 @@ func (d *Dataset) SquaredNorm(i int) float64 {
 // Numeric reports whether the labels are numbers to predict (regression).
 func (d *Dataset) Numeric() bool { return d.LabelRange[0] < d.LabelRange[1] }
 
+// LeastGroup is the least number of examples of a group whose error is compared: the standard error of a rate is at most
+// 0.05 then.
+const LeastGroup = 100
+
+// Compared returns the rows of every group of at least LeastGroup examples, by group.
+func (d *Dataset) Compared() [][]int {
+	var groups [][]int
+	for i, group := range d.Groups {
+		for group >= len(groups) {
+			groups = append(groups, nil)
+		}
+		if group >= 0 {
+			groups[group] = append(groups[group], i)
+		}
+	}
+	return slices.DeleteFunc(groups, func(rows []int) bool { return len(rows) < LeastGroup })
+}
+
 // Positives returns the number of rows whose label is positive.
 func (d *Dataset) Positives() int {
 	n := 0
@@ -103,6 +124,12 @@ func (d *Dataset) Select(name string, rows []int) *Dataset {
 	selected := b.dataset(name, d.Dim)
 	selected.Generated = d.Generated
 	selected.Classes, selected.FeatureNorm, selected.LabelRange = d.Classes, d.FeatureNorm, d.LabelRange
+	if d.Groups != nil {
+		selected.Groups = make([]int, len(rows))
+		for k, i := range rows {
+			selected.Groups[k] = d.Groups[i]
+		}
+	}
 	return selected
 }
 

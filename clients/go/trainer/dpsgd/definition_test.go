@@ -68,23 +68,23 @@ func TestDefinitionOptions(t *testing.T) {
 	}{
 		{SGD, nil, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw,
+			Initialization: model.InitializeZero, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw, Averaging: AverageNone,
 		}},
 		{Adam, map[string]string{SettingInitialization: "published"}, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: Adam,
-			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw,
+			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw, Averaging: AverageNone,
 		}},
 		{SGD, map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "0.3", SettingSampling: "poisson"}, Options{
 			Model: model.Spec{Kind: model.HuberSVM, HuberWidth: 0.3}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: Poisson, Adjacency: AddRemove, Features: Raw,
+			Initialization: model.InitializeZero, Sampling: Poisson, Adjacency: AddRemove, Features: Raw, Averaging: AverageNone,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{128, 64}}, Optimizer: SGD,
-			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw,
+			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw, Averaging: AverageNone,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp", SettingHidden: "1000", SettingInitialization: "he"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{1000}}, Optimizer: SGD,
-			Initialization: model.InitializeHe, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw,
+			Initialization: model.InitializeHe, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw, Averaging: AverageNone,
 		}},
 	} {
 		settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "100"}

@@ -19,6 +19,10 @@ const (
 	MetricRMSE             = "rmse"              // root mean squared error, in units of the label
 	MetricMAE              = "mae"               // mean absolute error, in units of the label
 	MetricR2               = "r2"                // 1 − squared error over the mean's
+
+	// MetricSeconds and MetricBytes are costs of a model, which have no value of test examples.
+	MetricSeconds = "seconds" // of training, without the time for measuring
+	MetricBytes   = "bytes"   // of the weights in a file, 8 each
 )
 
 const testPrefix = "test_"
@@ -70,6 +74,20 @@ func DetailMetrics(parts *dataset.Parts, spec model.Spec) []trainer.MetricDeclar
 		prefix, where = testPrefix, ", on the test examples"
 	}
 	return metrics
+}
+
+// hasCosts reports whether models have costs: those of a user's own data, as for details.
+func hasCosts(parts *dataset.Parts) bool { return parts.Train.FeatureNorm > 0 }
+
+// CostMetrics declares the costs that [Train] measures.
+func CostMetrics(parts *dataset.Parts) []trainer.MetricDeclaration {
+	if !hasCosts(parts) {
+		return nil
+	}
+	return []trainer.MetricDeclaration{
+		{Name: MetricSeconds, Usage: "time of training on this machine, without measuring", Unit: "s"},
+		{Name: MetricBytes, Usage: "size of the weights in a file", Unit: "B"},
+	}
 }
 
 // details are measured on a part.

@@ -19,7 +19,11 @@ const (
 	// MetricGap and MetricTestGap are the gap of equal opportunity between women and men, of
 	// models of Adult.
 	MetricGap     = "equal_opportunity_gap"
-	MetricTestGap = "test_equal_opportunity_gap"
+	MetricTestGap = testPrefix + MetricGap
+
+	// MetricErrorGap is the largest difference of the errors of two groups, of models of a user's own data. On the test
+	// examples it has the prefix test_.
+	MetricErrorGap = "error_gap"
 )
 
 // ratio is the unit of fractions.
@@ -48,14 +52,14 @@ func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration 
 		errorMetric,
 		{Name: MetricLoss, Usage: "mean loss on the " + where + " examples", Unit: lossUnit},
 	}
-	metrics = appendGap(metrics, MetricGap, parts, first)
+	metrics = appendGap(metrics, "", parts, first)
 	if parts.Validation == nil {
 		return metrics
 	}
 	metrics = append(metrics,
 		trainer.MetricDeclaration{Name: MetricTestError, Usage: testUsage, Unit: ratio},
 		trainer.MetricDeclaration{Name: MetricTestLoss, Usage: "mean loss on the test examples", Unit: lossUnit})
-	return appendGap(metrics, MetricTestGap, parts, parts.Test)
+	return appendGap(metrics, testPrefix, parts, parts.Test)
 }
 
 // Constants declares the classifier that predicts the class of most of the examples that the error is
@@ -107,13 +111,15 @@ type Evaluator[E any] struct {
 	parts []judged[E] // for error and loss, then for test_error and test_loss if there are any
 	// details of the parts, if they are measured.
 	details []details
+	costs   bool
 }
 
 // judged are examples that a model is measured on.
 type judged[E any] struct {
 	all E
-	// positives are the positive examples of women and of men, if the gap between them is measured.
-	positives []E
+	// groups are those whose error rates are compared, and gap is the name of the difference, if there are any.
+	groups []E
+	gap    string
 }
 
 // NewEvaluator prepares the validation and the test part. It is an error if there is no
@@ -124,6 +130,7 @@ func NewEvaluator[E any](parts *dataset.Parts, prepare func(*dataset.Dataset) (E
 	if parts.Test == nil {
 		return e, fmt.Errorf("dataset %s has no test examples", parts.Train.Name)
 	}
+	e.costs = hasCosts(parts)
 	for _, part := range []*dataset.Dataset{parts.Validation, parts.Test} {
 		if part == nil {
 			continue
@@ -138,11 +145,15 @@ func NewEvaluator[E any](parts *dataset.Parts, prepare func(*dataset.Dataset) (E
 		if err != nil {
 			return e, err
 		}
-		positives, err := positives(parts, part, prepare)
+		name, rows := compared(parts, part)
+		groups, err := groupsOf(part, rows, prepare)
 		if err != nil {
 			return e, err
 		}
-		e.parts = append(e.parts, judged[E]{examples, positives})
+		if len(e.parts) > 0 {
+			name = testPrefix + name
+		}
+		e.parts = append(e.parts, judged[E]{examples, groups, name})
 	}
 	return e, nil
 }
@@ -154,12 +165,11 @@ func (e Evaluator[E]) First() E { return e.parts[0].all }
 func (e Evaluator[E]) Metrics(replicates int) map[string][]float64 {
 	metrics := make(map[string][]float64)
 	for i, part := range e.parts {
-		names := metricNames[i][:]
-		if part.positives == nil {
-			names = names[:2]
-		}
-		for _, name := range names {
+		for _, name := range metricNames[i] {
 			metrics[name] = make([]float64, replicates)
+		}
+		if part.groups != nil {
+			metrics[part.gap] = make([]float64, replicates)
 		}
 	}
 	for _, d := range e.details {
@@ -170,8 +180,8 @@ func (e Evaluator[E]) Metrics(replicates int) map[string][]float64 {
 	return metrics
 }
 
-// metricNames are the error, the loss and the gap on each part.
-var metricNames = [2][3]string{{MetricError, MetricLoss, MetricGap}, {MetricTestError, MetricTestLoss, MetricTestGap}}
+// metricNames are the error and the loss on each part.
+var metricNames = [2][2]string{{MetricError, MetricLoss}, {MetricTestError, MetricTestLoss}}
 
 // MeasureTo stores the metrics of one replicate at its index. evaluate returns the error
 // rate and the mean loss of its model on examples. Different replicates may be measured
@@ -183,8 +193,8 @@ func (e Evaluator[E]) MeasureTo(metrics map[string][]float64, replicate int, eva
 			return ErrNotFinite
 		}
 		metrics[metricNames[i][0]][replicate], metrics[metricNames[i][1]][replicate] = errorRate, loss
-		if part.positives != nil {
-			metrics[metricNames[i][2]][replicate] = gap(part.positives, evaluate)
+		if part.groups != nil {
+			metrics[part.gap][replicate] = gap(part.groups, evaluate)
 		}
 	}
 	return nil

@@ -1,40 +1,29 @@
 package experiment
 
 import (
-	"math"
 	"slices"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 )
 
-// fairRows is the least number of examples on which the gap is measured.
+// fairRows is the least number of examples of Adult on which the gap is measured.
 const fairRows = 5000
 
-// hasGap reports whether the gap is measured on a part.
-func hasGap(parts *dataset.Parts, part *dataset.Dataset) bool {
-	name := parts.Split.Dataset
-	return (name == dataset.NameAdult || name == dataset.NameAdultRaw) && part.Rows >= fairRows
+var gapUsages = map[string]string{
+	MetricGap:      "how much likelier high incomes of one sex are found than of the other",
+	MetricErrorGap: "largest difference of the errors of two groups of the schema's fairness column",
 }
 
-// appendGap appends the declaration of the gap on a part, if it is measured.
-func appendGap(metrics []trainer.MetricDeclaration, name string, parts *dataset.Parts, part *dataset.Dataset) []trainer.MetricDeclaration {
-	if !hasGap(parts, part) {
-		return metrics
+// compared returns the rows of the groups whose error rates a part compares, and the name of the difference, empty if
+// there is none: of Adult the positive examples of women and of men, of a user's own data the groups of the schema.
+func compared(parts *dataset.Parts, part *dataset.Dataset) (name string, groups [][]int) {
+	if groups = part.Compared(); len(groups) >= 2 {
+		return MetricErrorGap, groups
 	}
-	where := map[string]string{MetricGap: "", MetricTestGap: ", on the test examples"}[name]
-	return append(metrics, trainer.MetricDeclaration{
-		Name: name, Unit: ratio, Usage: "how much likelier high incomes of one sex are found than of the other" + where,
-	})
-}
-
-// positives returns the positive examples of women and of men in a part, or nil if the gap is
-// not measured on it: an outline has neither.
-func positives[E any](parts *dataset.Parts, part *dataset.Dataset, prepare func(*dataset.Dataset) (E, error)) ([]E, error) {
-	if !hasGap(parts, part) {
-		return nil, nil
+	if of := parts.Split.Dataset; of != dataset.NameAdult && of != dataset.NameAdultRaw || part.Rows < fairRows {
+		return "", nil
 	}
-	var groups []E
 	for _, feature := range []int32{dataset.AdultFemale, dataset.AdultMale} {
 		var rows []int
 		for i, label := range part.Labels {
@@ -42,6 +31,29 @@ func positives[E any](parts *dataset.Parts, part *dataset.Dataset, prepare func(
 				rows = append(rows, i)
 			}
 		}
+		groups = append(groups, rows)
+	}
+	return MetricGap, groups
+}
+
+// appendGap appends the declaration of the gap on a part, if it is measured.
+func appendGap(metrics []trainer.MetricDeclaration, prefix string, parts *dataset.Parts, part *dataset.Dataset) []trainer.MetricDeclaration {
+	name, _ := compared(parts, part)
+	if name == "" {
+		return metrics
+	}
+	where := ""
+	if prefix != "" {
+		where = ", on the test examples"
+	}
+	return append(metrics, trainer.MetricDeclaration{Name: prefix + name, Unit: ratio, Usage: gapUsages[name] + where})
+}
+
+// groupsOf returns the groups of a part whose error rates are compared, none if one is empty: an outline has neither
+// women nor men.
+func groupsOf[E any](part *dataset.Dataset, rows [][]int, prepare func(*dataset.Dataset) (E, error)) ([]E, error) {
+	var groups []E
+	for _, rows := range rows {
 		if len(rows) == 0 {
 			return nil, nil
 		}
@@ -54,10 +66,12 @@ func positives[E any](parts *dataset.Parts, part *dataset.Dataset, prepare func(
 	return groups, nil
 }
 
-// gap returns the difference of the rates at which a model finds the positive examples of two
-// groups. The rate is 1 minus the error on the group.
-func gap[E any](positives []E, evaluate func(examples E) (errorRate, loss float64)) float64 {
-	first, _ := evaluate(positives[0])
-	second, _ := evaluate(positives[1])
-	return math.Abs(first - second)
+// gap returns the largest difference of the error rates of a model on groups.
+func gap[E any](groups []E, evaluate func(examples E) (errorRate, loss float64)) float64 {
+	var rates []float64
+	for _, group := range groups {
+		rate, _ := evaluate(group)
+		rates = append(rates, rate)
+	}
+	return slices.Max(rates) - slices.Min(rates)
 }

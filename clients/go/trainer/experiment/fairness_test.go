@@ -18,6 +18,7 @@ type oracle struct{ bias uint32 }
 
 func (o oracle) Epoch(context.Context) bool { return true }
 func (o oracle) Finite() bool               { return true }
+func (o oracle) Size() int                  { return 2 }
 
 func (o oracle) predict(indices []int32) float32 {
 	h := fnv.New32a()
@@ -126,5 +127,44 @@ func TestGapIsForEnoughExamples(t *testing.T) {
 	outline.Test = &empty
 	if _, err := NewEvaluator(outline, func(d *dataset.Dataset) (int, error) { return d.Rows, nil }); err != nil || len(Metrics(outline, "")) != 3 {
 		t.Errorf("outline: error %v, metrics %+v", err, Metrics(outline, ""))
+	}
+}
+
+// Groups of a user's own data are compared by their errors, except small ones and rows of none.
+func TestErrorGap(t *testing.T) {
+	test := dataset.Generated(1000, 3)
+	parts := &dataset.Parts{Train: dataset.Generated(10, 1), Validation: dataset.Generated(200, 2), Test: test, Split: dataset.Split{Dataset: "my.csv"}}
+	parts.Validation.Groups = make([]int, 200) // a single group
+	o := oracle{30}
+	var wrong, all [4]float64
+	for i, label := range test.Labels {
+		group := min(i%7-1, 2)
+		if i > 980 {
+			group = 3
+		}
+		test.Groups = append(test.Groups, group)
+		if group < 0 {
+			continue
+		}
+		all[group]++
+		if indices, _ := test.Row(i); o.predict(indices) != label {
+			wrong[group]++
+		}
+	}
+	rates := []float64{wrong[0] / all[0], wrong[1] / all[1], wrong[2] / all[2]}
+	e, err := NewEvaluator(parts, func(d *dataset.Dataset) (*dataset.Dataset, error) { return d, nil })
+	require.NoError(t, err)
+	m, err := Train(t.Context(), []Learner[*dataset.Dataset]{o}, e, 1, nil)
+	require.NoError(t, err)
+	name := testPrefix + MetricErrorGap
+	if want := slices.Max(rates) - slices.Min(rates); want == 0 || math.Abs(m.Metrics[name][0]-want) > 1e-12 {
+		t.Errorf("gap %v of %v, want %v", m.Metrics[name], rates, want)
+	}
+	declared := make(map[string]bool)
+	for _, metric := range Metrics(parts, "") {
+		declared[metric.Name] = true
+	}
+	if _, ok := m.Metrics[MetricErrorGap]; ok || declared[MetricErrorGap] || !declared[name] {
+		t.Errorf("one group of the validation examples has a gap: %v, declared %v", m.Metrics, declared)
 	}
 }

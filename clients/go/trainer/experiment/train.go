@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,8 @@ type Learner[E any] interface {
 	Finite() bool
 	// Evaluate returns the error rate and the mean loss on examples.
 	Evaluate(examples E) (errorRate, loss float64)
+	// Size returns the number of weights of the model.
+	Size() int
 }
 
 // Predictor is a Learner whose outputs are judged, too.
@@ -28,6 +31,9 @@ type Predictor[E any] interface {
 	// every class.
 	OutputsTo(dst []float64, examples E)
 }
+
+// bytesPerWeight of a model in a file.
+const bytesPerWeight = 8
 
 // Train trains learners, one of each replicate, for a number of epochs. They train in
 // parallel and wait for one another after every epoch, when all are measured and the
@@ -41,12 +47,17 @@ func Train[E any](
 ) (trainer.Measurement, error) {
 	start := time.Now()
 	var last trainer.Measurement
+	seconds := make([]float64, len(learners))
 	for epoch := int64(1); epoch <= epochs; epoch++ {
 		metrics := evaluator.Metrics(len(learners))
+		sizes := make([]float64, len(learners))
 		diverged, err := Each(ctx, len(learners), func(r int) error {
+			begin := time.Now()
 			if !learners[r].Epoch(ctx) {
 				return ctx.Err()
 			}
+			seconds[r] += time.Since(begin).Seconds()
+			sizes[r] = float64(learners[r].Size() * bytesPerWeight)
 			if !learners[r].Finite() {
 				return ErrNotFinite
 			}
@@ -63,6 +74,9 @@ func Train[E any](
 		}
 		if err != nil {
 			return trainer.Measurement{}, err
+		}
+		if evaluator.costs {
+			metrics[MetricSeconds], metrics[MetricBytes] = slices.Clone(seconds), sizes
 		}
 		last = trainer.Measurement{Step: epoch, Metrics: metrics, Elapsed: time.Since(start)}
 		if report == nil {

@@ -58,6 +58,7 @@ func (c *counter) Epoch(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
+func (c *counter) Size() int    { return 3 }
 func (c *counter) Finite() bool { return c.broken == 0 || c.epochs < c.broken }
 
 func (c *counter) Evaluate(rows int) (errorRate, loss float64) {
@@ -102,6 +103,26 @@ func TestTrain(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int64{1, 2, 3}, steps); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+
+	// A user's own data have a schema, which states a norm, and measure costs.
+	own := *all.Train
+	own.FeatureNorm = 1
+	var first map[string][]float64
+	last, err = Train(t.Context(), learners(), evaluator(t, &dataset.Parts{Train: &own, Test: all.Test}), 2, func(m trainer.Measurement) error {
+		if m.Step == 1 {
+			first = m.Metrics
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	for r, seconds := range last.Metrics[MetricSeconds] {
+		if before := first[MetricSeconds][r]; !(seconds >= before && before >= 0 && seconds <= last.Elapsed.Seconds()) {
+			t.Errorf("replicate %d took %v s after one epoch, %v s after two, of %v", r, before, seconds, last.Elapsed)
+		}
+	}
+	if diff := cmp.Diff([]float64{24, 24}, last.Metrics[MetricBytes]); diff != "" || len(last.Metrics) != 4 {
+		t.Errorf("bytes (-want +got):\n%s, metrics %v", diff, last.Metrics)
 	}
 
 	// Under the paper's protocol the test examples give the error.

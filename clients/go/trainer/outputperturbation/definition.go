@@ -86,7 +86,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 				Min: 0.1, Max: 10, Logarithmic: true,
 			},
 		},
-		Metrics: experiment.Metrics(t.parts, "nats"),
+		Metrics: append(experiment.Metrics(t.parts, "nats"), experiment.CostMetrics(t.parts)...),
 		Privacy: &trainer.PrivacyDeclaration{
 			Mechanism: "output_perturbation",
 			Fields:    fields,

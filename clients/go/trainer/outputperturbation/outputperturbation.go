@@ -254,6 +254,9 @@ func (r *replicate) Finite() bool {
 }
 
 // Evaluate implements experiment.Learner.
+func (r *replicate) Size() int { return len(r.model) }
+
+// Evaluate implements experiment.Learner.
 func (r *replicate) Evaluate(examples *linear.Examples) (errorRate, loss float64) {
 	return examples.Evaluate(r.descent.risk.Loss, r.model)
 }

@@ -14,7 +14,7 @@ recomputes the experiments of papers. The documentation quotes its output. Runni
 takes only the program dpareto.`,
 		command.Group("bench", "Measure the engine and the server",
 			`Measures the engine and the server.`,
-			engineCommand(env), dpCommand(env), dpTableCommand(env), publicCommand(env), accountantsCommand(env), samplersCommand(env), honestyCommand(env), serverCommand(env), hostCommand(env)),
+			engineCommand(env), dpCommand(env), dpTableCommand(env), publicCommand(env), accountantsCommand(env), samplersCommand(env), trainerCommand(env), honestyCommand(env), serverCommand(env), hostCommand(env)),
 		command.Group("reproduce", "Recompute the tables and figures of papers",
 			`Recomputes tables and figures of published papers: with their mistakes corrected, beside
 what they print. Results are functions of the flags and of --seed.`,

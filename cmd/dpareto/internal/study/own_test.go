@@ -51,14 +51,14 @@ func TestOwnData(t *testing.T) {
 	}
 	write("my.yaml", strings.Replace(schema, "rows: private", "rows: public", 1))
 	checked := clitest.Succeed(t, "data check "+path("my.csv")+" --schema "+path("my.yaml")+" --output csv")
-	if !strings.Contains(checked, "fact,,training examples,420\n") || strings.Contains(checked, "error,") {
+	if !strings.Contains(checked, "fact,,training examples,403\n") || strings.Contains(checked, "error,") {
 		t.Errorf("check:\n%s", checked)
 	}
 	clitest.Succeed(t, "study init --data "+path("my.csv")+" --schema "+path("my.yaml")+" --id mine --trials 4 --file "+path("study.yaml"))
 	content, err := os.ReadFile(path("study.yaml"))
 	require.NoError(t, err)
 	for _, want := range []string{
-		"dpareto agent --study mine --data-dir " + folder, `dataset_size: "420"`, `learning_rate: "normalized_learning_rate / clipping_norm"`,
+		"dpareto agent --study mine --data-dir " + folder, `dataset_size: "403"`, `learning_rate: "normalized_learning_rate / clipping_norm"`,
 		`dataset: "my.csv"`, `schema: "my.yaml"`, "data_digest: ", "schema_digest: ",
 	} {
 		if !strings.Contains(string(content), want) {
@@ -191,18 +191,26 @@ func TestOwnDataOfOtherLabels(t *testing.T) {
 	address, _ := clitest.StartServer(t)
 	t.Setenv("DPARETO_SERVER", address)
 	t.Chdir(t.TempDir())
+	// Of 4,000 rows, 1,200 validate, of which a quarter are of each district.
+	fairness := map[string]string{"rents": "fairness: {column: district, values: [harbour, old town, park, station]}\nsplit: {validation: 0.3}\n"}
 	for name, tt := range map[string]struct {
 		label, metrics, header string
 		worst                  float64 // error
 	}{
 		// Always predicting the mean has error 0.14; of seven classes, a single one 0.86.
-		"rents": {"rent", "rmse test_rmse mae r2", "rent", 0.1},
+		"rents": {"rent", "rmse test_rmse mae r2 error_gap test_error_gap seconds bytes", "rent", 0.1},
 		"crops": {"crop", "balanced_accuracy f1 calibration_error test_f1", "crop,p_barley,p_beans", 0.5},
 	} {
 		write := func(file, content string) { require.NoError(t, os.WriteFile(file, []byte(content), 0o600)) }
 		write(name+".csv", clitest.Succeed(t, "data example "+name+" --rows 4000"))
-		write(name+".yaml", clitest.Succeed(t, "data schema "+name+".csv --public-rows 400 --number-public --label "+tt.label))
+		write(name+".yaml", clitest.Succeed(t, "data schema "+name+".csv --public-rows 400 --number-public --label "+tt.label)+fairness[name])
 		study := clitest.Succeed(t, "study init --data "+name+".csv --schema "+name+".yaml --trials 6 --id "+name) + "\n  seed: 1\n"
+		// What the trainer measures can be an objective.
+		const tracked, objective = "size of the weights in a file\n      role: TRACKED\n", "\n      role: OBJECTIVE\n      goal: MINIMIZE\n      transform: LOG\n"
+		study = strings.Replace(study, tracked, objective, 1)
+		if !strings.Contains(study, objective) {
+			t.Errorf("%s: no bytes in\n%s", name, study)
+		}
 		_, warnings := clitest.Must(t, study, "study", "create", "-")
 		if strings.Contains(warnings, "WARN") {
 			t.Errorf("%s: %s", name, warnings)

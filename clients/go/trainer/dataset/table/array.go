@@ -39,6 +39,9 @@ func newArrays(names []string, arrays []array) (*arrayReader, error) {
 	r := &arrayReader{arrays: arrays}
 	width := 0
 	for i, a := range arrays {
+		if a.rows == 0 {
+			return nil, errors.New("has no rows") // which could be of any width
+		}
 		if a.rows != arrays[0].rows {
 			return nil, errors.New("its arrays have different numbers of rows")
 		}

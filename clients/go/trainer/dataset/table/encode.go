@@ -32,6 +32,7 @@ type encoder struct {
 
 	columns []column
 	label   map[string]int
+	group   map[string]int // of Schema.Fairness
 	from    moment
 	row     []float32 // the encoded row
 	// features alone: the label, the id and the time are not read.
@@ -50,9 +51,12 @@ type column struct {
 }
 
 func newEncoder(s *Schema) *encoder {
-	e := &encoder{schema: s, most: maxValues, bound: s.FeatureNorm(), missing: s.MissingTexts(), label: make(map[string]int), row: make([]float32, s.Dim())}
+	e := &encoder{schema: s, most: maxValues, bound: s.FeatureNorm(), missing: s.MissingTexts(), label: make(map[string]int), group: make(map[string]int), row: make([]float32, s.Dim())}
 	for i, value := range s.Label.Values {
 		e.label[value] = i
+	}
+	for i, value := range s.Fairness.Values {
+		e.group[value] = i
 	}
 	first, numbers := 0, 0
 	for i := range s.Features {
@@ -107,7 +111,7 @@ func (e *encoder) read(rows reader) error {
 
 // positions are the positions of columns that are no features.
 type positions struct {
-	label, group, time int // −1 where there is no such column
+	label, group, time, fairness int // −1 where there is no such column
 }
 
 // resolve finds the columns of the schema in a header. Its errors have no name of the header: without a
@@ -143,7 +147,7 @@ func (e *encoder) resolve(header []field) (positions, error) {
 		}
 		return i
 	}
-	p := positions{label: -1, group: -1, time: -1}
+	p := positions{label: -1, group: -1, time: -1, fairness: -1}
 	if !e.unlabelled {
 		p.label = find(e.schema.Label.Column)
 	}
@@ -167,6 +171,9 @@ func (e *encoder) resolve(header []field) (positions, error) {
 	}
 	if e.schema.Split.Time != nil && !e.unlabelled {
 		p.time = find(e.schema.Split.Time.Column)
+	}
+	if e.schema.Fairness.Column != "" && !e.unlabelled {
+		p.fairness = find(e.schema.Fairness.Column)
 	}
 	if len(lacking) > 0 {
 		return p, fmt.Errorf("header: has no column %s of the schema among its %d; a CSV file must have the names of the columns in the first line",
@@ -219,6 +226,13 @@ func (e *encoder) encode(record []cell, f positions) {
 	}
 	if f.time >= 0 {
 		e.late = append(e.late, e.isLate(record[f.time].String()))
+	}
+	if f.fairness >= 0 {
+		group, ok := e.group[record[f.fairness].String()]
+		if !ok {
+			group = -1
+		}
+		e.data.Groups = append(e.data.Groups, group)
 	}
 	if e.dense {
 		e.data.Dense = append(e.data.Dense, e.row...)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func npz(t *testing.T, arrays map[string][]byte) string {
 	return b.String()
 }
 
-func parquetFile[T any](t *testing.T, rows []T) string {
+func parquetFile[T any](t testing.TB, rows []T) string {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, parquet.Write(&b, rows))
@@ -234,16 +235,71 @@ func TestBrokenFormats(t *testing.T) {
 }
 
 // Damaged files give errors, and never a panic. Parquet is left out: the library may take the memory that a file asks for.
+// readBounded reads a file, and fails if that takes memory out of proportion to the content.
+func readBounded(t *testing.T, content []byte) {
+	t.Helper()
+	e := newEncoder(parse(t, images))
+	e.most = 1 << 16
+	path := writeFile(t, "file", string(content))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _ = e.readFile(path)
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 64<<20+1<<10*uint64(len(content)) {
+		t.Errorf("%d bytes took %d MiB", len(content), taken>>20)
+	}
+}
+
 func FuzzFormats(f *testing.F) {
 	f.Add(npy("<f4", "False", "4, 4", flat[float32](false)))
+	f.Add(npy("<f4", "False", "0, 67108864", []byte{}))
 	f.Add([]byte(idx([]uint32{4, 2, 2}, flat[uint8](false))))
+	f.Add([]byte(idx([]uint32{0, 8192, 8192}, nil)))
 	f.Add([]byte("label,x0,x1,x2,x3\n1,2,3,4,5\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if bytes.HasPrefix(content, []byte("PAR1")) {
+			t.Skip() // FuzzParquet
+		}
+		readBounded(t, content)
+	})
+}
+
+func FuzzParquet(f *testing.F) {
+	type row struct {
+		Label   int32     `parquet:"label"`
+		X       []float64 `parquet:"x,list"`
+		Name    string    `parquet:"name,dict"`
+		Rate    *float32  `parquet:"rate,optional,split"`
+		Member  bool      `parquet:"member"`
+		At      int64     `parquet:"at,timestamp(millisecond)"`
+		Delta   int64     `parquet:"delta,delta"`
+		Word    string    `parquet:"word,delta"`
+		Price   int32     `parquet:"price,decimal(2:9)"`
+		Count   uint64    `parquet:"count"`
+		Address [16]byte  `parquet:"address,uuid"`
+	}
+	rate := float32(0.5)
+	rows := []row{{Label: 1, X: []float64{1, 2, 3, 4}, Name: "a", Word: "bc", Rate: &rate}, {Label: 2, X: []float64{5, 6, 7, 8}, Name: "a", Word: "bd", Member: true}}
+	for _, options := range [][]parquet.WriterOption{
+		{parquet.DataPageVersion(1)}, {parquet.DataPageVersion(2)}, {parquet.MaxRowsPerRowGroup(1)},
+		{parquet.Compression(&parquet.Snappy)}, {parquet.Compression(&parquet.Gzip)}, {parquet.Compression(&parquet.Zstd)},
+	} {
+		var b bytes.Buffer
+		require.NoError(f, parquet.Write(&b, rows, options...))
+		f.Add(b.Bytes())
+	}
+	f.Add([]byte(parquetFile(f, rows[:0])))
+	f.Add([]byte("PAR1PAR1")) // states 789 MiB of metadata
+	// With few columns, most mutations reach the pages that are read.
+	type image struct {
+		Label string    `parquet:"label,dict"`
+		X     []float64 `parquet:"x,list"`
+	}
+	f.Add([]byte(parquetFile(f, []image{{"1", []float64{1, 2, 3, 4}}, {"2", []float64{4, 3, 2, 1}}})))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if !bytes.HasPrefix(content, []byte("PAR1")) {
 			t.Skip()
 		}
-		e := newEncoder(parse(t, images))
-		e.most = 1 << 16
-		_, _ = e.readFile(writeFile(t, "file", string(content)))
+		readBounded(t, content)
 	})
 }

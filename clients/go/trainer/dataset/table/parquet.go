@@ -1,6 +1,7 @@
 package table
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -41,8 +43,11 @@ func newParquet(f *os.File) (_ reader, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if !footerFits(f, info.Size()) {
+		return nil, errMalformedParquet
+	}
 	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
+	if err != nil || !pagesFit(f, info.Size(), file.Metadata()) {
 		return nil, errMalformedParquet
 	}
 	p := &parquetReader{values: make([]parquet.Row, 1)}
@@ -72,6 +77,55 @@ func newParquet(f *os.File) (_ reader, err error) {
 	}
 	p.row = make([]cell, first)
 	return p, nil
+}
+
+// Bounds on a page. The library takes the memory that headers ask for before it reads.
+const (
+	mostHeaderBytes = 1 << 16
+	mostPageBytes   = 1 << 27
+	mostPageValues  = 1 << 26
+)
+
+// footerFits reports whether the metadata are as long as the file allows.
+func footerFits(f io.ReaderAt, size int64) bool {
+	var end [8]byte
+	_, err := f.ReadAt(end[:], max(0, size-int64(len(end))))
+	return err == nil && int64(binary.LittleEndian.Uint32(end[:4])) <= size-int64(len(end))
+}
+
+// pagesFit reports whether all pages are in the file, and none is over the bounds.
+func pagesFit(f io.ReaderAt, size int64, metadata *format.FileMetaData) bool {
+	var protocol thrift.CompactProtocol
+	begin := make([]byte, mostHeaderBytes)
+	for _, group := range metadata.RowGroups {
+		for _, column := range group.Columns {
+			at := column.MetaData.DataPageOffset
+			if dictionary := column.MetaData.DictionaryPageOffset; dictionary > 0 {
+				at = dictionary
+			}
+			end := at + column.MetaData.TotalCompressedSize
+			if at < 0 || end < at || end > size {
+				return false
+			}
+			for at < end {
+				n, err := f.ReadAt(begin[:min(mostHeaderBytes, end-at)], at)
+				if err != nil {
+					return false
+				}
+				var header format.PageHeader
+				r := protocol.NewReaderFromBytes(begin[:n])
+				if err := thrift.NewDecoder(r).Decode(&header); err != nil {
+					return false
+				}
+				values := max(header.DataPageHeader.V.NumValues, header.DataPageHeaderV2.V.NumValues, header.DictionaryPageHeader.V.NumValues)
+				at += int64(r.BytesRead()) + int64(header.CompressedPageSize)
+				if header.CompressedPageSize < 0 || at > end || header.UncompressedPageSize > mostPageBytes || values > mostPageValues {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 var errMalformedParquet = errors.New("is no complete Parquet file")

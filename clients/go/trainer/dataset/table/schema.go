@@ -39,6 +39,8 @@ type Schema struct {
 	Group string `json:"group,omitempty" yaml:"group,omitempty"`
 	// Split divides the rows into training, validation and test examples.
 	Split Split `json:"split,omitzero" yaml:"split,omitempty"`
+	// Fairness names groups of rows whose errors are compared.
+	Fairness Fairness `json:"fairness,omitzero" yaml:"fairness,omitempty"`
 }
 
 // Values of Schema.Rows.
@@ -78,16 +80,23 @@ type Feature struct {
 	Unknown string `json:"unknown,omitempty" yaml:"unknown,omitempty"`
 }
 
+// Fairness is a column of groups, which may be a feature.
+type Fairness struct {
+	Column string `json:"column" yaml:"column"`
+	// Values are the texts of the groups, at least two. Rows with others are in no group.
+	Values []string `json:"values" yaml:"values,flow"`
+}
+
 // Values of Feature.Missing and Feature.Unknown.
 const (
 	Indicator = "indicator"
 	Other     = "other"
 )
 
-// Split divides rows into parts. Rows go to a part at random, by their id if there is a Group, unless
-// Time or TestFile says which rows are for testing.
+// Split divides rows into parts. Rows go to a part at random, by their id if there is a Group and by their position
+// otherwise, unless Time or TestFile says which rows are for testing.
 type Split struct {
-	// Test and Validation are the shares of the rows, or ids, for testing and for validation, in (0, 1).
+	// Test and Validation are the expected shares of the rows, or ids, for testing and for validation, in (0, 1).
 	// 0 means DefaultTest and DefaultValidation.
 	Test       float64 `json:"test,omitempty"       yaml:"test,omitempty"`
 	Validation float64 `json:"validation,omitempty" yaml:"validation,omitempty"`
@@ -128,7 +137,8 @@ func ParseSchema(content []byte) (*Schema, error) {
 // typeNames replaces names of types in the errors of a decoder.
 var typeNames = strings.NewReplacer(
 	"unmarshal errors:", "", " in type table.Schema", "", " in type table.Label", " of label", " in type table.Feature", " of a feature",
-	" in type table.Split", " of split", " in type table.Time", " of split.time", "not found", "is unknown")
+	" in type table.Split", " of split", " in type table.Time", " of split.time",
+	" in type table.Fairness", " of fairness", "not found", "is unknown")
 
 // Validate returns an error for a schema that does not say enough, or contradicts itself.
 func (s *Schema) Validate() error {
@@ -168,6 +178,9 @@ func (s *Schema) Validate() error {
 	}
 	if slices.Contains(names, s.Group) {
 		return errors.New("group: must not be a feature or the label: an id would identify people")
+	}
+	if f := s.Fairness; f.Column == s.Label.Column || len(f.Values) == 1 || (f.Column == "") != (len(f.Values) == 0) || repeats(f.Values) {
+		return errors.New("fairness: must be a column that is not the label, and the different values of two groups or more")
 	}
 	return s.Split.validate()
 }

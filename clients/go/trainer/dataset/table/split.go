@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
@@ -20,14 +19,13 @@ const (
 
 // Streams of the random numbers of a seed.
 const (
-	streamRows = 0x7ab1e_0001 + iota
-	streamTest
+	streamTest = 0x7ab1e_0002 + iota
 	streamValidation
 )
 
 // divide divides the examples, of which those from testFrom on come from the test file, if the schema names
-// one. Which part a row stands in depends on its position and the seed or, with a group, on its id and the
-// seed: never on another row.
+// one. The part of a row is a function of the schema, the seed, the row's time if that divides, and its position or,
+// with a group, its id: never of another row. Rows that are appended to the file move none of the rows before them.
 func (e *encoder) divide(seed uint64, validation bool, testFrom int) (*dataset.Parts, error) {
 	split := &e.schema.Split
 	to := make([]int, e.data.Rows)
@@ -76,43 +74,28 @@ func (e *encoder) divide(seed uint64, validation bool, testFrom int) (*dataset.P
 	return parts, nil
 }
 
-// assign divides rows at random that are to train so far.
+// assign divides rows at random that are to train so far. The shares are expectations: exact numbers would make the
+// part of a row depend on how many others there are.
 func (e *encoder) assign(to []int, seed uint64, test, validation float64) {
-	if e.groups != nil {
-		for i := range to {
-			switch {
-			case to[i] != toTrain:
-			case fraction(e.groups[i], seed, streamTest) < test:
-				to[i] = toTest
-			case fraction(e.groups[i], seed, streamValidation) < validation/(1-test):
-				to[i] = toValidation
-			}
-		}
-		return
-	}
-	var free []int
 	for i, part := range to {
-		if part == toTrain {
-			free = append(free, i)
+		key := uint64(i)
+		if e.groups != nil {
+			key = e.groups[i]
 		}
-	}
-	rng := rand.New(rand.NewPCG(seed, streamRows))
-	rng.Shuffle(len(free), func(i, k int) { free[i], free[k] = free[k], free[i] })
-	tests := int(test*float64(len(free)) + 0.5)
-	for i := range free {
 		switch {
-		case i < tests:
-			to[free[i]] = toTest
-		case i < tests+int(validation*float64(len(free))+0.5):
-			to[free[i]] = toValidation
+		case part != toTrain:
+		case fraction(key, seed, streamTest) < test:
+			to[i] = toTest
+		case fraction(key, seed, streamValidation) < validation/(1-test):
+			to[i] = toValidation
 		}
 	}
 }
 
-// fraction returns a number in [0, 1) that is a function of an id and a seed.
-func fraction(id, seed, stream uint64) float64 {
+// fraction returns a number in [0, 1) that is a function of a key and a seed.
+func fraction(key, seed, stream uint64) float64 {
 	var b [24]byte
-	for i, x := range []uint64{id, seed, stream} {
+	for i, x := range []uint64{key, seed, stream} {
 		binary.LittleEndian.PutUint64(b[8*i:], x)
 	}
 	sum := sha256.Sum256(b[:])
@@ -133,6 +116,24 @@ func (e *encoder) judge(parts *dataset.Parts, to []int) {
 	case len(classes) < e.data.Classes:
 		e.found.addCount(false, e.schema.Label.Column,
 			fmt.Sprintf("the training examples have only %d of the %d classes", len(classes), e.data.Classes), 0)
+	}
+	for i, d := range []*dataset.Dataset{parts.Validation, parts.Test} {
+		if d == nil || d.Groups == nil {
+			continue
+		}
+		where := []string{"validation", "test"}[i]
+		small := d.Rows
+		for _, rows := range d.Compared() {
+			small -= len(rows)
+		}
+		if small > 0 {
+			e.found.addCount(false, e.schema.Fairness.Column, fmt.Sprintf("%s examples are in no group or one of fewer than %d, which error_gap leaves out",
+				where, dataset.LeastGroup), small)
+		}
+		if len(d.Compared()) < 2 {
+			e.found.addCount(false, e.schema.Fairness.Column, fmt.Sprintf("fewer than two groups have %d %s examples: there is no error_gap of these",
+				dataset.LeastGroup, where), 0)
+		}
 	}
 	if e.groups == nil {
 		return
