@@ -28,8 +28,8 @@ func TestDataCheck(t *testing.T) {
 		want []string
 	}{
 		{good, command.ExitOK, []string{"warning,z,is constant,", "warning,,rows over the bound on the norm were scaled down,40",
-			"warning,,validation and test examples equal a training example: errors on them flatter a model,12",
-			"fact,,training examples,28", "fact,,features,2", "fact,,bound on the norm of a row: 0.5,"}},
+			"warning,,validation and test examples equal a training example: errors on them flatter a model,11",
+			"fact,,training examples,29", "fact,,features,2", "fact,,bound on the norm of a row: 0.5,"}},
 		{good + "12345,a,0.5\n", command.ExitOK, []string{"warning,x,numbers outside the range were moved to its ends,1"}},
 		{good + "SECRET,a,0.5\n,b,1\n,a,SECRET\n1,SECRET,0\n", command.ExitFailure, []string{"error,x,values are not finite numbers,1",
 			"error,x,values are missing; the schema can say missing: indicator,2", "error,z,values are not finite numbers,1",
