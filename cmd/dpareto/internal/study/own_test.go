@@ -115,7 +115,7 @@ func TestOwnData(t *testing.T) {
 	if err != nil || !strings.Contains(string(card), `"premise": "sampler"`) || !strings.Contains(string(card), `"checked_by": "client"`) {
 		t.Errorf("card %s, %v", card, err)
 	}
-	if stated := clitest.Succeed(t, "statement mine --trial 1 --price=false"); !strings.Contains(stated, "by the schema my.yaml, of digest ") {
+	if stated := clitest.Succeed(t, "statement mine --trial 1 --price=false"); !strings.Contains(strings.Join(strings.Fields(stated), " "), "by the schema my.yaml, of digest ") {
 		t.Errorf("statement\n%s", stated)
 	}
 	clitest.WantFailure(t, "must be a new or empty folder", strings.Fields(train+" --data-dir "+folder)...)
