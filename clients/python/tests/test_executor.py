@@ -51,7 +51,7 @@ def test_processes(study: Study) -> None:
     spawn = multiprocessing.get_context("spawn")
     with futures.ProcessPoolExecutor(2, mp_context=spawn) as pool:
         assert study.optimize(executors.train, n_trials=4, n_jobs=2, executor=pool) == 4
-        with pytest.raises((AttributeError, TypeError), match="pickle|local object"):
+        with pytest.raises((AttributeError, TypeError), match=r"pickle|local object"):
             study.optimize(lambda trial: 0.5, n_trials=1, executor=pool)
     assert states(study) == ["succeeded"] * 4 + ["queued"]
     assert all(len(t.measurements) == 1 for t in study.trials()[:4])
