@@ -31,10 +31,11 @@ var sizes = map[Size]struct {
 }
 
 // The room around the plane: right of it, above it for the label of Y, below it for ticks and the label
-// of X. letter is the width of one.
+// of X. letter is the width of one; edge is how far a mark at the edge of the plane reaches beyond it.
 const (
 	right, top, bottom = 14, 30, 46
 	letter             = 7.5
+	edge               = 10
 )
 
 // Chart is a picture that grows by the marks that are added to it, in this order. Marks outside the
@@ -50,6 +51,8 @@ type Chart struct {
 	X, Y Axis
 	// Size is the room that it is made for.
 	Size Size
+	// Left is the room for the labels of Y; 0 for as much as they need.
+	Left float64
 	// Class is added to the class of the picture.
 	Class string
 
@@ -84,6 +87,9 @@ func (c *Chart) area() (x0, y0, x1, y1 float64) {
 	size := sizes[c.Size]
 	if c.Size == Miniature {
 		return 4, 4, size.width - 4, size.height - 4
+	}
+	if c.Left > 0 {
+		return c.Left, top, size.width - right, size.height - bottom
 	}
 	if c.left == 0 {
 		for _, t := range c.Y.Ticks() {
@@ -384,7 +390,7 @@ func (c *Chart) SVG() template.HTML {
 	fmt.Fprintf(&out, `<title id="%s-title">%s</title><desc id="%[1]s-about">%[3]s</desc>`, escape(c.ID), escape(c.Title), escape(c.Description))
 	x0, y0, x1, y1 := c.area()
 	fmt.Fprintf(&out, `<clipPath id="%s-clip"><rect x="%s" y="%s" width="%s" height="%s"/></clipPath>`,
-		escape(c.ID), coordinate(x0), coordinate(y0-6), coordinate(x1-x0+right), coordinate(y1-y0+12))
+		escape(c.ID), coordinate(x0-edge), coordinate(y0-edge), coordinate(x1-x0+edge+right), coordinate(y1-y0+2*edge))
 	if c.Size != Miniature {
 		c.axes(&out)
 	}

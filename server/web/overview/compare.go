@@ -142,6 +142,9 @@ func (c *comparedStudy) Warnings() []*dparetov1.Warning {
 // Hypervolume returns the hypervolume of the front.
 func (c *comparedStudy) Hypervolume() string { return show.Number(c.Front.GetHypervolume()) }
 
+// Best returns the best result of the front, as all views say it.
+func (c *comparedStudy) Best() *words.Result { return words.Best(c.Study.GetSpec(), c.Front) }
+
 // References returns the anti-ideal values.
 func (c *comparedStudy) References() string {
 	var parts []string

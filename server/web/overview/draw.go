@@ -87,7 +87,8 @@ func (d *frontData) plane(chartID string, i, j int, size chart.Size) *chart.Char
 		X: d.Settings.Axes[i].axis(d.extent(&d.Settings.Axes[i])), Y: d.Settings.Axes[j].axis(d.extent(&d.Settings.Axes[j])),
 	}
 	c.Rectangle("reference", chart.Point{X: d.reference(x), Y: d.reference(y)},
-		chart.Point{X: best(x, &c.X), Y: best(y, &c.Y)}, "Within the anti-ideal values")
+		chart.Point{X: best(x, &c.X), Y: best(y, &c.Y)}, "Within the reference values: the region that counts")
+	d.labelReference(c, x, y)
 	c.Text("tick", "start", chart.Point{X: c.X.Value(0.008), Y: c.Y.Value(0.03)}, map[bool]string{true: "↙ better"}[x.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE && y.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE])
 	if x.GetComputed().GetPrivacy() != nil && c.X.Min < 1 && c.X.Max > 1 {
 		c.Line("reference", []chart.Point{{X: 1, Y: c.Y.Min}, {X: 1, Y: c.Y.Max}})
@@ -103,6 +104,18 @@ func (d *frontData) plane(chartID string, i, j int, size chart.Size) *chart.Char
 		drawFront(c, d.Study, d.Observed, frontStyle{id: chartID + "-observed", class: comparedClasses[1], shape: comparedShapes[1], x: x, y: y, line: len(all) == 2})
 	}
 	return c
+}
+
+// labelReference names the edges of the region that counts, beside the lines and outside of the region.
+func (d *frontData) labelReference(c *chart.Chart, x, y *dparetov1.MetricSpec) {
+	atX, atY := c.X.At(d.reference(x)), c.Y.At(d.reference(y))
+	below := map[bool]float64{true: -0.035, false: 0.015}[y.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE]
+	if atY > 0 && atY < 0.97 {
+		c.Text("tick", "end", chart.Point{X: c.X.Value(min(1, max(0.3, atX)) - 0.006), Y: c.Y.Value(atY + below)}, words.Metric(y)+" counts up to "+show.Plain(show.Rounded(d.reference(y), 4)))
+	}
+	if atX > 0.3 && atX < 1 {
+		c.Text("tick", "end", chart.Point{X: c.X.Value(atX - 0.006), Y: c.Y.Value(0.5)}, words.Metric(x)+" counts up to "+show.Plain(show.Rounded(d.reference(x), 4)))
+	}
 }
 
 // cloud draws the configurations beside the front, and what runs have measured so far.

@@ -222,7 +222,7 @@ func TestStudyKinds(t *testing.T) {
 		spec.Metrics = metrics
 		s.Create(t.Context(), t, id, &dparetov1.Study{Spec: spec})
 		empty := s.Get(t, "/studies/"+id+"?wait=1", http.StatusOK)
-		webtest.Contains(t, empty, "No configuration has been measured yet", "No trial has succeeded yet", "nothing is accounted for", "No worker holds a trial")
+		webtest.Contains(t, empty, "No configuration has been measured yet", "No trial has succeeded yet", "nothing is accounted for", "No worker is at work")
 		for i := range 6 {
 			x := float64(i) / 6
 			values := make(map[string]float64)

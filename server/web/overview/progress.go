@@ -128,6 +128,9 @@ type runningData struct {
 	More   int64 // trials that are not listed
 }
 
+// State is the state of the study.
+func (d *runningData) State() *site.State { return site.NewState(d.Study) }
+
 // Held is the number of trials that the table lists.
 func (d *runningData) Held() int64 { return int64(len(d.Trials)) }
 
