@@ -212,6 +212,23 @@ func (c *Chart) Line(class string, points []Point) {
 	c.path("line "+class, d.String())
 }
 
+// Upright adds a line over the whole height of the plane, with words beside it at a height between 0 and 1:
+// right of the line, or left of it where that side has more room.
+func (c *Chart) Upright(class string, x, height float64, words string) {
+	c.Line(class, []Point{{x, c.Y.Min}, {x, c.Y.Max}})
+	c.Beside(x, height, "tick", words)
+}
+
+// Beside adds words beside a place on X, at a height between 0 and 1.
+func (c *Chart) Beside(x, height float64, class, words string) {
+	left, _, end, _ := c.area()
+	anchor, gap := "start", 6/(end-left)
+	if c.X.At(x) > 0.6 {
+		anchor, gap = "end", -gap
+	}
+	c.Text(class, anchor, Point{c.X.Value(c.X.At(x) + gap), c.Y.Value(height)}, words)
+}
+
 // Thread adds a line through all axes of parallel coordinates, which can be brushed.
 func (c *Chart) Thread(points []Point) {
 	var d, values strings.Builder

@@ -581,13 +581,8 @@ func (d *choiceData) picture() template.HTML {
 	}
 	c.Dots("front", points)
 	limit := max(axisX.Min, min(axisX.Max, axisX.Edge(d.Value)))
-	c.Line("chosen", []chart.Point{{X: limit, Y: axisY.Min}, {X: limit, Y: axisY.Max}})
-	anchor, beside := "start", 0.015
-	if axisX.At(limit) > 0.7 {
-		anchor, beside = "end", -0.015
-	}
-	c.Text("strong", anchor, chart.Point{X: axisX.Value(axisX.At(limit) + beside), Y: axisY.Value(0.94)}, words.Metric(x)+" "+d.Relation+" "+d.Text)
-	c.Text("", anchor, chart.Point{X: axisX.Value(axisX.At(limit) + beside), Y: axisY.Value(0.87)}, words.Metric(y)+" "+words.Three(y, atY))
+	c.Upright("chosen", limit, 0.87, words.Metric(y)+" "+words.Three(y, atY))
+	c.Beside(limit, 0.94, "strong", words.Metric(x)+" "+d.Relation+" "+d.Text)
 	c.Marks("second", "diamond", []chart.Mark{{
 		Point: chart.Point{X: axisX.Edge(atX), Y: axisY.Edge(atY)}, Lower: lower, Upper: upper, ID: "chosen-point",
 		Label: fmt.Sprintf("Chosen: %s %s, %s %s", words.Metric(x), words.MetricValue(x, atX), words.Metric(y), words.MetricValue(y, atY)) + interval,
@@ -624,6 +619,7 @@ func newTradeoff(resp *dparetov1.ComputeTradeoffResponse) *tradeoffData {
 		X:           chart.Axis{Label: "false positive rate", Max: 1}, Y: chart.Axis{Label: "true positive rate, upper bound", Max: 1},
 	}
 	c.Line("reference", []chart.Point{{}, {X: 1, Y: 1}})
+	c.Text("tick", "start", chart.Point{X: 0.55, Y: 0.4}, "dashed: guessing")
 	c.Line("", curve)
 	c.Marks("", "circle", []chart.Mark{
 		{Point: chart.Point{X: 0.01, Y: d.AtHundredth}, ID: "tradeoff-1", Label: "False positive rate 1 %: at most " + words.PercentUp(d.AtHundredth) + " are found"},

@@ -222,7 +222,7 @@ func (c *comparison) finish() error {
 			c.Notes = append(c.Notes, "The ε of "+study.ID+" and of "+first.ID+" are not comparable: they differ in δ, adjacency or accountant (see the table).")
 		}
 		if study.References() != first.References() {
-			c.Notes = append(c.Notes, "The hypervolumes of "+study.ID+" and of "+first.ID+" are not comparable: the anti-ideal values differ.")
+			c.Notes = append(c.Notes, "The hypervolumes of "+study.ID+" and of "+first.ID+" are not comparable: their reference values differ.")
 		}
 	}
 	if first == nil {
@@ -255,6 +255,9 @@ func (c *comparison) draw(metrics []*dparetov1.MetricSpec) *chart.Chart {
 	picture := &chart.Chart{
 		ID: "compare", Size: chart.Wide, Title: "Fronts of " + strings.Join(c.ids(), ", "), Description: "The " + c.Kind + " front of each study; the table after the picture has their hypervolumes.",
 		X: c.settings.Axes[0].axis(values[0]), Y: c.settings.Axes[1].axis(values[1]),
+	}
+	if metrics[0].GetComputed().GetPrivacy() != nil && picture.X.Min < 1 && picture.X.Max > 1 {
+		picture.Upright("reference", 1, 0.9, "ε = 1")
 	}
 	for i, study := range c.Studies {
 		if study.IsDrawn() {

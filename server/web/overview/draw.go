@@ -91,8 +91,7 @@ func (d *frontData) plane(chartID string, i, j int, size chart.Size) *chart.Char
 	d.labelReference(c, x, y)
 	c.Text("tick", "start", chart.Point{X: c.X.Value(0.008), Y: c.Y.Value(0.03)}, map[bool]string{true: "↙ better"}[x.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE && y.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE])
 	if x.GetComputed().GetPrivacy() != nil && c.X.Min < 1 && c.X.Max > 1 {
-		c.Line("reference", []chart.Point{{X: 1, Y: c.Y.Min}, {X: 1, Y: c.Y.Max}})
-		c.Text("tick", "start", chart.Point{X: c.X.Value(c.X.At(1) + 0.006), Y: c.Y.Value(0.955)}, "ε = 1")
+		c.Upright("reference", 1, 0.9, "ε = 1")
 	}
 	d.cloud(c, x, y)
 	if d.Posterior != nil {

@@ -90,6 +90,9 @@ type trialData struct {
 	Artifacts  []artifactLink
 }
 
+// Pill is the class of the pill of the state.
+func (d *trialData) Pill() string { return pillOf(d.Trial.GetState()) }
+
 // namedText is a text with its name.
 type namedText struct{ Name, Text string }
 

@@ -132,7 +132,7 @@ func TestTrial(t *testing.T) {
 	require.NoError(t, err)
 	trial := resp.GetTrial()
 	body := s.Get(t, "/studies/first/trials/5", http.StatusOK)
-	webtest.Contains(t, body, "What the model expected", "ehvi", "at most ", "δ = 1e-5", "!sse-connect", "!Stop the trial", "Queue this configuration")
+	webtest.Contains(t, body, "What the model expected", "ehvi", "at most ", "δ = 1e-5", "!sse-connect", "!Stop the run", "Queue this configuration")
 	if n := strings.Count(body, `<title id="curve-`); trial.GetParameters()["epochs"].GetIntValue() > 1 && n != 2 {
 		t.Errorf("%d curves, want one of the error and one of ε", n)
 	}
@@ -147,7 +147,7 @@ func TestTrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	body = s.Get(t, "/studies/first/trials/6", http.StatusOK)
-	webtest.Contains(t, body, "released: out of memory", "gpu-2", "held by gpu-3", "sse-connect", "Stop the trial", `sse-swap="trial-detail"`)
+	webtest.Contains(t, body, "released: out of memory", "gpu-2", "held by gpu-3", "sse-connect", "Stop the run", `sse-swap="trial-detail"`)
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/trial-detail?trial=6", http.StatusOK), "held by gpu-3")
 	s.Get(t, "/studies/first/trials/99", http.StatusNotFound)
 	s.Get(t, "/studies/first/trials/x", http.StatusUnprocessableEntity)
