@@ -88,7 +88,7 @@ func (d *frontData) plane(chartID string, i, j int, size chart.Size) *chart.Char
 	}
 	c.Rectangle("reference", chart.Point{X: d.reference(x), Y: d.reference(y)},
 		chart.Point{X: best(x, &c.X), Y: best(y, &c.Y)}, "Within the reference values: the region that counts")
-	d.labelReference(c, x, y)
+	c.Text("tick", "end", chart.Point{X: c.X.Value(min(0.99, max(0.5, c.X.At(d.reference(x))-0.004))), Y: c.Y.Value(min(0.96, max(0, c.Y.At(d.reference(y))+0.015)))}, d.countsText(size, x, y))
 	c.Text("tick", "start", chart.Point{X: c.X.Value(0.008), Y: c.Y.Value(0.03)}, map[bool]string{true: "↙ better"}[x.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE && y.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE])
 	if x.GetComputed().GetPrivacy() != nil && c.X.Min < 1 && c.X.Max > 1 {
 		c.Upright("reference", 1, 0.9, "ε = 1")
@@ -105,16 +105,17 @@ func (d *frontData) plane(chartID string, i, j int, size chart.Size) *chart.Char
 	return c
 }
 
-// labelReference names the edges of the region that counts, beside the lines and outside of the region.
-func (d *frontData) labelReference(c *chart.Chart, x, y *dparetov1.MetricSpec) {
-	atX, atY := c.X.At(d.reference(x)), c.Y.At(d.reference(y))
-	below := map[bool]float64{true: -0.035, false: 0.015}[y.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE]
-	if atY > 0 && atY < 0.97 {
-		c.Text("tick", "end", chart.Point{X: c.X.Value(min(1, max(0.3, atX)) - 0.006), Y: c.Y.Value(atY + below)}, words.Metric(y)+" counts up to "+show.Plain(show.Rounded(d.reference(y), 4)))
+// countsText names the region that counts, with its edges where there is room for them.
+func (d *frontData) countsText(size chart.Size, x, y *dparetov1.MetricSpec) string {
+	if size == chart.Medium {
+		return "region that counts"
 	}
-	if atX > 0.3 && atX < 1 {
-		c.Text("tick", "end", chart.Point{X: c.X.Value(atX - 0.006), Y: c.Y.Value(0.5)}, words.Metric(x)+" counts up to "+show.Plain(show.Rounded(d.reference(x), 4)))
+	parts := make([]string, 2)
+	for i, m := range []*dparetov1.MetricSpec{x, y} {
+		relation := map[bool]string{true: " ≥ ", false: " ≤ "}[m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE]
+		parts[i] = words.Metric(m) + relation + show.Plain(show.Rounded(d.reference(m), 4))
 	}
+	return "counts: " + strings.Join(parts, ", ")
 }
 
 // cloud draws the configurations beside the front, and what runs have measured so far.
@@ -298,7 +299,7 @@ type coordinate struct {
 func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 	var columns []coordinate
 	add := func(name string, scale chart.Scale, categories []string, text func(float64) string, value func(*dparetov1.FrontPoint) float64) {
-		column := coordinate{name: short(name)}
+		column := coordinate{name: name}
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, p := range points {
 			v := value(p)

@@ -3,6 +3,7 @@ package overview
 import (
 	"context"
 	"math"
+	"strconv"
 	"strings"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -32,6 +33,9 @@ func (s views) gainTilePart(ctx context.Context, r *site.PartRequest) (any, erro
 		t.Line = site.Message(err)
 	case len(resp.GetPoints()) == 0 || !(resp.GetHypervolume() > 0):
 		t.Line = "A forecast needs some results."
+		if warnings := resp.GetWarnings(); len(warnings) > 0 {
+			t.Line = words.WarningOf(warnings[0]).Text
+		}
 	default:
 		last := resp.GetPoints()[len(resp.GetPoints())-1]
 		share := func(v float64) string {
@@ -60,6 +64,10 @@ func (d *frontData) Tiles() []tile {
 		return nil
 	}
 	tiles := []tile{{Label: best.Label, Value: best.Value, Line: best.Basis}, {Label: "Knee of the front", Value: "–", Line: "It shows with three points or more."}}
+	if len(d.Objectives()) != 2 { // a knee is of a line
+		tiles[1] = tile{Label: "Front", Value: strconv.Itoa(len(d.Front().GetPoints())), Unit: "points", Line: "Chosen among " + show.Count(d.Front().GetCandidates(), "configuration") + "."}
+		return tiles
+	}
 	knee := words.Knee(spec, d.Front())
 	if knee == nil {
 		return tiles

@@ -134,7 +134,10 @@ func (s *State) Spent() string {
 }
 
 // CanGoOn reports whether a larger number of trials lets the study go on.
-func (s *State) CanGoOn() bool { return strings.HasSuffix(s.Spent(), " trials is spent") }
+// One with private_mode cannot: its privacy is planned for the budget.
+func (s *State) CanGoOn() bool {
+	return s.Study.GetSpec().GetPrivateMode() == nil && strings.HasSuffix(s.Spent(), " trials is spent")
+}
 
 // Limits are the limits of the budget besides the number of trials.
 func (s *State) Limits() string {
