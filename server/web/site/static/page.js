@@ -72,6 +72,7 @@
     card.style.setProperty('left', `${best.x}px`);
     card.style.setProperty('top', `${best.y}px`);
   };
+  window.addEventListener('resize', close);
   document.addEventListener('focusin', (event) => (event.target.closest?.('.mark') ? describe(event) : close()));
   document.addEventListener('pointerover', (event) => {
     if (event.target.closest?.('.mark')) describe(event);
