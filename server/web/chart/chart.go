@@ -230,7 +230,7 @@ func (c *Chart) Beside(x, height float64, class, words string) {
 }
 
 // Thread adds a line through all axes of parallel coordinates, which can be brushed.
-func (c *Chart) Thread(points []Point) {
+func (c *Chart) Thread(class string, points []Point) {
 	var d, values strings.Builder
 	for i, p := range points {
 		x, y, ok := c.place(p)
@@ -242,7 +242,7 @@ func (c *Chart) Thread(points []Point) {
 		fmt.Fprintf(&values, "%.3f ", points[i].Y)
 	}
 	if d.Len() > 0 {
-		fmt.Fprintf(&c.body, `<path class="line thin" d="%s" data-values="%s"/>`, d.String(), strings.TrimSpace(values.String()))
+		fmt.Fprintf(&c.body, `<path class="line thin %s" d="%s" data-values="%s"/>`, escape(class), d.String(), strings.TrimSpace(values.String()))
 	}
 }
 

@@ -106,6 +106,8 @@ type comparison struct {
 	Studies []*comparedStudy
 	Notes   []string      // what is not comparable
 	Picture template.HTML // empty if there is nothing to draw
+	// Parallel are the parallel coordinates of the same fronts.
+	Parallel template.HTML
 
 	query    url.Values
 	settings *frontSettings
@@ -233,7 +235,36 @@ func (c *comparison) finish() error {
 		return err
 	}
 	c.Picture = c.draw(show.Objectives(first.Study.GetSpec())).SVG()
+	c.Parallel = c.parallel().SVG()
 	return nil
+}
+
+// parallel draws the points of all fronts over the objectives and the parameters that all studies have.
+func (c *comparison) parallel() *chart.Chart {
+	var all []threads
+	var parameters []*dparetov1.ParameterSpec
+	for i, study := range c.Studies {
+		if !study.IsDrawn() {
+			continue
+		}
+		if all == nil {
+			parameters = study.Study.GetSpec().GetParameters()
+		}
+		parameters = slices.DeleteFunc(slices.Clone(parameters), func(p *dparetov1.ParameterSpec) bool {
+			return !slices.ContainsFunc(study.Study.GetSpec().GetParameters(), func(other *dparetov1.ParameterSpec) bool { return sameParameter(p, other) })
+		})
+		all = append(all, threads{
+			study: study.Study, front: study.Front, prefix: study.ID + ": ", id: "parallel-" + study.ID,
+			class: comparedClasses[i%len(comparedClasses)], shape: comparedShapes[i%len(comparedShapes)],
+		})
+	}
+	return drawParallel("compare-parallel", c.settings.Axes, parameters, all)
+}
+
+// sameParameter reports whether values of two parameters have places on one axis: numbers, or the same
+// categories.
+func sameParameter(a, b *dparetov1.ParameterSpec) bool {
+	return a.GetId() == b.GetId() && slices.Equal(a.GetCategoricalDomain().GetCategories(), b.GetCategoricalDomain().GetCategories())
 }
 
 // sameObjective reports whether values of two objectives mean the same.

@@ -255,27 +255,50 @@ func (d *frontData) pairs() template.HTML {
 // maxCoordinates is the number of axes that parallel coordinates have room for.
 const maxCoordinates = 10
 
+// threads are the points of a front in parallel coordinates, which may have those of several.
+type threads struct {
+	study        *dparetov1.Study
+	front        *dparetov1.Front
+	class, shape string
+	id, prefix   string // begin the ids and the labels of marks
+}
+
 // parallel draws the points of the front over parallel axes of the objectives and the parameters.
 func (d *frontData) parallel() *chart.Chart {
-	points := thin(d.Front().GetPoints(), maxFocusable)
-	columns := d.coordinates(points)
+	return drawParallel("parallel", d.Settings.Axes, d.Study.GetSpec().GetParameters(), []threads{{study: d.Study, front: d.Front(), shape: comparedShapes[0], id: "parallel"}})
+}
+
+// drawParallel draws points over parallel axes of objectives and parameters that all of their studies have.
+func drawParallel(chartID string, axes []axisSettings, parameters []*dparetov1.ParameterSpec, all []threads) *chart.Chart {
+	var points []*dparetov1.FrontPoint
+	groups := make([][]*dparetov1.FrontPoint, len(all))
+	for i, g := range all {
+		groups[i] = thin(g.front.GetPoints(), maxFocusable/len(all))
+		points = append(points, groups[i]...)
+	}
+	columns := coordinates(axes, parameters, points)
 	names := make([]string, len(columns))
 	for i := range columns {
 		names[i] = columns[i].name
 	}
 	c := &chart.Chart{
-		ID: "parallel", Size: chart.Wide, Title: "Parallel coordinates of the front", Class: "parallel",
-		Description: "Each line is a point of the front; it crosses the axis of each objective and parameter at its value.",
+		ID: chartID, Size: chart.Wide, Title: "Parallel coordinates", Class: "parallel",
+		Description: "Each line is a point of a front; it crosses the axis of each objective and parameter at its value.",
 		X:           chart.Categorical("", names), Y: chart.Axis{Min: -0.12, Max: 1.12, Categories: []string{}},
 	}
-	var marks []chart.Mark
-	for k, p := range points {
-		var line []chart.Point
-		for i := range columns {
-			line = append(line, chart.Point{X: float64(i), Y: columns[i].axis.At(columns[i].values[k])})
+	k := 0
+	marks := make([][]chart.Mark, len(all))
+	for i, g := range all {
+		seeded := show.IsSeeded(g.front.GetWarnings()) && show.PrivacyMetric(g.study.GetSpec()) != nil
+		for _, p := range groups[i] {
+			var line []chart.Point
+			for j := range columns {
+				line = append(line, chart.Point{X: float64(j), Y: columns[j].axis.At(columns[j].values[k])})
+			}
+			c.Thread(g.class, line)
+			marks[i] = append(marks[i], chart.Mark{Point: line[0], Label: g.prefix + pointText(g.study, p, seeded), Link: linkOf(p), ID: g.id + "-" + pointID(p)})
+			k++
 		}
-		c.Thread(line)
-		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p, d.Seeded()), Link: linkOf(p), ID: "parallel-" + pointID(p)})
 	}
 	for i := range columns {
 		c.Text("tick", "middle", chart.Point{X: float64(i), Y: -0.09}, columns[i].low)
@@ -284,7 +307,9 @@ func (d *frontData) parallel() *chart.Chart {
 	for i := range columns {
 		c.Brush(i)
 	}
-	c.Marks("", "circle", marks)
+	for i, g := range all {
+		c.Marks(g.class, g.shape, marks[i])
+	}
 	return c
 }
 
@@ -296,7 +321,7 @@ type coordinate struct {
 }
 
 // coordinates returns the axes of parallel coordinates of points.
-func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
+func coordinates(axes []axisSettings, parameters []*dparetov1.ParameterSpec, points []*dparetov1.FrontPoint) []coordinate {
 	var columns []coordinate
 	add := func(name string, scale chart.Scale, categories []string, text func(float64) string, value func(*dparetov1.FrontPoint) float64) {
 		column := coordinate{name: name}
@@ -321,11 +346,11 @@ func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 			columns = append(columns, column)
 		}
 	}
-	for i, m := range d.Objectives() {
-		text := func(v float64) string { return words.MetricValue(m, v) }
-		add(words.Metric(m), chartScale(d.Settings.Axes[i].Scale), nil, text, func(p *dparetov1.FrontPoint) float64 { return p.GetValues()[m.GetId()].GetValue() })
+	for _, a := range axes {
+		text := func(v float64) string { return words.MetricValue(a.Metric, v) }
+		add(words.Metric(a.Metric), chartScale(a.Scale), nil, text, func(p *dparetov1.FrontPoint) float64 { return p.GetValues()[a.Metric.GetId()].GetValue() })
 	}
-	for _, p := range d.Study.GetSpec().GetParameters() {
+	for _, p := range parameters {
 		scale := chart.Linear
 		if p.GetScale() == dparetov1.Scale_SCALE_LOG {
 			scale = chart.Log

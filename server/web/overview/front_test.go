@@ -340,7 +340,8 @@ func TestCompare(t *testing.T) {
 	webtest.Contains(t, frame, `!class="mark`)
 	body := s.Get(t, "/compare?wait=1&study=first&study=second&study=first", http.StatusOK)
 	noMarkup(t, body)
-	webtest.Contains(t, body, `id="compare-first-`, `id="compare-second-`, `class="line "`, `class="line second"`, "90 % intervals", "first: ε")
+	webtest.Contains(t, body, `id="compare-first-`, `id="compare-second-`, `class="line "`, `class="line second"`, "90 % intervals", "first: ε",
+		`id="parallel-first-`, `id="parallel-second-`, `class="line thin second"`, `data-axis="4"`, `!data-axis="5"`)
 	webtest.Contains(t, body, "!not comparable")
 	body = s.Get(t, "/compare/fronts?study=first&study=third&study=other&study=absent&front=observed&x=linear", http.StatusOK)
 	webtest.Contains(t, body, "ε of third and of first are not comparable", "hypervolumes of third and of first are not comparable", "It has other objectives than first", "absent")
