@@ -106,6 +106,8 @@ type comparison struct {
 	Studies []*comparedStudy
 	Notes   []string      // what is not comparable
 	Picture template.HTML // empty if there is nothing to draw
+	// NarrowPicture is the same for phones.
+	NarrowPicture template.HTML
 	// Parallel are the parallel coordinates of the same fronts.
 	Parallel template.HTML
 
@@ -234,7 +236,8 @@ func (c *comparison) finish() error {
 	if c.settings, err = parseFront(c.query, show.Objectives(first.Study.GetSpec())); err != nil {
 		return err
 	}
-	c.Picture = c.draw(show.Objectives(first.Study.GetSpec())).SVG()
+	metrics := show.Objectives(first.Study.GetSpec())
+	c.Picture, c.NarrowPicture = c.draw("compare", chart.Wide, metrics).SVG(), c.draw("compare-narrow", chart.Narrow, metrics).SVG()
 	c.Parallel = c.parallel().SVG()
 	return nil
 }
@@ -274,7 +277,7 @@ func sameObjective(a, b *dparetov1.MetricSpec) bool {
 }
 
 // draw draws the fronts.
-func (c *comparison) draw(metrics []*dparetov1.MetricSpec) *chart.Chart {
+func (c *comparison) draw(chartID string, size chart.Size, metrics []*dparetov1.MetricSpec) *chart.Chart {
 	values := make([][]float64, len(metrics))
 	for i, m := range metrics {
 		for _, study := range c.Studies {
@@ -284,7 +287,7 @@ func (c *comparison) draw(metrics []*dparetov1.MetricSpec) *chart.Chart {
 		}
 	}
 	picture := &chart.Chart{
-		ID: "compare", Size: chart.Wide, Title: "Fronts of " + strings.Join(c.ids(), ", "), Description: "The " + c.Kind + " front of each study; the table after the picture has their hypervolumes.",
+		ID: chartID, Size: size, Title: "Fronts of " + strings.Join(c.ids(), ", "), Description: "The " + c.Kind + " front of each study; the table after the picture has their hypervolumes.",
 		X: c.settings.Axes[0].axis(values[0]), Y: c.settings.Axes[1].axis(values[1]),
 	}
 	if metrics[0].GetComputed().GetPrivacy() != nil && picture.X.Min < 1 && picture.X.Max > 1 {
@@ -293,7 +296,7 @@ func (c *comparison) draw(metrics []*dparetov1.MetricSpec) *chart.Chart {
 	for i, study := range c.Studies {
 		if study.IsDrawn() {
 			drawFront(picture, study.Study, study.Front, frontStyle{
-				id: "compare-" + study.ID, class: comparedClasses[i%len(comparedClasses)], shape: comparedShapes[i%len(comparedShapes)],
+				id: chartID + "-" + study.ID, class: comparedClasses[i%len(comparedClasses)], shape: comparedShapes[i%len(comparedShapes)],
 				x: metrics[0], y: metrics[1], line: true, prefix: study.ID + ": ",
 			})
 		}
