@@ -185,6 +185,8 @@ func lastText(spec *dparetov1.StudySpec, t *dparetov1.Trial) string {
 
 // spentData is what the part "spent" shows.
 type spentData struct {
+	// Streams says that the part carries its tile along: both need one ledger, which takes long.
+	Streams bool
 	Study   *dparetov1.Study
 	Ledger  *dparetov1.GetPrivacyLedgerResponse
 	Problem string // why there is none
@@ -206,7 +208,7 @@ func (s views) spentPart(ctx context.Context, r *site.PartRequest) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	data := &spentData{Study: resp.GetStudy()}
+	data := &spentData{Study: resp.GetStudy(), Streams: r.Early != nil}
 	spec := data.Study.GetSpec()
 	if show.PrivacyMetric(spec) != nil {
 		if data.Ledger, err = s.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: r.Study}); err != nil {

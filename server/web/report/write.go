@@ -124,11 +124,10 @@ func (r *Report) figures() []template.HTML {
 	return figures
 }
 
-// axisLabel names an objective, with what an ε means.
+// axisLabel names an objective. What an ε means stands beside the picture.
 func (r *Report) axisLabel(m *dparetov1.MetricSpec) string {
 	if m == show.PrivacyMetric(r.study.GetSpec()) {
-		p := m.GetComputed().GetPrivacy()
-		return fmt.Sprintf("%s: ε of one run at most, %s, %s", m.GetId(), show.DeltaText(p.GetDelta()), enum.Name(p.GetAdjacency()))
+		return "ε of one run, at most"
 	}
 	if m.GetUnit() != "" {
 		return m.GetId() + " (" + m.GetUnit() + ")"
