@@ -289,6 +289,14 @@ bench-page: $(BIN)/dashboard.db ## Measure the page at 100 to 100,000 trials, be
 	DPARETO_OPTUNA_DASHBOARD=$(CURDIR)/$(DASHBOARD) DPARETO_OPTUNA_STUDY=$(CURDIR)/$(BIN)/dashboard.db \
 		go test -tags long -timeout 30m -count 1 -run '^TestPageSpeed$$' -v ./cmd/dpareto
 
+# Where Adult is, in the folder adult; without it agents download it.
+DATA ?= $(HOME)/.cache/dpareto
+
+.PHONY: page-pictures
+page-pictures: ## Make the pictures of the page in docs/images (a minute; needs Chromium)
+	DPARETO_PAGE_PICTURES=$(CURDIR)/docs/images DPARETO_PAGE_DATA=$(DATA) \
+		go test -tags long -count 1 -run '^TestPagePictures$$' ./cmd/dpareto
+
 $(BIN)/dashboard.db: clients/python/benchmarks/optuna_dashboard_study.py
 	rm -rf $(DASHBOARD) $@
 	$(PYTHON) -m venv $(DASHBOARD)

@@ -57,7 +57,7 @@ func TestPagePrivate(t *testing.T) {
 		}
 	}
 	b.openWhole("/studies/private")
-	b.await(`document.getElementById("spent").innerText.includes("ledger l") && document.getElementById("spent").innerText.includes("records ε ≤")`)
+	b.await(`document.getElementById("spent").innerText.includes("ledger l") && document.getElementById("spent").innerText.includes("Test records")`)
 	b.openWhole("/studies/stopping")
 	if !eval[bool](b, `document.body.innerText.includes("only its best trial") && !document.querySelector("#front .mark")`) {
 		t.Error("a study with random stopping does not say why it has no front")
@@ -110,7 +110,7 @@ func TestPageBigStudy(t *testing.T) {
 	b.open("/studies/big")
 	b.await(points + " > 1")
 	b.await(complete)
-	b.await(`document.querySelector("#front-table summary").textContent.includes("posterior")`)
+	b.await(`document.querySelector("#front-table summary").textContent.includes("of the model")`)
 	if dots := eval[int](b, `(document.querySelector("#front svg").outerHTML.match(/[Mm]/g) ?? []).length`); dots > 12_000 {
 		t.Errorf("about %d configurations are drawn", dots)
 	}

@@ -59,7 +59,7 @@ func TestPageSpeed(t *testing.T) {
 			b.open("/studies/big")
 			front := when(b, `document.querySelector("#front .mark")`)
 			browsed += fmt.Sprintf("| front, %d, %s | %s | %s | %s |\n", trials, state, paint(b), front,
-				when(b, `document.querySelector("#front-table summary")?.textContent.includes("posterior")`))
+				when(b, `document.querySelector("#front-table summary")?.textContent.includes("of the model")`))
 		}
 	}
 	fmt.Println("\n" + browsed)

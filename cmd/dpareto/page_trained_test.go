@@ -1,8 +1,11 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"image/color"
+	"image/png"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -58,6 +61,7 @@ func TestPageTrained(t *testing.T) {
 	t.Run("keyboard", func(t *testing.T) { chooseByKeyboard(t, srv) })
 	t.Run("accessibility", func(t *testing.T) { findBarriers(t, srv) })
 	t.Run("stable", func(t *testing.T) { watchLayout(t, srv) })
+	t.Run("picture", func(t *testing.T) { savePicture(t, srv) })
 }
 
 // chooseByKeyboard goes from the list of studies to a copied configuration with the keyboard alone. What
@@ -227,4 +231,38 @@ func watchLayout(t *testing.T, srv *pageServer) {
 type shift struct {
 	Value float64
 	Moved string
+}
+
+// savePicture saves the front as PNG. The file has twice the size of the picture, is light also for readers of
+// the dark theme, and shows the front: its line and points have the colour of the model.
+func savePicture(t *testing.T, srv *pageServer) {
+	b := openTab(t, srv.url)
+	b.prefer("dark")
+	b.openWhole(views["study"])
+	eval[bool](b, `HTMLAnchorElement.prototype.click = function () { window.saved = { name: this.download, url: this.href }; },
+		document.querySelector("[data-png]").click(), true`)
+	b.await("window.saved")
+	if name := eval[string](b, "window.saved.name"); name != "trained-front.png" {
+		t.Errorf("the file is %s", name)
+	}
+	data, ok := strings.CutPrefix(eval[string](b, "window.saved.url"), "data:image/png;base64,")
+	picture, err := png.Decode(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)))
+	if !ok || err != nil {
+		t.Fatalf("the file is no PNG: %v", err)
+	}
+	size := picture.Bounds().Size()
+	if want := eval[[]int](b, `(({ width, height }) => [2 * width, 2 * height])(document.querySelector("#front svg.wide").viewBox.baseVal)`); size.X != want[0] || size.Y != want[1] {
+		t.Errorf("the picture has %v pixels, want %v", size, want)
+	}
+	colours := make(map[color.RGBA]int)
+	for y := range size.Y {
+		for x := range size.X {
+			r, g, blue, _ := picture.At(x, y).RGBA()
+			colours[color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(blue >> 8), 255}]++
+		}
+	}
+	white, model := colours[color.RGBA{255, 255, 255, 255}], colours[color.RGBA{0, 0x66, 0x8a, 255}]
+	if white < size.X*size.Y/2 || model < 2000 {
+		t.Errorf("of %v pixels %d are white and %d have the colour of the model", size, white, model)
+	}
 }

@@ -42,7 +42,7 @@ func TestReport(t *testing.T) {
 	content := func(text, from string) string {
 		at := strings.Index(text, from)
 		text = regexp.MustCompile(`as of [^,]*`).ReplaceAllString(text[at:], "")
-		return text[strings.Index(text, "<h2>Question"):strings.Index(text, "</pre></details>\n")]
+		return text[strings.Index(text, "<h2>Answer"):strings.Index(text, "</pre></details>\n")]
 	}
 	if page, alone := content(body, "<article"), content(file, "<h1>"); page != alone {
 		t.Errorf("the page shows\n%s\nand the file\n%s", page, alone)

@@ -31,10 +31,11 @@ var sizes = map[Size]struct {
 }
 
 // The room around the plane: right of it, above it for the label of Y, below it for ticks and the label
-// of X. letter is the width of one.
+// of X. letter is the width of one; edge is how far a mark at the edge of the plane reaches beyond it.
 const (
 	right, top, bottom = 14, 30, 46
 	letter             = 7.5
+	edge               = 10
 )
 
 // Chart is a picture that grows by the marks that are added to it, in this order. Marks outside the
@@ -50,6 +51,8 @@ type Chart struct {
 	X, Y Axis
 	// Size is the room that it is made for.
 	Size Size
+	// Left is the room for the labels of Y; 0 for as much as they need.
+	Left float64
 	// Class is added to the class of the picture.
 	Class string
 
@@ -84,6 +87,9 @@ func (c *Chart) area() (x0, y0, x1, y1 float64) {
 	size := sizes[c.Size]
 	if c.Size == Miniature {
 		return 4, 4, size.width - 4, size.height - 4
+	}
+	if c.Left > 0 {
+		return c.Left, top, size.width - right, size.height - bottom
 	}
 	if c.left == 0 {
 		for _, t := range c.Y.Ticks() {
@@ -206,8 +212,25 @@ func (c *Chart) Line(class string, points []Point) {
 	c.path("line "+class, d.String())
 }
 
+// Upright adds a line over the whole height of the plane, with words beside it at a height between 0 and 1:
+// right of the line, or left of it where that side has more room.
+func (c *Chart) Upright(class string, x, height float64, words string) {
+	c.Line(class, []Point{{x, c.Y.Min}, {x, c.Y.Max}})
+	c.Beside(x, height, "tick", words)
+}
+
+// Beside adds words beside a place on X, at a height between 0 and 1.
+func (c *Chart) Beside(x, height float64, class, words string) {
+	left, _, end, _ := c.area()
+	anchor, gap := "start", 6/(end-left)
+	if c.X.At(x) > 0.6 {
+		anchor, gap = "end", -gap
+	}
+	c.Text(class, anchor, Point{c.X.Value(c.X.At(x) + gap), c.Y.Value(height)}, words)
+}
+
 // Thread adds a line through all axes of parallel coordinates, which can be brushed.
-func (c *Chart) Thread(points []Point) {
+func (c *Chart) Thread(class string, points []Point) {
 	var d, values strings.Builder
 	for i, p := range points {
 		x, y, ok := c.place(p)
@@ -219,7 +242,7 @@ func (c *Chart) Thread(points []Point) {
 		fmt.Fprintf(&values, "%.3f ", points[i].Y)
 	}
 	if d.Len() > 0 {
-		fmt.Fprintf(&c.body, `<path class="line thin" d="%s" data-values="%s"/>`, d.String(), strings.TrimSpace(values.String()))
+		fmt.Fprintf(&c.body, `<path class="line thin %s" d="%s" data-values="%s"/>`, escape(class), d.String(), strings.TrimSpace(values.String()))
 	}
 }
 
@@ -384,7 +407,7 @@ func (c *Chart) SVG() template.HTML {
 	fmt.Fprintf(&out, `<title id="%s-title">%s</title><desc id="%[1]s-about">%[3]s</desc>`, escape(c.ID), escape(c.Title), escape(c.Description))
 	x0, y0, x1, y1 := c.area()
 	fmt.Fprintf(&out, `<clipPath id="%s-clip"><rect x="%s" y="%s" width="%s" height="%s"/></clipPath>`,
-		escape(c.ID), coordinate(x0), coordinate(y0-6), coordinate(x1-x0+right), coordinate(y1-y0+12))
+		escape(c.ID), coordinate(x0-edge), coordinate(y0-edge), coordinate(x1-x0+edge+right), coordinate(y1-y0+2*edge))
 	if c.Size != Miniature {
 		c.axes(&out)
 	}

@@ -66,21 +66,29 @@ type chooserData struct {
 	Bound    *dparetov1.MetricSpec
 	Bounds   []tab
 	Covers   []string // what an ε of the study means
+	Plain    string   // the same in a sentence
 	Optimize []string // the other objectives, if there are several
 	Slider   slider
 	Choice   *choiceData
 	Ledger   string // what the whole search has cost
-	Privacy  string // what the ε of the study means
 }
 
 // ViewURL is the address of the view with these settings.
 func (d *chooserData) ViewURL() string { return d.Choice.ViewURL() }
 
-// slider is the range of the bound.
+// slider is the range of the bound. It stands under the picture, whose horizontal axis has its scale.
 type slider struct {
 	Min, Max float64
-	Log      bool
+	Scale    chart.Scale
 	At       float64 // in [0, 1000]
+}
+
+// Ends say what is at the ends of the slider, nil where the bound is not an ε.
+func (d *chooserData) Ends() []string {
+	if d.Bound.GetComputed().GetPrivacy() == nil {
+		return nil
+	}
+	return []string{"More private", "More accurate"}
 }
 
 // chooserPart makes the part "chooser".
@@ -96,9 +104,8 @@ func (s views) chooser(ctx context.Context, r *site.PartRequest) (*chooserData, 
 	spec := choice.Study.GetSpec()
 	d := &chooserData{
 		Study: choice.Study, Bound: choice.Bound, Choice: choice,
-		Ledger: s.ledgerLine(ctx, choice.Study), Privacy: show.PrivacyStatement(spec),
+		Ledger: s.ledgerLine(ctx, choice.Study), Covers: words.Guarantees(spec), Plain: words.Plain(spec),
 	}
-	d.Covers = words.Guarantees(spec)
 	for _, m := range show.Objectives(spec) {
 		link := url.Values{"bound": {m.GetId()}}
 		if r.Query.Get("wait") != "" {
@@ -124,11 +131,11 @@ func newSlider(bound *dparetov1.MetricSpec, points []*dparetov1.FrontPoint, valu
 		return slider{}
 	}
 	s := slider{Min: slices.Min(values), Max: slices.Max(values)}
-	s.Log = bound.GetTransform() == dparetov1.Transform_TRANSFORM_LOG && s.Min > 0
-	share := (value - s.Min) / (s.Max - s.Min)
-	if s.Log {
-		share = math.Log(value/s.Min) / math.Log(s.Max/s.Min)
+	if scale := scaleOf(bound.GetTransform()); !math.IsNaN(scale.Place(s.Min)) && !math.IsNaN(scale.Place(s.Max)) {
+		s.Scale = scale
 	}
+	low, high := s.Scale.Place(s.Min), s.Scale.Place(s.Max)
+	share := (s.Scale.Place(value) - low) / (high - low)
 	if !math.IsNaN(share) {
 		s.At = math.Round(1000 * max(0, min(1, share)))
 	}
@@ -164,12 +171,14 @@ type choiceData struct {
 	Epsilon    *dparetov1.PrivacyGuarantee
 	Tradeoff   *tradeoffData
 	Problem    string // why there is no trade-off
-	Entries    []snippet.Entry
-	Copies     []copied
-	CanQueue   bool
-	RequestID  string
-	settings   url.Values
-	front      []*dparetov1.FrontPoint
+	// Calibration says whether the model's intervals hold; nil without a prediction.
+	Calibration *calibration
+	Entries     []snippet.Entry
+	Copies      []copied
+	Page        *site.Page // of the reader
+	RequestID   string
+	settings    url.Values
+	front       []*dparetov1.FrontPoint
 }
 
 // copied is the configuration in one format.
@@ -261,7 +270,7 @@ func (s views) choice(ctx context.Context, r *site.PartRequest) (*choiceData, er
 	if err != nil {
 		return nil, err
 	}
-	d.CanQueue = (&site.Page{Role: info.GetCallerRole()}).CanWork()
+	d.Page = &site.Page{Role: info.GetCallerRole(), Study: d.Study}
 	s.explain(ctx, d, query)
 	return d, nil
 }
@@ -318,6 +327,7 @@ func (s views) explain(ctx context.Context, d *choiceData, query *dparetov1.Quer
 	}
 	d.Epsilon = d.Answer.GetPrivacy()
 	d.Doubling = s.doubling(ctx, d, query)
+	d.Calibration = s.calibration(ctx, d)
 	d.Picture = d.picture()
 	if p := show.PrivacyMetric(spec).GetComputed().GetPrivacy(); p != nil {
 		resp, err := s.Privacy.ComputeTradeoff(ctx, &dparetov1.ComputeTradeoffRequest{Privacy: p, Parameters: d.Answer.GetParameters()})
@@ -334,6 +344,56 @@ func (s views) explain(ctx context.Context, d *choiceData, query *dparetov1.Quer
 		{"copy-python", "Python", snippet.Python(d.Entries)},
 		{"copy-command", "Command line", snippet.Command(site.ID(d.Study.GetName()), d.Entries)},
 	}
+}
+
+// calibration says whether the intervals of the model hold for measurements that it does not know.
+type calibration struct{ Verdict, Pill, Text string }
+
+// minJudged is the number of trials from which calibration is judged.
+const minJudged = 10
+
+// calibration compares the model's 90 % intervals with measurements that were predicted without their
+// configurations. Measurements of one run depend on each other, so the share that lies within may be lower by
+// two standard errors of as many independent ones as there are trials.
+func (s views) calibration(ctx context.Context, d *choiceData) *calibration {
+	metric := d.Answer.GetOptimize()
+	if d.Answer.GetPredictions()[metric] == nil {
+		metric = d.Bound.GetId()
+	}
+	if d.Answer.GetPredictions()[metric] == nil {
+		return nil
+	}
+	resp, err := s.Analyses.CrossValidate(ctx, &dparetov1.CrossValidateRequest{Name: d.Study.GetName()})
+	if err != nil {
+		return nil // the view of the fit says why
+	}
+	for _, o := range resp.GetObjectives() {
+		if o.GetMetric() != metric || o.Coverage == nil {
+			continue
+		}
+		trials := make(map[string]bool)
+		for _, p := range o.GetPoints() {
+			trials[p.GetTrial()] = true
+		}
+		return newCalibration(o.GetCoverage(), len(trials))
+	}
+	return nil
+}
+
+// newCalibration judges the share of the measurements of so many trials that lie within their 90 % intervals.
+func newCalibration(coverage float64, trials int) *calibration {
+	const promised = 0.9
+	c := &calibration{Text: fmt.Sprintf("%s of the measurements of %s lie within the 90 %% intervals predicted without them.", words.Share(coverage), show.Count(int64(trials), "trial"))}
+	switch slack := 2 * math.Sqrt(promised*(1-promised)/float64(trials)); {
+	case trials < minJudged:
+		c.Verdict = "Calibration not known yet"
+	case coverage >= promised-slack:
+		c.Verdict, c.Pill = "Calibrated", "ok"
+	default:
+		c.Verdict, c.Pill = "Too sure", "warn"
+		c.Text += " Real values may lie outside of the interval more often than it says."
+	}
+	return c
 }
 
 // doubling is what twice the ε would buy: the gain, and what it means.
@@ -372,7 +432,7 @@ func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.Que
 	}
 	same := func(a, b *dparetov1.Value) bool { return show.Value(a) == show.Value(b) }
 	if twice.GetStep() == d.Answer.GetStep() && maps.EqualFunc(twice.GetParameters(), d.Answer.GetParameters(), same) {
-		return &doubling{"Nothing", fmt.Sprintf("With an ε of at most %s the same configuration is recommended.", show.NumberUp(limit)), ""}
+		return &doubling{"Nothing", fmt.Sprintf("At ε ≤ %s the same configuration is recommended.", show.NumberUp(limit)), ""}
 	}
 	change := after.GetMedian() - before.GetMedian()
 	low, high := after.GetLower()-before.GetUpper(), after.GetUpper()-before.GetLower()
@@ -381,8 +441,8 @@ func (s views) doubling(ctx context.Context, d *choiceData, query *dparetov1.Que
 		verdict = "no clear gain"
 	}
 	return &doubling{
-		signed(change, show.Number) + " " + gained,
-		fmt.Sprintf("With an ε of at most %s, %s changes from %s to %s, with at least 80 %% by the model by %s to %s: %s.",
+		signed(change, func(v float64) string { return show.Plain(show.Rounded(v, 2)) }) + " " + gained,
+		fmt.Sprintf("At ε ≤ %s, %s goes from %s to %s. By the model the change is between %s and %s with at least 80 %%: %s.",
 			show.NumberUp(limit), gained, show.Number(before.GetMedian()), show.Number(after.GetMedian()), signed(low, show.NumberDown), signed(high, show.NumberUp), verdict),
 		drawDoubling(gained, before, after),
 	}
@@ -464,6 +524,9 @@ func (d *choiceData) RunURL() string {
 	return "/studies/" + site.ID(d.Study.GetName()) + "/choose?" + settings.Encode()
 }
 
+// sliderLeft is the room left of the picture's plane, which the style sheet leaves left of the slider, too.
+const sliderLeft = 60
+
 // picture draws the front with the chosen point.
 func (d *choiceData) picture() template.HTML {
 	all := show.Objectives(d.Study.GetSpec())
@@ -491,9 +554,12 @@ func (d *choiceData) picture() template.HTML {
 	if lower < upper {
 		interval = ", 90 % interval " + show.NumberDown(lower) + " to " + show.NumberUp(upper)
 	}
-	xs, ys := []float64{atX}, []float64{atY, lower, upper}
+	xs, ys := valuesAt(d.front, x.GetId()), []float64{atY, lower, upper}
+	if len(xs) == 0 || atX < slices.Min(xs) || atX > slices.Max(xs) {
+		xs = append(xs, atX)
+	}
 	for _, p := range d.front {
-		xs, ys = append(xs, p.GetValues()[x.GetId()].GetValue()), append(ys, p.GetValues()[y.GetId()].GetValue())
+		ys = append(ys, p.GetValues()[y.GetId()].GetValue())
 	}
 	axisX, axisY := chart.Fit(words.Metric(x), scaleOf(x.GetTransform()), xs...), chart.Fit(words.Metric(y), scaleOf(y.GetTransform()), ys...)
 	points := make([]chart.Point, 0, len(d.front))
@@ -506,7 +572,7 @@ func (d *choiceData) picture() template.HTML {
 	}
 	slices.SortFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.X, b.X) })
 	c := &chart.Chart{
-		ID: "chosen", Title: "The chosen point on the posterior front",
+		ID: "chosen", Title: "The chosen point on the posterior front", Left: sliderLeft,
 		Description: fmt.Sprintf("%s against %s; the chosen point at %s and %s.", words.Metric(y), words.Metric(x), words.MetricValue(x, atX), words.MetricValue(y, atY)),
 		X:           axisX, Y: axisY,
 	}
@@ -514,7 +580,9 @@ func (d *choiceData) picture() template.HTML {
 		c.Steps("", points)
 	}
 	c.Dots("front", points)
-	c.Line("chosen", []chart.Point{{X: axisX.Edge(atX), Y: axisY.Min}, {X: axisX.Edge(atX), Y: axisY.Max}})
+	limit := max(axisX.Min, min(axisX.Max, axisX.Edge(d.Value)))
+	c.Upright("chosen", limit, 0.87, words.Metric(y)+" "+words.Three(y, atY))
+	c.Beside(limit, 0.94, "strong", words.Metric(x)+" "+d.Relation+" "+d.Text)
 	c.Marks("second", "diamond", []chart.Mark{{
 		Point: chart.Point{X: axisX.Edge(atX), Y: axisY.Edge(atY)}, Lower: lower, Upper: upper, ID: "chosen-point",
 		Label: fmt.Sprintf("Chosen: %s %s, %s %s", words.Metric(x), words.MetricValue(x, atX), words.Metric(y), words.MetricValue(y, atY)) + interval,
@@ -551,6 +619,7 @@ func newTradeoff(resp *dparetov1.ComputeTradeoffResponse) *tradeoffData {
 		X:           chart.Axis{Label: "false positive rate", Max: 1}, Y: chart.Axis{Label: "true positive rate, upper bound", Max: 1},
 	}
 	c.Line("reference", []chart.Point{{}, {X: 1, Y: 1}})
+	c.Text("tick", "start", chart.Point{X: 0.55, Y: 0.4}, "dashed: guessing")
 	c.Line("", curve)
 	c.Marks("", "circle", []chart.Mark{
 		{Point: chart.Point{X: 0.01, Y: d.AtHundredth}, ID: "tradeoff-1", Label: "False positive rate 1 %: at most " + words.PercentUp(d.AtHundredth) + " are found"},

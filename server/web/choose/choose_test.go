@@ -84,8 +84,8 @@ func TestChoose(t *testing.T) {
 	webtest.Contains(t, s.Get(t, "/studies/first/choose?value=2", http.StatusOK), `hx-get="/studies/first/parts/chooser?value=2"`, "being fitted", `href="?value=2&amp;wait=1"`)
 	body := s.Get(t, "/studies/first/choose?wait=1&value=3&confidence=0.9", http.StatusOK)
 	webtest.Contains(t, body, "Recommended with ε ≤ 3", "!The best that was run within the bound gives", `data-twin="choose-value"`, "90 % interval", "ε ≤ ", "δ = 1e-5", "add-remove adjacency", "upper bound",
-		"What twice the ε buys", "With an ε of at most 6.000", "with at least 80 % by the model", "All 24 runs of the search together", "whether one record was in it, or was blank in its place, and guesses from what the run releases", "Guessing finds 1 %", "!released model", "!SEEDED",
-		"One run of this configuration: ε ≤ ",
+		"What twice the ε buys", "At ε ≤ 6.000, error goes from ", "with at least 80 %", "All 24 runs of the search together", "whether one record was in it, or was blank in its place, and guesses from what the run releases", "Guessing finds 1 %", "!released model", "!SEEDED",
+		"One run of this configuration: ε ≤ ", "ε is an upper bound for one training run at δ = 1e-5 (one record added or removed).", "of the measurements of 24 trials lie within",
 		`action="/studies/first/queue"`, `name="parameters.epochs"`, `name="request_id"`, `<option value="0.9" selected>`)
 	// With even odds the answer need not have been run.
 	webtest.Contains(t, s.Get(t, "/studies/first/choose?wait=1&value=3", http.StatusOK), "The best that was run within the bound gives", "measured=1")
@@ -187,7 +187,7 @@ func TestDoubling(t *testing.T) {
 		t.Fatalf("%v, %v", resp, err)
 	}
 	body := s.Get(t, "/studies/first/parts/choice?value=0.0001", http.StatusOK)
-	webtest.Contains(t, body, "No configuration meets the bound", "With an ε of at most "+show.NumberUp(2*resp.GetComputedMetrics()["epsilon"].GetValue()))
+	webtest.Contains(t, body, "No configuration meets the bound", "At ε ≤ "+show.NumberUp(2*resp.GetComputedMetrics()["epsilon"].GetValue()))
 	body = s.Get(t, "/studies/first/parts/choice?value=100000&measured=1", http.StatusOK)
 	webtest.Contains(t, body, "the same configuration is recommended", "!a difference of 0")
 }

@@ -221,7 +221,7 @@ func drawSlice(spec *dparetov1.StudySpec, slice *dparetov1.Slice, y chart.Axis, 
 		X:           parameterAxis(p, x), Y: y,
 	}
 	if centre != nil {
-		c.Line("reference", []chart.Point{{X: place(p, centre), Y: y.Min}, {X: place(p, centre), Y: y.Max}})
+		c.Upright("reference", place(p, centre), 0.9, "held at "+words.Value(centre))
 	}
 	if p.GetCategoricalDomain() != nil {
 		c.Marks("", "circle", marks)
@@ -294,6 +294,7 @@ func drawFit(spec *dparetov1.StudySpec, metric string, points []*dparetov1.Valid
 	}
 	low, high := max(c.X.Min, c.Y.Min), min(c.X.Max, c.Y.Max)
 	c.Line("reference", []chart.Point{{X: low, Y: low}, {X: high, Y: high}})
+	c.Text("tick", "end", chart.Point{X: c.X.Value(0.98), Y: c.Y.Value(0.06)}, "dashed: predicted = measured")
 	c.Marks("", "circle", marks)
 	return c.SVG()
 }

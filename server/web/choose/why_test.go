@@ -18,7 +18,7 @@ func TestWhy(t *testing.T) {
 	webtest.Contains(t, s.Get(t, "/studies/first/why?metric=error", http.StatusOK), `hx-get="/studies/first/parts/importance?metric=error"`, `hx-get="/studies/first/parts/gain?metric=error"`, "being fitted")
 	for part, texts := range map[string][]string{
 		"importance":              {"Share of the variance of epsilon", "Share of the variance of error", "momentum", "bars"},
-		"slices":                  {"The other parameters are held at", "slice-epochs", "slice-noise", "slice-kind", "error with its 90 % interval"},
+		"slices":                  {"the other parameters are held at", "slice-epochs", "slice-noise", "slice-kind", "error with its 90 % interval"},
 		"slices?metric=epsilon":   {"epsilon with its 90 % interval"},
 		"contour":                 {"error over epochs and noise", "heat0", "heat8", "dots over", "The map as a table"},
 		"contour?x=kind&y=epochs": {"error over kind and epochs", "&lt;script&gt;"},

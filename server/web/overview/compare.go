@@ -106,6 +106,10 @@ type comparison struct {
 	Studies []*comparedStudy
 	Notes   []string      // what is not comparable
 	Picture template.HTML // empty if there is nothing to draw
+	// NarrowPicture is the same for phones.
+	NarrowPicture template.HTML
+	// Parallel are the parallel coordinates of the same fronts.
+	Parallel template.HTML
 
 	query    url.Values
 	settings *frontSettings
@@ -141,6 +145,9 @@ func (c *comparedStudy) Warnings() []*dparetov1.Warning {
 
 // Hypervolume returns the hypervolume of the front.
 func (c *comparedStudy) Hypervolume() string { return show.Number(c.Front.GetHypervolume()) }
+
+// Best returns the best result of the front, as all views say it.
+func (c *comparedStudy) Best() *words.Result { return words.Best(c.Study.GetSpec(), c.Front) }
 
 // References returns the anti-ideal values.
 func (c *comparedStudy) References() string {
@@ -219,7 +226,7 @@ func (c *comparison) finish() error {
 			c.Notes = append(c.Notes, "The ε of "+study.ID+" and of "+first.ID+" are not comparable: they differ in δ, adjacency or accountant (see the table).")
 		}
 		if study.References() != first.References() {
-			c.Notes = append(c.Notes, "The hypervolumes of "+study.ID+" and of "+first.ID+" are not comparable: the anti-ideal values differ.")
+			c.Notes = append(c.Notes, "The hypervolumes of "+study.ID+" and of "+first.ID+" are not comparable: their reference values differ.")
 		}
 	}
 	if first == nil {
@@ -229,8 +236,38 @@ func (c *comparison) finish() error {
 	if c.settings, err = parseFront(c.query, show.Objectives(first.Study.GetSpec())); err != nil {
 		return err
 	}
-	c.Picture = c.draw(show.Objectives(first.Study.GetSpec())).SVG()
+	metrics := show.Objectives(first.Study.GetSpec())
+	c.Picture, c.NarrowPicture = c.draw("compare", chart.Wide, metrics).SVG(), c.draw("compare-narrow", chart.Narrow, metrics).SVG()
+	c.Parallel = c.parallel().SVG()
 	return nil
+}
+
+// parallel draws the points of all fronts over the objectives and the parameters that all studies have.
+func (c *comparison) parallel() *chart.Chart {
+	var all []threads
+	var parameters []*dparetov1.ParameterSpec
+	for i, study := range c.Studies {
+		if !study.IsDrawn() {
+			continue
+		}
+		if all == nil {
+			parameters = study.Study.GetSpec().GetParameters()
+		}
+		parameters = slices.DeleteFunc(slices.Clone(parameters), func(p *dparetov1.ParameterSpec) bool {
+			return !slices.ContainsFunc(study.Study.GetSpec().GetParameters(), func(other *dparetov1.ParameterSpec) bool { return sameParameter(p, other) })
+		})
+		all = append(all, threads{
+			study: study.Study, front: study.Front, prefix: study.ID + ": ", id: "parallel-" + study.ID,
+			class: comparedClasses[i%len(comparedClasses)], shape: comparedShapes[i%len(comparedShapes)],
+		})
+	}
+	return drawParallel("compare-parallel", c.settings.Axes, parameters, all)
+}
+
+// sameParameter reports whether values of two parameters have places on one axis: numbers, or the same
+// categories.
+func sameParameter(a, b *dparetov1.ParameterSpec) bool {
+	return a.GetId() == b.GetId() && slices.Equal(a.GetCategoricalDomain().GetCategories(), b.GetCategoricalDomain().GetCategories())
 }
 
 // sameObjective reports whether values of two objectives mean the same.
@@ -240,7 +277,7 @@ func sameObjective(a, b *dparetov1.MetricSpec) bool {
 }
 
 // draw draws the fronts.
-func (c *comparison) draw(metrics []*dparetov1.MetricSpec) *chart.Chart {
+func (c *comparison) draw(chartID string, size chart.Size, metrics []*dparetov1.MetricSpec) *chart.Chart {
 	values := make([][]float64, len(metrics))
 	for i, m := range metrics {
 		for _, study := range c.Studies {
@@ -250,13 +287,16 @@ func (c *comparison) draw(metrics []*dparetov1.MetricSpec) *chart.Chart {
 		}
 	}
 	picture := &chart.Chart{
-		ID: "compare", Size: chart.Wide, Title: "Fronts of " + strings.Join(c.ids(), ", "), Description: "The " + c.Kind + " front of each study; the table after the picture has their hypervolumes.",
+		ID: chartID, Size: size, Title: "Fronts of " + strings.Join(c.ids(), ", "), Description: "The " + c.Kind + " front of each study; the table after the picture has their hypervolumes.",
 		X: c.settings.Axes[0].axis(values[0]), Y: c.settings.Axes[1].axis(values[1]),
+	}
+	if metrics[0].GetComputed().GetPrivacy() != nil && picture.X.Min < 1 && picture.X.Max > 1 {
+		picture.Upright("reference", 1, 0.9, "ε = 1")
 	}
 	for i, study := range c.Studies {
 		if study.IsDrawn() {
 			drawFront(picture, study.Study, study.Front, frontStyle{
-				id: "compare-" + study.ID, class: comparedClasses[i%len(comparedClasses)], shape: comparedShapes[i%len(comparedShapes)],
+				id: chartID + "-" + study.ID, class: comparedClasses[i%len(comparedClasses)], shape: comparedShapes[i%len(comparedShapes)],
 				x: metrics[0], y: metrics[1], line: true, prefix: study.ID + ": ",
 			})
 		}

@@ -87,11 +87,11 @@ func (d *frontData) plane(chartID string, i, j int, size chart.Size) *chart.Char
 		X: d.Settings.Axes[i].axis(d.extent(&d.Settings.Axes[i])), Y: d.Settings.Axes[j].axis(d.extent(&d.Settings.Axes[j])),
 	}
 	c.Rectangle("reference", chart.Point{X: d.reference(x), Y: d.reference(y)},
-		chart.Point{X: best(x, &c.X), Y: best(y, &c.Y)}, "Within the anti-ideal values")
+		chart.Point{X: best(x, &c.X), Y: best(y, &c.Y)}, "Within the reference values: the region that counts")
+	c.Text("tick", "end", chart.Point{X: c.X.Value(min(0.99, max(0.5, c.X.At(d.reference(x))-0.004))), Y: c.Y.Value(min(0.96, max(0, c.Y.At(d.reference(y))+0.015)))}, d.countsText(size, x, y))
 	c.Text("tick", "start", chart.Point{X: c.X.Value(0.008), Y: c.Y.Value(0.03)}, map[bool]string{true: "↙ better"}[x.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE && y.GetGoal() != dparetov1.Goal_GOAL_MAXIMIZE])
 	if x.GetComputed().GetPrivacy() != nil && c.X.Min < 1 && c.X.Max > 1 {
-		c.Line("reference", []chart.Point{{X: 1, Y: c.Y.Min}, {X: 1, Y: c.Y.Max}})
-		c.Text("tick", "start", chart.Point{X: c.X.Value(c.X.At(1) + 0.006), Y: c.Y.Value(0.955)}, "ε = 1")
+		c.Upright("reference", 1, 0.9, "ε = 1")
 	}
 	d.cloud(c, x, y)
 	if d.Posterior != nil {
@@ -103,6 +103,19 @@ func (d *frontData) plane(chartID string, i, j int, size chart.Size) *chart.Char
 		drawFront(c, d.Study, d.Observed, frontStyle{id: chartID + "-observed", class: comparedClasses[1], shape: comparedShapes[1], x: x, y: y, line: len(all) == 2})
 	}
 	return c
+}
+
+// countsText names the region that counts, with its edges where there is room for them.
+func (d *frontData) countsText(size chart.Size, x, y *dparetov1.MetricSpec) string {
+	if size == chart.Medium {
+		return "region that counts"
+	}
+	parts := make([]string, 2)
+	for i, m := range []*dparetov1.MetricSpec{x, y} {
+		relation := map[bool]string{true: " ≥ ", false: " ≤ "}[m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE]
+		parts[i] = words.Metric(m) + relation + show.Plain(show.Rounded(d.reference(m), 4))
+	}
+	return "counts: " + strings.Join(parts, ", ")
 }
 
 // cloud draws the configurations beside the front, and what runs have measured so far.
@@ -242,27 +255,50 @@ func (d *frontData) pairs() template.HTML {
 // maxCoordinates is the number of axes that parallel coordinates have room for.
 const maxCoordinates = 10
 
+// threads are the points of a front in parallel coordinates, which may have those of several.
+type threads struct {
+	study        *dparetov1.Study
+	front        *dparetov1.Front
+	class, shape string
+	id, prefix   string // begin the ids and the labels of marks
+}
+
 // parallel draws the points of the front over parallel axes of the objectives and the parameters.
 func (d *frontData) parallel() *chart.Chart {
-	points := thin(d.Front().GetPoints(), maxFocusable)
-	columns := d.coordinates(points)
+	return drawParallel("parallel", d.Settings.Axes, d.Study.GetSpec().GetParameters(), []threads{{study: d.Study, front: d.Front(), shape: comparedShapes[0], id: "parallel"}})
+}
+
+// drawParallel draws points over parallel axes of objectives and parameters that all of their studies have.
+func drawParallel(chartID string, axes []axisSettings, parameters []*dparetov1.ParameterSpec, all []threads) *chart.Chart {
+	var points []*dparetov1.FrontPoint
+	groups := make([][]*dparetov1.FrontPoint, len(all))
+	for i, g := range all {
+		groups[i] = thin(g.front.GetPoints(), maxFocusable/len(all))
+		points = append(points, groups[i]...)
+	}
+	columns := coordinates(axes, parameters, points)
 	names := make([]string, len(columns))
 	for i := range columns {
 		names[i] = columns[i].name
 	}
 	c := &chart.Chart{
-		ID: "parallel", Size: chart.Wide, Title: "Parallel coordinates of the front", Class: "parallel",
-		Description: "Each line is a point of the front; it crosses the axis of each objective and parameter at its value.",
+		ID: chartID, Size: chart.Wide, Title: "Parallel coordinates", Class: "parallel",
+		Description: "Each line is a point of a front; it crosses the axis of each objective and parameter at its value.",
 		X:           chart.Categorical("", names), Y: chart.Axis{Min: -0.12, Max: 1.12, Categories: []string{}},
 	}
-	var marks []chart.Mark
-	for k, p := range points {
-		var line []chart.Point
-		for i := range columns {
-			line = append(line, chart.Point{X: float64(i), Y: columns[i].axis.At(columns[i].values[k])})
+	k := 0
+	marks := make([][]chart.Mark, len(all))
+	for i, g := range all {
+		seeded := show.IsSeeded(g.front.GetWarnings()) && show.PrivacyMetric(g.study.GetSpec()) != nil
+		for _, p := range groups[i] {
+			var line []chart.Point
+			for j := range columns {
+				line = append(line, chart.Point{X: float64(j), Y: columns[j].axis.At(columns[j].values[k])})
+			}
+			c.Thread(g.class, line)
+			marks[i] = append(marks[i], chart.Mark{Point: line[0], Label: g.prefix + pointText(g.study, p, seeded), Link: linkOf(p), ID: g.id + "-" + pointID(p)})
+			k++
 		}
-		c.Thread(line)
-		marks = append(marks, chart.Mark{Point: line[0], Label: pointText(d.Study, p, d.Seeded()), Link: linkOf(p), ID: "parallel-" + pointID(p)})
 	}
 	for i := range columns {
 		c.Text("tick", "middle", chart.Point{X: float64(i), Y: -0.09}, columns[i].low)
@@ -271,7 +307,9 @@ func (d *frontData) parallel() *chart.Chart {
 	for i := range columns {
 		c.Brush(i)
 	}
-	c.Marks("", "circle", marks)
+	for i, g := range all {
+		c.Marks(g.class, g.shape, marks[i])
+	}
 	return c
 }
 
@@ -283,10 +321,10 @@ type coordinate struct {
 }
 
 // coordinates returns the axes of parallel coordinates of points.
-func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
+func coordinates(axes []axisSettings, parameters []*dparetov1.ParameterSpec, points []*dparetov1.FrontPoint) []coordinate {
 	var columns []coordinate
 	add := func(name string, scale chart.Scale, categories []string, text func(float64) string, value func(*dparetov1.FrontPoint) float64) {
-		column := coordinate{name: short(name)}
+		column := coordinate{name: name}
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, p := range points {
 			v := value(p)
@@ -308,11 +346,11 @@ func (d *frontData) coordinates(points []*dparetov1.FrontPoint) []coordinate {
 			columns = append(columns, column)
 		}
 	}
-	for i, m := range d.Objectives() {
-		text := func(v float64) string { return words.MetricValue(m, v) }
-		add(words.Metric(m), chartScale(d.Settings.Axes[i].Scale), nil, text, func(p *dparetov1.FrontPoint) float64 { return p.GetValues()[m.GetId()].GetValue() })
+	for _, a := range axes {
+		text := func(v float64) string { return words.MetricValue(a.Metric, v) }
+		add(words.Metric(a.Metric), chartScale(a.Scale), nil, text, func(p *dparetov1.FrontPoint) float64 { return p.GetValues()[a.Metric.GetId()].GetValue() })
 	}
-	for _, p := range d.Study.GetSpec().GetParameters() {
+	for _, p := range parameters {
 		scale := chart.Linear
 		if p.GetScale() == dparetov1.Scale_SCALE_LOG {
 			scale = chart.Log

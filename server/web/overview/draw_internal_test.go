@@ -136,7 +136,7 @@ func TestEpsilonUp(t *testing.T) {
 	m := d.Study.GetSpec().GetMetrics()[0]
 	m.Source = &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{Function: &dparetov1.ComputedSource_Privacy{Privacy: new(dparetov1.PrivacySpec)}}}
 	d.Observed.GetPoints()[2].Values["a"] = &dparetov1.FrontValue{Value: epsilon, Observed: new(float64(epsilon))}
-	if columns := d.coordinates(d.Observed.GetPoints()); columns[0].high != "3.001" || columns[1].high != "0.3750" {
+	if columns := coordinates(d.Settings.Axes, d.Study.GetSpec().GetParameters(), d.Observed.GetPoints()); columns[0].high != "3.001" || columns[1].high != "0.3750" {
 		t.Errorf("axes up to %s and %s", columns[0].high, columns[1].high)
 	}
 	value := &dparetov1.FrontValue{Value: 4, Observed: new(float64(epsilon)), Lower: new(4.0), Upper: new(4.0)}

@@ -273,6 +273,28 @@ func (d *frontData) Seeded() bool {
 // Guarantees says what each ε of the front means.
 func (d *frontData) Guarantees() []string { return words.Guarantees(d.Study.GetSpec()) }
 
+// Accountants says which accountant was the tightest at the points of the front.
+func (d *frontData) Accountants() string {
+	points := make(map[string]int64)
+	for _, p := range d.Front().GetPoints() {
+		if p.GetPrivacy() != nil {
+			points[words.Accountant(p.GetPrivacy())]++
+		}
+	}
+	names := slices.Sorted(maps.Keys(points))
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return "Tightest accountant of ε: " + names[0] + "."
+	}
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = name + " at " + show.Count(points[name], "point")
+	}
+	return "Tightest accountant of ε: " + strings.Join(parts, ", ") + "."
+}
+
 // Remeasured reports whether a point of the front was measured more than once.
 func (d *frontData) Remeasured() bool {
 	return slices.ContainsFunc(d.Front().GetPoints(), isRemeasured)

@@ -110,7 +110,7 @@ func TestStudy(t *testing.T) {
 	}
 	frame := s.Get(t, "/studies/first", http.StatusOK)
 	noMarkup(t, frame)
-	webtest.Contains(t, frame, "The front is being read", "/studies/first/live?part=state&amp;part=tiles", "?wait=1", "δ = 1e-6", "add-remove adjacency", "tightest accountant", "upper bound", "24 of 1000 trials succeeded")
+	webtest.Contains(t, frame, "The front is being read", "/studies/first/live?lead=front&amp;part=state&amp;part=tiles", "?wait=1", "δ = 1e-6", "add-remove adjacency", "tightest accountant", "upper bound", "24 of 1000 trials succeeded")
 	webtest.Contains(t, frame, `!class="mark`)
 
 	for _, settings := range []string{"", "&front=observed", "&front=both&x=linear&y=logit&others=0&final=1", "&x_min=0.5&x_max=10&y_max=0.3"} {
@@ -205,6 +205,22 @@ func TestStudyLive(t *testing.T) {
 	}
 }
 
+// What readers came for comes first, however long the other parts take; the ledger is asked for once, for its
+// panel and its tile.
+func TestStudyLead(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: privacySpec()})
+	fill(t, s, "first", 24)
+	webtest.Contains(t, s.Get(t, "/studies/first", http.StatusOK), "&amp;lead=front", "!part=tile-spent")
+	stream := listen(t, s, "/studies/first/live?part=spent&part=front&part=hypervolume&part=state&part=tiles&lead=front")
+	body := stream.until(t, "spent", "All runs of this search")
+	webtest.Contains(t, body, `<div id="tile-spent" hx-swap-oob="true">`, "Publishing all 24 runs")
+	if first := stream.seen[0][0]; first != "front" {
+		t.Errorf("%s came first", first)
+	}
+	webtest.Contains(t, s.Get(t, "/studies/first/parts/spent", http.StatusOK), "!tile-spent")
+}
+
 // Studies with three objectives, one, or none that is about privacy, have a view without ε.
 func TestStudyKinds(t *testing.T) {
 	s := webtest.New(t, server.Options{})
@@ -222,7 +238,7 @@ func TestStudyKinds(t *testing.T) {
 		spec.Metrics = metrics
 		s.Create(t.Context(), t, id, &dparetov1.Study{Spec: spec})
 		empty := s.Get(t, "/studies/"+id+"?wait=1", http.StatusOK)
-		webtest.Contains(t, empty, "No configuration has been measured yet", "No trial has succeeded yet", "nothing is accounted for", "No worker holds a trial")
+		webtest.Contains(t, empty, "No configuration has been measured yet", "No trial has succeeded yet", "nothing is accounted for", "No worker is at work")
 		for i := range 6 {
 			x := float64(i) / 6
 			values := make(map[string]float64)
@@ -340,7 +356,8 @@ func TestCompare(t *testing.T) {
 	webtest.Contains(t, frame, `!class="mark`)
 	body := s.Get(t, "/compare?wait=1&study=first&study=second&study=first", http.StatusOK)
 	noMarkup(t, body)
-	webtest.Contains(t, body, `id="compare-first-`, `id="compare-second-`, `class="line "`, `class="line second"`, "90 % intervals", "first: ε")
+	webtest.Contains(t, body, `id="compare-first-`, `id="compare-second-`, `class="line "`, `class="line second"`, "90 % intervals", "first: ε",
+		`id="parallel-first-`, `id="parallel-second-`, `class="line thin second"`, `data-axis="4"`, `!data-axis="5"`)
 	webtest.Contains(t, body, "!not comparable")
 	body = s.Get(t, "/compare/fronts?study=first&study=third&study=other&study=absent&front=observed&x=linear", http.StatusOK)
 	webtest.Contains(t, body, "ε of third and of first are not comparable", "hypervolumes of third and of first are not comparable", "It has other objectives than first", "absent")

@@ -128,6 +128,9 @@ type runningData struct {
 	More   int64 // trials that are not listed
 }
 
+// State is the state of the study.
+func (d *runningData) State() *site.State { return site.NewState(d.Study) }
+
 // Held is the number of trials that the table lists.
 func (d *runningData) Held() int64 { return int64(len(d.Trials)) }
 
@@ -136,7 +139,7 @@ type runningTrial struct {
 	Path, Number, Worker, State string
 	Since, Until                time.Time
 	Expired                     bool
-	Last, Parameters            string
+	Last                        string
 }
 
 // maxRunning is the number of trials that the table of running ones lists.
@@ -159,20 +162,20 @@ func (s views) runningPart(ctx context.Context, r *site.PartRequest) (any, error
 			Path: trialPath(t.GetName()), Number: site.ID(t.GetName()), Worker: t.GetLease().GetWorkerId(),
 			State: map[bool]string{true: "asked to stop", false: ""}[t.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING],
 			Since: t.GetStartTime().AsTime(), Until: t.GetLease().GetExpireTime().AsTime(), Expired: t.GetLease().GetExpireTime().AsTime().Before(time.Now()),
-			Last: lastText(study.GetSpec(), t), Parameters: words.Configuration(study.GetSpec(), t.GetParameters()),
+			Last: lastText(study.GetSpec(), t),
 		})
 	}
 	return data, nil
 }
 
-// lastText returns the last measurement of a trial in a line.
+// lastText returns the objectives at the last measurement of a trial in a line.
 func lastText(spec *dparetov1.StudySpec, t *dparetov1.Trial) string {
 	m := lastMeasurement(t)
 	if m == nil {
 		return "nothing yet"
 	}
 	parts := []string{"step " + strconv.FormatInt(m.GetStep(), 10)}
-	for _, metric := range spec.GetMetrics() {
+	for _, metric := range show.Objectives(spec) {
 		if v, ok := valueAt(t, m, metric); ok {
 			parts = append(parts, words.Metric(metric)+" "+words.MetricValue(metric, v))
 		}
@@ -182,6 +185,8 @@ func lastText(spec *dparetov1.StudySpec, t *dparetov1.Trial) string {
 
 // spentData is what the part "spent" shows.
 type spentData struct {
+	// Streams says that the part carries its tile along: both need one ledger, which takes long.
+	Streams bool
 	Study   *dparetov1.Study
 	Ledger  *dparetov1.GetPrivacyLedgerResponse
 	Problem string // why there is none
@@ -203,7 +208,7 @@ func (s views) spentPart(ctx context.Context, r *site.PartRequest) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	data := &spentData{Study: resp.GetStudy()}
+	data := &spentData{Study: resp.GetStudy(), Streams: r.Early != nil}
 	spec := data.Study.GetSpec()
 	if show.PrivacyMetric(spec) != nil {
 		if data.Ledger, err = s.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: r.Study}); err != nil {

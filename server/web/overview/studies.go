@@ -176,20 +176,26 @@ func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// miniaturePart makes the part "miniature": the observed front of a study, and its best result.
+// miniaturePart makes the part "miniature": the front of a study, and its best result, as the view of the
+// study shows them.
 func (s views) miniaturePart(ctx context.Context, r *site.PartRequest) (any, error) {
-	return s.frontPart(ctx, &site.PartRequest{Study: r.Study, Query: url.Values{frontName: {kindObserved}, "others": {"0"}}})
+	return s.frontPart(ctx, &site.PartRequest{Study: r.Study, Query: url.Values{"others": {"0"}}})
 }
 
-// Miniature draws the observed front of two objectives for a row of a table, "" for others.
+// Miniature draws the front of two objectives for a row of a table, "" for others.
 func (d *frontData) Miniature() template.HTML {
 	all := d.Objectives()
-	if len(all) != 2 || d.Observed == nil {
+	front := d.Front()
+	if len(all) != 2 || front == nil {
 		return ""
 	}
 	var points []chart.Point
-	x, y := d.Settings.Axes[0].axis(frontValues(d.Observed, all[0])), d.Settings.Axes[1].axis(frontValues(d.Observed, all[1]))
-	for _, p := range d.Observed.GetPoints() {
+	var xs, ys []float64
+	for _, p := range front.GetPoints() {
+		xs, ys = append(xs, p.GetValues()[all[0].GetId()].GetValue()), append(ys, p.GetValues()[all[1].GetId()].GetValue())
+	}
+	x, y := d.Settings.Axes[0].axis(xs), d.Settings.Axes[1].axis(ys)
+	for _, p := range front.GetPoints() {
 		point := chart.Point{X: placed(all[0], &x, p), Y: placed(all[1], &y, p)}
 		if !math.IsInf(point.X, 0) && !math.IsInf(point.Y, 0) {
 			points = append(points, point)
@@ -197,7 +203,7 @@ func (d *frontData) Miniature() template.HTML {
 	}
 	id := site.ID(d.Study.GetName())
 	c := &chart.Chart{
-		ID: "miniature-" + id, Title: "Observed front of " + id, Size: chart.Miniature,
+		ID: "miniature-" + id, Title: "Front of " + id, Size: chart.Miniature,
 		Description: strconv.Itoa(len(points)) + " points of " + words.Metric(all[1]) + " over " + words.Metric(all[0]),
 		X:           x, Y: y,
 	}

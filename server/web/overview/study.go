@@ -27,7 +27,7 @@ type studyPage struct {
 }
 
 // studyParts are the parts of the view of a study that come after its frame.
-var studyParts = []string{"tiles", "tile-trials", "tile-spent", frontName, "running", hypervolumeName, "spent"}
+var studyParts = []string{"tiles", "tile-trials", frontName, "running", hypervolumeName, "spent"}
 
 // showStudy shows a study: /studies/{study}. Its frame comes at once and the parts follow on the
 // stream; with wait=1 everything comes together.
@@ -49,7 +49,7 @@ func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	if query.Get("wait") == "1" {
-		for _, name := range append([]string{"tile-gain"}, studyParts...) {
+		for _, name := range append([]string{"tile-gain", "tile-spent"}, studyParts...) {
 			if data.Parts[name], err = s.Part(site.Outgoing(r), name, &site.PartRequest{Study: p.Study.GetName(), Query: query}); err != nil {
 				return err
 			}
@@ -61,6 +61,7 @@ func (s views) showStudy(w http.ResponseWriter, r *http.Request) error {
 	data.Wait = p.Path() + "?" + query.Encode()
 	query.Del("wait")
 	query["part"] = append([]string{stateName}, studyParts...)
+	query.Set("lead", frontName)
 	data.Live = p.Path() + "/live?" + query.Encode()
 	s.Render(w, http.StatusOK, "study", data)
 	return nil

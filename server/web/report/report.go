@@ -57,6 +57,9 @@ func (r *Report) Seeded() bool {
 // Generated reports whether the trainer used generated data.
 func (r *Report) Generated() bool { return show.IsGenerated(r.study.GetSpec()) }
 
+// Plain says what an ε bounds in a sentence, "" for a study without.
+func (r *Report) Plain() string { return words.Plain(r.study.GetSpec()) }
+
 // Statement says what an ε means, "" for a study without.
 func (r *Report) Statement() string { return show.PrivacyStatement(r.study.GetSpec()) }
 

@@ -35,7 +35,7 @@ var templates = template.Must(template.New("report").Funcs(template.FuncMap{
 	"up":         show.NumberUp,
 	"assumption": show.Assumption,
 	"join":       strings.Join,
-	"time":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	"time":       words.Time,
 	"duration":   show.Duration,
 	"id":         func(name string) string { return name[strings.LastIndexByte(name, '/')+1:] },
 }).Parse(source))
@@ -48,6 +48,8 @@ type view struct {
 	Info            *dparetov1.GetServerInfoResponse
 	Objectives      []*dparetov1.MetricSpec
 	Front           *dparetov1.Front
+	Best, Knee      *words.Result
+	KneeEpsilon     string
 	FrontProblem    string
 	Figures         []template.HTML
 	Ledger          *dparetov1.GetPrivacyLedgerResponse
@@ -61,7 +63,12 @@ type view struct {
 }
 
 func (r *Report) view() *view {
+	knee, kneeEpsilon := words.Knee(r.study.GetSpec(), r.front), ""
+	if m := epsilonObjective(r.study.GetSpec()); knee != nil && m != nil {
+		kneeEpsilon = words.Epsilon(knee.Point.GetValues()[m.GetId()].GetValue())
+	}
 	return &view{
+		Best: words.Best(r.study.GetSpec(), r.front), Knee: knee, KneeEpsilon: kneeEpsilon,
 		Report: r, Made: r.made, Info: r.info, Objectives: r.objectives(), Front: r.front, FrontProblem: r.frontProblem, Figures: r.figures(),
 		Ledger: r.ledger, LedgerProblem: r.ledgerProblem, Releases: r.releases, Settings: r.settings(), Specification: r.specification,
 		EpsilonIsColumn: epsilonObjective(r.study.GetSpec()) != nil, Assumptions: r.assumptions(), Style: template.CSS(look.CSS), //nolint:gosec // a file of ours
@@ -117,11 +124,10 @@ func (r *Report) figures() []template.HTML {
 	return figures
 }
 
-// axisLabel names an objective, with what an ε means.
+// axisLabel names an objective. What an ε means stands beside the picture.
 func (r *Report) axisLabel(m *dparetov1.MetricSpec) string {
 	if m == show.PrivacyMetric(r.study.GetSpec()) {
-		p := m.GetComputed().GetPrivacy()
-		return fmt.Sprintf("%s: ε of one run at most, %s, %s", m.GetId(), show.DeltaText(p.GetDelta()), enum.Name(p.GetAdjacency()))
+		return "ε of one run, at most"
 	}
 	if m.GetUnit() != "" {
 		return m.GetId() + " (" + m.GetUnit() + ")"

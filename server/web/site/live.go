@@ -20,6 +20,8 @@ const (
 	restFactor = 4
 	// writePatience is how long a reader may take to receive an update.
 	writePatience = 30 * time.Second
+	// leadPatience is how long other parts wait for the rest of a part whose beginning was sent.
+	leadPatience = 2 * time.Second
 	// aliveEvery is the time between signs of life where nothing changes, so that proxies keep the
 	// stream open.
 	aliveEvery = 20 * time.Second
@@ -27,8 +29,9 @@ const (
 
 // live streams the parts of a view named in the query, once now and again whenever the study has
 // changed, as server-sent events named like the parts: /studies/{study}/live?part=state&part=front.
-// Each part comes when it is ready, and none waits for another. The rest of the query are settings of
-// the view. The stream ends when the server stops; browsers connect again.
+// Each part comes when it is ready. At first all wait a little for the part that "lead" names, if there
+// is one: it is what readers came for, and the others would take its processors. The rest of the query are
+// settings of the view. The stream ends when the server stops; browsers connect again.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) error {
 	query, known := r.URL.Query(), s.parts
 	names := slices.Compact(slices.Sorted(slices.Values(query["part"])))
@@ -52,12 +55,22 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	events := &eventWriter{w: w, controller: http.NewResponseController(w)}
+	events := &eventWriter{w: w, controller: http.NewResponseController(w), lead: query.Get("lead"), led: make(chan struct{})}
+	if !slices.Contains(names, events.lead) {
+		events.release()
+	}
 	var sending sync.WaitGroup
 	for i, name := range names {
 		request := &PartRequest{Study: study.GetStudy().GetName(), Query: query}
 		sending.Go(func() {
 			defer cancel() // without one of its parts a view would be half old
+			if name != events.lead {
+				select {
+				case <-events.led:
+				case <-ctx.Done():
+					return
+				}
+			}
 			s.keepSending(ctx, events, name, known[name], request, changes[i])
 		})
 	}
@@ -109,12 +122,18 @@ func (s *Site) keepSending(ctx context.Context, events *eventWriter, name string
 		if err != nil {
 			return err
 		}
+		if name == events.lead {
+			time.AfterFunc(leadPatience, events.release)
+		}
 		return events.send(name, content)
 	}
 	for {
 		started := time.Now()
 		if err := s.send(ctx, events, name, p, request); err != nil {
 			return
+		}
+		if name == events.lead {
+			events.release()
 		}
 		select {
 		case <-time.After(max(liveEvery, restFactor*time.Since(started))):
@@ -150,7 +169,13 @@ type eventWriter struct {
 	mu         sync.Mutex
 	w          io.Writer
 	controller *http.ResponseController
+	lead       string        // the part that others wait for, once
+	led        chan struct{} // closed when they need not wait
+	once       sync.Once
 }
+
+// release lets parts begin that wait for the lead.
+func (e *eventWriter) release() { e.once.Do(func() { close(e.led) }) }
 
 // send sends an event.
 func (e *eventWriter) send(name string, data []byte) error {

@@ -117,6 +117,28 @@ func (s *State) Reason() string {
 	return ""
 }
 
+// Spent says why the study takes no more trials; "" while it does. Trials that were deleted count for the
+// server, too, which may therefore refuse a trial before this says so.
+func (s *State) Spent() string {
+	counts := s.Study.GetTrialCounts()
+	switch {
+	case s.Study.GetState() == dparetov1.StudyState_STUDY_STATE_COMPLETED && s.Study.GetStateReason() != "":
+		return s.Study.GetStateReason()
+	case s.Study.GetState() == dparetov1.StudyState_STUDY_STATE_COMPLETED:
+		return "the study is complete"
+	case s.Max > 0 && s.Done+counts.GetActive()+counts.GetStopping()+counts.GetQueued() >= s.Max:
+		return fmt.Sprintf("the budget of %d trials is spent", s.Max) // as the server says it
+	default:
+		return ""
+	}
+}
+
+// CanGoOn reports whether a larger number of trials lets the study go on.
+// One with private_mode cannot: its privacy is planned for the budget.
+func (s *State) CanGoOn() bool {
+	return s.Study.GetSpec().GetPrivateMode() == nil && strings.HasSuffix(s.Spent(), " trials is spent")
+}
+
 // Limits are the limits of the budget besides the number of trials.
 func (s *State) Limits() string {
 	trials := fmt.Sprintf("%d trials", s.Max)

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
@@ -96,7 +95,7 @@ func functions(a *assets) template.FuncMap {
 		"views":    func() []studyView { return studyViews },
 		"id":       ID,
 		"join":     strings.Join,
-		"time":     timeText,
+		"time":     words.Time,
 		"waitLink": waitLink,
 
 		"assumption": show.Assumption,
@@ -107,22 +106,24 @@ func functions(a *assets) template.FuncMap {
 		"duration":   show.Duration,
 		"name":       enum.Name,
 
-		"percent":   words.Percent,
-		"share":     words.Share,
-		"percentUp": words.PercentUp,
-		"ratio":     words.Ratio,
-		"value":     words.Value,
-		"exact":     show.Value,
-		"metric":    words.Metric,
-		"epsilon":   words.Epsilon,
-		"guarantee": words.Guarantee,
-		"title":     words.Title,
-		"domain":    show.Domain,
-		"measure":   words.MetricValue,
-		"meaning":   words.Meaning,
-		"count":     show.Count,
-		"warning":   words.WarningOf,
-		"seeded":    func() string { return words.Seeded },
+		"percent":    words.Percent,
+		"share":      words.Share,
+		"percentUp":  words.PercentUp,
+		"ratio":      words.Ratio,
+		"value":      words.Value,
+		"exact":      show.Value,
+		"metric":     words.Metric,
+		"epsilon":    words.Epsilon,
+		"guarantee":  words.Guarantee,
+		"accountant": words.Accountant,
+		"three":      words.Three,
+		"title":      words.Title,
+		"domain":     show.Domain,
+		"measure":    words.MetricValue,
+		"meaning":    words.Meaning,
+		"count":      show.Count,
+		"warning":    words.WarningOf,
+		"seeded":     func() string { return words.Seeded },
 
 		"key": chart.Key,
 		"bar": chart.Bar,
@@ -137,10 +138,4 @@ func waitLink(query url.Values) string {
 	all := maps.Clone(query)
 	all.Set("wait", "1")
 	return "?" + all.Encode()
-}
-
-// timeText returns a time as a <time> element, which page.js turns into the reader's own time zone.
-func timeText(t time.Time) template.HTML {
-	t = t.UTC()
-	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2006-01-02 15:04:05") + ` UTC</time>`) //nolint:gosec // of a time
 }

@@ -79,7 +79,7 @@ func trialName(r *http.Request) string { return site.StudyName(r) + "/trials/" +
 type trialData struct {
 	Study      *dparetov1.Study
 	Trial      *dparetov1.Trial
-	Parameters []namedText
+	Parameters []exactText
 	Metrics    []metricRow
 	Statement  string // what an ε means
 	Seeded     bool
@@ -90,8 +90,14 @@ type trialData struct {
 	Artifacts  []artifactLink
 }
 
+// Pill is the class of the pill of the state.
+func (d *trialData) Pill() string { return pillOf(d.Trial.GetState()) }
+
 // namedText is a text with its name.
 type namedText struct{ Name, Text string }
+
+// exactText is a rounded value with its name, and the value as it is.
+type exactText struct{ Name, Text, Exact string }
 
 // metricRow is a metric of a trial.
 type metricRow struct {
@@ -122,7 +128,7 @@ func newTrial(study *dparetov1.Study, trial *dparetov1.Trial) *trialData {
 	d := &trialData{Study: study, Trial: trial, Statement: show.PrivacyStatement(spec), Seeded: show.IsSeeded(trial.GetWarnings())}
 	for _, p := range spec.GetParameters() {
 		if v := trial.GetParameters()[p.GetId()]; v != nil {
-			d.Parameters = append(d.Parameters, namedText{p.GetId(), show.Value(v)})
+			d.Parameters = append(d.Parameters, exactText{p.GetId(), words.Value(v), show.Value(v)})
 		}
 	}
 	for _, m := range spec.GetMetrics() {

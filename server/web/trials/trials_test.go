@@ -132,7 +132,7 @@ func TestTrial(t *testing.T) {
 	require.NoError(t, err)
 	trial := resp.GetTrial()
 	body := s.Get(t, "/studies/first/trials/5", http.StatusOK)
-	webtest.Contains(t, body, "What the model expected", "ehvi", "at most ", "δ = 1e-5", "!sse-connect", "!Stop the trial", "Queue this configuration")
+	webtest.Contains(t, body, "What the model expected", "ehvi", "at most ", "δ = 1e-5", "!sse-connect", "!Stop the run", "Queue this configuration")
 	if n := strings.Count(body, `<title id="curve-`); trial.GetParameters()["epochs"].GetIntValue() > 1 && n != 2 {
 		t.Errorf("%d curves, want one of the error and one of ε", n)
 	}
@@ -147,7 +147,7 @@ func TestTrial(t *testing.T) {
 		t.Fatal(err)
 	}
 	body = s.Get(t, "/studies/first/trials/6", http.StatusOK)
-	webtest.Contains(t, body, "released: out of memory", "gpu-2", "held by gpu-3", "sse-connect", "Stop the trial", `sse-swap="trial-detail"`)
+	webtest.Contains(t, body, "released: out of memory", "gpu-2", "held by gpu-3", "sse-connect", "Stop the run", `sse-swap="trial-detail"`)
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/trial-detail?trial=6", http.StatusOK), "held by gpu-3")
 	s.Get(t, "/studies/first/trials/99", http.StatusNotFound)
 	s.Get(t, "/studies/first/trials/x", http.StatusUnprocessableEntity)
@@ -157,6 +157,33 @@ func TestTrial(t *testing.T) {
 	s.Get(t, "/studies/first/trials/compare?trial=1", http.StatusUnprocessableEntity)
 	s.Get(t, "/studies/first/trials/compare?trial=1&trial=99", http.StatusNotFound)
 	s.Get(t, "/studies/first/trials/compare?trial=1&trial=x", http.StatusUnprocessableEntity)
+}
+
+// A study whose budget is spent queues nothing, and the form says so before it is filled in. Its trials show
+// rounded values, and keep the exact ones.
+func TestQueueWithoutBudget(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	spec := webtest.TrainedSpec()
+	spec.Budget.MaxTrials = 10
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: spec})
+	s.Train(t.Context(), t, "first", 10, false)
+	const reason = "The budget of 10 trials is spent"
+	webtest.Contains(t, s.Get(t, "/studies/first/queue?parameters.noise=1.25", http.StatusOK), reason, "/studies/first/edit#budget-title", "<dd>1.25</dd>", "!Queue it", "!next worker")
+	webtest.Contains(t, s.Get(t, "/studies/first/parts/running", http.StatusOK), "the budget of 10 trials is spent", "Raise the budget")
+	code, body, _ := s.Send(t, http.MethodPost, "/studies/first/queue", "", url.Values{"parameters.epochs": {"5"}, "parameters.noise": {"1.5"}, "parameters.optimizer": {"sgd"}, "request_id": {"late"}})
+	if code < 400 || !strings.Contains(body, "budget of 10 trials is spent") {
+		t.Errorf("queued without a budget: %d %s", code, body)
+	}
+	trial := s.Get(t, "/studies/first/trials/1", http.StatusOK)
+	values := regexp.MustCompile(`<data value="([0-9.e-]+)" title="([0-9.e-]+)">([0-9.e-]+)</data>`).FindAllStringSubmatch(trial, -1)
+	for _, v := range values {
+		if v[1] != v[2] || len(v[3]) > len("-1.234e-10") || len(v[3]) >= len(v[1]) {
+			t.Errorf("%s is shown as %s", v[1], v[3])
+		}
+	}
+	if len(values) == 0 {
+		t.Errorf("no value of trial 1 is rounded:\n%s", trial)
+	}
 }
 
 func TestQueue(t *testing.T) {

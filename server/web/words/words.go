@@ -1,9 +1,11 @@
 package words
 
 import (
+	"html/template"
 	"math"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -58,9 +60,26 @@ func Epsilon(epsilon float64) string {
 	return show.NumberUp(epsilon)
 }
 
+// Time returns a time as a <time> element in UTC, which page.js turns into the reader's own time zone.
+func Time(t time.Time) template.HTML {
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2006-01-02 15:04:05") + ` UTC</time>`) //nolint:gosec // of a time
+}
+
+// Accountant names the accountant of a guarantee: of those that apply, the one with the smallest ε.
+func Accountant(g *dparetov1.PrivacyGuarantee) string {
+	text := show.AccountantText(g)
+	for _, name := range []string{"rdp", "pld", "gdp", "zcdp"} {
+		if strings.HasPrefix(text, name) {
+			return strings.ReplaceAll(strings.ToUpper(name)+text[len(name):], "-", " ")
+		}
+	}
+	return text
+}
+
 // Conditions returns what the ε of a guarantee depends on: δ, adjacency and accountant.
 func Conditions(g *dparetov1.PrivacyGuarantee) string {
-	return DeltaOf(g.GetDelta()) + ", " + show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()) + ", " + show.AccountantText(g) + " accountant"
+	return DeltaOf(g.GetDelta()) + ", " + show.AdjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()) + ", " + Accountant(g) + " accountant"
 }
 
 // Guarantee returns an ε with everything that it depends on, and says that it is an upper bound.
@@ -94,12 +113,17 @@ func DeltaOf(delta float64) string {
 	return "δ = " + show.Delta(delta)
 }
 
-// Three returns a value of a metric with three digits: an ε is rounded up.
+// Three returns a value of a metric with three digits, trailing zeros among them: an ε is rounded up.
 func Three(m *dparetov1.MetricSpec, v float64) string {
 	if m.GetComputed().GetPrivacy() != nil {
 		return Epsilon(v)
 	}
-	return show.Plain(show.Rounded(v, 3))
+	rounded := show.Rounded(v, 3)
+	magnitude := math.Abs(rounded)
+	if !(magnitude >= 1e-3 && magnitude < 100) {
+		return show.Plain(rounded)
+	}
+	return strconv.FormatFloat(rounded, 'f', 2-int(math.Floor(math.Log10(magnitude))), 64)
 }
 
 // Seeded is said beside every ε of a study with seeded runs.

@@ -11,7 +11,7 @@
   const localTime = (element) => {
     const at = new Date(element.dateTime);
     element.title = element.dateTime;
-    element.textContent = at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+    element.textContent = at.toLocaleString(undefined, { year: at.getFullYear() == new Date().getFullYear() ? undefined : 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short' });
   };
 
   // What was opened stays open when it is drawn again.
@@ -56,12 +56,23 @@
     const list = card.appendChild(document.createElement('dl'));
     lines.forEach((line) => line.split('\t').forEach((text, i) => { list.appendChild(document.createElement(i ? 'dd' : 'dt')).textContent = text; }));
     figure.append(card);
+    // The card goes beside the point where it hides the fewest others: above or below, right or left of it.
     const at = mark.querySelector('.target').getBoundingClientRect(), box = figure.getBoundingClientRect();
-    const left = at.right - box.left + 8 + card.offsetWidth > box.width ? at.left - box.left - 8 - card.offsetWidth : at.right - box.left + 8;
-    // Not above the picture's edge, and not below the window's.
-    card.style.setProperty('left', `${Math.max(0, left)}px`);
-    card.style.setProperty('top', `${Math.max(0, Math.min(at.top - box.top - 40, box.height - card.offsetHeight))}px`);
+    const places = [...mark.closest('svg').querySelectorAll('.mark .target')].map((target) => target.getBoundingClientRect());
+    const [width, height] = [card.offsetWidth, card.offsetHeight];
+    const keep = (v, most) => Math.max(0, Math.min(v, most));
+    let best;
+    for (const top of [at.top - box.top - height, at.bottom - box.top, at.top - box.top - 40]) {
+      for (const left of [at.right - box.left, at.left - box.left - width, at.left - box.left - width / 2]) {
+        const x = keep(left, box.width - width), y = keep(top, box.height - height);
+        const hidden = places.filter((p) => p.right - box.left > x && p.left - box.left < x + width && p.bottom - box.top > y && p.top - box.top < y + height).length;
+        if (!best || hidden < best.hidden) best = { x, y, hidden };
+      }
+    }
+    card.style.setProperty('left', `${best.x}px`);
+    card.style.setProperty('top', `${best.y}px`);
   };
+  window.addEventListener('resize', close);
   document.addEventListener('focusin', (event) => (event.target.closest?.('.mark') ? describe(event) : close()));
   document.addEventListener('pointerover', (event) => {
     if (event.target.closest?.('.mark')) describe(event);
@@ -125,18 +136,17 @@
     form.requestSubmit();
   });
 
-  // A slider moves the number field that data-twin names from data-low to data-high; the field is what
-  // the form sends, and moves the slider.
+  // A slider moves the number field that data-twin names from data-low to data-high on the scale of
+  // data-scale; the field is what the form sends, and moves the slider.
   const twin = (event) => {
     const element = event.target;
     const slider = element.dataset?.twin ? element : element.id && document.querySelector(`[data-twin="${element.id}"]`);
     if (!slider) return;
     const number = document.getElementById(slider.dataset.twin);
-    const scale = (v) => 'log' in slider.dataset ? Math.log(v) : +v;
+    const scale = (v) => to[slider.dataset.scale](+v);
     const low = scale(slider.dataset.low), room = scale(slider.dataset.high) - low;
     if (slider === element) {
-      const v = low + room * slider.value / 1000;
-      number.value = Number(('log' in slider.dataset ? Math.exp(v) : v).toPrecision(4));
+      number.value = Number(from[slider.dataset.scale](low + room * slider.value / 1000).toPrecision(4));
     } else slider.value = Math.round(1000 * (scale(number.value) - low) / room);
     slider.setAttribute('aria-valuetext', number.value);
   };
