@@ -100,8 +100,8 @@ func TestPageComponents(t *testing.T) {
 	b.run(chromedp.EmulateViewport(1200, 900))
 	b.open("/about/components")
 	eval[bool](b, script+"; true")
-	print := emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
-	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, print); err != nil {
+	onPaper := emulation.SetEmulatedMediaParams{Media: "print", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, onPaper); err != nil {
 		t.Fatal(err)
 	}
 	check("print")

@@ -54,4 +54,4 @@ def train(trial):
 if __name__ == "__main__":
     space = [Int("clients_per_round", 5, 20), Float("noise_multiplier", 1, 4, log=True)]
     privacy = flower_privacy(clients=CLIENTS, delta=DELTA)
-    search(train, privacy, [*space, Int("rounds", 1, 3)])
+    search(train, privacy, [*space, Int("rounds", 1, 3)], checkpoint="rounds")

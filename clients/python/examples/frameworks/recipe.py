@@ -36,7 +36,9 @@ def dp_sgd(trial, x, y):
         yield w
 
 
-def search(train, privacy=None, parameters=None, metrics=None, largest_epsilon=10.0):
+def search(
+    train, privacy=None, parameters=None, metrics=None, largest_epsilon=10.0, checkpoint="epochs"
+):
     """Runs a study of a training function, and shows its front."""
     privacy = privacy or dpfront.opacus(
         dataset_size=RECORDS, noise_multiplier="sigma", epochs="epochs", delta=DELTA
@@ -57,7 +59,7 @@ def search(train, privacy=None, parameters=None, metrics=None, largest_epsilon=1
                 *(metrics or [Maximize("accuracy", 0.5)]),
                 dpfront.epsilon(privacy, largest_epsilon),
             ],
-            checkpoint_parameter="epochs" if any(p.id == "epochs" for p in parameters) else "",
+            checkpoint_parameter=checkpoint if any(p.id == checkpoint for p in parameters) else "",
         )
         study.optimize(train, n_trials=int(sys.argv[1]) if len(sys.argv) > 1 else 16)
         show(study, name)

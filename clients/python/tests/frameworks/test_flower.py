@@ -135,6 +135,20 @@ def test_more_clients_than_accounted(client: dpfront.Client) -> None:
         start(trial, None, Grid(21))
 
 
+def test_a_run_that_fails_gives_its_trial_up(client: dpfront.Client) -> None:
+    """Flower's simulation hands no exception on."""
+
+    class Broken(Grid):
+        def send_and_receive(self, *args: Any, **kwargs: Any) -> Any:
+            raise RuntimeError("no network")
+
+    study = study_of(client)
+    trial = study.ask(fixed=CONFIGURATION)
+    with pytest.raises(RuntimeError, match="no network"):
+        start(trial, None, Broken())
+    assert study.trials()[0].state == "queued"
+
+
 def test_simulation(client: dpfront.Client) -> None:
     """Flower's own simulation, in processes of Ray."""
     from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict

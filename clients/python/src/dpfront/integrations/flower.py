@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from flwr.serverapp.strategy import FedAvg, Result
 
 from dpfront._convert import expression
 from dpfront._sync.trial import Trial
+from dpfront._trial import describe
+from dpfront.errors import DParetoError
 from dpfront.integrations._run import TrialRun, validation_metrics
 from dpfront.privacy import DpSgd, Expression, Privacy
 
@@ -113,6 +116,12 @@ class TrialStrategy(FedAvg):
             result = super().start(grid, initial_arrays, num_rounds, **options)
         except _Stop:
             result.arrays = self.arrays
+        except Exception as error:
+            # Flower's simulation does not hand exceptions on: the trial must not stay with nobody.
+            if not run.trial.ended:
+                with suppress(DParetoError):
+                    run.trial.fail(describe(error))
+            raise
         run.end()
         return result
 
