@@ -60,7 +60,7 @@
 //
 // # Adding a mechanism
 //
-// A new sampler is one file: a type with the methods of [Mechanism] and of [PairMechanism]. [Exact], [PLD] and
+// Here a new sampler is one file (docs/explanation/architecture.md has what follows elsewhere): a type with the methods of [Mechanism] and of [PairMechanism]. [Exact], [PLD] and
 // [Tightest], trade-offs, calibration and tuning on subsets then account it. If no pair of internal/pld fits, losses
 // with atoms take pld.NewAtoms, as discrete noise would; a density is a Pair in a file of its
 // own beside the others. Optional methods add accountants: RenyiCurve ([RenyiMechanism]) for [RDP], slots and repeated selection, GaussianMu

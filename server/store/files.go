@@ -31,7 +31,7 @@ func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
 	return counts, err
 }
 
-// Files is what a KV in files offers beyond KV.
+// Files is what a KV offers beyond KV that can be copied to a file and read from one.
 type Files interface {
 	// Snapshot returns a copy of the current store, positioned at its start. Close removes it.
 	Snapshot(ctx context.Context) (*os.File, error)

@@ -26,19 +26,6 @@ def normal_quantile(probability: float) -> float:
     return NormalDist().inv_cdf(probability)
 
 
-def gamma_probability(a: float, x: float) -> float:
-    """Returns the regularized lower incomplete gamma function P(a, x).
-
-    By its series below a + 1 and its continued fraction above (Abramowitz and Stegun, 6.5.29 and
-    6.5.31).
-    """
-    if x <= 0:
-        return 0.0
-    if x < a + 1:
-        return _gamma_series(a, x)
-    return 1 - _gamma_fraction(a, x)
-
-
 def _gamma_series(a: float, x: float) -> float:
     term = total = 1 / a
     k = a
