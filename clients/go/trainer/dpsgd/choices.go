@@ -14,7 +14,7 @@ import (
 func (t *Trainer) parse(p trainer.Parameters) (Options, configuration, error) {
 	known := []string{
 		ParameterEpochs, ParameterLotSize, ParameterLearningRate, ParameterClippingNorm,
-		ParameterNoiseMultiplier, ParameterNoiseVariance, ParameterModel, ParameterHidden, ParameterFeatures, ParameterAveraging,
+		ParameterNoiseMultiplier, ParameterNoiseVariance, ParameterModel, ParameterHidden, ParameterFeatures,
 	}
 	if t.options.Optimizer == SGD {
 		known = append(known, ParameterOptimizer, ParameterLearningRateSGD, ParameterLearningRateAdam, ParameterNormalizedRate)
@@ -57,13 +57,6 @@ func (t *Trainer) optionsOf(p trainer.Parameters) (Options, error) {
 			return o, &trainer.ParameterError{Name: ParameterFeatures, Reason: fmt.Sprintf("is %q: %v", f, err)}
 		}
 		o.Features = f
-	}
-	if p.Has(ParameterAveraging) {
-		averaging, err := chosen(p, ParameterAveraging, AverageNone, AveragePolynomial)
-		if err != nil {
-			return o, err
-		}
-		o.Averaging = averaging
 	}
 	if p.Has(ParameterModel) {
 		kind, err := chosen(p, ParameterModel, model.Kinds()...)

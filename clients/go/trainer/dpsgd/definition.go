@@ -18,7 +18,6 @@ const (
 	SettingModel          = "model"
 	SettingHidden         = "hidden"
 	SettingFeatures       = "features"
-	SettingAveraging      = "averaging"
 	SettingHuberWidth     = "huber_width"
 	SettingInitialization = "initialization"
 	SettingSampling       = "sampling"
@@ -84,7 +83,6 @@ func define(cache *dataset.Cache, name, summary string, fixed Options, own ...tr
 			{Name: SettingModel, Default: string(model.LogisticRegression), Usage: "model to train: " + trainer.Enumerate(model.Kinds()...)},
 			{Name: SettingHidden, Default: "", Usage: "widths of the hidden layers of model mlp, from the input on; 128,64 by default"},
 			{Name: SettingFeatures, Default: string(Raw), Usage: "inputs of models: raw, or hog (histograms of oriented gradients of images)"},
-			{Name: SettingAveraging, Default: string(AverageNone), Usage: "weights of the model: none (the last) or polynomial (an average of all, most of the last steps)"},
 			{Name: SettingHuberWidth, Default: "", Usage: "half width h of the rounded corner of model huber-svm, in (0, 1]; 0.5 by default"},
 			{Name: SettingInitialization, Default: "", Usage: "first weights: zero, published (normal, also the biases) or he; zero by default, published for mlp"},
 		}, own, experiment.Settings()),
@@ -108,7 +106,6 @@ func parseSettings(settings trainer.Settings, o Options) (_ Options, err error) 
 	o.Model.Kind = model.Kind(settings.Text(SettingModel, string(model.LogisticRegression)))
 	o.Initialization = model.Initialization(settings.Text(SettingInitialization, ""))
 	o.Features = Features(settings.Text(SettingFeatures, string(Raw)))
-	o.Averaging = Averaging(settings.Text(SettingAveraging, string(AverageNone)))
 	o.Sampling = Sampling(settings.Text(SettingSampling, string(o.Sampling)))
 	o.Adjacency = Adjacency(settings.Text(SettingAdjacency, ""))
 	if o.Model.Hidden, err = parseHidden(o.Model.Kind, settings); err != nil {

@@ -68,23 +68,23 @@ func TestDefinitionOptions(t *testing.T) {
 	}{
 		{SGD, nil, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw, Averaging: AverageNone,
+			Initialization: model.InitializeZero, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw,
 		}},
 		{Adam, map[string]string{SettingInitialization: "published"}, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: Adam,
-			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw, Averaging: AverageNone,
+			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw,
 		}},
 		{SGD, map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "0.3", SettingSampling: "poisson"}, Options{
 			Model: model.Spec{Kind: model.HuberSVM, HuberWidth: 0.3}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: Poisson, Adjacency: AddRemove, Features: Raw, Averaging: AverageNone,
+			Initialization: model.InitializeZero, Sampling: Poisson, Adjacency: AddRemove, Features: Raw,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{128, 64}}, Optimizer: SGD,
-			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw, Averaging: AverageNone,
+			Initialization: model.InitializePublished, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp", SettingHidden: "1000", SettingInitialization: "he"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{1000}}, Optimizer: SGD,
-			Initialization: model.InitializeHe, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw, Averaging: AverageNone,
+			Initialization: model.InitializeHe, Sampling: FixedSize, Adjacency: ReplaceOne, Features: Raw,
 		}},
 	} {
 		settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "100"}

@@ -66,21 +66,17 @@
 //	hidden            int64    width of the hidden layer of model mlp, in place of the setting;
 //	                           or a string with the widths of several, "128,64"
 //	features          string   raw or hog, in place of the setting: histograms of oriented gradients of images (dataset.HOG)
-//	averaging         string   none or polynomial, in place of the setting: see Averaging
 //	optimizer         string   sgd or adam
 //	bands             int64    b, of dp-mf, between 1, which is dp-sgd with Poisson lots, and n/m
 //	mechanism         string   of dp-mf: dp-mf, or dp-sgd for 1 band, in place of bands
 //
-// model, hidden, features, averaging and optimizer make their choice part of a search. The features of
+// model, hidden, features and optimizer make the choice of a model, of features and of an optimizer part of a search. The features of
 // an example are a fixed function of it alone, so that neighbouring datasets have neighbouring features and the same ε. mechanism does so for
 // correlated noise: give bands a condition on it. Only the trainers dp-sgd and dp-mf take the optimizer; sgd is its default. learning_rate_sgd and learning_rate_adam stand for
 // learning_rate in the runs of that optimizer, for studies in which each has a domain and
 // a condition. normalized_learning_rate = ηL replaces learning_rate for sgd: steps have at most this length
 // before noise, whatever L is, so that its good values hardly depend on L. A run's ε depends on none of these: all models and both optimizers see the training
 // examples through the noisy sums of clipped gradients alone, in the same number of steps.
-//
-// Under averaging = polynomial the model is an average of the weights after the steps ([AveragePolynomial]). It is a
-// function of what the steps release, so that ε is that of the last weights.
 //
 // # Measurements
 //

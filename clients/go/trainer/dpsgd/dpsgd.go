@@ -80,18 +80,6 @@ const (
 	HOG Features = "hog" // dataset.HOG, of images
 )
 
-// Averaging is what is measured and handed out of the weights after the steps.
-type Averaging string
-
-// The averagings.
-const (
-	AverageNone Averaging = "none" // the last weights
-	// AveragePolynomial is an average in which the weights after step k of t count like k³: 94 % of it are of the second
-	// half (polynomial-decay averaging with η = 3; Shamir and Zhang, "Stochastic gradient descent for non-smooth
-	// optimization", ICML 2013).
-	AveragePolynomial Averaging = "polynomial"
-)
-
 // Options say what is trained, and how. The zero value is logistic regression by
 // DP-SGD from w = 0, on lots of fixed size.
 type Options struct {
@@ -108,8 +96,6 @@ type Options struct {
 	Adjacency Adjacency
 	// Features that models see. Empty means Raw.
 	Features Features
-	// Averaging of the weights. Empty means AverageNone.
-	Averaging Averaging
 	// Correlated says that runs have correlated noise, with ParameterBands (DP-MF). Sampling is then Poisson.
 	Correlated bool
 }
@@ -140,7 +126,6 @@ func (o Options) normal() (Options, error) {
 	if err := errors.Join(
 		choose("optimizer", &o.Optimizer, SGD, Adam),
 		choose(SettingFeatures, &o.Features, Raw, HOG),
-		choose(SettingAveraging, &o.Averaging, AverageNone, AveragePolynomial),
 		choose(SettingSampling, &o.Sampling, FixedSize, Poisson, RandomAllocation)); err != nil {
 		return o, err
 	}

@@ -27,11 +27,10 @@ const (
 	// on the clipping norm much less than those of the learning rate.
 	ParameterNormalizedRate = "normalized_" + ParameterLearningRate
 
-	// ParameterModel, ParameterHidden, ParameterFeatures and ParameterAveraging replace the settings of these names for one run.
+	// ParameterModel, ParameterHidden and ParameterFeatures replace the settings of these names for one run.
 	ParameterModel     = SettingModel
 	ParameterHidden    = SettingHidden
 	ParameterFeatures  = SettingFeatures
-	ParameterAveraging = SettingAveraging
 	ParameterOptimizer = "optimizer" // of DP-SGD and DP-MF only
 
 	ParameterBands     = "bands"     // of DP-MF only

@@ -56,9 +56,7 @@ type replicate[T model.Float] struct {
 	span int32
 	// mean and square are µ and ν of Adam; nil for SGD.
 	mean, square []T
-	// average of the weights after the steps; nil if the last are measured.
-	average     []T
-	updateBlock func(block int) // method, bound once
+	updateBlock  func(block int) // method, bound once
 }
 
 // newReplicate returns a *trainer.ParameterError if the noise is too small or too large for the
@@ -108,35 +106,7 @@ func newReplicate[T model.Float](
 		r.updateBlock = r.adam
 		r.mean, r.square = make([]T, len(m.Weights())), make([]T, len(m.Weights()))
 	}
-	if options.Averaging == AveragePolynomial {
-		r.average = make([]T, len(m.Weights()))
-		move := r.updateBlock
-		r.updateBlock = func(block int) {
-			move(block)
-			r.addToAverage(block)
-		}
-	}
 	return r, nil
-}
-
-// addToAverage adds a block of the weights after a step to their average. With w̄ᵢ = w̄ᵢ₋₁ + (4/(i + 3))(wᵢ − w̄ᵢ₋₁), the
-// weights after step k of i have the share 4k(k + 1)(k + 2) / (i(i + 1)(i + 2)(i + 3)).
-func (r *replicate[T]) addToAverage(block int) {
-	first := block * blockParameters
-	last := min(first+blockParameters, len(r.average))
-	weights, average := r.model.Weights()[first:last], r.average[first:last]
-	share := T(4 / float64(r.step+3))
-	for j, w := range weights {
-		average[j] += share * (w - average[j])
-	}
-}
-
-// exchange exchanges the weights of the model with their average, if there is one.
-func (r *replicate[T]) exchange() {
-	weights := r.model.Weights()
-	for j, w := range r.average {
-		r.average[j], weights[j] = weights[j], w
-	}
 }
 
 // grid returns the grid of the sums: the standard deviation of the noise on the sum of clipped
@@ -281,22 +251,14 @@ func (r *replicate[T]) Finite() bool {
 func (r *replicate[T]) Size() int { return len(r.model.Weights()) }
 
 // Layers returns the layers of the model.
-func (r *replicate[T]) Layers() []trainer.Layer {
-	r.exchange()
-	defer r.exchange()
-	return r.model.Layers()
-}
+func (r *replicate[T]) Layers() []trainer.Layer { return r.model.Layers() }
 
 // Evaluate implements experiment.Learner.
 func (r *replicate[T]) Evaluate(examples *model.Examples) (errorRate, loss float64) {
-	r.exchange()
-	defer r.exchange()
 	return r.model.Evaluate(examples)
 }
 
 // OutputsTo implements experiment.Predictor.
 func (r *replicate[T]) OutputsTo(dst []float64, examples *model.Examples) {
-	r.exchange()
-	defer r.exchange()
 	r.model.OutputsTo(dst, examples)
 }
