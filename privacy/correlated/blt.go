@@ -51,7 +51,7 @@ func (b BLT) Column(n int) Column {
 	return c
 }
 
-// Sensitivity returns that of the first steps entries of the column, which fall. Each has a relative rounding error below
+// Sensitivity returns the sensitivity of the first steps entries of the column, which fall. Each has a relative rounding error below
 // (steps + buffers)·2⁻⁵², since all terms are positive.
 func (b BLT) Sensitivity(steps, separation, participations int) float64 {
 	return b.Column(steps).Sensitivity(steps, separation, participations) * (1 + float64(steps+len(b.Scale)+4)*0x1p-52)

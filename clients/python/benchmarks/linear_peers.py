@@ -4,9 +4,9 @@
 
 The tables are `dpareto data example loans` (two classes) and `rents` (a number), of 20,000 rows.
 All train on about 14,000 rows, encoded alike, and are measured on 10,000 new rows. dpareto searches
-24 configurations of DP-SGD once per table, and trains the one that it recommends for each ε; the ε
-is that of the final run, and the search has one of its own. diffprivlib and OpenDP have no search:
-theirs are the defaults. Theirs is pure ε; dpareto's has δ = 1e-5. OpenDP's linear regression
+24 configurations of DP-SGD once per table, and trains the one that it recommends for each ε. This
+is the ε of the final run, without the search. diffprivlib and OpenDP have no search: they train
+with their defaults. Their ε is pure; dpareto's has δ = 1e-5. OpenDP's linear regression
 takes a single feature, the area, and its ε is for replacing one row (two in its distance).
 
 It needs NumPy, diffprivlib, opendp with its extra scikit-learn, and the program dpareto.

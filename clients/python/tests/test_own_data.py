@@ -95,6 +95,7 @@ def test_models_of_other_labels(folder: Path, example: str, label: str) -> None:
         assert numpy.allclose(answer[1], probabilities, atol=1e-5)
     refused = next(f["column"] for f in schema["features"] if "range" in f and "missing" not in f)
     columns[refused][3] = numpy.nan
+    columns[refused][5] = -numpy.inf
     first, *others = session.run(None, columns)
-    assert [i for i, [x] in enumerate(first) if x == "" or x != x] == [3]
-    assert all(numpy.isnan(x[3]).all() and not numpy.isnan(x[4]).any() for x in others)
+    assert [i for i, [x] in enumerate(first) if x == "" or x != x] == [3, 5]
+    assert all(numpy.isnan(x[[3, 5]]).all() and not numpy.isnan(x[4]).any() for x in others)

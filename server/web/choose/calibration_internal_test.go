@@ -2,7 +2,7 @@ package choose
 
 import "testing"
 
-// A verdict needs enough trials, and forgives what chance explains.
+// A verdict needs enough trials. What chance may explain is no fault, and too low a share is no calibration.
 func TestNewCalibration(t *testing.T) {
 	for _, test := range []struct {
 		coverage float64
@@ -10,7 +10,7 @@ func TestNewCalibration(t *testing.T) {
 		want     string
 	}{
 		{1, 9, "Calibration not known yet"}, {0.5, 9, "Calibration not known yet"},
-		{1, 10, "Calibrated"}, {0.79, 25, "Calibrated"}, {0.77, 25, "Too sure"},
+		{1, 10, "Calibrated"}, {0.86, 25, "Calibrated"}, {0.79, 25, "Calibration not known yet"}, {0.77, 25, "Too sure"},
 		{0.89, 1000, "Calibrated"}, {0.87, 1000, "Too sure"},
 	} {
 		if got := newCalibration(test.coverage, test.trials); got.Verdict != test.want {

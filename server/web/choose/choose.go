@@ -349,8 +349,12 @@ func (s views) explain(ctx context.Context, d *choiceData, query *dparetov1.Quer
 // calibration says whether the intervals of the model hold for measurements that it does not know.
 type calibration struct{ Verdict, Pill, Text string }
 
-// minJudged is the number of trials from which calibration is judged.
-const minJudged = 10
+// Calibration is judged from minJudged trials on, and below leastCalibrated of the measurements within their
+// intervals it is not claimed, even where chance may explain it.
+const (
+	minJudged       = 10
+	leastCalibrated = 0.85
+)
 
 // calibration compares the model's 90 % intervals with measurements that were predicted without their
 // configurations. Measurements of one run depend on each other, so the share that lies within may be lower by
@@ -385,7 +389,7 @@ func newCalibration(coverage float64, trials int) *calibration {
 	const promised = 0.9
 	c := &calibration{Text: fmt.Sprintf("%s of the measurements of %s lie within the 90 %% intervals predicted without them.", words.Share(coverage), show.Count(int64(trials), "trial"))}
 	switch slack := 2 * math.Sqrt(promised*(1-promised)/float64(trials)); {
-	case trials < minJudged:
+	case trials < minJudged, coverage >= promised-slack && coverage < leastCalibrated:
 		c.Verdict = "Calibration not known yet"
 	case coverage >= promised-slack:
 		c.Verdict, c.Pill = "Calibrated", "ok"

@@ -255,7 +255,7 @@ func (d *frontData) pairs() template.HTML {
 // maxCoordinates is the number of axes that parallel coordinates have room for.
 const maxCoordinates = 10
 
-// threads are the points of a front in parallel coordinates, which may have those of several.
+// threads are the points of one front in parallel coordinates; a picture may have several.
 type threads struct {
 	study        *dparetov1.Study
 	front        *dparetov1.Front

@@ -76,7 +76,7 @@ func DetailMetrics(parts *dataset.Parts, spec model.Spec) []trainer.MetricDeclar
 	return metrics
 }
 
-// hasCosts reports whether models have costs: those of a user's own data, as for details.
+// hasCosts reports whether seconds and bytes are measured: for models of a user's own data, like details.
 func hasCosts(parts *dataset.Parts) bool { return parts.Train.FeatureNorm > 0 }
 
 // CostMetrics declares the costs that [Train] measures.

@@ -213,3 +213,17 @@ func TestModelPredictsNumbers(t *testing.T) {
 		t.Errorf("a classifier of numbers: error %v", err)
 	}
 }
+
+// A schema in which no text stands for a missing value stays one: "NA" is then a category, or a mistake.
+func TestNoMissingTexts(t *testing.T) {
+	s := schema("no", "yes")
+	s.Missing = []string{}
+	m := &Model{Card: Card{Format: Format, Model: model.LogisticRegression, Schema: s}, Layers: []trainer.Layer{{In: 3, Out: 1, Weights: make([]float64, 3), Biases: make([]float64, 1)}}}
+	folder := filepath.Join(t.TempDir(), "model")
+	require.NoError(t, m.Write(folder))
+	read, err := Read(folder)
+	require.NoError(t, err)
+	if texts := read.Card.Schema.MissingTexts(); len(texts) != 0 {
+		t.Errorf("%q stand for missing values", texts)
+	}
+}

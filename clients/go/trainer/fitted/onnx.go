@@ -13,7 +13,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 )
 
-// Versions of the format: those of ONNX 1.14, of 2023, the first whose Equal compares texts.
+// Versions of the format. ONNX 1.14 (2023) has them, and is the first in which Equal compares texts.
 const (
 	onnxVersion = 9  // ir_version
 	onnxOpset   = 19 // operators
@@ -28,8 +28,8 @@ const (
 )
 
 // encodeONNX returns the model as an ONNX file, encoding of rows included. Its inputs are the columns of the
-// schema: N × 1 texts, or N × 1 or N × Length doubles, NaN where one is missing. The first output has the name of the
-// label's column, and the label; the second, for models with probabilities, has those of the classes. A row that
+// schema: N × 1 texts, or N × 1 or N × Length doubles, NaN where one is missing. The first output is the label, under the
+// name of its column. The second is the probabilities of the classes, if the model has any. A row that
 // predict refuses has the label "", or NaN.
 func encodeONNX(m *Model) []byte {
 	g := &graph{names: make(map[string]int)}
@@ -91,6 +91,7 @@ func (g *graph) number(f *table.Feature) []string {
 	x = g.node("Sub", nil, g.node("Mul", nil, g.double(2), x), one)
 	x = g.node("Clip", nil, x, g.double(-1), one)
 	absent := g.node("IsNaN", nil, f.Column)
+	g.bad = append(g.bad, g.sum(g.cast(g.node("IsInf", nil, f.Column), onnxDouble)))
 	x = g.node("Where", nil, absent, g.double(0), x)
 	counted := g.cast(absent, onnxDouble)
 	if f.Missing == table.Indicator {
@@ -122,7 +123,7 @@ func (g *graph) category(f *table.Feature, missing []string) []string {
 	return parts
 }
 
-// answer adds the outputs, from those of the last layer.
+// answer adds the outputs of the file, from the output of the last layer.
 func (g *graph) answer(m *Model, x string) {
 	label := m.Card.Schema.Label
 	refused := g.double(0)

@@ -258,7 +258,7 @@ func FuzzFormats(f *testing.F) {
 	f.Add([]byte("label,x0,x1,x2,x3\n1,2,3,4,5\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if bytes.HasPrefix(content, []byte("PAR1")) {
-			t.Skip() // FuzzParquet
+			t.Skip() // these inputs are for FuzzParquet, which has seeds of them
 		}
 		readBounded(t, content)
 	})
@@ -298,7 +298,7 @@ func FuzzParquet(f *testing.F) {
 	f.Add([]byte(parquetFile(f, []image{{"1", []float64{1, 2, 3, 4}}, {"2", []float64{4, 3, 2, 1}}})))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if !bytes.HasPrefix(content, []byte("PAR1")) {
-			t.Skip()
+			t.Skip() // these inputs are for FuzzFormats
 		}
 		readBounded(t, content)
 	})

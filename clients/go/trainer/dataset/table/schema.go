@@ -27,7 +27,7 @@ type Schema struct {
 	// Separator of the columns, one character. Empty means a comma, or a tab in a file called *.tsv.
 	Separator string `json:"separator,omitempty" yaml:"separator,omitempty"`
 	// Missing are the texts that stand for a missing value. Nil means DefaultMissing.
-	Missing []string `json:"missing,omitempty" yaml:"missing,omitempty,flow"`
+	Missing []string `json:"missing,omitzero" yaml:"missing,omitempty,flow"`
 	// Label is what is predicted.
 	Label Label `json:"label" yaml:"label"`
 	// Features are what it is predicted from, in the order of their encoding. Other columns are not used.
