@@ -188,8 +188,8 @@ var (
 	// tokens match lease tokens, in exports and in the answers that workers get, and the digests of requests
 	// that hold them (TestPrivateModeLeaksNothing shows that these hold no value).
 	tokens = regexp.MustCompile(`\b[0-9a-f]{32}\b|completion_?[dD]igest"?: ?"(?:\\.|[^"\\])*"`)
-	// readings match when a report was made, by the machine's clock.
-	readings = regexp.MustCompile(`as of <time datetime="[0-9TZ:-]+">[0-9-]+ [0-9:]+ UTC</time>`)
+	// readings match when a report or a statement was made, by the machine's clock.
+	readings = regexp.MustCompile(`as of <time datetime="[0-9TZ:-]+">[0-9-]+ [0-9:]+ UTC</time>|<dt>Made</dt><dd>[0-9-]+ [0-9:]+ UTC</dd>`)
 	// requestIDs match the random identifiers of forms, and links those that a document leads to.
 	requestIDs = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 	links      = regexp.MustCompile(`(?:href|src|data-[a-z-]+)="(/[^"]*)"`)
