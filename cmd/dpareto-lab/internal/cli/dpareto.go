@@ -37,7 +37,7 @@ Figures 1 to 4 are of two examples with exact fronts: private logistic regressio
 sparse vector technique. They take minutes.
 
 The others run the bundled studies paper-*.yaml beside random sampling and grids: on Adult the paper's
-protocol, with two sets of 1,500 random samples in place of 5,000, some six hours of processor time; on
+protocol, with 1,500 random samples in place of 5,000, some five hours of processor time; on
 MNIST a part of it, at most 20 epochs: MLP2 with three runs of a configuration, three studies of 48
 configurations beside 200 random ones, and MLP1 with one run of 24 beside 60. The part methods, which is
 not in the paper, compares DPareto with the published acquisition and the default engine. --store keeps

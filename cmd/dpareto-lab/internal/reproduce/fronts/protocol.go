@@ -66,7 +66,7 @@ type scale struct {
 // The scales. The paper has 16 + 256 trials of the optimiser; beside them 5,000 random ones on Adult, of which it
 // shows 1,500, and 272 on MNIST.
 var (
-	wholeAdult = scale{replicates: 10, trials: 272, initial: 16, random: 1500, sets: 2, levels: []int32{3, 4}}
+	wholeAdult = scale{replicates: 10, trials: 272, initial: 16, random: 1500, sets: 1, levels: []int32{3, 4}}
 	wholeMNIST = scale{replicates: 10, trials: 272, initial: 16, random: 272, sets: 1}
 	someMLP1   = scale{name: "subset", replicates: 1, seeds: 1, trials: 24, initial: 8, random: 60, sets: 1, maxEpochs: 20}
 	someMLP2   = scale{name: "subset", replicates: 3, seeds: 3, trials: 48, initial: 16, random: 200, sets: 1, maxEpochs: 20}
