@@ -92,6 +92,7 @@ what was interrupted, with other random numbers. "dpareto serve --store FILE" sh
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&e.Store, "store", "", "file that keeps what was run, made if it does not exist; default: nothing is kept")
+	flags.StringVar(&e.Records, "records", "", "folder that keeps the outcomes of finished studies as CSV, and gives them back without their store; made if it does not exist")
 	flags.BoolVar(&e.Quick, "quick", false, "do a small part of everything")
 	flags.IntVar(&e.Seeds, "seeds", usualSeeds, fmt.Sprintf("number of studies of each method with a model: seeds 1, 2, and so on; %d by default with --quick", quickSeeds))
 	flags.Uint64Var(&illustrated.Seed, "seed", 1, "seed of Figures 1 to 4")

@@ -24,6 +24,9 @@ type Experiment struct {
 	// Store is the file that keeps what was run; it is made if it does not exist. Empty for one that
 	// is thrown away.
 	Store string
+	// Records is a folder that keeps the outcomes of finished studies as CSV, and gives them back without their store. It is
+	// made if it does not exist. Empty for none.
+	Records string
 	// DataDir is a folder in which data files are looked for first.
 	DataDir string
 	// Quick runs a small part of everything: minutes. Its numbers are not the paper's experiment.
@@ -240,7 +243,7 @@ func (e *Experiment) Run(ctx context.Context, watch reproduce.Watch) (_ *reprodu
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	r := newRunner(e.DataDir, e.Version)
-	r.client, r.workers, r.progress = client, e.Workers, watch.Report
+	r.client, r.records, r.workers, r.progress = client, e.Records, e.Workers, watch.Report
 	if r.workers == 0 {
 		r.workers = runtime.GOMAXPROCS(0)
 	}

@@ -62,6 +62,7 @@ type runner struct {
 	version  string // of the program
 	registry *trainer.Registry
 	dataDir  string
+	records  string                  // see Experiment.Records
 	workers  int                     // studies at a time
 	levels   map[string][]plot.Level // see Experiment.levels; filled by available
 
@@ -108,30 +109,53 @@ func (r *runner) run(ctx context.Context, all []series) ([][]outcome, error) {
 	return outcomes, nil
 }
 
-// study runs one study to its end.
+// study returns the outcomes of one study: of its record if there is one, or else by running it to its end.
 func (r *runner) study(ctx context.Context, s *series) ([]outcome, error) {
+	if r.records == "" {
+		outcomes, _, err := r.train(ctx, s)
+		return outcomes, err
+	}
+	outcomes, version, err := readRecord(r.records, s)
+	if err != nil {
+		return nil, err
+	}
+	if outcomes != nil {
+		r.mu.Lock()
+		r.versions[version] = true
+		r.mu.Unlock()
+		r.add(len(outcomes))
+		return outcomes, nil
+	}
+	if outcomes, version, err = r.train(ctx, s); err != nil {
+		return nil, err
+	}
+	return outcomes, writeRecord(r.records, s, version, outcomes)
+}
+
+// train runs one study to its end, and returns the version of the program that began it.
+func (r *runner) train(ctx context.Context, s *series) (outcomes []outcome, made string, err error) {
 	file, err := s.file()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	made, err := r.begin(ctx, file)
+	made, err = r.begin(ctx, file)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	handle := r.client.Study(file.ID)
-	outcomes, err := read(ctx, handle)
+	outcomes, err = read(ctx, handle)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	needed := int(s.trials())
 	r.add(min(len(outcomes), needed))
 	if missing := needed - len(outcomes); missing > 0 {
 		if made != r.version {
-			return nil, fmt.Errorf("it was begun by version %s, and this is %s: go on with that one, or in another --store", made, r.version)
+			return nil, "", fmt.Errorf("it was begun by version %s, and this is %s: go on with that one, or in another --store", made, r.version)
 		}
 		t, err := r.trainer(ctx, file.Study.GetSpec().GetTrainer())
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		enough, stop := context.WithCancel(ctx)
 		defer stop()
@@ -146,16 +170,16 @@ func (r *runner) study(ctx context.Context, s *series) ([]outcome, error) {
 			},
 		}}
 		if err := worker.Run(enough); err != nil && (missing > 0 || ctx.Err() != nil) {
-			return nil, err
+			return nil, "", err
 		}
 		if outcomes, err = read(ctx, handle); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	if len(outcomes) < needed {
-		return nil, fmt.Errorf("%d trials of %d succeeded", len(outcomes), needed)
+		return nil, "", fmt.Errorf("%d trials of %d succeeded", len(outcomes), needed)
 	}
-	return outcomes[:needed], nil
+	return outcomes[:needed], made, nil
 }
 
 // begin creates a study unless it exists, and returns the version of the program that created it, which its
