@@ -129,7 +129,7 @@ func (c *Curves) head() *head {
 // drawPanel implements Panel.
 func (c *Curves) drawPanel(canvas draw.Canvas, size font.Length) {
 	x, y := c.axes()
-	p := newPlot(x, y)
+	p := newPlot(x, y, canvas)
 	shownX, shownY := c.view()
 	setRange(&p.X, x, shownX)
 	setRange(&p.Y, y, shownY)

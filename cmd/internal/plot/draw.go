@@ -84,7 +84,7 @@ func (f *Figure) scene() *scene {
 // drawPanel implements Panel.
 func (f *Figure) drawPanel(c draw.Canvas, size font.Length) {
 	s := f.scene()
-	p := newPlot(f.X, f.Y)
+	p := newPlot(f.X, f.Y, c)
 	setRange(&p.X, f.X, s.x)
 	setRange(&p.Y, f.Y, s.y)
 	p.Add(s)
@@ -228,7 +228,7 @@ func (s *scene) drawBox(c *draw.Canvas, at func(position) vg.Point) {
 		sty.YAlign, dy = text.YBottom, -dy
 	}
 	if !inX || !inY {
-		label += ", off the scale"
+		label += ", outside"
 	}
 	place = place.Add(vg.Point{X: dx, Y: dy})
 	// Points below would make it hard to read.

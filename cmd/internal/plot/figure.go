@@ -140,7 +140,7 @@ func render(d drawing, w io.Writer, format string) error {
 
 // Size of a picture with a head of the usual height.
 const (
-	usualWidth  = 7.2 * vg.Inch
-	usualHeight = 4.8 * vg.Inch
+	usualWidth  = 5 * vg.Inch
+	usualHeight = 3.1 * vg.Inch
 	dotsPerInch = 192
 )

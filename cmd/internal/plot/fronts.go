@@ -64,7 +64,7 @@ func (f *Fronts) head() *head {
 func (f *Fronts) drawPanel(canvas draw.Canvas, size font.Length) {
 	s := overlay{picture: f}
 	s.x, s.y = f.view()
-	p := newPlot(f.X, f.Y)
+	p := newPlot(f.X, f.Y, canvas)
 	setRange(&p.X, f.X, s.x)
 	setRange(&p.Y, f.Y, s.y)
 	p.Add(s)

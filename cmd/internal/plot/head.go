@@ -30,7 +30,7 @@ type entry struct {
 const (
 	symbolGap  vg.Length = 5  // between a symbol and its label
 	entryGap   vg.Length = 16 // between entries
-	usualHead  vg.Length = 84 // the height of a head for which a picture has room
+	usualHead  vg.Length = 44 // the height of a head for which a picture has room
 	usualLeft  vg.Length = 60 // the width of an axis with its labels, at most
 	legendLead vg.Length = 2 * lineGap
 )

@@ -85,7 +85,7 @@ func (m *HeatMap) drawPanel(c draw.Canvas, size font.Length) {
 		thick vg.Length = 12 // of the bar
 	)
 	s := grid{HeatMap: m, x: cells(m.X, m.Xs), y: cells(m.Y, m.Ys), value: m.values()}
-	p := newPlot(m.X, m.Y)
+	p := newPlot(m.X, m.Y, c)
 	setRange(&p.X, m.X, s.x.span())
 	setRange(&p.Y, m.Y, s.y.span())
 	p.Add(s)
@@ -209,7 +209,7 @@ func (s grid) Plot(c draw.Canvas, p *plot.Plot) {
 }
 
 // ticks returns the ticks of the scale of the colours.
-func (s grid) ticks() []plot.Tick { return linearTicks{}.Ticks(s.value.best, s.value.worst) }
+func (s grid) ticks() []plot.Tick { return linearTicks{room: 5}.Ticks(s.value.best, s.value.worst) }
 
 // Distances right of the bar of the colours.
 const (

@@ -56,8 +56,8 @@ type Panels struct {
 
 // Size of a panel beside others.
 const (
-	panelWidth              = 4.6 * vg.Inch
-	panelHeight             = 3.5 * vg.Inch
+	panelWidth              = 3.7 * vg.Inch
+	panelHeight             = 2.6 * vg.Inch
 	panelTitle  font.Length = 10
 )
 

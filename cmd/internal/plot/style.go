@@ -29,9 +29,9 @@ const (
 	fontFamilies = "Liberation Sans,Arial,Helvetica,sans-serif"
 
 	titleSize  font.Length = 12
-	noteSize   font.Length = 8.5
-	labelSize  font.Length = 10
-	tickSize   font.Length = 8.5
+	noteSize   font.Length = 9.5
+	labelSize  font.Length = 10.5
+	tickSize   font.Length = 9.5
 	margin     vg.Length   = 12
 	lineGap    vg.Length   = 4
 	finalSize  vg.Length   = 1.7 // radius
@@ -52,14 +52,16 @@ func style(size font.Length, c color.Color, x text.XAlignment, y text.YAlignment
 	}
 }
 
-// newPlot returns an empty plot in the house style.
-func newPlot(x, y Axis) *plot.Plot {
+// newPlot returns an empty plot in the house style, with labels for which a canvas has room.
+func newPlot(x, y Axis, c draw.Canvas) *plot.Plot {
+	const labelWidth, labelHeight = 3.2 * tickSize, 2 * tickSize // with the space beside them
 	p := plot.New()
 	p.BackgroundColor = nil
 	for _, a := range []struct {
 		to   *plot.Axis
 		from Axis
-	}{{&p.X, x}, {&p.Y, y}} {
+		room float64
+	}{{&p.X, x, float64((c.Size().X - usualLeft) / labelWidth)}, {&p.Y, y, float64(c.Size().Y / labelHeight)}} {
 		a.to.Label.Text = a.from.Label
 		a.to.Label.TextStyle.Font = sans(labelSize, xfont.WeightNormal)
 		a.to.Label.TextStyle.Color = ink
@@ -74,10 +76,10 @@ func newPlot(x, y Axis) *plot.Plot {
 		a.to.Tick.Color = grey
 		a.to.Tick.Width = 0.6
 		a.to.Tick.Length = 4
-		a.to.Tick.Marker = linearTicks{}
+		a.to.Tick.Marker = linearTicks{a.room}
 		if a.from.Log {
 			a.to.Scale = plot.LogScale{}
-			a.to.Tick.Marker = logTicks{}
+			a.to.Tick.Marker = logTicks{a.room}
 		}
 	}
 	return p

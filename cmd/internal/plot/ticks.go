@@ -8,19 +8,16 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// logTicks marks 1, 2 and 5 times the powers of ten: with labels as long as there is
-// room for them, over more decades at the powers only.
-type logTicks struct{}
+// logTicks marks multiples of the powers of ten. Labels are at 1, 2 and 5 times them where there is room for so many,
+// otherwise at the powers.
+type logTicks struct{ room float64 } // for labels
 
 // Ticks implements plot.Ticker for 0 < lo ≤ hi.
-func (logTicks) Ticks(lo, hi float64) []plot.Tick {
-	const (
-		crowded     = 4  // decades from which on only powers of ten have labels
-		overcrowded = 10 // decades from which on not even all of them
-	)
+func (t logTicks) Ticks(lo, hi float64) []plot.Tick {
+	const crowded = 4 // decades from which on only powers of ten have marks
 	first, last := int(math.Floor(math.Log10(lo))), int(math.Ceil(math.Log10(hi)))
 	decades := math.Log10(hi / lo)
-	every := max(1, int(math.Ceil(decades/overcrowded)))
+	every := max(1, int(math.Ceil(decades/t.room)))
 	var ticks []plot.Tick
 	for exponent := first; exponent <= last; exponent++ {
 		for factor := 1; factor <= 9; factor++ {
@@ -32,7 +29,7 @@ func (logTicks) Ticks(lo, hi float64) []plot.Tick {
 			tick := plot.Tick{Value: value}
 			switch {
 			case factor == 1 && exponent%every == 0,
-				(factor == 2 || factor == 5) && decades < crowded:
+				(factor == 2 || factor == 5) && decades < crowded && 3*decades <= t.room:
 				tick.Label = number(value)
 			case decades >= crowded && factor != 1:
 				continue
@@ -44,11 +41,11 @@ func (logTicks) Ticks(lo, hi float64) []plot.Tick {
 }
 
 // linearTicks marks multiples of 1, 2 or 5 times a power of ten.
-type linearTicks struct{}
+type linearTicks struct{ room float64 } // for labels
 
 // Ticks implements plot.Ticker for lo ≤ hi.
-func (linearTicks) Ticks(lo, hi float64) []plot.Tick {
-	const most = 8 // ticks
+func (t linearTicks) Ticks(lo, hi float64) []plot.Tick {
+	most := max(2, min(8, t.room)) // ticks
 	if !(hi > lo) {
 		return []plot.Tick{{Value: lo, Label: number(lo)}}
 	}
