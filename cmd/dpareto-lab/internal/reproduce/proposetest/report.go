@@ -141,15 +141,15 @@ func (r *results) comparison() output.Section {
 	}
 }
 
-// drawFigure1 draws the ways of all searches through steps and utilities by how many go there, beside the longest way
-// that is possible.
+// drawFigure1 draws the ways of all searches through steps and utilities by how many go there. The longest way that is
+// possible would fill the picture: it is a line of text.
 func (r *results) drawFigure1() reproduce.Picture {
 	most := proposetest.Tuning{Granularity: granularity}.MostRounds()
 	p := &plot.Panels{
 		Title: "Figure 1: the way of propose-test from u = 0, step = 1, g = 0.01",
 		Subtitle: []string{
 			fmt.Sprintf("%d searches. A success doubles the step and moves up, a failure halves it; a search ends where a step of 1 fails, or from u = 1 on.", len(r.figure1[0].levels)),
-			fmt.Sprintf("The worst case alternates between the two: %d rounds to u = 1.", most),
+			fmt.Sprintf("The worst case, not drawn, alternates between the two: %d rounds to u = 1.", most),
 		},
 		Columns: 2, SameAxes: true,
 	}
@@ -182,24 +182,11 @@ func (r *results) drawFigure1() reproduce.Picture {
 			series.X = append(series.X, math.Log2(move[0]), math.Log2(move[2]), math.NaN())
 			series.Y = append(series.Y, move[1], move[3], math.NaN())
 		}
-		worst := plot.Series{Name: "worst case", Look: plot.Look{Colour: 2}}
-		worst.X, worst.Y = worstCase(int(most))
-		for i, step := range worst.X {
-			worst.X[i] = math.Log2(step)
-		}
 		p.Panels = append(p.Panels, &plot.Curves{
-			Title: noises[c.noise].name, X: "log2(step)", Y: "u = u0 + a·g", Curves: []plot.Series{seldom, sometimes, worst, often},
+			Title: noises[c.noise].name, X: "log2(step)", Y: "u = u0 + a·g", Curves: []plot.Series{seldom, sometimes, often},
 		})
 	}
 	return p
-}
-
-// worstCase returns steps and utilities of the slowest search: successes and failures by turns.
-func worstCase(rounds int) (steps, levels []float64) {
-	for round := range rounds + 1 {
-		steps, levels = append(steps, float64(1+round%2)), append(levels, float64((round+1)/2)*granularity)
-	}
-	return steps, levels
 }
 
 // drawReached draws the utility that is reached over the rounds.
