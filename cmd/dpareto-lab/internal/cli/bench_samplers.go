@@ -41,7 +41,7 @@ that mean. The choice of the rate is not in ε.`,
 			}
 			report := output.Report{Title: "Samplers at the same ε"}
 			drawn := &plot.Panels{
-				Title:    "Test error of samplers at the same ε",
+				Title: "Test error of samplers at the same ε",
 				Subtitle: []string{
 					fmt.Sprintf("δ = %g, zero-out adjacency; mean of %d seeds; the rate is chosen on the validation part", samplers.Delta, seeds),
 					"Fixed-size lots stand for shuffled ones, with the noise that shuffling needs",
