@@ -356,7 +356,7 @@ var metrics = []estimate.Metric{estimate.TrainLoss, estimate.TrainError, estimat
 func epsilonForCommand(env *command.Env) *cobra.Command {
 	var f flags
 	var metric string
-	var target float64
+	var target, relative float64
 	var names []string
 	for _, m := range metrics {
 		names = append(names, m.String())
@@ -366,7 +366,8 @@ func epsilonForCommand(env *command.Env) *cobra.Command {
 		Short: "Estimate the ε that a loss or an error rate takes",
 		Long: `Estimates the least ε from which on the mean of a metric is at most a target, by searching the
 estimated curve within --epsilons. A target that the curve does not reach there is "not
-reachable", and nothing is extrapolated.
+reachable", and nothing is extrapolated. With --relative-to the target is a multiple of the
+mean at that ε: --target 0.9 --relative-to 0.1 asks for a tenth less than at ε = 0.1.
 
 The interval from single_lower to single_upper holds the answers of single draws of the
 noise: with R draws, the ε that one more model takes lies in it with probability
@@ -381,9 +382,12 @@ the target in the range.
 			if !cmd.Flags().Changed("target") {
 				return command.Usage(errors.New("--target is required"))
 			}
+			if cmd.Flags().Changed("relative-to") && !(relative > 0) {
+				return command.Usagef("--relative-to must be a positive ε, is %g", relative)
+			}
 			for _, m := range metrics {
 				if m.String() == strings.ReplaceAll(metric, "-", "_") {
-					return epsilonFor(cmd.Context(), env, f, m, target)
+					return epsilonFor(cmd.Context(), env, f, m, target, relative)
 				}
 			}
 			return command.Usagef("--metric must be %s, is %q", trainer.Enumerate(names...), metric)
@@ -394,13 +398,14 @@ the target in the range.
 	set := cmd.Flags()
 	set.StringVar(&metric, "metric", estimate.HeldOutLoss.String(), trainer.Enumerate(names...))
 	set.Float64Var(&target, "target", 0, "value that the mean of the metric is to reach")
+	set.Float64Var(&relative, "relative-to", 0, "ε within the range: --target is a multiple of the mean of the metric there")
 	set.StringVar(&f.epsilons, "epsilons", "0.05..1", "range of ε that is searched, 0.05..1")
 	command.OutputFlag(cmd, &f.format)
 	return cmd
 }
 
-// epsilonFor prints the ε that a target takes.
-func epsilonFor(ctx context.Context, env *command.Env, f flags, metric estimate.Metric, target float64) error {
+// epsilonFor prints the ε that a target takes. The target is a multiple of the mean at the ε relative, if that is not 0.
+func epsilonFor(ctx context.Context, env *command.Env, f flags, metric estimate.Metric, target, relative float64) error {
 	epsilons, err := parseEpsilons(f.epsilons)
 	if err == nil && !strings.Contains(f.epsilons, "..") {
 		err = fmt.Errorf("--epsilons must be a range such as 0.05..1, is %q", f.epsilons)
@@ -415,6 +420,13 @@ func epsilonFor(ctx context.Context, env *command.Env, f flags, metric estimate.
 	e, finish, err := f.estimator(ctx, env, p, epsilons[0], epsilons[len(epsilons)-1])
 	if err != nil {
 		return err
+	}
+	if relative > 0 {
+		var at []estimate.Estimate
+		if at, err = e.Curve(ctx, []float64{relative}); err != nil {
+			return err
+		}
+		target *= metric.Of(at[0]).Value
 	}
 	answer, err := e.EpsilonFor(ctx, metric, target)
 	finish()

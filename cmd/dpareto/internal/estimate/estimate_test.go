@@ -108,6 +108,13 @@ func TestEstimateEpsilonFor(t *testing.T) {
 	if code != command.ExitOK || math.Abs(readCSV(t, curve)[1]["held_out_loss"]-0.8) > 1e-4 {
 		t.Errorf("curve %s", curve)
 	}
+	// A multiple of the loss at an ε is the same as its value there.
+	start, _, _ := clitest.Invoke(t, "", estimateArgs("curve", "--epsilons", "0.5,1,8", "--draws", "4", "--output", "csv")...)
+	lower := strconv.FormatFloat(readCSV(t, start)[1]["held_out_loss"]*0.9, 'g', -1, 64)
+	absolute, _, _ := run(lower)
+	if relative, stderr, _ := run("0.9", "--relative-to", "1"); absolute == "" || math.Abs(readCSV(t, relative)[0]["epsilon"]-readCSV(t, absolute)[0]["epsilon"]) > 1e-4 {
+		t.Errorf("nine tenths of the loss at ε = 1: %s, want %s; %s", relative, absolute, stderr)
+	}
 	if _, stderr, code := run("0.01"); code != command.ExitFailure || !strings.Contains(stderr, "not reachable") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
@@ -158,6 +165,8 @@ func TestEstimateRefusals(t *testing.T) {
 		{"epsilon-for", "", command.ExitUsage, "--target"},
 		{"epsilon-for", "--target 1 --metric auc", command.ExitUsage, "held_out_error"},
 		{"epsilon-for", "--target 1 --epsilons 1", command.ExitUsage, "range"},
+		{"epsilon-for", "--target 0.9 --relative-to 0", command.ExitUsage, "--relative-to"},
+		{"epsilon-for", "--target 0.9 --relative-to 100", command.ExitFailure, "outside of the anchors"},
 		{"model", "", command.ExitUsage, "--epsilon"},
 		{"model", "--epsilon 2", command.ExitFailure, "outside of the anchors"},
 	} {
