@@ -198,8 +198,8 @@ docs: build $(DOCS)/ready ## Build the site of docs/ into .bin/site, with the re
 	$(DOCS)/bin/mkdocs build --strict --quiet
 
 # Frameworks that the Python package works with, each in an environment of its own. PyPI's torch
-# for Linux, which the first three and synthetic need, brings CUDA: some 5 GB each.
-FRAMEWORKS := opacus lightning huggingface sklearn jax keras flower synthetic
+# for Linux, which the first four and synthetic need, brings CUDA: some 5 GB each.
+FRAMEWORKS := opacus lightning huggingface opake sklearn jax keras flower synthetic
 FRAMEWORK_TESTS = tests/frameworks/test_$*.py
 test-framework-opacus: FRAMEWORK_TESTS = tests/test_frameworks.py
 test-framework-synthetic: FRAMEWORK_TESTS =

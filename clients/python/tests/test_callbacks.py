@@ -14,7 +14,7 @@ import pytest
 
 import dpfront
 from dpfront import PrivacyMismatch, Study
-from dpfront.integrations import huggingface, keras, lightning
+from dpfront.integrations import huggingface, keras, lightning, opake
 from dpfront.integrations._run import TrialRun, batch_size, validation_metrics
 from dpfront.samplers import PoissonBatches
 
@@ -142,9 +142,68 @@ def with_keras(trial: dpfront.Trial, mistake: str | None) -> None:
     callback.on_train_end()
 
 
+class Opake:
+    """A stand-in of opake: its sampler, which is its own loader, and its noise function."""
+
+    def __init__(self, trial: dpfront.Trial, **changes: Any) -> None:
+        poisson = {"sample_rate": 1 / LOTS, "truncated_batch_size": None, "n_steps": None}
+        fields = {"data_source": range(RECORDS), "consumed": 0, **poisson, **changes}
+        self.sampler = made("PoissonSampler" if "k" not in changes else "KOutOfTSampler", **fields)
+        self.batch_sampler = self.sampler
+        self.sigma = trial["sigma"]
+        self.state = made(
+            "GaussianNoiseState", _step_counter=0, _rng_key=SimpleNamespace(seed=2**60)
+        )
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.sampler.n_steps or 10**6))
+
+    def noise(self, norms: Any, state: Any) -> tuple[Any, Any]:
+        """Adds noise to a sum with these norms, of one group or of several."""
+        many = isinstance(norms, dict)
+        total = sum(norms.values()) if many else norms
+        deviations = (  # as opake divides noise among groups
+            SimpleNamespace(values={k: self.sigma * (c * total) ** 0.5 for k, c in norms.items()})
+            if many
+            else self.sigma * norms
+        )
+        noisy = SimpleNamespace(
+            max_norm=SimpleNamespace(values=norms) if many else norms, noise_stddev=deviations
+        )
+        following = made(
+            "GaussianNoiseState", _step_counter=state._step_counter + 1, _rng_key=state._rng_key
+        )
+        return noisy, following
+
+
+def made(name: str, **attributes: Any) -> Any:
+    """An object of a class of opake."""
+    return type(name, (SimpleNamespace,), {"__module__": "opake.api"})(**attributes)
+
+
+def with_opake(trial: dpfront.Trial, mistake: str | None) -> None:
+    theirs = Opake(
+        trial,
+        sample_rate=(0.5 if mistake == "batch size" else 1) / LOTS,
+        n_steps=LOTS * 3 if mistake == "steps" else None,
+    )
+    theirs.sigma *= 0.5 if mistake == "noise" else 1
+    if mistake == "sampler":
+        theirs.batch_sampler = shuffled()
+
+    def evaluate() -> dict[str, float]:
+        return {"accuracy": 0.5} | ({"epsilon": 0.1} if mistake == "delta" else {})
+
+    lots, noise = opake.trial_steps(trial, theirs, theirs.noise, evaluate)
+    state = theirs.state
+    for _ in lots:
+        _, state = noise(0.7, state)
+
+
 FRAMEWORKS: dict[str, tuple[Callable[[dpfront.Trial, str | None], None], dpfront.Privacy]] = {
     "lightning": (with_lightning, PRIVACY),
     "huggingface": (with_huggingface, PRIVACY),
+    "opake": (with_opake, PRIVACY),
     "keras": (
         with_keras,
         keras.keras_privacy(dataset_size=RECORDS, noise_multiplier="sigma", delta=DELTA),
@@ -170,6 +229,84 @@ def test_the_server_asks_to_stop(client: dpfront.Client, framework: str) -> None
     study.stop_trial(trial.number, "enough")
     train(trial, None)
     assert study.trials()[0].raw.final_measurement.step == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "norms", "states"),
+    [
+        ("noise state", [1.0, 1.0], [0, 0]),  # the same noise twice
+        ("noise", [None, 1.0], [0, 0]),  # a batch without noise
+        ("clipping norm", [1.0, 0.9], [0, 1]),
+        ("clipping norm", [{"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 1.0}], [0, 1]),
+        ("noise multiplier", [0.0], [0]),
+        ("", [{"a": 1.0, "b": 2.0}] * LOTS * 2, range(LOTS * 2)),
+    ],
+)
+def test_noise_of_opake(
+    client: dpfront.Client, what: str, norms: list[Any], states: list[int]
+) -> None:
+    trial = make_study(client).ask(fixed=CONFIGURATION)
+    theirs = Opake(trial)
+
+    def train() -> None:
+        lots, noise = opake.trial_steps(trial, theirs, theirs.noise, lambda: 0.5)
+        for _, norm, at in zip(lots, [*norms, 1.0], [*states, 0], strict=False):
+            theirs.state._step_counter = at
+            if norm is not None:
+                noise(norm, theirs.state)
+
+    if not what:
+        train()
+        assert trial.ended
+        assert not trial.seeded
+        return
+    with pytest.raises(PrivacyMismatch) as caught:
+        train()
+    assert caught.value.what == what
+    assert trial.ended
+
+
+def test_two_streams_of_opake(client: dpfront.Client) -> None:
+    """Gradients and their squares share the noise multiplier."""
+    trial = make_study(client).ask(fixed=CONFIGURATION)
+    theirs = Opake(trial)
+    theirs.sigma *= 2**0.5
+
+    def paired(norm: Any, state: Any) -> Any:
+        return (theirs.noise(norm, state)[0], theirs.noise(norm**2, state)[0]), state
+
+    theirs.state._rng_key.seed = 42
+    _, noise = opake.trial_steps(trial, theirs, paired)
+    noise(0.7, theirs.state)
+    assert trial.seeded
+
+
+@pytest.mark.parametrize(
+    ("what", "changes"),
+    [
+        ("records", {"data_source": range(400)}),
+        ("sampler", {"truncated_batch_size": 100}),
+        ("sampler", {"k": 2, "t": LOTS * 2, "allocation": "block"}),
+        ("allocation", {"k": 2, "t": LOTS * 2, "allocation": "total"}),
+        ("allocation", {"k": 2, "t": LOTS * 2 + 1, "allocation": "block"}),
+        ("steps", {"consumed": 3}),
+    ],
+)
+def test_samplers_of_opake(client: dpfront.Client, what: str, changes: dict[str, Any]) -> None:
+    trial = make_study(client).ask(fixed=CONFIGURATION)
+    theirs = Opake(trial, **changes)
+    with pytest.raises(PrivacyMismatch) as caught:
+        opake.trial_steps(trial, theirs, theirs.noise)
+    assert caught.value.what == what
+    assert trial.ended
+
+
+def test_a_noise_function_that_is_not_of_opake(client: dpfront.Client) -> None:
+    trial = make_study(client).ask(fixed=CONFIGURATION)
+    theirs = Opake(trial)
+    _, noise = opake.trial_steps(trial, theirs, theirs.noise)
+    with pytest.raises(PrivacyMismatch, match="give trial_steps its function"):
+        noise(1.0, SimpleNamespace(_step_counter=0))
 
 
 def test_an_ordinary_optimizer(client: dpfront.Client) -> None:

@@ -20,7 +20,7 @@ RELATIVE, ABSOLUTE = 0.01, 0.01
 
 @dataclass(frozen=True, repr=False)
 class Check(Shown):
-    """The ε of another accountant beside ours."""
+    """The ε of another accountant, compared with ours."""
 
     tool: str
     accountant: str

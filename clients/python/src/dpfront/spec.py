@@ -277,8 +277,8 @@ class ConstantPoint:
 
 @dataclass(frozen=True)
 class DpSgdFeatures:
-    """What the engine sees of DP-SGD in place of the parameters: how far the weights of a run can
-    go, and how noisily. It then needs fewer runs.
+    """Features of DP-SGD that the model uses instead of the parameters: how far the weights of a
+    run can move, and with how much noise. The study then needs fewer runs.
 
     A study has this by default if its `DpSgd` (or `opacus`) names learning_rate and clipping_norm.
     """
@@ -359,8 +359,8 @@ class StudySpec:
     transformed units, below a reference that is estimated from the front. Constant points do not
     enter it: ε = 0 has no logarithm."""
     dp_sgd_features: DpSgdFeatures | bool | None = None
-    """What the engine sees of DP-SGD. None and True leave it to the mechanism, which decides by
-    naming its learning_rate and clipping_norm; False lets it see the parameters themselves."""
+    """Features of DP-SGD that the model uses. With None and True a mechanism has them if it names
+    its learning_rate and clipping_norm; with False the model uses the parameters themselves."""
     max_trials: int = 0
     """Budget; 0 is no limit, here and below."""
     max_duration: timedelta | None = None

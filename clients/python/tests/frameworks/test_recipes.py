@@ -20,6 +20,7 @@ RECIPES = {
     "lora": ("opacus", "opacus"),
     "jax_mlp": ("jax", "optax"),
     "keras_mlp": ("keras", "keras"),
+    "opake_mlp": ("opake", "opake"),
     "dpsearch": ("sklearn", "diffprivlib"),
     "federated": ("flower", "flwr"),
     "synthetic_data": ("synthetic", "snsynth"),

@@ -23,8 +23,8 @@ class AsyncClient(AsyncConnection):
     """A connection to a server.
 
     It connects at the first call. While the server cannot be reached, calls are retried with
-    growing pauses, so that a worker survives a restart of its server; requests that would
-    change something twice carry an id, under which the server makes the change once.
+    growing pauses, so that a worker survives a restart of its server; requests that
+    are not idempotent carry a key, so that the server applies them once.
 
         async with dpfront.AsyncClient() as client:
             study = await client.study("adult")
@@ -140,11 +140,11 @@ class AsyncClient(AsyncConnection):
             portfolios: Numbers of runs that are released together; by default 2, 4 and 8.
             subset_share: Share of the records to search on before one run on all, for lots of a
                 fixed size; by default a tenth.
-            subset_batch_size: Records per lot on the subset; by default as large a share.
+            subset_batch_size: Records per lot on the subset; by default the same share of records.
             final_run: The run on all records after the subset; by default one like the others.
             test_records: Number of records that scores, of values in [0, 1], are averages over.
             test_noise: Standard deviation of the noise on every score.
-            test_epsilon: ε of the test records for which to find the noise, in the place of
+            test_epsilon: ε of the test records for which to find the noise, instead of
                 ``test_noise``.
             checkpoints: Scores of a run that are released with all its checkpoints.
             params: Values of the parameters in the expressions, as for `epsilon`.

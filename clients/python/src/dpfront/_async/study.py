@@ -92,7 +92,7 @@ class AsyncStudy(AsyncStudyReader):
         labels: Mapping[str, str] | None = None,
         **fields: Unpack[s.UpdatableFields],
     ) -> StudyInfo:
-        """Changes the study, and returns it. What is not given stays as it is.
+        """Changes the study, and returns it. Omitted settings keep their values.
 
         Open and complete trials keep their configurations. A new budget or domain after the
         first trial ends what `release_best` and `release_front` guarantee.

@@ -43,7 +43,7 @@ class ValidationPoint:
 
 @dataclass(frozen=True)
 class ObjectiveValidation:
-    """How well the model predicts one objective where it does not know it."""
+    """How well the model predicts one objective on measurements it was not fitted to."""
 
     metric: str
     points: tuple[ValidationPoint, ...]
@@ -57,7 +57,7 @@ class ObjectiveValidation:
 
 @dataclass(frozen=True, repr=False)
 class Validation(Shown):
-    """How well the model of a study predicts measurements that it does not know."""
+    """How well the model of a study predicts measurements it was not fitted to."""
 
     objectives: tuple[ObjectiveValidation, ...]
     """The measured objectives; empty without a model."""

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Publication:
-    """What publishing the results of a study guarantees: of a private_mode, everything that it
-    shows; of random_stopping, its one release.
+    """What publishing the results of a study guarantees: with private_mode for everything
+    that it shows, with random_stopping for its one release.
     """
 
     train: Guarantee

@@ -184,7 +184,7 @@ class StudyInfo(Shown):
     max_trials: int
     checkpoint_parameter: str
     features: str
-    """What the engine sees of DP-SGD in place of the parameters: "on" with the learning rate and
+    """Features of DP-SGD that the model uses instead of parameters: "on" with the learning rate and
     clipping norm, or "off" with what to name. Empty for a study without DP-SGD or a model. See
     `dpfront.DpSgdFeatures`."""
     publication: Publication | None

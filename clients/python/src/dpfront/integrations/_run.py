@@ -6,7 +6,7 @@ the noise multiplier, every step, the metrics of every epoch, and where the run 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -113,6 +113,21 @@ class TrialRun:
     def planned_steps(self) -> int:
         """Steps of the whole run."""
         return self.plans[0].steps
+
+    def loop(self, batches: Iterable[Any], evaluate: Callable[[], Outcome] | None) -> Iterator[Any]:
+        """Yields batches, one for every step, reports after every epoch, and ends the trial."""
+        for batch in batches:
+            yield batch
+            self.step()
+            if self.steps % self.lots == 0 or self.steps == self.planned_steps():
+                if evaluate is not None and self.report(evaluate()):
+                    break
+                if self.steps >= self.planned_steps():
+                    break
+        if evaluate is None:
+            self.finish()
+        else:
+            self.end()
 
     # --- reports
 

@@ -67,18 +67,7 @@ def trial_steps(
     else:
         passes = _passes(run, batches)
         _check_noise(run, noise, clipping_norm)
-    for batch in passes:
-        yield batch
-        run.step()
-        if run.steps % run.lots == 0 or run.steps == run.planned_steps():
-            if evaluate is not None and run.report(evaluate()):
-                break
-            if run.steps >= run.planned_steps():
-                break
-    if evaluate is None:
-        run.finish()
-    else:
-        run.end()
+    yield from run.loop(passes, evaluate)
 
 
 def _passes(run: TrialRun, batches: Any) -> Iterator[Any]:
