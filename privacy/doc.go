@@ -60,8 +60,9 @@
 //
 // # Adding a mechanism
 //
-// Here a new sampler is one file (docs/explanation/architecture.md has what follows elsewhere): a type with the methods of [Mechanism] and of [PairMechanism]. [Exact], [PLD] and
-// [Tightest], trade-offs, calibration and tuning on subsets then account it. If no pair of internal/pld fits, losses
+// In this package a new sampler is one file: a type with the methods of [Mechanism] and of [PairMechanism].
+// docs/how-to/extend.md lists the entries that it needs elsewhere. [Exact], [PLD] and [Tightest], trade-offs,
+// calibration and tuning on subsets then account it. If no pair of internal/pld fits, losses
 // with atoms take pld.NewAtoms, as discrete noise would; a density is a Pair in a file of its
 // own beside the others. Optional methods add accountants: RenyiCurve ([RenyiMechanism]) for [RDP], slots and repeated selection, GaussianMu
 // ([GaussianDPMechanism]) for [GDP], PureEpsilon for [Pure], Curves ([CurvesMechanism]) for bounds of its own, and

@@ -11,8 +11,8 @@ import (
 	"github.com/dpareto/dpareto/internal/require"
 )
 
-// Every file that docs/explanation/architecture.md and internals.md name exists, and the former names every
-// package of the server, as code or in the picture: a word of a sentence is no name.
+// Every file that docs/explanation/architecture.md, internals.md and docs/how-to/extend.md name exists, and the
+// first names every package of the server, as code or in the picture: a word of a sentence is no name.
 func TestArchitectureIsDescribed(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("..", "docs", "explanation", name))
@@ -21,7 +21,7 @@ func TestArchitectureIsDescribed(t *testing.T) {
 	}
 	document := read("architecture.md")
 	roots := []string{"..", ".", filepath.Join("..", "cmd")}
-	for _, quoted := range regexp.MustCompile("`([a-z][\\w./-]*/[\\w./-]*)`").FindAllStringSubmatch(document+read("internals.md"), -1) {
+	for _, quoted := range regexp.MustCompile("`([a-z][\\w./-]*/[\\w./-]*)`").FindAllStringSubmatch(document+read("internals.md")+read("../how-to/extend.md"), -1) {
 		found := false
 		for _, root := range roots {
 			_, err := os.Stat(filepath.Join(root, filepath.FromSlash(quoted[1])))

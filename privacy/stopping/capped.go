@@ -27,7 +27,7 @@ func (c Capped) Validate() error {
 		return privacy.FieldErrorf("most", "must be in [1, %d], is %d", tuning.MaxMostRuns, c.Most)
 	}
 	if likely := c.condition(); likely < leastLikely {
-		return privacy.FieldErrorf("most", "must be larger: the number of candidates is at most %d with probability %.2g only, must be at least %g", c.Most, likely, leastLikely)
+		return privacy.FieldErrorf("most", "must be larger: the number of candidates is at most %d with a probability of only %.2g, which must be at least %g", c.Most, likely, leastLikely)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func planReaccounting(ctx context.Context, s *Studies, id string, req *dparetov1
 		}
 		study := record.GetStudy()
 		if s.Policy(study.GetSpec()).Traits().Prepaid {
-			return status.Errorf(codes.FailedPrecondition, "%s has private_mode or random_stopping: its budget holds only for the accounting by which its runs were charged", study.GetName())
+			return status.Errorf(codes.FailedPrecondition, "%s has private_mode or random_stopping: its budget holds only with the accounting that charged its runs", study.GetName())
 		}
 		if err := checkEtag(req.GetEtag(), study.GetEtag()); err != nil {
 			return err

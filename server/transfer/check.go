@@ -53,7 +53,7 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 		return err
 	}
 	if ledger.IsPrepaid(asked.GetSpec()) {
-		return invalid.Field(path+".spec", "must not have private_mode or random_stopping: the spending of such a study belongs to its server; "+
+		return invalid.Field(path+".spec", "must not have private_mode or random_stopping, because only its own server counts what such a study spends; "+
 			"to move %s, copy its whole store with \"dpareto store copy\"", asked.GetName())
 	}
 	var fields invalid.Fields

@@ -34,7 +34,7 @@ func TestExportReleases(t *testing.T) {
 	servertest.WantCode(t, err, codes.FailedPrecondition, "study.spec.test_ledger: ledgers/l does not exist")
 	other.NewLedger("l", 2)
 	_, err = other.ImportRecords(records)
-	servertest.WantCode(t, err, codes.ResourceExhausted, "exceeds the rest of ledgers/l")
+	servertest.WantCode(t, err, codes.ResourceExhausted, "exceeds the remaining budget of ledgers/l")
 	if _, err := other.Studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: study}); err == nil {
 		t.Error("the study was imported all the same")
 	}

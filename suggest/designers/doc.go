@@ -18,5 +18,5 @@
 //
 // The tests of this package run every registered designer through what all must do. To
 // offer a designer as an algorithm of the server takes a value of the enum Algorithm in the
-// contract, ALGORITHM_ and the name in capitals, and the entries that docs/explanation/architecture.md lists.
+// contract, ALGORITHM_ and the name in capitals, and the entries that docs/how-to/extend.md lists.
 package designers

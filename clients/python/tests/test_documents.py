@@ -52,10 +52,12 @@ def test_all_blocks_are_python(block: int) -> None:
     ast.parse(BLOCKS[block])
 
 
-def test_blocks_of_other_pages_are_python() -> None:
-    page = (PACKAGE.parents[1] / "docs" / "how-to" / "ray-and-trackers.md").read_text()
-    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 5
+@pytest.mark.parametrize("page", ["clusters", "frameworks", "import-results", "opacus", "trackers"])
+def test_blocks_of_other_pages_are_python(page: str) -> None:
+    folder = "reference" if page == "frameworks" else "how-to"
+    text = (PACKAGE.parents[1] / "docs" / folder / f"{page}.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert blocks
     for block in blocks:
         ast.parse(block)
 

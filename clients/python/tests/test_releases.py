@@ -103,7 +103,7 @@ def test_a_choice_among_models_that_were_scored_elsewhere(client: Client) -> Non
     with pytest.raises(dpfront.InvalidArgument, match="request_id"):
         client.select_privately(people, accuracies, 1e-4, epsilon=0.5, request_id="model")
     choose()
-    with pytest.raises(dpfront.ResourceExhausted, match="exceeds the rest"):
+    with pytest.raises(dpfront.ResourceExhausted, match="exceeds the remaining budget"):
         choose()
     assert client.ledger(people.id).charges == 2
     with pytest.raises(TypeError, match="utilities: 'x' is not a number"):

@@ -91,7 +91,7 @@ func (l *Budget) Check(g *dparetov1.PrivacyGuarantee) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", l.Ledger.GetName(), err)
 	case !fits:
-		return refuse("ε = %g with δ = %g exceeds the rest of %s: ε up to %.6g and δ up to %.3g (declared: ε = %g and δ = %g, half of it for the composition)",
+		return refuse("ε = %g with δ = %g exceeds the remaining budget of %s: ε up to %.6g and δ up to %.3g (declared: ε = %g and δ = %g, half of it for the composition)",
 			g.GetEpsilon(), g.GetDelta(), l.Ledger.GetName(), roundedDown(epsilon, 6), roundedDown(delta, 3), l.Ledger.GetEpsilon(), l.Ledger.GetDelta())
 	case l.Account.Last >= maxCharges:
 		return refuse("%s has %d charges, the maximum", l.Ledger.GetName(), maxCharges)

@@ -471,7 +471,7 @@ func TestPublicationsAreFixedInAdvance(t *testing.T) {
 				t.Errorf("created: %v, %v", resp, err)
 			}
 		} else {
-			servertest.WantCode(t, err, codes.ResourceExhausted, "exceeds the rest of ledgers/")
+			servertest.WantCode(t, err, codes.ResourceExhausted, "exceeds the remaining budget of ledgers/")
 		}
 		spec.TestLedger, spec.TrainLedger = "", ""
 		_, err = f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id + "-2", Study: &dparetov1.Study{Spec: spec}})

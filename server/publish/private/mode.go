@@ -179,7 +179,7 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 	}
 	if paid := record.GetPrivateMode(); !r.Final {
 		if !isPlanned(kept.GetStep(), c.Compiled.Points.LastStep(r.Point), paid) {
-			return study.Kept{}, status.Errorf(codes.ResourceExhausted, "%s plans %d intermediate measurements of %s, none of them at step %d: the rest of its %d values is for other trials",
+			return study.Kept{}, status.Errorf(codes.ResourceExhausted, "%s plans %d intermediate measurements of %s, none of them at step %d: the other values, of %d in all, are for other trials",
 				resource.StudyName(c.ID), paid.GetCheckpoints(), trial.GetName(), kept.GetStep(), terms.GetMaxValues())
 		}
 		paid.LastCheckpoint = kept.GetStep()

@@ -68,7 +68,7 @@ func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*stor
 	}
 	terms.LeastCost = leastCost(compiled, terms, draws)
 	if !(terms.GetLeastCost() <= terms.GetTrainBudget()) {
-		return nil, invalid.Field(at("train_epsilon"), "does not pay for one run of any configuration found: the cheapest costs %.4g %s, but the budget is %.4g",
+		return nil, invalid.Field(at("train_epsilon"), "must pay for one run: the cheapest configuration found costs %.4g %s, but the budget is %.4g",
 			terms.GetLeastCost(), costUnit(terms), terms.GetTrainBudget())
 	}
 	return terms, nil

@@ -335,6 +335,6 @@ const normalQuantile95 = 1.6448536269514722
 // unfixed returns the error of a study whose trials may depend on results.
 func unfixed(study, why string) error {
 	return status.Errorf(codes.FailedPrecondition, "%s: %s, so no choice among its trials has a guarantee for the test records. "+
-		"What can be published: a study with private_mode or random_stopping; a completed study with a random, quasi-random or grid design and a fixed number of trials; "+
-		"a choice among candidates fixed beforehand (SelectPrivately)", study, why)
+		"Publish a study with private_mode or random_stopping, a completed study with RANDOM, QUASI_RANDOM or GRID and a fixed number of trials, "+
+		"or a choice among candidates fixed beforehand (SelectPrivately)", study, why)
 }

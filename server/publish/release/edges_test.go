@@ -58,7 +58,7 @@ func TestRepeatedReleaseOfASpentLedger(t *testing.T) {
 		t.Errorf("no utilities: %v", err)
 	}
 	_, err = f.Releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1})
-	servertest.WantCode(t, err, codes.ResourceExhausted, "exceeds the rest")
+	servertest.WantCode(t, err, codes.ResourceExhausted, "exceeds the remaining budget")
 	for i, again := range release() {
 		if !proto.Equal(again, first[i]) {
 			t.Errorf("again %v, first %v", again, first[i])
@@ -181,7 +181,7 @@ func TestPrivateModeOfACorner(t *testing.T) {
 		spec.ParameterConstraints = []string{name}
 		_, err := f.Studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "other", Study: &dparetov1.Study{Spec: spec}, ValidateOnly: true})
 		if refused {
-			servertest.WantCode(t, err, codes.InvalidArgument, "private_mode.train_epsilon: does not pay for one run")
+			servertest.WantCode(t, err, codes.InvalidArgument, "private_mode.train_epsilon: must pay for one run")
 		} else if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

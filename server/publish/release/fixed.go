@@ -211,7 +211,7 @@ func (f *fixedResults) checkComplete(ctx context.Context, record *storev1.StudyR
 		if !isComplete {
 			toCome = ", and more to come"
 		}
-		return status.Errorf(codes.FailedPrecondition, "%s is not complete (%d open trials%s): release it once all of its trials have ended, since the choice of an earlier moment may depend on results", f.Study.GetName(), open, toCome)
+		return status.Errorf(codes.FailedPrecondition, "%s is not complete (%d open trials%s): release it after all trials have ended, because the choice of an earlier moment may depend on results", f.Study.GetName(), open, toCome)
 	}
 	return nil
 }

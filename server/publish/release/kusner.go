@@ -58,7 +58,7 @@ func (s *Releases) bestByKusner(ctx context.Context, id string, want bestRequest
 		return nil, err
 	}
 	if c := r.Study.GetDesignChange(); c != nil {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s: %v changed after the first trial, and candidates are drawn from its domains, so that they may depend on results", r.Study.GetName(), c.GetFields())
+		return nil, status.Errorf(codes.FailedPrecondition, "%s: %v changed after the first trial, so candidates, which are drawn from its domains, may depend on results", r.Study.GetName(), c.GetFields())
 	}
 	d := f.kusnerDraft(want.metric, epsilon)
 	if _, err := s.affordable(ctx, d.release.GetLedger(), d.field, d.release.GetGuarantee()); err != nil {
@@ -94,7 +94,7 @@ func checkKusner(k *dparetov1.KusnerMethod, want bestRequest, epsilon float64) e
 			fields.Addf("kusner.delta", "must be in (0, 1), or 0 for %g, is %g", defaultModelDelta, d)
 		}
 	case 2:
-		fields.Addf("kusner.algorithm", "must be 1 or 3: the noise of Algorithm 2 depends on two constants that are only proved to exist, and its configuration is the one of Algorithm 1")
+		fields.Addf("kusner.algorithm", "must be 1 or 3: the noise of Algorithm 2 depends on two unknown constants, and Algorithm 1 releases the same configuration")
 	case 3:
 		if l := k.GetLipschitz(); !(l >= 0) || math.IsInf(l, 1) {
 			fields.Addf("kusner.lipschitz", "must be finite and not negative, is %g", l)

@@ -74,7 +74,7 @@ func TestKusnerConfiguration(t *testing.T) {
 		t.Errorf("claim %q, %v", r.GetModelClaim(), err)
 	}
 	_, err = byKusner(f, study, 5, kusner1())
-	servertest.WantCode(t, err, codes.ResourceExhausted, "rest of ledgers/of-s")
+	servertest.WantCode(t, err, codes.ResourceExhausted, "remaining budget of ledgers/of-s")
 }
 
 // With a very large ε the choice follows the means: it is the candidate nearest to a very good trial.

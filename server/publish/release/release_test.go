@@ -125,7 +125,7 @@ func TestLedgerBudget(t *testing.T) {
 		t.Fatalf("%g charges add up to no more than the budget: the test shows little", n)
 	}
 	err := spend(each)
-	servertest.WantCode(t, err, codes.ResourceExhausted, "ε = 0.02 with δ = 0 exceeds the rest of ledgers/l")
+	servertest.WantCode(t, err, codes.ResourceExhausted, "ε = 0.02 with δ = 0 exceeds the remaining budget of ledgers/l")
 	l := f.GetLedger(ledger)
 	if got := l.GetSpent().GetEpsilon(); math.Abs(got-composed(n)) > 1e-12 || l.GetCharges() != int64(n) || l.GetSpent().GetDelta() != slack {
 		t.Errorf("spent %v after %d charges, want %g", l.GetSpent(), l.GetCharges(), composed(n))

@@ -29,7 +29,7 @@ type LineAssumptions struct {
 }
 
 // ErrNotSmooth says that a loss has no bounded third derivative: Theorem 3 does not apply.
-var ErrNotSmooth = errors.New("the loss has no third derivative everywhere, as only the logistic one has here: no bound holds for the line")
+var ErrNotSmooth = errors.New("no bound holds for the line: among the losses here, only the logistic one has a third derivative everywhere")
 
 // LineErrorBound bounds the error at ε = to of the line through the training loss at from
 // (equation 9) for the unit noise u, nil for none: Theorem 3 of the paper, corrected. It

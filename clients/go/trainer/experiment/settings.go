@@ -113,7 +113,7 @@ func onSubset(parts *dataset.Parts, s subset.Subset) (*dataset.Parts, error) {
 		return nil, err
 	}
 	if s.Of != parts.Train.Rows {
-		return nil, fmt.Errorf("dataset %s: has %d training examples, but the subset is of %d; compare the study's final_run.dataset_size with the trainer's settings",
+		return nil, fmt.Errorf("dataset %s: has %d training examples, but the study draws its subset from %d; compare its final_run.dataset_size with the trainer's settings",
 			parts.Train.Name, parts.Train.Rows, s.Of)
 	}
 	return parts.Subset(s.Indices()), nil

@@ -54,17 +54,15 @@ func Command(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Train the trials of a study",
-		Long: `Asks for trials of a study, trains them, and reports the measurements, until the study
-hands out no more.
+		Long: `Asks for trials of a study, trains them, and reports the measurements, until no trial is left.
 
 The study's spec names the trainer and its settings. The built-in trainers are
 ` + view.TrainerNames() + `.
 "dpareto study init --help" lists their settings.
 
 The agent waits while the server is away, and then continues. SIGTERM or Ctrl-C stops it: it
-gives its trials back first, within moments, and ends with exit code 0 (but see
---fail-when-stopped). A second one ends it at once; other workers get its trials when their
-leases run out.
+releases its trials within moments, and exits with code 0, or 1 with --fail-when-stopped. A second
+signal ends it at once; other workers get its trials when their leases expire.
 
 On a terminal each worker has a bar that shows its trial; elsewhere the log reports progress
 every few seconds.
@@ -74,9 +72,8 @@ be repeated. --seed makes trainings repeatable, for experiments: anyone with the
 the noise, so epsilon does not hold. Such trials are marked SEEDED, and a study with
 private_mode or random_stopping rejects them.
 
-A worker keeps its id over a restart, so that it gets back the trial that it held. The
-default prefix is the name of the host and the lowest number that no other agent of the same
-study and user on the host has.`,
+A worker keeps its id across a restart, and gets its trial back. The default prefix is the host
+name and the lowest number that no other agent of the same study and user has on this host.`,
 		Example: `  dpareto agent --study svt
   dpareto agent --study adult --workers 4 --data-dir ~/data
   dpareto agent --study adult --seed 1`,
@@ -93,7 +90,7 @@ study and user on the host has.`,
 	set.IntVar(&f.workers, "workers", runtime.NumCPU(), "number of trials that are trained at the same time; default: number of processors")
 	set.StringVar(&f.workerID, "worker-id", "", "prefix of the workers' ids, unique among the agents of the study and the same after a restart")
 	command.DataDirFlag(cmd, &f.dataDir)
-	set.StringVar(&f.trainer, "trainer", "", "trainer to use in place of the one that the study's spec names")
+	set.StringVar(&f.trainer, "trainer", "", "trainer to use in place of the study's")
 	set.Uint64Var(&seed, "seed", 0, "seed of the training, which then is not private (see above); default: the operating system's entropy")
 	set.BoolVar(&f.failWhenStopped, "fail-when-stopped", false,
 		"end with exit code 1 when stopped by a signal, so that a job controller starts the agent again")
@@ -293,10 +290,10 @@ func (c choice) checkAverages(ctx context.Context, dataDir string, spec *dpareto
 		switch {
 		case records == 0 || own.Average && int64(own.SampleSize) >= records:
 		case !own.Average:
-			return fmt.Errorf("the study's guarantee requires metric %s to be an average of numbers in [0, 1] over %d test records, which it is not in trainer %s; make a study without this metric",
+			return fmt.Errorf("metric %s: must be an average of numbers in [0, 1] over %d test records for the study's guarantee, is not in trainer %s; create a study without it",
 				own.Name, records, c.name)
 		default:
-			return fmt.Errorf("the study's guarantee requires metric %s to be an average over %d test records, but trainer %s measures it on %d; compare the study with the trainer's settings (see evaluation)",
+			return fmt.Errorf("metric %s: must be an average over %d test records for the study's guarantee, but trainer %s measures it on %d; compare the study with the trainer's setting evaluation",
 				own.Name, records, c.name, own.SampleSize)
 		}
 	}

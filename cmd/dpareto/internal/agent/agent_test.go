@@ -75,8 +75,8 @@ func TestChecksAverages(t *testing.T) {
 	}{
 		{"open", reported("error", "loss"), ""},
 		{"private", private(800, "error"), ""},
-		{"private, a loss", private(800, "error", "loss"), "metric loss to be an average of numbers in [0, 1] over 800 test records, which it is not"},
-		{"private, too many records", private(8842, "error"), "metric error to be an average over 8842 test records, but trainer objective-perturbation measures it on 800"},
+		{"private, a loss", private(800, "error", "loss"), "metric loss: must be an average of numbers in [0, 1] over 800 test records for the study's guarantee, is not"},
+		{"private, too many records", private(8842, "error"), "metric error: must be an average over 8842 test records for the study's guarantee, but trainer objective-perturbation measures it on 800"},
 		{"stopping", stopping(800, "error", "loss"), ""},
 		{"stopping, too many records", stopping(8842, "error"), "on 800"},
 		{"stopping, unprotected", stopping(0, "error"), ""},
@@ -90,12 +90,12 @@ func TestChecksAverages(t *testing.T) {
 	}
 	// The gap between groups is no average over all records.
 	c = choice{name: dpsgd.Name, settings: map[string]string{"generated": "true"}}
-	if err := c.checkAverages(t.Context(), "", private(5000, "error", "equal_opportunity_gap")); err == nil || !strings.Contains(err.Error(), "metric equal_opportunity_gap to be an average") {
+	if err := c.checkAverages(t.Context(), "", private(5000, "error", "equal_opportunity_gap")); err == nil || !strings.Contains(err.Error(), "metric equal_opportunity_gap: must be an average") {
 		t.Errorf("gap: %v", err)
 	}
 	// 1 − F₁ has the resolution of ten positive answers, and is no average over ten records.
 	c = choice{name: sparsevector.Name}
-	if err := c.checkAverages(t.Context(), "", private(10, "error")); err == nil || !strings.Contains(err.Error(), "which it is not in trainer sparse-vector") {
+	if err := c.checkAverages(t.Context(), "", private(10, "error")); err == nil || !strings.Contains(err.Error(), "is not in trainer sparse-vector") {
 		t.Errorf("1 − F₁: %v", err)
 	}
 }

@@ -63,12 +63,11 @@ importance for each objective, which is the share of its variation over the whol
 that a parameter explains by itself (first order), and together with others (total).
 
 --slices shows the objectives along each parameter and --contour one objective over two, while
-the other parameters are held at the knee of the posterior front, or where --fix says. Measured
+the other parameters are held at the knee of the posterior front, or at the values of --fix. Measured
 objectives have 90 % intervals of the mean of very many fresh runs; computed ones are exact.
 
 --fit compares each measurement with the model's prediction without the runs of its
-configuration. --gain says by how much the next runs are expected to enlarge the hypervolume of
-the posterior front.
+configuration. --gain shows the expected growth of the posterior front's hypervolume with the next runs.
 
 JSON is an object with an answer for each analysis; CSV is one table.`,
 		Example: `  dpareto study analyze svt
@@ -81,10 +80,10 @@ JSON is an object with an answer for each analysis; CSV is one table.`,
 	set.Bool("importance", false, "show the importance of the parameters; the default")
 	set.Bool("slices", false, "show the objectives along each parameter")
 	set.StringSliceVar(&f.contour, "contour", nil, "show an objective over two parameters: X,Y")
-	set.Bool("fit", false, "show how well the model predicts measurements that it does not know")
-	set.Int32Var(&f.gain, "gain", 0, "show what this many further runs are expected to gain; at most 50")
+	set.Bool("fit", false, "show how well the model predicts measurements that were left out")
+	set.Int32Var(&f.gain, "gain", 0, "show the expected gain of this many further runs; at most 50")
 	set.StringVar(&f.metric, "metric", "", "objective to show; default all, or the first measured one for --contour")
-	set.StringToStringVar(&f.fixed, "fix", nil, "value at which a parameter is held, as PARAMETER=VALUE; all that exist there are needed")
+	set.StringToStringVar(&f.fixed, "fix", nil, "value at which a parameter is held, as PARAMETER=VALUE; name all active parameters")
 	set.Int32Var(&f.points, "points", 0, "number of values of a continuous parameter; default 41, or 25 for --contour")
 	return cmd
 }

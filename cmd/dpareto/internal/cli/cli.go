@@ -28,7 +28,7 @@ func New(env *command.Env) *cobra.Command {
 	root := command.Group("dpareto", "Find the privacy-utility Pareto front of private training",
 		`dpareto finds the privacy-utility Pareto front of differentially private training
 with few training runs. A server keeps studies and suggests configurations, agents
-train them and report, and the front shows which ε and which error go together.
+train them and report, and the front shows the error that each ε allows.
 
 Try it:
 

@@ -54,9 +54,9 @@ var methods = map[string]estimate.Method{
 // Command returns the command estimate.
 func Command(env *command.Env) *cobra.Command {
 	return command.Group("estimate", "Estimate the utility of private models at any ε from a few trainings",
-		`Estimates what logistic regression or the Huber SVM with objective perturbation is worth as
-a function of ε, from a few exact trainings, without a server: the models of one noise,
-scaled to every ε, are a smooth function of ε whose derivatives are known.
+		`Estimates loss and error of logistic regression or the Huber SVM with objective perturbation
+as functions of ε, from a few exact trainings, without a server. The models of one noise,
+scaled to every ε, are a smooth function of ε with known derivatives.
 
 `+warning+`
 docs/how-to/estimating.md explains the methods.`,
@@ -363,7 +363,7 @@ func epsilonForCommand(env *command.Env) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "epsilon-for --target VALUE",
-		Short: "Estimate the ε that a loss or an error rate takes",
+		Short: "Estimate the ε for a target loss or error rate",
 		Long: `Estimates the least ε from which on the mean of a metric is at most a target, by searching the
 estimated curve within --epsilons. A target that the curve does not reach there is "not
 reachable", and nothing is extrapolated. With --relative-to the target is a multiple of the

@@ -40,10 +40,10 @@ func TrainCommand(env *command.Env) *cobra.Command {
 	cmd := remote.Action(env, &cobra.Command{
 		Use:   "train STUDY --recommend METRIC=BOUND --out FOLDER",
 		Short: "Train the model of a recommended configuration",
-		Long: `Trains one model with the configuration that "dpareto recommend" answers for the bounds, with the
-operating system's entropy, and writes it into a folder: model.safetensors, model.onnx for other
-programs, and card.json with the schema of the rows, the guarantee, and how the configuration was
-chosen. For studies on your own data with dp-sgd or dp-adam.
+		Long: `Trains one model with the configuration that "dpareto recommend" returns for the bounds. Randomness
+comes from the operating system's entropy. The folder gets model.safetensors, model.onnx for other
+programs, and card.json with the schema of the rows, the guarantee, and the choice of the
+configuration. The study must be on your own data, with dp-sgd or dp-adam.
 
 The guarantee is for the training rows and this run. The search touched the same rows: its cost
 is also in the card. This run is not a trial of the study, so the study's privacy ledger

@@ -19,7 +19,7 @@ import (
 func HealthCommand(env *command.Env) *cobra.Command {
 	return remote.Command(env, &cobra.Command{
 		Use:   "health",
-		Short: "Ask a server whether it serves",
+		Short: "Check that a server is ready",
 		Long: `Prints the server's answer to a health check, and fails unless it is SERVING. It needs no
 token. deploy/compose uses it as a health check.`,
 		Example: "  dpareto health",

@@ -142,7 +142,7 @@ func RestoreCommand(env *command.Env) *cobra.Command {
 	var database postgres.Options
 	cmd := &cobra.Command{
 		Use:   "restore --from FILE",
-		Short: "Replace the store by a backup",
+		Short: "Replace a store with a backup",
 		Long: `Checks a backup and makes a copy of it the store. No server may use the store. A store that
 exists is replaced only with --force, and kept under the same name with ` + bolt.Backup + `; if that
 file also exists, the command fails. A backup can be of another kind than the store; a database
@@ -332,8 +332,8 @@ func CompactCommand(env *command.Env) *cobra.Command {
 	var database postgres.Options
 	cmd := &cobra.Command{
 		Use:   "compact",
-		Short: "Give the free space of a store back to the file system",
-		Long: `Rewrites the file of a store without its free pages: by itself the file never shrinks. The
+		Short: "Shrink a store file",
+		Long: `Rewrites the file of a store without its free pages, because the file never shrinks by itself. The
 store is checked before and after. The old file is kept under the same name with ` + bolt.Backup + `,
 in place of an earlier one, unless --discard is given. No server may use the store. The tables in a
 PostgreSQL database are rewritten by VACUUM FULL; ordinarily its autovacuum is enough.`,

@@ -25,7 +25,7 @@ func searchCommand(env *command.Env) *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{
 		Use:   "search --runs RUNS --mechanism NAME",
-		Short: "Compare what every way to search costs, before anything is run",
+		Short: "Compare the costs of all ways to search, before the first run",
 		Long: `Compares the ways to search with a number of runs: what each of them may release, and its ε. One run is
 given by the flags of its mechanism. All ways are for candidates that cost as much as this run. With
 --budget it also prints how many runs each way affords, up to a million and rounded down by 2 % at
@@ -34,8 +34,8 @@ the noise on every score that gives this ε.
 
   all shown       every model and score; with a filter, configurations may depend on earlier results
   noisy trials    runs with ten times the noise of the one that follows them, for DP-SGD; configurations
-                  may depend on earlier results. What is best with so much noise need not be best for the
-                  run
+                  may depend on earlier results. The best configuration with so much
+                  noise need not be the best for the run
   best of K       the best of a secret random number K of runs, drawn from a distribution with the mean
                   --runs; capped: drawn again while it exceeds --max-runs. The best run may be released
                   with all its checkpoints and their scores: the search must then compare whole

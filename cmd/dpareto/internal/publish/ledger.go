@@ -20,10 +20,10 @@ func ledgerName(arg string) string { return "ledgers/" + strings.TrimPrefix(arg,
 
 // LedgerCommand returns the command ledger.
 func LedgerCommand(env *command.Env) *cobra.Command {
-	return command.Group("ledger", "Keep accounts of the privacy cost of publications",
-		`Keeps accounts of what publications have cost: one ledger for each dataset, with a budget
-that is declared once and for all. Every release is charged before it is handed out; one that
-does not fit into the budget is refused.
+	return command.Group("ledger", "Manage the privacy budgets of publications",
+		`Manages the privacy budgets of publications: one ledger for each dataset, with a budget
+that never changes. Every release is charged before it is handed out. A release that exceeds the
+budget is refused.
 
 A release may depend on earlier ones: the declared (ε, δ) holds for all of them together. Half
 of δ is reserved for that composition; the δ of the charges may add up to at most the other

@@ -76,7 +76,7 @@ func TestReleasing(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d; %v", line, len(all), rows, err)
 		}
 	}
-	if _, stderr := clitest.Fail(t, command.ExitRefused, "release best svt --epsilon 5"); !strings.Contains(stderr, "rest of ledgers/queries") || !strings.Contains(stderr, "ResourceExhausted") {
+	if _, stderr := clitest.Fail(t, command.ExitRefused, "release best svt --epsilon 5"); !strings.Contains(stderr, "remaining budget of ledgers/queries") || !strings.Contains(stderr, "ResourceExhausted") {
 		t.Error(stderr)
 	}
 	ledger := new(dparetov1.Ledger)

@@ -49,7 +49,7 @@ func ConnectionTopic() *cobra.Command {
 	var c flags
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.add(set)
-	return &cobra.Command{Use: connectionTopic, Short: "Flags that say how to reach a server", Long: `Every command that calls a server takes these flags. "dpareto context add" keeps them under a name.
+	return &cobra.Command{Use: connectionTopic, Short: "Flags of the connection to a server", Long: `Every command that calls a server takes these flags. "dpareto context add" keeps them under a name.
 
 ` + set.FlagUsages()}
 }

@@ -77,7 +77,7 @@ func ReadConfiguration(flags *pflag.FlagSet, path string) error {
 		flag := flags.Lookup(name)
 		switch {
 		case name == "create":
-			unknown = append(unknown, errors.New("create cannot be in the file, since it is for the first start only: use --create, or DPARETO_CREATE=true"))
+			unknown = append(unknown, errors.New("create cannot be in the file, because it is for the first start only; use --create or DPARETO_CREATE=true"))
 			continue
 		case flag == nil || slices.Contains(notInConfiguration, name):
 			unknown = append(unknown, fmt.Errorf("unknown key %q; keys are the names of flags, see dpareto serve --help", name))

@@ -89,11 +89,11 @@ func checkListen(logger *slog.Logger, flag, address string, f *securityFlags) er
 	encrypted := f.tls.Cert != ""
 	switch {
 	case f.authFile == "" && !f.insecureListen:
-		return command.Usagef("%s: other machines can reach %s, and without --auth-file the server does not know "+
-			"who calls it; give one, use 127.0.0.1, or --insecure-listen if anyone who can reach it may read and change everything", flag, address)
+		return command.Usagef("%s: other machines can reach %s, so callers must authenticate; set --auth-file, "+
+			"use 127.0.0.1, or set --insecure-listen to let every caller read and change everything", flag, address)
 	case f.authFile != "" && !encrypted && !f.insecurePlaintext:
-		return command.Usagef("%s: other machines can reach %s, and without --tls-cert tokens would go over the network "+
-			"in plain text; give one, use 127.0.0.1, or --insecure-plaintext if something else encrypts", flag, address)
+		return command.Usagef("%s: other machines can reach %s, so tokens must be encrypted; set --tls-cert, "+
+			"use 127.0.0.1, or set --insecure-plaintext if a proxy encrypts", flag, address)
 	case f.authFile == "" && !encrypted:
 		logger.Warn("ANYBODY WHO CAN REACH THIS ADDRESS CAN READ AND CHANGE ALL STUDIES: there is neither authentication nor encryption", flag, address)
 	case f.authFile == "":

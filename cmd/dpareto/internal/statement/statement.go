@@ -45,7 +45,7 @@ func Command(env *command.Env) *cobra.Command {
 	sampler := choice{names: statement.Samplers}
 	cmd := remote.Action(env, &cobra.Command{
 		Use:   "statement STUDY",
-		Short: "Write one ε of a study down, to be signed",
+		Short: "Write a statement of one ε, to be signed",
 		Long: `Writes a privacy statement, one page: the people and records that ε protects, the released
 results, the cost of the search and whether ε includes it, the accounted and the executed
 mechanism, the limits of an attacker, and the command that computes ε again. Appendices have

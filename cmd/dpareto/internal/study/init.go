@@ -48,21 +48,19 @@ func initCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init {--trainer NAME | --data FILE --schema FILE}",
 		Short: "Write a study file for a trainer",
-		Long: `Writes a study file with everything that a trainer knows of itself: its parameters and
-their domains, its metrics, and the mechanism by which the server computes
-ε. Read it, change what you like, and create the study from it. The data need not be there: the
-program knows how many examples each dataset has.
+		Long: `Writes a study file from the declarations of a trainer: its parameters and their domains, its
+metrics, and the mechanism by which the server computes ε. Edit the file, and create the study
+from it. The data need not be present: the program has the sizes of its datasets.
 
-With --constant the data are read, and the file names the result that can be had without any
-run: always predicting the most frequent class costs ε = 0. Fronts then list nothing that is
-worse.
+With --constant the command reads the data and adds a baseline that needs no run: always
+predicting the most frequent class, at ε = 0. Fronts then omit worse results.
 
 With --data and --schema the study is about your own file, and the trainer is dp-sgd unless
---trainer names another. The study has digests of the schema and of the data: agents refuse
-others. The digest of the data is keyed, since it is shown to everyone who sees the study: the
-command writes the key into FILE.key, and agents on other machines need it in the folder of the data.
+--trainer names another. The study has digests of the schema and of the data, and agents
+refuse other files. The digest of the data is keyed, because everyone who sees the study sees it. The
+command writes the key to FILE.key; agents on other machines need it in the folder of the data.
 
-Settings are given as --set NAME=VALUE. One with the name of a parameter fixes that
+--set NAME=VALUE changes a setting. A setting with the name of a parameter fixes that
 parameter: it is not searched, and ε is computed for its value.
 
 Trainers and their settings:

@@ -47,7 +47,7 @@ func TestOwnData(t *testing.T) {
 	schema := clitest.Succeed(t, "data schema "+path("my.csv")+" --public-rows 100 --label repaid")
 	write("my.yaml", schema)
 	for _, line := range []string{"data check " + path("my.csv"), "study init --data " + path("my.csv")} {
-		clitest.WantFailure(t, "rows: are private, but every mechanism here depends", strings.Fields(line+" --schema "+path("my.yaml"))...)
+		clitest.WantFailure(t, "rows: must be public, because every mechanism here reveals the number", strings.Fields(line+" --schema "+path("my.yaml"))...)
 	}
 	write("my.yaml", strings.Replace(schema, "rows: private", "rows: public", 1))
 	checked := clitest.Succeed(t, "data check "+path("my.csv")+" --schema "+path("my.yaml")+" --output csv")

@@ -17,8 +17,8 @@ func pageCommand(env *command.Env) *cobra.Command {
 	cmd := remote.Action(env, &cobra.Command{
 		Use:   "page STUDY",
 		Short: "Print the URL of the page that shows a study live",
-		Long: `Prints the URL of the server's page about a study, or opens it in a browser. The server says
-where its page is (see http-listen of "dpareto serve").`,
+		Long: `Prints the URL of a study on the server's page, or opens it in a browser. The address comes
+from the server (see http-listen of "dpareto serve").`,
 		Example: `  dpareto study page svt
   dpareto study page svt --open`,
 		Args: cobra.ExactArgs(1),

@@ -31,7 +31,7 @@ func reaccountCommand(env *command.Env) *cobra.Command {
 	var f reaccountFlags
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "reaccount STUDY",
-		Short: "Compute ε of all trials again, for another δ, accountant or adjacency",
+		Short: "Recompute ε of all trials for another δ, accountant or adjacency",
 		Long: `Computes ε of all trials again, for another δ, accountant or adjacency, without training
 again. Omitted settings keep their values. All trials and the study's spec change in one step.
 

@@ -37,10 +37,9 @@ func createCommand(env *command.Env) *cobra.Command {
 		Short: "Create a study from a YAML or JSON file",
 		Long: `Creates a study from a YAML or JSON file, or from standard input if FILE is "-".
 
-The file has the fields of the message dpareto.v1.Study, plus study_id and ledgers: ledgers that
-are created first, unless they exist with the same fields (see "dpareto ledger create"). Since
-they cannot be deleted, the server checks the study before; only whether it fits a ledger shows
-once the ledger exists. Values of enums may be written short: "scale: LOG" for SCALE_LOG.
+The file has the fields of the message dpareto.v1.Study, plus study_id and ledgers. The ledgers
+are created first, unless they exist with the same fields (see "dpareto ledger create"). They cannot
+be deleted, so the server checks the study before it creates them; it checks their budgets afterwards. Values of enums may be written short: "scale: LOG" for SCALE_LOG.
 Creating the same study again changes nothing; the same id with another spec is an error that
 names the differences.
 
@@ -83,7 +82,7 @@ again under another id.`,
 		return describe(ctx, call, study)
 	})
 	cmd.Flags().StringVar(&id, "id", "", "id of the study, in place of the file's study_id")
-	cmd.Flags().BoolVar(&validateOnly, "validate-only", false, "only have the server check the study: create neither it nor its ledgers")
+	cmd.Flags().BoolVar(&validateOnly, "validate-only", false, "check the study on the server, without creating it or its ledgers")
 	return cmd
 }
 

@@ -27,9 +27,9 @@ func updateCommand(env *command.Env) *cobra.Command {
 The description, the labels, the budget, the lease, early stopping and the units of metrics can
 change, and domains of parameters can grow: wider ranges, more values, more categories. A study
 without a test_ledger can be given one (see "dpareto release"), unless it has private_mode or
-random_stopping, which charge theirs when they are created. What earlier trials depend on
-cannot change. After a change of the budget or of a domain that follows the first trial, a study
-of a fixed design cannot be released any more. If somebody else changes the study at the same time, the command fails.`,
+random_stopping, which charge theirs when they are created. Fields that earlier trials depend on
+cannot change. If the budget or a domain of a fixed design changes after the first trial, the study
+can no longer be released. If somebody else changes the study at the same time, the command fails.`,
 		Example: `  dpareto study update svt --set spec.budget.max_trials=128 --label team=vision
   dpareto study update svt --set display_name="Sparse vectors" --unlabel team
   dpareto study update svt svt.yaml`,

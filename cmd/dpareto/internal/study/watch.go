@@ -16,7 +16,7 @@ func watchCommand(env *command.Env) *cobra.Command {
 	server, out := remote.New(env), command.NewPrinter(env)
 	cmd := &cobra.Command{
 		Use:   "watch STUDY",
-		Short: "Follow the changes of a study as they come",
+		Short: "Follow the changes of a study",
 		Long: `Prints every change of a study and its trials once it is on disk, one line each, until the
 study is deleted or the command is interrupted. It begins with what exists: the study, and
 its trials in the order of their last changes. JSON has an object per line.

@@ -140,7 +140,7 @@ func readNPY(r io.Reader) (a array, err error) {
 	}
 	match := npyHeader.FindSubmatch(header)
 	if match == nil {
-		return a, errors.New("is no array of numbers, booleans or texts; save structured arrays and data frames as NPZ with one array a column")
+		return a, errors.New("must be an array of numbers, booleans or texts; save structured arrays and data frames as NPZ, one array per column")
 	}
 	size, _ := strconv.Atoi(string(match[3])) // 0 for booleans, whose code may have none
 	order := binary.ByteOrder(binary.LittleEndian)

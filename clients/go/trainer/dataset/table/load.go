@@ -43,9 +43,9 @@ func Load(ctx context.Context, r Request) (*Table, error) {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	if r.Schema.Rows != Public {
-		return nil, errors.New("rows: are private, but every mechanism here depends on the number of rows and shows it; " +
-			"state rows: public if everyone may know it (replace-one adjacency protects what a row says, not how many there are), " +
-			"or train on a subset of a size that was chosen without looking")
+		return nil, errors.New("rows: must be public, because every mechanism here reveals the number of rows. " +
+			"State rows: public if everyone may know it (replace-one adjacency protects the content of a row, not the number of rows), " +
+			"or train on a subset whose size was chosen without the data")
 	}
 	return newEncoder(r.Schema).load(ctx, r)
 }

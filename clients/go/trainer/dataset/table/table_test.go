@@ -386,7 +386,7 @@ func TestBrokenFiles(t *testing.T) {
 		"one class":       {strings.ReplaceAll(good, "yes", "no"), "", `column "repaid": the training examples have only one class`},
 		"too few rows":    {header + "a,30,1000,private,0,no\n", "group: person=>", "split: leaves 1 training, 0 validation and 0 test examples"},
 		"wrong time":      {good, "group: person=>split: {time: {column: work, test_from: 2020-01-01}}", `column "work": times have another form than test_from (40 rows)`},
-		"private rows":    {good, "rows: public=>rows: private", "rows: are private, but every mechanism here depends on the number of rows"},
+		"private rows":    {good, "rows: public=>rows: private", "rows: must be public, because every mechanism here reveals the number of rows"},
 		"no test file":    {good, "group: person=>split: {test_file: none.csv}", "none.csv: no such file"},
 	} {
 		text := loans
