@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
@@ -62,6 +63,42 @@ func TestPageTrained(t *testing.T) {
 	t.Run("accessibility", func(t *testing.T) { findBarriers(t, srv) })
 	t.Run("stable", func(t *testing.T) { watchLayout(t, srv) })
 	t.Run("picture", func(t *testing.T) { savePicture(t, srv) })
+	t.Run("brush", func(t *testing.T) { brushAxis(t, srv) })
+}
+
+// brushAxis keeps lines of the parallel coordinates of a comparison, by dragging along an axis and by keys.
+func brushAxis(t *testing.T, srv *pageServer) {
+	b := openTab(t, srv.url)
+	b.openWhole("/compare?study=trained")
+	b.await(`document.querySelector("#coordinates [data-axis='1'][tabindex='0']")`)
+	eval[bool](b, `document.querySelector("#coordinates").open = true`)
+	const lines, dim, label = `document.querySelectorAll("[data-values]").length`, `document.querySelectorAll("[data-values].dim").length`, `document.querySelector("[data-axis='1']").getAttribute("aria-valuetext")`
+	all := eval[int](b, lines)
+	if all < 2 || eval[int](b, dim) != 0 {
+		t.Fatalf("%d lines, of which %d are dimmed before anything is chosen", all, eval[int](b, dim))
+	}
+	// The lines that remain are those that cross the second axis in its upper half; on the first one there are points, which are links.
+	const halved = dim + ` > 0 && [...document.querySelectorAll("[data-values]")].every((line) =>
+		line.classList.contains("dim") ? line.dataset.values.split(" ")[1] < 0.52 : line.dataset.values.split(" ")[1] > 0.48)`
+	at := eval[[]float64](b, `(() => {
+		document.querySelector("[data-axis='1']").scrollIntoView({ block: "center" });
+		const box = document.querySelector("[data-axis='1']").getBoundingClientRect();
+		return [box.x + box.width / 2, box.top, box.top + box.height / 2]; })()`)
+	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, at[0]+5, at[2], chromedp.ButtonLeft, chromedp.ClickCount(1)),
+		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0]+5, at[1], chromedp.ButtonLeft),
+		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0]+5, at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	b.await(halved + ` && document.querySelector("[data-box='1']")`)
+	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, at[0]+5, at[2], chromedp.ButtonLeft, chromedp.ClickCount(1)),
+		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0]+5, at[2], chromedp.ButtonLeft, chromedp.ClickCount(1)))
+	b.await(dim + ` == 0 && !document.querySelector("[data-box]")`)
+
+	eval[bool](b, `(document.querySelector("[data-axis='1']").focus(), true)`)
+	for range 10 {
+		b.press(kb.ArrowUp)
+	}
+	b.await(halved + " && " + label + fmt.Sprintf(` == "from 50 to 100 %% of the axis: " + (%d - %s) + " of %d lines kept"`, all, dim, all))
+	b.press(kb.Delete)
+	b.await(dim + " == 0")
 }
 
 // chooseByKeyboard goes from the list of studies to a copied configuration with the keyboard alone. What

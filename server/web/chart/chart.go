@@ -246,12 +246,12 @@ func (c *Chart) Thread(class string, points []Point) {
 	}
 }
 
-// Brush adds the place where axis i of parallel coordinates is dragged over.
-func (c *Chart) Brush(i int) {
+// Brush adds the place where axis i of parallel coordinates, of a name, is dragged over.
+func (c *Chart) Brush(i int, name string) {
 	x0, y0, ok0 := c.place(Point{float64(i), 0})
 	_, y1, ok1 := c.place(Point{float64(i), 1})
 	if ok0 && ok1 {
-		fmt.Fprintf(&c.body, `<path class="hit" d="M%s %sV%s" data-axis="%d" data-x="%[1]s"/>`, coordinate(x0), coordinate(y0), coordinate(y1), i)
+		fmt.Fprintf(&c.body, `<path class="hit" d="M%s %sV%s" data-axis="%d" data-x="%[1]s" aria-label="%[5]s"/>`, coordinate(x0), coordinate(y0), coordinate(y1), i, escape(name))
 	}
 }
 

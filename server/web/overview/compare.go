@@ -149,6 +149,13 @@ func (c *comparedStudy) Hypervolume() string { return show.Number(c.Front.GetHyp
 // Best returns the best result of the front, as all views say it.
 func (c *comparedStudy) Best() *words.Result { return words.Best(c.Study.GetSpec(), c.Front) }
 
+// interval returns the 90 % interval of the best result, false without one.
+func (c *comparedStudy) interval() (low, high float64, ok bool) {
+	best := c.Best()
+	v := best.Point.GetValues()[best.Metric.GetId()]
+	return v.GetLower(), v.GetUpper(), v.GetLower() <= v.GetUpper() && v.Lower != nil && v.Upper != nil
+}
+
 // References returns the anti-ideal values.
 func (c *comparedStudy) References() string {
 	var parts []string
@@ -200,6 +207,51 @@ func (s views) readCompared(ctx context.Context, c *comparedStudy, kind dparetov
 		c.Problem = site.Message(err)
 	} else if points := list.GetPoints(); len(points) > 0 {
 		c.Runs = points[len(points)-1].GetRuns()
+	}
+}
+
+// Verdict says which study has the best result, and whether that is clear; nothing where results are
+// not comparable.
+func (c *comparison) Verdict() string {
+	var all []*comparedStudy
+	for _, study := range c.Studies {
+		if !study.IsDrawn() {
+			continue
+		}
+		if best := study.Best(); best == nil || best.Point == nil || study.Seeded() ||
+			len(all) > 0 && (best.Label != all[0].Best().Label || !slices.Equal(study.Guarantees, all[0].Guarantees)) {
+			return ""
+		}
+		all = append(all, study)
+	}
+	if len(all) < 2 {
+		return ""
+	}
+	metric := all[0].Best().Metric
+	sign := map[bool]float64{true: -1, false: 1}[metric.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE]
+	value := func(study *comparedStudy) float64 {
+		return sign * study.Best().Point.GetValues()[metric.GetId()].GetValue()
+	}
+	slices.SortStableFunc(all, func(a, b *comparedStudy) int { return cmp.Compare(value(a), value(b)) })
+	var results []string
+	isClear, isKnown := true, true
+	low, high, ok := all[0].interval()
+	for i, study := range all {
+		results = append(results, study.ID+" "+study.Best().Value)
+		if i > 0 {
+			otherLow, otherHigh, otherOK := study.interval()
+			isKnown = isKnown && ok && otherOK
+			isClear = isClear && (otherHigh < low || high < otherLow)
+		}
+	}
+	text := all[0].Best().Label + ": " + strings.Join(results, ", ") + ". "
+	switch {
+	case !isKnown:
+		return text + "Measured means do not say how certain this order is."
+	case isClear:
+		return text + all[0].ID + " is better: its 90 % interval overlaps no other."
+	default:
+		return text + "No study is clearly better: the 90 % intervals overlap."
 	}
 }
 

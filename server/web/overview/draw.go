@@ -305,7 +305,7 @@ func drawParallel(chartID string, axes []axisSettings, parameters []*dparetov1.P
 		c.Text("tick", "middle", chart.Point{X: float64(i), Y: 1.05}, columns[i].high)
 	}
 	for i := range columns {
-		c.Brush(i)
+		c.Brush(i, columns[i].name)
 	}
 	for i, g := range all {
 		c.Marks(g.class, g.shape, marks[i])

@@ -150,3 +150,36 @@ func TestEpsilonUp(t *testing.T) {
 		t.Errorf("rows %v", rows)
 	}
 }
+
+// A comparison names a better study only where its interval lies apart from all others.
+func TestVerdict(t *testing.T) {
+	study := func(id string, goal dparetov1.Goal, value float64, interval ...float64) *comparedStudy {
+		v := &dparetov1.FrontValue{Value: value}
+		if len(interval) > 0 {
+			v.Lower, v.Upper = &interval[0], &interval[1]
+		}
+		return &comparedStudy{
+			ID: id, Study: &dparetov1.Study{Spec: &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{Id: "m", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: goal}}}},
+			Front: &dparetov1.Front{Points: []*dparetov1.FrontPoint{{Trial: "studies/s/trials/1", Values: map[string]*dparetov1.FrontValue{"m": v}}}},
+		}
+	}
+	const least, most = dparetov1.Goal_GOAL_MINIMIZE, dparetov1.Goal_GOAL_MAXIMIZE
+	other := study("b", least, 0.2, 0.18, 0.22)
+	other.Guarantees = []string{"another δ"}
+	for name, tc := range map[string]struct {
+		studies []*comparedStudy
+		want    string
+	}{
+		"clear":        {[]*comparedStudy{study("a", least, 0.3, 0.28, 0.32), study("b", least, 0.2, 0.18, 0.22)}, "Best m: b 0.200, a 0.300. b is better: its 90 % interval overlaps no other."},
+		"largest":      {[]*comparedStudy{study("a", most, 0.3, 0.28, 0.32), study("b", most, 0.2, 0.18, 0.22)}, "Best m: a 0.300, b 0.200. a is better: its 90 % interval overlaps no other."},
+		"overlap":      {[]*comparedStudy{study("a", least, 0.3, 0.2, 0.4), study("b", least, 0.2, 0.1, 0.3)}, "Best m: b 0.200, a 0.300. No study is clearly better: the 90 % intervals overlap."},
+		"measured":     {[]*comparedStudy{study("a", least, 0.3), study("b", least, 0.2, 0.1, 0.3)}, "Best m: b 0.200, a 0.300. How sure the order is, measured means do not tell."},
+		"other ε":      {[]*comparedStudy{study("a", least, 0.3, 0.28, 0.32), other}, ""},
+		"alone":        {[]*comparedStudy{study("a", least, 0.3)}, ""},
+		"without runs": {[]*comparedStudy{study("a", least, 0.3), {ID: "b", Study: other.Study, Front: new(dparetov1.Front)}}, ""},
+	} {
+		if got := (&comparison{Studies: tc.studies}).Verdict(); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}

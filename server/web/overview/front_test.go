@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
@@ -221,6 +223,27 @@ func TestStudyLead(t *testing.T) {
 	webtest.Contains(t, s.Get(t, "/studies/first/parts/spent", http.StatusOK), "!tile-spent")
 }
 
+// The workers that hold trials are said to train, or not to be heard from once their lease is over.
+func TestWorkers(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	spec := privacySpec()
+	spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(time.Second)}
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: spec})
+	running := func() string { return s.Get(t, "/studies/first/parts/running", http.StatusOK) }
+	webtest.Contains(t, running(), "No worker is at work")
+	resp, err := dparetov1.NewStudyServiceClient(s.Conn).SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "gpu-1", Count: 2})
+	require.NoError(t, err)
+	if len(resp.GetTrials()) != 2 {
+		t.Fatalf("%d trials", len(resp.GetTrials()))
+	}
+	end := resp.GetTrials()[1].GetLease().GetExpireTime().AsTime()
+	if body := running(); time.Now().Before(end) {
+		webtest.Contains(t, body, "<caption>1 worker.", "training</span>", "!not heard from")
+	}
+	time.Sleep(time.Until(end) + 10*time.Millisecond)
+	webtest.Contains(t, running(), "<caption>1 worker, 1 not heard from.", "not heard from</span>", "its lease ended", "!training</span>")
+}
+
 // Studies with three objectives, one, or none that is about privacy, have a view without ε.
 func TestStudyKinds(t *testing.T) {
 	s := webtest.New(t, server.Options{})
@@ -358,7 +381,7 @@ func TestCompare(t *testing.T) {
 	noMarkup(t, body)
 	webtest.Contains(t, body, `id="compare-first-`, `id="compare-second-`, `class="line "`, `class="line second"`, "90 % intervals", "first: ε",
 		`id="parallel-first-`, `id="parallel-second-`, `class="line thin second"`, `data-axis="4"`, `!data-axis="5"`)
-	webtest.Contains(t, body, "!not comparable")
+	webtest.Contains(t, body, "!not comparable", "Best error at ε ≤ ", "No study is clearly better: the 90 % intervals overlap.")
 	body = s.Get(t, "/compare/fronts?study=first&study=third&study=other&study=absent&front=observed&x=linear", http.StatusOK)
 	webtest.Contains(t, body, "ε of third and of first are not comparable", "hypervolumes of third and of first are not comparable", "It has other objectives than first", "absent")
 	webtest.Contains(t, body, `!id="compare-other`, "!90 %")

@@ -131,15 +131,29 @@ type runningData struct {
 // State is the state of the study.
 func (d *runningData) State() *site.State { return site.NewState(d.Study) }
 
-// Held is the number of trials that the table lists.
-func (d *runningData) Held() int64 { return int64(len(d.Trials)) }
+// Workers says how many workers hold the listed trials, and how many of them are silent.
+func (d *runningData) Workers() string {
+	all, silent := make(map[string]bool), make(map[string]bool)
+	for _, t := range d.Trials {
+		all[t.Worker] = true
+		if t.Expired {
+			silent[t.Worker] = true
+		}
+	}
+	text := show.Count(int64(len(all)), "worker")
+	if len(silent) > 0 {
+		text += ", " + strconv.Itoa(len(silent)) + " not heard from"
+	}
+	return text
+}
 
 // runningTrial is a trial that a worker holds.
 type runningTrial struct {
-	Path, Number, Worker, State string
-	Since, Until                time.Time
-	Expired                     bool
-	Last                        string
+	Path, Number, Worker string
+	Since, Until         time.Time
+	Stopping             bool
+	Expired              bool // its lease is over
+	Last                 string
 }
 
 // maxRunning is the number of trials that the table of running ones lists.
@@ -160,8 +174,8 @@ func (s views) runningPart(ctx context.Context, r *site.PartRequest) (any, error
 	for _, t := range trials[:min(len(trials), maxRunning)] {
 		data.Trials = append(data.Trials, runningTrial{
 			Path: trialPath(t.GetName()), Number: site.ID(t.GetName()), Worker: t.GetLease().GetWorkerId(),
-			State: map[bool]string{true: "asked to stop", false: ""}[t.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING],
-			Since: t.GetStartTime().AsTime(), Until: t.GetLease().GetExpireTime().AsTime(), Expired: t.GetLease().GetExpireTime().AsTime().Before(time.Now()),
+			Stopping: t.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING,
+			Since:    t.GetStartTime().AsTime(), Until: t.GetLease().GetExpireTime().AsTime(), Expired: t.GetLease().GetExpireTime().AsTime().Before(time.Now()),
 			Last: lastText(study.GetSpec(), t),
 		})
 	}

@@ -32,6 +32,12 @@
     each(root, '[hidden][data-scripted]', (element) => { element.hidden = false; });
     // One stop of Tab for a chart: arrow keys go on from there.
     each(root, 'svg.chart', (chart) => [...chart.querySelectorAll('.mark')].forEach((mark, i) => { if (i) mark.setAttribute('tabindex', -1); }));
+    each(root, '[data-axis]', (axis) => {
+      axis.tabIndex = 0;
+      axis.setAttribute('role', 'slider');
+      axis.setAttribute('aria-orientation', 'vertical');
+      keep(axis, 0, 1);
+    });
     each(root, 'a[data-query]', (element) => { element.search = location.search; });
   };
   document.addEventListener('htmx:load', (event) => ready(event.detail.elt));
@@ -152,40 +158,63 @@
   };
   document.addEventListener('input', twin, true);
 
-  // Dragging along an axis of parallel coordinates keeps the lines that cross it there: data-values of a line
-  // are its places on the axes, between 0 and 1.
+  // An axis of parallel coordinates keeps the lines that cross it in a range, chosen by dragging along it or by
+  // keys: data-values of a line are its places on the axes, between 0 and 1.
+  function height(svg) {
+    const [, y0, , y1, , , , , low, high] = svg.dataset.chart.split(' ').map(Number);
+    return { place: (y) => low + (y1 - y) / (y1 - y0) * (high - low), y: (v) => y1 - (v - low) / (high - low) * (y1 - y0) };
+  }
+  function keep(axis, low, high) {
+    const svg = axis.closest('svg'), n = axis.dataset.axis, { y } = height(svg);
+    svg.brushes ??= new Map();
+    svg.querySelector(`[data-box="${n}"]`)?.remove();
+    if (high - low < 0.01 || low <= 0 && high >= 1) svg.brushes.delete(n);
+    else {
+      svg.brushes.set(n, [low, high]);
+      const box = axis.parentNode.insertBefore(document.createElementNS(svg.namespaceURI, 'rect'), axis);
+      box.dataset.box = n;
+      Object.entries({ class: 'brush', x: axis.dataset.x - 8, width: 16, y: y(high), height: y(low) - y(high) }).forEach(([name, value]) => box.setAttribute(name, value));
+    }
+    const lines = [...svg.querySelectorAll('[data-values]')];
+    const kept = lines.filter((line) => {
+      const at = line.dataset.values.split(' ').map(Number);
+      const out = [...svg.brushes].some(([i, [from, to]]) => !(at[i] >= from && at[i] <= to));
+      line.classList.toggle('dim', out);
+      return !out;
+    });
+    svg.querySelectorAll('[data-axis]').forEach((other) => {
+      const [from, to] = svg.brushes.get(other.dataset.axis) ?? [0, 1];
+      other.setAttribute('aria-valuenow', Math.round(100 * from));
+      other.setAttribute('aria-valuetext', `from ${Math.round(100 * from)} to ${Math.round(100 * to)} % of the axis: ${kept.length} of ${lines.length} lines kept`);
+    });
+  }
   let brush;
-  const shade = (svg) => svg.querySelectorAll('[data-values]').forEach((line) => {
-    const at = line.dataset.values.split(' ').map(Number);
-    const out = [...svg.brushes ?? []].some(([axis, [low, high]]) => !(at[axis] >= low && at[axis] <= high));
-    line.classList.toggle('dim', out);
-  });
   document.addEventListener('pointerdown', (event) => {
     const axis = event.target.closest?.('[data-axis]');
     if (!axis) return;
-    const svg = axis.closest('svg'), [, y0, , y1, , , , , low, high] = svg.dataset.chart.split(' ').map(Number);
-    const matrix = svg.getScreenCTM().inverse();
-    const at = (e) => Math.max(0, Math.min(1, low + (y1 - new DOMPoint(e.clientX, e.clientY).matrixTransform(matrix).y) / (y1 - y0) * (high - low)));
-    brush = { axis, svg, at, start: at(event), y: (v) => y1 - (v - low) / (high - low) * (y1 - y0) };
+    const svg = axis.closest('svg'), matrix = svg.getScreenCTM().inverse(), { place } = height(svg);
+    const at = (e) => Math.max(0, Math.min(1, place(new DOMPoint(e.clientX, e.clientY).matrixTransform(matrix).y)));
+    brush = { axis, at, start: at(event) };
     axis.setPointerCapture?.(event.pointerId);
     event.preventDefault();
   });
-  document.addEventListener('pointermove', (event) => {
-    if (!brush) return;
-    const { axis, svg, at, start, y } = brush, range = [start, at(event)].sort((a, b) => a - b);
-    const n = axis.dataset.axis;
-    svg.brushes ??= new Map();
-    const box = svg.querySelector(`[data-box="${n}"]`) ?? svg.lastElementChild.appendChild(document.createElementNS(svg.namespaceURI, 'rect'));
-    box.dataset.box = n;
-    const set = (values) => Object.entries(values).forEach(([name, value]) => box.setAttribute(name, value));
-    if (range[1] - range[0] < 0.01) { svg.brushes.delete(n); set({ width: 0 }); }
-    else { svg.brushes.set(n, range); set({ class: 'brush', x: axis.dataset.x - 8, width: 16, y: y(range[1]), height: y(range[0]) - y(range[1]) }); }
-    shade(svg);
-  });
+  const extend = (event) => { if (brush) keep(brush.axis, ...[brush.start, brush.at(event)].sort((a, b) => a - b)); };
+  document.addEventListener('pointermove', extend);
   document.addEventListener('pointerup', (event) => {
-    if (!brush) return;
-    if (Math.abs(brush.at(event) - brush.start) < 0.01) { brush.svg.brushes?.delete(brush.axis.dataset.axis); brush.svg.querySelector(`[data-box="${brush.axis.dataset.axis}"]`)?.remove(); shade(brush.svg); }
+    extend(event);
     brush = undefined;
+  });
+  document.addEventListener('pointercancel', () => { brush = undefined; });
+  document.addEventListener('keydown', (event) => {
+    const axis = event.target.closest?.('[data-axis]');
+    const step = { ArrowUp: 0.05, ArrowRight: 0.05, ArrowDown: -0.05, ArrowLeft: -0.05, Delete: 1 }[event.key];
+    if (!axis || !step) return;
+    let [low, high] = axis.closest('svg').brushes?.get(axis.dataset.axis) ?? [0, 1];
+    if (event.key === 'Delete') [low, high] = [0, 1];
+    else if (event.shiftKey) high = Math.max(low + 0.05, Math.min(1, high + step));
+    else low = Math.min(high - 0.05, Math.max(0, low + step));
+    keep(axis, low, high);
+    event.preventDefault();
   });
 
   // <button data-png="PATH"> saves the picture there as PNG, twice as large as on the screen.
