@@ -173,7 +173,7 @@ func TestVerdict(t *testing.T) {
 		"clear":        {[]*comparedStudy{study("a", least, 0.3, 0.28, 0.32), study("b", least, 0.2, 0.18, 0.22)}, "Best m: b 0.200, a 0.300. b is better: its 90 % interval overlaps no other."},
 		"largest":      {[]*comparedStudy{study("a", most, 0.3, 0.28, 0.32), study("b", most, 0.2, 0.18, 0.22)}, "Best m: a 0.300, b 0.200. a is better: its 90 % interval overlaps no other."},
 		"overlap":      {[]*comparedStudy{study("a", least, 0.3, 0.2, 0.4), study("b", least, 0.2, 0.1, 0.3)}, "Best m: b 0.200, a 0.300. No study is clearly better: the 90 % intervals overlap."},
-		"measured":     {[]*comparedStudy{study("a", least, 0.3), study("b", least, 0.2, 0.1, 0.3)}, "Best m: b 0.200, a 0.300. How sure the order is, measured means do not tell."},
+		"measured":     {[]*comparedStudy{study("a", least, 0.3), study("b", least, 0.2, 0.1, 0.3)}, "Best m: b 0.200, a 0.300. Measured means do not say how certain this order is."},
 		"other ε":      {[]*comparedStudy{study("a", least, 0.3, 0.28, 0.32), other}, ""},
 		"alone":        {[]*comparedStudy{study("a", least, 0.3)}, ""},
 		"without runs": {[]*comparedStudy{study("a", least, 0.3), {ID: "b", Study: other.Study, Front: new(dparetov1.Front)}}, ""},
