@@ -96,9 +96,10 @@ func (m TruncatedPoissonGaussian) RenyiCurve() RenyiCurve {
 // FreeBatch is by how much, relative to it, ε of a batch of [SmallestPhysicalBatch] may exceed the one without truncation.
 const FreeBatch = 1e-3
 
-// SmallestPhysicalBatch returns the smallest PhysicalBatch of at least the mean size of a sample with which truncation
-// costs nothing: ε of steps runs of m exceeds the one without truncation by a share of [FreeBatch] at most. It ignores
-// PhysicalBatch of m. It returns the accountant's errors.
+// SmallestPhysicalBatch returns the PhysicalBatch, of at least the mean size of a sample, from which on truncation
+// costs nothing: ε of steps runs of m exceeds the one without truncation by a share of [FreeBatch] at most, and by more
+// with one record less. Of few records a much smaller batch can cost less again, since it leaves out so many. PhysicalBatch
+// of m is ignored. The errors are the accountant's.
 func SmallestPhysicalBatch(a Accountant, m TruncatedPoissonGaussian, steps int64, delta float64) (int64, error) {
 	m.PhysicalBatch = m.DatasetSize
 	whole, err := Epsilon(a, m, steps, delta)

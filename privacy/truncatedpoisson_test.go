@@ -222,6 +222,36 @@ func TestSmallestPhysicalBatch(t *testing.T) {
 	}
 }
 
+// TestFreeBatches: at random parameters the excess counts as free from the batch on that is found, and not with one record less.
+func TestFreeBatches(t *testing.T) {
+	rng := rand.New(rand.NewPCG(42, 4))
+	for range privacytest.Few(4, 300) {
+		m := TruncatedPoissonGaussian{
+			DatasetSize: 2 + int64(math.Exp(rng.Float64()*12)), PhysicalBatch: 1, SamplingProbability: math.Exp(-rng.Float64() * 7),
+			NoiseMultiplier: 0.4 * math.Exp(rng.Float64()*3), Neighbours: AddRemove + Adjacency(rng.IntN(2)),
+		}
+		steps, delta := 1+int64(math.Exp(rng.Float64()*8)), math.Exp(-2-rng.Float64()*60)
+		accountant := Exact{UpperOnly: true}
+		size, err := SmallestPhysicalBatch(accountant, m, steps, delta)
+		require.NoError(t, err)
+		whole := m
+		whole.PhysicalBatch = m.DatasetSize
+		most := epsilonOf(t, accountant, whole, steps, delta).Epsilon * (1 + FreeBatch)
+		least := int64(math.Ceil(m.SamplingProbability * float64(m.DatasetSize)))
+		if size < least || size > m.DatasetSize {
+			t.Errorf("%+v: physical batch %d", m, size)
+		}
+		for _, b := range []int64{size - 1, size, min(size+1, m.DatasetSize), size + rng.Int64N(m.DatasetSize-size+1)} {
+			if m.PhysicalBatch = b; b < least {
+				continue
+			}
+			if epsilon := epsilonOf(t, accountant, m, steps, delta).Epsilon; (epsilon <= most) != (b >= size) {
+				t.Errorf("%+v, %d steps, delta %g: epsilon %.9g, smallest batch %d with at most %.9g", m, steps, delta, epsilon, size, most)
+			}
+		}
+	}
+}
+
 // TestTruncatedPoissonWithRoom: batches that are never truncated cost what Poisson sampling does.
 func TestTruncatedPoissonWithRoom(t *testing.T) {
 	for _, size := range []int64{1000, 100_000, 1_000_000, 2_000_000} {

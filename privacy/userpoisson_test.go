@@ -39,20 +39,38 @@ func TestSharedUserPoisson(t *testing.T) {
 }
 
 // TestSharedGroups compares groups of k records, which are users whose records are all drawn, with group privacy of Gaussian
-// noise. It leaves out the rows for (ε, δ) and Rényi divergences, whose conversions are loose: for them there is no code.
+// noise. Of what is known of a record only by (ε, δ) or a Rényi divergence the conversions are loose: Gaussian noise with
+// that for a record has less for the group.
 func TestSharedGroups(t *testing.T) {
 	tb := privacytest.SharedVectors(t, "group_privacy_public.csv")
 	for _, row := range tb.Rows {
 		want, mu := tb.Float(row, "result_a"), tb.Float(row, "a")
 		kind := tb.Text(row, "kind")
 		switch kind {
-		case "gdp":
 		case "zcdp":
 			mu = math.Sqrt(2 * mu)
-		default:
-			continue
+		case "approx":
+			mu = gaussian.Mu(mu, math.Log(tb.Float(row, "b")))
+		case "rdp_mironov":
+			mu = math.Sqrt(2 * tb.Float(row, "b") / mu)
 		}
 		m := UserPoissonGaussian{RecordsPerUser: tb.Int(row, "k"), SamplingProbability: 1, NoiseMultiplier: 1 / mu}
+		switch kind {
+		case "approx":
+			got := epsilonOf(t, Exact{}, m, 1, tb.Float(row, "result_b")).Epsilon
+			tb.Compare("result_a, approx", got, want)
+			if !(got > 0 && got < want) {
+				t.Errorf("%v: epsilon %.15g, want less than %.15g", row, got, want)
+			}
+			continue
+		case "rdp_mironov":
+			got, want := m.RenyiCurve().RDP(want), tb.Float(row, "result_b")
+			tb.Compare("result_b", got, want)
+			if !(got > 0 && got < want) {
+				t.Errorf("%v: divergence %.15g, want less than %.15g", row, got, want)
+			}
+			continue
+		}
 		g := epsilonOf(t, Exact{}, m, 1, 1e-6)
 		got := gaussian.Mu(g.Epsilon, math.Log(1e-6))
 		if kind == "zcdp" {

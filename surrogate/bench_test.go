@@ -141,15 +141,6 @@ func BenchmarkPredictBatch(b *testing.B) {
 	})
 }
 
-func BenchmarkPredictJoint(b *testing.B) {
-	x := randomPoints(newRand(3), 16, benchmarkD)
-	benchmarkGP(b, func(b *testing.B, g *GP) {
-		for b.Loop() {
-			g.PredictJoint(x)
-		}
-	})
-}
-
 func BenchmarkCondition(b *testing.B) {
 	rng := newRand(2)
 	points, normals := randomPoints(rng, 20, benchmarkD), randomNormals(rng, 16, 20)

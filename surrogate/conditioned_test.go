@@ -50,22 +50,9 @@ func TestConditionMatchesNaive(t *testing.T) {
 			t.Fatalf("%d samples, want %d", c.Samples(), samples)
 		}
 
-		reference := &naive{kernel: Matern52{}, h: h}
-		joint := func(x [][]float64) ([]float64, *mat.Dense) {
-			mean, cov := make([]float64, len(x)), mat.NewDense(len(x), len(x), nil)
-			for i := range x {
-				mean[i] = h.Mean
-				for j := range x {
-					cov.Set(i, j, reference.covariance(x[i], x[j]))
-				}
-			}
-			return mean, cov
-		}
-		if n > 0 {
-			joint = newNaive(t, Matern52{}, h, obs).joint
-		}
+		naive := newNaive(t, Matern52{}, h, obs)
 		for _, x := range append(randomPoints(rng, 8, d), points[2]) {
-			mean, cov := joint(append(points[:b:b], x))
+			mean, cov := naive.joint(append(points[:b:b], x))
 			covBB := mat.NewSymDense(b, nil)
 			for i := range b {
 				for j := range i + 1 {

@@ -71,6 +71,9 @@ type naive struct {
 func newNaive(t *testing.T, kernel Kernel, h Hyperparameters, obs Observations) *naive {
 	t.Helper()
 	n := len(obs.X)
+	if n == 0 {
+		return &naive{kernel: kernel, h: h}
+	}
 	g := &naive{kernel: kernel, h: h, obs: obs, inverse: new(mat.Dense), y: mat.NewVecDense(n, nil)}
 	k := mat.NewDense(n, n, nil)
 	for i := range n {
@@ -96,20 +99,27 @@ func (g *naive) covariance(a, b []float64) float64 {
 
 func (g *naive) joint(x [][]float64) (mean []float64, cov *mat.Dense) {
 	n, q := len(g.obs.X), len(x)
-	cross, prior := mat.NewDense(q, n, nil), mat.NewDense(q, q, nil)
+	prior := mat.NewDense(q, q, nil)
+	for a := range q {
+		mean = append(mean, g.h.Mean)
+		for b := range q {
+			prior.Set(a, b, g.covariance(x[a], x[b]))
+		}
+	}
+	if n == 0 {
+		return mean, prior
+	}
+	cross := mat.NewDense(q, n, nil)
 	for a := range q {
 		for i := range n {
 			cross.Set(a, i, g.covariance(x[a], g.obs.X[i]))
-		}
-		for b := range q {
-			prior.Set(a, b, g.covariance(x[a], x[b]))
 		}
 	}
 	var gain, m mat.Dense
 	gain.Mul(cross, g.inverse)
 	m.Mul(&gain, g.y)
 	for a := range q {
-		mean = append(mean, g.h.Mean+m.At(a, 0))
+		mean[a] += m.At(a, 0)
 	}
 	cov = new(mat.Dense)
 	cov.Mul(&gain, cross.T())
@@ -273,13 +283,6 @@ func TestPosteriorMatchesNaive(t *testing.T) {
 					x[0][j] = 4 // far outside
 				}
 				wantMean, wantCov := want.joint(x)
-				mean, cov := g.PredictJoint(x)
-				if !scalar.EqualWithinAbs(maxDifference(mean, wantMean), 0, tol) {
-					t.Errorf("joint mean %v, want %v", mean, wantMean)
-				}
-				if !mat.EqualApprox(cov, wantCov, tol) {
-					t.Errorf("joint covariance\n%v\nwant\n%v", mat.Formatted(cov), mat.Formatted(wantCov))
-				}
 				for a, p := range x {
 					m, v := g.Predict(p)
 					if !scalar.EqualWithinAbs(m, wantMean[a], tol) || !scalar.EqualWithinAbs(v, wantCov.At(a, a), tol) {
@@ -468,20 +471,8 @@ func TestPriorOnly(t *testing.T) {
 	if mean, variance := g.Predict([]float64{0.3, 0.3}); mean != 4 || variance != 2.5 {
 		t.Errorf("mean %v, variance %v, want 4, 2.5", mean, variance)
 	}
-	means, cov := g.PredictJoint([][]float64{{0, 0}, {0.2, 0}})
-	// Matérn 5/2 at r = 1 is 0.52399411, see TestKernelValues.
-	if !cmp.Equal(means, []float64{4, 4}) || cov.At(0, 0) != 2.5 || !scalar.EqualWithinAbs(cov.At(0, 1), 2.5*0.52399411, 2e-8) {
-		t.Errorf("joint mean %v, covariance %v", means, cov)
-	}
 	if got := g.LogMarginalLikelihood(); got != 0 {
 		t.Errorf("log marginal likelihood %v, want 0", got)
-	}
-}
-
-func TestPredictJointOfNothing(t *testing.T) {
-	g := mustNew(t, nil, someHyperparameters(1), Observations{X: [][]float64{{0.5}}, Y: []float64{1}})
-	if mean, cov := g.PredictJoint(nil); mean != nil || !cov.IsEmpty() {
-		t.Errorf("mean %v, covariance %v, want nothing", mean, cov)
 	}
 }
 
@@ -620,7 +611,6 @@ func TestShapePanics(t *testing.T) {
 		{"PredictGradient x", panicDimension, func() { g.PredictGradient(two, two, []float64{0}) }},
 		{"PredictGradient dMean", panicDimension, func() { g.PredictGradient(nil, two, two) }},
 		{"PredictGradient dVariance", panicDimension, func() { g.PredictGradient(two, nil, two) }},
-		{"PredictJoint", panicDimension, func() { g.PredictJoint([][]float64{{0}}) }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

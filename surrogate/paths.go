@@ -122,10 +122,7 @@ func (p *Paths) features(dst, z []float64) {
 	}
 }
 
-// Count returns the number of functions.
-func (p *Paths) Count() int { return p.count }
-
-// Evaluate stores the values of all functions at q points, q rows of Count values one after the
+// Evaluate stores the values of all functions at q points, q rows of a value of each one after the
 // other, into dst. The cost is O(q(d + count)(frequencies + n)). It panics if a length is wrong.
 func (p *Paths) Evaluate(dst []float64, x [][]float64) {
 	g := p.gp

@@ -5,7 +5,6 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/mat"
 )
 
 // workspace is the scratch memory of one prediction.
@@ -157,57 +156,4 @@ func (g *GP) addGradient(grad, point, derivative, coefficients []float64, scaled
 		}
 		grad[j] += 2 / l * sum
 	}
-}
-
-// PredictJoint returns the posterior means and the posterior covariance matrix
-// of the latent function f at q points, without observation noise, in units of
-// Y and Y². The matrix is positive semidefinite up to rounding. For no points
-// the mean is nil and the matrix is empty.
-//
-// The cost is O(q n² + q² n). PredictJoint panics if the length of a point is
-// not the dimension.
-func (g *GP) PredictJoint(x [][]float64) (mean []float64, cov *mat.SymDense) {
-	for _, p := range x {
-		if len(p) != g.d {
-			panic(panicDimension)
-		}
-	}
-	n, q := g.n, len(x)
-	if q == 0 {
-		return nil, &mat.SymDense{}
-	}
-	z, scaled := make([]float64, g.d), newPoints(q, g.d)
-	for a, p := range x {
-		scaleTo(z, p, g.hyper.LengthScales)
-		scaled.set(a, z)
-	}
-	mean, prior := make([]float64, q), make([]float64, q)
-	cov = mat.NewSymDense(q, nil)
-	for a := range q {
-		mean[a] = g.priorMean(x[a])
-		scaled.at(z, a)
-		g.covariances(prior[:a+1], nil, z, scaled)
-		for b, c := range prior[:a+1] {
-			cov.SetSym(b, a, c)
-		}
-	}
-	if n == 0 {
-		return mean, cov
-	}
-
-	// Row a of k holds the covariances with point a. V = KxLᵀ⁻¹ has rows L⁻¹k,
-	// and the posterior covariance is the prior one less VVᵀ.
-	k := blas64.General{Rows: q, Cols: n, Stride: n, Data: make([]float64, q*n)}
-	for a := range q {
-		row := k.Data[a*n : (a+1)*n]
-		scaled.at(z, a)
-		g.covariances(row, nil, z, g.scaled)
-		mean[a] += blas64.Dot(vector(row), vector(g.weights))
-	}
-	g.factor.solveRows(k, 0)
-	blas64.Syrk(blas.NoTrans, -1, k, 1, cov.RawSymmetric())
-	for a := range q {
-		cov.SetSym(a, a, max(0, cov.At(a, a)))
-	}
-	return mean, cov
 }

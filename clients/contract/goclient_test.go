@@ -154,7 +154,7 @@ var idiomatic = map[string]idiom{
 		return c.studyOf(r.GetName()).QueryFront(ctx, r.GetBounds(), r.GetConfidence())
 	}),
 	"ListHypervolumes": way(func(ctx context.Context, c *connection, r *dparetov1.ListHypervolumesRequest) (proto.Message, error) {
-		return c.studyOf(r.GetName()).HypervolumesOf(ctx, r.GetKind())
+		return c.studyOf(r.GetName()).Hypervolumes(ctx, r.GetKind())
 	}),
 	"PredictMetrics": way(func(ctx context.Context, c *connection, r *dparetov1.PredictMetricsRequest) (proto.Message, error) {
 		configurations := make([]map[string]*dparetov1.Value, len(r.GetConfigurations()))

@@ -262,12 +262,12 @@ func TestFrontAndHypervolumes(t *testing.T) {
 		if front, err := s.Front(t.Context(), kind); err != nil || front.GetHypervolume() != 1.5 {
 			t.Errorf("Front = %v, %v", front, err)
 		}
-		if points, err := s.Hypervolumes(t.Context()); err != nil || len(points) != 1 || points[0].GetHypervolume() != 0.5 {
-			t.Errorf("Hypervolumes = %v, %v", points, err)
+		if resp, err := s.Hypervolumes(t.Context(), kind); err != nil || len(resp.GetPoints()) != 1 || resp.GetPoints()[0].GetHypervolume() != 0.5 {
+			t.Errorf("Hypervolumes = %v, %v", resp, err)
 		}
 		want := []any{
 			&dparetov1.GetFrontRequest{Name: "studies/s", Kind: kind},
-			&dparetov1.ListHypervolumesRequest{Name: "studies/s", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED},
+			&dparetov1.ListHypervolumesRequest{Name: "studies/s", Kind: kind},
 		}
 		if diff := cmp.Diff(want, f.requests(), protocmp.Transform()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -275,7 +275,7 @@ func TestFrontAndHypervolumes(t *testing.T) {
 		if _, err := s.Front(t.Context(), kind); status.Code(err) != codes.NotFound {
 			t.Errorf("error %v", err)
 		}
-		if _, err := s.Hypervolumes(t.Context()); status.Code(err) != codes.NotFound {
+		if _, err := s.Hypervolumes(t.Context(), kind); status.Code(err) != codes.NotFound {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -240,11 +240,11 @@ func TestServerRestarts(t *testing.T) {
 	if _, err := study.Replicate(ctx, "studies/toy/trials/9", nil); status.Code(err) != codes.NotFound {
 		t.Errorf("replicate of no trial: %v", err)
 	}
-	points, err := study.Hypervolumes(ctx)
-	if err != nil || len(points) == 0 || points[len(points)-1].GetHypervolume() <= 0 {
+	resp, err := study.Hypervolumes(ctx, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	if points := resp.GetPoints(); err != nil || len(points) == 0 || points[len(points)-1].GetHypervolume() <= 0 {
 		t.Errorf("hypervolumes %v, %v", points, err)
 	}
-	if resp, err := study.HypervolumesOf(ctx, dparetov1.FrontKind_FRONT_KIND_POSTERIOR); err != nil || len(resp.GetPoints()) != 1 {
+	if resp, err := study.Hypervolumes(ctx, dparetov1.FrontKind_FRONT_KIND_POSTERIOR); err != nil || len(resp.GetPoints()) != 1 {
 		t.Errorf("hypervolumes of the posterior front %v, %v", resp, err)
 	}
 }

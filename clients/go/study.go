@@ -107,17 +107,10 @@ func (s *Study) Front(ctx context.Context, kind dparetov1.FrontKind) (*dparetov1
 	return resp.GetFront(), nil
 }
 
-// Hypervolumes reads the hypervolume of the observed front after every completed
-// trial, in the order of completion.
-func (s *Study) Hypervolumes(ctx context.Context) ([]*dparetov1.HypervolumePoint, error) {
-	resp, err := s.HypervolumesOf(ctx, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
-	return resp.GetPoints(), err
-}
-
-// HypervolumesOf reads the hypervolume of a kind of front after every completed trial, in
+// Hypervolumes reads the hypervolume of a kind of front after every completed trial, in
 // the order of completion; for the posterior front, after a few of them. The answer also has the reference
 // values within which they are measured.
-func (s *Study) HypervolumesOf(ctx context.Context, kind dparetov1.FrontKind) (*dparetov1.ListHypervolumesResponse, error) {
+func (s *Study) Hypervolumes(ctx context.Context, kind dparetov1.FrontKind) (*dparetov1.ListHypervolumesResponse, error) {
 	resp, err := s.client.Fronts.ListHypervolumes(ctx, &dparetov1.ListHypervolumesRequest{Name: s.name, Kind: kind})
 	if err != nil {
 		return nil, newCallError(ctx, "read the hypervolumes of "+s.name, err)

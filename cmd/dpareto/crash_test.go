@@ -123,9 +123,9 @@ func finishStudy(t *testing.T, address string, study *dpareto.Study, trials int)
 	if len(out) != trials {
 		t.Errorf("%d trials, want %d", len(out), trials)
 	}
-	points, err := study.Hypervolumes(t.Context())
-	if err != nil || len(points) != trials {
-		t.Errorf("%d hypervolumes for %d trials: %v", len(points), trials, err)
+	resp, err := study.Hypervolumes(t.Context(), dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	if n := len(resp.GetPoints()); err != nil || n != trials {
+		t.Errorf("%d hypervolumes for %d trials: %v", n, trials, err)
 	}
 	return out
 }

@@ -59,14 +59,6 @@ func (c Column) normalised() Column {
 	return c
 }
 
-// at returns entry i >= 0.
-func (c Column) at(i int) float64 {
-	if i < len(c) {
-		return c[i]
-	}
-	return 0
-}
-
 // Sensitivity returns an upper bound of the norm of C·G for rows of norm at most 1 of a single record, which takes
 // part in at most participations of steps >= 1 steps, with at least separation >= 1 steps from one to the next. The
 // bound is attained, up to rounding, if the entries are not negative and do not increase, or if there are at most

@@ -166,8 +166,8 @@ func TestTree(t *testing.T) {
 func (c Column) matrix(n int) *mat.Dense {
 	m := mat.NewDense(n, n, nil)
 	for i := range n {
-		for j := range i + 1 {
-			m.Set(i, j, c.at(i-j))
+		for j := max(0, i+1-len(c)); j <= i; j++ {
+			m.Set(i, j, c[i-j])
 		}
 	}
 	return m

@@ -6,16 +6,8 @@ import (
 	"math/bits"
 )
 
-// Bernoulli returns true with probability p exactly, 0 <= p <= 1. It panics for
+// BernoulliFloat64 returns true with probability p exactly, 0 <= p <= 1. It panics for
 // another p.
-func (s *Source) Bernoulli(p *big.Rat) bool {
-	if p.Sign() < 0 || p.Num().Cmp(p.Denom()) > 0 {
-		panic("noise: probability outside [0, 1]")
-	}
-	return s.bernoulliBig(p.Num(), p.Denom())
-}
-
-// BernoulliFloat64 is Bernoulli for the rational number that p is.
 func (s *Source) BernoulliFloat64(p float64) bool {
 	if !(p >= 0 && p <= 1) {
 		panic("noise: probability outside [0, 1]")

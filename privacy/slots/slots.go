@@ -160,21 +160,12 @@ func (s *Slots) spent(accountant privacy.Accountant, used []int64) (privacy.Guar
 	return g, err
 }
 
-// Dominates reports whether a kind of slot dominates steps runs of m. The errors are m's validation
-// error, FieldErrors for "mechanism", "steps" and "adjacency", and an *UnsupportedError for an m without profile.
-func (s *Slots) Dominates(kind int, m privacy.Mechanism, steps int64) (bool, error) {
-	if err := privacy.CheckRuns(s.price, m, steps); err != nil {
-		return false, err
-	}
-	dominated, err := s.dominated(privacy.Part{Mechanism: m, Count: steps})
-	return err == nil && dominated[kind], err
-}
-
 // Fit returns the cheapest kind of slot that is not used up and dominates steps runs of m, or −1 if
 // none does. used holds how many of each kind are used; nil means none. The first time for a mechanism
 // it can take some tenths of a second, and as much for every kind the first time of all. A comparison that
 // would take longer counts as one that finds no domination, unless the parameters alone show it. The errors
-// are those of Dominates.
+// are m's validation error, FieldErrors for "mechanism", "steps" and "adjacency", and an *UnsupportedError for an m
+// without profile.
 func (s *Slots) Fit(m privacy.Mechanism, steps int64, used []int64) (int, error) {
 	if err := privacy.CheckRuns(s.price, m, steps); err != nil {
 		return -1, err
@@ -191,7 +182,7 @@ func (s *Slots) Fit(m privacy.Mechanism, steps int64, used []int64) (int, error)
 	return -1, nil
 }
 
-// Knows reports whether [Slots.Fit] and [Slots.Dominates] answer at once.
+// Knows reports whether [Slots.Fit] answers at once.
 func (s *Slots) Knows(m privacy.Mechanism, steps int64) bool {
 	if privacy.CheckRuns(s.price, m, steps) != nil {
 		return true

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/privacytest"
@@ -155,6 +157,29 @@ func negativeBinomialValue(eta, gamma, z float64) float64 {
 		return math.Log(rest) / math.Log(gamma)
 	}
 	return (math.Pow(rest, -eta) - 1) / (math.Pow(gamma, -eta) - 1)
+}
+
+// TestHypoRenyi: for candidates that show nothing else, ρ′ at a high order is nearly attained by one output. Its density is
+// as large as may be, and the one above it as small; on the adjacent data set it is the other way round.
+func TestHypoRenyi(t *testing.T) {
+	const order, mass, above = 1e4, 1e-6, 1e-2
+	for _, eta := range []float64{0, 1, 2.5} {
+		m := hypo{RepeatedSelection{privacy.Gaussian{Sensitivity: 1e-9, StandardDeviation: 1, Neighbours: privacy.ReplaceOne}, 1, eta, 1e-7}, 0.5, 3}
+		best := func(at, beyond float64) [3]float64 { // an output below it, itself, and one above it
+			reached := negativeBinomialValue(eta, m.Gamma, 1-beyond*above)
+			less := negativeBinomialValue(eta, m.Gamma, 1-beyond*above-at*mass)
+			return [3]float64{less, reached - less, 1 - reached}
+		}
+		p, q := best(m.most, m.least), best(m.least, m.most)
+		var logs [3]float64
+		for i := range logs {
+			logs[i] = order*math.Log(p[i]/q[i]) + math.Log(q[i])
+		}
+		got, bound := floats.LogSumExp(logs[:])/(order-1), m.RenyiCurve().RDP(order)
+		if !(got <= bound && got > 0.98*bound) {
+			t.Errorf("eta %g: divergence %g, bound %g", eta, got, bound)
+		}
+	}
 }
 
 // asMuch returns the least mean of a random search with shape eta that is as likely to find one of the best configurations

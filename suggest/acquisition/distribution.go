@@ -105,9 +105,6 @@ func (l Distribution) standardize(t float64) float64 {
 	return (z - l.Mean) / l.StdDev
 }
 
-// CDF returns P(X < t).
-func (l Distribution) CDF(t float64) float64 { return normalCDF(l.standardize(t)) }
-
 // Probability returns P(lower < X < upper), 0 if lower >= upper. Neither tail
 // loses digits.
 func (l Distribution) Probability(lower, upper float64) float64 {

@@ -26,13 +26,6 @@ func (d *Partial) scale(c float64) {
 	d.StdDev *= c
 }
 
-// Shortfall returns E[(t - X)+], the expected amount by which X is below t. It
-// is 0 at -Inf and below the support, and t - E[X] above the support.
-func (l Distribution) Shortfall(t float64) float64 {
-	value, _ := l.LogShortfall(t)
-	return math.Exp(value)
-}
-
 // LogShortfall returns ln E[(t - X)+] and its derivatives:
 //
 //	Gaussian          s H(z)                                   z = (t - m)/s

@@ -88,7 +88,7 @@ func TestTrajectoryDefinition(t *testing.T) {
 				width := math.Min(next, c.Upper[0]) - math.Max(known[i], c.Lower[0])
 				best := 0.0
 				for _, l := range distributions[:i+1] {
-					best = math.Max(best, l.Shortfall(c.Upper[1]))
+					best = math.Max(best, expectedGap(l, c.Upper[1]))
 				}
 				want += math.Max(width, 0) * best
 			}
@@ -157,7 +157,7 @@ func TestTrajectoryOfOneCheckpoint(t *testing.T) {
 	l := Distribution{LogitNormal, -1, 0.3}
 	got := math.Exp(LogTrajectoryEHVI(front, 0, []float64{0.7}, []Distribution{l}, nil, nil))
 	// Strips by hand: from 0.7 to 2 below 0.25, to 8 below 0.20, to 10 below 0.17.
-	want := 1.3*l.Shortfall(0.25) + 6*l.Shortfall(0.20) + 2*l.Shortfall(0.17)
+	want := 1.3*expectedGap(l, 0.25) + 6*expectedGap(l, 0.20) + 2*expectedGap(l, 0.17)
 	near(t, l, 0.7, "improvement", got, want, 1e-13)
 }
 

@@ -32,14 +32,7 @@ func (s *Releases) ReleaseBest(ctx context.Context, req *dparetov1.ReleaseBestRe
 	if err != nil {
 		return nil, err
 	}
-	r, err := newReleaseRequest(ctx, req.GetName(), req)
-	if err != nil {
-		return nil, err
-	}
-	release, err := s.released(ctx, r)
-	if err == nil && release == nil {
-		release, err = s.releaseBest(ctx, r, id, req)
-	}
+	release, err := s.once(ctx, req.GetName(), req, func(r *releaseRequest) (*dparetov1.Release, error) { return s.releaseBest(ctx, r, id, req) })
 	if err != nil {
 		return nil, err
 	}

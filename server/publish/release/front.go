@@ -33,14 +33,7 @@ func (s *Releases) ReleaseFront(ctx context.Context, req *dparetov1.ReleaseFront
 	if err != nil {
 		return nil, err
 	}
-	r, err := newReleaseRequest(ctx, req.GetName(), req)
-	if err != nil {
-		return nil, err
-	}
-	release, err := s.released(ctx, r)
-	if err == nil && release == nil {
-		release, err = s.releaseFront(ctx, r, id, req)
-	}
+	release, err := s.once(ctx, req.GetName(), req, func(r *releaseRequest) (*dparetov1.Release, error) { return s.releaseFront(ctx, r, id, req) })
 	if err != nil {
 		return nil, err
 	}

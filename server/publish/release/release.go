@@ -70,15 +70,6 @@ type releaseRequest struct {
 	*study.Request
 }
 
-// newReleaseRequest returns a request for a release of a parent.
-func newReleaseRequest(ctx context.Context, parent string, req study.Identified) (*releaseRequest, error) {
-	r, err := study.NewRequest(req, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &releaseRequest{parent: parent, caller: auth.FromContext(ctx).Name, Request: r}, nil
-}
-
 // find returns the release that the request made earlier, or nil.
 func (r *releaseRequest) find(tx *store.ReadTx) (*dparetov1.Release, error) {
 	if r.ID == "" {
@@ -103,17 +94,27 @@ func (r *releaseRequest) find(tx *store.ReadTx) (*dparetov1.Release, error) {
 	}
 }
 
-// released returns the release that the request made earlier, or nil. It returns NOT_FOUND if the
-// study or ledger does not exist.
-func (s *Releases) released(ctx context.Context, r *releaseRequest) (release *dparetov1.Release, err error) {
+// once returns the release of a parent that the same request made earlier, or what publish returns. It returns
+// NOT_FOUND if the study or ledger does not exist.
+func (s *Releases) once(
+	ctx context.Context, parent string, req study.Identified, publish func(*releaseRequest) (*dparetov1.Release, error),
+) (release *dparetov1.Release, err error) {
+	asked, err := study.NewRequest(req, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &releaseRequest{parent: parent, caller: auth.FromContext(ctx).Name, Request: asked}
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
-		if err := findParent(tx, r.parent); err != nil {
+		if err := findParent(tx, parent); err != nil {
 			return err
 		}
 		release, err = r.find(tx)
 		return err
 	})
-	return release, err
+	if err != nil || release != nil {
+		return release, err
+	}
+	return publish(r)
 }
 
 // draft is a release that is not yet published.
@@ -246,16 +247,9 @@ func (s *Releases) SelectPrivately(ctx context.Context, req *dparetov1.SelectPri
 		return nil, err
 	}
 	ledger := req.GetLedger()
-	r, err := newReleaseRequest(ctx, ledger, &dparetov1.SelectPrivatelyRequest{
+	release, err := s.once(ctx, ledger, &dparetov1.SelectPrivatelyRequest{
 		Sensitivity: req.GetSensitivity(), Epsilon: req.GetEpsilon(), RequestId: req.GetRequestId(), Ledger: ledger, Method: req.GetMethod(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	release, err := s.released(ctx, r)
-	if err == nil && release == nil {
-		release, err = s.selectPrivately(ctx, r, method, req)
-	}
+	}, func(r *releaseRequest) (*dparetov1.Release, error) { return s.selectPrivately(ctx, r, method, req) })
 	if err != nil {
 		return nil, err
 	}

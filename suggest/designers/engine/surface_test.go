@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
@@ -208,36 +206,18 @@ func TestSurfaceGradient(t *testing.T) {
 	}
 }
 
-// joint draws values of a Gaussian process at some points together.
-type joint struct {
-	mean  []float64
-	lower mat.TriDense
-}
-
-func newJoint(t *testing.T, gp *surrogate.GP, x [][]float64) *joint {
+// jointDraws draws values of a Gaussian process at some points together.
+func jointDraws(t *testing.T, rng *rand.Rand, gp *surrogate.GP, x [][]float64, draws int) *surrogate.Conditioned {
 	t.Helper()
-	mean, cov := gp.PredictJoint(x)
-	for i := range mean {
-		cov.SetSym(i, i, cov.At(i, i)+1e-9)
-	}
-	var chol mat.Cholesky
-	if !chol.Factorize(cov) {
-		t.Fatal("no Cholesky factor")
-	}
-	out := &joint{mean: mean}
-	chol.LTo(&out.lower)
-	return out
-}
-
-func (j *joint) draw(rng *rand.Rand) []float64 {
-	z, f := make([]float64, len(j.mean)), slices.Clone(j.mean)
-	for i := range f {
-		z[i] = rng.NormFloat64()
-		for k := 0; k <= i; k++ {
-			f[i] += j.lower.At(i, k) * z[k]
+	normals := make([][]float64, draws)
+	for i := range normals {
+		for range x {
+			normals[i] = append(normals[i], rng.NormFloat64())
 		}
 	}
-	return f
+	c, err := gp.Condition(x, normals)
+	require.NoError(t, err)
+	return c
 }
 
 // The acquisition is the mean over joint draws of the front and of the outcome of
@@ -276,17 +256,17 @@ func TestSurfaceIsTheExpectedImprovement(t *testing.T) {
 				}
 				checked++
 				x := append(slices.Clone(base), p.Space.Encode(nil, q))
-				objective := newJoint(t, s.model.Surrogate(1), x)
-				var constraint *joint
+				const draws = 100_000
+				objective := jointDraws(t, rng, s.model.Surrogate(1), x, draws)
+				var constraint *surrogate.Conditioned
 				if constrained {
-					constraint = newJoint(t, s.model.Surrogate(2), x)
+					constraint = jointDraws(t, rng, s.model.Surrogate(2), x, draws)
 				}
 				var sum, squares float64
-				const draws = 100_000
-				for range draws {
-					f, c := objective.draw(rng), make([]float64, len(x))
+				for i := range draws {
+					f, c := objective.BaseValues(i), make([]float64, len(x))
 					if constrained {
-						c = constraint.draw(rng)
+						c = constraint.BaseValues(i)
 					}
 					var points [][]float64
 					b := 0

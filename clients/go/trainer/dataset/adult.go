@@ -10,9 +10,6 @@ const (
 	AdultMale   = 72
 )
 
-// AdultRows is the number of examples of a9a and a9a.t together.
-const AdultRows = 48842
-
 // DefaultTrainRows is the default number of training examples of SplitShuffled of Adult,
 // from the text of Avent et al. (2020).
 const DefaultTrainRows = 40000

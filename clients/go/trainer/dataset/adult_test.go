@@ -18,6 +18,9 @@ import (
 	"github.com/dpareto/dpareto/internal/require"
 )
 
+// adultRows is the number of examples of a9a and a9a.t together.
+const adultRows = 48842
+
 // offline is a source that only has the data folder.
 func offline(t *testing.T, dataDir string) Source {
 	t.Helper()
@@ -60,9 +63,9 @@ func TestAdultFiles(t *testing.T) {
 		if train.Rows != tt.train || test.Rows != tt.test {
 			t.Errorf("%s: %d and %d rows, want %d and %d", tt.split.Split, train.Rows, test.Rows, tt.train, tt.test)
 		}
-		if train.Positives() != tt.trainPositives || test.Positives() != tt.testPositives {
+		if datasettest.Positives(train.Labels) != tt.trainPositives || datasettest.Positives(test.Labels) != tt.testPositives {
 			t.Errorf("%s: %d and %d positive, want %d and %d", tt.split.Split,
-				train.Positives(), test.Positives(), tt.trainPositives, tt.testPositives)
+				datasettest.Positives(train.Labels), datasettest.Positives(test.Labels), tt.trainPositives, tt.testPositives)
 		}
 		for _, d := range []*Dataset{train, test} {
 			if d.Values != nil || d.Dim != AdultDim || d.Generated {
@@ -132,8 +135,8 @@ func TestAdultShuffled(t *testing.T) {
 		return train, test
 	}
 	train, test := load(Division{Split: SplitShuffled, Seed: 1})
-	if train.Rows != DefaultTrainRows || test.Rows != AdultRows-DefaultTrainRows {
-		t.Errorf("%d and %d rows, want %d and %d", train.Rows, test.Rows, DefaultTrainRows, AdultRows-DefaultTrainRows)
+	if train.Rows != DefaultTrainRows || test.Rows != adultRows-DefaultTrainRows {
+		t.Errorf("%d and %d rows, want %d and %d", train.Rows, test.Rows, DefaultTrainRows, adultRows-DefaultTrainRows)
 	}
 	// Every row of the two files is in one of the parts, and in one only.
 	uciTrain, uciTest := load(Division{Split: SplitUCI})
@@ -142,7 +145,7 @@ func TestAdultShuffled(t *testing.T) {
 	}
 	// The parts resemble one another: 23.93 % of all are positive.
 	for _, d := range []*Dataset{train, test} {
-		rate := float64(d.Positives()) / float64(d.Rows)
+		rate := float64(datasettest.Positives(d.Labels)) / float64(d.Rows)
 		if standardError := math.Sqrt(0.2393 * 0.7607 / float64(d.Rows)); math.Abs(rate-0.2393) > 4*standardError {
 			t.Errorf("%s: %v positive, want 0.2393 ± %v", d.Name, rate, standardError)
 		}
@@ -156,8 +159,8 @@ func TestAdultShuffled(t *testing.T) {
 		t.Error("another seed gives the same rows")
 	}
 	tiny, rest := load(Division{Split: SplitShuffled, Seed: 1, TrainRows: 10})
-	if tiny.Rows != 10 || rest.Rows != AdultRows-10 {
-		t.Errorf("%d and %d rows, want 10 and %d", tiny.Rows, rest.Rows, AdultRows-10)
+	if tiny.Rows != 10 || rest.Rows != adultRows-10 {
+		t.Errorf("%d and %d rows, want 10 and %d", tiny.Rows, rest.Rows, adultRows-10)
 	}
 }
 
@@ -170,7 +173,7 @@ func TestAdultErrors(t *testing.T) {
 		{"unknown", Division{Split: "paper"}, `split "paper" is unknown, want one of published, untouched, uci, shuffled`},
 		{"rows of a fixed split", Division{Split: SplitUCI, TrainRows: 5}, "train rows 5 given for split uci"},
 		{"negative rows", Division{Split: SplitShuffled, TrainRows: -1}, "train rows -1"},
-		{"no test rows", Division{Split: SplitShuffled, TrainRows: AdultRows}, "train rows 48842"},
+		{"no test rows", Division{Split: SplitShuffled, TrainRows: adultRows}, "train rows 48842"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := trainAndTest(Load(t.Context(), NameAdult, tt.split, Source{}))
@@ -243,7 +246,7 @@ func TestGenerated(t *testing.T) {
 	if rate := float64(lengths[13]) / rows; math.Abs(rate-unknownRate) > 0.005 {
 		t.Errorf("a group is missing in %v of the rows, want %v", rate, unknownRate)
 	}
-	if rate := float64(d.Positives()) / rows; math.Abs(rate-0.24) > 0.01 {
+	if rate := float64(datasettest.Positives(d.Labels)) / rows; math.Abs(rate-0.24) > 0.01 {
 		t.Errorf("%v positive, want 0.24", rate)
 	}
 

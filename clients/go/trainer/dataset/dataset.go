@@ -95,17 +95,6 @@ func (d *Dataset) Compared() [][]int {
 	return slices.DeleteFunc(groups, func(rows []int) bool { return len(rows) < LeastGroup })
 }
 
-// Positives returns the number of rows whose label is positive.
-func (d *Dataset) Positives() int {
-	n := 0
-	for _, label := range d.Labels {
-		if label > 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // Select returns a new dataset of the given rows, in that order. A row may occur
 // more than once; a row outside [0, Rows) panics.
 func (d *Dataset) Select(name string, rows []int) *Dataset {

@@ -34,9 +34,6 @@ func TestDatasetRows(t *testing.T) {
 			t.Errorf("SquaredNorm(%d) = %v, want %v", i, got, want)
 		}
 	}
-	if got := d.Positives(); got != 2 {
-		t.Errorf("Positives() = %d, want 2", got)
-	}
 }
 
 func TestSelect(t *testing.T) {

@@ -73,7 +73,7 @@ func TestLoadFiles(t *testing.T) {
 		}
 		for i, d := range []*Dataset{parts.Train, parts.Test} {
 			checkShape(t, d)
-			if got, want := d.Positives(), tt.positives[i]; got != want && want >= 0 {
+			if got, want := datasettest.Positives(d.Labels), tt.positives[i]; got != want && want >= 0 {
 				t.Errorf("%s: %d positive, want %d", d.Name, got, want)
 			}
 			for row := range d.Rows {
@@ -84,7 +84,7 @@ func TestLoadFiles(t *testing.T) {
 		}
 		malignant := map[string]int{NameBreastCancer: 212, NameBreastCancerOriginal: 241}
 		if want, ok := malignant[tt.name]; ok {
-			if got := parts.Train.Positives() + parts.Test.Positives(); got != want {
+			if got := datasettest.Positives(parts.Train.Labels) + datasettest.Positives(parts.Test.Labels); got != want {
 				t.Errorf("%s: %d malignant, want %d", tt.name, got, want)
 			}
 		}
@@ -117,7 +117,7 @@ func TestLoadValidation(t *testing.T) {
 	parts := load(Division{Split: SplitShuffled, TrainRows: 1000, ValidationRows: 300, Seed: 4})
 	want := Split{
 		Dataset: "adult", Name: "shuffled", Seed: 4, HoldOutSeed: 4,
-		Train: 700, Validation: 300, Test: AdultRows - 1000, Generated: true,
+		Train: 700, Validation: 300, Test: adultRows - 1000, Generated: true,
 	}
 	if diff := cmp.Diff(want, parts.Split); diff != "" {
 		t.Errorf("split (-want +got):\n%s", diff)

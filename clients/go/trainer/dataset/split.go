@@ -93,18 +93,10 @@ func (p *Parts) HoldOut(seed uint64, validation int) (*Parts, error) {
 		return newParts(split, p.Train, nil, p.Test), nil
 	}
 	split.HoldOutSeed = seed
-	held := make([]bool, p.Train.Rows)
-	for _, i := range permutation(p.Train.Rows, seed, streamHoldOut)[:validation] {
-		held[i] = true
-	}
-	var kept, out []int
-	for i, isHeld := range held {
-		if isHeld {
-			out = append(out, i)
-		} else {
-			kept = append(kept, i)
-		}
-	}
+	order := permutation(p.Train.Rows, seed, streamHoldOut)
+	out, kept := order[:validation], order[validation:]
+	slices.Sort(out)
+	slices.Sort(kept)
 	name := strings.TrimSuffix(p.Train.Name, "-train")
 	return newParts(split, p.Train.Select(p.Train.Name, kept), p.Train.Select(name+"-validation", out), p.Test), nil
 }
@@ -151,7 +143,7 @@ func (p *Parts) Shard(index, count int) (*Parts, error) {
 	rows := p.Train.Rows / count
 	mine := permutation(p.Train.Rows, 0, streamShard)[index*rows : (index+1)*rows]
 	slices.Sort(mine)
-	return newParts(p.Split, p.Train.Select(p.Train.Name, mine), p.Validation, p.Test), nil
+	return p.Subset(mine), nil
 }
 
 // Subset returns the parts with some of the training rows, in the given order, in the place of all.

@@ -24,18 +24,15 @@ const (
 	SettingAdjacency      = "adjacency"
 )
 
-// Names of the settings of package experiment, and values of SettingEvaluation.
+// Names of settings of package experiment, and a value of SettingEvaluation.
 const (
-	SettingDataset        = experiment.SettingDataset
-	SettingSplit          = experiment.SettingSplit
-	SettingTrainRows      = experiment.SettingTrainRows
-	SettingSplitSeed      = experiment.SettingSplitSeed
-	SettingGenerated      = experiment.SettingGenerated
-	SettingEvaluation     = experiment.SettingEvaluation
-	SettingValidationRows = experiment.SettingValidationRows
+	SettingDataset    = experiment.SettingDataset
+	SettingSplit      = experiment.SettingSplit
+	SettingTrainRows  = experiment.SettingTrainRows
+	SettingGenerated  = experiment.SettingGenerated
+	SettingEvaluation = experiment.SettingEvaluation
 
-	EvaluationValidation = experiment.EvaluationValidation
-	EvaluationTest       = experiment.EvaluationTest
+	EvaluationTest = experiment.EvaluationTest
 )
 
 // defaultHidden are the hidden layers of an MLP: MLP2 of Avent et al. (2020).

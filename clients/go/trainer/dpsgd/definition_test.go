@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/privacy"
@@ -38,8 +39,8 @@ func TestDefinitionData(t *testing.T) {
 		train, validation, test int
 	}{
 		{map[string]string{}, 35000, 5000, 8842},
-		{map[string]string{SettingTrainRows: "1000", SettingSplitSeed: "3"}, 900, 100, dataset.AdultRows - 1000},
-		{map[string]string{SettingTrainRows: "1000", SettingValidationRows: "250"}, 750, 250, dataset.AdultRows - 1000},
+		{map[string]string{SettingTrainRows: "1000", experiment.SettingSplitSeed: "3"}, 900, 100, 47842},
+		{map[string]string{SettingTrainRows: "1000", experiment.SettingValidationRows: "250"}, 750, 250, 47842},
 		{map[string]string{SettingSplit: "published"}, 25956, 5000, 1605},
 		{map[string]string{SettingDataset: "mnist", SettingModel: "mlp"}, 55000, 5000, 10000},
 		{map[string]string{SettingSplit: "uci", SettingEvaluation: "test"}, 32561, 0, 16281},
@@ -106,14 +107,14 @@ func TestDefinitionErrors(t *testing.T) {
 		{map[string]string{SettingTrainRows: "many"}, `setting train_rows is "many", want a whole number`},
 		{map[string]string{SettingTrainRows: "0"}, `setting train_rows is "0", want a whole number`},
 		{map[string]string{SettingTrainRows: "48842"}, "train rows 48842"},
-		{map[string]string{SettingSplitSeed: "-1"}, `setting split_seed is "-1", want a whole number`},
+		{map[string]string{experiment.SettingSplitSeed: "-1"}, `setting split_seed is "-1", want a whole number`},
 		{map[string]string{SettingGenerated: "perhaps"}, `setting generated is "perhaps", want true or false`},
 		{map[string]string{SettingDataset: "iris"}, `"iris"`},
 		{map[string]string{SettingEvaluation: "train"}, `setting evaluation is "train", want validation or test`},
-		{map[string]string{SettingValidationRows: "0"}, `setting validation_rows is "0", want a whole number`},
-		{map[string]string{SettingValidationRows: "40000"}, "validation rows 40000"},
+		{map[string]string{experiment.SettingValidationRows: "0"}, `setting validation_rows is "0", want a whole number`},
+		{map[string]string{experiment.SettingValidationRows: "40000"}, "validation rows 40000"},
 		{map[string]string{SettingDataset: "mnist"}, "model logistic-regression is for 2 classes, dataset mnist-generated-train has 10"},
-		{map[string]string{SettingEvaluation: "test", SettingValidationRows: "5"}, "setting validation_rows is given for evaluation test"},
+		{map[string]string{SettingEvaluation: "test", experiment.SettingValidationRows: "5"}, "setting validation_rows is given for evaluation test"},
 		{map[string]string{SettingModel: "tree"}, `model "tree" is unknown, want one of logistic-regression`},
 		{map[string]string{SettingHidden: "10"}, `setting hidden is "10", want none, since model logistic-regression has no hidden layers`},
 		{map[string]string{SettingModel: "mlp", SettingHidden: "10,,3"}, `setting hidden is "10,,3", want widths`},

@@ -25,10 +25,8 @@ const (
 
 // Names of the metrics, which package experiment explains.
 const (
-	MetricError     = experiment.MetricError
-	MetricLoss      = experiment.MetricLoss
-	MetricTestError = experiment.MetricTestError
-	MetricTestLoss  = experiment.MetricTestLoss
+	MetricError = experiment.MetricError
+	MetricLoss  = experiment.MetricLoss
 )
 
 // Optimizer is a rule by which weights move along noisy gradients.

@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 	"github.com/dpareto/dpareto/internal/require"
 )
@@ -314,7 +315,7 @@ func TestValidation(t *testing.T) {
 	onTest := measure(&dataset.Parts{Train: train, Test: test})
 	want := map[string][]float64{
 		MetricError: onValidation[MetricError], MetricLoss: onValidation[MetricLoss],
-		MetricTestError: onTest[MetricError], MetricTestLoss: onTest[MetricLoss],
+		experiment.MetricTestError: onTest[MetricError], experiment.MetricTestLoss: onTest[MetricLoss],
 	}
 	if diff := cmp.Diff(want, both); diff != "" {
 		t.Errorf("metrics (-apart +together):\n%s", diff)
@@ -422,7 +423,7 @@ func TestMNIST(t *testing.T) {
 			Replicates: 1, Seed: new(uint64(1)),
 		}, nil)
 		require.NoError(t, err)
-		for _, name := range []string{MetricError, MetricTestError} {
+		for _, name := range []string{MetricError, experiment.MetricTestError} {
 			for _, e := range m.Metrics[name] {
 				if e > tt.most || e < 0.01 {
 					t.Errorf("σ = %v: %s %v, want at most %v", tt.noiseMultiplier, name, e, tt.most)

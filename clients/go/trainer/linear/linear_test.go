@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/internal/require"
 )
 
@@ -221,7 +222,7 @@ func TestEvaluateAgainstDense(t *testing.T) {
 		}
 		// The zero model takes everything for negative.
 		errorRate, loss = r.Examples.Evaluate(r.Loss, make([]float64, d.Dim))
-		if want := float64(d.Positives()) / float64(d.Rows); errorRate != want || math.Abs(loss-math.Ln2) > 1e-14 {
+		if want := float64(datasettest.Positives(d.Labels)) / float64(d.Rows); errorRate != want || math.Abs(loss-math.Ln2) > 1e-14 {
 			t.Errorf("%s: zero model: %v and %v, want %v and log 2", name, errorRate, loss, want)
 		}
 	}

@@ -70,9 +70,6 @@ func NewExamples(d *dataset.Dataset) (*Examples, error) {
 	return e, nil
 }
 
-// Data returns the dataset.
-func (e *Examples) Data() *dataset.Dataset { return e.data }
-
 // Classes returns the number of classes, at least 2, or 1 if labels are numbers.
 func (e *Examples) Classes() int { return e.count }
 

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/internal/require"
@@ -346,7 +347,7 @@ func TestLogisticLossAtTheEnds(t *testing.T) {
 	d := dataset.Generated(2500, 1)
 	m := NewLinear(Spec{Kind: LogisticRegression}, prepare(t, d))
 	errorRate, loss := m.Evaluate(m.examples)
-	if want := float64(d.Positives()) / float64(d.Rows); errorRate != want || math.Abs(loss-math.Ln2) > 1e-13 {
+	if want := float64(datasettest.Positives(d.Labels)) / float64(d.Rows); errorRate != want || math.Abs(loss-math.Ln2) > 1e-13 {
 		t.Errorf("zero weights: error %v and loss %v, want %v and log 2", errorRate, loss, want)
 	}
 	for k := range m.weights {

@@ -26,14 +26,6 @@ const (
 	ParameterSplit          = "regularizer_share"
 )
 
-// Names of the metrics, which package experiment explains. Logistic losses are in nats.
-const (
-	MetricError     = experiment.MetricError
-	MetricLoss      = experiment.MetricLoss
-	MetricTestError = experiment.MetricTestError
-	MetricTestLoss  = experiment.MetricTestLoss
-)
-
 // Options say how models are trained. The zero value is logistic regression with the
 // rank-one calibration, for features between 0 and 1.
 type Options struct {

@@ -63,7 +63,7 @@ func TestTrainLearns(t *testing.T) {
 		errorAt := func(epsilon float64) float64 {
 			return stat.Mean(train(t, made, trainer.Run{
 				Parameters: parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon, ParameterRegularization: 1e-4}), Replicates: 2, Seed: new(uint64(0)),
-			})[MetricError], nil)
+			})[experiment.MetricError], nil)
 		}
 		// The hidden model's error is about 0.148, the constant one's 0.24.
 		best, good, bad := errorAt(math.Inf(1)), errorAt(10), errorAt(0.001)
@@ -77,7 +77,7 @@ func TestTrainIsReproducible(t *testing.T) {
 	made := newTrainer(t, func(p *dataset.Parts, _ *Options) { p.Validation = dataset.Generated(100, 3) })
 	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: new(uint64(7))}
 	want := train(t, made, run)
-	for _, name := range []string{MetricError, MetricLoss, MetricTestError, MetricTestLoss} {
+	for _, name := range []string{experiment.MetricError, experiment.MetricLoss, experiment.MetricTestError, experiment.MetricTestLoss} {
 		if len(want[name]) != 5 {
 			t.Errorf("%d values of %s, want 5", len(want[name]), name)
 		}
@@ -99,7 +99,7 @@ func TestTrainIsReproducible(t *testing.T) {
 	losses := make(map[float64]bool)
 	for seed := range uint64(4) {
 		run.Seed = &seed
-		for _, loss := range train(t, made, run)[MetricLoss] {
+		for _, loss := range train(t, made, run)[experiment.MetricLoss] {
 			losses[loss] = true
 		}
 	}
@@ -112,7 +112,7 @@ func TestOSNoise(t *testing.T) {
 	made := newTrainer(t, nil)
 	losses := make(map[float64]bool)
 	for range 2 {
-		for _, loss := range train(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2})[MetricLoss] {
+		for _, loss := range train(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2})[experiment.MetricLoss] {
 			losses[loss] = true
 		}
 	}
@@ -279,7 +279,7 @@ func TestAdult(t *testing.T) {
 		p := parameters(tt.changes)
 		p[ParameterRegularization] = 1e-6
 		const replicates = 10
-		errs := train(t, made, trainer.Run{Parameters: p, Replicates: replicates, Seed: new(uint64(1))})[MetricError]
+		errs := train(t, made, trainer.Run{Parameters: p, Replicates: replicates, Seed: new(uint64(1))})[experiment.MetricError]
 		mean, deviation := stat.MeanStdDev(errs, nil)
 		t.Logf("%s: error %.4f ± %.4f", tt.name, mean, deviation/math.Sqrt(replicates))
 		if mean < tt.least || mean > tt.most {

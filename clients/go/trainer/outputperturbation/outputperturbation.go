@@ -28,14 +28,6 @@ const (
 	ParameterStandardDeviation = "standard_deviation"
 )
 
-// Names of the metrics, which package experiment explains. Losses are log losses in nats.
-const (
-	MetricError     = experiment.MetricError
-	MetricLoss      = experiment.MetricLoss
-	MetricTestError = experiment.MetricTestError
-	MetricTestLoss  = experiment.MetricTestLoss
-)
-
 // SettingProjection is the name of the setting that chooses a [Projection]. Other
 // settings are feature_norm, which bounds the norm of the features, and the settings of
 // package experiment.
@@ -317,7 +309,7 @@ func (t *Trainer) Sweep(ctx context.Context, epochs int64, gamma float64, deviat
 			if err := t.evaluator.MeasureTo(metrics, 0, r.Evaluate); err != nil {
 				return err
 			}
-			errs[i][number] = metrics[MetricError][0]
+			errs[i][number] = metrics[experiment.MetricError][0]
 		}
 		return nil
 	})

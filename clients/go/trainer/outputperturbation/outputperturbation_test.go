@@ -73,15 +73,15 @@ func TestTrainLearns(t *testing.T) {
 	last := metrics(t, made, trainer.Run{Parameters: p, Replicates: 2, Seed: new(uint64(0))})[2]
 	for r := range 2 {
 		// The hidden model's error is about 0.148, the constant one's 0.24.
-		if last[MetricError][r] > 0.165 {
-			t.Errorf("error %v after 3 epochs without noise, want at most 0.165", last[MetricError][r])
+		if last[experiment.MetricError][r] > 0.165 {
+			t.Errorf("error %v after 3 epochs without noise, want at most 0.165", last[experiment.MetricError][r])
 		}
 	}
 	p[ParameterStandardDeviation] = 1e4
 	noisy := metrics(t, made, trainer.Run{Parameters: p, Replicates: 2, Seed: new(uint64(0))})[2]
 	for r := range 2 {
-		if noisy[MetricError][r] < 0.2 || noisy[MetricLoss][r] < 100 {
-			t.Errorf("error %v and loss %v under noise of 1e4", noisy[MetricError][r], noisy[MetricLoss][r])
+		if noisy[experiment.MetricError][r] < 0.2 || noisy[experiment.MetricLoss][r] < 100 {
+			t.Errorf("error %v and loss %v under noise of 1e4", noisy[experiment.MetricError][r], noisy[experiment.MetricLoss][r])
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestTrainIsReproducible(t *testing.T) {
 	made := newTrainer(t, func(p *dataset.Parts, _ *Options) { p.Validation = dataset.Generated(100, 3) })
 	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: new(uint64(7))}
 	want := metrics(t, made, run)
-	for _, name := range []string{MetricError, MetricLoss, MetricTestError, MetricTestLoss} {
+	for _, name := range []string{experiment.MetricError, experiment.MetricLoss, experiment.MetricTestError, experiment.MetricTestLoss} {
 		if len(want[0][name]) != 5 {
 			t.Errorf("%d values of %s, want 5", len(want[0][name]), name)
 		}
@@ -120,7 +120,7 @@ func TestTrainIsReproducible(t *testing.T) {
 	losses := make(map[float64]bool)
 	for seed := range uint64(4) {
 		run.Seed = &seed
-		for _, loss := range metrics(t, made, run)[0][MetricLoss] {
+		for _, loss := range metrics(t, made, run)[0][experiment.MetricLoss] {
 			losses[loss] = true
 		}
 	}
@@ -138,7 +138,7 @@ func TestOSNoise(t *testing.T) {
 		}
 		losses := make(map[float64]bool)
 		for range 2 {
-			for _, loss := range metrics(t, made, run)[2][MetricLoss] {
+			for _, loss := range metrics(t, made, run)[2][experiment.MetricLoss] {
 				losses[loss] = true
 			}
 		}
@@ -349,7 +349,7 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, err)
 	for i, deviation := range []float64{0.5, 0} {
 		run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterStandardDeviation: deviation}), Replicates: runs, Seed: new(uint64(7))}
-		if diff := cmp.Diff(metrics(t, made, run)[2][MetricError], errs[i]); diff != "" {
+		if diff := cmp.Diff(metrics(t, made, run)[2][experiment.MetricError], errs[i]); diff != "" {
 			t.Errorf("σ = %g (-train +sweep):\n%s", deviation, diff)
 		}
 	}

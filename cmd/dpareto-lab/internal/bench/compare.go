@@ -18,9 +18,9 @@ import (
 // are shown its end.
 var learnsFromCheckpoints = []string{engine.Name, engine.NameEHVI, engine.NameEHVIExact}
 
-// Ends of the names of methods that show a designer of these something else: the ends of runs only,
-// that a run costs its epochs, the parameters themselves in place of features of them, or these without
-// what public runs say. There may be several.
+// Ends of the names of methods that show a designer of these something else: the ends of runs only or
+// that a run costs its epochs, and then the parameters themselves in place of features of them, or these without
+// what public runs say.
 const (
 	suffixFinal  = "_final"
 	suffixEpochs = "_epochs"
@@ -49,14 +49,14 @@ func parseMethod(name string) (method, bool) {
 	}{{suffixAlone, &m.alone}, {suffixRaw, &m.raw}, {suffixEpochs, &m.epochs}, {suffixFinal, &m.final}} {
 		m.designer, *s.set = strings.CutSuffix(m.designer, s.suffix)
 	}
-	return m, slices.Contains(learnsFromCheckpoints, m.designer) && (!m.final || !m.epochs)
+	return m, slices.Contains(learnsFromCheckpoints, m.designer) && (!m.final || !m.epochs) && (!m.raw || !m.alone)
 }
 
 // CompareOptions say how designers are compared on a surface.
 type CompareOptions struct {
 	// Methods are names of [designers.Names], or of those that learn from checkpoints with the suffixes
 	// "_final", which shows them the ends of runs only, or "_epochs", which tells them that a run costs
-	// its epochs, "_raw", which shows their models the parameters in place of features, and "_alone", which
+	// its epochs, and then "_raw", which shows their models the parameters in place of features, or "_alone", which
 	// keeps what public runs say from them.
 	Methods []string
 	// Tools are other programs that take part, after the Methods. They are shown the ends of runs.
@@ -139,9 +139,10 @@ func (s *Surface) study(ctx context.Context, o CompareOptions, name string, seed
 	if m.epochs {
 		shown.Cost = suggest.CostCheckpoint
 	}
-	if m.raw {
+	switch {
+	case m.raw:
 		shown.Features = nil
-	} else if m.alone {
+	case m.alone:
 		features := *shown.Features
 		features.Mean = nil
 		shown.Features = &features

@@ -198,7 +198,8 @@ func TestCompareRefuses(t *testing.T) {
 	for want, change := range map[string]func(*CompareOptions){
 		`is "oracle"`:                    func(o *CompareOptions) { o.Methods = []string{"oracle"} },
 		`is "random_final"`:              func(o *CompareOptions) { o.Methods = []string{"random_final"} },
-		`is "default_epochs_final"`:      func(o *CompareOptions) { o.Methods = []string{"default_epochs_final"} },
+		`is "default_final_epochs"`:      func(o *CompareOptions) { o.Methods = []string{"default_final_epochs"} },
+		`is "default_raw_alone"`:         func(o *CompareOptions) { o.Methods = []string{"default_raw_alone"} },
 		"--seeds must be at least 1":     func(o *CompareOptions) { o.Seeds = 0 },
 		"--budget must be at least 1":    func(o *CompareOptions) { o.Budget = 0 },
 		"--initial must be 0 to 5, the ": func(o *CompareOptions) { o.Initial = 6 },

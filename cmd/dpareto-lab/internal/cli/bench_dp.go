@@ -67,8 +67,8 @@ answers in milliseconds. Prints one row for each method and budget, of medians o
 seeds.
 
 Designers: default, ehvi and ehvi_exact, which are shown every epoch of a run, or with the
-suffix _final its end, or with the suffix _epochs that a run costs its epochs, with _raw the parameters in
-place of features of DP-SGD, with _alone no public runs; and the others of
+suffix _final its end, or with the suffix _epochs that a run costs its epochs, and then with _raw the
+parameters in place of features of DP-SGD, or with _alone no public runs; and the others of
 dpareto-lab bench engine, which are shown the end of a run. The front is always of all epochs: those that a method did not ask for count afterwards.
 
   reported        hypervolume of the front that the lab's model of all measurements reports, by

@@ -416,9 +416,11 @@ func readResult(ctx context.Context, handle *dpareto.Study, elapsed time.Duratio
 	if r.observed, err = handle.Front(ctx, dparetov1.FrontKind_FRONT_KIND_OBSERVED); err != nil {
 		return nil, err
 	}
-	if r.hypervolumes, err = handle.Hypervolumes(ctx); err != nil {
+	resp, err := handle.Hypervolumes(ctx, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	if err != nil {
 		return nil, err
 	}
+	r.hypervolumes = resp.GetPoints()
 	r.compareExact()
 	return r, nil
 }

@@ -202,7 +202,7 @@ func (f *flags) write(out *command.Printer, spec *dparetov1.StudySpec, front *dp
 
 // showHypervolumes prints the hypervolume over time, and draws it if a file is given.
 func (f *flags) showHypervolumes(ctx context.Context, logger *slog.Logger, out *command.Printer, handle *dpareto.Study, study *dparetov1.Study) error {
-	resp, err := handle.HypervolumesOf(ctx, f.kind)
+	resp, err := handle.Hypervolumes(ctx, f.kind)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (f *flags) read(ctx context.Context, handle *dpareto.Study) (*member, error
 	}
 	m := &member{study: study}
 	if f.overTime {
-		resp, err := handle.HypervolumesOf(ctx, f.kind)
+		resp, err := handle.Hypervolumes(ctx, f.kind)
 		m.history = resp.GetPoints()
 		return m, err
 	}

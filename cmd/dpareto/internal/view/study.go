@@ -13,12 +13,11 @@ import (
 
 // Columns of several tables.
 const (
-	adjacencyColumn   = "adjacency"
-	createdColumn     = "created"
-	deltaColumn       = "delta"
-	epsilonColumn     = "epsilon"
-	mechanismColumn   = "mechanism"
-	sensitivityColumn = "sensitivity"
+	adjacencyColumn = "adjacency"
+	createdColumn   = "created"
+	deltaColumn     = "delta"
+	epsilonColumn   = "epsilon"
+	mechanismColumn = "mechanism"
 )
 
 // ID returns the last part of a resource name: the id of a study, the number of a trial.

@@ -1,4 +1,4 @@
-// Package datasettest finds real datasets for tests. They are not part of the repository:
+// Package datasettest finds real datasets for tests, and counts in them. They are not part of the repository:
 // each lies in NAME below the folder named by the environment variable DPARETO_DATA_DIR,
 // as for the programs, or below a folder "shared/data" next to the clone.
 package datasettest
@@ -41,4 +41,15 @@ func root(t testing.TB) string {
 		}
 		folder = parent
 	}
+}
+
+// Positives returns the number of labels that are positive.
+func Positives(labels []float32) int {
+	n := 0
+	for _, label := range labels {
+		if label > 0 {
+			n++
+		}
+	}
+	return n
 }

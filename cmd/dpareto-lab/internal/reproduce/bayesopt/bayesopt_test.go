@@ -197,7 +197,7 @@ func TestExperimentErrors(t *testing.T) {
 		t.Error("no sizes")
 	}
 	e = small()
-	e.Records = dataset.AdultRows
+	e.Records = 48842
 	if _, err := e.Run(t.Context(), reproduce.Watch{}); err == nil || !strings.Contains(err.Error(), "too few") {
 		t.Errorf("more records than there are: %v", err)
 	}
