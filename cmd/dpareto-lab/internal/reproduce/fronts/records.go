@@ -33,10 +33,10 @@ func writeRecord(folder string, s *series, version string, outcomes []outcome) e
 		}
 		rows = append(rows, row)
 	}
-	if err := errors.Join(w.WriteAll(rows), os.MkdirAll(folder, 0o777)); err != nil {
+	if err := errors.Join(w.WriteAll(rows), os.MkdirAll(folder, 0o750)); err != nil {
 		return err
 	}
-	return os.WriteFile(recordPath(folder, s), out.Bytes(), 0o666)
+	return os.WriteFile(recordPath(folder, s), out.Bytes(), 0o600)
 }
 
 // readRecord returns what a study has measured, and the version that ran it. There are no outcomes if it has no record.
