@@ -21,7 +21,7 @@ const recordedBy = "# dpareto-lab "
 // recordPath returns the file of a study's outcomes in a folder of records.
 func recordPath(folder string, s *series) string { return filepath.Join(folder, s.studyID()+".csv") }
 
-// writeRecord writes what a finished study has measured, to six digits.
+// writeRecord writes what a finished study has measured.
 func writeRecord(folder string, s *series, version string, outcomes []outcome) error {
 	out := bytes.NewBufferString(recordedBy + version + "\n")
 	w := csv.NewWriter(out)
@@ -29,7 +29,7 @@ func writeRecord(folder string, s *series, version string, outcomes []outcome) e
 	for _, o := range outcomes {
 		var row []string
 		for _, x := range []float64{o.epsilon, o.mean, o.best, o.worst, o.untouched} {
-			row = append(row, strconv.FormatFloat(x, 'g', 6, 64))
+			row = append(row, strconv.FormatFloat(x, 'g', -1, 64))
 		}
 		rows = append(rows, row)
 	}
