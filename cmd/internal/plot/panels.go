@@ -57,7 +57,7 @@ type Panels struct {
 // Size of a panel beside others.
 const (
 	panelWidth              = 3.7 * vg.Inch
-	panelHeight             = 2.6 * vg.Inch
+	panelHeight             = 2.9 * vg.Inch
 	panelTitle  font.Length = 10
 )
 
