@@ -129,12 +129,13 @@ func (c *Curves) head() *head {
 // drawPanel implements Panel.
 func (c *Curves) drawPanel(canvas draw.Canvas, size font.Length) {
 	x, y := c.axes()
-	p := newPlot(x, y, canvas)
+	h := c.besides.of(c.head())
+	p := newPlot(x, y, h.room(canvas, size))
 	shownX, shownY := c.view()
 	setRange(&p.X, x, shownX)
 	setRange(&p.Y, y, shownY)
 	p.Add(c)
-	c.besides.of(c.head()).write(&canvas, p.DataCanvas(canvas).Min.X, size)
+	h.write(&canvas, p.DataCanvas(canvas).Min.X, size)
 	p.Draw(canvas)
 }
 

@@ -84,11 +84,12 @@ func (f *Figure) scene() *scene {
 // drawPanel implements Panel.
 func (f *Figure) drawPanel(c draw.Canvas, size font.Length) {
 	s := f.scene()
-	p := newPlot(f.X, f.Y, c)
+	h := f.head()
+	p := newPlot(f.X, f.Y, h.room(c, size))
 	setRange(&p.X, f.X, s.x)
 	setRange(&p.Y, f.Y, s.y)
 	p.Add(s)
-	f.head().write(&c, p.DataCanvas(c).Min.X, size)
+	h.write(&c, p.DataCanvas(c).Min.X, size)
 	p.Draw(c)
 }
 

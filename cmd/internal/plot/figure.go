@@ -141,6 +141,6 @@ func render(d drawing, w io.Writer, format string) error {
 // Size of a picture with a head of the usual height.
 const (
 	usualWidth  = 5 * vg.Inch
-	usualHeight = 3.1 * vg.Inch
+	usualHeight = 3.4 * vg.Inch
 	dotsPerInch = 192
 )

@@ -64,11 +64,12 @@ func (f *Fronts) head() *head {
 func (f *Fronts) drawPanel(canvas draw.Canvas, size font.Length) {
 	s := overlay{picture: f}
 	s.x, s.y = f.view()
-	p := newPlot(f.X, f.Y, canvas)
+	h := f.besides.of(f.head())
+	p := newPlot(f.X, f.Y, h.room(canvas, size))
 	setRange(&p.X, f.X, s.x)
 	setRange(&p.Y, f.Y, s.y)
 	p.Add(s)
-	f.besides.of(f.head()).write(&canvas, p.DataCanvas(canvas).Min.X, size)
+	h.write(&canvas, p.DataCanvas(canvas).Min.X, size)
 	p.Draw(canvas)
 }
 

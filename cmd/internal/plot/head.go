@@ -32,8 +32,16 @@ const (
 	entryGap   vg.Length = 16 // between entries
 	usualHead  vg.Length = 44 // the height of a head for which a picture has room
 	usualLeft  vg.Length = 60 // the width of an axis with its labels, at most
+	usualFoot  vg.Length = 40 // the height of an axis with its labels
 	legendLead vg.Length = 2 * lineGap
 )
+
+// room returns the size of the plot below a head, about.
+func (h *head) room(c draw.Canvas, size font.Length) vg.Point {
+	width := c.Size().X - usualLeft
+	_, height := h.layout(width, size)
+	return vg.Point{X: width, Y: c.Size().Y - height - usualFoot}
+}
 
 // part is a piece of a head at its place, which is relative to the upper left corner.
 type part struct {

@@ -85,7 +85,7 @@ func (m *HeatMap) drawPanel(c draw.Canvas, size font.Length) {
 		thick vg.Length = 12 // of the bar
 	)
 	s := grid{HeatMap: m, x: cells(m.X, m.Xs), y: cells(m.Y, m.Ys), value: m.values()}
-	p := newPlot(m.X, m.Y, c)
+	p := newPlot(m.X, m.Y, m.head().room(c, size))
 	setRange(&p.X, m.X, s.x.span())
 	setRange(&p.Y, m.Y, s.y.span())
 	p.Add(s)

@@ -93,7 +93,7 @@ func exampleMap(log bool) *HeatMap {
 }
 
 func exampleCurves(log bool) *Curves {
-	c := &Curves{Title: "Adult", Subtitle: []string{"mean over 5 seeds, band: one standard deviation"}, X: "runs", Y: "hypervolume", Rising: true, LogY: log}
+	c := &Curves{Title: "Adult", Subtitle: []string{"mean over 5 seeds, band: one standard deviation"}, X: "runs", Y: "hypervolume of the front by the searched examples, in log units", Rising: true, LogY: log}
 	for k, name := range []string{"Gaussian processes, 16 initial points", "random configurations", "random configurations of another distribution", "a grid of three values for each parameter", "one word"} {
 		s := Series{Name: name, Steps: true}
 		for i := range 64 {

@@ -140,7 +140,7 @@ func TestPNG(t *testing.T) {
 	require.NoError(t, example().Render(&out, "png"))
 	picture, err := png.Decode(&out)
 	require.NoError(t, err)
-	if got, want := picture.Bounds().Size(), image.Pt(960, 788); got != want {
+	if got, want := picture.Bounds().Size(), image.Pt(960, 846); got != want {
 		t.Errorf("size %v, want %v", got, want)
 	}
 	count := make(map[string]int)

@@ -2,6 +2,7 @@ package plot
 
 import (
 	"image/color"
+	"strings"
 
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -52,17 +53,19 @@ func style(size font.Length, c color.Color, x text.XAlignment, y text.YAlignment
 	}
 }
 
-// newPlot returns an empty plot in the house style, with labels for which a canvas has room.
-func newPlot(x, y Axis, c draw.Canvas) *plot.Plot {
+// newPlot returns an empty plot in the house style, with labels for which there is room.
+func newPlot(x, y Axis, room vg.Point) *plot.Plot {
 	const labelWidth, labelHeight = 3.2 * tickSize, 2 * tickSize // with the space beside them
 	p := plot.New()
 	p.BackgroundColor = nil
 	for _, a := range []struct {
-		to   *plot.Axis
-		from Axis
-		room float64
-	}{{&p.X, x, float64((c.Size().X - usualLeft) / labelWidth)}, {&p.Y, y, float64(c.Size().Y / labelHeight)}} {
-		a.to.Label.Text = a.from.Label
+		to     *plot.Axis
+		from   Axis
+		length vg.Length
+		label  vg.Length
+	}{{&p.X, x, room.X, labelWidth}, {&p.Y, y, room.Y, labelHeight}} {
+		ticks := float64(a.length / a.label)
+		a.to.Label.Text = strings.Join(wrap(style(labelSize, ink, text.XCenter, text.YCenter), a.from.Label, a.length/fontSlack), "\n")
 		a.to.Label.TextStyle.Font = sans(labelSize, xfont.WeightNormal)
 		a.to.Label.TextStyle.Color = ink
 		a.to.Label.TextStyle.Handler = handler
@@ -76,10 +79,10 @@ func newPlot(x, y Axis, c draw.Canvas) *plot.Plot {
 		a.to.Tick.Color = grey
 		a.to.Tick.Width = 0.6
 		a.to.Tick.Length = 4
-		a.to.Tick.Marker = linearTicks{a.room}
+		a.to.Tick.Marker = linearTicks{ticks}
 		if a.from.Log {
 			a.to.Scale = plot.LogScale{}
-			a.to.Tick.Marker = logTicks{a.room}
+			a.to.Tick.Marker = logTicks{ticks}
 		}
 	}
 	return p
