@@ -76,7 +76,7 @@ func TestSubsets(t *testing.T) {
 		t.Error("another key gives the same subset")
 	}
 	other.Of = 1000
-	if _, err := all.(trainer.SubsetTrainer).OnSubset(t.Context(), other); err == nil || !strings.Contains(err.Error(), "has 900 training examples, but the subset is of 1000") {
+	if _, err := all.(trainer.SubsetTrainer).OnSubset(t.Context(), other); err == nil || !strings.Contains(err.Error(), "has 900 training examples, but the study draws its subset from 1000") {
 		t.Errorf("a subset of other examples: %v", err)
 	}
 }
