@@ -11,11 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/web/webtest"
 )
 
@@ -225,23 +224,26 @@ func TestStudyLead(t *testing.T) {
 
 // The workers that hold trials are said to train, or not to be heard from once their lease is over.
 func TestWorkers(t *testing.T) {
-	s := webtest.New(t, server.Options{})
-	spec := privacySpec()
-	spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(time.Second)}
-	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: spec})
-	running := func() string { return s.Get(t, "/studies/first/parts/running", http.StatusOK) }
-	webtest.Contains(t, running(), "No worker is at work")
-	resp, err := dparetov1.NewStudyServiceClient(s.Conn).SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "gpu-1", Count: 2})
-	require.NoError(t, err)
-	if len(resp.GetTrials()) != 2 {
-		t.Fatalf("%d trials", len(resp.GetTrials()))
+	for name, tt := range map[string]struct {
+		taken time.Time // when the worker took its trials
+		want  []string
+	}{
+		"training": {time.Now(), []string{"<caption>1 worker.", "training</span>", "!not heard from"}},
+		"silent":   {time.Now().Add(-24 * time.Hour), []string{"<caption>1 worker, 1 not heard from.", "not heard from</span>", "its lease ended", "!training</span>"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := webtest.New(t, server.Options{Clock: clocktest.NewManual(tt.taken)})
+			s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: privacySpec()})
+			running := func() string { return s.Get(t, "/studies/first/parts/running", http.StatusOK) }
+			webtest.Contains(t, running(), "No worker is at work")
+			resp, err := dparetov1.NewStudyServiceClient(s.Conn).SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "gpu-1", Count: 2})
+			require.NoError(t, err)
+			if len(resp.GetTrials()) != 2 {
+				t.Fatalf("%d trials", len(resp.GetTrials()))
+			}
+			webtest.Contains(t, running(), tt.want...)
+		})
 	}
-	end := resp.GetTrials()[1].GetLease().GetExpireTime().AsTime()
-	if body := running(); time.Now().Before(end) {
-		webtest.Contains(t, body, "<caption>1 worker.", "training</span>", "!not heard from")
-	}
-	time.Sleep(time.Until(end) + 10*time.Millisecond)
-	webtest.Contains(t, running(), "<caption>1 worker, 1 not heard from.", "not heard from</span>", "its lease ended", "!training</span>")
 }
 
 // Studies with three objectives, one, or none that is about privacy, have a view without ε.

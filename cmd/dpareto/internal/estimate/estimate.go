@@ -424,6 +424,7 @@ func epsilonFor(ctx context.Context, env *command.Env, f flags, metric estimate.
 	if relative > 0 {
 		var at []estimate.Estimate
 		if at, err = e.Curve(ctx, []float64{relative}); err != nil {
+			finish()
 			return err
 		}
 		target *= metric.Of(at[0]).Value

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// recordHeader are the columns of a record. A last column that is NaN stands for no examples that the search does not see.
+// recordHeader are the columns of a record. untouched_error is NaN where the search sees all examples.
 var recordHeader = []string{"epsilon", "error", "best_error", "worst_error", "untouched_error"}
 
 // recordedBy begins the first line of a record, which ends with the version that ran the study.
@@ -36,7 +36,12 @@ func writeRecord(folder string, s *series, version string, outcomes []outcome) e
 	if err := errors.Join(w.WriteAll(rows), os.MkdirAll(folder, 0o750)); err != nil {
 		return err
 	}
-	return os.WriteFile(recordPath(folder, s), out.Bytes(), 0o600)
+	// A file that is cut short could end within a number.
+	path := recordPath(folder, s)
+	if err := os.WriteFile(path+".new", out.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 // readRecord returns what a study has measured, and the version that ran it. There are no outcomes if it has no record.
