@@ -18,6 +18,14 @@ LOTS = 8  # of an epoch, by Opacus's convention
 PRIVACY = dpfront.opacus(
     dataset_size=RECORDS, noise_multiplier="sigma", epochs="epochs", delta=DELTA
 )
+ALLOCATION = dpfront.opacus(
+    dataset_size=RECORDS,
+    noise_multiplier="sigma",
+    epochs="epochs",
+    delta=DELTA,
+    poisson_sampling=False,
+    random_allocation=True,
+)
 # Each with the part that the error names.
 MISTAKES = {
     "sampler": ("sampler", "allocation"),

@@ -10,7 +10,7 @@ import dpfront
 from dpfront.integrations.jax import trial_steps
 from dpfront.samplers import PoissonBatches, RandomAllocationBatches, batches_per_epoch
 
-from .mistakes import DELTA, LOTS, MISTAKES, RECORDS, check, make_study, marks
+from .mistakes import ALLOCATION, DELTA, LOTS, MISTAKES, RECORDS, check, make_study, marks
 
 pytestmark = marks("jax", "optax", "jax_privacy")
 
@@ -132,15 +132,7 @@ def test_five_mistakes_with_a_plan(client: dpfront.Client, mistake: str | None) 
 
 
 def test_random_allocation(client: dpfront.Client) -> None:
-    privacy = dpfront.opacus(
-        dataset_size=RECORDS,
-        noise_multiplier="sigma",
-        epochs="epochs",
-        delta=DELTA,
-        poisson_sampling=False,
-        random_allocation=True,
-    )
-    check(make_study(client, privacy), None, lambda trial, _: with_optax(trial, None, True))
+    check(make_study(client, ALLOCATION), None, lambda trial, _: with_optax(trial, None, True))
     check(make_study(client), "sampler", lambda trial, _: with_optax(trial, None, True))
 
 

@@ -11,7 +11,7 @@ import dpfront
 from dpfront.integrations.lightning import trial_callback
 from dpfront.samplers import RandomAllocationSampler, batches_per_epoch, with_empty
 
-from .mistakes import DELTA, MISTAKES, PRIVACY, RECORDS, check, make_study, marks
+from .mistakes import ALLOCATION, DELTA, MISTAKES, PRIVACY, RECORDS, check, make_study, marks
 
 pytestmark = marks("lightning", "opacus")
 
@@ -87,15 +87,7 @@ def test_five_mistakes(client: dpfront.Client, mistake: str | None, tmp_path: Pa
 
 
 def test_random_allocation(client: dpfront.Client, tmp_path: Path) -> None:
-    privacy = dpfront.opacus(
-        dataset_size=RECORDS,
-        noise_multiplier="sigma",
-        epochs="epochs",
-        delta=DELTA,
-        poisson_sampling=False,
-        random_allocation=True,
-    )
-    study = make_study(client, privacy)
+    study = make_study(client, ALLOCATION)
     check(study, None, lambda trial, _: fit(trial, None, tmp_path, allocation=True))
     # A study of Poisson lots does not take them.
     check(

@@ -13,6 +13,7 @@ from dpfront import PrivacyMismatch
 from dpfront.integrations.opake import trial_steps
 
 from .mistakes import (
+    ALLOCATION,
     CONFIGURATION,
     DELTA,
     LOTS,
@@ -124,16 +125,8 @@ def test_mistakes(client: dpfront.Client, mistake: str | None) -> None:
 
 
 def test_random_allocation(client: dpfront.Client) -> None:
-    privacy = dpfront.opacus(
-        dataset_size=RECORDS,
-        noise_multiplier="sigma",
-        epochs="epochs",
-        delta=DELTA,
-        poisson_sampling=False,
-        random_allocation=True,
-    )
     run = partial(train, client, allocation=True)
-    check(make_study(client, privacy), None, run)
+    check(make_study(client, ALLOCATION), None, run)
     check(make_study(client), "sampler", run)
 
 
