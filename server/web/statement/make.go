@@ -244,6 +244,18 @@ func (m *maker) users() error {
 	return nil
 }
 
+// countRecordsPerUser replaces the expression of the most records of a user by its value.
+func (m *maker) countRecordsPerUser(evaluate *evaluator) error {
+	if m.perUser == "" {
+		return nil
+	}
+	var err error
+	if m.perUser, err = evaluate.number(m.perUser); err != nil {
+		return refuse("the number of records of a user cannot be computed: %v", err)
+	}
+	return nil
+}
+
 // unitName returns "record" or "user".
 func (m *maker) unitName() string {
 	if m.perUser == "" {
@@ -378,10 +390,8 @@ func (m *maker) ordinary(ctx context.Context, metric string, sampler Item) error
 	if err != nil {
 		return err
 	}
-	if m.perUser != "" {
-		if m.perUser, err = evaluate.number(m.perUser); err != nil {
-			return refuse("the number of records of a user cannot be computed: %v", err)
-		}
+	if err := m.countRecordsPerUser(evaluate); err != nil {
+		return err
 	}
 	if m.s.Recompute, err = evaluate.recompute(m.privacy); err != nil {
 		return refuse("ε could not be computed again: %v", err)
@@ -450,6 +460,14 @@ func (m *maker) published(ctx context.Context, sampler Item) error {
 				return err
 			}
 		}
+	}
+	// One claim holds for all runs only if the number is the same in all, that is, without parameters.
+	constant, err := newEvaluator(nil)
+	if err != nil {
+		return err
+	}
+	if err := m.countRecordsPerUser(constant); err != nil {
+		return err
 	}
 	last := releases.GetReleases()[len(releases.GetReleases())-1]
 	m.s.Guarantee, m.s.IncludesTuning = guaranteeOf(p.GetTrain()), true

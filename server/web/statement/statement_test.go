@@ -366,6 +366,7 @@ func TestRandomStopping(t *testing.T) {
 	base := s.GetMetrics()[0].GetComputed().GetPrivacy()
 	base.Accountant, base.Conversion = dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	base.GetDpSgd().Length = &dparetov1.DpSgdMechanism_Steps{Steps: "100"}
+	base.GetDpSgd().RecordsPerUser = "1 + 1"
 	s.Parameters, s.CheckpointParameter, s.Budget, s.Seed, s.TrainLedger = s.GetParameters()[1:2], "", nil, nil, "ledgers/train"
 	s.GetParameters()[0].GetDoubleDomain().Min, s.GetParameters()[0].GetDoubleDomain().Max = 3, 5
 	s.RandomStopping = &dparetov1.RandomStoppingSpec{
@@ -394,6 +395,9 @@ func TestRandomStopping(t *testing.T) {
 	made, err := statement.New(t.Context(), c, "studies/hidden", statement.Options{Sampler: "poisson", Now: now})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := " for the training records of users with at most 2 records each with ε"; !strings.Contains(made.Claim, want) {
+		t.Errorf("the claim %q lacks %q", made.Claim, want)
 	}
 	whole := proto.CloneOf(base)
 	inner := proto.CloneOf(base)
