@@ -320,7 +320,14 @@ func UnmarshalTexts(content []byte, to any) error {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(encoded))
 	decoder.DisallowUnknownFields()
-	return decoder.Decode(to)
+	err = decoder.Decode(to)
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%s: must be no %s", mismatch.Field, mismatch.Value)
+	}
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: ")) // unknown field "name"
+	}
+	return nil
 }
 
 // texts returns a tree with what was written in place of numbers.

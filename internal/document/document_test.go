@@ -34,12 +34,12 @@ func TestParseJSON(t *testing.T) {
 		t.Errorf("error %v, tree (-want +got):\n%s", err, diff)
 	}
 	for content, want := range map[string]string{
-		"":                                "line 1: unexpected EOF",
-		"{\n\"a\": [1,\n":                 "line 2: unexpected EOF",
+		"":                                "line 1: the JSON ends within a value",
+		"{\n\"a\": [1,\n":                 "line 2: the JSON ends within a value",
 		"{\"a\": 1,\n\"a\": 2}":           "line 2: a: is given twice, first in line 1",
 		"[{\"a\": {\"b\": 1, \"b\": 1}}]": "line 1: [0].a.b: is given twice",
 		"{}\n{}":                          "line 2: more follows the first value",
-		"{\"a\": NaN}":                    "line 1: invalid character 'N'",
+		"{\"a\": [1, NaN]}":               "line 1: a[1]: is NaN, which is not JSON: use null",
 		"{\"a\" 1}":                       "line 1: ",
 		"{1: 2}":                          "line 1: ",
 	} {

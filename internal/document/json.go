@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // ParseJSON reads one JSON value as Parse does.
@@ -50,7 +51,7 @@ func ParseObjects(content []byte) (objects []map[string]any, lines []int, err er
 		}
 	}
 	if _, err := r.decoder.Token(); !errors.Is(err, io.EOF) { // a bracket that closes nothing
-		return nil, nil, linef(r.at(), "%w", err)
+		return nil, nil, linef(r.at(), "more follows the last value")
 	}
 	return objects, lines, nil
 }
@@ -78,20 +79,36 @@ func (r *jsonReader) at() int {
 	return r.line
 }
 
-func (r *jsonReader) token() (json.Token, error) {
+// token returns the next token, for the value of the path.
+func (r *jsonReader) token(path string) (json.Token, error) {
 	token, err := r.decoder.Token()
+	if err == nil {
+		return token, nil
+	}
 	line := r.at()
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+	word := strings.TrimLeft(string(r.content[r.offset:]), " \t\r\n:,")
+	if end := strings.IndexAny(word, " \t\r\n:,]}"); end > 0 {
+		word = word[:end]
 	}
-	if err != nil {
-		return nil, linef(line, "%w", err)
+	switch strings.TrimPrefix(word, "-") {
+	case "":
+		return nil, linef(line, "the JSON ends within a value")
+	case "NaN", "Infinity":
+		return nil, linef(line, "%sis %s, which is not JSON: use null where there is no value", prefix(path), word)
 	}
-	return token, nil
+	return nil, linef(line, "%sis not JSON from %.20q on", prefix(path), word)
+}
+
+// prefix begins an error with its path, if there is one.
+func prefix(path string) string {
+	if path == "" {
+		return ""
+	}
+	return path + ": "
 }
 
 func (r *jsonReader) value(path string) (any, error) {
-	token, err := r.token()
+	token, err := r.token(path)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +119,7 @@ func (r *jsonReader) value(path string) (any, error) {
 	case json.Delim('{'):
 		entries, lines := make(map[string]any), make(map[string]int)
 		for r.decoder.More() {
-			name, err := r.token()
+			name, err := r.token(path)
 			if err != nil {
 				return nil, err
 			}
@@ -119,7 +136,7 @@ func (r *jsonReader) value(path string) (any, error) {
 				return nil, err
 			}
 		}
-		_, err := r.token()
+		_, err := r.token(path)
 		return entries, err
 	case json.Delim('['):
 		list := []any{}
@@ -130,7 +147,7 @@ func (r *jsonReader) value(path string) (any, error) {
 			}
 			list = append(list, element)
 		}
-		_, err := r.token()
+		_, err := r.token(path)
 		return list, err
 	default:
 		return token, nil

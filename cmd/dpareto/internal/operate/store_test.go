@@ -87,7 +87,7 @@ func TestImportMistakes(t *testing.T) {
 		{"depth,rate,kind,error\n1.5,1,a,1\n", "trial import small -", `standard input:2: parameter depth: must be an integer, is "1.5"`},
 		{"depth,rate,kind,error\n1,1,a,often\n", "trial import small -", `standard input:2: metric error: must be a number, is "often"`},
 		{"depth,rate,kind,error\n1,1,a,1\n99,1,a,1\n", "trial import small -", `standard input:3: nothing was imported: InvalidArgument: trial.parameters["depth"]`},
-		{"{\"depth\": }", "trial import small -", "standard input:1: invalid character"},
+		{"{\"depth\": }", "trial import small -", "standard input:1: depth: is not JSON from \"}\" on"},
 		{"", "trial import small -", "standard input: no header"},
 		{"{}\n", "import -", "standard input:1: a trial comes before its study"},
 		{"{\"what\": 1}\n", "import -", "standard input:1"},

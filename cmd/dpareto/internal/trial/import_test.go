@@ -209,7 +209,7 @@ func TestImportErrors(t *testing.T) {
 		"epochs\trate\twidth\tpython\terror\n2\t1,500\t0,1\t3.9\t1\n":      "standard input:2: column rate: must be a number with a decimal point",
 		"epochs,,rate\n1,2,3\n":                                            "standard input:1: column 2 has values and no name",
 		"{\"epochs\": 1,\n\"epochs\": 2}":                                  "standard input:2: epochs: is given twice, first in line 1",
-		"{\"epochs\": 1}\n{\"epochs\": 1, \"error\": NaN}":                 "standard input:2: invalid character 'N'",
+		"{\"epochs\": 1}\n{\"epochs\": 1, \"error\": NaN}":                 "standard input:2: error: is NaN, which is not JSON: use null",
 		"{\"epochs\": 1}\n{\"python\": \"caf\xe9\"}":                       "standard input:2: is not UTF-8",
 		"[{\"epochs\": 1},\n 3]":                                           "standard input:2: must be a JSON object, is 3",
 		"{\"epochs\": 1}\n{\"epoch\": 1}":                                  `standard input:2: "epoch" is neither a parameter nor a metric`,
