@@ -151,13 +151,19 @@ func parseWidths(text string) (widths []int, ok bool) {
 	return widths, true
 }
 
+// isOfPaper reports whether the examples are Adult or MNIST, encoded as in Avent et al. (2020), or generated like them.
+func (t *Trainer) isOfPaper() bool {
+	name := t.parts.Split.Dataset
+	return t.parts.Train.FeatureNorm == 0 && (name == dataset.NameAdult || name == dataset.NameMNIST)
+}
+
 // Declaration returns the domains of Table 1 of Avent et al. (2020), of Adult for linear
 // models and of MNIST for networks, with the distributions of Tables 4 and 3, and σ in
 // [0.1, 16]. All scales are logarithmic, since the order of magnitude matters. The table
 // gives that range for the variance; the code published with the paper uses it for the
 // standard deviation.
 //
-// For a user's own data the rate is normalised, for SGD, and lots are up to a tenth of the training
+// For other data the rate is normalised, for SGD, and lots are up to a tenth of the training
 // examples: steps that are larger than the paper's, where there is noise to average.
 func (t *Trainer) Declaration() trainer.Declaration {
 	exponential := func(rate, shift float64) trainer.Distribution {
@@ -193,7 +199,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		noise.Design = exponential(0.5, 0.1)
 	}
 	rate := ParameterLearningRate
-	if t.parts.Train.FeatureNorm > 0 { // a user's own data, and not those of the paper
+	if !t.isOfPaper() {
 		clippingNorm.Max, clippingNorm.Design = 4, trainer.Distribution{}
 		noise.Min, noise.Design = 0.3, trainer.Distribution{}
 		lotSize.Min, lotSize.Max = min(max(16, math.Floor(rows/500)), rows), min(max(64, math.Floor(rows/10)), rows)

@@ -72,9 +72,13 @@ func TestStudyInitWithoutData(t *testing.T) {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
-	for name, size := range map[string]string{"gisette": "5400", "breast-cancer": "344", "kddcup99": "489021"} {
-		if text := clitest.Succeed(t, "study init --trainer dp-sgd --set dataset="+name); !strings.Contains(text, `dataset_size: "`+size+`"`) {
-			t.Errorf("%s: %s", name, text)
+	for name, want := range map[string][2]string{
+		"adult": {"35000", "min: 8, max: 512"}, "gisette": {"5400", "min: 16, max: 540"}, "breast-cancer": {"344", "min: 16, max: 64"},
+		"kddcup99": {"489021", "min: 978, max: 48902"},
+	} {
+		text := clitest.Succeed(t, "study init --trainer dp-sgd --set dataset="+name)
+		if !strings.Contains(text, `dataset_size: "`+want[0]+`"`) || !strings.Contains(text, "integer_domain: {"+want[1]+"}") {
+			t.Errorf("%s: want %q of\n%s", name, want, text)
 		}
 	}
 }
