@@ -394,8 +394,8 @@ func (x *ExportStudyRequest) GetName() string {
 	return ""
 }
 
-// Response of ExportStudy: the study first, then its trials in ascending order of their
-// numbers, then the deleted ones, then its releases in ascending order of their numbers.
+// Response of ExportStudy: the study first, then its trials in ascending order of their numbers,
+// then the deleted ones. Its releases follow, in ascending order of their numbers.
 type ExportStudyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The next record.
@@ -762,8 +762,8 @@ type ExportedRandomStopping struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of trials.
 	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
-	// The list of configurations that candidates are drawn from: the coordinates of all parameters, in the
-	// order of the spec, of one configuration after the other.
+	// The list from which configurations are drawn: the coordinates of all parameters, in the order
+	// of the spec, of one configuration after the other.
 	Listed []float64 `protobuf:"fixed64,2,rep,packed,name=listed,proto3" json:"listed,omitempty"`
 	// Whether the study is paid for.
 	Paid bool `protobuf:"varint,3,opt,name=paid,proto3" json:"paid,omitempty"`

@@ -276,16 +276,16 @@ func (x *ObjectiveImportance) GetParameters() []*ParameterImportance {
 // hold the uncertainty of the model and of the sampling; for computed objectives the latter alone.
 // Two models of the measurements are compared: the model of the posterior front, and a model of
 // smoother functions. The more probable model is used. Where measurements are few or noisy for the
-// number of parameters, totals come out too large. ε of DP-SGD is computed by an approximation that
-// is good to a few per cent.
+// number of parameters, totals come out too large. The ε of DP-SGD is computed by an approximation
+// that is good to a few per cent.
 type ParameterImportance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the parameter.
 	Parameter string `protobuf:"bytes,1,opt,name=parameter,proto3" json:"parameter,omitempty"`
 	// Share of the variance that the parameter explains by itself, in [0, 1].
 	FirstOrder *IntervalEstimate `protobuf:"bytes,2,opt,name=first_order,json=firstOrder,proto3" json:"first_order,omitempty"`
-	// Share of the variance that would be left if all other parameters were known, in [0, 1]: the
-	// effect of the parameter by itself and together with others.
+	// Share of the variance that would be left if all other parameters were known, in [0, 1]. It is
+	// the effect of the parameter by itself and together with others.
 	Total         *IntervalEstimate `protobuf:"bytes,3,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -204,7 +204,7 @@ func (x *GetFrontResponse) GetFront() *Front {
 	return nil
 }
 
-// The configurations within the study's bounds on metrics that are not dominated: no other such
+// The configurations within the study's bounds on metrics that are not dominated. No other such
 // configuration beats them in every objective, and no constant point of the study beats or equals
 // them.
 type Front struct {
@@ -502,9 +502,9 @@ type FrontPoint struct {
 	// same values.
 	Contribution float64 `protobuf:"fixed64,9,opt,name=contribution,proto3" json:"contribution,omitempty"`
 	// Whether the point is the knee of a front of two objectives, a hint where the trade-off turns.
-	// The knee is the point within the box that is furthest beyond the straight line between the two
-	// ends of the front, in units of their differences (Das, "On characterizing the knee of the
-	// Pareto curve based on normal-boundary intersection", Structural Optimization 18, 1999). A front
+	// The knee is the point within the box furthest beyond the straight line between the two ends of
+	// the front, in units of their differences. Source: Das, "On characterizing the knee of the
+	// Pareto curve based on normal-boundary intersection", Structural Optimization 18, 1999. A front
 	// without a bulge has none.
 	Knee bool `protobuf:"varint,10,opt,name=knee,proto3" json:"knee,omitempty"`
 	// The id of the study's constant point that this is, a result without any run; empty for a
@@ -734,10 +734,10 @@ type QueryFrontRequest struct {
 	// Required. Bounds that the configuration must meet, by metric id: the largest
 	// value of an objective to minimise, the smallest value of one to maximise.
 	Bounds map[string]float64 `protobuf:"bytes,2,rep,name=bounds,proto3" json:"bounds,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// Probability with which the bounds on measured objectives must hold, each by itself, for
-	// the mean that very many fresh runs would have: in (0, 1). Computed objectives are exact.
-	// Above 0.5 only configurations that were run can answer, and none if no model agrees with the
-	// measurements (warning NO_CONFIDENCE). Default 0.5.
+	// Probability in (0, 1) with which the bounds on measured objectives must hold, each by itself,
+	// for the mean of very many fresh runs. Computed objectives are exact. Above 0.5 only
+	// configurations that were run can answer, and none if no model agrees with the measurements
+	// (warning NO_CONFIDENCE). Default 0.5.
 	Confidence float64 `protobuf:"fixed64,3,opt,name=confidence,proto3" json:"confidence,omitempty"`
 	// The objective, by metric id, to make as good as the bounds allow. Default: the
 	// first without a bound, or the first of all if every one has one.
@@ -1046,8 +1046,8 @@ func (x *ListHypervolumesRequest) GetKind() FrontKind {
 type ListHypervolumesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Hypervolume after each trial that succeeded, in the order of completion. For the posterior
-	// front, which needs a fit of the model at each point: after at most 20 of them, evenly
-	// spaced, the last one included.
+	// front, after at most 20 of them, evenly spaced, the last one included: each needs a fit of the
+	// model.
 	Points []*HypervolumePoint `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
 	// The reference values, by metric id, within which all points are measured: those of Front.reference.
 	Reference     map[string]float64 `protobuf:"bytes,2,rep,name=reference,proto3" json:"reference,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
@@ -1111,9 +1111,9 @@ type HypervolumePoint struct {
 	Hypervolume float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
 	// Number of runs of those trials.
 	Runs int64 `protobuf:"varint,4,opt,name=runs,proto3" json:"runs,omitempty"`
-	// Steps that those runs took, for studies with a checkpoint parameter: the sum over
-	// the trials of the step at their end times their number of runs. With epochs as the
-	// checkpoint parameter it is the number of epochs trained.
+	// Steps that those runs took, for studies with a checkpoint parameter. It is the sum over the
+	// trials of the step at their end times their number of runs. With epochs as the checkpoint
+	// parameter it is the number of epochs trained.
 	Steps         int64 `protobuf:"varint,5,opt,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

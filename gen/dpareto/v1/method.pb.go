@@ -149,8 +149,8 @@ type MethodRules struct {
 	Role Role `protobuf:"varint,1,opt,name=role,proto3,enum=dpareto.v1.Role" json:"role,omitempty"`
 	// Where the caller needs the role.
 	Scope Scope `protobuf:"varint,2,opt,name=scope,proto3,enum=dpareto.v1.Scope" json:"scope,omitempty"`
-	// Path of the request's field that names the resource of the call: a study or something in it, a
-	// ledger, or the id of one to be created. Empty if there is none.
+	// Path of the request's field that names the resource of the call. It is a study or something in
+	// it, a ledger, or the id of one to be created. Empty if there is none.
 	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
 	// Whether calls go to the audit log: the method changes something or exports whole
 	// studies.
@@ -159,8 +159,8 @@ type MethodRules struct {
 	Slow bool `protobuf:"varint,5,opt,name=slow,proto3" json:"slow,omitempty"`
 	// Whether the method streams until the caller ends the call.
 	Endless bool `protobuf:"varint,6,opt,name=endless,proto3" json:"endless,omitempty"`
-	// Whether the method can be called about a study with random_stopping: it answers nothing
-	// that depends on the study's trials, or only to the worker that holds one.
+	// Whether the method can be called about a study with random_stopping. Such a method answers
+	// nothing that depends on the study's trials, or only to the worker that holds one.
 	RevealsNoResults bool `protobuf:"varint,7,opt,name=reveals_no_results,json=revealsNoResults,proto3" json:"reveals_no_results,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache

@@ -636,9 +636,9 @@ type MetricValue struct {
 	// The values of runs of the configuration with independent randomness, in any order: one for
 	// each of the trial's replicates. At most 10,000, of at most 1e100 in magnitude.
 	Runs []float64 `protobuf:"fixed64,2,rep,packed,name=runs,proto3" json:"runs,omitempty"`
-	// Standard error of value. A worker sets it if it reports only the mean of its runs, or has an
-	// error estimate for a single run, for example of an evaluation on few records. It is derived if
-	// runs holds at least two values.
+	// Standard error of value. A worker sets it if it reports only the mean of its runs. It also sets
+	// it if it has an error estimate for a single run, for example of an evaluation on few records.
+	// It is derived if runs holds at least two values.
 	StandardError *float64 `protobuf:"fixed64,3,opt,name=standard_error,json=standardError,proto3,oneof" json:"standard_error,omitempty"`
 	// Output only. Smallest of runs.
 	Min *float64 `protobuf:"fixed64,4,opt,name=min,proto3,oneof" json:"min,omitempty"`

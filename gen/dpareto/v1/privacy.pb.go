@@ -250,10 +250,11 @@ const (
 	// one pass, whatever its number of lots; steps are passes of floor(dataset_size / batch_size)
 	// lots, rounded up.
 	Sampling_SAMPLING_SHUFFLED Sampling = 3
-	// Every epoch allocates each record to one of its round(dataset_size / batch_size) lots (halves to
-	// even, at least one), uniformly and independently of other records and epochs ("balls in bins"). A
-	// lot has about batch_size records on average. The guarantee is under either adjacency; it is for whole
-	// epochs, to which steps are rounded up. RandomAllocationMechanism has more choices.
+	// Every epoch allocates each record to one of its lots, uniformly and independently of other
+	// records and epochs ("balls in bins"). It has round(dataset_size / batch_size) lots (halves to
+	// even, at least one). A lot has about batch_size records on average. The guarantee is under
+	// either adjacency; it is for whole epochs, to which steps are rounded up.
+	// RandomAllocationMechanism has more choices.
 	Sampling_SAMPLING_RANDOM_ALLOCATION Sampling = 4
 )
 
@@ -537,9 +538,9 @@ type NoiseMatrix int32
 const (
 	// Refused.
 	NoiseMatrix_NOISE_MATRIX_UNSPECIFIED NoiseMatrix = 0
-	// A tree over the steps: each node adds noise to the sum of its steps, and sums of gradients are sums of nodes
-	// (Kairouz et al. 2021). Without separation one tree has all steps; else a new one begins
-	// every separation steps.
+	// A tree over the steps. Each node adds noise to the sum of its steps, and sums of gradients are
+	// sums of nodes (Kairouz et al. 2021). Without separation one tree has all steps; else a new one
+	// begins every separation steps.
 	NoiseMatrix_NOISE_MATRIX_TREE NoiseMatrix = 1
 	// A buffered linear Toeplitz matrix (BLT, Dvijotham et al. 2024): its first column is 1, then
 	// the sum of buffer_scale·buffer_decay^(i−1) over the buffers for i = 1, 2, …
@@ -1169,8 +1170,8 @@ type DpSgdMechanism struct {
 	// [1, dataset_size]. Required without sampling_probability, and else unset.
 	BatchSize string `protobuf:"bytes,3,opt,name=batch_size,json=batchSize,proto3" json:"batch_size,omitempty"`
 	// Required. Expression: the standard deviation of the noise divided by the sensitivity of the
-	// released vector under the spec's adjacency, positive. With clipping norm L and m = batch_size,
-	// the sensitivity of the sum of gradients divided by m is 2L/m under replace-one adjacency and
+	// released vector under the spec's adjacency, positive. Take clipping norm L and m = batch_size.
+	// The sensitivity of the sum of gradients divided by m is 2L/m under replace-one adjacency and
 	// L/m under add/remove adjacency. The same noise therefore has half the multiplier under
 	// replace-one.
 	NoiseMultiplier string `protobuf:"bytes,4,opt,name=noise_multiplier,json=noiseMultiplier,proto3" json:"noise_multiplier,omitempty"`
@@ -1204,21 +1205,21 @@ type DpSgdMechanism struct {
 	// records of one user. Records are still drawn and clipped one by one. Not together with
 	// physical_batch_size. Default: the guarantee is for records.
 	RecordsPerUser string `protobuf:"bytes,13,opt,name=records_per_user,json=recordsPerUser,proto3" json:"records_per_user,omitempty"`
-	// Expression, for a clipping norm that adapts to the gradients (Andrew, Thakkar, Ramaswamy and
-	// McMahan 2021): the positive standard deviation of Gaussian noise on a count. Each step also
-	// releases the count of the lot's gradients within the norm: the sum of 1/2 for each gradient
-	// within it, −1/2 for each other one, and 0 for a missing record, plus the noise.
-	// noise_multiplier is for the gradients alone; ε counts both releases. The norm must be computed
-	// from released values, and divisors must not depend on the data.
+	// Expression, for an adaptive clipping norm (Andrew, Thakkar, Ramaswamy and McMahan 2021): the
+	// positive standard deviation of Gaussian noise on a count. Each step also releases the count of
+	// the lot's gradients within the norm, plus the noise. The count is the sum of 1/2 for each
+	// gradient within it, −1/2 for each other one, and 0 for a missing record. The noise_multiplier
+	// is for the gradients alone; ε counts both releases. The norm must be computed from released
+	// values, and divisors must not depend on the data.
 	ClippingCountDeviation string `protobuf:"bytes,20,opt,name=clipping_count_deviation,json=clippingCountDeviation,proto3" json:"clipping_count_deviation,omitempty"`
 	// Expression, for SAMPLING_POISSON: the number b of bands of a matrix C with which the noise of
 	// steps is correlated (DP-BandMF, Choquette-Choo et al. 2023), an integer of at least 1. Default:
 	// 1, independent noise. The records are split into b groups, whatever the other records are, and
-	// step i draws from group i modulo b: with b times the probability that batch_size gives, at most
-	// 1, or with sampling_probability. Steps add rows of the noise C⁻¹Z. noise_multiplier belongs to
-	// Z, for columns of C of norm at most 1. ε composes ⌈steps/b⌉ rounds, each as private as one step
-	// of Poisson sampling. Not together with learning_rate: AlgorithmSpec.dp_sgd_features is for
-	// independent noise.
+	// step i draws from group i modulo b. It draws with b times the probability that batch_size
+	// gives, at most 1, or with sampling_probability. Steps add rows of the noise C⁻¹Z. The
+	// noise_multiplier belongs to Z, for columns of C of norm at most 1. The ε composes ⌈steps/b⌉
+	// rounds, each as private as one step of Poisson sampling. Not together with learning_rate:
+	// AlgorithmSpec.dp_sgd_features is for independent noise.
 	Bands         string `protobuf:"bytes,24,opt,name=bands,proto3" json:"bands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1393,9 +1394,9 @@ func (*DpSgdMechanism_Epochs) isDpSgdMechanism_Length() {}
 
 func (*DpSgdMechanism_Steps) isDpSgdMechanism_Length() {}
 
-// The sparse vector technique of Avent et al. (2020), Algorithm 1: pure
-// differential privacy for queries of sensitivity 1 under either adjacency, with
-// ε = (1 + (2C)^(1/3)) (1 + (2C)^(2/3)) / b.
+// The sparse vector technique of Avent et al. (2020), Algorithm 1. It has pure differential privacy
+// for queries of sensitivity 1 under either adjacency, with ε = (1 + (2C)^(1/3)) (1 + (2C)^(2/3)) /
+// b.
 type SparseVectorMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Expression: the number C of positive answers after which the mechanism stops,
@@ -2023,8 +2024,9 @@ type RandomAllocationMechanism struct {
 	// Expression: the number of steps in which a record takes part in an epoch, an integer in
 	// [1, steps_per_epoch]. Default: 1.
 	Picks string `protobuf:"bytes,2,opt,name=picks,proto3" json:"picks,omitempty"`
-	// Required. Expression: the standard deviation of the noise divided by the sensitivity of the sum of
-	// gradients under the spec's adjacency, positive: the clipping norm under add/remove, twice that under replace-one.
+	// Required. Expression: the standard deviation of the noise divided by the sensitivity of the sum
+	// of gradients under the spec's adjacency, positive. This sensitivity is the clipping norm under
+	// add/remove, and twice that under replace-one.
 	NoiseMultiplier string `protobuf:"bytes,3,opt,name=noise_multiplier,json=noiseMultiplier,proto3" json:"noise_multiplier,omitempty"`
 	// Required. Expression: the number of epochs, an integer in [1, 1000000].
 	Epochs string `protobuf:"bytes,4,opt,name=epochs,proto3" json:"epochs,omitempty"`
@@ -2099,11 +2101,12 @@ func (x *RandomAllocationMechanism) GetAllocation() Allocation {
 	return Allocation_ALLOCATION_UNSPECIFIED
 }
 
-// DP-FTRL and other gradient methods that correlate the noise of their steps and sample nothing (Kairouz et al. 2021,
-// Denisov et al. 2022). With gradients G, one row a step, and a matrix C a run releases C·G + Z for
-// Gaussian Z, or what follows from it, as G + C⁻¹Z does. Nothing depends on a random order of
-// the data: ε follows from the number of steps in which a record takes part, and the distance between them. The
-// records of a server that trains with devices are devices or users. DP-MF with Poisson sampling is DpSgdMechanism.bands.
+// DP-FTRL and other gradient methods that correlate the noise of their steps and sample nothing
+// (Kairouz et al. 2021, Denisov et al. 2022). With gradients G, one row a step, and a matrix C a
+// run releases C·G + Z for Gaussian Z. It may release anything that follows from it, as G + C⁻¹Z
+// does. Nothing depends on a random order of the data. The ε follows from the number of steps in
+// which a record takes part, and the distance between them. The records of a server that trains
+// with devices are devices or users. DP-MF with Poisson sampling is DpSgdMechanism.bands.
 type DpFtrlMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Expression: the number of steps, an integer of at least 1.

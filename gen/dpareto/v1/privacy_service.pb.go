@@ -101,8 +101,8 @@ type ComputeEpsilonRequest struct {
 	// Lengths of a DP-SGD run to compute ε for, in the unit of its length field, each at least 1; at
 	// most 10,000. Empty means the mechanism's own length. A server limits the work of a call to
 	// about 2 seconds of a processor. More lengths than that, with accountants for which each is
-	// costly, are INVALID_ARGUMENT, naming this field. dpareto privacy curve computes on its own
-	// machine, without that limit.
+	// costly, are INVALID_ARGUMENT, naming this field. The command dpareto privacy curve computes on
+	// its own machine, without that limit.
 	Lengths []int64 `protobuf:"varint,3,rep,packed,name=lengths,proto3" json:"lengths,omitempty"`
 	// Values of ε, at least 0, to compute the smallest δ for; at most 1,000. Then the spec's
 	// delta and lengths must be unset.
@@ -176,9 +176,9 @@ type ComputeEpsilonResponse struct {
 	Guarantees []*PrivacyGuarantee `protobuf:"bytes,1,rep,name=guarantees,proto3" json:"guarantees,omitempty"`
 	// Quantities that a trainer needs besides ε, by name, such as beta and tau of objective
 	// perturbation or the scales of the sparse vector technique. Of DP-SGD noise_multiplier, and
-	// sampling_probability and steps_per_epoch where the sampling has them. With
-	// physical_batch_size, smallest_physical_batch is the smallest one, of at least the expected lot
-	// size, that raises ε by 0.1 % at most (of one guarantee for the mechanism's own length).
+	// sampling_probability and steps_per_epoch where the sampling has them. With physical_batch_size,
+	// smallest_physical_batch is the smallest one that raises ε by 0.1 % at most (of one guarantee
+	// for the mechanism's own length). Only sizes of at least the expected lot size count.
 	Derived       map[string]float64 `protobuf:"bytes,2,rep,name=derived,proto3" json:"derived,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -488,15 +488,16 @@ type ComputeTradeoffResponse struct {
 	// Whether the curve follows from the mechanism's whole privacy profile, which some neighbouring
 	// datasets come close to. If the two orders of the datasets differ, the curve is the concave hull
 	// of both, and in between lies above either. Otherwise it follows from larger ε: of Rényi
-	// divergences, of a pure guarantee, or of a few δ if more would have exceeded the work of a call.
-	// Real attacks can then be much weaker.
+	// divergences, of a pure guarantee, or of few δ if more exceed the work of a call. Real attacks
+	// can then be much weaker.
 	ExactProfile bool `protobuf:"varint,3,opt,name=exact_profile,json=exactProfile,proto3" json:"exact_profile,omitempty"`
 	// Upper bound of the true minus the false positive rate of any test: δ for ε = 0.
 	Advantage float64 `protobuf:"fixed64,4,opt,name=advantage,proto3" json:"advantage,omitempty"`
 	// Lower bounds of how often an attacker is wrong, in the order of the priors.
 	BayesErrors []float64 `protobuf:"fixed64,5,rep,packed,name=bayes_errors,json=bayesErrors,proto3" json:"bayes_errors,omitempty"`
 	// μ: telling a draw of N(μ, 1) from one of N(0, 1) is at least as easy as telling the datasets
-	// apart, for tests of which both error rates are at least 1e-6. Infinity if there is no such μ.
+	// apart. This holds for tests of which both error rates are at least 1e-6. Infinity if there is
+	// no such μ.
 	Mu float64 `protobuf:"fixed64,6,opt,name=mu,proto3" json:"mu,omitempty"`
 	// How far μ's curve is above the points, as an increase of both error rates. Below 0.01 μ
 	// describes the mechanism well. Both are as precise as the false positive rates are dense.
@@ -1120,11 +1121,11 @@ func (x *GetPrivacyLedgerRequest) GetMetric() string {
 
 // Response of GetPrivacyLedger: the privacy cost of all runs of a study together.
 //
-// Every run that touched, or may have touched, the data is charged: every attempt at a trial,
-// whatever its outcome, and the runs of active, deleted and imported trials. With a checkpoint
-// parameter, an attempt that succeeded is charged up to its last measurement. Every other attempt
-// is charged at its planned length. A trial of R replicates is charged for R runs, or for the
-// number that it holds values of if that is larger.
+// Every run that touched, or may have touched, the data is charged. This includes every attempt at
+// a trial, whatever its outcome, and the runs of active, deleted and imported trials. With a
+// checkpoint parameter, an attempt that succeeded is charged up to its last measurement. Every
+// other attempt is charged at its planned length. A trial of R replicates is charged for R runs, or
+// for the number that it holds values of if that is larger.
 type GetPrivacyLedgerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of runs that touched the data, whatever their outcome.
@@ -1132,21 +1133,21 @@ type GetPrivacyLedgerResponse struct {
 	// The largest ε of a single run, at the metric's δ.
 	LargestEpsilon float64 `protobuf:"fixed64,2,opt,name=largest_epsilon,json=largestEpsilon,proto3" json:"largest_epsilon,omitempty"`
 	// The guarantee of everything that the runs released together: all models, measurements and
-	// whatever was chosen from them. It is infinite if the cost of a run is not known. With
-	// adaptive, it allows for configurations that were chosen by earlier results, and for runs
-	// that were stopped, repeated or added because of them; otherwise it equals
-	// fixed_in_advance. An adaptive ε depends on the results itself: with probability 1 − δ it
-	// bounds the privacy loss so far. (ε, δ) differential privacy holds only for a limit that
-	// was fixed in advance, if one stops in time to keep it (see the warning EX_POST).
+	// whatever was chosen from them. It is infinite if the cost of a run is not known. With adaptive,
+	// it allows for configurations that were chosen by earlier results, and for runs that were
+	// stopped, repeated or added because of them. Otherwise it equals fixed_in_advance. An adaptive ε
+	// depends on the results itself. With probability 1 − δ it bounds the privacy loss so far. The
+	// guarantee of (ε, δ) differential privacy holds only for a limit that was fixed in advance, if
+	// one stops in time to keep it. See the warning EX_POST.
 	Composed *PrivacyGuarantee `protobuf:"bytes,3,opt,name=composed,proto3" json:"composed,omitempty"`
 	// The metric.
 	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
-	// Whether results may have influenced later runs. False only if the study draws its
-	// configurations without looking at results (random, quasi-random, grid), all trials came from
-	// there without conditions, max_trials or the grid fixed their number, and no run ended early or
-	// was repeated by another attempt. With a single mechanism only the number of runs counts, not
-	// how other parameters were chosen. The server cannot know whether the budget or a domain was
-	// changed in view of results.
+	// Whether results may have influenced later runs. False only if all of the following hold. The
+	// study draws its configurations without looking at results (random, quasi-random, grid). All
+	// trials came from there without conditions, and max_trials or the grid fixed their number. No
+	// run ended early or was repeated by another attempt. With a single mechanism only the number of
+	// runs counts, not how other parameters were chosen. The server cannot know whether the budget or
+	// a domain was changed in view of results.
 	Adaptive bool `protobuf:"varint,5,opt,name=adaptive,proto3" json:"adaptive,omitempty"`
 	// The guarantee if all configurations and the number of their runs had been fixed
 	// before the first run.
@@ -1383,10 +1384,10 @@ type ReaccountStudyRequest struct {
 	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
 	// Required. How to account the mechanism that the trainer ran, which itself cannot change. For
 	// DP-SGD the call is refused with another sampling. It is also refused with another adjacency but
-	// the same noise_multiplier: the sensitivity behind it doubles if a record is replaced. The caller
-	// is responsible for everything else that an expression states under an adjacency (sensitivities,
-	// ρ, ε of a mechanism), the sizes of data and lots, and the convention of Poisson sampling. The
-	// server cannot verify them.
+	// the same noise_multiplier: the sensitivity behind it doubles if a record is replaced. The
+	// caller is responsible for the sizes of data and lots, and the convention of Poisson sampling.
+	// It is also responsible for everything else that an expression states under an adjacency
+	// (sensitivities, ρ, ε of a mechanism). The server cannot verify them.
 	Privacy *PrivacySpec `protobuf:"bytes,3,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Return the result without storing it.
 	ValidateOnly bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`

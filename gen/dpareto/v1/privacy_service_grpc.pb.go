@@ -38,11 +38,12 @@ type PrivacyServiceClient interface {
 	ComputeEpsilon(ctx context.Context, in *ComputeEpsilonRequest, opts ...grpc.CallOption) (*ComputeEpsilonResponse, error)
 	// Finds the value of a parameter for which a mechanism has a target ε.
 	CalibrateMechanism(ctx context.Context, in *CalibrateMechanismRequest, opts ...grpc.CallOption) (*CalibrateMechanismResponse, error)
-	// Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
-	// rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
+	// Computes the limits of an attacker under a mechanism's guarantee. They are the largest true
+	// positive rate of any test that distinguishes two neighbouring datasets, by its false positive
+	// rate.
 	ComputeTradeoff(ctx context.Context, in *ComputeTradeoffRequest, opts ...grpc.CallOption) (*ComputeTradeoffResponse, error)
-	// Computes the cost of every way to search, before anything is run: the possible release of a
-	// number of runs, and its ε for the training and for the test records.
+	// Computes the cost of every way to search, before anything is run. The answer has the possible
+	// release of a number of runs, and its ε for the training and for the test records.
 	PriceSearch(ctx context.Context, in *PriceSearchRequest, opts ...grpc.CallOption) (*PriceSearchResponse, error)
 	// Returns the privacy cost of all training runs of a study together.
 	GetPrivacyLedger(ctx context.Context, in *GetPrivacyLedgerRequest, opts ...grpc.CallOption) (*GetPrivacyLedgerResponse, error)
@@ -129,11 +130,12 @@ type PrivacyServiceServer interface {
 	ComputeEpsilon(context.Context, *ComputeEpsilonRequest) (*ComputeEpsilonResponse, error)
 	// Finds the value of a parameter for which a mechanism has a target ε.
 	CalibrateMechanism(context.Context, *CalibrateMechanismRequest) (*CalibrateMechanismResponse, error)
-	// Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
-	// rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
+	// Computes the limits of an attacker under a mechanism's guarantee. They are the largest true
+	// positive rate of any test that distinguishes two neighbouring datasets, by its false positive
+	// rate.
 	ComputeTradeoff(context.Context, *ComputeTradeoffRequest) (*ComputeTradeoffResponse, error)
-	// Computes the cost of every way to search, before anything is run: the possible release of a
-	// number of runs, and its ε for the training and for the test records.
+	// Computes the cost of every way to search, before anything is run. The answer has the possible
+	// release of a number of runs, and its ε for the training and for the test records.
 	PriceSearch(context.Context, *PriceSearchRequest) (*PriceSearchResponse, error)
 	// Returns the privacy cost of all training runs of a study together.
 	GetPrivacyLedger(context.Context, *GetPrivacyLedgerRequest) (*GetPrivacyLedgerResponse, error)

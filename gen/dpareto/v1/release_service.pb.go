@@ -289,9 +289,9 @@ type Release struct {
 	// CONSTRAINTS_NOT_APPLIED, UNKNOWN_TRAINING_COST, NOTHING_WITHIN_BOUNDS, LARGE_NOISE,
 	// LARGE_DELTA.
 	Warnings []*Warning `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// Output only. The claim of a paper about the method if a model of the data is true: a sentence
-	// with the ε of the claim, which is not differential privacy, and all its assumptions. Empty if
-	// there is no such claim.
+	// Output only. The claim of a paper about the method if a model of the data is true. It is a
+	// sentence with the ε of the claim, which is not differential privacy, and all its assumptions.
+	// Empty if there is no such claim.
 	ModelClaim    string `protobuf:"bytes,15,opt,name=model_claim,json=modelClaim,proto3" json:"model_claim,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -443,7 +443,7 @@ type ReleasedPoint struct {
 	// Standard deviations of the published values by metric id, if known; of noise, before clipping.
 	StandardDeviations map[string]float64 `protobuf:"bytes,3,rep,name=standard_deviations,json=standardDeviations,proto3" json:"standard_deviations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Of a curve of random_stopping, the run that the point is a state of, from 1 to the portfolio's
-	// number of runs; 0 for other releases.
+	// number of runs. For other releases it is 0.
 	Run int32 `protobuf:"varint,4,opt,name=run,proto3" json:"run,omitempty"`
 	// Whether no published point is as good in every objective and better in one; only for curves of
 	// random_stopping.
@@ -1042,9 +1042,9 @@ func (x *ReleaseBestRequest) GetKusner() *KusnerMethod {
 
 // A method of "Differentially private Bayesian optimization" (Kusner, Gardner, Garnett and
 // Weinberger, 2015), for studies that chose configurations by looking at results. The epsilon of
-// the request is pure ε-DP for the test records in the worst case, with noise for the whole range
-// of the score, 1. What the paper claims, under its model of the scores, is in
-// Release.model_claim: it is charged to no ledger.
+// the request is pure ε-DP for the test records in the worst case. The noise is for the whole range
+// of the score, 1. What the paper claims, under its model of the scores, is in Release.model_claim:
+// it is charged to no ledger.
 type KusnerMethod struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required.

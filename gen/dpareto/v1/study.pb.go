@@ -92,10 +92,10 @@ type Algorithm int32
 const (
 	// Means ALGORITHM_DEFAULT. Never returned.
 	Algorithm_ALGORITHM_UNSPECIFIED Algorithm = 0
-	// The best that this server has; may change from one version to the next. At
-	// present: expected hypervolume improvement over an uncertain front, with computed
-	// metrics themselves instead of models of them, whole trajectories of runs where
-	// there is a checkpoint parameter, and replicates where they are worth more.
+	// The best that this server has; may change from one version to the next. At present: expected
+	// hypervolume improvement over an uncertain front, with computed metrics themselves instead of
+	// models of them. It counts whole trajectories of runs where there is a checkpoint parameter, and
+	// takes replicates where they are worth more.
 	Algorithm_ALGORITHM_DEFAULT Algorithm = 1
 	// Independent draws from the design distributions.
 	Algorithm_ALGORITHM_RANDOM Algorithm = 2
@@ -173,8 +173,8 @@ const (
 	// for the Gaussian filter, ACCOUNTANT_RDP for the Rényi filter.
 	TrainFilter_TRAIN_FILTER_UNSPECIFIED TrainFilter = 0
 	// Gaussian differential privacy: every hand-out of a trial costs the μ² of a Gaussian mechanism
-	// that dominates it up to a tiny part of δ (Smith and Thakurta, "Fully adaptive composition for
-	// Gaussian differential privacy", 2022). It usually admits a tenth more runs.
+	// that dominates it up to a tiny part of δ. Source: Smith and Thakurta, "Fully adaptive
+	// composition for Gaussian differential privacy", 2022. It usually admits a tenth more runs.
 	TrainFilter_TRAIN_FILTER_GAUSSIAN TrainFilter = 1
 	// The Rényi divergence of one order, fixed when the study is created (Feldman and Zrnic,
 	// "Individual privacy accounting via a Rényi filter", 2021). It is for runs without a dominating
@@ -233,7 +233,7 @@ const (
 	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_BEST_VALUE RandomStoppingRelease = 1
 	// The run with its values at curve_points steps, a front from the ε of a short run to the ε of
 	// the whole one. Candidates are compared by the hypervolume of their values, with noise if
-	// test_set_size is set, within the reference values of the objectives; the privacy metric must be
+	// test_set_size is set, within the reference values of the objectives. The privacy metric must be
 	// one of these. It needs a checkpoint_parameter, and a mechanism that covers all states of a run:
 	// DP-SGD. The training records pay for the whole run only, because all states are part of it.
 	RandomStoppingRelease_RANDOM_STOPPING_RELEASE_CURVE RandomStoppingRelease = 2
@@ -322,12 +322,12 @@ type Study struct {
 	// Output only. What publishing its results guarantees, for studies with private_mode or
 	// random_stopping.
 	Publication *Publication `protobuf:"bytes,16,opt,name=publication,proto3" json:"publication,omitempty"`
-	// Output only. The first change that could depend on results, absent if there was none: a change
-	// of the budget, of a domain or of the accounting of a constraint after the first trial was
-	// created. From then on a worker may know a result. The study goes on, but it has no fixed design
-	// any more: ReleaseBest and ReleaseFront refuse it, and GetPrivacyLedger counts its runs as
-	// adaptive. Never set with private_mode or random_stopping, whose guarantees allow such changes
-	// or whose specs refuse them.
+	// Output only. The first change that could depend on results, absent if there was none. It is a
+	// change of the budget, of a domain or of the accounting of a constraint after the first trial
+	// was created. From then on a worker may know a result. The study goes on, but it has no fixed
+	// design any more: ReleaseBest and ReleaseFront refuse it, and GetPrivacyLedger counts its runs
+	// as adaptive. Never set with private_mode or random_stopping, whose guarantees allow such
+	// changes or whose specs refuse them.
 	DesignChange *DesignChange `protobuf:"bytes,17,opt,name=design_change,json=designChange,proto3" json:"design_change,omitempty"`
 	// Output only. How far the preparation is, in STUDY_STATE_PREPARING only.
 	Preparation   *Preparation `protobuf:"bytes,18,opt,name=preparation,proto3" json:"preparation,omitempty"`
@@ -710,8 +710,9 @@ type StudySpec struct {
 	ParameterConstraints []string `protobuf:"bytes,3,rep,name=parameter_constraints,json=parameterConstraints,proto3" json:"parameter_constraints,omitempty"`
 	// The id of an integer parameter such that a run with value T passes through the states of all
 	// smaller values. A measurement at step t < T is then a full evaluation of the same configuration
-	// with the parameter set to t, and a candidate for the front. Not for a trainer whose schedule
-	// depends on T. The parameter must be at least 1, have no condition and be the parent in none.
+	// with the parameter set to t. It is also a candidate for the front. Not for a trainer whose
+	// schedule depends on T. The parameter must be at least 1, have no condition and be the parent in
+	// none.
 	CheckpointParameter string `protobuf:"bytes,4,opt,name=checkpoint_parameter,json=checkpointParameter,proto3" json:"checkpoint_parameter,omitempty"`
 	// How many independent runs of a configuration a worker makes for one trial. Measurements must
 	// have that many runs. Range [1, 10000]. Default 1.
@@ -731,11 +732,11 @@ type StudySpec struct {
 	// The trainer that agents run, by name, with its settings.
 	Trainer *TrainerSpec `protobuf:"bytes,11,opt,name=trainer,proto3" json:"trainer,omitempty"`
 	// Names of at most 20 earlier studies whose successful trials serve as a prior: what a model
-	// expects until the study's own trials show otherwise. They must exist when the study is
-	// created, with the same objectives by id, goal and transform, and the same parameters by id and
-	// domain, or smaller domains, or without those in prior_values. The conditions of parameters must
-	// agree on every configuration there. Each suggestion reads their trials, at most about 1,000
-	// measurements; trials deleted in the meantime no longer count.
+	// expects until the study's own trials show otherwise. They must exist when the study is created,
+	// with the same objectives by id, goal and transform. They must have the same parameters by id
+	// and domain, or smaller domains, or lack those in prior_values. The conditions of parameters
+	// must agree on every configuration there. Each suggestion reads their trials, at most about
+	// 1,000 measurements; trials deleted in the meantime no longer count.
 	PriorStudies []string `protobuf:"bytes,12,rep,name=prior_studies,json=priorStudies,proto3" json:"prior_studies,omitempty"`
 	// Keeps noisy values only and enforces declared privacy budgets, so that all results may
 	// be published. Not together with random_stopping.
@@ -743,20 +744,19 @@ type StudySpec struct {
 	// Draws a secret random number of independent trials and shows only the best.
 	RandomStopping *RandomStoppingSpec `protobuf:"bytes,14,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
 	// Lets every run go to its end. By default, ALGORITHM_DEFAULT and ALGORITHM_EHVI ask workers to
-	// stop a suggested run that can no longer add to the front, in studies with a checkpoint
-	// parameter. No later state of such a run is better than the reference in every computed
-	// objective, or the model expects every later state to be dominated. A stopped run counts like
-	// any other of its length.
+	// stop a suggested run that can no longer add to the front. This needs a checkpoint parameter. No
+	// later state of it is better than the reference in every computed objective, or the model
+	// expects every later state to be dominated. A stopped run counts like any other of its length.
 	DisableEarlyStopping bool `protobuf:"varint,15,opt,name=disable_early_stopping,json=disableEarlyStopping,proto3" json:"disable_early_stopping,omitempty"`
 	// The ledger of the test records, ledgers/{ledger}: releases are charged to it (see
-	// ReleaseService). Required with private_mode, and with random_stopping that has a test_set_size:
-	// the study's whole budget for these records is charged at its creation, and deleting the study
-	// gives nothing back. The ledger must exist, with ADJACENCY_REPLACE_ONE and,
-	// if the study has a test_set_size, that number of records.
+	// ReleaseService). Required with private_mode, and with random_stopping that has a test_set_size.
+	// The study's whole budget for these records is charged at its creation, and deleting the study
+	// gives nothing back. The ledger must exist, with ADJACENCY_REPLACE_ONE and, if the study has a
+	// test_set_size, that number of records.
 	TestLedger string `protobuf:"bytes,16,opt,name=test_ledger,json=testLedger,proto3" json:"test_ledger,omitempty"`
-	// The ledger of the training records. Required with private_mode and random_stopping, refused
-	// without: the study's whole budget for these records is charged at its creation, under the adjacency of the
-	// study's privacy metric. It must differ from test_ledger.
+	// The ledger of the training records. Required with private_mode and random_stopping, rejected
+	// without. The study's whole budget for these records is charged at its creation, under the
+	// adjacency of the study's privacy metric. It must differ from test_ledger.
 	TrainLedger string `protobuf:"bytes,17,opt,name=train_ledger,json=trainLedger,proto3" json:"train_ledger,omitempty"`
 	// The values that parameters had in all prior studies that lack them, by id, for example
 	// {"clip": 1} where a new study also varies formerly fixed parameters. They must be in the domains.
@@ -950,9 +950,9 @@ type ConstantPoint struct {
 	DisplayName string `protobuf:"bytes,2,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
 	// Where its values come from, for people. At most 1,000 characters.
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
-	// Required. A value for every objective by metric id, in its own unit: finite; not negative for
-	// a computed privacy metric and under TRANSFORM_LOG, where 0 is allowed; in [0, 1] under
-	// TRANSFORM_LOGIT. It is taken to meet the bounds on other metrics.
+	// Required. A finite value for every objective by metric id, in its own unit. It is not negative
+	// for a computed privacy metric and under TRANSFORM_LOG, where 0 is allowed. It is in [0, 1]
+	// under TRANSFORM_LOGIT. It is taken to meet the bounds on other metrics.
 	Values        map[string]float64 `protobuf:"bytes,4,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1021,23 +1021,23 @@ type AlgorithmSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The method. Default: ALGORITHM_DEFAULT.
 	Name Algorithm `protobuf:"varint,1,opt,name=name,proto3,enum=dpareto.v1.Algorithm" json:"name,omitempty"`
-	// Number of trials drawn from the parameters' design distributions before the model takes
-	// over, for methods with a model. Range [1, 100000]. Default for ALGORITHM_DEFAULT and
-	// ALGORITHM_EHVI: 2(d+1) for d parameters, at most 16; with prior studies a third of that; with
-	// dp_sgd_features 6, or 1 where public runs say something of every reported objective.
-	// Default for others: 16.
+	// Number of trials drawn from the parameters' design distributions before the model takes over,
+	// for methods with a model. Range [1, 100000]. Default for ALGORITHM_DEFAULT and ALGORITHM_EHVI:
+	// 2(d+1) for d parameters, at most 16; with prior studies a third of that. With dp_sgd_features
+	// it is 6, or 1 where public runs say something of every reported objective. Default for others:
+	// 16.
 	InitialTrials int32 `protobuf:"varint,2,opt,name=initial_trials,json=initialTrials,proto3" json:"initial_trials,omitempty"`
 	// Takes the acquisition from the code that was published with Avent et al. (2020), with
-	// ALGORITHM_DPARETO only: the hypervolume in the units of the transforms, as of log ε and logit
-	// error, below a reference that is estimated from the model's front. The metrics'
+	// ALGORITHM_DPARETO only. This is the hypervolume in the units of the transforms, as of log ε and
+	// logit error. It is below a reference that is estimated from the model's front. The metrics'
 	// reference_value and the constant points, of which ε = 0 has no logarithm, do not enter that
-	// acquisition. While no configuration can be on a front, the default one is taken. By default
-	// the acquisition is as the paper describes it: the hypervolume in the metrics' own units, below
-	// their reference_value, over the front with the constant points.
+	// acquisition. While no configuration can be on a front, the default one is taken. By default the
+	// acquisition is the paper's: the hypervolume in the metrics' own units, below their
+	// reference_value, over the front with the constant points.
 	PublishedAcquisition bool `protobuf:"varint,3,opt,name=published_acquisition,json=publishedAcquisition,proto3" json:"published_acquisition,omitempty"`
-	// What models see of the parameters of DP-SGD, in place of them. Default for ALGORITHM_DEFAULT, if
-	// a metric is computed from a dp_sgd that names learning_rate and clipping_norm: those of the first
-	// such metric, which the stored study names then. With private_mode, this default has
+	// What models see of the parameters of DP-SGD, in place of them. Default for ALGORITHM_DEFAULT,
+	// if a metric is computed from a dp_sgd that names learning_rate and clipping_norm: the features
+	// of the first such metric. The stored study names them then. With private_mode, this default has
 	// without_public_runs. Otherwise models see the parameters themselves.
 	DpSgdFeatures *DpSgdFeatures `protobuf:"bytes,4,opt,name=dp_sgd_features,json=dpSgdFeatures,proto3" json:"dp_sgd_features,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1103,13 +1103,13 @@ func (x *AlgorithmSpec) GetDpSgdFeatures() *DpSgdFeatures {
 }
 
 // The roles that parameters have in DP-SGD, for models of what it learns. Take T steps of learning
-// rate η, clipping norm C, lots of m records, and noise of standard deviation κσC in the sum of a
-// lot. Weights then move by at most R = ηCT, and the sum of all noise in each of them is ν =
-// κσ/(m√T) times as large. The result of a run depends mostly on (R, ν), then on C, T and m. Models
-// use the logarithms of these five in place of the parameters that determine them, and need fewer
-// runs. σ, m and T come from the first dp_sgd that names its learning rate, or else from the first
-// metric that is computed from dp_sgd with a dataset_size. Expressions must not name parameters
-// with a condition.
+// rate η, clipping norm C and lots of m records. Let the sum of a lot have noise of standard
+// deviation κσC. Weights then move by at most R = ηCT, and the sum of all noise in each of them is
+// ν = κσ/(m√T) times as large. The result of a run depends mostly on (R, ν), then on C, T and m.
+// Models use the logarithms of these five in place of the parameters that determine them, and need
+// fewer runs. The values of σ, m and T come from the first dp_sgd that names its learning rate.
+// Otherwise they come from the first metric that is computed from dp_sgd with a dataset_size.
+// Expressions must not name parameters with a condition.
 type DpSgdFeatures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Expression: the learning rate η, positive. Required unless dp_sgd names it, with which it must
@@ -1121,10 +1121,9 @@ type DpSgdFeatures struct {
 	// The optimizer's use of a gradient. Default: as in dp_sgd, or DP_SGD_OPTIMIZER_SGD.
 	Optimizer DpSgdOptimizer `protobuf:"varint,3,opt,name=optimizer,proto3,enum=dpareto.v1.DpSgdOptimizer" json:"optimizer,omitempty"`
 	// Models ignore the server's runs on public data (Adult, MNIST, breast cancer, scikit-learn's
-	// digits). By default they are what a model of a reported objective with TRANSFORM_LOGIT expects,
-	// with the level of the study's own values, as far as these agree, until the study has 48 runs.
-	// There are none for DP_SGD_OPTIMIZER_NORMALIZED yet, and they are not for studies with
-	// prior_studies.
+	// digits). By default a model of a reported objective with TRANSFORM_LOGIT expects them until the
+	// study has 48 runs. It takes the level of the study's own values, as far as these agree. There
+	// are none for DP_SGD_OPTIMIZER_NORMALIZED yet, and they are not for studies with prior_studies.
 	WithoutPublicRuns bool `protobuf:"varint,4,opt,name=without_public_runs,json=withoutPublicRuns,proto3" json:"without_public_runs,omitempty"`
 	// The data sets of those that are left out, such as "adult": a study on one of them would begin with its
 	// answer.
@@ -1215,11 +1214,11 @@ type Budget struct {
 	// Time since creation.
 	MaxDuration *durationpb.Duration `protobuf:"bytes,2,opt,name=max_duration,json=maxDuration,proto3" json:"max_duration,omitempty"`
 	// Number of consecutive trials, successful or infeasible, without a larger hypervolume. The
-	// hypervolume is of the observed front (see GetFront), intermediate measurements of a study
-	// with a checkpoint parameter included; it counts as larger when it exceeds 1.001 times its
-	// value at the last increase, which at first is the hypervolume of the constant points. A front
-	// without hypervolume counts as no increase. Trials with replicate_of set do not count, but may
-	// increase it. Deleting trials changes nothing. 0 means no limit.
+	// hypervolume is of the observed front (see GetFront), intermediate measurements of a study with
+	// a checkpoint parameter included. It counts as larger when it exceeds 1.001 times its value at
+	// the last increase. At first that is the hypervolume of the constant points. A front without
+	// hypervolume counts as no increase. Trials with replicate_of set do not count, but may increase
+	// it. Deleting trials changes nothing. 0 means no limit.
 	MaxStagnantTrials int64 `protobuf:"varint,3,opt,name=max_stagnant_trials,json=maxStagnantTrials,proto3" json:"max_stagnant_trials,omitempty"`
 	// Number of trials that may be active at a time. 0 means no limit.
 	MaxParallelTrials int64 `protobuf:"varint,4,opt,name=max_parallel_trials,json=maxParallelTrials,proto3" json:"max_parallel_trials,omitempty"`
@@ -1580,23 +1579,23 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 }
 
 // A study whose results may be published. The server adds Gaussian noise to every measured value
-// before anything else uses it. It enforces budgets declared beforehand: one for the test records,
-// over which each value is an average, and one for the training records, on which each run is a
-// mechanism. Everything that the study shows, including fronts, predictions, exports and
-// suggestions, is computed from the noisy values alone. All of it together therefore has the
+// before anything else uses it. It enforces two budgets declared beforehand. One is for the test
+// records, over which each value is an average. The other is for the training records, on which
+// each run is a mechanism. Everything that the study shows, including fronts, predictions, exports
+// and suggestions, is computed from the noisy values alone. All of it together therefore has the
 // declared guarantees. Nobody may be in both sets; then the larger ε holds for everybody.
 //
-// Such a study needs budget.max_trials, a test_ledger, a train_ledger, a metric computed from a
-// privacy mechanism, and reported metrics that are averages over the test records of values in [0, 1], with
-// sample_size unset or test_set_size; values outside [0, 1] are clipped before the noise is
-// added. Workers see what they measure and are trusted. Times, their order, and which runs
-// fail or are infeasible are not protected.
+// Such a study needs budget.max_trials, a test_ledger, a train_ledger, and a metric computed from a
+// privacy mechanism. Its reported metrics must be averages over the test records of values in [0,
+// 1], with sample_size unset or test_set_size. Values outside [0, 1] are clipped before the noise
+// is added. Workers see what they measure and are trusted. Times, their order, and which runs fail
+// or are infeasible are not protected.
 //
 // The study keeps the step of a report, and the means of runs with their noise. The runs of all
 // replicates are charged when a trial is handed out. A noisy value can lie outside [0, 1]; its
 // standard_error is the standard deviation of the noise. Single runs, elapsed, the workers' own
 // values of computed metrics and all reasons are dropped. So is everything that would distinguish a
-// repeated report from another one at the same step, or completion under the same lease: the first
+// repeated report from another one at the same step, or completion under the same lease. The first
 // one counts. Intermediate measurements need a checkpoint parameter. The values that are not
 // reserved for final measurements are shared among the remaining runs, and spread evenly in the
 // logarithm of the step. Other intermediate measurements are refused with RESOURCE_EXHAUSTED, and
@@ -1635,11 +1634,11 @@ type PrivateModeSpec struct {
 	// What keeps the runs within train_epsilon. Default: slots if there are any, otherwise the filter
 	// that admits more runs of a typical configuration. Must be unset with slots.
 	TrainFilter TrainFilter `protobuf:"varint,9,opt,name=train_filter,json=trainFilter,proto3,enum=dpareto.v1.TrainFilter" json:"train_filter,omitempty"`
-	// Runs that are declared beforehand, in place of a filter. Each hand-out of a trial takes an unused
-	// slot whose run dominates the trial's: δ(ε) of the trial's run is at most δ(ε) of the slot's, for
-	// all ε. All slots together cost their exact composition, in whichever order they are used, which
-	// must fit train_epsilon. That is less than with a filter where runs have few steps with little
-	// noise. At most 100 kinds; every shard has all of the slots.
+	// Runs that are declared beforehand, in place of a filter. Each hand-out of a trial takes an
+	// unused slot whose run dominates the trial's. That is, δ(ε) of the trial's run is at most δ(ε)
+	// of the slot's, for all ε. All slots together cost their exact composition, in whichever order
+	// they are used, which must fit train_epsilon. That is less than with a filter where runs have
+	// few steps with little noise. At most 100 kinds; every shard has all of the slots.
 	Slots         []*Slot `protobuf:"bytes,10,rep,name=slots,proto3" json:"slots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1801,12 +1800,12 @@ func (x *Slot) GetCount() int64 {
 	return 0
 }
 
-// The number of trials is random and secret, and nothing but the best candidate is ever shown
-// (Liu and Talwar, "Private selection from private candidates", 2019; Papernot and Steinke,
-// "Hyperparameter tuning with Rényi differential privacy", 2022). The study has no front, no
-// list of trials and no counts: calls for them are answered with FAILED_PRECONDITION.
-// ReleaseBest, once the study is completed, is the only way to its results. It hands out all
-// of its trials, or shows nothing. Study.publication says what this guarantees.
+// The number of trials is random and secret, and nothing but the best candidate is ever shown.
+// Sources: Liu and Talwar, "Private selection from private candidates", 2019; Papernot and Steinke,
+// "Hyperparameter tuning with Rényi differential privacy", 2022. The study has no front, no list of
+// trials and no counts: calls for them are answered with FAILED_PRECONDITION. ReleaseBest, once the
+// study is completed, is the only way to its results. It hands out all of its trials, or shows
+// nothing. Study.publication says what this guarantees.
 //
 // Workers, who see the trials that they run, are trusted. So are admins of the whole server, its
 // operators, and everyone who reads its metrics, logs, traces, exports or backups. How long the study
@@ -1816,7 +1815,7 @@ func (x *Slot) GetCount() int64 {
 // distributions. Every candidate is an independent uniform draw from this list, with replacement.
 // The list is drawn without looking at data. A candidate therefore costs the mean over the
 // configurations of the list, not the maximum. Finding that mean takes seconds, for a long list up
-// to minutes, in STUDY_STATE_PREPARING; the ledgers are charged when it is known, before any trial
+// to minutes, in STUDY_STATE_PREPARING. The ledgers are charged when it is known, before any trial
 // is handed out.
 //
 // Such a study needs ALGORITHM_RANDOM, a train_ledger, with test_set_size a test_ledger, and a
@@ -1845,9 +1844,9 @@ type RandomStoppingSpec struct {
 	// δ of the guarantees, in (0, 1). Default: δ of the study's privacy metric, which must be
 	// positive then.
 	Delta float64 `protobuf:"fixed64,5,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Number of records in the test set, at most 2^40. The metric must then be an average over
-	// them of values in [0, 1]: it is clipped to [0, 1] and gets Gaussian noise before it is
-	// kept or compared. 0 means that the test records are not protected at all.
+	// Number of records in the test set, at most 2^40. The metric must then be an average over them
+	// of values in [0, 1]. It is clipped to [0, 1] and gets Gaussian noise before it is kept or
+	// compared. 0 means that the test records are not protected at all.
 	TestSetSize int64 `protobuf:"varint,6,opt,name=test_set_size,json=testSetSize,proto3" json:"test_set_size,omitempty"`
 	// Required with test_set_size, refused without. ε for the test records, positive and finite.
 	TestEpsilon float64 `protobuf:"fixed64,7,opt,name=test_epsilon,json=testEpsilon,proto3" json:"test_epsilon,omitempty"`
@@ -1861,9 +1860,10 @@ type RandomStoppingSpec struct {
 	// Length of the list of configurations that candidates are drawn from, in [1, 10000], with at most
 	// 100,000 values of parameters in all. Default 1,000.
 	Listed int32 `protobuf:"varint,10,opt,name=listed,proto3" json:"listed,omitempty"`
-	// Share of the training records that candidates see, in (0, 1): a uniformly random subset of this
-	// share of final_run.dataset_size, rounded, drawn once and kept secret: see Trial.training_subset. 0 means
-	// that candidates see all records. It needs final_run and ADJACENCY_REPLACE_ONE.
+	// Share of the training records that candidates see, in (0, 1). They see a uniformly random
+	// subset of this share of final_run.dataset_size, rounded. It is drawn once and kept secret: see
+	// Trial.training_subset. 0 means that candidates see all records. It needs final_run and
+	// ADJACENCY_REPLACE_ONE.
 	SubsetShare float64 `protobuf:"fixed64,11,opt,name=subset_share,json=subsetShare,proto3" json:"subset_share,omitempty"`
 	// The run on all training records that follows the choice; only with subset_share.
 	FinalRun *FinalRunSpec `protobuf:"bytes,12,opt,name=final_run,json=finalRun,proto3" json:"final_run,omitempty"`

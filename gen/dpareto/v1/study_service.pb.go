@@ -1283,9 +1283,9 @@ type CreateTrialRequest struct {
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Required. The trial: its parameters, and its replicate_of, labels, note, attributes and
 	// artifacts, if any. A trial that has already been run also has a final measurement, or the state
-	// INFEASIBLE or FAILED with a state_reason, and its intermediate measurements, if any, in
-	// ascending step order. A number one unit in the last place outside its domain, or next to a
-	// value of a discrete one, becomes the bound or the value.
+	// INFEASIBLE or FAILED with a state_reason. Its intermediate measurements, if any, are in
+	// ascending step order. A number one unit in the last place outside its domain becomes the bound.
+	// One so close to a value of a discrete domain becomes the value.
 	Trial *Trial `protobuf:"bytes,2,opt,name=trial,proto3" json:"trial,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

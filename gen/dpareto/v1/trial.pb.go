@@ -240,8 +240,9 @@ type Trial struct {
 	// condition holds, and for no other.
 	Parameters map[string]*Value `protobuf:"bytes,7,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Output only. Number of independent runs that a worker is to make, and that each reported metric
-	// of a measurement must have. For a trial that was created with its measurement: the number of
-	// runs of the measurement, or the study's if it has only means with standard errors.
+	// of a measurement must have. For a trial that was created with its measurement, it is the
+	// measurement's number of runs. It is the study's if the measurement has only means with standard
+	// errors.
 	Replicates int32 `protobuf:"varint,8,opt,name=replicates,proto3" json:"replicates,omitempty"`
 	// Output only. The computed metrics of the configuration, by id: known before the
 	// run.
@@ -257,12 +258,12 @@ type Trial struct {
 	Attempt int32 `protobuf:"varint,13,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Output only. How the configuration was chosen.
 	Provenance *Provenance `protobuf:"bytes,14,opt,name=provenance,proto3" json:"provenance,omitempty"`
-	// Name of a trial of the same study that this one replicates: it runs the same configuration
-	// with new randomness. CreateTrial takes parameters that the request leaves out from that
-	// trial; the others must equal it, except that the checkpoint parameter can be smaller, to
-	// replicate an intermediate state. The results of both belong to one configuration. A
-	// replicate is a trial like any other, with a number that counts towards the budget, but can
-	// be created when the budget is spent.
+	// Name of a trial of the same study that this one replicates: it runs the same configuration with
+	// new randomness. CreateTrial takes parameters that the request leaves out from that trial. The
+	// others must equal it, except that the checkpoint parameter can be smaller, to replicate an
+	// intermediate state. The results of both belong to one configuration. A replicate is a trial
+	// like any other, with a number that counts towards the budget, but can be created when the
+	// budget is spent.
 	ReplicateOf string `protobuf:"bytes,15,opt,name=replicate_of,json=replicateOf,proto3" json:"replicate_of,omitempty"`
 	// Labels to filter by: at most 64 keys of at most 63 bytes, values of at
 	// most 255.
@@ -602,8 +603,8 @@ type Artifact struct {
 	// Required. Its name among the trial's artifacts: 1 to 63 bytes, visible characters and spaces within.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Required. Where it is, for example s3://models/study/7.pt: at most 2,000 bytes of visible
-	// characters, without a password; with http and https also without a user. javascript, vbscript and data
-	// are not allowed. The server never opens it.
+	// characters, without a password. With http and https also without a user. The schemes
+	// javascript, vbscript and data are not allowed. The server never opens it.
 	Uri string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
 	// SHA-256 of its content, as 64 lower-case hexadecimal digits. Optional.
 	Sha256        string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
@@ -960,8 +961,8 @@ type Provenance struct {
 	FallbackReason string `protobuf:"bytes,8,opt,name=fallback_reason,json=fallbackReason,proto3" json:"fallback_reason,omitempty"`
 	// Whether it was made under a SuggestionCondition.
 	Conditioned bool `protobuf:"varint,9,opt,name=conditioned,proto3" json:"conditioned,omitempty"`
-	// The number that the draws were made for, if the trial has a later one because users
-	// created trials, unknown to the suggestion, while it was being made. 0 otherwise.
+	// The number that the draws were made for, if the trial has a later one. Then users created
+	// trials, unknown to the suggestion, while it was being made. 0 otherwise.
 	DrawnFor      int64 `protobuf:"varint,10,opt,name=drawn_for,json=drawnFor,proto3" json:"drawn_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1067,8 +1068,8 @@ func (x *Provenance) GetDrawnFor() int64 {
 	return 0
 }
 
-// A model's prediction of a metric, in the metric's own unit: the median and the
-// central 90 % interval of the mean that fresh runs would have.
+// A model's prediction of a metric, in the metric's unit: the median and the central 90 % interval
+// of the mean that fresh runs would have.
 type MetricPrediction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Median.

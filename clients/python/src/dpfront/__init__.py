@@ -8,9 +8,9 @@
         print(study.front())
 
 `Client` is a connection to a server, `Study` a question about a trade-off, `Trial` one of its
-configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of studies,
-`privacy` the mechanisms from which ε follows, `samplers` batches by random allocation, `audit` what
-attacks and replays show of a training loop, `plot` the pictures. `check` compares the ε of other
+configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of studies, `privacy`
+the mechanisms from which ε follows, `samplers` batches by random allocation. `audit` tests a
+training loop by attacks and replays, `plot` has the pictures. `check` compares the ε of other
 accountants with ours.
 """
 

@@ -66,8 +66,8 @@ def check(
     Args:
         client: Of the server that computes ours.
         theirs: An accountant of Opacus, or its ``state_dict()``; an accountant or event of
-            dp_accounting; an execution plan of JAX-Privacy 2, or its configuration; an accountant
-            or process of opake, or its ``state_dict``.
+            dp_accounting. Also an execution plan of JAX-Privacy 2, or its configuration, and an
+            accountant or process of opake, or its ``state_dict``.
         delta: δ of our ε, and of theirs where it is computed.
         epsilon: Their ε, where it is known: of recorded histories.
         epsilon_delta: δ of ``epsilon``, if it is another one.

@@ -272,8 +272,9 @@ def merge(metrics: Mapping[str, Values] | None, named: Mapping[str, Values]) -> 
 def outcome(value: Outcome, study: StudyInfo) -> dict[str, Values]:
     """Returns the metrics of an objective function's result.
 
-    None stands for the last measurement that it reported, a mapping for itself, a tuple or list
-    for the study's objectives in their order, and anything else for its only reported metric.
+    None stands for the last measurement that it reported, and a mapping for itself. A tuple or list
+    stands for the study's objectives in their order, and anything else for its only reported
+    metric.
     """
     if value is None:
         return {}

@@ -389,9 +389,9 @@ def opacus(
     would cost with random allocation, Poisson lots and lots of a fixed size.
 
     With ``poisson_sampling=False`` and ``random_allocation=True`` the lots come from a
-    `dpfront.samplers.RandomAllocationSampler` with ``batches_per_epoch(dataset_size,
-    batch_size)`` batches. ε is then for one record more or less, and much smaller than of a
-    shuffling loader. Opacus's own accountant does not know this sampler: ignore its ε.
+    `dpfront.samplers.RandomAllocationSampler` with ``batches_per_epoch(dataset_size, batch_size)``
+    batches. Then ε is for one record more or less, and much smaller than of a shuffling loader.
+    Opacus's own accountant does not know this sampler: ignore its ε.
     """
     if (epochs is None) == (steps is None):
         raise ValueError("opacus: give either epochs or steps, or the names of their parameters")

@@ -67,9 +67,9 @@ signal ends it at once; other workers get its trials when their leases expire.
 On a terminal each worker has a bar that shows its trial; elsewhere the log reports progress
 every few seconds.
 
-All randomness of the training comes from the operating system's entropy, and no training can
-be repeated. --seed makes trainings repeatable, for experiments: anyone with the seed can remove
-the noise, so epsilon does not hold. Such trials are marked SEEDED, and a study with
+All randomness of the training comes from the operating system's entropy, and no training can be
+repeated. The flag --seed makes trainings repeatable, for experiments: anyone with the seed can
+remove the noise, so epsilon does not hold. Such trials are marked SEEDED, and a study with
 private_mode or random_stopping rejects them.
 
 A worker keeps its id across a restart, and gets its trial back. The default prefix is the host

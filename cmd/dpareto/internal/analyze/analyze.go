@@ -58,12 +58,12 @@ func Command(env *command.Env) *cobra.Command {
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "analyze STUDY",
 		Short: "Show the importance of parameters, predictions, and the gain of more runs",
-		Long: `Shows an analysis of the parameters by the model behind the posterior front: by default their
-importance for each objective, which is the share of its variation over the whole search space
-that a parameter explains by itself (first order), and together with others (total).
+		Long: `Shows an analysis of the parameters by the model behind the posterior front. By default this
+is their importance for each objective: the share of its variation over the whole search space
+that a parameter explains. The first order is by itself, the total together with others.
 
---slices shows the objectives along each parameter and --contour one objective over two, while
-the other parameters are held at the knee of the posterior front, or at the values of --fix. Measured
+--slices shows the objectives along each parameter and --contour one objective over two. The other
+parameters are held at the knee of the posterior front, or at the values of --fix. Measured
 objectives have 90 % intervals of the mean of very many fresh runs; computed ones are exact.
 
 --fit compares each measurement with the model's prediction without the runs of its

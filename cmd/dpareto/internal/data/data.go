@@ -27,9 +27,9 @@ commands do it beforehand, and show the downloaded ones.
 Files are looked for in --data-dir, as DIR/FILE or DIR/DATASET/FILE, and then in the cache
 folder of the user, where downloads are kept.
 
-Your own data are a file and a schema: data schema proposes one, data check reads the file
-as trainers do, and "dpareto study init --data" writes a study. data example makes up a file to
-begin with.`,
+Your own data are a file and a schema. The command data schema proposes a schema, data check
+reads the file as trainers do, and "dpareto study init --data" writes a study. To begin, data
+example makes up a file.`,
 		listCommand(env), fetchCommand(env), schemaCommand(env), checkCommand(env), exampleCommand(env))
 }
 

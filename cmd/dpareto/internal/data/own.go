@@ -47,9 +47,10 @@ func exampleCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "example {" + strings.Join(table.Examples(), " | ") + "}",
 		Short: "Make up a table to begin with",
-		Long: `Prints a CSV file of made-up rows, the same for the same seed: loans has two classes, mixed
-columns and missing values; rents has a number to predict; crops has seven classes. How they are
-drawn is documented: go doc github.com/dpareto/dpareto/clients/go/trainer/dataset/table.WriteExample.`,
+		Long: `Prints a CSV file of made-up rows, the same for the same seed. In loans there are two classes, mixed
+columns and missing values. In rents there is a number to predict, and in crops there are seven
+classes. How they are drawn is documented: go doc
+github.com/dpareto/dpareto/clients/go/trainer/dataset/table.WriteExample.`,
 		Example: `  dpareto data example loans > loans.csv`,
 		Args:    command.Args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {

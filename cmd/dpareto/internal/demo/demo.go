@@ -64,8 +64,9 @@ func Command(env *command.Env) *cobra.Command {
 		Use:   "demo",
 		Short: "Run a real study: a server, two agents, and the front that they find",
 		Long: `Starts a server with a fresh store on a free port of this machine, and two agents, in
-separate processes; runs a study; and shows the front that they find. The server's page
-shows the study live in a browser; with --serve it stays after the result until Ctrl-C.
+separate processes. Then it runs a study, and shows the front that they find. The
+server's page shows the study live in a browser; with --serve it stays after the result
+until Ctrl-C.
 
   adult           logistic regression with DP-SGD on Adult (UCI census income)
   adult-adam      the same with DP-Adam
@@ -90,7 +91,7 @@ shows the study live in a browser; with --serve it stays after the result until 
 Adult comes from --data-dir, or the cache, or is downloaded (3.5 MB, with a checksum). If
 that fails, generated data of the same shape replace it, and every output says so.
 
-With --output json the last line on standard output is one JSON object with study,
+With --output json the last line on standard output is one JSON object. It has study,
 trials, hypervolume (of the posterior front; for svt the true one), observed_hypervolume,
 exact_hypervolume (svt), front, page_url (with --serve), and more.`,
 		Example: `  dpareto demo

@@ -200,11 +200,11 @@ func (f *flags) notes(p problem) []string {
 	train := p.Risk.Examples
 	rule := p.settings[objectiveperturbation.SettingCalibration]
 	return []string{
-		fmt.Sprintf("what one model with objective perturbation is worth, %s loss on %s: pure ε-DP when one of its %d training records of %d "+
+		fmt.Sprintf("worth of one model with objective perturbation, %s loss on %s: pure ε-DP when one of %d training records of %d "+
 			"features is replaced (calibration %s, λ = %s, exact minimiser)", f.loss, p.trainer.Parts().Split, train.Rows(), train.Dim(), rule, show.Plain(f.regularization)),
 		f.describeMethod(),
-		"NOT differentially private: computed from the raw training and held-out records, for internal use only; an ε chosen by these numbers " +
-			"depends on the records, which the ε of the model does not cover",
+		"NOT differentially private: computed from the raw training and held-out records, for internal use only. An ε chosen by these numbers " +
+			"depends on the records, and the ε of the model does not cover this choice",
 		"the model that answers 0 to everything has the loss " + show.Number(p.Risk.Loss.Value(0)),
 	}
 }
@@ -212,13 +212,13 @@ func (f *flags) notes(p problem) []string {
 func (f *flags) describeMethod() string {
 	switch methods[f.method] {
 	case estimate.MethodNewton:
-		return fmt.Sprintf("exact: trained at every ε for each of %d draws of the noise; standard errors (se) are of the mean over the noise, "+
+		return fmt.Sprintf("exact: trained at every ε for each of %d draws of the noise. Standard errors (se) are of the mean over the noise, "+
 			"deviations (sd) of one model", f.draws)
 	case estimate.MethodLine:
-		return fmt.Sprintf("tangents in ε through one training for each of %d draws of the noise, which may be wrong by more than the loss itself and end at a loss of 0; "+
-			"standard errors (se) are of the mean over the noise alone", f.draws)
+		return fmt.Sprintf("tangents in ε through one training for each of %d draws of the noise. They may be wrong by more than the loss itself and end at a loss of 0. "+
+			"Standard errors (se) are of the mean over the noise alone", f.draws)
 	default:
-		return fmt.Sprintf("interpolated between %d exact trainings for each of %d draws of the noise; standard errors (se) are of the mean "+
+		return fmt.Sprintf("interpolated between %d exact trainings for each of %d draws of the noise. Standard errors (se) are of the mean "+
 			"over the noise, without the error of interpolation, deviations (sd) of one model", f.anchors, f.draws)
 	}
 }
@@ -370,9 +370,9 @@ reachable", and nothing is extrapolated. With --relative-to the target is a mult
 mean at that ε: --target 0.9 --relative-to 0.1 asks for a tenth less than at ε = 0.1.
 
 The interval from single_lower to single_upper holds the answers of single draws of the
-noise: with R draws, the ε that one more model takes lies in it with probability
-(R−1)/(R+1), but for the error of the method. Draws in the column missed do not reach
-the target in the range.
+noise. With R draws, the ε of one more model lies in it with probability (R−1)/(R+1),
+except for the error of the method. Draws in the column missed do not reach the target
+in the range.
 
 ` + warning + methodHelp,
 		Example: `  dpareto estimate epsilon-for --set train_rows=10000 --metric held_out_error --target 0.2
@@ -452,13 +452,14 @@ func modelCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "model --epsilon ε",
 		Short: "Estimate the weights of a model at another ε",
-		Long: `Estimates the weights that a model of one draw of the noise has at an ε, without training it:
-between anchors, or by the tangent through the model at another ε (--method line --at).
+		Long: `Estimates the weights that a model of one draw of the noise has at an ε, without training it.
+They are between anchors, or on the tangent through the model at another ε (--method line
+--at).
 
-Never release such a model together with another one of the same noise: the conditions for their
-optimality are two equations from which the noise can be eliminated, and neither has any
-privacy left. An estimated model is not the exact minimiser either, but the ε of objective
-perturbation is for the exact minimiser. --exact shows how far away it is.
+Never release such a model together with another one of the same noise. The conditions for their
+optimality are two equations from which the noise can be eliminated, and neither has any privacy
+left. An estimated model is not the exact minimiser either, but the ε of objective perturbation
+is for the exact minimiser. --exact shows how far away it is.
 
 ` + warning + methodHelp,
 		Example: `  dpareto estimate model --set generated=true --set train_rows=3000 --epsilon 0.2 --method line --at 0.15 --exact

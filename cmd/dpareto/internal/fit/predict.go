@@ -16,10 +16,10 @@ func PredictCommand(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "predict FOLDER FILE",
 		Short: "Predict with a trained model",
-		Long: `Predicts the label of every row of a file with a model that "dpareto train" wrote, and prints
-CSV: the label and, unless the model is a support vector machine or a regression, the probability
-of every label, in the order of the rows. The file needs the columns of the features, in any order; it is read by
-the schema in the model's card.`,
+		Long: `Predicts the label of every row of a file with a model that "dpareto train" wrote, and prints CSV in
+the order of the rows. It has the label and, unless the model is a support vector machine or a
+regression, the probability of every label. The file needs the columns of the features, in any
+order; it is read by the schema in the model's card.`,
 		Example: "  dpareto predict model new.csv > predictions.csv",
 		Args:    command.Args(cobra.ExactArgs(2)),
 		RunE: func(_ *cobra.Command, args []string) error {

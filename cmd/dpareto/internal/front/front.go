@@ -49,15 +49,18 @@ runs.
 
 The table has at most 20 points that are spread over the front, or with --all every one. With
 --wide, each point also comes with the observed mean (_observed), its standard error (_se), the
-best and the worst run, the number of runs, and the contribution: by how much the hypervolume
-would shrink without the point. JSON and CSV have all points and columns. The remark marks the
-knee, where the trade-off turns, and points beyond the reference, which add nothing.
+best and the worst run, the number of runs, and the contribution. Without the point, the
+hypervolume would shrink by its contribution. JSON and CSV have all points and columns. The
+remark marks the knee, where the trade-off turns, and points beyond the reference, which add
+nothing.
 
 --over-time shows the hypervolume after every trial instead, of the observed front unless
---kind says otherwise; of the posterior front after at most 20 trials, as each costs a fit.
+--kind says otherwise. For the posterior front it does so after at most 20 trials, as each
+costs a fit.
 
 Several studies with the same objectives are shown one below the other, and drawn over each
-other. --spread draws a band from the front of the best runs to the front of the worst ones.
+other. The flag --spread draws a band from the front of the best runs to the front of the
+worst ones.
 
 --remeasure N runs up to --points configurations of the front N more times and compares the
 results of these fresh runs with the front. They are trials of the study, beyond

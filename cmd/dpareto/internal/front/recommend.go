@@ -36,9 +36,9 @@ func RecommendCommand(env *command.Env) *cobra.Command {
 		Use:   "recommend STUDY",
 		Short: "Recommend a configuration for a bound on ε or on an error",
 		Long: `Recommends a configuration for bounds on objectives: the one that makes another objective as
-good as they allow. ε and other computed metrics are exact, and at their bound where that is
-best; measured ones meet theirs with the probability --confidence, by the model that chooses
-the posterior front.
+good as they allow. Computed metrics, ε included, are exact, and at their bound where that
+is best. Measured ones meet theirs with the probability --confidence, by the model that
+chooses the posterior front.
 
 The configuration need not have been run: then the answer says so, and is a prediction. With
 a confidence above 0.5 only configurations that were run are recommended. If no model agrees

@@ -29,9 +29,9 @@ func ExportCommand(env *command.Env) *cobra.Command {
 		Use:   "export",
 		Short: "Write studies as JSON lines",
 		Long: `Writes studies with everything that belongs to them to standard output: one line of JSON for
-a study, and one for each of its trials, deleted ones included. "dpareto import" creates
-identical studies on another server, or another version. Every study is written as it was at
-one moment, but not all studies at the same one; for that see "dpareto backup".
+a study, and one for each of its trials, deleted ones included. The command "dpareto import"
+creates identical studies on another server, or another version. Every study is written as
+it was at one moment, but not all studies at the same one; for that see "dpareto backup".
 
 The lines hold the tokens of leases, with which anyone can report results: keep them secret.`,
 		Example: `  dpareto export > studies.jsonl

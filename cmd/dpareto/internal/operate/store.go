@@ -49,10 +49,10 @@ func BackupCommand(env *command.Env) *cobra.Command {
 		Long: `Copies the whole store to a file, as of one moment, while the server runs. With
 --store the copy is made from a file that no server uses, or from a PostgreSQL database.
 
-The file appears when it is complete, on disk, and checked: its digest is the server's, and
-its structure and records are sound. "dpareto restore" makes it a store again. The backup of a
-store in a file is such a file: "dpareto serve --store FILE" can use it as it is. The backup of a
-database is a text that no database is needed to read, with a line for each record.`,
+The file appears when it is complete, on disk, and checked: its digest is the server's, and its
+structure and records are sound. The command "dpareto restore" makes it a store again. The backup
+of a store in a file is such a file: "dpareto serve --store FILE" can use it as it is. The backup
+of a database is a text that no database is needed to read, with a line for each record.`,
 		Example: `  dpareto backup --to dpareto-backup.db
   dpareto backup --store dpareto.db --to dpareto-backup.db`,
 		Args: command.Args(command.NoArgs),
@@ -149,10 +149,11 @@ file also exists, the command fails. A backup can be of another kind than the st
 must hold no store.
 
 With --salvage the file may be a damaged store. The command writes every record that it can
-reach and whose checksum holds to a new file, which must not exist, leaves the damaged file as
-it is, and prints what was lost, and which studies and ledgers miss records. It also checks the
-new file; if that is not sound the file stays and the exit code is 1. Prefer a recent backup;
-docs/explanation/durability.md says what to do before publishing anything from a salvaged store.`,
+reach and whose checksum holds to a new file, which must not exist. It leaves the damaged file
+as it is, and prints what was lost, and which studies and ledgers miss records. It also checks
+the new file; if that is not sound the file stays and the exit code is 1. Prefer a recent
+backup; docs/explanation/durability.md says what to do before publishing anything from a
+salvaged store.`,
 		Example: `  dpareto restore --from dpareto-backup.db --store dpareto.db
   dpareto restore --salvage --from dpareto.db --store salvaged.db`,
 		Args: command.Args(command.NoArgs),

@@ -58,7 +58,7 @@ The role viewer reads; worker also asks for trials and reports; admin does every
 any characters; without it, for the whole server.
 
 With --metrics the token also reads /metrics, which no role but admin on the whole server
-includes: metrics count the calls about all studies, also where the number of trials is
+includes. Metrics count the calls about all studies, also where the number of trials is
 secret. Such a token needs no role.
 
 To replace a token, create another of the same name, hand it out, and revoke the old one

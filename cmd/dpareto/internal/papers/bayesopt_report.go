@@ -84,7 +84,7 @@ func (o noisyOptimisation) Report() (*output.Report, error) {
 	notes := []string{o.GainSource, "both releases, the candidate and the largest utility, cost " + fmt.Sprintf("(%s, %s)", show.Plain(2*o.Epsilon), show.Plain(2*o.Delta)) + " together"}
 	notes = append(notes, boundsNote(choice.Failure, maximum.Failure))
 	if o.Deviation > 0 {
-		notes = append(notes, fmt.Sprintf("in the worst case, without the model, and if scores and means are clipped to [0, 1], the noise makes the choice %s-DP and the maximum %s-DP: that much must be charged",
+		notes = append(notes, fmt.Sprintf("in the worst case, without the model, the noise makes the choice %s-DP and the maximum %s-DP if scores and means are clipped to [0, 1]. That much must be charged",
 			show.Number(bayesopt.WorstCase(o.Epsilon, corrected.ChoiceSensitivity*o.Deviation, 1)), show.Number(1/(corrected.LaplaceScale*o.Deviation))))
 	}
 	if odds := corrected.MostOdds(o.Epsilon, 4); odds < 2 {

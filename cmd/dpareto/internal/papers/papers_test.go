@@ -159,7 +159,7 @@ func TestBayesianOptimizationCandidates(t *testing.T) {
 	if want := 2 * math.Log1p(50/(4*0.01)); math.Abs(gain(anyKernel)-want) > 1e-9 || !(gain(given) < want && gain(given) > 0.5*want) {
 		t.Errorf("information gain %g for any kernel, want %g; %g for the candidates", gain(anyKernel), want, gain(given))
 	}
-	if !given.Says("that much must be charged") {
+	if !given.Says("That much must be charged") {
 		t.Errorf("no ε of the worst case: %+v", given.Sections)
 	}
 	if c := given.Value(t, "scales", "quantity", "choice: c", "corrected_in_utility").(float64); math.Abs(c-1e-3) > 1e-12 {

@@ -35,13 +35,13 @@ func ProposeTestCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "propose-test",
 		Short: "Plan or run propose-test tuning with a cap on its rounds",
-		Long: `Plans the tuning of hyperparameters by propose-test with a doubling step (Ding and Wu 2022)
-in a version with a rigorous guarantee: a cap on the number of rounds is fixed before the run,
-by --cap or as the largest that --budget pays for. It prints what the rounds cost by every
+		Long: `Plans the tuning of hyperparameters by propose-test with a doubling step (Ding and Wu 2022) in
+a version with a rigorous guarantee. A cap on the number of rounds is fixed before the run, by
+--cap or as the largest that --budget pays for. It prints what the rounds cost by every
 composition theorem; the least cost counts.
 
-With --utilities the search is run: FILE is CSV with a header and a row for every candidate,
-its name and then its utility in [0, 1] on each of the parts, or their mean; the search takes
+With --utilities the search is run: FILE is CSV with a header and a row for every candidate:
+its name and then its utility in [0, 1] on each of the parts, or their mean. The search takes
 the rows in their order, which must not depend on the data. The noise is drawn from the
 operating system's entropy. With --seed it is not, and the result is a simulation.
 

@@ -83,7 +83,7 @@ func (p searchReport) search(g privacy.Guarantee) output.Section {
 	}
 	s := output.Section{Name: "search", Title: "The search", Table: t}
 	if 4*scale >= 0.1 {
-		s.Notes = []string{fmt.Sprintf("warning: the noise of scale %s on utilities in [0, 1] makes the choice close to a random one; it takes a product of parts and round ε of 100 or more", show.Number(4*scale))}
+		s.Notes = []string{fmt.Sprintf("warning: the noise of scale %s on utilities in [0, 1] makes the choice close to a random one. The product of parts and round ε should be 100 or more", show.Number(4*scale))}
 	}
 	return s
 }

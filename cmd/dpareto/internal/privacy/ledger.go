@@ -22,7 +22,7 @@ including trials that failed or were deleted, and those that workers hold. The g
 everything that the study released.
 
 If results may have influenced later runs, as in all algorithms that learn, an odometer gives
-the guarantee, which allows for that; the output also has the cost of the same runs had they
+the guarantee, which allows for that. The output also has the cost of the same runs had they
 been fixed in advance.`,
 		Example: "  dpareto privacy ledger svt\n  dpareto privacy ledger svt --delta 1e-6 --output json",
 	}, func(ctx context.Context, call *remote.Call) error {

@@ -98,8 +98,8 @@ func curveCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "curve --mechanism NAME",
 		Short: "Compute ε after every epoch, or δ for every ε",
-		Long: `Computes ε of DP-SGD after every epoch (or step, with --steps) up to the given one; or, with
---epsilons, the least δ of any mechanism for each of several values of ε.` + mechanismHelp(),
+		Long: `Computes ε of DP-SGD after every epoch (or step, with --steps) up to the given one. With
+--epsilons it computes the least δ of any mechanism for each of several values of ε.` + mechanismHelp(),
 		Example: `  dpareto privacy curve --mechanism dp-sgd --sampling fixed-size --dataset-size 40000 \
       --batch-size 128 --noise-multiplier 1 --epochs 64 --delta 1e-6 --output csv
   dpareto privacy curve --mechanism gaussian --sensitivity 1 --standard-deviation 2 --epsilons 0.5,1,2`,
@@ -214,7 +214,7 @@ func calibrateCommand(env *command.Env) *cobra.Command {
 		Short: "Find the noise, number of steps or batch size for an ε",
 		Long: `Finds the value of one flag for which ε of a mechanism comes closest to a target without
 exceeding it: the least noise, or the largest number of epochs. For the batch size it finds one
-such value, and a larger one may exist: with --epochs ε does not always grow with it, because
+such value, and a larger one may exist. With --epochs ε does not always grow with it, because
 the steps per epoch are rounded. If ε is below the target everywhere in the range, the answer
 is the end of the range, with a warning; --min and --max set the range.` + mechanismHelp(),
 		Example: `  dpareto privacy calibrate --mechanism dp-sgd --sampling fixed-size --dataset-size 30956 \

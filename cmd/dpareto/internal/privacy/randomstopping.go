@@ -24,11 +24,11 @@ func randomStoppingCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "random-stopping --mean-runs MEAN --mechanism NAME",
 		Short: "Plan a random search that stops at random and releases only the best",
-		Long: `Plans private hyperparameter tuning by random search (Liu and Talwar 2019; Papernot and
-Steinke 2022): the number of runs is drawn secretly from a distribution with the given mean,
-each run is an independent candidate, and only the best is released. It prints what that costs
-for a mechanism of one run, given by its flags or by --base-mu, and how likely the search meets
-one of the best candidates.
+		Long: `Plans private hyperparameter tuning by random search (Liu and Talwar 2019; Papernot and Steinke
+2022). The number of runs is drawn secretly from a distribution with the given mean, each run
+is an independent candidate, and only the best is released. It prints what that costs for a
+mechanism of one run, given by its flags or by --base-mu, and how likely the search meets one
+of the best candidates.
 
 One run is everything that looks at the data: the training, and the noisy score that decides,
 whose noise protects the validation records.` + mechanismHelp(),

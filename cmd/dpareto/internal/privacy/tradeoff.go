@@ -21,9 +21,9 @@ func tradeoffCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tradeoff --mechanism NAME",
 		Short: "Compute the limits of an attacker",
-		Long: `Computes the meaning of a guarantee for an attacker who wants to know whether a
-person's record was used: the largest true positive rate of any test, by its false positive rate.
-It is an upper bound for one record and one run, whatever else the attacker knows.` + mechanismHelp(),
+		Long: `Computes the meaning of a guarantee for an attacker who wants to know whether a person's record
+was used. It is the largest true positive rate of any test, by its false positive rate. It is an
+upper bound for one record and one run, whatever else the attacker knows.` + mechanismHelp(),
 		Example: `  dpareto privacy tradeoff --mechanism dp-sgd --sampling poisson --convention opacus \
       --dataset-size 60000 --batch-size 256 --noise-multiplier 1.1 --epochs 60 --delta 1e-5
   dpareto privacy tradeoff --mechanism laplace --sensitivity 1 --scale 2 --rates 0.001,0.01,0.1`,

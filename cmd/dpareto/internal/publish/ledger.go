@@ -71,7 +71,7 @@ func getLedgerCommand(env *command.Env) *cobra.Command {
 	return remote.Command(env, &cobra.Command{
 		Use:   "get LEDGER",
 		Short: "Show a ledger: its budget, spent and left",
-		Long: `Shows a ledger. The remaining ε is the largest ε of one more release with δ = 0: after many
+		Long: `Shows a ledger. The remaining ε is the largest ε of one more release with δ = 0. After many
 charges it is more than the difference of the declared and the spent ε.`,
 		Example: "  dpareto ledger get adult-test",
 		Args:    cobra.ExactArgs(1),

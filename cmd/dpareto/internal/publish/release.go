@@ -120,24 +120,25 @@ func bestCommand(env *command.Env) *cobra.Command {
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "best STUDY",
 		Short: "Release the best configuration under a bound",
-		Long: `Releases one configuration: the best by a metric among those whose computed metrics, such as
-the ε of training, are within bounds. In a study of a fixed design permute-and-flip chooses it:
-the smaller --epsilon and the test set are, the more often it is not the best one. Its value is
-not published. --epsilon is the cost of the choice for the test records; it has nothing to do with
-the ε of training, which is a metric of the study.
+		Long: `Releases one configuration: the best by a metric among those whose computed metrics, such as the ε
+of training, are within bounds. In a study of a fixed design permute-and-flip chooses it: the
+smaller --epsilon and the test set are, the more often it is not the best one. Its value is not
+published. The flag --epsilon is the cost of the choice for the test records. It has nothing to do
+with the ε of training, which is a metric of the study.
 
 A study with random_stopping may release a whole learning curve, or the curves of a portfolio of
-runs: a front from the ε of a short run to the ε of the longest. The table has a row for every
-scored state, in rising order of ε; on_front says which are better than all others somewhere.
+runs. Then it has a front from the ε of a short run to the ε of the longest. The table has a row
+for every scored state, in rising order of ε; on_front says which are better than all others
+somewhere.
 
 --method kusner-1 and kusner-3 are Algorithms 1 and 3 of "Differentially private Bayesian
 optimization" (Kusner et al. 2015), for studies that chose configurations by results. --epsilon
 is then what holds in the worst case, with noise for the whole range of the metric, and is
 charged. The paper's result under its model is printed as its claim: it is no differential
-privacy. kusner-1 draws one of --candidates configurations by a Gaussian process whose parameters
-must be known without the data; at ε = 1 the draw is nearly a random one. kusner-3 publishes the
-best value with Laplace noise; with --lipschitz, for a study of a ridge penalty alone, the noise
-is for less than the whole range.`,
+privacy. The method kusner-1 draws one of --candidates configurations by a Gaussian process whose
+parameters must be known without the data. At ε = 1 the draw is nearly a random one. The method
+kusner-3 publishes the best value with Laplace noise. With --lipschitz, for a study of a ridge
+penalty alone, the noise is for less than the whole range.`,
 		Example: `  dpareto release best adult --metric error --at-most epsilon=1 --epsilon 0.1
   dpareto release best adult --method kusner-1 --epsilon 1 --prior-mean 0.2 --prior-deviation 0.05 \
       --observation-noise 0.005 --length-scale 0.2`,
@@ -207,10 +208,11 @@ func frontCommand(env *command.Env) *cobra.Command {
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "front STUDY",
 		Short: "Release a front: configurations with their values",
-		Long: `Releases a front. In a study of a fixed design every value gets Gaussian noise, calibrated so
-that all values together have the guarantee, whether they end up on the front or not; a model
-of the noisy values then decides which configurations are on the front, and estimates their
-values. The noise grows with the number N of configurations: √N / (records · μ).
+		Long: `Releases a front. In a study of a fixed design every value gets Gaussian noise. It is
+calibrated so that all values together have the guarantee, whether they end up on the front
+or not. A model of the noisy values then decides which configurations are on the front, and
+estimates their values. The noise grows with the number N of configurations: √N / (records ·
+μ).
 
 In a study with a checkpoint parameter the states of a run are separate points. The table
 has one row for each run, from its first point on the front to its last, or with --all one for

@@ -21,9 +21,9 @@ func Command(env *command.Env) *cobra.Command {
 	cmd := remote.Action(env, &cobra.Command{
 		Use:   "report STUDY",
 		Short: "Write the report of a study as one printable file",
-		Long: `Writes the report of a study as one HTML file that can be printed: its question, its front, the
-configurations recommended at a few ε, the guarantee, the cost of the whole search, the runs,
-and how to repeat it. The file needs no network and has no scripts. The page of
+		Long: `Writes the report of a study as one HTML file that can be printed. It has the question, the
+front, the configurations recommended at a few ε, the guarantee, the cost of the whole search,
+the runs, and the way to repeat it. The file needs no network and has no scripts. The page of
 the server shows the same.`,
 		Example: "  dpareto report svt --out report.html\n  dpareto report svt --epsilon 1,3 > report.html",
 	}, func(ctx context.Context, call *remote.Call) error {

@@ -46,11 +46,12 @@ func Command(env *command.Env) *cobra.Command {
 	cmd := remote.Action(env, &cobra.Command{
 		Use:   "statement STUDY",
 		Short: "Write a statement of one ε, to be signed",
-		Long: `Writes a privacy statement, one page: the people and records that ε protects, the released
-results, the cost of the search and whether ε includes it, the accounted and the executed
-mechanism, the limits of an attacker, and the command that computes ε again. Appendices have
-a draft for the Differential Privacy Deployments Registry and answers to the questions of
-NIST SP 800-226. Fields that the server cannot fill are marked FILL IN.
+		Long: `Writes a privacy statement, one page. It has the people and records that ε protects, the
+released results, and the cost of the search and whether ε includes it. It also has the
+accounted and the executed mechanism, the limits of an attacker, and the command that
+computes ε again. Appendices have a draft for the Differential Privacy Deployments Registry
+and answers to the questions of NIST SP 800-226. Fields that the server cannot fill are
+marked FILL IN.
 
 In an ordinary study --epsilon chooses the best measured trial within it, and --trial names
 one. A study with private_mode or random_stopping has one guarantee for all that it publishes:

@@ -23,9 +23,9 @@ func importCommand(env *command.Env) *cobra.Command {
 	cmd := remote.Action(env, &cobra.Command{
 		Use:   "import STUDY FILE",
 		Short: "Create trials from results of other tools",
-		Long: `Creates a completed trial for every line of a CSV file with a header, or every JSON object of
-a file, one after another or in a list; "-" is standard input. Names are the ids of the study's
-parameters and reported metrics:
+		Long: `Creates a completed trial for every line of a CSV file with a header, or every JSON object of a
+file, one after another or in a list. The file "-" is standard input. Names are the ids of the
+study's parameters and reported metrics:
 
     cutoff,noise_scale,error
     3,2.5,0.125
@@ -40,9 +40,9 @@ steps, and the same trial or configuration, are one learning curve; in JSON it c
     {"cutoff": 3, "measurements": [{"step": 1, "error": 0.4}, {"step": 2, "error": 0.2}]}
 
 Exports of "dpareto trial list" as csv or json, data frames of Optuna and Ax, and trials of
-Vizier as JSON are known; trials without an outcome are left out. --map and --ignore do the
-rest. Cells are separated by commas, semicolons or tabs; numbers may have decimal commas where
-commas do not separate. A file is UTF-8, or UTF-16 with a byte order mark.
+Vizier as JSON are known. Trials without an outcome are left out. The flags --map and --ignore
+do the rest. Cells are separated by commas, semicolons or tabs; numbers may have decimal
+commas where commas do not separate. A file is UTF-8, or UTF-16 with a byte order mark.
 
 The server checks all lines before the first trial is created. Every trial gets the label
 "import" with a digest of its lines. Lines whose trial exists are skipped, so a command that

@@ -182,7 +182,7 @@ func (c *columns) curves(results []Result) (groups [][]Result, err error) {
 		case name != "":
 			return nil, lineError(r.Line, "step: must be above %d, the step of trial %s before, is %d", before, name, step)
 		case hasStep && step != begin && (step == before || len(groups[i]) == 1):
-			return nil, lineError(r.Line, "step: must be above %d, the step in line %d, is %d: order the lines of a curve by step, and add a column trial to separate runs of the same parameters",
+			return nil, lineError(r.Line, "step: must be above %d, the step in line %d, is %d: order the lines by step, and separate runs of the same parameters by a column trial",
 				before, last.Line, step)
 		default:
 			of[key] = len(groups)

@@ -28,7 +28,7 @@ func suggestCommand(env *command.Env) *cobra.Command {
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "suggest STUDY --worker-id NAME",
 		Short: "Ask for trials to run, also under conditions",
-		Long: `Asks for trials as a worker does, for trainers of any kind: the worker holds them from then
+		Long: `Asks for trials as a worker does, for trainers of any kind. The worker holds them from then
 on, under leases that JSON shows, and must report before these run out.
 
 --fix and --at-most restrict the suggestions: parameters with the given values, and

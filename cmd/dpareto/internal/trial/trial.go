@@ -31,16 +31,16 @@ func listCommand(env *command.Env) *cobra.Command {
 		Short: "List the trials of a study",
 		Long: `Lists the trials of a study: state, origin, configuration, and the metrics at the end of the
 run. Computed metrics, such as ε, are known before it. In a study with a checkpoint
-parameter the step is how far the run came: less than the configuration says if it was
-stopped early, and the metrics belong to that step. CSV also has the values of several runs,
-and JSON the intermediate measurements; "dpareto trial import" reads both.
+parameter the step is how far the run came. It is less than the configuration says if the
+run was stopped early. The metrics belong to that step. CSV also has the values of several
+runs, and JSON the intermediate measurements; "dpareto trial import" reads both.
 
 A filter has the syntax of AIP-160. Fields are number, state, state_reason, origin,
 parameters.ID, metrics.ID, labels.KEY, note, replicate_of, replicates, worker, attempt,
 algorithm, revision, create_time, start_time and end_time.
 
 With --after-revision only what changed after that revision of the study is listed, deleted
-trials included, and the log names the revision to continue from; JSON is then an object
+trials included, and the log names the revision to continue from. JSON is then an object
 with trials, deleted_trials and revision. A study begins at revision 0.`,
 		Example: `  dpareto trial list svt --output csv > trials.csv
   dpareto trial list svt --filter 'metrics.epsilon <= 1' --order-by metrics.error

@@ -262,8 +262,8 @@ type RandomStopping struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The number of trials, K times the portfolio: a secret.
 	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
-	// The list of configurations that candidates are drawn from: the coordinates of all parameters, in the
-	// order of the spec, of one configuration after the other.
+	// The list from which configurations are drawn: the coordinates of all parameters, in the order
+	// of the spec, of one configuration after the other.
 	Listed []float64 `protobuf:"fixed64,2,rep,packed,name=listed,proto3" json:"listed,omitempty"`
 	// Whether the study is paid for. Trials are handed out after that only.
 	Paid bool `protobuf:"varint,3,opt,name=paid,proto3" json:"paid,omitempty"`

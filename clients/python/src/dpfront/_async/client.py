@@ -23,8 +23,8 @@ class AsyncClient(AsyncConnection):
     """A connection to a server.
 
     It connects at the first call. While the server cannot be reached, calls are retried with
-    growing pauses, so that a worker survives a restart of its server; requests that
-    are not idempotent carry a key, so that the server applies them once.
+    growing pauses, so that a worker survives a restart of its server. Requests that are not
+    idempotent carry a key, so that the server applies them once.
 
         async with dpfront.AsyncClient() as client:
             study = await client.study("adult")

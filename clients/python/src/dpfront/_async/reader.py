@@ -290,11 +290,11 @@ class AsyncStudyReader(StudyBase):
     ) -> Recommendation:
         """Returns the best configuration within bounds on objectives.
 
-        ``study.recommend(epsilon=1.0)`` returns the one with the best accuracy at ε of at most
-        1, ``study.recommend(error=0.1, confidence=0.9)`` the most private one whose error is
-        at most 0.1 with a probability of 90 %. A bound is the largest value of an objective to
-        minimise, the smallest of one to maximise. Above a confidence of 0.5 only
-        configurations that were run are recommended.
+        ``study.recommend(epsilon=1.0)`` returns the one with the best accuracy at ε of at most 1.
+        With ``study.recommend(error=0.1, confidence=0.9)`` it is the most private one whose error
+        is at most 0.1 with a probability of 90 %. A bound is the largest value of an objective to
+        minimise, the smallest of one to maximise. Above a confidence of 0.5 only configurations
+        that were run are recommended.
         """
         return await self._run(
             fronts.recommend(self.name, bounds, confidence, optimize, measured_only)

@@ -129,9 +129,9 @@ class AsyncStudy(AsyncStudyReader):
     ) -> AsyncStudy:
         """Creates a study with more parameters that learns from this one's trials.
 
-        The new study has this one's spec, also its budget, but another seed, with ``parameters``
-        added, or in place of those with the same id (wider domains), and this study, with its
-        own priors, as ``prior_studies``.
+        The new study has this one's spec, also its budget, but another seed. ``parameters`` are
+        added, or replace those with the same id (wider domains). This study, with its own priors,
+        becomes its ``prior_studies``.
 
         Args:
             id: Id of the new study.
@@ -353,17 +353,17 @@ class AsyncStudy(AsyncStudyReader):
     ) -> int:
         """Runs trials until the study hands out no more.
 
-        ``objective(trial)`` trains a configuration and returns its results: a dict by metric
-        id; a number if the study has one reported metric; a tuple with a number for each
-        objective, in the study's order, if workers report all of them. None stands for the
+        ``objective(trial)`` trains a configuration and returns its results, as a dict by metric id.
+        A number will do if the study has one reported metric. So will a tuple with a number for
+        each objective, in the study's order, if workers report all of them. None stands for the
         last reported measurement. The values of several runs are `Runs`.
 
-        `Infeasible`, a result that is not finite, and the exceptions in ``catch`` end the trial
-        as infeasible: the model learns to avoid such configurations, and the search continues.
-        Any other exception is a mistake in the program or a failure of the machine: the trial
-        goes back to the queue, nothing is learned from it, and the exception is raised. The
-        same holds for Ctrl-C, and for SIGTERM, which announces that a machine is taken away: in
-        the main thread, and unless the program handles it itself, it raises SystemExit.
+        `Infeasible`, a result that is not finite, and the exceptions in ``catch`` end the trial as
+        infeasible: the model learns to avoid such configurations, and the search continues. Any
+        other exception is a mistake in the program or a failure of the machine. The trial goes back
+        to the queue, the model ignores it, and the exception propagates. The same holds for Ctrl-C,
+        and for SIGTERM, which announces that a machine is taken away: in the main thread, and
+        unless the program handles it itself, it raises SystemExit.
 
         If it runs nothing, or less than ``n_trials``, because the study is done, a warning says
         why and what to do. While the study is paused, it waits.
@@ -411,10 +411,10 @@ class AsyncStudy(AsyncStudyReader):
     ) -> Release:
         """Publishes the best configuration by a metric, under bounds of computed ones.
 
-        ``release.best`` is the configuration. The cost depends on the study: nothing more with
-        private_mode or random_stopping; ``epsilon``, charged to its test_ledger, if the
-        configurations were fixed before any result was seen ("quasi_random", "random", "grid")
-        and all trials have ended. Other studies release nothing but by ``kusner``.
+        ``release.best`` is the configuration. With private_mode or random_stopping it costs nothing
+        more. It costs ``epsilon``, charged to the test_ledger, if the configurations were fixed
+        before any result was seen ("quasi_random", "random", "grid") and all trials have ended.
+        Other studies release nothing but by ``kusner``.
 
         Args:
             metric: A reported objective, an average over the test records in [0, 1].

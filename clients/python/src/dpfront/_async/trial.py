@@ -30,11 +30,11 @@ T = TypeVar("T")
 class AsyncTrial(TrialBase):
     """A trial that this worker holds under a lease.
 
-    Within ``async with trial:`` the lease is renewed in the background. If the block does not
-    end the trial by `tell`, `infeasible`, `fail` or `release`, the trial ends with the last
-    reported measurement, or as infeasible if the block raises `Infeasible` or a result is not
-    finite. Any other exception, also of an interrupted or cancelled block, releases it: the next
-    worker that asks gets it. The exception propagates in all cases.
+    Within ``async with trial:`` the lease is renewed in the background. If the block does not end
+    the trial by `tell`, `infeasible`, `fail` or `release`, the trial ends with the last reported
+    measurement. It ends as infeasible if the block raises `Infeasible` or a result is not finite.
+    Any other exception, also of an interrupted or cancelled block, releases it: the next worker
+    that asks gets it. The exception propagates in all cases.
     """
 
     def __init__(

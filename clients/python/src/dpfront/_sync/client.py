@@ -25,8 +25,8 @@ class Client(Connection):
     """A connection to a server.
 
     It connects at the first call. While the server cannot be reached, calls are retried with
-    growing pauses, so that a worker survives a restart of its server; requests that
-    are not idempotent carry a key, so that the server applies them once.
+    growing pauses, so that a worker survives a restart of its server. Requests that are not
+    idempotent carry a key, so that the server applies them once.
 
         with dpfront.Client() as client:
             study = client.study("adult")

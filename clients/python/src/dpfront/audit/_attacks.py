@@ -91,7 +91,7 @@ def one_run(
     guesses refute every small ε.
 
     Args:
-        train: Trains once. Its argument says of each canary whether to include it; the result is a
+        train: Trains once. Its argument says of each canary whether to include it. The result is a
             score for each, larger for those that seem to be in: minus a loss, or a projection of
             noisy gradients. For a claim under "replace_one" the canary that is not in stands for
             another record, so that the number of records stays.
@@ -167,11 +167,11 @@ def two_worlds(
 ) -> LowerBound:
     """Audits a training loop by runs with and without one canary.
 
-    With the noisy gradients of every step as what the attacker sees, and a canary whose gradient
-    is along a coordinate that no other record moves (a Dirac canary), it is the white-box audit of
-    Nasr et al., "Tight auditing of differentially private machine learning" (2023);
-    `dirac_score` is then the best score. Both error rates of the attack get Clopper-Pearson limits,
-    each of half the error.
+    Let the attacker see the noisy gradients of every step, and let the canary's gradient be along a
+    coordinate that no other record moves (a Dirac canary). Then it is the white-box audit of Nasr
+    et al., "Tight auditing of differentially private machine learning" (2023), and `dirac_score` is
+    the best score. Both error rates of the attack get Clopper-Pearson limits, each of half the
+    error.
 
     Args:
         train: Trains once, with the canary or without, and returns a score, larger for "with".

@@ -98,9 +98,10 @@ def one_run_p_value(
 ) -> float:
     """Returns the largest probability of this many correct guesses or more in one run.
 
-    It is the largest over all (ε, δ) mechanisms that take each of m canaries by a fair coin of its
-    own, and all rules that guess r of the coins from the output. Let W be binomial, of r draws with
-    probability exp(ε) / (1 + exp(ε)), and v the number of correct guesses. It is at most
+    It is the largest over all (ε, δ) mechanisms that take each of m canaries by a separate fair
+    coin. It is also over all rules that guess r of the coins from the output. Let W be binomial, of
+    r draws with probability exp(ε) / (1 + exp(ε)), and v the number of correct guesses. It is at
+    most
 
         P[W >= v] + m δ / v · P[W < v] · P[W >= v] / P[W = v].
 

@@ -77,8 +77,8 @@ def attack_rate(
 ) -> AttackRate:
     """Returns the true positive rate of an attack by its scores of members and of other records.
 
-    The threshold is the smallest one with at most this share of ``others`` above it, so that the
-    rate is a measurement of one model: an interval for the records, and no bound of ε.
+    The threshold is the smallest one with at most this share of ``others`` above it. So the rate is
+    a measurement of one model: an interval for the records, and no bound of ε.
     """
     if not members or not others:
         raise ValueError("members and others: must have scores, one has none")

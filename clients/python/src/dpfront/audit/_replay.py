@@ -90,8 +90,8 @@ def replay(
     The clipped gradients of every step are computed again, by other code than the loop's. What the
     loop released beyond their average must be fresh Gaussian noise of the accounted size, and its
     lots must be such as the accounted sampler draws. The tests are for the number of steps, the
-    lots, their sampler, the length of clipped gradients, the size of the noise as a whole and in
-    each coordinate, and noise that is used twice.
+    lots, their sampler, and the length of clipped gradients. Others are for the size of the noise
+    as a whole and in each coordinate, and for noise that is used twice.
 
     It finds faults of a few per cent in some hundred steps; ``clipping_resolution`` and
     ``noise_multiplier`` of the result have the figures. Use records whose gradients are longer than

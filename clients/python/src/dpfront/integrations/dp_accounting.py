@@ -8,7 +8,7 @@
 Neither direction ever makes ε too small; what has no counterpart is refused by its name.
 
 dp_accounting states noise relative to the bound C on the norm of a record's contribution. Where
-a record is replaced, the sum moves by up to 2C, and readers of an event differ: its PLD
+a record is replaced, the sum moves by up to 2C, and readers of an event differ. Its PLD
 accountant doubles the sensitivity, its RDP accountant takes the multiplier as relative to it.
 ``noise_relative_to`` says which is meant under replace-one adjacency: "norm" (C) or
 "sensitivity" (2C). It changes nothing under add/remove.

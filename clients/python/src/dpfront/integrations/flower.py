@@ -56,15 +56,14 @@ def flower_privacy(
 class TrialStrategy(FedAvg):
     """A Flower strategy: federated averaging of clipped updates with noise, for one trial.
 
-    Every round draws each client independently with probability ``clients_per_round /
-    clients``, clips the change of the model that each sends to ``clipping_norm``, adds Gaussian
-    noise of ``noise_multiplier`` times that norm to their sum, and divides it by
-    ``clients_per_round``. A client that fails contributes nothing. Metrics that clients send
-    have no noise, and are dropped.
+    Every round draws each client independently with probability ``clients_per_round / clients``,
+    and clips the change of the model that each sends to ``clipping_norm``. It adds Gaussian noise
+    of ``noise_multiplier`` times that norm to their sum, and divides it by ``clients_per_round``. A
+    client that fails contributes nothing. Metrics that clients send have no noise, and are dropped.
 
-    ``start`` compares all of it with the trial, reports ``evaluate_fn``, which the server calls on
-    data of its own, after every round, ends early when the server of the study expects
-    nothing more, and ends the trial. ``metrics`` has the names of its values by the study's.
+    ``start`` compares all of it with the trial. After every round it reports ``evaluate_fn``, which
+    the server calls on its data. It ends early when the server of the study expects nothing more,
+    and ends the trial. ``metrics`` has the names of its values by the study's.
 
     McMahan et al. (2018), "Learning differentially private recurrent language models".
     """

@@ -3,8 +3,9 @@
     with MLflowTracker(study) as tracker:
         study.optimize(train, callbacks=[tracker])
 
-logs a parent run for the study, with the front as an artifact, and a child run for each trial:
-its parameters, its metrics by step, and as tags ε of its run with δ, adjacency and coverage.
+logs a parent run for the study, with the front as an artifact, and a child run for each trial. A
+child has the parameters, the metrics by step, and as tags ε of its run with δ, adjacency and
+coverage.
 
     print(import_runs(study, ["adult"], names={"lr": "learning_rate", "val_error": "error"}))
 

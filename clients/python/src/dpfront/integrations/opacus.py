@@ -53,9 +53,9 @@ def opacus_trial(
     in the block. Its results are compared with what the study says of the trial:
 
     - at once: the sampler, its probability, and the noise multiplier;
-    - at every step: that the lot came from that sampler, that the step has no more gradients
-      than the lot has records, that the noise is for the norm to which they were clipped, and
-      Opacus's record of the noise multiplier, the probability and the number of steps;
+    - at every step: the sampler of the lot, no more gradients than the lot has records, noise for
+      the norm to which they were clipped, and Opacus's record of the noise multiplier, the
+      probability and the number of steps;
     - after every epoch: the number of steps;
     - at the end, and after the first epoch if the study has a checkpoint parameter: ε by Opacus's
       accountant, within the accuracy of that accountant, with ε of the server;

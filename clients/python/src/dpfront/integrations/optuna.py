@@ -37,11 +37,11 @@ How a trial of Optuna ends decides what the dpareto study learns:
 (*) In a study with a checkpoint parameter. Without one, a report on the way says nothing about
 the whole run: values that are returned count, and a pruned trial fails for good.
 
-Optuna does not tell a sampler *why* a trial failed: a bug, Ctrl-C, an exception in ``catch=``
-and a result that is NaN all look the same. So a failure says nothing about the configuration:
-the trial is handed out again, up to ``max_attempts`` times (a field of the study, 5 by default),
-and fails for good after that. To tell the study which failures are the configuration's fault,
-wrap the objective: ``study.optimize(catching(objective, ValueError), n_trials=32)``.
+Optuna does not tell a sampler *why* a trial failed: a bug, Ctrl-C, an exception in ``catch=`` and a
+result that is NaN all look the same. So a failure says nothing about the configuration. The trial
+is handed out again, up to ``max_attempts`` times (a field of the study, 5 by default), and fails
+for good after that. To tell the study which failures are the configuration's fault, wrap the
+objective: ``study.optimize(catching(objective, ValueError), n_trials=32)``.
 
 Any number of threads and processes can share the dpareto study, with any Optuna storage or
 none. A process can report only on the trials that it asked for.
@@ -127,11 +127,10 @@ def dpareto_trial(trial: optuna.Trial) -> Trial:
 def epsilon(trial: optuna.Trial | FrozenTrial) -> float:
     """Returns ε of the trial's run, an upper bound that the server computes.
 
-    It is known before the run, and even before the first ``trial.suggest_float``. It covers
-    the whole run until `report` says to stop; then, if the study has a checkpoint parameter, the
-    run up to this report. (`should_stop` does not change it: it cannot know how far the run
-    is.) It covers this run alone. δ and adjacency are in
-    ``dpareto_trial(trial).guarantee``.
+    It is known before the run, and even before the first ``trial.suggest_float``. It covers the
+    whole run until `report` says to stop. Then, if the study has a checkpoint parameter, it covers
+    the run up to this report. `should_stop` does not change it: it cannot know how far the run is.
+    It covers this run alone. Its δ and adjacency are in ``dpareto_trial(trial).guarantee``.
 
     Raises:
         KeyError: The study has no privacy metric. Of a trial that has ended, also: neither
@@ -159,10 +158,10 @@ def report(
 ) -> bool:
     """Reports results on the way, and renews the lease. It works with any number of objectives.
 
-    If the study has a checkpoint parameter, such as the epochs, the step is its value at this
-    point of the run, from 1 on, and the report is a point of the front, with its own ε. (Loops
-    over ``range(epochs)`` are one behind: report ``epoch + 1``.) Optuna and its pruner see
-    nothing of these reports; ``trial.report`` and ``trial.should_prune`` continue to work, with
+    If the study has a checkpoint parameter, such as the epochs, the step is its value at this point
+    of the run, from 1 on. The report is then a point of the front, with its own ε. Loops over
+    ``range(epochs)`` are one behind: report ``epoch + 1``. Optuna and its pruner see nothing of
+    these reports. The methods ``trial.report`` and ``trial.should_prune`` continue to work, with
     one objective, and the dpareto study sees nothing of them.
 
     Args:

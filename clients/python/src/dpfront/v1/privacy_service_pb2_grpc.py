@@ -87,16 +87,17 @@ class PrivacyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ComputeTradeoff(self, request, context):
-        """Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
-        rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
+        """Computes the limits of an attacker under a mechanism's guarantee. They are the largest true
+        positive rate of any test that distinguishes two neighbouring datasets, by its false positive
+        rate.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PriceSearch(self, request, context):
-        """Computes the cost of every way to search, before anything is run: the possible release of a
-        number of runs, and its ε for the training and for the test records.
+        """Computes the cost of every way to search, before anything is run. The answer has the possible
+        release of a number of runs, and its ε for the training and for the test records.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -40,12 +40,13 @@ class PrivacyServiceStub:
     CalibrateMechanism: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.CalibrateMechanismRequest, _privacy_service_pb2.CalibrateMechanismResponse]
     """Finds the value of a parameter for which a mechanism has a target ε."""
     ComputeTradeoff: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.ComputeTradeoffRequest, _privacy_service_pb2.ComputeTradeoffResponse]
-    """Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
-    rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
+    """Computes the limits of an attacker under a mechanism's guarantee. They are the largest true
+    positive rate of any test that distinguishes two neighbouring datasets, by its false positive
+    rate.
     """
     PriceSearch: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.PriceSearchRequest, _privacy_service_pb2.PriceSearchResponse]
-    """Computes the cost of every way to search, before anything is run: the possible release of a
-    number of runs, and its ε for the training and for the test records.
+    """Computes the cost of every way to search, before anything is run. The answer has the possible
+    release of a number of runs, and its ε for the training and for the test records.
     """
     GetPrivacyLedger: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]
     """Returns the privacy cost of all training runs of a study together."""
@@ -64,12 +65,13 @@ class PrivacyServiceAsyncStub(PrivacyServiceStub):
     CalibrateMechanism: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.CalibrateMechanismRequest, _privacy_service_pb2.CalibrateMechanismResponse]  # type: ignore[assignment]
     """Finds the value of a parameter for which a mechanism has a target ε."""
     ComputeTradeoff: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.ComputeTradeoffRequest, _privacy_service_pb2.ComputeTradeoffResponse]  # type: ignore[assignment]
-    """Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
-    rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
+    """Computes the limits of an attacker under a mechanism's guarantee. They are the largest true
+    positive rate of any test that distinguishes two neighbouring datasets, by its false positive
+    rate.
     """
     PriceSearch: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.PriceSearchRequest, _privacy_service_pb2.PriceSearchResponse]  # type: ignore[assignment]
-    """Computes the cost of every way to search, before anything is run: the possible release of a
-    number of runs, and its ε for the training and for the test records.
+    """Computes the cost of every way to search, before anything is run. The answer has the possible
+    release of a number of runs, and its ε for the training and for the test records.
     """
     GetPrivacyLedger: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]  # type: ignore[assignment]
     """Returns the privacy cost of all training runs of a study together."""
@@ -103,8 +105,9 @@ class PrivacyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _privacy_service_pb2.ComputeTradeoffRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_privacy_service_pb2.ComputeTradeoffResponse, _abc.Awaitable[_privacy_service_pb2.ComputeTradeoffResponse]]:
-        """Computes the limits of an attacker under a mechanism's guarantee: the largest true positive
-        rate of any test that distinguishes two neighbouring datasets, by its false positive rate.
+        """Computes the limits of an attacker under a mechanism's guarantee. They are the largest true
+        positive rate of any test that distinguishes two neighbouring datasets, by its false positive
+        rate.
         """
 
     @_abc_1.abstractmethod
@@ -113,8 +116,8 @@ class PrivacyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _privacy_service_pb2.PriceSearchRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_privacy_service_pb2.PriceSearchResponse, _abc.Awaitable[_privacy_service_pb2.PriceSearchResponse]]:
-        """Computes the cost of every way to search, before anything is run: the possible release of a
-        number of runs, and its ε for the training and for the test records.
+        """Computes the cost of every way to search, before anything is run. The answer has the possible
+        release of a number of runs, and its ε for the training and for the test records.
         """
 
     @_abc_1.abstractmethod

@@ -31,10 +31,10 @@ class ReleaseServiceStub(object):
     before it is charged. Noise comes from the entropy of the operating system, never from a study's
     seed.
 
-    request_id of releases: the same id with the same body gives the same release for as long as
-    the ledger or study exists, and costs nothing again. The same id with another body is
-    refused. Ids of different callers, studies and ledgers are independent. Without an id every
-    call is another release. For CreateLedger request_id works as in StudyService.
+    request_id of releases: the same id with the same body gives the same release as long as the
+    ledger or study exists, and costs nothing. The same id with another body is refused. Ids of
+    different callers, studies and ledgers are independent. Without an id every call is another
+    release. For CreateLedger request_id works as in StudyService.
 
     A ledger composes its charges by a privacy filter. Each charge may depend on earlier releases,
     and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε, √(2 log(2/δ)
@@ -106,10 +106,10 @@ class ReleaseServiceServicer(object):
     before it is charged. Noise comes from the entropy of the operating system, never from a study's
     seed.
 
-    request_id of releases: the same id with the same body gives the same release for as long as
-    the ledger or study exists, and costs nothing again. The same id with another body is
-    refused. Ids of different callers, studies and ledgers are independent. Without an id every
-    call is another release. For CreateLedger request_id works as in StudyService.
+    request_id of releases: the same id with the same body gives the same release as long as the
+    ledger or study exists, and costs nothing. The same id with another body is refused. Ids of
+    different callers, studies and ledgers are independent. Without an id every call is another
+    release. For CreateLedger request_id works as in StudyService.
 
     A ledger composes its charges by a privacy filter. Each charge may depend on earlier releases,
     and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε, √(2 log(2/δ)
@@ -273,10 +273,10 @@ class ReleaseService(object):
     before it is charged. Noise comes from the entropy of the operating system, never from a study's
     seed.
 
-    request_id of releases: the same id with the same body gives the same release for as long as
-    the ledger or study exists, and costs nothing again. The same id with another body is
-    refused. Ids of different callers, studies and ledgers are independent. Without an id every
-    call is another release. For CreateLedger request_id works as in StudyService.
+    request_id of releases: the same id with the same body gives the same release as long as the
+    ledger or study exists, and costs nothing. The same id with another body is refused. Ids of
+    different callers, studies and ledgers are independent. Without an id every call is another
+    release. For CreateLedger request_id works as in StudyService.
 
     A ledger composes its charges by a privacy filter. Each charge may depend on earlier releases,
     and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε, √(2 log(2/δ)

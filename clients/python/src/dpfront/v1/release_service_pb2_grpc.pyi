@@ -32,10 +32,10 @@ class ReleaseServiceStub:
     before it is charged. Noise comes from the entropy of the operating system, never from a study's
     seed.
 
-    request_id of releases: the same id with the same body gives the same release for as long as
-    the ledger or study exists, and costs nothing again. The same id with another body is
-    refused. Ids of different callers, studies and ledgers are independent. Without an id every
-    call is another release. For CreateLedger request_id works as in StudyService.
+    request_id of releases: the same id with the same body gives the same release as long as the
+    ledger or study exists, and costs nothing. The same id with another body is refused. Ids of
+    different callers, studies and ledgers are independent. Without an id every call is another
+    release. For CreateLedger request_id works as in StudyService.
 
     A ledger composes its charges by a privacy filter. Each charge may depend on earlier releases,
     and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε, √(2 log(2/δ)
@@ -107,10 +107,10 @@ class ReleaseServiceAsyncStub(ReleaseServiceStub):
     before it is charged. Noise comes from the entropy of the operating system, never from a study's
     seed.
 
-    request_id of releases: the same id with the same body gives the same release for as long as
-    the ledger or study exists, and costs nothing again. The same id with another body is
-    refused. Ids of different callers, studies and ledgers are independent. Without an id every
-    call is another release. For CreateLedger request_id works as in StudyService.
+    request_id of releases: the same id with the same body gives the same release as long as the
+    ledger or study exists, and costs nothing. The same id with another body is refused. Ids of
+    different callers, studies and ledgers are independent. Without an id every call is another
+    release. For CreateLedger request_id works as in StudyService.
 
     A ledger composes its charges by a privacy filter. Each charge may depend on earlier releases,
     and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε, √(2 log(2/δ)
@@ -178,10 +178,10 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
     before it is charged. Noise comes from the entropy of the operating system, never from a study's
     seed.
 
-    request_id of releases: the same id with the same body gives the same release for as long as
-    the ledger or study exists, and costs nothing again. The same id with another body is
-    refused. Ids of different callers, studies and ledgers are independent. Without an id every
-    call is another release. For CreateLedger request_id works as in StudyService.
+    request_id of releases: the same id with the same body gives the same release as long as the
+    ledger or study exists, and costs nothing. The same id with another body is refused. Ids of
+    different callers, studies and ledgers are independent. Without an id every call is another
+    release. For CreateLedger request_id works as in StudyService.
 
     A ledger composes its charges by a privacy filter. Each charge may depend on earlier releases,
     and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε, √(2 log(2/δ)

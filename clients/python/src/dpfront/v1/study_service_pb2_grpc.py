@@ -28,11 +28,10 @@ if _version_not_supported:
 class StudyServiceStub(object):
     """Keeps studies and trials, and suggests configurations.
 
-    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with
-    every violated field; NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and
-    RESOURCE_EXHAUSTED say which resource or state is in the way; UNIMPLEMENTED names
-    a field that this version of the server does not support. When a call
-    that changes something succeeds, the change is on disk.
+    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with every violated
+    field. NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and RESOURCE_EXHAUSTED name the resource or
+    state that is in the way. UNIMPLEMENTED names a field that this version of the server does not
+    support. When a call that changes something succeeds, the change is on disk.
 
     request_id, in all requests that change something: an optional identifier, chosen by the caller,
     of at most 100 characters. For a day, also over restarts of the server, a request with the same
@@ -42,15 +41,15 @@ class StudyServiceStub(object):
     with the trials that it had handed out. Ids of different callers, studies and ledgers are
     independent.
 
-    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
-    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
-    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
-    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
-    without the prefix of the type. No comparison holds for a field that is not set. A filter
-    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
-    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
-    entries without the field come last either way. A page_token belongs to one list, filter and
-    order; a page can be shorter than page_size though others follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <, <=, >
+    and >=, where = and != take a * at either end for any text. The term "field:text" holds where the
+    text occurs in it, and "field:*" where the field is set. Numbers are compared by value, times as
+    quoted RFC 3339 timestamps. Enum values are compared by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter has at
+    most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5 fields. Text
+    is ordered by its first 256 bytes; "desc" after a field reverses its order; entries without the
+    field come last either way. A page_token belongs to one list, filter and order; a page can be
+    shorter than page_size though others follow.
     """
 
     def __init__(self, channel):
@@ -159,11 +158,10 @@ class StudyServiceStub(object):
 class StudyServiceServicer(object):
     """Keeps studies and trials, and suggests configurations.
 
-    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with
-    every violated field; NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and
-    RESOURCE_EXHAUSTED say which resource or state is in the way; UNIMPLEMENTED names
-    a field that this version of the server does not support. When a call
-    that changes something succeeds, the change is on disk.
+    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with every violated
+    field. NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and RESOURCE_EXHAUSTED name the resource or
+    state that is in the way. UNIMPLEMENTED names a field that this version of the server does not
+    support. When a call that changes something succeeds, the change is on disk.
 
     request_id, in all requests that change something: an optional identifier, chosen by the caller,
     of at most 100 characters. For a day, also over restarts of the server, a request with the same
@@ -173,15 +171,15 @@ class StudyServiceServicer(object):
     with the trials that it had handed out. Ids of different callers, studies and ledgers are
     independent.
 
-    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
-    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
-    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
-    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
-    without the prefix of the type. No comparison holds for a field that is not set. A filter
-    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
-    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
-    entries without the field come last either way. A page_token belongs to one list, filter and
-    order; a page can be shorter than page_size though others follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <, <=, >
+    and >=, where = and != take a * at either end for any text. The term "field:text" holds where the
+    text occurs in it, and "field:*" where the field is set. Numbers are compared by value, times as
+    quoted RFC 3339 timestamps. Enum values are compared by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter has at
+    most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5 fields. Text
+    is ordered by its first 256 bytes; "desc" after a field reverses its order; entries without the
+    field come last either way. A page_token belongs to one list, filter and order; a page can be
+    shorter than page_size though others follow.
     """
 
     def CreateStudy(self, request, context):
@@ -208,9 +206,9 @@ class StudyServiceServicer(object):
 
     def UpdateStudy(self, request, context):
         """Changes a study: display_name, description, labels, and of its spec budget, lease,
-        disable_early_stopping and the units of metrics; wider ranges of double and integer
-        parameters, more discrete values and more categories; test_ledger, where it is empty and
-        the study has neither private_mode nor random_stopping. The trials so far keep their
+        disable_early_stopping and the units of metrics. Domains can grow: wider ranges of double and
+        integer parameters, more discrete values and more categories. An empty test_ledger can be set
+        if the study has neither private_mode nor random_stopping. The trials so far keep their
         configurations. A change of the budget or of a domain after the first trial ends what
         ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
         INVALID_ARGUMENT, naming every field that cannot change.
@@ -448,11 +446,10 @@ def add_StudyServiceServicer_to_server(servicer, server):
 class StudyService(object):
     """Keeps studies and trials, and suggests configurations.
 
-    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with
-    every violated field; NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and
-    RESOURCE_EXHAUSTED say which resource or state is in the way; UNIMPLEMENTED names
-    a field that this version of the server does not support. When a call
-    that changes something succeeds, the change is on disk.
+    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with every violated
+    field. NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and RESOURCE_EXHAUSTED name the resource or
+    state that is in the way. UNIMPLEMENTED names a field that this version of the server does not
+    support. When a call that changes something succeeds, the change is on disk.
 
     request_id, in all requests that change something: an optional identifier, chosen by the caller,
     of at most 100 characters. For a day, also over restarts of the server, a request with the same
@@ -462,15 +459,15 @@ class StudyService(object):
     with the trials that it had handed out. Ids of different callers, studies and ledgers are
     independent.
 
-    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
-    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
-    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
-    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
-    without the prefix of the type. No comparison holds for a field that is not set. A filter
-    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
-    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
-    entries without the field come last either way. A page_token belongs to one list, filter and
-    order; a page can be shorter than page_size though others follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <, <=, >
+    and >=, where = and != take a * at either end for any text. The term "field:text" holds where the
+    text occurs in it, and "field:*" where the field is set. Numbers are compared by value, times as
+    quoted RFC 3339 timestamps. Enum values are compared by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter has at
+    most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5 fields. Text
+    is ordered by its first 256 bytes; "desc" after a field reverses its order; entries without the
+    field come last either way. A page_token belongs to one list, filter and order; a page can be
+    shorter than page_size though others follow.
     """
 
     @staticmethod

@@ -29,11 +29,10 @@ GRPC_VERSION: str
 class StudyServiceStub:
     """Keeps studies and trials, and suggests configurations.
 
-    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with
-    every violated field; NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and
-    RESOURCE_EXHAUSTED say which resource or state is in the way; UNIMPLEMENTED names
-    a field that this version of the server does not support. When a call
-    that changes something succeeds, the change is on disk.
+    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with every violated
+    field. NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and RESOURCE_EXHAUSTED name the resource or
+    state that is in the way. UNIMPLEMENTED names a field that this version of the server does not
+    support. When a call that changes something succeeds, the change is on disk.
 
     request_id, in all requests that change something: an optional identifier, chosen by the caller,
     of at most 100 characters. For a day, also over restarts of the server, a request with the same
@@ -43,15 +42,15 @@ class StudyServiceStub:
     with the trials that it had handed out. Ids of different callers, studies and ledgers are
     independent.
 
-    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
-    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
-    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
-    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
-    without the prefix of the type. No comparison holds for a field that is not set. A filter
-    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
-    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
-    entries without the field come last either way. A page_token belongs to one list, filter and
-    order; a page can be shorter than page_size though others follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <, <=, >
+    and >=, where = and != take a * at either end for any text. The term "field:text" holds where the
+    text occurs in it, and "field:*" where the field is set. Numbers are compared by value, times as
+    quoted RFC 3339 timestamps. Enum values are compared by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter has at
+    most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5 fields. Text
+    is ordered by its first 256 bytes; "desc" after a field reverses its order; entries without the
+    field come last either way. A page_token belongs to one list, filter and order; a page can be
+    shorter than page_size though others follow.
     """
 
     @_typing.overload
@@ -68,9 +67,9 @@ class StudyServiceStub:
     """Lists studies in ascending order of their names."""
     UpdateStudy: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.UpdateStudyRequest, _study_service_pb2.UpdateStudyResponse]
     """Changes a study: display_name, description, labels, and of its spec budget, lease,
-    disable_early_stopping and the units of metrics; wider ranges of double and integer
-    parameters, more discrete values and more categories; test_ledger, where it is empty and
-    the study has neither private_mode nor random_stopping. The trials so far keep their
+    disable_early_stopping and the units of metrics. Domains can grow: wider ranges of double and
+    integer parameters, more discrete values and more categories. An empty test_ledger can be set
+    if the study has neither private_mode nor random_stopping. The trials so far keep their
     configurations. A change of the budget or of a domain after the first trial ends what
     ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
     INVALID_ARGUMENT, naming every field that cannot change.
@@ -133,11 +132,10 @@ class StudyServiceStub:
 class StudyServiceAsyncStub(StudyServiceStub):
     """Keeps studies and trials, and suggests configurations.
 
-    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with
-    every violated field; NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and
-    RESOURCE_EXHAUSTED say which resource or state is in the way; UNIMPLEMENTED names
-    a field that this version of the server does not support. When a call
-    that changes something succeeds, the change is on disk.
+    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with every violated
+    field. NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and RESOURCE_EXHAUSTED name the resource or
+    state that is in the way. UNIMPLEMENTED names a field that this version of the server does not
+    support. When a call that changes something succeeds, the change is on disk.
 
     request_id, in all requests that change something: an optional identifier, chosen by the caller,
     of at most 100 characters. For a day, also over restarts of the server, a request with the same
@@ -147,15 +145,15 @@ class StudyServiceAsyncStub(StudyServiceStub):
     with the trials that it had handed out. Ids of different callers, studies and ledgers are
     independent.
 
-    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
-    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
-    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
-    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
-    without the prefix of the type. No comparison holds for a field that is not set. A filter
-    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
-    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
-    entries without the field come last either way. A page_token belongs to one list, filter and
-    order; a page can be shorter than page_size though others follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <, <=, >
+    and >=, where = and != take a * at either end for any text. The term "field:text" holds where the
+    text occurs in it, and "field:*" where the field is set. Numbers are compared by value, times as
+    quoted RFC 3339 timestamps. Enum values are compared by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter has at
+    most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5 fields. Text
+    is ordered by its first 256 bytes; "desc" after a field reverses its order; entries without the
+    field come last either way. A page_token belongs to one list, filter and order; a page can be
+    shorter than page_size though others follow.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -169,9 +167,9 @@ class StudyServiceAsyncStub(StudyServiceStub):
     """Lists studies in ascending order of their names."""
     UpdateStudy: _aio.UnaryUnaryMultiCallable[_study_service_pb2.UpdateStudyRequest, _study_service_pb2.UpdateStudyResponse]  # type: ignore[assignment]
     """Changes a study: display_name, description, labels, and of its spec budget, lease,
-    disable_early_stopping and the units of metrics; wider ranges of double and integer
-    parameters, more discrete values and more categories; test_ledger, where it is empty and
-    the study has neither private_mode nor random_stopping. The trials so far keep their
+    disable_early_stopping and the units of metrics. Domains can grow: wider ranges of double and
+    integer parameters, more discrete values and more categories. An empty test_ledger can be set
+    if the study has neither private_mode nor random_stopping. The trials so far keep their
     configurations. A change of the budget or of a domain after the first trial ends what
     ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
     INVALID_ARGUMENT, naming every field that cannot change.
@@ -233,11 +231,10 @@ class StudyServiceAsyncStub(StudyServiceStub):
 class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps studies and trials, and suggests configurations.
 
-    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with
-    every violated field; NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and
-    RESOURCE_EXHAUSTED say which resource or state is in the way; UNIMPLEMENTED names
-    a field that this version of the server does not support. When a call
-    that changes something succeeds, the change is on disk.
+    Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with every violated
+    field. NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and RESOURCE_EXHAUSTED name the resource or
+    state that is in the way. UNIMPLEMENTED names a field that this version of the server does not
+    support. When a call that changes something succeeds, the change is on disk.
 
     request_id, in all requests that change something: an optional identifier, chosen by the caller,
     of at most 100 characters. For a day, also over restarts of the server, a request with the same
@@ -247,15 +244,15 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
     with the trials that it had handed out. Ids of different callers, studies and ledgers are
     independent.
 
-    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
-    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
-    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
-    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
-    without the prefix of the type. No comparison holds for a field that is not set. A filter
-    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
-    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
-    entries without the field come last either way. A page_token belongs to one list, filter and
-    order; a page can be shorter than page_size though others follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <, <=, >
+    and >=, where = and != take a * at either end for any text. The term "field:text" holds where the
+    text occurs in it, and "field:*" where the field is set. Numbers are compared by value, times as
+    quoted RFC 3339 timestamps. Enum values are compared by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter has at
+    most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5 fields. Text
+    is ordered by its first 256 bytes; "desc" after a field reverses its order; entries without the
+    field come last either way. A page_token belongs to one list, filter and order; a page can be
+    shorter than page_size though others follow.
     """
 
     @_abc_1.abstractmethod
@@ -291,9 +288,9 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.UpdateStudyResponse, _abc.Awaitable[_study_service_pb2.UpdateStudyResponse]]:
         """Changes a study: display_name, description, labels, and of its spec budget, lease,
-        disable_early_stopping and the units of metrics; wider ranges of double and integer
-        parameters, more discrete values and more categories; test_ledger, where it is empty and
-        the study has neither private_mode nor random_stopping. The trials so far keep their
+        disable_early_stopping and the units of metrics. Domains can grow: wider ranges of double and
+        integer parameters, more discrete values and more categories. An empty test_ledger can be set
+        if the study has neither private_mode nor random_stopping. The trials so far keep their
         configurations. A change of the budget or of a domain after the first trial ends what
         ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
         INVALID_ARGUMENT, naming every field that cannot change.
