@@ -405,6 +405,9 @@ func TestCompare(t *testing.T) {
 		fill(t, s, id, 8)
 	}
 	s.Create(t.Context(), t, "other", &dparetov1.Study{Spec: webtest.SimpleSpec()})
+	s.Create(t.Context(), t, "empty", &dparetov1.Study{Spec: privacySpec()})
+	webtest.Contains(t, s.Get(t, "/compare/fronts?study=empty", http.StatusOK), "There is nothing to draw", "No trial has succeeded yet.", "!<svg class=\"chart")
+	webtest.Contains(t, s.Get(t, "/compare/fronts?study=empty&study=first", http.StatusOK), `id="compare-first-`, "No trial has succeeded yet.")
 	frame := s.Get(t, "/compare?study=first&study=second", http.StatusOK)
 	webtest.Contains(t, frame, `hx-get="/compare/fronts?study=first&amp;study=second"`, `value="third">`, `value="first" checked`)
 	webtest.Contains(t, frame, `!class="mark`)
