@@ -77,17 +77,19 @@ func brushAxis(t *testing.T, srv *pageServer) {
 	if all < 2 || eval[int](b, dim) != 0 {
 		t.Fatalf("%d lines, of which %d are dimmed before anything is chosen", all, eval[int](b, dim))
 	}
-	// The lines that remain are those that cross the second axis in its upper half; on the first one there are points, which are links.
-	const halved = dim + ` > 0 && [...document.querySelectorAll("[data-values]")].every((line) =>
-		line.classList.contains("dim") ? line.dataset.values.split(" ")[1] < 0.52 : line.dataset.values.split(" ")[1] > 0.48)`
+	// The lines that remain are those that cross an axis in its upper half. The points, which are links, stand beside the first one.
+	halved := func(axis int) string {
+		return dim + fmt.Sprintf(` > 0 && [...document.querySelectorAll("[data-values]")].every((line) =>
+			line.classList.contains("dim") ? line.dataset.values.split(" ")[%[1]d] < 0.52 : line.dataset.values.split(" ")[%[1]d] > 0.48)`, axis)
+	}
 	at := eval[[]float64](b, `(() => {
-		document.querySelector("[data-axis='1']").scrollIntoView({ block: "center" });
-		const box = document.querySelector("[data-axis='1']").getBoundingClientRect();
+		document.querySelector("[data-axis='0']").scrollIntoView({ block: "center" });
+		const box = document.querySelector("[data-axis='0']").getBoundingClientRect();
 		return [box.x + box.width / 2, box.top, box.top + box.height / 2]; })()`)
 	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, at[0]+5, at[2], chromedp.ButtonLeft, chromedp.ClickCount(1)),
 		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0]+5, at[1], chromedp.ButtonLeft),
 		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0]+5, at[1], chromedp.ButtonLeft, chromedp.ClickCount(1)))
-	b.await(halved + ` && document.querySelector("[data-box='1']")`)
+	b.await(halved(0) + ` && document.querySelector("[data-box='0']")`)
 	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, at[0]+5, at[2], chromedp.ButtonLeft, chromedp.ClickCount(1)),
 		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0]+5, at[2], chromedp.ButtonLeft, chromedp.ClickCount(1)))
 	b.await(dim + ` == 0 && !document.querySelector("[data-box]")`)
@@ -96,7 +98,7 @@ func brushAxis(t *testing.T, srv *pageServer) {
 	for range 10 {
 		b.press(kb.ArrowUp)
 	}
-	b.await(halved + " && " + label + fmt.Sprintf(` == "from 50 to 100 %% of the axis: " + (%d - %s) + " of %d lines kept"`, all, dim, all))
+	b.await(halved(1) + " && " + label + fmt.Sprintf(` == "from 50 to 100 %% of the axis: " + (%d - %s) + " of %d lines kept"`, all, dim, all))
 	b.press(kb.Delete)
 	b.await(dim + " == 0")
 }

@@ -84,7 +84,7 @@ func trialFields(spec *dparetov1.StudySpec) filter.Fields[*dparetov1.Trial] {
 		case "replicates":
 			return numberField(trial.GetReplicates), nil
 		case "worker":
-			return textField(func(t trial) string { return t.GetLease().GetWorkerId() }), nil
+			return textField(trial.GetWorkerId), nil
 		case "attempt":
 			return numberField(trial.GetAttempt), nil
 		case "algorithm":

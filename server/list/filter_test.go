@@ -87,7 +87,7 @@ func TestListTrialsFilter(t *testing.T) {
 		"state = SUCCEEDED":                  succeeded,
 		"state != SUCCEEDED":                 func(t *dparetov1.Trial) bool { return !succeeded(t) },
 		"state = ACTIVE OR state = STOPPING": func(t *dparetov1.Trial) bool { return t.GetLease() != nil },
-		"worker = w1*":                       func(t *dparetov1.Trial) bool { return strings.HasPrefix(t.GetLease().GetWorkerId(), "w1") },
+		"worker = w1*":                       func(t *dparetov1.Trial) bool { return strings.HasPrefix(t.GetWorkerId(), "w1") },
 		"number > 10 number <= 20":           func(t *dparetov1.Trial) bool { return t.GetNumber() > 10 && t.GetNumber() <= 20 },
 		"metrics.error < 0.3": func(t *dparetov1.Trial) bool {
 			x, ok := metricOf(t, "error")

@@ -267,7 +267,7 @@ func outcome(t *dparetov1.Trial) string {
 
 // runOf describes what a trial shows of the run of one attempt, beside its measurements.
 func runOf(t *dparetov1.Trial) string {
-	return fmt.Sprintf("begun %v on shard %d", t.GetStartTime().AsTime(), t.GetTrainingShard())
+	return fmt.Sprintf("begun %v by %s on shard %d", t.GetStartTime().AsTime(), t.GetWorkerId(), t.GetTrainingShard())
 }
 
 // createdStudy notes a private study. One that was run before, and did not pay from a ledger, says

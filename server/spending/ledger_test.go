@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -66,6 +67,9 @@ func TestLedgerOfGaussians(t *testing.T) {
 		if l.GetFixedInAdvance().GetEpsilon() < last.GetFixedInAdvance().GetEpsilon() || l.GetComposed().GetEpsilon() < last.GetComposed().GetEpsilon() ||
 			l.GetFixedInAdvance().GetEpsilon() < l.GetLargestEpsilon() || l.GetLargestEpsilon() < last.GetLargestEpsilon() {
 			t.Errorf("%v\nafter %v", l, last)
+		}
+		if again := f.Ledger(study, 0); !proto.Equal(again, l) {
+			t.Errorf("again %v\nafter %v", again, l)
 		}
 		last = l
 	}

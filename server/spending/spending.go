@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -47,6 +48,7 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 	}
 	l := &account{entries: make(map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry)}
 	var publication *dparetov1.Publication
+	var before *dparetov1.GetPrivacyLedgerResponse
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := study.FindStudy(tx, id)
 		if err != nil {
@@ -54,6 +56,9 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 		}
 		if err := l.open(s.studies, record, req.GetMetric()); err != nil {
 			return err
+		}
+		if before = l.latest.to(req, l.study.GetRevision()); before != nil {
+			return nil
 		}
 		publication = s.studies.Present(record).GetPublication()
 		charge := func(isDeleted bool) func(*storev1.TrialRecord) (bool, error) {
@@ -69,8 +74,8 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 		}
 		return tx.DeletedTrials(id, charge(true))
 	})
-	if err != nil {
-		return nil, err
+	if before != nil || err != nil {
+		return before, err
 	}
 	delta := l.spec.GetDelta()
 	if d := req.GetDelta(); d != 0 {
@@ -83,11 +88,36 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 		return nil, err
 	}
 	resp.Publication = publication
+	l.latest.keep(req, resp)
 	return resp, nil
+}
+
+// latest is the answer to the latest request about a study. Every trial is read for it.
+type latest struct {
+	mu       sync.Mutex
+	request  *dparetov1.GetPrivacyLedgerRequest
+	response *dparetov1.GetPrivacyLedgerResponse
+}
+
+// to returns the answer to a request at a revision of the study, nil if it is not the latest.
+func (l *latest) to(req *dparetov1.GetPrivacyLedgerRequest, revision int64) *dparetov1.GetPrivacyLedgerResponse {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.response.GetRevision() != revision || !proto.Equal(l.request, req) {
+		return nil
+	}
+	return proto.CloneOf(l.response)
+}
+
+func (l *latest) keep(req *dparetov1.GetPrivacyLedgerRequest, resp *dparetov1.GetPrivacyLedgerResponse) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.request, l.response = proto.CloneOf(req), proto.CloneOf(resp)
 }
 
 // account sums up the runs of a study.
 type account struct {
+	latest   *latest
 	study    *dparetov1.Study
 	compiled *spec.Study
 	metric   string
@@ -112,22 +142,22 @@ func (l *account) open(studies *study.Studies, record *storev1.StudyRecord, metr
 	if err != nil {
 		return err
 	}
-	study := record.GetStudy()
-	l.study, l.compiled = study, cached.Compiled
+	l.study, l.compiled = record.GetStudy(), cached.Compiled
+	l.latest = study.Derived(cached, func() *latest { return new(latest) })
 	name, function := l.compiled.Metrics.Mechanism(metric)
 	if function == nil {
 		if metric != "" {
-			return invalid.Field("metric", "%q is not a metric of %s computed from a mechanism", metric, study.GetName())
+			return invalid.Field("metric", "%q is not a metric of %s computed from a mechanism", metric, l.study.GetName())
 		}
-		return status.Errorf(codes.FailedPrecondition, "%s has no metric computed from a mechanism", study.GetName())
+		return status.Errorf(codes.FailedPrecondition, "%s has no metric computed from a mechanism", l.study.GetName())
 	}
 	l.metric, l.sum = name, accounting.NewLedger(function)
-	for _, m := range study.GetSpec().GetMetrics() {
+	for _, m := range l.study.GetSpec().GetMetrics() {
 		if m.GetId() == name {
 			l.spec = m.GetComputed().GetPrivacy()
 		}
 	}
-	l.Design = DesignOf(study)
+	l.Design = DesignOf(l.study)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/dpareto/dpareto/server/spec"
 )
 
-// A trial shows one attempt: its measurements, start and shard are of the attempt that runs, or that
+// A trial shows one attempt: its worker, measurements, start and shard are of the attempt that runs, or that
 // completed it. Every other attempt is kept apart, as a past one, from when it ends. Attempts have
 // different randomness, and nothing of one may stand beside the result of another.
 
@@ -56,7 +56,7 @@ func (c *trialChange) requeue(outcome dparetov1.AttemptOutcome, reason string) e
 	trial.State = dparetov1.TrialState_TRIAL_STATE_QUEUED
 	trial.StateReason = reason
 	err := c.endAttempt(outcome, reason)
-	trial.StartTime, trial.TrainingShard = nil, 0
+	trial.WorkerId, trial.StartTime, trial.TrainingShard = "", nil, 0
 	return err
 }
 
@@ -79,6 +79,7 @@ func (c *trialChange) showAttempt(token string) error {
 		return err
 	}
 	trial.Measurements = attempt.GetMeasurements()
+	trial.WorkerId = attempt.GetWorkerId()
 	trial.StartTime = attempt.GetStartTime()
 	trial.TrainingShard = attempt.GetTrainingShard()
 	trial.Warnings = spec.AddWarnings(trial.GetWarnings(), attempt.GetWarnings()...)

@@ -91,8 +91,8 @@ func TestLateResultHasItsOwnCurve(t *testing.T) {
 		if c, final := curve(got.GetMeasurements()), got.GetFinalMeasurement().GetMetrics()["error"].GetValue(); c != "1:0.5" || final != 0.1 {
 			t.Errorf("the trial ends with %g after %s, want 0.1 after 1:0.5", final, c)
 		}
-		if past, want := attempts(got), `2 b OVERTAKEN "" [1:0.99 2:0.98]`; past != want || got.GetAttempt() != 2 || !got.GetStartTime().AsTime().Equal(began) {
-			t.Errorf("%d attempts since %v: %s, want %s", got.GetAttempt(), got.GetStartTime().AsTime(), past, want)
+		if past, want := attempts(got), `2 b OVERTAKEN "" [1:0.99 2:0.98]`; past != want || got.GetWorkerId() != "a" || got.GetAttempt() != 2 || !got.GetStartTime().AsTime().Equal(began) {
+			t.Errorf("%d attempts, the shown one of %s since %v: %s, want %s", got.GetAttempt(), got.GetWorkerId(), got.GetStartTime().AsTime(), past, want)
 		}
 		if list, _ := f.Pages(&dparetov1.ListTrialsRequest{Parent: study, PageSize: 10}); len(list[0].GetPastAttempts()) != 0 {
 			t.Errorf("the list has past attempts: %v", list)
@@ -136,7 +136,7 @@ func TestPastAttempts(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.Trial(trial.GetName()); len(got.GetMeasurements()) != 0 || len(got.GetPastAttempts()) != 1 {
+	if got := f.Trial(trial.GetName()); len(got.GetMeasurements()) != 0 || len(got.GetPastAttempts()) != 1 || got.GetWorkerId() != "" {
 		t.Errorf("queued trial %v", got)
 	}
 	trial = f.One(study, "b")

@@ -132,7 +132,7 @@ func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 	trial.StateReason = ""
 	trial.Attempt++
 	trial.StartTime = timestamppb.New(c.Now)
-	trial.Lease = &dparetov1.Lease{WorkerId: worker}
+	trial.WorkerId, trial.Lease = worker, &dparetov1.Lease{WorkerId: worker}
 	tc.renew()
 	return nil
 }

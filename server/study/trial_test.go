@@ -47,7 +47,7 @@ func TestSuggestAndComplete(t *testing.T) {
 
 	done := f.Tell(trial, 0.5, 0.7)
 	value := done.GetFinalMeasurement().GetMetrics()["error"]
-	if done.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || done.GetLease() != nil || done.GetEndTime() == nil ||
+	if done.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || done.GetLease() != nil || done.GetWorkerId() != "w" || done.GetEndTime() == nil ||
 		math.Abs(value.GetValue()-0.6) > 1e-15 || math.Abs(value.GetStandardError()-0.1) > 1e-15 ||
 		value.GetMin() != 0.5 || value.GetMax() != 0.7 {
 		t.Errorf("completed %v", done)

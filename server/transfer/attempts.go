@@ -26,6 +26,8 @@ func checkAttempts(exported *dparetov1.ExportedTrial) error {
 		fields.Addf(attemptsPath, "must hold all of %d attempts but the one that holds the trial, holds %d; the trial is %v", attempts, n, trial.GetState())
 	case n == attempts && len(trial.GetMeasurements()) > 0:
 		fields.Addf("record.trial.trial.measurements", "must be empty: all attempts are in past_attempts")
+	case n == attempts && trial.GetWorkerId() != "":
+		fields.Addf("record.trial.trial.worker_id", "must be empty: all attempts are in past_attempts")
 	case isHeld && n > 0 && past[n-1].GetNumber() == attempts:
 		fields.Addf(attemptsPath, "must not hold attempt %d, which holds the trial", attempts)
 	}

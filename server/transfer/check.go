@@ -255,6 +255,8 @@ func (i *studyImport) leases(exported *dparetov1.ExportedTrial, fields *invalid.
 	lease := trial.GetLease()
 	held := trial.GetState() == dparetov1.TrialState_TRIAL_STATE_ACTIVE || trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING
 	switch {
+	case len(trial.GetWorkerId()) > study.MaxWorkerID:
+		fields.Addf("record.trial.trial.worker_id", "must have at most %d bytes, has %d", study.MaxWorkerID, len(trial.GetWorkerId()))
 	case held != (lease != nil):
 		fields.Addf("record.trial.trial.lease", "must be set if the state is ACTIVE or STOPPING, and only then")
 	case !held:
@@ -266,6 +268,8 @@ func (i *studyImport) leases(exported *dparetov1.ExportedTrial, fields *invalid.
 		fields.Addf("record.trial.trial.lease.token", "must be unset: it is the last of lease_tokens")
 	case len(lease.GetWorkerId()) < 1 || len(lease.GetWorkerId()) > study.MaxWorkerID:
 		fields.Addf("record.trial.trial.lease.worker_id", "must have 1 to %d bytes, has %d", study.MaxWorkerID, len(lease.GetWorkerId()))
+	case lease.GetWorkerId() != trial.GetWorkerId():
+		fields.Addf("record.trial.trial.worker_id", "must be the worker of the lease, %q, is %.200q", lease.GetWorkerId(), trial.GetWorkerId())
 	default:
 		checkTime("record.trial.trial.lease.expire_time", lease.GetExpireTime(), true, fields)
 	}

@@ -308,8 +308,11 @@ type Trial struct {
 	// train on, for candidates of a study with random_stopping and a subset_share. Absent otherwise: then a
 	// run trains on all records.
 	TrainingSubset *TrainingSubset `protobuf:"bytes,27,opt,name=training_subset,json=trainingSubset,proto3" json:"training_subset,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Output only. The worker of the attempt that runs; of a complete trial, of the attempt that completed
+	// it or that held it when it failed. Empty while the trial is QUEUED, and if no worker had it.
+	WorkerId      string `protobuf:"bytes,28,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Trial) Reset() {
@@ -529,6 +532,13 @@ func (x *Trial) GetTrainingSubset() *TrainingSubset {
 		return x.TrainingSubset
 	}
 	return nil
+}
+
+func (x *Trial) GetWorkerId() string {
+	if x != nil {
+		return x.WorkerId
+	}
+	return ""
 }
 
 // A secret, uniformly random subset of the training records, the same for all candidates of a study.
@@ -1240,7 +1250,7 @@ var File_dpareto_v1_trial_proto protoreflect.FileDescriptor
 const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\n" +
 	"\x16dpareto/v1/trial.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc5\f\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe2\f\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
@@ -1279,7 +1289,8 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"attributes\x18\x19 \x03(\v2!.dpareto.v1.Trial.AttributesEntryR\n" +
 	"attributes\x122\n" +
 	"\tartifacts\x18\x1a \x03(\v2\x14.dpareto.v1.ArtifactR\tartifacts\x12C\n" +
-	"\x0ftraining_subset\x18\x1b \x01(\v2\x1a.dpareto.v1.TrainingSubsetR\x0etrainingSubset\x1aP\n" +
+	"\x0ftraining_subset\x18\x1b \x01(\v2\x1a.dpareto.v1.TrainingSubsetR\x0etrainingSubset\x12\x1b\n" +
+	"\tworker_id\x18\x1c \x01(\tR\bworkerId\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1a[\n" +

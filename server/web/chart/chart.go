@@ -229,14 +229,17 @@ func (c *Chart) Beside(x, height float64, class, words string) {
 	c.Text(class, anchor, Point{c.X.Value(c.X.At(x) + gap), c.Y.Value(height)}, words)
 }
 
-// Thread adds a line through all axes of parallel coordinates, which can be brushed.
-func (c *Chart) Thread(class string, points []Point) {
+// Thread adds a line from a mark through all axes of parallel coordinates, which can be brushed.
+func (c *Chart) Thread(class string, mark Point, points []Point) {
 	var d, values strings.Builder
 	for i, p := range points {
 		x, y, ok := c.place(p)
 		if !ok {
 			fmt.Fprint(&values, "- ")
 			continue
+		}
+		if from, _, _ := c.place(mark); i == 0 {
+			d.WriteString("M" + coordinate(from) + " " + coordinate(y))
 		}
 		d.WriteString(map[bool]string{true: "M", false: "L"}[d.Len() == 0] + coordinate(x) + " " + coordinate(y))
 		fmt.Fprintf(&values, "%.3f ", points[i].Y)

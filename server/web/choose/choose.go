@@ -474,7 +474,7 @@ func signed(x float64, text func(float64) string) string {
 	if x > 0 {
 		return "+" + text(x)
 	}
-	return strings.Replace(text(x), "-", "−", 1)
+	return words.Minus(text(x))
 }
 
 // Warnings returns the warnings of the answer, without the one that its card says.

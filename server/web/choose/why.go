@@ -340,8 +340,8 @@ func goingOn(resp *dparetov1.ForecastGainResponse) string {
 		cost = fmt.Sprintf(", which cost about %s %s", show.Number(last.GetCost()), resp.GetCostUnit())
 	}
 	return fmt.Sprintf("%s: by the model, %d more runs%s enlarge the hypervolume by %s%s, 90 %% interval %s to %s; by more than 1 %% with a probability of %s.",
-		answer, last.GetRuns(), cost, show.Number(last.GetGain().GetValue()), share,
-		show.Number(last.GetGain().GetLower()), show.Number(last.GetGain().GetUpper()), fmt.Sprintf("about %.0f %%", 100*last.GetProbability()))
+		answer, last.GetRuns(), cost, words.Minus(show.Number(last.GetGain().GetValue())), share,
+		words.Minus(show.Number(last.GetGain().GetLower())), words.Minus(show.Number(last.GetGain().GetUpper())), fmt.Sprintf("about %.0f %%", 100*last.GetProbability()))
 }
 
 // whole returns an axis of counts.

@@ -266,10 +266,12 @@ func (c *comparison) finish() error {
 		switch {
 		case len(metrics) != 2:
 			study.Problem = fmt.Sprintf("It has %d objectives: only fronts of two are drawn.", len(metrics))
+		case first != nil && !slices.EqualFunc(metrics, show.Objectives(first.Study.GetSpec()), sameObjective):
+			study.Problem = "It has other objectives than " + first.ID + ": the same two, with the same goals and units, are needed."
+		case len(study.Front.GetPoints()) == 0:
+			study.Problem = "No trial has succeeded yet."
 		case first == nil:
 			first = study
-		case !slices.EqualFunc(metrics, show.Objectives(first.Study.GetSpec()), sameObjective):
-			study.Problem = "It has other objectives than " + first.ID + ": the same two, with the same goals and units, are needed."
 		}
 		if first == nil || !study.IsDrawn() {
 			continue

@@ -287,6 +287,7 @@ func drawParallel(chartID string, axes []axisSettings, parameters []*dparetov1.P
 		X:           chart.Categorical("", names), Y: chart.Axis{Min: -0.12, Max: 1.12, Categories: []string{}},
 	}
 	k := 0
+	start := c.X.Value(c.X.At(0) - 0.035) // marks stand beside the first axis, which is dragged along
 	marks := make([][]chart.Mark, len(all))
 	for i, g := range all {
 		seeded := show.IsSeeded(g.front.GetWarnings()) && show.PrivacyMetric(g.study.GetSpec()) != nil
@@ -295,8 +296,9 @@ func drawParallel(chartID string, axes []axisSettings, parameters []*dparetov1.P
 			for j := range columns {
 				line = append(line, chart.Point{X: float64(j), Y: columns[j].axis.At(columns[j].values[k])})
 			}
-			c.Thread(g.class, line)
-			marks[i] = append(marks[i], chart.Mark{Point: line[0], Label: g.prefix + pointText(g.study, p, seeded), Link: linkOf(p), ID: g.id + "-" + pointID(p)})
+			mark := chart.Point{X: start, Y: line[0].Y}
+			c.Thread(g.class, mark, line)
+			marks[i] = append(marks[i], chart.Mark{Point: mark, Label: g.prefix + pointText(g.study, p, seeded), Link: linkOf(p), ID: g.id + "-" + pointID(p)})
 			k++
 		}
 	}

@@ -228,8 +228,8 @@ func TestWorkers(t *testing.T) {
 		taken time.Time // when the worker took its trials
 		want  []string
 	}{
-		"training": {time.Now(), []string{"<caption>1 worker.", "training</span>", "!not heard from"}},
-		"silent":   {time.Now().Add(-24 * time.Hour), []string{"<caption>1 worker, 1 not heard from.", "not heard from</span>", "its lease ended", "!training</span>"}},
+		"training": {time.Now(), []string{"<caption>1 worker at work.", "!idle</span>", "training</span>", "!not heard from"}},
+		"silent":   {time.Now().Add(-24 * time.Hour), []string{"<caption>1 worker at work, 1 not heard from.", "!idle</span>", "not heard from</span>", "its lease ended", "!training</span>"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := webtest.New(t, server.Options{Clock: clocktest.NewManual(tt.taken)})
@@ -244,6 +244,35 @@ func TestWorkers(t *testing.T) {
 			webtest.Contains(t, running(), tt.want...)
 		})
 	}
+}
+
+// A worker that holds no trial is idle, since its last one ended.
+func TestIdleWorkers(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: privacySpec()})
+	studies := dparetov1.NewStudyServiceClient(s.Conn)
+	take := func(worker string) *dparetov1.Trial {
+		t.Helper()
+		resp, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: worker})
+		require.NoError(t, err)
+		return resp.GetTrials()[0]
+	}
+	end := func(trial *dparetov1.Trial) {
+		t.Helper()
+		_, err := studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+			Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "it diverged"}},
+		})
+		require.NoError(t, err)
+	}
+	const idle = `<td><span class="pill">idle</span><br><small class="quiet">since `
+	running := func() string { return s.Get(t, "/studies/first/parts/running", http.StatusOK) }
+	first, second := take("gpu-1"), take("gpu-2")
+	end(second)
+	end(first)
+	webtest.Contains(t, running(), "No worker is at work", `<th scope="row">gpu-1</th>`+idle, `<th scope="row">gpu-2</th>`+idle, "<td>infeasible</td>")
+	take("gpu-2")
+	webtest.Contains(t, running(), "1 worker at work", "training</span>", `<th scope="row">gpu-1</th>`+idle, `!<th scope="row">gpu-2</th>`+idle)
 }
 
 // Studies with three objectives, one, or none that is about privacy, have a view without ε.
@@ -376,6 +405,9 @@ func TestCompare(t *testing.T) {
 		fill(t, s, id, 8)
 	}
 	s.Create(t.Context(), t, "other", &dparetov1.Study{Spec: webtest.SimpleSpec()})
+	s.Create(t.Context(), t, "empty", &dparetov1.Study{Spec: privacySpec()})
+	webtest.Contains(t, s.Get(t, "/compare/fronts?study=empty", http.StatusOK), "There is nothing to draw", "No trial has succeeded yet.", "!<svg class=\"chart")
+	webtest.Contains(t, s.Get(t, "/compare/fronts?study=empty&study=first", http.StatusOK), `id="compare-first-`, "No trial has succeeded yet.")
 	frame := s.Get(t, "/compare?study=first&study=second", http.StatusOK)
 	webtest.Contains(t, frame, `hx-get="/compare/fronts?study=first&amp;study=second"`, `value="third">`, `value="first" checked`)
 	webtest.Contains(t, frame, `!class="mark`)

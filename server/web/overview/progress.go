@@ -4,11 +4,13 @@ import (
 	"context"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/internal/show"
 	"github.com/dpareto/dpareto/server/web/chart"
 	"github.com/dpareto/dpareto/server/web/site"
@@ -126,6 +128,8 @@ type runningData struct {
 	Study  *dparetov1.Study
 	Trials []runningTrial
 	More   int64 // trials that are not listed
+	// Idle are the last trials of workers that hold none, of few if there are many.
+	Idle []runningTrial
 }
 
 // State is the state of the study.
@@ -140,14 +144,14 @@ func (d *runningData) Workers() string {
 			silent[t.Worker] = true
 		}
 	}
-	text := show.Count(int64(len(all)), "worker")
+	text := show.Count(int64(len(all)), "worker") + " at work"
 	if len(silent) > 0 {
 		text += ", " + strconv.Itoa(len(silent)) + " not heard from"
 	}
 	return text
 }
 
-// runningTrial is a trial that a worker holds.
+// runningTrial is a trial that a worker holds, or the last one that it held.
 type runningTrial struct {
 	Path, Number, Worker string
 	Since, Until         time.Time
@@ -156,8 +160,12 @@ type runningTrial struct {
 	Last                 string
 }
 
-// maxRunning is the number of trials that the table of running ones lists.
-const maxRunning = 100
+const (
+	// maxRunning is the number of trials that the table of running ones lists.
+	maxRunning = 100
+	// maxIdle is the number of idle workers that it lists.
+	maxIdle = 10
+)
 
 // runningPart makes the part "running": who runs what.
 func (s views) runningPart(ctx context.Context, r *site.PartRequest) (any, error) {
@@ -173,13 +181,37 @@ func (s views) runningPart(ctx context.Context, r *site.PartRequest) (any, error
 	data := &runningData{Study: study, More: max(0, study.GetTrialCounts().GetActive()+study.GetTrialCounts().GetStopping()-maxRunning)}
 	for _, t := range trials[:min(len(trials), maxRunning)] {
 		data.Trials = append(data.Trials, runningTrial{
-			Path: trialPath(t.GetName()), Number: site.ID(t.GetName()), Worker: t.GetLease().GetWorkerId(),
+			Path: trialPath(t.GetName()), Number: site.ID(t.GetName()), Worker: t.GetWorkerId(),
 			Stopping: t.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING,
 			Since:    t.GetStartTime().AsTime(), Until: t.GetLease().GetExpireTime().AsTime(), Expired: t.GetLease().GetExpireTime().AsTime().Before(time.Now()),
 			Last: lastText(study.GetSpec(), t),
 		})
 	}
+	ended, err := s.Studies.ListTrials(ctx, &dparetov1.ListTrialsRequest{
+		Parent: r.Study, OrderBy: "number desc", Filter: "state = SUCCEEDED OR state = INFEASIBLE OR state = FAILED",
+	})
+	if err != nil {
+		return nil, err
+	}
+	data.Idle = idle(ended.GetTrials(), trials)
 	return data, nil
+}
+
+// idle returns the last of the ended trials of each worker that holds none, the latest first.
+func idle(ended, running []*dparetov1.Trial) []runningTrial {
+	known := map[string]bool{"": true} // of a trial that no worker ran
+	for _, t := range running {
+		known[t.GetWorkerId()] = true
+	}
+	slices.SortStableFunc(ended, func(a, b *dparetov1.Trial) int { return b.GetEndTime().AsTime().Compare(a.GetEndTime().AsTime()) })
+	var last []runningTrial
+	for _, t := range ended {
+		if worker := t.GetWorkerId(); !known[worker] && len(last) < maxIdle {
+			known[worker] = true
+			last = append(last, runningTrial{Path: trialPath(t.GetName()), Number: site.ID(t.GetName()), Worker: worker, Since: t.GetEndTime().AsTime(), Last: enum.Name(t.GetState())})
+		}
+	}
+	return last
 }
 
 // lastText returns the objectives at the last measurement of a trial in a line.

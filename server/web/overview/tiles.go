@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"strconv"
-	"strings"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/show"
@@ -39,7 +38,7 @@ func (s views) gainTilePart(ctx context.Context, r *site.PartRequest) (any, erro
 	default:
 		last := resp.GetPoints()[len(resp.GetPoints())-1]
 		share := func(v float64) string {
-			return strings.Replace(show.Plain(show.Rounded(100*v/resp.GetHypervolume(), 2)), "-", "−", 1)
+			return words.Minus(show.Plain(show.Rounded(100*v/resp.GetHypervolume(), 2)))
 		}
 		t.Value, t.Unit = "+"+share(max(0, last.GetGain().GetValue()))+" %", "hypervolume"
 		t.Line = share(last.GetGain().GetLower()) + " to " + share(last.GetGain().GetUpper()) + " % (90 %). "

@@ -100,6 +100,7 @@ func functions(a *assets) template.FuncMap {
 
 		"assumption": show.Assumption,
 		"number":     show.Number,
+		"minus":      words.Minus,
 		"up":         show.NumberUp,
 		"delta":      show.Delta,
 		"deltaOf":    words.DeltaOf,

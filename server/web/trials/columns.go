@@ -53,7 +53,7 @@ func allColumns(spec *dparetov1.StudySpec) []column {
 		}})
 	}
 	return append(all, column{"Worker", "worker", false, func(trial *dparetov1.Trial) trialsCell {
-		return trialsCell{Text: trial.GetLease().GetWorkerId()}
+		return trialsCell{Text: trial.GetWorkerId()}
 	}}, column{"Ended", "end_time", false, func(trial *dparetov1.Trial) trialsCell {
 		return trialsCell{Time: trial.GetEndTime()}
 	}})

@@ -120,5 +120,5 @@ func record(spec *dparetov1.StudySpec, trial *dparetov1.Trial) []string {
 	if trial.GetEndTime() != nil {
 		end = trial.GetEndTime().AsTime().Format("2006-01-02T15:04:05Z")
 	}
-	return append(row, trial.GetLease().GetWorkerId(), end, trial.GetNote())
+	return append(row, trial.GetWorkerId(), end, trial.GetNote())
 }

@@ -241,3 +241,11 @@ func Ratio(a float64, b any) string {
 	}
 	return show.Number(a / divisor)
 }
+
+// Minus returns the text of a number with a minus sign in place of the hyphen before it.
+func Minus(text string) string {
+	if rest, ok := strings.CutPrefix(text, "-"); ok {
+		return "−" + rest
+	}
+	return text
+}

@@ -37,3 +37,11 @@ func TestGuarantee(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestMinus(t *testing.T) {
+	for text, want := range map[string]string{"-0.5": "−0.5", "-1e-05": "−1e-05", "1e-05": "1e-05", "": ""} {
+		if got := Minus(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}

@@ -168,7 +168,7 @@ def trial_info(message: trial_pb2.Trial) -> trials.TrialInfo:
             if message.HasField("final_measurement")
             else None
         ),
-        worker_id=message.lease.worker_id,
+        worker_id=message.worker_id,
         attempt=message.attempt,
         past_attempts=tuple(
             trials.PastAttempt(

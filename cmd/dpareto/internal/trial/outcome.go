@@ -509,7 +509,7 @@ func (c *columns) reported(m *dparetov1.Measurement) *dparetov1.Measurement {
 func (c *columns) renamed(values map[string]any) (map[string]any, error) {
 	out := maps.Clone(values)
 	for _, name := range []string{
-		"computed_metrics", "computedMetrics", "provenance", "warnings", "lease", "past_attempts", "pastAttempts",
+		"computed_metrics", "computedMetrics", "provenance", "warnings", "lease", "worker_id", "workerId", "past_attempts", "pastAttempts",
 		"create_time", "createTime", "start_time", "startTime", "end_time", "endTime", columnOrigin,
 	} {
 		delete(out, name)

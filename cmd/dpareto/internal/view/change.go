@@ -31,7 +31,7 @@ func Change(spec *dparetov1.StudySpec, change *dparetov1.WatchStudyResponse) str
 		if step := lastStep(c.Trial); step != nil && spec.GetCheckpointParameter() != "" {
 			line = append(line, "step "+output.Cell(step))
 		}
-		if worker := c.Trial.GetLease().GetWorkerId(); worker != "" {
+		if worker := c.Trial.GetWorkerId(); worker != "" {
 			line = append(line, "worker "+worker)
 		}
 		if remark := note(spec, c.Trial, replicateOf(c.Trial), true); remark != "" {

@@ -62,7 +62,7 @@ func Trials(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *output.Table 
 		if elapsed := trial.GetFinalMeasurement().GetElapsed(); elapsed != nil {
 			seconds = elapsed.AsDuration().Seconds()
 		}
-		row = append(row, seconds, int64(trial.GetAttempt()), trial.GetLease().GetWorkerId(), note(spec, trial, repeated(trial, first), true))
+		row = append(row, seconds, int64(trial.GetAttempt()), trial.GetWorkerId(), note(spec, trial, repeated(trial, first), true))
 		t.Rows = append(t.Rows, row)
 	}
 	return t
@@ -217,7 +217,7 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 		add("ended", trial.GetEndTime().AsTime())
 	}
 	add("attempts", int64(trial.GetAttempt()))
-	add("worker", trial.GetLease().GetWorkerId())
+	add("worker", trial.GetWorkerId())
 	for _, p := range spec.GetParameters() {
 		if value := Value(trial.GetParameters()[p.GetId()]); value != nil {
 			add("parameter", p.GetId()+" "+output.Cell(value))

@@ -85,7 +85,7 @@ func exampleTrials() []*dparetov1.Trial {
 	return []*dparetov1.Trial{
 		{
 			Name: "studies/adult/trials/1", Number: 1, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED,
-			Parameters: configuration(12), Attempt: 1,
+			Parameters: configuration(12), Attempt: 1, WorkerId: "host-1",
 			FinalMeasurement: &dparetov1.Measurement{
 				Step: 12, Elapsed: durationpb.New(1500 * time.Millisecond),
 				Metrics: map[string]*dparetov1.MetricValue{
@@ -102,6 +102,7 @@ func exampleTrials() []*dparetov1.Trial {
 			Name: "studies/adult/trials/3", Number: 3, State: dparetov1.TrialState_TRIAL_STATE_ACTIVE,
 			Parameters: configuration(1), Attempt: 1,
 			ComputedMetrics: map[string]*dparetov1.MetricValue{"epsilon": metric(12345678)},
+			WorkerId:        `host, "1"-2`,
 			Lease:           &dparetov1.Lease{WorkerId: `host, "1"-2`, Token: "secret"},
 			Provenance:      &dparetov1.Provenance{FallbackReason: "dpareto failed, quasi-random was used"},
 			Warnings:        []*dparetov1.Warning{{Code: "REPORT_DIFFERS", Message: "the worker reported another ε"}},

@@ -11,7 +11,7 @@
   const localTime = (element) => {
     const at = new Date(element.dateTime);
     element.title = element.dateTime;
-    element.textContent = at.toLocaleString(undefined, { year: at.getFullYear() == new Date().getFullYear() ? undefined : 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: 'short' });
+    element.textContent = at.toLocaleString(undefined, { year: at.getFullYear() == new Date().getFullYear() ? undefined : 'numeric', month: 'short', day: 'numeric', hour: 'numeric', minute: '2-digit', timeZoneName: element.closest('.trials') ? undefined : 'short' });
   };
 
   // What was opened stays open when it is drawn again.

@@ -114,6 +114,7 @@ class TrialInfo(Shown):
     final_measurement: Measurement | None = field(repr=False)
     """At the end, of a succeeded trial; step 0 stands for the end of the run."""
     worker_id: str
+    """Of the attempt that runs, or completed the trial; empty while it is queued."""
     attempt: int
     """How often the trial was handed out."""
     past_attempts: tuple[PastAttempt, ...]

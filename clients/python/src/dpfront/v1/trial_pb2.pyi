@@ -61,7 +61,7 @@ TRIAL_ORIGIN_IMPORTED: TrialOrigin
 TRIAL_ORIGIN_REPLICATE: TrialOrigin
 
 class Trial(_message.Message):
-    __slots__ = ("name", "number", "etag", "state", "state_reason", "origin", "parameters", "replicates", "computed_metrics", "measurements", "final_measurement", "lease", "attempt", "provenance", "replicate_of", "labels", "note", "warnings", "revision", "create_time", "start_time", "end_time", "training_shard", "past_attempts", "attributes", "artifacts", "training_subset")
+    __slots__ = ("name", "number", "etag", "state", "state_reason", "origin", "parameters", "replicates", "computed_metrics", "measurements", "final_measurement", "lease", "attempt", "provenance", "replicate_of", "labels", "note", "warnings", "revision", "create_time", "start_time", "end_time", "training_shard", "past_attempts", "attributes", "artifacts", "training_subset", "worker_id")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -117,6 +117,7 @@ class Trial(_message.Message):
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
     ARTIFACTS_FIELD_NUMBER: _ClassVar[int]
     TRAINING_SUBSET_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
     name: str
     number: int
     etag: str
@@ -144,7 +145,8 @@ class Trial(_message.Message):
     attributes: _containers.MessageMap[str, _struct_pb2.Value]
     artifacts: _containers.RepeatedCompositeFieldContainer[Artifact]
     training_subset: TrainingSubset
-    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., etag: _Optional[str] = ..., state: _Optional[_Union[TrialState, str]] = ..., state_reason: _Optional[str] = ..., origin: _Optional[_Union[TrialOrigin, str]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., replicates: _Optional[int] = ..., computed_metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., final_measurement: _Optional[_Union[Measurement, _Mapping]] = ..., lease: _Optional[_Union[Lease, _Mapping]] = ..., attempt: _Optional[int] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., replicate_of: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., note: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_shard: _Optional[int] = ..., past_attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., attributes: _Optional[_Mapping[str, _struct_pb2.Value]] = ..., artifacts: _Optional[_Iterable[_Union[Artifact, _Mapping]]] = ..., training_subset: _Optional[_Union[TrainingSubset, _Mapping]] = ...) -> None: ...
+    worker_id: str
+    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., etag: _Optional[str] = ..., state: _Optional[_Union[TrialState, str]] = ..., state_reason: _Optional[str] = ..., origin: _Optional[_Union[TrialOrigin, str]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., replicates: _Optional[int] = ..., computed_metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., final_measurement: _Optional[_Union[Measurement, _Mapping]] = ..., lease: _Optional[_Union[Lease, _Mapping]] = ..., attempt: _Optional[int] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., replicate_of: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., note: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_shard: _Optional[int] = ..., past_attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., attributes: _Optional[_Mapping[str, _struct_pb2.Value]] = ..., artifacts: _Optional[_Iterable[_Union[Artifact, _Mapping]]] = ..., training_subset: _Optional[_Union[TrainingSubset, _Mapping]] = ..., worker_id: _Optional[str] = ...) -> None: ...
 
 class TrainingSubset(_message.Message):
     __slots__ = ("key", "size", "of")
