@@ -16,7 +16,7 @@ import (
 // log ε is interpolated by cubic polynomials with a continuous derivative (Catmull and
 // Rom, "A class of local interpolating splines", 1974) in the logarithms of the rate and of the
 // epochs, the number of steps times the rate, and in a function of the noise, noisePosition. The derivative changes a little at one
-// epoch, where the grid changes. The nodes are values of the accountant, computed
+// epoch, where the grid changes. The nodes are values of the accountant, to 1e-4, computed
 // the first time that they are needed. They lie closer together where ε bends more: at rates near 1,
 // and in the epochs for accountants whose ε is not smooth in them.
 // An Interpolant is safe for concurrent use.
