@@ -12,9 +12,8 @@ import (
 // sensitivity.
 const mostSteps = 10_000_000
 
-// buffers are those of [BLT]. They do not follow the lengths of the run and of its epochs. For epochs of 32 to 1024
-// steps, and up to 8 of them, the deviation of the sum of the noise is within 7 % of the least one with two buffers.
-var buffers = correlated.BLT{Scale: []float64{0.33, 0.06}, Decay: []float64{0.905, 0.998}}
+// buffers are those of [BLT].
+var buffers = correlated.TwoBuffers()
 
 // noiseMatrix returns a matrix other than Banded.
 func (m Matrix) noiseMatrix() correlated.Matrix {

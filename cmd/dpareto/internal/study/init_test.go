@@ -191,7 +191,7 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 		},
 		"buffers": {
 			"dp-mf --set matrix=blt --set generated=true --set train_rows=400 --set epochs=3 --set lot_size=20 --set noise_multiplier=9",
-			"buffer_scale: [0.33, 0.06]", "buffer_scale: [0.33, 0.05]", "costs at least",
+			"buffer_scale: [0.34, 0.064]", "buffer_scale: [0.34, 0.05]", "costs at least",
 		},
 		"rows": {
 			"dp-sgd --set generated=true --set train_rows=4000 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
