@@ -167,7 +167,7 @@ func TestSharedRandomAllocationRDP(t *testing.T) {
 
 // TestRandomAllocationEdges: at random parameters and δ from 1e-300 to ½ bounds are finite, in order, at most those of
 // the Gaussian without amplification, and monotone in δ. They are monotone in the noise and the number of epochs but for
-// the excess of their grids, which other numbers of products change: 1.4 % was seen at δ = 1e-175, with 19 epochs and more.
+// the excess of their grids, which other numbers of products change.
 //
 // With -tags long there are 20 parts of 500 points each, which can be run one by one.
 func TestRandomAllocationEdges(t *testing.T) {
@@ -227,7 +227,7 @@ func checkAllocations(t *testing.T, rng *rand.Rand, points int) {
 			switch {
 			case strings.HasPrefix(what, "delta"):
 			case delta < 1e-13:
-				slack = 0.03
+				slack = 0.02
 			default:
 				slack = 4e-3
 			}

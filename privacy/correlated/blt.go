@@ -38,6 +38,13 @@ func (b BLT) Validate() error {
 	return errors.Join(errs...)
 }
 
+// TwoBuffers returns a matrix that does not depend on the length of a run or of its epochs. For epochs of 32 to 512
+// steps, and up to 8 of them, the noise in sums of gradients has a standard deviation, of the last sum or over all sums,
+// within 25 % of the least one with two buffers.
+func TwoBuffers() BLT {
+	return BLT{Scale: []float64{0.34, 0.064}, Decay: []float64{0.893, 0.997}}
+}
+
 // Column returns the first n >= 1 entries of the column.
 func (b BLT) Column(n int) Column {
 	c := make(Column, n)

@@ -113,6 +113,40 @@ func TestSharedBLT(t *testing.T) {
 	}
 }
 
+// No search near by finds two buffers that are better by more than the promise of TwoBuffers.
+func TestTwoBuffers(t *testing.T) {
+	b := TwoBuffers()
+	require.NoError(t, b.Validate())
+	rng := rand.New(rand.NewPCG(7, 42))
+	for _, run := range []struct{ lots, epochs int }{{32, 1}, {32, 8}, {128, 1}, {128, 8}, {512, 1}} {
+		steps := run.lots * run.epochs
+		for _, objective := range []Objective{MeanError, LastError} {
+			value := func(b BLT) float64 {
+				mean, last := b.Column(steps).Errors(steps)
+				return b.Sensitivity(steps, run.lots, run.epochs) * math.Sqrt([]float64{mean, last}[objective])
+			}
+			best, least := b, value(b)
+			for i := range 200 {
+				width := 0.7 * math.Pow(0.98, float64(i))
+				near := func(x float64) float64 { return x * math.Exp(width*rng.NormFloat64()) }
+				var tried BLT
+				for d := range best.Scale {
+					tried.Scale = append(tried.Scale, near(best.Scale[d]))
+					tried.Decay = append(tried.Decay, 1-near(1-best.Decay[d]))
+				}
+				if tried.Validate() == nil {
+					if v := value(tried); v < least {
+						best, least = tried, v
+					}
+				}
+			}
+			if got := value(b); got > 1.25*least {
+				t.Errorf("%d epochs of %d steps: deviation %g, least %g of %v", run.epochs, run.lots, got, least, best)
+			}
+		}
+	}
+}
+
 func TestSharedTree(t *testing.T) {
 	tb := privacytest.SharedVectors(t, "tree_aggregation_public.csv")
 	for _, row := range tb.Rows {

@@ -102,6 +102,8 @@ type PrivacyDeclaration struct {
 	// Fields of the mechanism by name: expressions over the parameters, or the name
 	// of an enum's value, such as "POISSON".
 	Fields map[string]string
+	// Lists are fields that hold numbers.
+	Lists map[string][]float64
 	// Delta in [0, 1).
 	Delta float64
 	// Adjacency, Accountant and Conversion are names of enum values, such as

@@ -132,6 +132,13 @@ func (w *writer) privacy(p *trainer.PrivacyDeclaration, delta, reference float64
 	for _, name := range slices.Sorted(maps.Keys(p.Fields)) {
 		w.linef(6, "%s: %s", name, scalar(p.Fields[name]))
 	}
+	for _, name := range slices.Sorted(maps.Keys(p.Lists)) {
+		var numbers []string
+		for _, x := range p.Lists[name] {
+			numbers = append(numbers, number(x))
+		}
+		w.linef(6, "%s: [%s]", name, strings.Join(numbers, ", "))
+	}
 	w.linef(5, "delta: %s", number(delta))
 	w.linef(5, "adjacency: %s", p.Adjacency)
 	if p.Accountant != "" {

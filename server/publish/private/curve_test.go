@@ -383,6 +383,11 @@ func TestCurveIsValidated(t *testing.T) {
 		"last state only": {func(s *dparetov1.StudySpec) {
 			s.Metrics[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_Gaussian{Gaussian: &dparetov1.GaussianMechanism{Sensitivity: "1.0", StandardDeviation: "10.0"}}
 		}, []string{"random_stopping.release"}},
+		"correlated noise": {func(s *dparetov1.StudySpec) {
+			s.Metrics[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_DpFtrl{DpFtrl: &dparetov1.DpFtrlMechanism{
+				Steps: "10 * epochs", Separation: "10", NoiseMultiplier: "10.0", Matrix: dparetov1.NoiseMatrix_NOISE_MATRIX_TREE,
+			}}
+		}, nil},
 		"a part of it the last state only": {func(s *dparetov1.StudySpec) {
 			p := s.GetMetrics()[0].GetComputed().GetPrivacy()
 			p.Mechanism = &dparetov1.PrivacySpec_Composition{Composition: &dparetov1.CompositionMechanism{Parts: []*dparetov1.CompositionMechanism_Part{

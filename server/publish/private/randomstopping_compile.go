@@ -249,6 +249,6 @@ func (c stoppingCompiler) mechanism() {
 		c.addf("random_stopping.release", "needs metric %q, the ε of a run, to be an objective: curves are compared by their hypervolume", id)
 	}
 	if !function.CoversCheckpoints() {
-		c.addf("random_stopping.release", "must be RANDOM_STOPPING_RELEASE_BEST_VALUE with the mechanism of metric %q, which covers the last state of a run only; dp_sgd covers all states", id)
+		c.addf("random_stopping.release", "must be RANDOM_STOPPING_RELEASE_BEST_VALUE with the mechanism of metric %q, which covers the last state of a run only; dp_sgd and dp_ftrl cover all states", id)
 	}
 }

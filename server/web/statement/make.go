@@ -126,8 +126,11 @@ type execution struct {
 	adjacency  dparetov1.Adjacency
 }
 
-// dpSGD is the trainer, and what commands call its mechanism.
-const dpSGD = "dp-sgd"
+// What commands call mechanisms; dpSGD is a trainer too.
+const (
+	dpSGD  = "dp-sgd"
+	dpFTRL = "dp-ftrl"
+)
 
 // executed returns what the study's trainer executes, nil for one that is not bundled.
 func (m *maker) executed() *execution {
@@ -146,6 +149,9 @@ func (m *maker) executed() *execution {
 		}
 		return e
 	case "dp-mf":
+		if setting("matrix", "banded") != "banded" {
+			return &execution{mechanisms: []string{dpFTRL}, adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE}
+		}
 		return &execution{[]string{dpSGD}, samplerBanded, dparetov1.Adjacency_ADJACENCY_ADD_REMOVE}
 	case "output-perturbation", "objective-perturbation", "sparse-vector":
 		return &execution{mechanisms: []string{t.GetName()}}
@@ -172,17 +178,20 @@ func (m *maker) sampler() (Item, error) {
 		}
 		executed, by = e.sampler, "the bundled trainer "+trainer+", which the study names; nobody has checked that the workers ran it"
 	}
+	isSampled := len(accounted) > 0
 	switch {
-	case len(accounted) == 0 && slices.Contains(mechanisms(m.privacy), "dp-ftrl"):
-		return asked(name, "Nothing is sampled. Who ensures that no record takes part more often, or at a smaller distance of steps, than is accounted?"), nil
-	case len(accounted) == 0:
+	case !isSampled && !slices.Contains(mechanisms(m.privacy), dpFTRL):
 		return known(name, "none: the mechanism draws no lots"), nil
-	case executed == "":
+	case !isSampled && e == nil:
+		return asked(name, "Nothing is sampled. Who ensures that no record takes part more often, or at a smaller distance of steps, than is accounted?"), nil
+	case executed == "" && e == nil:
 		return Item{}, refuse("the sampler of the trainer is unknown: the study names no bundled trainer. State it with --sampler %s, if the trainer uses it", accounted[0])
-	case executed != accounted[0]:
+	case isSampled && executed != accounted[0]:
 		return Item{}, refuse("ε is accounted for %s lots, but the trainer draws %s lots", accounted[0], executed)
 	case e != nil && e.adjacency != m.privacy.GetAdjacency():
 		return Item{}, refuse("ε is accounted under %s adjacency, but the trainer %s adds noise for %s", enum.Name(m.privacy.GetAdjacency()), trainer, enum.Name(e.adjacency))
+	case !isSampled:
+		return known(name, "none: every epoch takes the records in the same lots and order (%s)", by), nil
 	default:
 		return known(name, "accounted: %s; executed: %s (%s)", accounted[0], executed, by), nil
 	}

@@ -214,6 +214,14 @@ func TestRefusals(t *testing.T) {
 		"mechanism": func(s *dparetov1.StudySpec, _ *dparetov1.DpSgdMechanism) {
 			s.Trainer = &dparetov1.TrainerSpec{Name: "output-perturbation"}
 		},
+		"correlated": func(s *dparetov1.StudySpec, _ *dparetov1.DpSgdMechanism) {
+			s.Trainer = &dparetov1.TrainerSpec{Name: "dp-mf", Settings: map[string]string{"matrix": "blt"}}
+		},
+		"order": func(s *dparetov1.StudySpec, _ *dparetov1.DpSgdMechanism) {
+			s.Trainer = &dparetov1.TrainerSpec{Name: "dp-mf", Settings: map[string]string{"matrix": "tree"}}
+			p := s.GetMetrics()[0].GetComputed().GetPrivacy()
+			p.Mechanism, p.Adjacency = ftrl, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
+		},
 		"truncated": func(s *dparetov1.StudySpec, m *dparetov1.DpSgdMechanism) {
 			s.Trainer = &dparetov1.TrainerSpec{Name: "dp-adam", Settings: map[string]string{"sampling": "poisson"}}
 			m.PhysicalBatchSize = "2000"
@@ -252,6 +260,8 @@ func TestRefusals(t *testing.T) {
 		{"bundled", statement.Options{Epsilon: 1, Sampler: "poisson"}, "the stated sampler is poisson, but the trainer dp-sgd uses fixed-size"},
 		{"adjacency", statement.Options{Trial: 1}, "ε is accounted under add-remove adjacency, but the trainer dp-sgd adds noise for replace-one"},
 		{"mechanism", statement.Options{Trial: 1}, "ε is accounted for the mechanism dp-sgd, but the trainer output-perturbation executes another one"},
+		{"correlated", statement.Options{Trial: 1}, "ε is accounted for the mechanism dp-sgd, but the trainer dp-mf executes another one"},
+		{"order", statement.Options{Trial: 1}, "ε is accounted under replace-one adjacency, but the trainer dp-mf adds noise for add-remove"},
 		{"truncated", statement.Options{Trial: 1}, "ε is accounted for truncated-poisson lots, but the trainer draws poisson lots"},
 		{"units", statement.Options{Trial: 1, Sampler: "poisson"}, "the parts of the mechanism protect different units"},
 		{"s", statement.Options{Sampler: "poisson"}, "say which ε or which trial"},
@@ -296,6 +306,35 @@ func privateStudy(t *testing.T, site *webtest.Site) (id string) {
 	site.Create(t.Context(), t, "private", &dparetov1.Study{Spec: s})
 	site.Train(t.Context(), t, "private", 2, false)
 	return "private"
+}
+
+// ftrl is DP-FTRL with ten steps an epoch.
+var ftrl = &dparetov1.PrivacySpec_DpFtrl{DpFtrl: &dparetov1.DpFtrlMechanism{
+	Steps: "10 * epochs", Separation: "10", NoiseMultiplier: "noise", Matrix: dparetov1.NoiseMatrix_NOISE_MATRIX_TREE,
+}}
+
+// A statement of a run without sampling asks who ensures the distance of steps, unless a bundled trainer does.
+func TestWithoutSampling(t *testing.T) {
+	site := webtest.New(t, server.Options{})
+	for id, want := range map[string]string{
+		"own":   "Nothing is sampled. Who ensures",
+		"dp-mf": "Sampler: none: every epoch takes the records in the same lots and order (the bundled trainer dp-mf",
+	} {
+		s := spec(1e-5)
+		s.GetMetrics()[0].GetComputed().GetPrivacy().Mechanism = ftrl
+		s.Trainer = &dparetov1.TrainerSpec{Name: id, Settings: map[string]string{"matrix": "tree"}}
+		site.Create(t.Context(), t, id, &dparetov1.Study{Spec: s})
+		site.Train(t.Context(), t, id, 1, false)
+		made, err := statement.New(t.Context(), clients(site), "studies/"+id, statement.Options{Trial: 1, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := made.Text(&text); err != nil {
+			t.Fatal(err)
+		}
+		webtest.Contains(t, strings.Join(strings.Fields(text.String()), " "), want)
+	}
 }
 
 // A statement for users says so everywhere, and one of a study on somebody's own data names its schema.

@@ -79,9 +79,15 @@ func study(t *testing.T, name string, d trainer.Declaration) *dparetov1.StudySpe
 		parameters = append(parameters, parameter)
 	}
 	// Enums are named without the prefixes that the contract has.
-	fields := maps.Clone(d.Privacy.Fields)
-	for field, prefix := range map[string]string{"sampling": "SAMPLING_", "convention": "CONVENTION_", "calibration": "OBJECTIVE_CALIBRATION_", "optimizer": "DP_SGD_OPTIMIZER_"} {
-		if value, ok := fields[field]; ok {
+	fields := make(object)
+	for field, value := range d.Privacy.Fields {
+		fields[field] = value
+	}
+	for field, numbers := range d.Privacy.Lists {
+		fields[field] = numbers
+	}
+	for field, prefix := range map[string]string{"sampling": "SAMPLING_", "matrix": "NOISE_MATRIX_", "convention": "CONVENTION_", "calibration": "OBJECTIVE_CALIBRATION_", "optimizer": "DP_SGD_OPTIMIZER_"} {
+		if value, ok := d.Privacy.Fields[field]; ok {
 			fields[field] = prefix + value
 		}
 	}
@@ -134,7 +140,10 @@ var variants = map[string][]trainer.Settings{
 		small(experiment.SettingDataset, "mnist", experiment.SettingTrainRows, "", dpsgd.SettingModel, "softmax-regression"),
 	},
 	dpsgd.NameAdam: {small()},
-	dpsgd.NameMF:   {small(), small(dpsgd.SettingModel, "mlp", dpsgd.SettingHidden, "5")},
+	dpsgd.NameMF: {
+		small(), small(dpsgd.SettingModel, "mlp", dpsgd.SettingHidden, "5"), small(dpsgd.SettingMatrix, "tree"),
+		small(dpsgd.SettingMatrix, "blt", dpsgd.SettingModel, "mlp", dpsgd.SettingHidden, "5"),
+	},
 	outputperturbation.Name: {
 		small(), small(experiment.SettingEvaluation, experiment.EvaluationTest),
 		small(outputperturbation.SettingProjection, "published"), small(outputperturbation.SettingProjection, "small"),

@@ -19,7 +19,7 @@ func (t *Trainer) parse(p trainer.Parameters) (Options, configuration, error) {
 	if t.options.Optimizer == SGD {
 		known = append(known, ParameterOptimizer, ParameterLearningRateSGD, ParameterLearningRateAdam, ParameterNormalizedRate)
 	}
-	if t.options.Correlated {
+	if t.options.Matrix == Banded {
 		known = append(known, ParameterBands, ParameterMechanism)
 	}
 	if err := p.Only(known...); err != nil {
@@ -30,8 +30,17 @@ func (t *Trainer) parse(p trainer.Parameters) (Options, configuration, error) {
 		return o, configuration{}, err
 	}
 	c, err := parseParameters(p, o.Optimizer, t.parts.Train.Rows)
-	if err == nil && o.Correlated {
+	switch {
+	case err != nil:
+	case o.Matrix == Banded:
 		c.bands, err = bands(p, c.rows, c.lotSize)
+	case o.Sampling == FixedOrder:
+		c.stepsPerEpoch = int64(c.rows / c.lotSize)
+		if steps := mostSteps / c.stepsPerEpoch; c.epochs > steps || c.epochs > steps/c.epochs {
+			err = &trainer.ParameterError{
+				Name: ParameterEpochs, Reason: fmt.Sprintf("is %d: its square times the %d steps of an epoch is more than %d", c.epochs, c.stepsPerEpoch, mostSteps),
+			}
+		}
 	}
 	return o, c, err
 }

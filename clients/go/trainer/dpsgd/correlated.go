@@ -26,15 +26,15 @@ type cycle struct {
 }
 
 // newCycle splits the rows into groups of equal sizes, up to one row, at random.
-func newCycle(c configuration, s *random.Stream) *cycle {
-	order := make([]int32, c.rows)
+func newCycle(rows, groups int, probability float64, s *random.Stream) *cycle {
+	order := make([]int32, rows)
 	for i := range order {
 		order[i] = int32(i)
 	}
 	s.Shuffle(order)
-	y := &cycle{groups: make([][]int32, c.bands), probability: c.probability()}
+	y := &cycle{groups: make([][]int32, groups), probability: probability}
 	for g := range y.groups {
-		y.groups[g] = order[g*c.rows/c.bands : (g+1)*c.rows/c.bands]
+		y.groups[g] = order[g*rows/groups : (g+1)*rows/groups]
 		slices.Sort(y.groups[g])
 	}
 	return y
@@ -50,7 +50,16 @@ func (y *cycle) lot(dst []int32, step uint64, s *random.Stream) []int32 {
 	return lot
 }
 
-// correlatedNoise makes rows of C⁻¹Z for a banded Toeplitz matrix C, exactly.
+// correlatedNoise makes the noise of steps, which count from 1 and follow one another. Blocks of parameters have streams
+// of their own, and one goroutine each.
+type correlatedNoise interface {
+	// grid returns the grid of gradients, for the grid on which noise of deviation 2⁴⁰ protects them without correlation.
+	grid(independent float64) float64
+	// addTo adds the noise of a step to the block of parameters that begins at first.
+	addTo(sum []int64, first int, step uint64, s *random.Stream)
+}
+
+// bandedNoise makes rows of C⁻¹Z for a banded Toeplitz matrix C, exactly.
 //
 // The coefficients are whole multiples a_j of 2⁻ˢ with a₀ = 2ˢ, and gradients whole multiples g_t of the grid. For
 // z_t = ⌊2⁴⁰·N⌋ the noise is
@@ -64,7 +73,7 @@ func (y *cycle) lot(dst []int32, step uint64, s *random.Stream) []int32 {
 //
 // since 2ˢ·g_t is a multiple of 2ˢ. The difference in brackets has a standard deviation below 2⁴⁰·√t: it leaves 63
 // bits with a probability far below 2⁻¹²⁵.
-type correlatedNoise struct {
+type bandedNoise struct {
 	coefficients []int64   // a₁, a₂, …
 	norm         float64   // at least ‖a‖, a₀ included
 	past         [][]int64 // w_{t−j} at t−j modulo their number
@@ -79,9 +88,9 @@ func columnOf(ctx context.Context, bands int) (correlated.Column, error) {
 	return correlated.Optimise(ctx, horizonCycles*bands, bands, correlated.LastError)
 }
 
-// newCorrelatedNoise returns the noise of a number of parameters for a column of at least 2 bands.
-func newCorrelatedNoise(column correlated.Column, parameters int) *correlatedNoise {
-	n := &correlatedNoise{draws: make([]int64, parameters)}
+// newBandedNoise returns the noise of a number of parameters for a column of at least 2 bands.
+func newBandedNoise(column correlated.Column, parameters int) *bandedNoise {
+	n := &bandedNoise{draws: make([]int64, parameters)}
 	square := int64(1 << (2 * coefficientBits))
 	for _, x := range column[1:] {
 		a := int64(math.Round(x / column[0] * (1 << coefficientBits)))
@@ -93,13 +102,11 @@ func newCorrelatedNoise(column correlated.Column, parameters int) *correlatedNoi
 	return n
 }
 
-// grid returns the grid of gradients, for the grid on which noise of deviation 2⁴⁰ protects them without correlation.
-func (n *correlatedNoise) grid(independent float64) float64 {
+func (n *bandedNoise) grid(independent float64) float64 {
 	return math.Nextafter(independent*n.norm, math.Inf(1))
 }
 
-// addTo adds the noise of a step, which counts from 1, to the block of parameters that begins at first.
-func (n *correlatedNoise) addTo(sum []int64, first int, step uint64, s *random.Stream) {
+func (n *bandedNoise) addTo(sum []int64, first int, step uint64, s *random.Stream) {
 	draws := n.draws[first : first+len(sum)]
 	clear(draws)
 	random.AddNoise(draws, s)

@@ -20,15 +20,15 @@ import (
 )
 
 // newNoise returns correlated noise of a number of parameters.
-func newNoise(t *testing.T, bands, parameters int) *correlatedNoise {
+func newNoise(t *testing.T, bands, parameters int) *bandedNoise {
 	t.Helper()
 	column, err := columnOf(t.Context(), bands)
 	require.NoError(t, err)
-	return newCorrelatedNoise(column, parameters)
+	return newBandedNoise(column, parameters)
 }
 
 // inverse returns C⁻¹ of the rounded coefficients, for c₀ = 1.
-func (n *correlatedNoise) inverse(t *testing.T, steps int) *mat.Dense {
+func (n *bandedNoise) inverse(t *testing.T, steps int) *mat.Dense {
 	t.Helper()
 	c := mat.NewDense(steps, steps, nil)
 	for i := range steps {
@@ -44,11 +44,26 @@ func (n *correlatedNoise) inverse(t *testing.T, steps int) *mat.Dense {
 	return &inverse
 }
 
-// The noise of the steps has the covariance C⁻¹C⁻ᵀ, for each parameter and every block of them, and the sum over the
-// steps is much smaller than that of independent noise.
+// The noise of the steps has the covariance C⁻¹C⁻ᵀ, and the sum over the steps is much smaller than that of independent
+// noise.
 func TestCovarianceOfCorrelatedNoise(t *testing.T) {
-	const bands, steps, parameters, block = 4, 11, 40_000, 1000
+	const bands, steps, parameters = 4, 11, 40_000
 	n := newNoise(t, bands, parameters)
+	inverse := n.inverse(t, steps)
+	var want mat.Dense
+	want.Mul(inverse, inverse.T())
+	total := checkCovariance(t, n, parameters, 1<<coefficientBits, &want)
+	if square := n.norm / (1 << coefficientBits); total*square*square > 0.5*steps {
+		t.Errorf("variance of the sum %g, of independent noise %d", total*square*square, steps)
+	}
+}
+
+// checkCovariance compares the covariance of the steps' noise, for each parameter and in blocks of them, with one whose
+// unit is a deviation of 2⁴⁰ over scale. It returns the sum of the entries.
+func checkCovariance(t *testing.T, n correlatedNoise, parameters int, scale float64, want *mat.Dense) (total float64) {
+	t.Helper()
+	const block = 1000
+	steps, _ := want.Dims()
 	s := random.New(1, 0, 0, 0)
 	rows := make([][]float64, steps)
 	for i := range rows {
@@ -57,26 +72,20 @@ func TestCovarianceOfCorrelatedNoise(t *testing.T) {
 			n.addTo(sum[first:first+block], first, uint64(i+1), s)
 		}
 		for _, w := range sum {
-			rows[i] = append(rows[i], float64(w)*(1<<coefficientBits)/random.NoiseScale)
+			rows[i] = append(rows[i], float64(w)*scale/random.NoiseScale)
 		}
 	}
-	inverse := n.inverse(t, steps)
-	var want mat.Dense
-	want.Mul(inverse, inverse.T())
-	total := 0.0
 	for i := range steps {
 		for j := range steps {
-			got := mat.Dot(mat.NewVecDense(parameters, rows[i]), mat.NewVecDense(parameters, rows[j])) / parameters
-			deviation := math.Sqrt((want.At(i, i)*want.At(j, j) + want.At(i, j)*want.At(i, j)) / parameters)
+			got := mat.Dot(mat.NewVecDense(parameters, rows[i]), mat.NewVecDense(parameters, rows[j])) / float64(parameters)
+			deviation := math.Sqrt((want.At(i, i)*want.At(j, j) + want.At(i, j)*want.At(i, j)) / float64(parameters))
 			if math.Abs(got-want.At(i, j)) > 4.5*deviation {
 				t.Errorf("covariance of steps %d and %d is %g, want %g ± %g", i, j, got, want.At(i, j), deviation)
 			}
 			total += want.At(i, j)
 		}
 	}
-	if square := n.norm / (1 << coefficientBits); total*square*square > 0.5*steps {
-		t.Errorf("variance of the sum %g, of independent noise %d", total*square*square, steps)
-	}
+	return total
 }
 
 // What leaves the mechanism is computed from the rows of C·G + Z, to the last bit.
@@ -125,8 +134,8 @@ func TestSensitivityOfCorrelatedNoise(t *testing.T) {
 	for _, bands := range []int{2, 3, 5} {
 		c := testConfiguration(rows, 2)
 		c.clippingNorm, c.noiseMultiplier, c.bands = 0.4, 1.7, bands
-		r := newLinear(t, d, Options{Correlated: true}, c, 0)
-		a := append([]int64{1 << coefficientBits}, r.correlated.coefficients...)
+		r := newLinear(t, d, Options{Matrix: Banded}, c, 0)
+		a := append([]int64{1 << coefficientBits}, r.correlated.(*bandedNoise).coefficients...)
 		if len(a) > bands {
 			t.Fatalf("%d coefficients for %d groups", len(a), bands)
 		}
@@ -167,7 +176,7 @@ func TestCyclicLots(t *testing.T) {
 	const rows, size, bands, cycles = 23, 4, 5, 8000
 	c := testConfiguration(rows, size)
 	c.bands = bands
-	r := newLinear(t, dataset.Generated(rows, 1), Options{Correlated: true}, c, 0)
+	r := newLinear(t, dataset.Generated(rows, 1), Options{Matrix: Banded}, c, 0)
 	var all []int32
 	for _, group := range r.cycle.groups {
 		if len(group) != rows/bands && len(group) != rows/bands+1 || !slices.IsSorted(group) {
@@ -179,7 +188,7 @@ func TestCyclicLots(t *testing.T) {
 	if compacted := slices.Compact(slices.Clone(all)); len(all) != rows || len(compacted) != rows || all[0] != 0 || all[rows-1] != rows-1 {
 		t.Errorf("groups hold %v", all)
 	}
-	if other := newLinear(t, dataset.Generated(rows, 1), Options{Correlated: true}, c, 1); slices.EqualFunc(other.cycle.groups, r.cycle.groups, slices.Equal) {
+	if other := newLinear(t, dataset.Generated(rows, 1), Options{Matrix: Banded}, c, 1); slices.EqualFunc(other.cycle.groups, r.cycle.groups, slices.Equal) {
 		t.Error("two replicates have the same groups")
 	}
 	counts := make([]float64, rows)
@@ -212,7 +221,7 @@ func TestOneBandIsDPSGD(t *testing.T) {
 	}
 	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: new(uint64(3))}
 	want := metrics(t, made(Options{Sampling: Poisson}), run)
-	mf := made(Options{Correlated: true})
+	mf := made(Options{Matrix: Banded})
 	for _, changes := range []trainer.Parameters{{ParameterBands: int64(1)}, {ParameterMechanism: Name}} {
 		run.Parameters = parameters(changes)
 		if diff := cmp.Diff(want, metrics(t, mf, run)); diff != "" {
@@ -233,7 +242,7 @@ func TestOneBandIsDPSGD(t *testing.T) {
 
 // The mechanism is what the accountant accounts: rounds with b times the probability of a step.
 func TestCorrelatedMechanism(t *testing.T) {
-	made, err := New(&dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{Correlated: true})
+	made, err := New(&dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{Matrix: Banded})
 	require.NoError(t, err)
 	got, err := made.Mechanism(parameters(trainer.Parameters{ParameterBands: int64(4)})) // 3 epochs of 31 steps
 	want := privacy.Composition{{Mechanism: privacy.BandMF{
@@ -256,7 +265,7 @@ func TestCorrelatedMechanism(t *testing.T) {
 func TestCorrelatedNetwork(t *testing.T) {
 	c := testConfiguration(60, 10)
 	c.bands, c.stepsPerEpoch = 3, 6
-	o := Options{Correlated: true, Model: model.Spec{Kind: model.SoftmaxRegression}}
+	o := Options{Matrix: Banded, Model: model.Spec{Kind: model.SoftmaxRegression}}
 	var weights [][]float32
 	for _, workers := range []int{1, 3} {
 		pool := parallel.New(workers)

@@ -2,6 +2,7 @@ package dpsgd
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ const (
 	SettingInitialization = "initialization"
 	SettingSampling       = "sampling"
 	SettingAdjacency      = "adjacency"
+	SettingMatrix         = "matrix"
 )
 
 // Names of settings of package experiment, and a value of SettingEvaluation.
@@ -49,8 +51,9 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 
 // DefinitionMF describes the trainer with correlated noise, like Definition.
 func DefinitionMF(cache *dataset.Cache) trainer.Definition {
-	return define(cache, NameMF, "DP-SGD with banded correlated noise (DP-BandMF) on the models and data of "+Name,
-		Options{Optimizer: SGD, Sampling: Poisson, Correlated: true})
+	return define(cache, NameMF, "DP-SGD with correlated noise (DP-BandMF, DP-FTRL) on the models and data of "+Name, Options{Optimizer: SGD, Matrix: Banded},
+		trainer.Setting{Name: SettingMatrix, Default: string(Banded), Usage: "correlation of the noise: banded (with parameter bands and Poisson lots), " +
+			"blt (two buffers) or tree (both with lots in an order that stays)"})
 }
 
 var lotSettings = []trainer.Setting{
@@ -105,6 +108,7 @@ func parseSettings(settings trainer.Settings, o Options) (_ Options, err error) 
 	o.Features = Features(settings.Text(SettingFeatures, string(Raw)))
 	o.Sampling = Sampling(settings.Text(SettingSampling, string(o.Sampling)))
 	o.Adjacency = Adjacency(settings.Text(SettingAdjacency, ""))
+	o.Matrix = Matrix(settings.Text(SettingMatrix, string(o.Matrix)))
 	if o.Model.Hidden, err = parseHidden(o.Model.Kind, settings); err != nil {
 		return o, err
 	}
@@ -240,7 +244,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		adjacency = "ADD_REMOVE"
 	}
 	parameters := []trainer.ParameterDeclaration{epochs, lotSize, learningRate, clippingNorm, noise}
-	if t.options.Correlated {
+	if t.options.Matrix == Banded {
 		const most = 16
 		mechanism["bands"] = ParameterBands
 		delete(mechanism, "learning_rate") // named for models of runs with independent noise
@@ -251,15 +255,34 @@ func (t *Trainer) Declaration() trainer.Declaration {
 			Name: ParameterBands, Usage: "steps over which noise is correlated; 1 is DP-SGD", Integer: true, Min: 1, Max: most, Logarithmic: true,
 		})
 	}
+	private := &trainer.PrivacyDeclaration{
+		Mechanism: "dp_sgd",
+		Fields:    mechanism,
+		Delta:     experiment.Delta(t.parts.Train.Rows, 1e-5),
+		Adjacency: adjacency,
+	}
+	if t.options.Sampling == FixedOrder {
+		lots := fmt.Sprintf("%d / %s", t.parts.Train.Rows, ParameterLotSize)
+		private.Mechanism = "dp_ftrl"
+		private.Fields = map[string]string{
+			"steps":            ParameterEpochs + " * (" + lots + ")",
+			"separation":       lots,
+			"noise_multiplier": ParameterNoiseMultiplier,
+			"matrix":           strings.ToUpper(string(t.options.Matrix)),
+		}
+		if t.options.Matrix == BLT {
+			private.Lists = map[string][]float64{"buffer_scale": buffers.Scale, "buffer_decay": buffers.Decay}
+		}
+		// Without sampling the same ε takes more noise.
+		parameters[4].Min, parameters[4].Max, parameters[4].Design = 1, 256, trainer.Distribution{}
+		parameters[0].Max = min(epochs.Max, 64)
+		parameters[1].Min = max(lotSize.Min, math.Ceil(rows*parameters[0].Max*parameters[0].Max/mostSteps))
+		parameters[1].Max = max(lotSize.Max, parameters[1].Min)
+	}
 	return trainer.Declaration{
-		Parameters: parameters,
-		Metrics:    slices.Concat(experiment.Metrics(t.parts, lossUnit), experiment.DetailMetrics(t.parts, t.options.Model), experiment.CostMetrics(t.parts)),
-		Privacy: &trainer.PrivacyDeclaration{
-			Mechanism: "dp_sgd",
-			Fields:    mechanism,
-			Delta:     experiment.Delta(t.parts.Train.Rows, 1e-5),
-			Adjacency: adjacency,
-		},
+		Parameters:          parameters,
+		Metrics:             slices.Concat(experiment.Metrics(t.parts, lossUnit), experiment.DetailMetrics(t.parts, t.options.Model), experiment.CostMetrics(t.parts)),
+		Privacy:             private,
 		CheckpointParameter: ParameterEpochs,
 	}
 }

@@ -54,6 +54,17 @@
 // adjacency with a public number of examples. The matrix minimises the noise in the sum of the gradients of 16·b
 // steps; it does not depend on T. Noise takes the memory of b gradients.
 //
+// Under matrix = blt or tree, dp-mf samples nothing (DP-FTRL; Kairouz, McMahan, Song, Thakkar, Thakurta and Xu, "Practical
+// and private (deep) learning without sampling or shuffling", 2021). A run cuts the examples at random into t = ⌊n/m⌋ lots
+// of equal sizes. Every epoch takes these lots in the same order, so that an example takes part every t steps. Sums are
+// divided by n/t. The mechanism is one privacy.DPFTRL under add-remove adjacency with a public number of examples, and σL is
+// the standard deviation of Z.
+//
+//   - blt: C is a buffered linear Toeplitz matrix with c₀ = 1 and two constant buffers (correlated.BLT). Noise takes the
+//     memory of three gradients.
+//   - tree: every epoch has a tree of its own (correlated.Tree), and Z is the noise of its nodes. Noise takes the memory of
+//     log₂(t) + 1 gradients.
+//
 // # Parameters
 //
 //	epochs            int64    T, at least 1
@@ -67,8 +78,8 @@
 //	                           or a string with the widths of several, "128,64"
 //	features          string   raw or hog, in place of the setting: histograms of oriented gradients of images (dataset.HOG)
 //	optimizer         string   sgd or adam
-//	bands             int64    b, of dp-mf, between 1, which is dp-sgd with Poisson lots, and n/m
-//	mechanism         string   of dp-mf: dp-mf, or dp-sgd for 1 band, in place of bands
+//	bands             int64    b, of dp-mf with matrix banded, between 1, which is dp-sgd with Poisson lots, and n/m
+//	mechanism         string   of dp-mf with matrix banded: dp-mf, or dp-sgd for 1 band, in place of bands
 //
 // model, hidden, features and optimizer make the choice of a model, of features and of an optimizer part of a search. The features of
 // an example are a fixed function of it alone, so that neighbouring datasets have neighbouring features and the same ε. mechanism does so for
@@ -109,7 +120,8 @@
 // exact sum. So a run is a function of the mechanism on real numbers that Mechanism returns, and
 // its ε holds as it is computed, but for 2⁻¹²⁵ in total variation for every number drawn. Lots of
 // a fixed size, and allocated ones, are drawn exactly; the gaps between the examples of Poisson lots are computed in
-// float64, which moves sampling probabilities by a few units of 2⁻⁵³.
+// float64, which moves sampling probabilities by a few units of 2⁻⁵³. The buffers of a BLT are rounded, and its grid is
+// wider by what that can cost.
 //
 // σ must be at least 2⁻¹⁷ (2⁻¹⁶ with Poisson sampling or random allocation), and at most 2²⁶ (2²⁷) over the root of the
 // number of parameters, and L between 2⁻⁶⁰ and 2⁶⁰.

@@ -46,6 +46,17 @@ const (
 	FixedSize        Sampling = "fixed-size"
 	Poisson          Sampling = "poisson"
 	RandomAllocation Sampling = "random-allocation"
+	FixedOrder       Sampling = "fixed-order" // of BLT and Tree, and of these alone
+)
+
+// Matrix is a matrix that correlates the noise of steps.
+type Matrix string
+
+// The matrices, which the package comment explains.
+const (
+	Banded Matrix = "banded"
+	BLT    Matrix = "blt"
+	Tree   Matrix = "tree"
 )
 
 // Adjacency says which datasets are neighbours.
@@ -94,8 +105,9 @@ type Options struct {
 	Adjacency Adjacency
 	// Features that models see. Empty means Raw.
 	Features Features
-	// Correlated says that runs have correlated noise, with ParameterBands (DP-MF). Sampling is then Poisson.
-	Correlated bool
+	// Matrix of correlated noise (DP-MF). Sampling is Poisson for Banded, which takes ParameterBands, and FixedOrder for
+	// others. Empty means independent noise.
+	Matrix Matrix
 }
 
 // normal fills in the defaults and checks the options.
@@ -115,22 +127,26 @@ func (o Options) normal() (Options, error) {
 	if err := o.Initialization.Check(o.Model); err != nil {
 		return o, err
 	}
-	if o.Correlated && o.Sampling == "" {
-		o.Sampling = Poisson
-	}
-	if o.Correlated && o.Sampling != Poisson {
-		return o, fmt.Errorf("sampling must be %s with correlated noise, is %q", Poisson, o.Sampling)
+	samplings := []Sampling{FixedSize, Poisson, RandomAllocation}
+	switch o.Matrix {
+	case "":
+	case Banded:
+		samplings = []Sampling{Poisson}
+	case BLT, Tree:
+		samplings = []Sampling{FixedOrder}
+	default:
+		return o, choose(SettingMatrix, &o.Matrix, Banded, BLT, Tree)
 	}
 	if err := errors.Join(
 		choose("optimizer", &o.Optimizer, SGD, Adam),
 		choose(SettingFeatures, &o.Features, Raw, HOG),
-		choose(SettingSampling, &o.Sampling, FixedSize, Poisson, RandomAllocation)); err != nil {
+		choose(SettingSampling, &o.Sampling, samplings...)); err != nil {
 		return o, err
 	}
 	switch {
 	case o.Sampling == FixedSize:
 		return o, choose(SettingAdjacency, &o.Adjacency, ReplaceOne)
-	case o.Correlated: // the mechanism is for groups of equal sizes
+	case o.Matrix != "": // a record that is left out must not move others to another group
 		return o, choose(SettingAdjacency, &o.Adjacency, AddRemove)
 	}
 	return o, choose(SettingAdjacency, &o.Adjacency, AddRemove, ReplaceOne)
@@ -247,7 +263,7 @@ func (t *Trainer) checkFeatures(f Features) error {
 // Name implements trainer.Trainer.
 func (t *Trainer) Name() string {
 	switch {
-	case t.options.Correlated:
+	case t.options.Matrix != "":
 		return NameMF
 	case t.options.Optimizer == Adam:
 		return NameAdam
@@ -265,8 +281,8 @@ func (t *Trainer) Options() Options { return t.options }
 
 // Mechanism implements trainer.PrivateTrainer: all steps of one run, each a privacy.FixedSizeGaussian
 // or, with Poisson sampling, a privacy.PoissonGaussian; with random allocation, a
-// privacy.RandomAllocation of all epochs; with correlated noise, rounds of privacy.BandMF. The number of
-// records is public. It does not depend on the model and the optimizer: both see the data through the noisy
+// privacy.RandomAllocation of all epochs; with banded noise, rounds of privacy.BandMF, and with other correlated noise
+// one privacy.DPFTRL. The number of records is public. It does not depend on the model and the optimizer: both see the data through the noisy
 // sums of clipped gradients alone.
 func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	_, c, err := t.parse(p)
@@ -288,6 +304,11 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	relative := c.noiseMultiplier * t.options.Adjacency.sensitivity() // to the clipping norm
 	var step privacy.Mechanism
 	switch {
+	case t.options.Sampling == FixedOrder:
+		return privacy.DPFTRL{
+			Sensitivity:     t.options.Matrix.noiseMatrix().Sensitivity(int(c.epochs*c.stepsPerEpoch), int(c.stepsPerEpoch), int(c.epochs)),
+			NoiseMultiplier: relative, Neighbours: neighbours,
+		}, nil
 	case c.bands > 1:
 		step = privacy.BandMF{
 			Bands: int64(c.bands), SamplingProbability: c.probability(), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove, PublicSize: true,

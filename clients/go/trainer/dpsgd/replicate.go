@@ -41,8 +41,8 @@ type replicate[T model.Float] struct {
 	// expected is by what sums are divided: the size of a lot or, if it is random, its expectation.
 	expected float64
 
-	cycle      *cycle           // nil if every step may draw all rows
-	correlated *correlatedNoise // nil for independent noise
+	cycle      *cycle          // nil if every step may draw all rows
+	correlated correlatedNoise // nil for independent noise
 
 	lots  *random.Stream
 	noise []*random.Stream // of each block of parameters; nil without noise
@@ -70,9 +70,11 @@ func newReplicate[T model.Float](
 		order:    make([]int32, c.rows),
 		expected: float64(c.lotSize),
 	}
+	if r.sampling == RandomAllocation || r.sampling == FixedOrder {
+		r.expected = float64(c.rows) / float64(c.stepsPerEpoch)
+	}
 	if r.sampling == RandomAllocation {
 		r.bins, r.ends = make([]int32, c.rows), make([]int32, c.stepsPerEpoch)
-		r.expected = float64(c.rows) / float64(c.stepsPerEpoch)
 	}
 	stream := func(purpose uint64, index int) *random.Stream {
 		return random.Open(seed, number, purpose, index)
@@ -82,13 +84,23 @@ func newReplicate[T model.Float](
 	for i := range r.order {
 		r.order[i] = int32(i)
 	}
-	if c.bands > 1 {
-		r.cycle = newCycle(c, r.lots)
+	switch {
+	case r.sampling == FixedOrder:
+		r.cycle = newCycle(c.rows, int(c.stepsPerEpoch), 1, r.lots)
+	case c.bands > 1:
+		r.cycle = newCycle(c.rows, c.bands, c.probability(), r.lots)
 	}
 	if c.noiseMultiplier > 0 {
 		r.grid = c.grid(options.Adjacency)
-		if c.bands > 1 {
-			r.correlated = newCorrelatedNoise(c.column, len(m.Weights()))
+		switch {
+		case options.Matrix == BLT:
+			r.correlated = newBufferedNoise(buffers, len(m.Weights()), c.noiseMultiplier)
+		case options.Matrix == Tree:
+			r.correlated = newTreeNoise(int(c.stepsPerEpoch), len(m.Weights()))
+		case c.bands > 1:
+			r.correlated = newBandedNoise(c.column, len(m.Weights()))
+		}
+		if r.correlated != nil {
 			r.grid = r.correlated.grid(r.grid)
 		}
 		if err := model.CheckGrid(len(m.Weights()), c.clippingNorm, r.grid); err != nil {

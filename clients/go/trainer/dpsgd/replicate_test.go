@@ -400,10 +400,10 @@ func TestEpochDoesNotAllocate(t *testing.T) {
 	pool := parallel.New(2)
 	defer pool.Close()
 	for _, o := range []Options{
-		{}, {Optimizer: Adam}, {Sampling: Poisson}, {Sampling: RandomAllocation}, {Correlated: true},
+		{}, {Optimizer: Adam}, {Sampling: Poisson}, {Sampling: RandomAllocation}, {Matrix: Banded}, {Matrix: BLT}, {Matrix: Tree},
 	} {
 		c := testConfiguration(200, 10)
-		if o.Correlated {
+		if o.Matrix == Banded {
 			c.bands = 3
 		}
 		c.stepsPerEpoch = 5

@@ -24,7 +24,7 @@ func samplersCommand(env *command.Env) *cobra.Command {
 each sampler and by DP-MF. All have the same ε, δ = 1e-5, adjacency (zero-out), lot size and number of
 epochs. The learning rate is one of four, the one with the least mean error on the validation
 part; what is printed is the mean error on the test part over the seeds, with the 95 % interval of
-that mean. The choice of the rate is not in ε.`,
+that mean. The choice of the rate is not in ε. A last table has the noise in sums of gradients by matrix.`,
 		Example: `  dpareto-lab bench samplers --data-dir ~/data --seeds 3 --plot samplers.svg`,
 		Args:    command.Args(command.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -70,6 +70,14 @@ that mean. The choice of the rate is not in ε.`,
 				}
 				drawn.Panels = append(drawn.Panels, panel)
 			}
+			rows, err := samplers.Sums(cmd.Context())
+			if err != nil {
+				return err
+			}
+			report.Sections = append(report.Sections, output.Section{
+				Name: "sums", Title: "Noise in sums of gradients, without sampling, at μ = 1",
+				Table: &output.Table{Columns: []string{"run", "independent", "8_bands", "band_per_lot", "blt", "tree"}, Rows: rows},
+			})
 			if picture != "" {
 				if err := drawn.Save(picture); err != nil {
 					return err

@@ -60,9 +60,9 @@ type Point struct {
 
 // sampler trains with lots of its own.
 type sampler struct {
-	name     string
-	trainer  string
-	sampling string // a setting of dp-sgd
+	name    string
+	trainer string
+	setting string // of dp-sgd "sampling", of dp-mf "matrix"
 	// mechanism of a run of n records with a noise multiplier relative to the clipping norm; nil for the trainer's.
 	mechanism func(d Data, n int64, noise float64) (privacy.Mechanism, error)
 	// sensitivity divides the noise for the trainer.
@@ -70,11 +70,13 @@ type sampler struct {
 }
 
 var all = []sampler{
-	{name: "random allocation", trainer: dpsgd.Name, sampling: "random-allocation", sensitivity: 1},
-	{name: "Poisson", trainer: dpsgd.Name, sampling: "poisson", sensitivity: 1},
-	{name: "fixed-size lots", trainer: dpsgd.Name, sampling: "fixed-size", sensitivity: 2, mechanism: fixedSize},
-	{name: "shuffling", trainer: dpsgd.Name, sampling: "fixed-size", sensitivity: 2, mechanism: shuffling},
-	{name: "DP-MF", trainer: dpsgd.NameMF, sensitivity: 1},
+	{name: "random allocation", trainer: dpsgd.Name, setting: "random-allocation", sensitivity: 1},
+	{name: "Poisson", trainer: dpsgd.Name, setting: "poisson", sensitivity: 1},
+	{name: "fixed-size lots", trainer: dpsgd.Name, setting: "fixed-size", sensitivity: 2, mechanism: fixedSize},
+	{name: "shuffling", trainer: dpsgd.Name, setting: "fixed-size", sensitivity: 2, mechanism: shuffling},
+	{name: "DP-MF, banded", trainer: dpsgd.NameMF, setting: "banded", sensitivity: 1},
+	{name: "DP-MF, BLT", trainer: dpsgd.NameMF, setting: "blt", sensitivity: 1},
+	{name: "DP-MF, tree", trainer: dpsgd.NameMF, setting: "tree", sensitivity: 1},
 }
 
 func fixedSize(d Data, n int64, noise float64) (privacy.Mechanism, error) {
@@ -101,9 +103,7 @@ func Compare(ctx context.Context, d Data, dataDir string, seeds int, progress fu
 	for _, s := range all {
 		settings := make(trainer.Settings)
 		maps.Copy(settings, d.Settings)
-		if s.sampling != "" {
-			settings["sampling"] = s.sampling
-		}
+		settings[map[string]string{dpsgd.Name: dpsgd.SettingSampling, dpsgd.NameMF: dpsgd.SettingMatrix}[s.trainer]] = s.setting
 		made, err := registry.New(ctx, s.trainer, trainer.Options{Settings: settings, DataDir: dataDir})
 		if err != nil {
 			return nil, err
@@ -181,7 +181,7 @@ func (s sampler) parameters(d Data, noise, rate float64) trainer.Parameters {
 		dpsgd.ParameterEpochs: d.Epochs, dpsgd.ParameterLotSize: d.LotSize, dpsgd.ParameterClippingNorm: d.Clipping,
 		dpsgd.ParameterLearningRate: rate, dpsgd.ParameterNoiseMultiplier: noise / s.sensitivity,
 	}
-	if s.trainer == dpsgd.NameMF {
+	if s.setting == "banded" {
 		p[dpsgd.ParameterBands] = d.Bands
 	}
 	return p

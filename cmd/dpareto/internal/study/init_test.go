@@ -189,6 +189,14 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 			"dp-mf --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1 --set bands=4",
 			`bands: "4"`, `bands: "16"`, "costs at least",
 		},
+		"matrix": { // the spec has one tree, the trainer one for each of three epochs
+			"dp-mf --set matrix=tree --set generated=true --set train_rows=400 --set epochs=3 --set lot_size=20 --set noise_multiplier=9",
+			`separation: "360 / 20"`, `separation: "3 * 360 / 20"`, "costs at least",
+		},
+		"buffers": {
+			"dp-mf --set matrix=blt --set generated=true --set train_rows=400 --set epochs=3 --set lot_size=20 --set noise_multiplier=9",
+			"buffer_scale: [0.34, 0.064]", "buffer_scale: [0.34, 0.05]", "costs at least",
+		},
 		"rows": {
 			"dp-sgd --set generated=true --set train_rows=4000 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
 			`train_rows: "4000"`, `train_rows: "400"`, "costs at least",
