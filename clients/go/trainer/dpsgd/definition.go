@@ -237,7 +237,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		mechanism["sampling"], mechanism["convention"] = "POISSON", "ROUNDED"
 	case RandomAllocation:
 		mechanism["sampling"] = "RANDOM_ALLOCATION"
-	case FixedSize:
+	case FixedSize, FixedOrder: // the latter is of dp_ftrl, below
 	}
 	adjacency := "REPLACE_ONE"
 	if t.options.Adjacency == AddRemove {
