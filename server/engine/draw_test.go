@@ -26,7 +26,7 @@ func TestDrawnAtOnce(t *testing.T) {
 			got = append(got, f.Ask(few, fmt.Sprintf("worker-%d", i), int32(min(3, count-len(got)))).GetTrials()...)
 		}
 		if diff := cmp.Diff(want, got, protocmp.Transform(),
-			protocmp.IgnoreFields(&dparetov1.Trial{}, "name", "lease", "etag", "revision", "create_time", "start_time"),
+			protocmp.IgnoreFields(&dparetov1.Trial{}, "name", "worker_id", "lease", "etag", "revision", "create_time", "start_time"),
 			protocmp.IgnoreFields(&dparetov1.Provenance{}, "study_revision")); diff != "" {
 			t.Errorf("%v: drawn at once (+got) and in passes (-want):\n%s", algorithm, diff)
 		}
