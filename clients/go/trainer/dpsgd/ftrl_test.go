@@ -114,6 +114,13 @@ func TestCovarianceOfBufferedNoise(t *testing.T) {
 // Small noise multipliers have large gradients, and the slow buffer much to round.
 func TestRoundingOfBufferedNoise(t *testing.T) {
 	const steps, separation, precision = 3000, 40, 300
+	premise := 0.0 // of the signs of C⁻¹
+	for d, scale := range buffers.Scale {
+		premise += scale / buffers.Decay[d]
+	}
+	if premise >= 1 {
+		t.Errorf("Σω/λ is %g, and the proof needs less than 1", premise)
+	}
 	for _, sigma := range []float64{0x1p-9, 1, 100} {
 		with, without := newBufferedNoise(buffers, 1, sigma), newBufferedNoise(buffers, 1, sigma)
 		s := random.New(3, 0, 0, 0)
@@ -185,7 +192,7 @@ func TestSensitivityInFixedOrder(t *testing.T) {
 			} else {
 				used := make(map[node]bool)
 				for step := range epochs * lots {
-					for _, a := range prefix(step+1, lots) {
+					for _, a := range prefix(step+1, int(r.correlated.(*treeNoise).separation)) {
 						used[a] = true
 					}
 				}
