@@ -245,9 +245,12 @@ func (s views) front(ctx context.Context, study string, kind dparetov1.FrontKind
 	return resp.GetFront(), err
 }
 
-// running returns at most 1,000 trials that workers hold.
+// running returns at most 1,000 trials that workers hold, the newest first. In a large study it looks at the newest
+// 10,000 trials.
 func (s views) running(ctx context.Context, study string) ([]*dparetov1.Trial, error) {
-	resp, err := s.Studies.ListTrials(ctx, &dparetov1.ListTrialsRequest{Parent: study, PageSize: 1000, Filter: "state = ACTIVE OR state = STOPPING"})
+	resp, err := s.Studies.ListTrials(ctx, &dparetov1.ListTrialsRequest{
+		Parent: study, PageSize: 1000, OrderBy: "number desc", Filter: "state = ACTIVE OR state = STOPPING",
+	})
 	return resp.GetTrials(), err
 }
 

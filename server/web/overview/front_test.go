@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/internal/require"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/clock/clocktest"
+	"github.com/dpareto/dpareto/server/servertest"
 	"github.com/dpareto/dpareto/server/web/webtest"
 )
 
@@ -454,4 +455,21 @@ func TestSeededStudy(t *testing.T) {
 	webtest.Contains(t, s.Get(t, "/studies/secret?wait=1", http.StatusOK), "!"+seeded, "The costliest single run", "ε is an upper bound for one run, δ = 1e-5")
 	body = s.Get(t, "/compare/fronts?study=seeded&study=secret", http.StatusOK)
 	webtest.Contains(t, body, "<b>seeded:</b> "+seeded, "<b>seeded: Seeded runs.</b> Not for release", "!<b>secret:</b>", "secret: ε")
+}
+
+// The newest trials are looked at first for running ones: a list without an order ends after 10,000.
+func TestWorkerOfBigStudy(t *testing.T) {
+	const ended = 10_000
+	records := servertest.Start(t).ManyTrials("big", ended)
+	s := webtest.New(t, server.Options{})
+	stream, err := dparetov1.NewAdminServiceClient(s.Conn).ImportStudy(t.Context())
+	require.NoError(t, err)
+	for _, record := range records {
+		require.NoError(t, stream.Send(&dparetov1.ImportStudyRequest{Record: record}))
+	}
+	_, err = stream.CloseAndRecv()
+	require.NoError(t, err)
+	_, err = dparetov1.NewStudyServiceClient(s.Conn).SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/big", WorkerId: "gpu-1"})
+	require.NoError(t, err)
+	webtest.Contains(t, s.Get(t, "/studies/big/parts/running", http.StatusOK), "1 worker at work", "<td><a href=\"/studies/big/trials/10001\">")
 }

@@ -178,7 +178,7 @@ func (s views) runningPart(ctx context.Context, r *site.PartRequest) (any, error
 		return nil, err
 	}
 	study := resp.GetStudy()
-	data := &runningData{Study: study, More: max(0, study.GetTrialCounts().GetActive()+study.GetTrialCounts().GetStopping()-maxRunning)}
+	data := &runningData{Study: study, More: max(0, study.GetTrialCounts().GetActive()+study.GetTrialCounts().GetStopping()-int64(min(len(trials), maxRunning)))}
 	for _, t := range trials[:min(len(trials), maxRunning)] {
 		data.Trials = append(data.Trials, runningTrial{
 			Path: trialPath(t.GetName()), Number: site.ID(t.GetName()), Worker: t.GetWorkerId(),
