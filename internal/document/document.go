@@ -322,7 +322,7 @@ func UnmarshalTexts(content []byte, to any) error {
 	decoder.DisallowUnknownFields()
 	err = decoder.Decode(to)
 	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: must be no %s", mismatch.Field, mismatch.Value)
+		return fmt.Errorf("%s: must not be of type %s", mismatch.Field, mismatch.Value)
 	}
 	if err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "json: ")) // unknown field "name"

@@ -293,8 +293,9 @@ func TestInvalidFiles(t *testing.T) {
 		"credentials: [{id: a, name: x, certificate_san: 'dns:a', role: admin}, {id: a, name: x, certificate_san: 'dns:b', role: admin}]": "duplicate id a",
 		"credentials: [{id: a, name: x, certificate_san: 'dns:a', role: admin}, {id: b, name: y, certificate_san: 'dns:a', role: admin}]": "duplicate certificate_san dns:a",
 		"credentials: [{id: a, name: x, token: secret, role: admin}]":                                                                     "unknown field",
-		"credentials: [null]": "is empty",
-		"credentials: [{id: a, name: \"x\\ny\", token_sha256: " + sum + ", role: admin}]": "control characters",
+		"credentials: [{id: [a], name: x}]":                                                                                               "credentials.id: must not be of type array",
+		"credentials: [null]":                                                                                                             "is empty",
+		"credentials: [{id: a, name: \"x\\ny\", token_sha256: " + sum + ", role: admin}]":                                                 "control characters",
 	} {
 		if _, err := parse("f", []byte(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", content, err, want)

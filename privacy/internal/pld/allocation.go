@@ -28,7 +28,7 @@ type allocationKey struct {
 var allocationTails = [...]float64{-46, -110, -300, -705}
 
 // allocationPoints are the numbers of points of their grids. With those of the first one ε is 1e-3 to 4e-3 of it too
-// large. With those of the others ε is within 1 to 5 % of its lower bound, for 19 epochs and more.
+// large. The other grids bring ε within 1 to 5 % of its lower bound, for 19 epochs and more.
 var allocationPoints = [...]int{640, 820, 1150, 1700}
 
 // room is the logarithm of the number of factors that can leave a tail out.

@@ -44,8 +44,7 @@ func (n *bandedNoise) inverse(t *testing.T, steps int) *mat.Dense {
 	return &inverse
 }
 
-// The noise of the steps has the covariance C⁻¹C⁻ᵀ, and the sum over the steps is much smaller than that of independent
-// noise.
+// The noise of the steps has the covariance C⁻¹C⁻ᵀ. Its sum over the steps is much smaller than with independent noise.
 func TestCovarianceOfCorrelatedNoise(t *testing.T) {
 	const bands, steps, parameters = 4, 11, 40_000
 	n := newNoise(t, bands, parameters)

@@ -12,7 +12,7 @@ import (
 // sensitivity.
 const mostSteps = 10_000_000
 
-// buffers are those of [BLT].
+// buffers holds the constants of [BLT].
 var buffers = correlated.TwoBuffers()
 
 // noiseMatrix returns a matrix other than Banded.
@@ -24,9 +24,8 @@ func (m Matrix) noiseMatrix() correlated.Matrix {
 }
 
 // treeNoise makes the noise of tree aggregation, exactly: the sum of the noise of the first t steps of a tree is the
-// sum of ⌊2⁴⁰·N⌋ over its nodes with the binary digits of t as lengths. All sums are whole numbers. So what leaves the
-// mechanism is computed from sums of noisy nodes: those of the finished trees and of this one after step t, less those
-// before it.
+// sum of ⌊2⁴⁰·N⌋ over its nodes with the binary digits of t as lengths. All sums are whole numbers. So each step
+// releases a difference of two sums of noisy nodes: the sum after the step minus the sum before it.
 type treeNoise struct {
 	separation uint64    // steps of a tree
 	nodes      [][]int64 // noise of the last node of length 2^level
