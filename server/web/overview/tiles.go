@@ -41,7 +41,7 @@ func (s views) gainTilePart(ctx context.Context, r *site.PartRequest) (any, erro
 			return words.Minus(show.Plain(show.Rounded(100*v/resp.GetHypervolume(), 2)))
 		}
 		t.Value, t.Unit = "+"+share(max(0, last.GetGain().GetValue()))+" %", "hypervolume"
-		t.Line = share(last.GetGain().GetLower()) + " to " + share(last.GetGain().GetUpper()) + " % (90 %). "
+		t.Line = share(last.GetGain().GetLower()) + " % to " + share(last.GetGain().GetUpper()) + " % (90 %). "
 		switch {
 		case last.GetProbability() >= 0.9:
 			t.Line += "Worth going on."

@@ -171,8 +171,8 @@ type trialsRow struct {
 	Remarks []string
 	// Pill is the class of the pill of the state.
 	Pill string
-	// Early says that the run was stopped before its last step.
-	Early bool
+	// StoppedAt is the step at which the run was stopped before its last one, 0 otherwise.
+	StoppedAt int64
 }
 
 // trialsCell is a cell of a row.
@@ -204,7 +204,7 @@ func (s views) trials(ctx context.Context, study *dparetov1.Study, q *trialsQuer
 		}
 	}
 	for _, trial := range resp.GetTrials() {
-		row := trialsRow{Number: trial.GetNumber(), Trial: trial, Pill: pillOf(trial.GetState()), Remarks: remarks(trial), Early: stoppedEarly(spec, trial)}
+		row := trialsRow{Number: trial.GetNumber(), Trial: trial, Pill: pillOf(trial.GetState()), Remarks: remarks(trial), StoppedAt: stoppedAt(spec, trial)}
 		for _, c := range columns {
 			cell := c.cell(trial)
 			if c.Field == curveField {
@@ -276,11 +276,14 @@ func pillOf(state dparetov1.TrialState) string {
 	}
 }
 
-// stoppedEarly reports whether a run succeeded before its last step.
-func stoppedEarly(spec *dparetov1.StudySpec, trial *dparetov1.Trial) bool {
+// stoppedAt returns the step at which a run succeeded before its last one, 0 if it did not.
+func stoppedAt(spec *dparetov1.StudySpec, trial *dparetov1.Trial) int64 {
 	last := trial.GetParameters()[spec.GetCheckpointParameter()].GetIntValue()
 	final := trial.GetFinalMeasurement().GetStep()
-	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && final > 0 && final < last
+	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || final >= last {
+		return 0
+	}
+	return final
 }
 
 // metricOf returns a metric of a trial: at its end, or what is known of it before.

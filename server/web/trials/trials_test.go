@@ -169,7 +169,7 @@ func TestQueueWithoutBudget(t *testing.T) {
 	s.Train(t.Context(), t, "first", 10, false)
 	const reason = "The budget of 10 trials is spent"
 	webtest.Contains(t, s.Get(t, "/studies/first/queue?parameters.noise=1.25", http.StatusOK), reason, "/studies/first/edit#budget-title", "<dd>1.25</dd>", "!Queue it", "!next worker")
-	webtest.Contains(t, s.Get(t, "/studies/first/parts/running", http.StatusOK), "the budget of 10 trials is spent", "Raise the budget")
+	webtest.Contains(t, s.Get(t, "/studies/first/parts/running", http.StatusOK), "the budget of 10 trials is spent", "Extend the search")
 	code, body, _ := s.Send(t, http.MethodPost, "/studies/first/queue", "", url.Values{"parameters.epochs": {"5"}, "parameters.noise": {"1.5"}, "parameters.optimizer": {"sgd"}, "request_id": {"late"}})
 	if code < 400 || !strings.Contains(body, "budget of 10 trials is spent") {
 		t.Errorf("queued without a budget: %d %s", code, body)
@@ -348,5 +348,33 @@ func TestLabelAndStopTrial(t *testing.T) {
 	}
 	if _, err := studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: get().GetName(), Note: "x"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"note"}}}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The table says after which epoch a run stopped that was to be longer.
+func TestStoppedRun(t *testing.T) {
+	s := webtest.New(t, server.Options{})
+	s.Create(t.Context(), t, "first", &dparetov1.Study{Spec: webtest.TrainedSpec()})
+	studies := dparetov1.NewStudyServiceClient(s.Conn)
+	queued, err := studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+		Parent: "studies/first", Trial: &dparetov1.Trial{Parameters: map[string]*dparetov1.Value{"epochs": webtest.Whole(3), "noise": webtest.Number(2), "optimizer": webtest.Word("sgd")}},
+	})
+	require.NoError(t, err)
+	resp, err := studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/first", WorkerId: "gpu-1"})
+	require.NoError(t, err)
+	trial, value := resp.GetTrials()[0], 0.3
+	if trial.GetNumber() != queued.GetTrial().GetNumber() {
+		t.Fatalf("got trial %d", trial.GetNumber())
+	}
+	_, err = studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: &dparetov1.Measurement{Step: 2, Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &value}}}},
+	})
+	require.NoError(t, err)
+	s.Train(t.Context(), t, "first", 1, false)
+	body := s.Get(t, "/studies/first/trials", http.StatusOK)
+	webtest.Contains(t, body, `<span class="tag">stopped after 2</span>`)
+	if n := strings.Count(body, "stopped after"); n != 1 {
+		t.Errorf("%d stopped runs, want 1", n)
 	}
 }
