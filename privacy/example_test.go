@@ -70,7 +70,7 @@ func ExampleOdometer() {
 	}
 	fmt.Println(odometer.Guarantee())
 	// Output:
-	// (3.22458, 1e-05)-DP, replace_one, 3 steps, rdp_odometer
+	// (3.27536, 1e-05)-DP, replace_one, 3 steps, rdp_odometer
 }
 
 // A smooth ε for a search, here over the batch size at ten epochs, and the exact value

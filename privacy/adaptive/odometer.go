@@ -3,6 +3,7 @@ package adaptive
 import (
 	"errors"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/dpareto/dpareto/privacy"
@@ -25,17 +26,17 @@ import (
 // safe for concurrent use.
 type Odometer struct {
 	guarantee privacy.Guarantee
-	orders    []float64
+	orders    []float64 // rising
 
 	mu    sync.Mutex // guards spent and steps
-	spent []float64  // ρ at each order
+	spent []float64  // ρ at each order, +Inf where it no longer matters
 	steps int64
 }
 
 // NewOdometer returns an odometer for a δ in (0, 1). The Rényi orders > 1 weigh
-// the same; the default is 1 + 2^k for k = −1, ..., 10. Fewer orders around the
-// best one give a smaller ε. The errors are FieldErrors for "delta", "adjacency"
-// and "orders".
+// the same; the default is 1 + 2^{k/2} for k = −14, ..., 20, of which the least are for ε in the
+// hundreds. Fewer orders around the best one give a smaller ε. The errors are FieldErrors for
+// "delta", "adjacency" and "orders".
 func NewOdometer(delta float64, adjacency privacy.Adjacency, orders ...float64) (*Odometer, error) {
 	errs := []error{privacy.CheckDelta(delta), privacy.CheckAdjacency(adjacency)}
 	for _, order := range orders {
@@ -46,10 +47,10 @@ func NewOdometer(delta float64, adjacency privacy.Adjacency, orders ...float64) 
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	o := &Odometer{orders: append([]float64(nil), orders...)}
+	o := &Odometer{orders: slices.Sorted(slices.Values(orders))}
 	if len(orders) == 0 {
-		for k := -1; k <= 10; k++ {
-			o.orders = append(o.orders, 1+math.Ldexp(1, k))
+		for k := -14.0; k <= 20; k++ {
+			o.orders = append(o.orders, 1+math.Exp2(k/2))
 		}
 	}
 	o.spent = make([]float64, len(o.orders))
@@ -71,18 +72,34 @@ func (o *Odometer) Spend(m privacy.Mechanism, steps int64) (privacy.Guarantee, e
 	if err != nil {
 		return privacy.Guarantee{}, err
 	}
-	rho := make([]float64, len(o.orders))
-	for j, order := range o.orders {
-		rho[j] = curve.RDP(order)
-	}
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for j, one := range rho {
-		o.spent[j] += float64(steps) * one
-	}
+	o.spend(curve, steps)
 	o.steps += steps
 	return o.current(), nil
+}
+
+// spend adds steps runs to the orders that can matter. Divergences rise with the order. Hence an
+// order whose divergence exceeds the ε of a lower one alone exceeds it for good, as do all higher
+// orders, whose divergences take the longest to compute. Leaving them out raises ε by less than
+// its rounding.
+func (o *Odometer) spend(curve privacy.RenyiCurve, steps int64) {
+	const negligible = 50 // minus the logarithm of a term of the mixture
+	target := o.target()
+	epsilon := math.Inf(1)
+	for j, order := range o.orders {
+		if !math.IsInf(o.spent[j], 1) {
+			o.spent[j] += float64(steps) * curve.RDP(order)
+		}
+		epsilon = math.Min(epsilon, o.spent[j]+target/(order-1))
+		if (order-1)*(o.spent[j]-epsilon) > negligible {
+			for k := j; k < len(o.orders); k++ {
+				o.spent[k] = math.Inf(1)
+			}
+			return
+		}
+	}
 }
 
 // Guarantee returns the bound on the loss of what was recorded so far.
@@ -99,17 +116,22 @@ func (o *Odometer) current() privacy.Guarantee {
 	if o.steps == 0 {
 		return g
 	}
-	g.Epsilon, g.Order = o.epsilon(math.Log(g.Delta))
+	g.Epsilon, g.Order = o.epsilon()
 	if math.IsInf(g.Epsilon, 1) {
 		return g.Warn(privacy.WarnVacuous, "epsilon is infinite: nothing is guaranteed")
 	}
 	return g
 }
 
-// epsilon returns the ε with Σ_j w_j·e^{(α_j−1)(ε−s_j)} = e^{−logDelta}, from above,
-// and the order of its largest term.
-func (o *Odometer) epsilon(logDelta float64) (epsilon, order float64) {
-	target := math.Log(float64(len(o.orders))) - logDelta
+// target returns log(1/(w·δ)), w being the weight of an order.
+func (o *Odometer) target() float64 {
+	return math.Log(float64(len(o.orders))) - math.Log(o.guarantee.Delta)
+}
+
+// epsilon returns the ε with Σ_j w_j·e^{(α_j−1)(ε−s_j)} = 1/δ, from above, and the order of its
+// largest term.
+func (o *Odometer) epsilon() (epsilon, order float64) {
+	target := o.target()
 	epsilon = math.Inf(1) // at most where one term alone suffices
 	for j, a := range o.orders {
 		if e := o.spent[j] + target/(a-1); e < epsilon {

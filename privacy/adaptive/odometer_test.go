@@ -48,6 +48,52 @@ func TestOdometerSolvesMixture(t *testing.T) {
 	}
 }
 
+// TestOdometerLeavesOutOrders: where little noise makes high orders useless, ε is as with all
+// orders, also when many runs with much noise follow.
+func TestOdometerLeavesOutOrders(t *testing.T) {
+	const delta = 1e-5
+	var orders []float64
+	for k := -14; k <= 20; k++ {
+		orders = append(orders, 1+math.Pow(2, float64(k)/2))
+	}
+	rng := rand.New(rand.NewPCG(45, 46))
+	for range 3 {
+		o, err := NewOdometer(delta, privacy.AddRemove)
+		require.NoError(t, err)
+		spent := make([]float64, len(orders))
+		for range 12 {
+			m := privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 0.05 * math.Pow(600, rng.Float64()), Neighbours: privacy.AddRemove}
+			steps := 1 + rng.Int64N(1000)
+			g, err := o.Spend(m, steps)
+			require.NoError(t, err)
+			var sum float64
+			for j, order := range orders {
+				spent[j] += float64(steps) * m.RenyiCurve().RDP(order)
+				sum += math.Exp((order-1)*(g.Epsilon-spent[j])) / float64(len(orders))
+			}
+			if sum*delta < 1-1e-9 || sum*delta > 1+1e-9 {
+				t.Fatalf("the mixture of all orders is %g at epsilon %g", sum, g.Epsilon)
+			}
+		}
+	}
+}
+
+// TestOdometerOfLittleNoise: a search often tries one run of little noise, which must not cost
+// far more than it would by itself.
+func TestOdometerOfLittleNoise(t *testing.T) {
+	for _, noise := range []float64{0.05, 0.1, 0.2, 0.4} {
+		m := privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: noise, Neighbours: privacy.AddRemove}
+		o, err := NewOdometer(1e-5, privacy.AddRemove)
+		require.NoError(t, err)
+		g, err := o.Spend(m, 200)
+		require.NoError(t, err)
+		fixed := epsilonOf(t, privacy.RDP{Conversion: privacy.Classic}, m, 200, 1e-5).Epsilon
+		if g.Epsilon < fixed || g.Epsilon > 1.3*fixed {
+			t.Errorf("noise multiplier %g: odometer %g, fixed in advance %g", noise, g.Epsilon, fixed)
+		}
+	}
+}
+
 // TestOdometerPrice: against parameters fixed in advance.
 func TestOdometerPrice(t *testing.T) {
 	for _, sigma := range []float64{0.5, 2, 10, 100} {
